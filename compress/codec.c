@@ -201,14 +201,22 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
 trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
                                 size_t len, float *x, size_t n)
 {
-    const struct trib_decode d = {src, len, x, n, 1.0f, true};
+    const struct trib_decode d = {src, len, x, n, 1.0f, true, false};
+    return codec->ops->decode(codec, &d);
+}
+
+trib_status_t trib_codec_decode_to_zeros(const struct trib_codec *codec,
+                                         const uint8_t *src, size_t len, float *x,
+                                         size_t n)
+{
+    const struct trib_decode d = {src, len, x, n, 1.0f, true, true};
     return codec->ops->decode(codec, &d);
 }
 
 trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_t *src,
                                     size_t len, float weight, float *acc, size_t n)
 {
-    const struct trib_decode d = {src, len, acc, n, weight, false};
+    const struct trib_decode d = {src, len, acc, n, weight, false, false};
     return codec->ops->decode(codec, &d);
 }
 
@@ -283,7 +291,7 @@ size_t trib_codec_kept_by_decode(const struct trib_codec *c,
                                  uint8_t *dst)
 {
     const size_t len = c->ops->encode(c, in, dst);
-    const struct trib_decode d = {dst, len, residual, in->n, -1.0f, false};
+    const struct trib_decode d = {dst, len, residual, in->n, -1.0f, false, false};
     const trib_status_t status = c->ops->decode(c, &d);
     assert(status == TRIB_OK);
     (void)status;

@@ -213,6 +213,18 @@ bool trib_codec_result_loses(const struct trib_codec *codec);
 /** trib_sent_mark_all - all n elements were. */
 void trib_sent_mark_all(const struct trib_sent *sent, size_t n);
 
+/* Where the result of a chunk will be: a sparse one sets a few elements among zeros. */
+struct trib_zeros {
+    float *at; /* n floats, such as x itself; NULL: there is no such place yet */
+    bool done; /* set by the encode once it has read x and cleared them on its way */
+};
+
+/* Magnitudes that a chunk's selection leaves for its next start; 0: there are none. */
+struct trib_carried {
+    uint32_t threshold; /* below which the next start need not look */
+    uint32_t least;     /* the last one that was selected */
+};
+
 struct trib_encode {
     const float *x; /* n elements, any alignment of 4 */
     size_t n; /* 0 is allowed */
@@ -225,10 +237,10 @@ struct trib_encode {
                          * then the word does not add to those of others */
     const struct trib_sent *sent; /* NULL: nobody asks; sparse codecs only */
     struct trib_model *model; /* TRIB_CODEC_MODEL; NULL: there is none */
-    uint32_t *threshold; /* sparse codecs, with error feedback: a magnitude that this
-                          * chunk's selection left for its next start; 0 before the
-                          * first. What is selected does not depend on it. NULL: each
-                          * start samples */
+    struct trib_carried *carried; /* sparse codecs, with error feedback: what this
+                                   * chunk keeps from start to start. What is selected
+                                   * does not depend on it. NULL: each start samples */
+    struct trib_zeros *zeros; /* of sparse codecs, with error feedback; or NULL */
 };
 
 /**
@@ -247,6 +259,11 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
  */
 trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
                                 size_t len, float *x, size_t n);
+
+/** trib_codec_decode_to_zeros - the same, where all n elements of x are 0 before. */
+trib_status_t trib_codec_decode_to_zeros(const struct trib_codec *codec,
+                                         const uint8_t *src, size_t len, float *x,
+                                         size_t n);
 
 /** trib_codec_decode_add - acc += weight * decode(src); otherwise as decode. */
 trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_t *src,

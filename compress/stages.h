@@ -72,6 +72,7 @@ struct trib_decode {
     size_t n;
     float weight;
     bool overwrite;
+    bool zeros; /* with overwrite: x is 0 everywhere */
 };
 
 struct trib_codec_ops; /* codec_ops.h */

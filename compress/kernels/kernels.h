@@ -280,9 +280,10 @@ struct trib_kernels {
      * writes up to 16 beyond what it returns. */
     size_t (*select_at_least)(const float *x, size_t n, uint32_t threshold,
                               uint32_t *positions_out);
-    /* acc += x, and select_at_least of that */
-    size_t (*add_select)(float *acc, const float *x, size_t n, uint32_t threshold,
-                         uint32_t *positions_out);
+    /* acc += x, and select_at_least of that. zeros: NULL, or n floats that become 0, x
+     * itself among others: it is in the cache then */
+    size_t (*add_select)(float *acc, const float *x, float *zeros, size_t n,
+                         uint32_t threshold, uint32_t *positions_out);
     /* acc += x, and max_magnitude of that */
     uint32_t (*add_max)(float *acc, const float *x, size_t n);
     /* Selects as select_at_least does: the positions where g is not 0 and the magnitude

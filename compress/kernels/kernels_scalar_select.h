@@ -7,12 +7,14 @@
 
 #include "compress/kernels/kernels_scalar_codec.h"
 
-KERNEL size_t add_select_scalar(float *acc, const float *x, size_t n,
+KERNEL size_t add_select_scalar(float *acc, const float *x, float *zeros, size_t n,
                                 uint32_t threshold, uint32_t *positions_out)
 {
     size_t m = 0;
     for (size_t i = 0; i < n; i++) {
         acc[i] += x[i];
+        if (zeros)
+            zeros[i] = 0.0f;
         positions_out[m] = (uint32_t)i;
         m += magnitude_of(acc[i]) >= threshold;
     }

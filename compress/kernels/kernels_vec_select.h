@@ -41,35 +41,50 @@ static size_t select_at_least(const float *x, size_t n, uint32_t threshold,
     return m;
 }
 
-/* Adds a vec; one bit a lane that reaches `least`. */
-KERNEL uint32_t add_vec_select(float *acc, const float *x, vec least)
+/* Adds a vec, and clears one; one bit a lane that reaches `least`. */
+KERNEL uint32_t add_vec_select(float *acc, const float *x, float *zeros, vec least)
 {
     const vec sum = v_add_f32(v_load(acc), v_load(x));
     v_store(acc, sum);
+    if (zeros)
+        v_store(zeros, v_zero());
     return v_at_least_i32(v_magnitude(sum), least);
 }
 
-static size_t add_select(float *acc, const float *x, size_t n, uint32_t threshold,
-                         uint32_t *positions_out)
+/* add_select, compiled with and without zeros. */
+KERNEL size_t add_select_and(float *acc, const float *x, float *zeros, size_t n,
+                             uint32_t threshold, uint32_t *positions_out, bool clears)
 {
     enum { L = VEC_LANES };
+#define ZEROS(at) (clears ? zeros + (at) : NULL)
     const vec least = v_set_i32(threshold);
     size_t i = 0, m = 0;
     /* few are selected: one branch for two vecs */
     for (; i + 4 * L <= n; i += 4 * L) {
-        const uint32_t a = add_vec_select(acc + i, x + i, least);
-        const uint32_t b = add_vec_select(acc + i + L, x + i + L, least);
-        const uint32_t c = add_vec_select(acc + i + 2 * L, x + i + 2 * L, least);
-        const uint32_t d = add_vec_select(acc + i + 3 * L, x + i + 3 * L, least);
+        const uint32_t a = add_vec_select(acc + i, x + i, ZEROS(i), least);
+        const uint32_t b = add_vec_select(acc + i + L, x + i + L, ZEROS(i + L), least);
+        const size_t j = i + 2 * L;
+        const uint32_t c = add_vec_select(acc + j, x + j, ZEROS(j), least);
+        const uint32_t d = add_vec_select(acc + j + L, x + j + L, ZEROS(j + L), least);
         m += emit_pair(positions_out + m, i, a, b);
-        m += emit_pair(positions_out + m, i + 2 * L, c, d);
+        m += emit_pair(positions_out + m, j, c, d);
     }
     for (; i < n; i++) {
         acc[i] += x[i];
+        if (clears)
+            zeros[i] = 0.0f;
         positions_out[m] = (uint32_t)i;
         m += magnitude_of(acc[i]) >= threshold;
     }
+#undef ZEROS
     return m;
+}
+
+static size_t add_select(float *acc, const float *x, float *zeros, size_t n,
+                         uint32_t threshold, uint32_t *positions_out)
+{
+    return zeros ? add_select_and(acc, x, zeros, n, threshold, positions_out, true)
+                 : add_select_and(acc, x, NULL, n, threshold, positions_out, false);
 }
 
 KERNEL bool any_nonzero(const float *x, size_t n)

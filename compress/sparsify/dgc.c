@@ -98,7 +98,7 @@ static size_t choose_dgc(const struct trib_codec *c, struct trib_selection *s)
     const size_t k = trib_selection_k(c, s), least = (4 * k + 4) / 5;
     if (k == 0)
         return trib_selection_none(c->kernels, s);
-    if (s->threshold)
+    if (s->carried)
         return trib_selection_largest(c->kernels, s, k);
     uint32_t threshold = sampled_threshold(s, k);
     size_t m = trib_selection_at_least(c->kernels, s, threshold);

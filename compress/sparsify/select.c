@@ -16,10 +16,12 @@
  * never depends on the sample. With error feedback the sample is of x + residual, and
  * the pass makes that sum.
  *
- * A plan keeps a threshold for each chunk, 5 % below the last element selected, which
- * replaces the sample at its next start: elements that far apart cost a cache line
- * each, a third of a start of DGC. It is corrected at each start, as in Ok-Topk (Li &
- * Hoefler, PPoPP 2022), where it decides what is sent; here it saves work alone.
+ * A plan keeps a threshold for each chunk, 5 % below the last element that its next
+ * start should select. It replaces the sample there: elements that far apart cost a
+ * cache line each, a third of a start of DGC. It is corrected at each start, as in
+ * Ok-Topk (Li & Hoefler, PPoPP 2022), where it decides what is sent; here it saves work
+ * alone. Residuals grow, in the first starts by half and more: the threshold goes with
+ * them by half of the growth seen last, or candidates are 4 to 50 times k there.
  */
 #include <math.h>
 #include <string.h>
@@ -134,9 +136,13 @@ const float *trib_selection_sum(const struct trib_codec *c,
 size_t trib_selection_at_least(const struct trib_kernels *kernels,
                                const struct trib_selection *s, uint32_t threshold)
 {
-    return s->residual
-               ? kernels->add_select(s->residual, s->x, s->n, threshold, s->positions)
-               : kernels->select_at_least(s->x, s->n, threshold, s->positions);
+    float *zeros = s->zeros ? s->zeros->at : NULL;
+
+    if (!s->residual)
+        return kernels->select_at_least(s->x, s->n, threshold, s->positions);
+    if (zeros)
+        s->zeros->done = true;
+    return kernels->add_select(s->residual, s->x, zeros, s->n, threshold, s->positions);
 }
 
 size_t trib_unit_one(const struct trib_codec *c)
@@ -249,25 +255,36 @@ size_t trib_keep_largest(const float *x, uint32_t *positions, size_t m, size_t k
     return keep_largest(x, positions, m, k, work, &least);
 }
 
-/* A little below the last one that was selected: from start to start the elements
- * change, and more than k should reach it again. */
-static uint32_t for_next_start(uint32_t least)
+static float value_of(uint32_t magnitude)
 {
-    float t;
+    float x;
 
-    if (least >= INFINITE)
-        return 0; /* a NaN or Inf says nothing of others */
-    memcpy(&t, &least, sizeof t);
-    t *= 0.95f;
-    memcpy(&least, &t, sizeof least);
-    return least;
+    memcpy(&x, &magnitude, sizeof x);
+    return x;
+}
+
+/* A little below the last one that the next start will probably select: from start to
+ * start the elements change, and more than k should reach it again. What error feedback
+ * keeps grows, of late by half as much again as in the start before. */
+static struct trib_carried for_next_start(uint32_t before, uint32_t least)
+{
+    struct trib_carried next = {0, least};
+    float growth = 1;
+
+    if (least >= INFINITE || !least)
+        return (struct trib_carried){0, 0}; /* a NaN or Inf says nothing of others */
+    if (before && before < least)
+        growth = fminf(1 + (value_of(least) / value_of(before) - 1) / 2, 1.5f);
+    const float t = value_of(least) * 0.95f * growth;
+    memcpy(&next.threshold, &t, sizeof t);
+    return next;
 }
 
 size_t trib_selection_largest(const struct trib_kernels *kernels,
                               const struct trib_selection *s, size_t k)
 {
-    const bool carried = s->threshold && *s->threshold;
-    uint32_t threshold = carried ? *s->threshold : sampled_threshold(s, k);
+    const bool carried = s->carried && s->carried->threshold;
+    uint32_t threshold = carried ? s->carried->threshold : sampled_threshold(s, k);
     size_t m = trib_selection_at_least(kernels, s, threshold);
     const float *x = s->residual ? s->residual : s->x;
     for (int i = 0; m < k && threshold > 1; i++) {
@@ -277,8 +294,8 @@ size_t trib_selection_largest(const struct trib_kernels *kernels,
     uint32_t least = 0;
     if (m > k)
         m = keep_largest(x, s->positions, m, k, s->work, &least);
-    if (s->threshold)
-        *s->threshold = for_next_start(least);
+    if (s->carried)
+        *s->carried = for_next_start(s->carried->least, least);
     return m;
 }
 

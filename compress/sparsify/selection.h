@@ -18,7 +18,8 @@ struct trib_selection {
     size_t n;
     size_t total; /* elements of the whole vector; 0: n */
     const struct trib_encode_key *key;
-    uint32_t *threshold; /* as in struct trib_encode; or NULL */
+    struct trib_carried *carried; /* as in struct trib_encode; or NULL */
+    struct trib_zeros *zeros; /* likewise */
     uint32_t *positions; /* room for n + 64: rising; of units (struct trib_select) */
     uint32_t *work; /* room for n + 256 */
     float level; /* for adjust, by choose */
@@ -67,7 +68,7 @@ size_t trib_selection_at_least(const struct trib_kernels *kernels,
                                const struct trib_selection *s, uint32_t threshold);
 
 /** trib_selection_largest - positions of the k largest; see trib_select_largest. Where
- * s->threshold is kept, it is taken instead of a sample, and corrected. */
+ * s->carried is kept, its threshold is taken instead of a sample, and corrected. */
 size_t trib_selection_largest(const struct trib_kernels *kernels,
                               const struct trib_selection *s, size_t k);
 

@@ -300,7 +300,8 @@ size_t trib_sparse_encode(const struct trib_codec *c, const struct trib_encode *
                           .n = n,
                           .total = in->total,
                           .key = &in->key,
-                          .threshold = residual ? in->threshold : NULL,
+                          .carried = residual ? in->carried : NULL,
+                          .zeros = residual ? in->zeros : NULL,
                           .of_sum = exact || result},
                     .whole = exact || rule == TRIB_RESULT_REQUANTISED};
     if (n == 0)
@@ -401,12 +402,12 @@ static size_t next_ahead(const struct trib_decode *d, struct trib_positions *p,
 }
 
 /* Elements far apart are a miss each: those of a batch come while the one before it is
- * added. What is overwritten was just set to 0, so it is in the cache. */
+ * added. What was just set to 0 here is in the cache. */
 static void scatter_elements(const struct trib_codec *c, const struct trib_quantise *q,
                              const struct trib_decode *d, struct trib_positions *p,
                              struct trib_code *code)
 {
-    const bool fetch = !d->overwrite && p->left < p->n / LINE_FLOATS;
+    const bool fetch = (!d->overwrite || d->zeros) && p->left < p->n / LINE_FLOATS;
     uint32_t positions[2][BATCH];
     float values[BATCH];
     size_t m = next_ahead(d, p, fetch, positions[0]);
@@ -482,7 +483,7 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
         decode_elements(c, q, d, &code);
         return TRIB_OK;
     }
-    if (d->overwrite)
+    if (d->overwrite && !d->zeros)
         memset(d->x, 0, d->n * sizeof *d->x);
     if (h.kind == KIND_STRATA)
         return decode_drawn(c, q, d, &h);

@@ -18,7 +18,7 @@ struct chunk {
     uint8_t *other; /* another one's, of codecs whose words add */
     size_t other_len;
     float *share;
-    uint32_t threshold; /* of a selection with feedback, kept as a plan does */
+    struct trib_carried carried; /* of a selection with feedback, kept as a plan does */
 };
 
 struct worker {
@@ -85,7 +85,7 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
                              .total = w->n,
                              .key = {.seed = 1, .stream = rank, .index = c->first},
                              .scratch = k->scratch,
-                             .threshold = feedback ? &c->threshold : NULL,
+                             .carried = feedback ? &c->carried : NULL,
                              .model = k->model};
     float *residual = feedback ? w->residual + c->first : NULL;
 

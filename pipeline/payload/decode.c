@@ -11,6 +11,14 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
 
+trib_status_t trib_coded_to_elements(const struct trib_run *run,
+                                     struct trib_encoded word, bool zeros, float *x,
+                                     size_t n)
+{
+    return zeros ? trib_codec_decode_to_zeros(run->desc.codec, word.src, word.len, x, n)
+                 : trib_codec_decode(run->desc.codec, word.src, word.len, x, n);
+}
+
 /* True if the chunk's place in the result is not likely to be in the cache. */
 static bool is_far(const struct trib_run *run, const struct trib_chunk *c)
 {
@@ -24,15 +32,15 @@ static trib_status_t decode_to_result(struct trib_engine *e, struct trib_run *ru
                                       const struct trib_chunk *c,
                                       struct trib_encoded word, float *x)
 {
-    const struct trib_codec *codec = run->desc.codec;
     struct trib_payload_state *p = run->payload;
 
     if (!is_far(run, c))
-        return trib_codec_decode(codec, word.src, word.len, x, c->n);
+        return trib_coded_to_elements(run, word, trib_feedback_take_zeros(run, c), x,
+                                      c->n);
     const bool past = trib_result_store_past(&p->result_store);
     const uint64_t begin = trib_now_ns();
     trib_status_t st =
-        trib_codec_decode(codec, word.src, word.len, past ? p->acc : x, c->n);
+        trib_coded_to_elements(run, word, false, past ? p->acc : x, c->n);
     if (st == TRIB_OK && past)
         e->kernels->copy_stream(x, p->acc, c->n * sizeof(*x));
     trib_result_store_took(&p->result_store, past, c->n, trib_now_ns() - begin);

@@ -7,6 +7,12 @@
 
 #include "pipeline/engine/chunk.h"
 
+/** trib_coded_decode - decode a code word to n elements; with zeros all of x is 0
+ * before. */
+trib_status_t trib_coded_to_elements(const struct trib_run *run,
+                                     struct trib_encoded word, bool zeros, float *x,
+                                     size_t n);
+
 /** trib_coded_to_acc - decode a code word to the accumulator of the chunk. */
 trib_status_t trib_coded_to_acc(struct trib_engine *e, struct trib_run *run,
                                const struct trib_chunk *c, const uint8_t *word,

@@ -27,13 +27,13 @@ static void scale_residual(const struct trib_engine *e, float *residual, size_t 
         e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
 }
 
-/* Where the chunk's selection leaves its threshold; NULL: nowhere. */
-static uint32_t *threshold_of(const struct trib_run *run, const struct trib_chunk *c)
+/* Where the chunk's selection leaves its magnitudes; NULL: nowhere. */
+static struct trib_carried *carried_of(const struct trib_run *run,
+                                       const struct trib_chunk *c)
 {
     const struct trib_feedback *f = &run->payload->feedback;
 
-    return f->thresholds && c->index < f->n_thresholds ? &f->thresholds[c->index]
-                                                       : NULL;
+    return f->carried && c->index < f->n_carried ? &f->carried[c->index] : NULL;
 }
 
 /* Encodes a code word, also on a worker's thread: it changes nothing of the engine, and
@@ -58,6 +58,7 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
     };
     bool fed_back = run->payload->feedback.residual && input && with_feedback;
     float *residual = fed_back ? run->payload->feedback.residual + c->first : NULL;
+    struct trib_zeros zeros = {NULL, false};
     struct trib_sent sent;
     size_t len;
 
@@ -65,8 +66,11 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
         in.agreed = trib_share_of(run, c);
     if (input && trib_feedback_sent(run, c, &sent))
         in.sent = &sent;
-    if (fed_back)
-        in.threshold = threshold_of(run, c);
+    if (fed_back) {
+        in.carried = carried_of(run, c);
+        zeros.at = trib_feedback_zeros(run, c, s->x);
+        in.zeros = &zeros;
+    }
     if (fed_back)
         scale_residual(e, residual, c->n, s->unit, true);
     if (fed_back && s->x == residual)
@@ -77,6 +81,8 @@ static uint32_t make_word(const struct trib_engine *e, const struct trib_run *ru
         len = trib_codec_encode(run->desc.codec, &in, dst);
     if (fed_back)
         scale_residual(e, residual, c->n, s->unit, false);
+    if (zeros.done)
+        run->payload->feedback.zeros[c->index] = true;
     if (input)
         trib_feedback_encoded(e, run, c, dst, len);
     assert(len <= e->arena.slot_bytes);

@@ -90,9 +90,10 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
         !allocate(&f->partial, f->ops && f->ops->sums_state && narrow(run), total))
         return TRIB_ERR_NO_MEMORY;
     if (selects && f->residual) {
-        f->n_thresholds = (size_t)run->desc.rounds * run->desc.n_chunks;
-        f->thresholds = calloc(f->n_thresholds + 1, sizeof(*f->thresholds));
-        if (!f->thresholds)
+        f->n_carried = (size_t)run->desc.rounds * run->desc.n_chunks;
+        f->carried = calloc(f->n_carried + 1, sizeof(*f->carried));
+        f->zeros = calloc(f->n_carried + 1, sizeof(*f->zeros));
+        if (!f->carried || !f->zeros)
             return TRIB_ERR_NO_MEMORY;
     }
     if (selects && sums(run)) {
@@ -111,7 +112,8 @@ void trib_feedback_dispose(struct trib_run *run)
     for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
         free(f->state[i]);
     free(f->sent);
-    free(f->thresholds);
+    free(f->carried);
+    free(f->zeros);
     free(f->partial);
 }
 
@@ -170,6 +172,8 @@ void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
 
     if (f->sent)
         memset(f->sent, 0, run->desc.total / 8 + 1);
+    if (f->zeros)
+        memset(f->zeros, 0, f->n_carried * sizeof(*f->zeros));
     if (run->desc.warm_up.codec)
         trib_codec_set_ratio(
             run->desc.warm_up.codec,
@@ -224,6 +228,30 @@ bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
         .first = c->first,
         .clear = f->cleared ? f->cleared + c->first : NULL,
     };
+    return true;
+}
+
+float *trib_feedback_zeros(const struct trib_run *run, const struct trib_chunk *c,
+                           const float *x)
+{
+    const struct trib_payload_state *p = run->payload;
+    const bool kept = p->undo_log || p->quorum || trib_feedback_gives_result(run);
+
+    if (!p->feedback.zeros || c->index >= p->feedback.n_carried || kept ||
+        run->no_result || run->desc.op.coll != TRIB_ALLREDUCE ||
+        run->desc.op.dtype != TRIB_F32)
+        return NULL;
+    float *result = (float *)(void *)trib_run_acc(run, c);
+    return result == x ? result : NULL;
+}
+
+bool trib_feedback_take_zeros(struct trib_run *run, const struct trib_chunk *c)
+{
+    const struct trib_feedback *f = &run->payload->feedback;
+
+    if (!f->zeros || c->index >= f->n_carried || !f->zeros[c->index])
+        return false;
+    f->zeros[c->index] = false;
     return true;
 }
 

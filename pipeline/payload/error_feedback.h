@@ -23,10 +23,12 @@ struct trib_feedback {
     /* States of the rule from operation to operation, [total] each, or NULL. */
     float *state[TRIB_FEEDBACK_STATES];
     float *cleared; /* state that is 0 where an element was sent; or NULL */
-    uint32_t *thresholds; /* of each chunk (struct trib_encode), of a codec that
+    struct trib_carried *carried; /* of each chunk (struct trib_encode), of a codec that
                            * selects and has a residual; or NULL. No part of the state
                            * of a plan: what is sent does not depend on them */
-    size_t n_thresholds;
+    size_t n_carried;
+    bool *zeros; /* [n_carried] chunks whose result is all 0 by now: the encoding
+                  * of the contribution, which it replaces, has cleared it */
     uint8_t *sent; /* elements sent in the newest operation: bit i % 8 of byte i / 8;
                     * sparse sums only */
     /* The running operation's part. */
@@ -79,6 +81,20 @@ const float *trib_feedback_apply(const struct trib_engine *e,
  * makes none. */
 bool trib_feedback_sent(const struct trib_run *run, const struct trib_chunk *c,
                         struct trib_sent *sent_out);
+
+/**
+ * trib_feedback_zeros - the place that an encoding of x may clear: the result's, where
+ * x lies there.
+ *
+ * x is read once per operation, so nothing of it is lost. NULL: it may clear nothing,
+ * because x has to be brought back or is not the result's memory.
+ */
+float *trib_feedback_zeros(const struct trib_run *run, const struct trib_chunk *c,
+                           const float *x);
+
+/** trib_feedback_take_zeros - true if the chunk's result is all 0; a second call is
+ * told false, as the first is about to write there. */
+bool trib_feedback_take_zeros(struct trib_run *run, const struct trib_chunk *c);
 
 /** trib_feedback_encoded - the rank has encoded its contribution as this code word. */
 void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *run,

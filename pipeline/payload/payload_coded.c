@@ -165,6 +165,7 @@ struct sum {
     float *acc; /* [n] */
     size_t n;
     bool first; /* nothing is in it */
+    bool zeros; /* acc is 0 everywhere */
     struct trib_narrow narrow;
 };
 
@@ -183,8 +184,8 @@ static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
     if (!sum->first && (op == TRIB_SUM || op == TRIB_MEAN))
         return trib_codec_decode_add(codec, word.src, word.len, weight, sum->acc,
                                      sum->n);
-    st = trib_codec_decode(codec, word.src, word.len,
-                           sum->first ? sum->acc : run->payload->stage, sum->n);
+    st = trib_coded_to_elements(run, word, sum->first && sum->zeros,
+                                sum->first ? sum->acc : run->payload->stage, sum->n);
     r.n_src = sum->first ? 1 : 2;
     r.weight = sum->first ? &weight : NULL;
     if (st == TRIB_OK && (!sum->first || weight < 1.0f || weight > 1.0f))
@@ -258,6 +259,7 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
 {
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
     struct sum sum = {.acc = acc, .n = c->n, .first = true, .narrow = *narrow};
+    sum.zeros = trib_feedback_take_zeros(run, c) && acc != run->payload->acc;
     struct trib_contrib_item from;
     trib_status_t st = TRIB_OK;
 
@@ -280,11 +282,8 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
 static void divide(struct trib_engine *e, float *acc, size_t n, float divisor)
 {
     const float one = 1.0f;
-    struct trib_reduce_args r = {.src = {acc},
-                                 .dst = {acc},
-                                 .n_src = 1,
-                                 .n_dst = 1,
-                                 .n = n,
+    struct trib_reduce_args r = {.src = {acc}, .dst = {acc},
+                                 .n_src = 1, .n_dst = 1, .n = n,
                                  .weight = &one,
                                  .divisor = divisor};
 
@@ -362,6 +361,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     }
     if (trib_feedback_gives_result(run) && !run->is_aggregator && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
+    (void)trib_feedback_take_zeros(run, c); /* the encoded input may have left some */
     if (run->payload->feedback.partial)
         memcpy(run->payload->feedback.partial + c->first, run->payload->acc,
                c->n * sizeof(float));
@@ -456,8 +456,8 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
     return trib_coded_to_acc(e, run, c, word, len);
 }
 
-/* Copies the input of the only rank: nothing is lost, unless the plan has more than
- * error feedback, whose result is what it would be with others. */
+/* Copies the input of the only rank, which loses nothing unless the plan has more than
+ * error feedback. */
 static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_chunk *c)
 {

@@ -15,7 +15,6 @@
 #define COUNT 2500 /* three chunks of 1024 */
 #define STEPS 12
 
-
 static void run(ranks_fn fn, const struct fed_scene *s, int size)
 {
     ranks_pass(.size = size, .fn = fn, .arg = (void *)s, .config = "transport=shm");
@@ -502,6 +501,10 @@ static void test_ways(void **state)
             &(struct fed_scene){"topk:ratio=0.1", "ef21:momentum=0.5", algorithm_at(a),
                                 TRIB_F32, TRIB_SUM},
             1 + (int)(a + 2) % 4);
+        /* in place, encoding leaves zeros, which a result of few elements shows */
+        run(same_ways, &(struct fed_scene){"topk:ratio=0.1,result=selected", "ef14",
+                                           algorithm_at(a), TRIB_F32, TRIB_SUM},
+            3 + (int)a % 2);
         /* what ranks share first is of the same contribution */
         run(same_ways,
             &(struct fed_scene){a % 2 ? "int8" : "uniform-thc:bits=6,ef=0",

@@ -66,6 +66,28 @@ static bool same(const float *a, const float *b, size_t n)
 
 static char *areas[4];
 
+static void check_zeros(const float *x, size_t n)
+{
+    for (size_t i = 0; x && i < n; i++)
+        assert_true(x[i] == 0.0f && !signbit(x[i]));
+}
+
+/* x itself is cleared after it was read. */
+static void check_in_place(const struct trib_kernels *isa, const float *before,
+                           const float *x, size_t n, uint32_t threshold)
+{
+    float a[N_MAX], b[N_MAX], copy[N_MAX];
+    uint32_t p[ROOM], q[ROOM];
+
+    memcpy(a, before, n * sizeof *a), memcpy(b, before, n * sizeof *b);
+    memcpy(copy, x, n * sizeof *x);
+    const size_t m = isa->add_select(a, x, NULL, n, threshold, p);
+    assert_int_equal(isa->add_select(b, copy, copy, n, threshold, q), m);
+    assert_memory_equal(p, q, m * sizeof *p);
+    assert_true(same(a, b, n));
+    check_zeros(copy, n);
+}
+
 static void check_at_least(const struct trib_kernels *c, const struct trib_kernels *isa)
 {
     static const uint32_t thresholds[] = {0,          1,          0x3f000000,
@@ -77,10 +99,15 @@ static void check_at_least(const struct trib_kernels *c, const struct trib_kerne
             float *a = place(areas[1], n, 0), *b = place(areas[2], n, below(9));
             fill(x, n), fill(a, n);
             memcpy(b, a, n * sizeof *a);
-            const size_t m = c->add_select(a, x, n, thresholds[t], p);
-            assert_int_equal(isa->add_select(b, x, n, thresholds[t], q), m);
+            float *zeros = below(2) ? place(areas[3], n, below(9)) : NULL;
+            if (zeros)
+                fill(zeros, n);
+            const size_t m = c->add_select(a, x, NULL, n, thresholds[t], p);
+            assert_int_equal(isa->add_select(b, x, zeros, n, thresholds[t], q), m);
             assert_memory_equal(p, q, m * sizeof *p);
             assert_true(same(a, b, n));
+            check_zeros(zeros, n);
+            check_in_place(isa, b, x, n, thresholds[t]);
             /* and it is what select_at_least finds */
             assert_int_equal(c->select_at_least(a, n, thresholds[t], q), m);
             assert_memory_equal(p, q, m * sizeof *p);

@@ -117,16 +117,16 @@ static void test_feedback_is_needed(void **state)
     assert_true(descend(true, 4000) < 1e-10);
 }
 
-/* One start of error feedback; with a threshold the chunk keeps one. */
+/* One start of error feedback; with `carried` the chunk keeps a threshold. */
 static size_t start(struct codec_buffers *b, const float *x, size_t n, uint32_t step,
-                    float *residual, uint32_t *threshold)
+                    float *residual, struct trib_carried *carried)
 {
     const struct trib_encode in = {.x = x,
                                    .n = n,
                                    .total = n,
                                    .key = {.seed = 5, .step = step},
                                    .scratch = b->scratch,
-                                   .threshold = threshold};
+                                   .carried = carried};
 
     return trib_codec_encode_ef(b->codec, &in, residual, b->code);
 }
@@ -154,15 +154,16 @@ static void check_kept(const char *text, const char *exact, size_t n)
     struct codec_buffers b = buffers_new(exact, NULL, n);
     float *x = malloc(n * sizeof *x), *ra = calloc(n, sizeof *ra),
           *rb = calloc(n, sizeof *rb);
-    uint32_t threshold = 0, kept = 0;
+    struct trib_carried carried = {0, 0};
+    uint32_t kept = 0;
     for (uint32_t step = 0; step < 40; step++) {
         fill(x, n, step);
-        const size_t la = start(&a, x, n, step, ra, &threshold);
+        const size_t la = start(&a, x, n, step, ra, &carried);
         const size_t lb = start(&b, x, n, step, rb, NULL);
         assert_int_equal(la, lb);
         assert_memory_equal(a.code, b.code, la);
         assert_memory_equal(ra, rb, n * sizeof *ra);
-        kept += threshold > 0;
+        kept += carried.threshold > 0;
     }
     assert_true(kept > 20);
     free(x), free(ra), free(rb);
@@ -180,12 +181,44 @@ static void test_kept_threshold(void **state)
     check_kept("dgc:ratio=0.05", "topk:ratio=0.05", 1001);
 }
 
+/* What reaches it of n elements. */
+static size_t count(const float *x, const float *residual, size_t n, uint32_t magnitude)
+{
+    size_t m = 0;
+    float t;
+
+    memcpy(&t, &magnitude, sizeof t);
+    for (size_t i = 0; i < n; i++)
+        m += fabsf(x[i] + residual[i]) >= t;
+    return m;
+}
+
+/* Residuals of the same gradient grow by the step: the threshold that is kept grows,
+ * too, and is reached by more than k elements, but by few. */
+static void test_threshold_grows(void **state)
+{
+    enum { M = 100000, K = 1000 };
+    struct codec_buffers b = buffers_new("topk:ratio=0.01", NULL, M);
+    float *x = vector_new(VECTOR_NORMAL, 3, M), *residual = calloc(M, sizeof *residual);
+    struct trib_carried carried = {0, 0};
+
+    (void)state;
+    for (uint32_t step = 0; step < 12; step++) {
+        const size_t m = count(x, residual, M, carried.threshold);
+        assert_true(step < 2 || (m >= K && m < 6 * K));
+        (void)start(&b, x, M, step, residual, &carried);
+    }
+    free(x), free(residual);
+    buffers_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_count),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_kept_threshold),
+        cmocka_unit_test(test_threshold_grows),
         cmocka_unit_test(test_composed_values),
         cmocka_unit_test(test_feedback_is_needed),
     };
