@@ -190,6 +190,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
             work.hops = 1;
         } else {
             work.messages *= 2;
+            work.peers = p - 1;
             work.down = n * (p - 1) / p;
             work.up *= trib_choice_uneven(choice, p - 1);
             work.down *= trib_choice_uneven(choice, p - 1);

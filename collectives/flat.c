@@ -163,6 +163,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     } else {
         work.up = peers * n;
         work.summed = shape->size * n;
+        work.peers = peers;
     }
     /* Every rank would decode every contribution, and the own one as the others do:
      * that pays where code words are all that is sent, and no result. */

@@ -241,8 +241,10 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     }
     work.messages = (core - 1 + (folded ? core : 0.0)) *
                     trib_choice_rounds(choice, n, blocks > 1 ? blocks : core);
-    if (shape->coll == TRIB_ALLREDUCE)
+    if (shape->coll == TRIB_ALLREDUCE) {
         work.messages *= 2;
+        work.peers = levels;
+    }
     return trib_choice_cost(choice, &work, levels > 1 ? levels : 1);
 }
 

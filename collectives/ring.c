@@ -213,6 +213,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *giv
     if (shape->coll == TRIB_ALLREDUCE) {
         work.hops *= 2;
         work.messages *= 2;
+        work.peers = p > 2 ? 2 : 1;
     }
     return trib_choice_cost(choice, &work, shape->size - 1);
 }

@@ -190,6 +190,8 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     }
     work.messages = work.hops * rounds;
     /* Each rank but the root sends once up, and is sent to once down. */
+    if (shape->coll == TRIB_ALLREDUCE)
+        work.peers = 2 * (shape->size - 1.0) / shape->size;
     work.mean = levels ? (shape->size - 1.0) / (shape->size * (double)levels) : 0;
     return trib_choice_cost(choice, &work, levels);
 }

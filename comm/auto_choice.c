@@ -39,6 +39,7 @@ static const double TRY = 0.9, LEAVE = 0.95, DRIFT = 1.25, OPTIMISM_MOST = 4;
 enum { DRIFTS = 2 };
 static const double COPY_BPS = 8e9; /* bytes a second of dense sums in memory */
 static const double HIDDEN = 0.7; /* part of the shorter of work and wire that is */
+static const double CLEAR = 0.6; /* of the time of dense sums: no second look at them */
 
 /* The text ---------------------------------------------------------------------- */
 
@@ -160,6 +161,13 @@ bool trib_auto_allowed(const struct trib_auto_choice *choice, int i)
     return c->nmse >= 0 && c->nmse <= MARGIN * choice->max_nmse;
 }
 
+/* The time of a start that any codec takes for its messages. */
+static double fixed_us(const struct trib_auto_choice *choice)
+{
+    assert(choice->fixed >= 0 && choice->fixed <= 1);
+    return choice->fixed * choice->of[0].took_us;
+}
+
 /* A start by candidate i where the wire takes wire_us for dense elements. */
 static double model_us(const struct trib_auto_choice *choice, int i, double wire_us)
 {
@@ -169,7 +177,7 @@ static double model_us(const struct trib_auto_choice *choice, int i, double wire
     const double work = i ? choice->count * c->work_ns * 1e-3 * choice->crowd : copy_us;
     const double shorter = fmin(wire, work);
 
-    return fmax(wire, work) + (1 - HIDDEN) * shorter;
+    return fixed_us(choice) + fmax(wire, work) + (1 - HIDDEN) * shorter;
 }
 
 /* The time that dense elements spend on the wire: model_us(…, 0, x) is what was
@@ -177,7 +185,7 @@ static double model_us(const struct trib_auto_choice *choice, int i, double wire
 static double wire_us(const struct trib_auto_choice *choice)
 {
     const double copy_us = choice->count * choice->element / COPY_BPS * 1e6;
-    const double took = choice->of[0].took_us;
+    const double took = choice->of[0].took_us - fixed_us(choice);
     const double wire = took - (1 - HIDDEN) * copy_us;
 
     return wire > copy_us ? wire : fmax((took - copy_us) / (1 - HIDDEN), 0);
@@ -198,13 +206,22 @@ double trib_auto_expect_us(const struct trib_auto_choice *choice, int i, double 
     return model_us(choice, i, wire_us(choice) / link) * (i ? choice->optimism : 1);
 }
 
+/* True of dense sums, and of what takes less time than they do beyond chance. */
+static bool worth(const struct trib_auto_choice *choice, int i)
+{
+    const struct trib_auto_candidate *c = &choice->of[i], *dense = choice->of;
+
+    return i == 0 ||
+           (trib_auto_allowed(choice, i) && c->took_us > 0 &&
+            c->took_us + c->noise_us < LEAVE * (dense->took_us - dense->noise_us));
+}
+
 static int best_measured(const struct trib_auto_choice *choice)
 {
     int best = 0;
 
     for (int i = 1; i < choice->n; i++)
-        if (trib_auto_allowed(choice, i) && choice->of[i].took_us > 0 &&
-            choice->of[i].took_us < choice->of[best].took_us)
+        if (worth(choice, i) && choice->of[i].took_us < choice->of[best].took_us)
             best = i;
     return best;
 }
@@ -267,6 +284,15 @@ static void forget_others(struct trib_auto_choice *choice)
             choice->of[i].took_us = 0;
     choice->adopted_us = choice->of[choice->now].took_us;
     choice->optimism = 1;
+    choice->confirmed = false;
+    choice->changes++;
+}
+
+/* The first starts of a plan are slower than later ones: were those of dense sums? */
+static bool in_doubt(const struct trib_auto_choice *choice, int best)
+{
+    return best && !choice->confirmed &&
+           choice->of[best].took_us > CLEAR * choice->of[0].took_us;
 }
 
 int trib_auto_next(struct trib_auto_choice *choice)
@@ -280,7 +306,11 @@ int trib_auto_next(struct trib_auto_choice *choice)
     if (promise && trib_auto_expect_us(choice, promise, 1) <
                        TRY * choice->of[best].took_us)
         return adopt(choice, promise);
-    if (trib_auto_allowed(choice, choice->now) &&
+    if (in_doubt(choice, best)) {
+        choice->confirmed = true;
+        return adopt(choice, 0);
+    }
+    if (worth(choice, choice->now) &&
         choice->of[best].took_us > LEAVE * choice->of[choice->now].took_us) {
         if (!(choice->adopted_us > 0))
             choice->adopted_us = choice->of[choice->now].took_us;

@@ -36,6 +36,7 @@ struct trib_auto_candidate {
     double bytes; /* of an element in code words, mean of contribution and result */
     double work_ns; /* processor time of an element: one encode and two decodes */
     double took_us; /* a start as it was measured; 0: it has not run */
+    double noise_us; /* by how much took_us may be off by chance */
 };
 
 struct trib_auto_choice {
@@ -47,10 +48,13 @@ struct trib_auto_choice {
     double adopted_us; /* its time when it was chosen; 0: not measured then */
     int drifts; /* agreements in a row that found another time */
     bool settled; /* nothing promises more than what runs */
+    int changes; /* how often a drift made all unknown */
+    bool confirmed; /* dense sums ran again before a codec was kept */
     double optimism; /* what starts took over what was expected of them, at least 1 */
     /* The facts of the plan. */
     double count, element; /* elements, and bytes of one */
     double ranks;
+    double fixed; /* part of the time of dense sums that is not of their bytes */
     double crowd; /* ranks that share a core, at least 1 */
 };
 
@@ -88,10 +92,12 @@ double trib_auto_expect_us(const struct trib_auto_choice *choice, int i, double 
  *
  * Dense sums run first. Then whichever is expected to take 10 % less than the best
  * that was measured is tried, and at last the best that was measured stays, unless
- * another one takes 5 % less. Where a start takes longer than was expected of it,
- * less is expected of those that have not run. A time that has drifted by 25 % from
- * that at the choice, twice in a row, makes all others unknown: dense sums are measured
- * anew.
+ * another one takes 5 % less. What is not dense sums stays only if it takes 5 % less
+ * than they do beyond what is chance, and, where it takes more than 0.6 of their time,
+ * if it still does so once they have run a second time. Where a start takes longer
+ * than was expected of it, less is expected of those that have not run. A time that has
+ * drifted by 25 % from that at the choice, twice in a row, makes all others unknown:
+ * dense sums are measured anew.
  */
 int trib_auto_next(struct trib_auto_choice *choice);
 

@@ -2,7 +2,8 @@
 /*
  * The vector that the ranks sum:
  *
- *     | time | error, bytes, work of candidate 1 | … of candidate 2 | … | the sample |
+ *     | time | noise | error, bytes, work of candidate 1 | … of candidate 2 | … |
+ *     | the sample |
  *
  * An unbiased codec's errors are independent of each other, so their squares add up; of
  * other codecs the norms do, as they would where all ranks err alike. The sum of the
@@ -29,7 +30,7 @@ enum {
     BYTES,
     WORK,
     FIGURES, /* of a candidate */
-    HEAD = 1,
+    HEAD = 2,
 };
 
 static const uint64_t KEY = 0x6175746f; /* of random rounding on the sample */
@@ -209,12 +210,13 @@ static double lose(struct trib_auto_trial *t, const struct candidate *c, const f
 }
 
 void trib_auto_trial_write(struct trib_auto_trial *trial, double took_us,
-                           float *floats)
+                           double noise_us, float *floats)
 {
     float *at = floats + HEAD;
 
     assert(trib_auto_trial_full(trial) && took_us >= 0);
     floats[0] = (float)took_us;
+    floats[1] = (float)noise_us;
     for (int i = 1; i < trial->choice->codecs; i++, at += FIGURES) {
         const struct candidate *c = &trial->of[i];
         size_t bytes;
@@ -264,8 +266,10 @@ void trib_auto_trial_read(struct trib_auto_trial *trial, const float *floats,
     const float *at = floats + HEAD;
 
     assert(choice == trial->choice && p >= 1);
-    if (floats[0] > 0)
+    if (floats[0] > 0) {
         choice->of[choice->now].took_us = (double)floats[0] / p;
+        choice->of[choice->now].noise_us = (double)floats[1] / p;
+    }
     for (int i = 1; i < choice->codecs; i++, at += FIGURES) {
         struct trib_auto_candidate *c = &choice->of[i];
         const double once = (double)at[BYTES] / p;

@@ -50,10 +50,11 @@ size_t trib_auto_trial_floats(const struct trib_auto_trial *trial);
  * candidate.
  *
  * took_us  a start as this rank has measured it; 0: it has not
+ * noise_us by how much took_us may be off by chance
  * floats   [trib_auto_trial_floats]
  */
 void trib_auto_trial_write(struct trib_auto_trial *trial, double took_us,
-                           float *floats);
+                           double noise_us, float *floats);
 
 /** trib_auto_trial_read - take the sum of all ranks' figures into the choice. */
 void trib_auto_trial_read(struct trib_auto_trial *trial, const float *floats,

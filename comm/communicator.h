@@ -41,9 +41,12 @@ struct trib_plan {
                      * counted_calls.c; or NULL */
     char why[256]; /* the algorithm, and the reason for it */
     const char *next_algorithm; /* the second best, if its estimate is near; or NULL */
+    double expected_us; /* the estimate of a start; 0: there is none */
+    double expected_fixed; /* the part of it that messages take, whatever their bytes */
     double selected; /* bytes of a code word for each element of its chunk, as expected
                       * of a codec that selects; 0: not known */
     bool is_exempt; /* the configured codec is not for this operation: configured.h */
+    bool is_short; /* codec auto sends it dense: plan_auto.h */
     struct trib_plan_looks *looks; /* plan_stats.c; or NULL */
     double squares; /* sum of squares of the elements fed so far, for TRIB_CHECK */
     bool has_quorum; /* aggregators would close its chunks without late ranks */

@@ -116,3 +116,30 @@ trib_status_t trib_configured_call(struct trib_comm *comm, trib_coll_t coll,
     trib_codec_destroy(codec);
     return st;
 }
+
+trib_status_t trib_configured_auto(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *d)
+{
+    const char *quorum = d->quorum ? d->quorum : comm->cfg.quorum;
+    const char *feedback = d->feedback ? d->feedback : comm->cfg.feedback;
+    struct trib_error err = {0};
+
+    if (!trib_configured_kind(coll, d->dtype, d->op))
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec auto is for all-reduces of sum and mean of f32, "
+                              "f16 and bf16, this is %s by %s of %s: use codec none",
+                              trib_coll_name(coll), trib_op_name(d->op),
+                              trib_dtype_name(d->dtype));
+    if (comm->cfg.deterministic)
+        return trib_comm_fail(
+            comm, TRIB_ERR_UNSUPPORTED,
+            "codec auto chooses by what starts take, so each run has "
+            "other bits, which TRIB_DETERMINISTIC forbids: name a codec");
+    if (*quorum && strcmp(quorum, "all") != 0)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec auto needs all ranks: quorum is %s, use all",
+                              quorum);
+    if (trib_auto_feedback(feedback, &err) != TRIB_OK)
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED, "%s", trib_error_text(&err));
+    return TRIB_OK;
+}

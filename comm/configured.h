@@ -35,4 +35,9 @@ const char *trib_codec_of(const struct trib_comm *comm, trib_coll_t coll,
 trib_status_t trib_configured_call(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *d);
 
+/** trib_configured_auto - check whether codec auto can do this: TRIB_ERR_UNSUPPORTED
+ * and a cure. */
+trib_status_t trib_configured_auto(struct trib_comm *comm, trib_coll_t coll,
+                                   const trib_desc_t *d);
+
 #endif

@@ -25,6 +25,7 @@ libcomm_la_SOURCES = \
 	comm/auto_carry.c comm/auto_carry.h \
 	comm/auto_choice.c comm/auto_choice.h \
 	comm/auto_trial.c comm/auto_trial.h \
+	comm/auto_window.c comm/auto_window.h \
 	comm/plan_auto.c comm/plan_auto.h \
 	comm/plan_blocks.c comm/plan_blocks.h \
 	comm/plan_cache.c \

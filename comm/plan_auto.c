@@ -2,12 +2,13 @@
 /*
  * Codec auto at work.
  *
- * Starts come in windows. Within one, the inner plan stays, and the shortest of its
- * starts counts, but for the first one, which touches memory and opens edges. The first
- * start behind a window begins with an agreement: a small dense all-reduce of a sample
- * and of each rank's figures. At the start behind that all ranks have its sum, and
- * change the inner plan where another codec is better. A window is short while there is
- * something to try, and then longer each time.
+ * Starts come in windows (auto_window.h). Within one, the inner plan stays, and the
+ * median of its starts counts, but for the first one, which touches memory and opens
+ * edges. The first start behind a window begins with an agreement: a small dense
+ * all-reduce of a sample and of each rank's figures. At the start behind that all ranks
+ * have its sum, and change the inner plan where another codec is better. A window is
+ * short while there is something to try, and then longer each time. Vectors of few
+ * elements have a plan of dense sums at once.
  *
  * The sample is that of the start which the agreement precedes; of a vector that is fed
  * piecewise, whose elements come later, that of the start before.
@@ -23,14 +24,9 @@
 #include "base/time.h"
 #include "comm/auto_carry.h"
 #include "comm/auto_trial.h"
+#include "comm/auto_window.h"
 #include "comm/configured.h"
 #include "pipeline/payload/run_codec.h"
-
-enum {
-    WINDOW_TRIED = 3, /* starts of a codec before it is judged */
-    WINDOW_LEAST = 16, /* once there is nothing left to try */
-    WINDOW_MOST = 1024,
-};
 
 struct trib_plan_auto {
     struct trib_auto_choice choice;
@@ -46,8 +42,7 @@ struct trib_plan_auto {
     struct trib_auto_carry carry; /* what codecs hold back that run no more */
     bool agreeing; /* a sum of figures was started and is not read yet */
     bool fed; /* the running start takes its sample piece by piece */
-    unsigned window, done; /* starts of a window, and those of it so far */
-    double least_us; /* of its starts but the first; 0: none was measured */
+    struct trib_auto_window window;
     bool counts; /* the running start is measured */
     uint64_t began;
     _Atomic bool running; /* a start whose end was not seen yet */
@@ -86,11 +81,12 @@ static trib_status_t make_inner(struct trib_plan *plan, int i, struct trib_plan 
 /* The window that follows: long where nothing is left to try. */
 static unsigned next_window(const struct trib_plan_auto *a, bool changed)
 {
-    if (changed || !(a->choice.of[a->choice.now].took_us > 0))
-        return WINDOW_TRIED;
-    if (a->window < WINDOW_LEAST)
-        return WINDOW_LEAST;
-    return a->window < WINDOW_MOST ? 2 * a->window : WINDOW_MOST;
+    const int now = a->choice.now;
+    const double us = trib_auto_expect_us(&a->choice, now, 1);
+
+    return changed || !(a->choice.of[now].took_us > 0)
+               ? trib_auto_window_tried(us)
+               : trib_auto_window_next(a->window.length, a->choice.changes, us);
 }
 
 /* Once the best codec runs, another algorithm and shorter chunks are tried, unless the
@@ -105,7 +101,8 @@ static int vary(struct trib_plan *plan)
 
     if (now->like == a->choice.now && a->inner->next_algorithm)
         more |= trib_auto_vary(&a->choice, a->inner->next_algorithm, 0);
-    if (now->like == a->choice.now && !a->chunk && chunk / SHORTER >= CHUNK_LEAST)
+    if (now->like == a->choice.now && !a->chunk && chunk / SHORTER >= CHUNK_LEAST &&
+        a->choice.count * a->choice.element > (double)(chunk / SHORTER))
         more |= trib_auto_vary(&a->choice, NULL, chunk / SHORTER);
     return more ? trib_auto_next(&a->choice) : a->choice.now;
 }
@@ -151,9 +148,7 @@ static trib_status_t choose(struct trib_plan *plan)
     if (a->choice.settled)
         now = vary(plan);
     trib_fpenv_leave(modes);
-    a->window = next_window(a, now != was);
-    a->done = 0;
-    a->least_us = 0;
+    trib_auto_window_begin(&a->window, next_window(a, now != was));
     return now == was ? TRIB_OK : change(plan, was, now);
 }
 
@@ -173,16 +168,18 @@ static trib_status_t agree(struct trib_plan *plan, const void *input, bool block
     struct trib_plan_auto *a = plan->automatic;
     const bool whole = a->desc.feed == TRIB_FEED_WHOLE;
 
-    assert(!a->agreeing && a->window > 0);
+    assert(!a->agreeing && a->window.length > 0);
     a->fed = false;
-    if (a->done + !whole == a->window) {
+    if (a->window.done + !whole == a->window.length) {
         trib_auto_trial_forget(a->trial);
         take_sample(plan, input);
     }
-    if (a->done < a->window || !trib_auto_trial_full(a->trial))
+    if (a->window.done < a->window.length || !trib_auto_trial_full(a->trial))
         return TRIB_OK;
     const uint64_t modes = trib_fpenv_enter();
-    trib_auto_trial_write(a->trial, a->least_us, a->figures);
+    double noise_us;
+    const double took_us = trib_auto_window_typical(&a->window, &noise_us);
+    trib_auto_trial_write(a->trial, took_us, noise_us, a->figures);
     trib_fpenv_leave(modes);
     const struct trib_plan_ops *ops = a->agree->ops;
     const trib_status_t st = blocking ? ops->run(a->agree, a->figures, a->figures)
@@ -213,9 +210,9 @@ static trib_status_t begin(struct trib_plan *plan, const void **send, void *recv
                               "no memory for a start with what was held back");
     assert(a->inner && !atomic_load(&a->running));
     a->inner->identity.of_calls = plan->identity.of_calls;
-    a->counts = a->done > 0 && !a->agreeing;
+    a->counts = !a->agreeing && trib_auto_window_counts(&a->window);
     a->began = a->counts ? trib_now_ns() : 0;
-    atomic_store(&a->running, true);
+    atomic_store_explicit(&a->running, true, memory_order_release);
     return TRIB_OK;
 }
 
@@ -226,14 +223,11 @@ static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
 
     if (st == TRIB_INPROGRESS || !atomic_exchange(&a->running, false))
         return st;
-    if (a->counts) {
-        const double us = (double)(trib_now_ns() - a->began) * 1e-3;
-        if (!(a->least_us > 0) || us < a->least_us)
-            a->least_us = us;
-    }
+    if (a->counts)
+        trib_auto_window_add(&a->window, (double)(trib_now_ns() - a->began) * 1e-3);
     if (a->carry.sum)
         trib_auto_carry_end(&a->carry);
-    a->done++;
+    a->window.done++;
     return st;
 }
 
@@ -406,6 +400,11 @@ void trib_plan_auto_tell(const struct trib_plan *plan, char *text, size_t bytes)
 {
     assert(bytes > 0);
     text[0] = 0;
+    if (plan->is_short)
+        snprintf(text, bytes,
+                 "auto       none: vectors of less than %d elements cost "
+                 "messages, not bytes\n",
+                 TRIB_CODEC_ELEMENTS_MIN);
     if (plan->automatic)
         trib_auto_explain(&plan->automatic->choice, text, bytes);
 }
@@ -453,31 +452,17 @@ static const struct trib_plan_ops ops = {
 
 /* Making one -------------------------------------------------------------------- */
 
+/* Checks a description and reads the candidates out of a codec's text. */
 static trib_status_t check(struct trib_comm *comm, trib_coll_t coll,
-                           const trib_desc_t *d)
+                           const trib_desc_t *d, const char *text,
+                           struct trib_auto_choice *choice)
 {
-    const char *quorum = d->quorum ? d->quorum : comm->cfg.quorum;
-    const char *feedback = d->feedback ? d->feedback : comm->cfg.feedback;
     struct trib_error err = {0};
+    const trib_status_t st = trib_configured_auto(comm, coll, d);
 
-    if (!trib_configured_kind(coll, d->dtype, d->op))
-        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec auto is for all-reduces of sum and mean of f32, "
-                              "f16 and bf16, this is %s by %s of %s: use codec none",
-                              trib_coll_name(coll), trib_op_name(d->op),
-                              trib_dtype_name(d->dtype));
-    if (comm->cfg.deterministic)
-        return trib_comm_fail(
-            comm, TRIB_ERR_UNSUPPORTED,
-            "codec auto chooses by what starts take, so each run has "
-            "other bits, which TRIB_DETERMINISTIC forbids: name a codec");
-    if (*quorum && strcmp(quorum, "all") != 0)
-        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec auto needs all ranks: quorum is %s, use all",
-                              quorum);
-    if (trib_auto_feedback(feedback, &err) != TRIB_OK)
-        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED, "%s", trib_error_text(&err));
-    return TRIB_OK;
+    if (st != TRIB_OK || trib_auto_parse(text, &err, choice) == TRIB_OK)
+        return st;
+    return trib_comm_fail(comm, TRIB_ERR_CODEC, "%s", trib_error_text(&err));
 }
 
 /* Copies what inner plans need of the description; none of them has the plan's name. */
@@ -524,11 +509,8 @@ static trib_status_t complete(struct trib_plan *plan, const trib_desc_t *desc,
 {
     struct trib_plan_auto *a = plan->automatic;
     struct trib_comm *comm = plan->comm;
-    struct trib_error err = {0};
-    trib_status_t st = check(comm, a->coll, desc);
+    trib_status_t st = check(comm, a->coll, desc, text, &a->choice);
 
-    if (st == TRIB_OK && trib_auto_parse(text, &err, &a->choice) != TRIB_OK)
-        st = trib_comm_fail(comm, TRIB_ERR_CODEC, "%s", trib_error_text(&err));
     a->choice.count = (double)desc->count;
     a->choice.element = (double)trib_dtype_size(desc->dtype);
     a->choice.ranks = comm->engine.ranks;
@@ -538,7 +520,32 @@ static trib_status_t complete(struct trib_plan *plan, const trib_desc_t *desc,
     if (st == TRIB_OK)
         st = make_agreement(plan);
     assert(st != TRIB_OK || (a->trial && a->agree));
-    return st == TRIB_OK ? make_inner(plan, 0, &a->inner) : st;
+    if (st == TRIB_OK)
+        st = make_inner(plan, 0, &a->inner);
+    if (st != TRIB_OK)
+        return st;
+    a->choice.fixed = a->inner->expected_fixed;
+    trib_auto_window_begin(&a->window, trib_auto_window_tried(a->inner->expected_us));
+    return TRIB_OK;
+}
+
+/* A plan of dense sums for a vector whose time is in its messages and not in its
+ * bytes: no code words could win. What is wrong in a text is found all the same. */
+static trib_status_t make_dense(struct trib_comm *comm, trib_coll_t coll,
+                                const trib_desc_t *desc, const char *text, bool own,
+                                struct trib_plan **plan_out)
+{
+    struct trib_auto_choice choice;
+    trib_desc_t dense = *desc;
+    trib_status_t st = check(comm, coll, desc, text, &choice);
+
+    dense.codec = dense.feedback = "none";
+    if (st == TRIB_OK)
+        st = own ? trib_plan_make_own(comm, coll, &dense, plan_out)
+                 : trib_plan_make(comm, coll, &dense, false, plan_out);
+    if (st == TRIB_OK)
+        (*plan_out)->is_short = true;
+    return st;
 }
 
 static trib_status_t make_auto(struct trib_comm *comm, trib_coll_t coll,
@@ -555,7 +562,6 @@ static trib_status_t make_auto(struct trib_comm *comm, trib_coll_t coll,
         plan->ops = &ops;
         plan->automatic->coll = coll;
         plan->automatic->own = own;
-        plan->automatic->window = WINDOW_TRIED;
         st = complete(plan, desc, text);
     } else {
         st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
@@ -579,7 +585,9 @@ trib_status_t trib_plan_make_coded(struct trib_comm *comm, trib_coll_t coll,
         return own ? trib_plan_make_own(comm, coll, desc, plan_out)
                    : trib_plan_make(comm, coll, desc, false, plan_out);
     trib_fpenv_enter_all(&callers_modes);
-    const trib_status_t st = make_auto(comm, coll, desc, text, own, plan_out);
+    const trib_status_t st = desc->count < TRIB_CODEC_ELEMENTS_MIN
+                                 ? make_dense(comm, coll, desc, text, own, plan_out)
+                                 : make_auto(comm, coll, desc, text, own, plan_out);
     trib_fpenv_leave_all(&callers_modes);
     return st;
 }

@@ -3,6 +3,7 @@
  * The algorithm of a plan, asked for by name or chosen by cost, and its schedule.
  */
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,6 +100,24 @@ static void expect_words(struct trib_plan *plan, const struct trib_shape *shape,
     choice->result = words.result / dense;
 }
 
+/* What a start takes by the model, and how much of that an empty one would. */
+static void expect_times(struct trib_plan *plan, const struct trib_shape *shape,
+                         const trib_desc_t *d, const struct trib_choice *choice,
+                         const struct trib_algo *algo)
+{
+    struct trib_choice empty = *choice;
+
+    if (plan->codec || plan->sparse || plan->comm->aggregators)
+        return;
+    empty.bytes = trib_dtype_size(d->dtype);
+    const double us = algo->cost(shape, choice), least = algo->cost(shape, &empty);
+    if (!isfinite(us) || !(us > 0))
+        return;
+    assert(least >= 0);
+    plan->expected_us = us;
+    plan->expected_fixed = fmin(least / us, 1);
+}
+
 static void explain_words(struct trib_plan *plan, const struct trib_choice *choice)
 {
     const size_t n = strlen(plan->why);
@@ -120,6 +139,19 @@ static void explain_calibration(struct trib_plan *plan)
         snprintf(plan->why + n, sizeof(plan->why) - n,
                  "; network as calibrated on %04u-%02u-%02u", day / 10000,
                  day / 100 % 100, day % 100);
+}
+
+static trib_status_t asked_for(struct trib_plan *plan, const char *name,
+                               const struct trib_shape *shape, const trib_desc_t *d,
+                               const struct trib_choice *choice,
+                               const struct trib_algo **algo_out)
+{
+    const bool ordered = trib_deterministic_orders(plan, shape, d->dtype);
+    const trib_status_t st = find_algorithm(plan, name, shape, ordered, algo_out);
+
+    if (st == TRIB_OK)
+        expect_times(plan, shape, d, choice, *algo_out);
+    return st;
 }
 
 static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *shape,
@@ -153,7 +185,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     trib_locality_describe(comm, &choice);
     if (!trib_text_is_auto(name) &&
         !(shape->coll == TRIB_BARRIER && !d->algorithm && !comm->aggregators))
-        return find_algorithm(plan, name, shape, ordered, algo_out);
+        return asked_for(plan, name, shape, d, &choice, algo_out);
     if (ordered && plan->codec)
         trib_deterministic_forget(&choice);
     *algo_out = trib_algo_choose(shape, &choice, plan->why, sizeof(plan->why));
@@ -165,6 +197,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED, "no algorithm for %s with %d rank%s",
             trib_coll_name(shape->coll), shape->size, shape->size == 1 ? "" : "s");
+    expect_times(plan, shape, d, &choice, *algo_out);
     return TRIB_OK;
 }
 

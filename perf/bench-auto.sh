@@ -45,6 +45,15 @@ sums() { # CONTENDER LINK RANKS WARMUP OPTION…
             { printf "%s,%s,%s\n", row, $at["bytes"], $at["p50_us"] }'
 }
 
+launch() { # ROUND CONTENDER LINK RANKS
+    local codec=none algorithm=$2 warmup=20
+    wanted "$2" || return 0
+    [ "$2" != codec-auto ] || codec=auto:max_nmse=1e-3 algorithm=auto warmup=80
+    launch_probed "$1" "$2 over $3, $4 ranks" guarded sums "$2" "$3" "$4" "$warmup" \
+        --codec "$codec" --algorithm "$algorithm"
+}
+
+contenders=(auto flat direct halving-doubling ring tree codec-auto)
 export build sizes samples
 export -f sums
 
@@ -52,14 +61,10 @@ echo "round,before,after,contender,link,ranks,bytes,us" >"$runs"
 for ((round = 1; round <= rounds; round++)); do
     for link in $links; do
         for n in $ranks_list; do
-            for algorithm in auto flat direct halving-doubling ring tree; do
-                ! wanted "$algorithm" ||
-                    launch_probed "$round" "$algorithm over $link, $n ranks" guarded sums \
-                        "$algorithm" "$link" "$n" 20 --codec none --algorithm "$algorithm"
+            for ((i = 0; i < ${#contenders[@]}; i++)); do
+                # Each round begins with another one: what ran before may matter.
+                launch "$round" "${contenders[(i + round - 1) % ${#contenders[@]}]}" "$link" "$n"
             done
-            ! wanted codec-auto ||
-                launch_probed "$round" "codec auto over $link, $n ranks" guarded sums \
-                    codec-auto "$link" "$n" 80 --codec auto:max_nmse=1e-3
         done
     done
 done

@@ -20,6 +20,8 @@ struct trib_cost_model {
     double message_us; /* time of a rank's CPU for one message, sent or received */
     double wire_Bps; /* bytes a second into one rank, or out of it */
     double sum_Bps; /* bytes a second of contributions that one rank sums */
+    double peer; /* part by which bytes on the wire cost more for each peer of a rank
+                  * but the first */
     bool shared_cores; /* the work of all ranks counts, not that of the busiest */
 };
 
@@ -33,7 +35,9 @@ struct trib_cost_work {
     double up; /* bytes of contributions and partial sums on the wire */
     double down; /* bytes of results on the wire */
     double summed; /* bytes that a rank reads to sum */
-    double mean; /* mean of `summed` over the ranks; 0: the same */
+    double mean; /* mean of the work over the ranks, of that of the busiest; 0: the same
+                  */
+    double peers; /* with which a rank exchanges, on average; 0: one */
 };
 
 enum trib_cost_kind {

@@ -235,7 +235,13 @@ static void test_choice_shared_cores(void **state)
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "tree");
     c.bytes = 32 << 10;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "tree");
-    c.lossy = true; /* one merge: each would add noise */
+    for (int p = 3; p <= 16; p++) /* equal bytes, fewer peers */
+        for (c.bytes = 1 << 20; c.bytes <= 256 << 20; c.bytes *= 4)
+            assert_string_equal(chosen(TRIB_ALLREDUCE, p, c), "tree");
+    c.oversubscribed = false; /* a core each: all of them work at once */
+    assert_string_not_equal(chosen(TRIB_ALLREDUCE, 4, c), "tree");
+    c.oversubscribed = c.lossy = true; /* one merge: each would add noise */
+    c.bytes = 32 << 10;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
 }
 

@@ -24,6 +24,7 @@ comm_tests = \
 	tests/comm/test_auto_carry \
 	tests/comm/test_auto_choice \
 	tests/comm/test_auto_trial \
+	tests/comm/test_auto_window \
 	tests/comm/test_plan_auto \
 	tests/comm/test_configured \
 	tests/comm/test_exact_sums \

@@ -198,9 +198,11 @@ static void test_drift(void **state)
                        .bytes = {4, 2, 1, 0.5},
                        .nmse = {0, 5e-6, 1e-4, 3e-2},
                        .work_ns = 1};
+    assert_int_equal(c.changes, 0);
     for (int i = 0; i < 6; i++)
         (void)agree(&c, &w);
     assert_int_equal(c.now, 0);
+    assert_int_equal(c.changes, 1);
 }
 
 /* The codec that runs is varied once nothing promises more; the better one stays. */
@@ -234,6 +236,73 @@ static void test_varied(void **state)
     for (int i = c.n; i < TRIB_AUTO_CANDIDATES; i++)
         assert_true(trib_auto_vary(&c, NULL, (size_t)i));
     assert_false(trib_auto_vary(&c, NULL, 4096));
+}
+
+/* A codec that is faster by chance alone, or beside cold starts of dense sums. */
+static void test_chance(void **state)
+{
+    struct trib_auto_choice c;
+    struct world w = slow;
+
+    (void)state;
+    w.us[1] = w.us[2] = w.us[3] = 200e3;
+    open_world(&c, &w, three);
+    while (agree(&c, &w) != 3)
+        continue;
+    c.of[3].noise_us = 100e3; /* 200 +- 100 ms of 300: perhaps not faster */
+    for (int i = 0; i < 10; i++)
+        (void)agree(&c, &w);
+    assert_int_not_equal(c.now, 3);
+    open_world(&c, &w, three);
+    c.of[0].noise_us = 100e3;
+    for (int i = 0; i < 10; i++)
+        (void)agree(&c, &w);
+    assert_int_equal(c.now, 0);
+    /* A second look at dense sums tells that their first time was of a cold start. */
+    open_world(&c, &w, three);
+    int looks = 0, codec = 0;
+    for (int i = 0; i < 12; i++) {
+        codec += agree(&c, &w) != 0;
+        if (codec && c.now == 0) {
+            w.us[0] = 190e3;
+            looks++;
+        }
+    }
+    assert_true(looks > 0);
+    assert_int_equal(c.now, 0);
+    assert_true(c.confirmed && c.settled);
+    /* Where they are as slow as they were, the codec stays. */
+    w.us[0] = 300e3;
+    open_world(&c, &w, three);
+    for (int i = 0; i < 12; i++)
+        (void)agree(&c, &w);
+    assert_int_not_equal(c.now, 0);
+    assert_true(c.confirmed && c.settled);
+}
+
+/* Where most of the time is that of messages, fewer bytes promise nothing. */
+static void test_messages(void **state)
+{
+    struct world w = slow;
+    struct trib_auto_choice c;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        w.us[i] = 10;
+    w.work_ns = 0.1;
+    open_world(&c, &w, three);
+    c.count = 1024;
+    assert_int_not_equal(agree(&c, &w), 0); /* 10 us of bytes: fewer would help */
+    open_world(&c, &w, three);
+    c.count = 1024;
+    c.fixed = 0.92;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(agree(&c, &w), 0);
+    /* What is fixed is not saved; the estimate of dense sums is what they took. */
+    const double dense = trib_auto_expect_us(&c, 0, 1.0000001);
+    assert_true(dense > 9.99 && dense < 10.01);
+    assert_true(trib_auto_expect_us(&c, 3, 1) > 9.2);
+    assert_true(trib_auto_expect_us(&c, 3, 1e-3) < 0.2 * 0.8e3); /* a slow link */
 }
 
 static int lines_of(const char *text)
@@ -282,12 +351,10 @@ static void test_explained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_slow_link),
-        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_fast_link),
-        cmocka_unit_test(test_drift),
-        cmocka_unit_test(test_varied),
+        cmocka_unit_test(test_texts),     cmocka_unit_test(test_slow_link),
+        cmocka_unit_test(test_budget),    cmocka_unit_test(test_fast_link),
+        cmocka_unit_test(test_drift),     cmocka_unit_test(test_varied),
+        cmocka_unit_test(test_chance),    cmocka_unit_test(test_messages),
         cmocka_unit_test(test_explained),
     };
 

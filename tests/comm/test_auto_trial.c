@@ -65,7 +65,7 @@ static void agree(struct rig *r, size_t count, float special)
         assert_false(trib_auto_trial_full(r->trial));
         trib_auto_trial_take(r->trial, r->x, 0, count);
         assert_true(trib_auto_trial_full(r->trial));
-        trib_auto_trial_write(r->trial, 100 + rank, r->figures);
+        trib_auto_trial_write(r->trial, 100 + rank, 3 * rank, r->figures);
         for (size_t i = 0; i < n; i++)
             r->sum[i] += r->figures[i];
     }
@@ -85,6 +85,7 @@ static void test_figures(void **state)
     agree(&r, COUNT, 0);
     const struct trib_auto_candidate *of = r.choice.of;
     assert_true(of[0].took_us > 100.9 && of[0].took_us < 101.1); /* the mean */
+    assert_true(of[0].noise_us > 2.9 && of[0].noise_us < 3.1);
     /* bf16 loses 2^-18/3 or so of each of six squares, int8 more, top 10 % most. */
     assert_true(of[1].nmse > 1e-7 && of[1].nmse < 3e-5);
     assert_true(of[2].nmse > of[1].nmse && of[2].nmse < 1e-3);
@@ -117,7 +118,7 @@ static void pieces(size_t count)
     assert_non_null(whole);
     fill(&r, count, 1, 0);
     trib_auto_trial_take(r.trial, r.x, 0, count);
-    trib_auto_trial_write(r.trial, 0, whole);
+    trib_auto_trial_write(r.trial, 0, 0, whole);
     trib_auto_trial_forget(r.trial);
     for (size_t end = count; end > 0;) {
         const size_t piece = end < 777 ? end : 777;
@@ -126,7 +127,7 @@ static void pieces(size_t count)
         end -= piece;
     }
     assert_true(trib_auto_trial_full(r.trial));
-    trib_auto_trial_write(r.trial, 0, r.figures);
+    trib_auto_trial_write(r.trial, 0, 0, r.figures);
     const size_t head = n - (count < 16384 ? count : 16384);
     assert_memory_equal(whole + head, r.figures + head, (n - head) * sizeof(float));
     free(whole);
@@ -161,7 +162,7 @@ static void test_odd_numbers(void **state)
     memset(r.x, 0, COUNT * sizeof(float));
     trib_auto_trial_forget(r.trial);
     trib_auto_trial_take(r.trial, r.x, 0, COUNT);
-    trib_auto_trial_write(r.trial, 0, r.figures);
+    trib_auto_trial_write(r.trial, 0, 0, r.figures);
     trib_auto_trial_read(r.trial, r.figures, &r.choice);
     for (int i = 1; i < r.choice.n; i++)
         assert_true(trib_auto_allowed(&r.choice, i));

@@ -228,7 +228,7 @@ static void sum_kind(struct scene *s, float special, float other)
     const float n = (float)s->self->size;
     float *x = s->send, *y = s->recv;
 
-    for (int step = 0; step < 12; step++) {
+    for (int step = 0; step < 2 * STEPS; step++) {
         for (size_t i = 0; i < s->count; i++)
             x[i] = i % 7 ? other : special;
         sum_once(s, plan, BLOCKING);
@@ -365,6 +365,47 @@ static void test_refusals(void **state)
     ranks_pass(.size = 2, .fn = refusals);
 }
 
+/* A vector of few elements is summed as it is, by a plan that is an ordinary one. */
+static int few_elements(struct ranks_self *self)
+{
+    const size_t counts[] = {1, TRIB_CODEC_ELEMENTS_MIN - 1, TRIB_CODEC_ELEMENTS_MIN};
+    char text[1024], state[1024];
+    struct scene s;
+    size_t bytes;
+
+    for (int i = 0; i < 3; i++) {
+        const bool few = i < 2;
+        open_scene(&s, self, TRIB_F32, counts[i]);
+        trib_plan_t *plan = plan_of(&s, "auto:of=int8|topk", BLOCKING);
+        for (int step = 0; few && step < 40; step++) {
+            fill(&s, step, s.send);
+            sum_once(&s, plan, BLOCKING);
+            check(&s, step, 1e-14, "few elements");
+        }
+        ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
+        ranks_assert(self,
+                     (strstr(text, "none: vectors of less than 1024") != NULL) == few);
+        ranks_assert(self, (strstr(text, "none until its first") == NULL) == few);
+        ranks_expect(self, trib_plan_state_save(plan, state, sizeof(state), &bytes),
+                     few ? TRIB_OK : TRIB_ERR_UNSUPPORTED, "the state of auto");
+        ranks_ok(self, trib_plan_free(plan));
+        close_scene(&s);
+    }
+    trib_desc_t d = TRIB_DESC_INIT;
+    d.count = 8;
+    d.codec = "auto:of=itn8"; /* what is wrong is found in short vectors, too */
+    trib_plan_t *plan;
+    ranks_expect(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan),
+                 TRIB_ERR_CODEC, "a misspelt codec");
+    return 0;
+}
+
+static void test_few_elements(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = few_elements, .config = "transport=tcp+delay:us=500");
+}
+
 /* A plan goes on in a communicator of the same ranks, and measures anew there. */
 static int moves(struct ranks_self *self)
 {
@@ -406,13 +447,10 @@ static void test_moves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_way),
-        cmocka_unit_test(test_near),
-        cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_odd_inputs),
-        cmocka_unit_test(test_held_back),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_every_way),    cmocka_unit_test(test_near),
+        cmocka_unit_test(test_calls),        cmocka_unit_test(test_odd_inputs),
+        cmocka_unit_test(test_held_back),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_few_elements), cmocka_unit_test(test_moves),
     };
 
     tribtest_deadline(120);

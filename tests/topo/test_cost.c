@@ -46,6 +46,23 @@ static void test_shared_cores(void **state)
     assert_true(fabs(trib_cost_us(&shared, &work, false) - (6 + 1 + 2)) < 1e-9);
 }
 
+/* Bytes cost more where a rank has several peers, and the model says so. */
+static void test_peers(void **state)
+{
+    struct trib_cost_work work = {.messages = 4, .up = 3000, .down = 1000, .peers = 3};
+    struct trib_cost_model shared = model;
+
+    (void)state;
+    assert_us(work, false, 2 + 4);
+    shared.peer = 0.25;
+    assert_true(fabs(trib_cost_us(&shared, &work, false) - (2 + 6)) < 1e-9);
+    for (work.peers = 0; work.peers < 1.5; work.peers++)
+        assert_true(fabs(trib_cost_us(&shared, &work, false) - (2 + 4)) < 1e-9);
+    for (int k = 0; k <= TRIB_COST_SHARED_CORES; k++)
+        assert_int_equal(trib_cost_default((enum trib_cost_kind)k)->peer > 0,
+                         k == TRIB_COST_SHARED_CORES);
+}
+
 static void test_defaults(void **state)
 {
     const struct trib_cost_model *near = trib_cost_default(TRIB_COST_LOAD_STORE);
@@ -67,6 +84,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_terms),
         cmocka_unit_test(test_shared_cores),
+        cmocka_unit_test(test_peers),
         cmocka_unit_test(test_defaults),
     };
 
