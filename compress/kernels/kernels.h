@@ -239,6 +239,15 @@ struct trib_gemm {
     void *scratch; /* TRIB_GEMM_SCRATCH */
 };
 
+/* Rows of a matrix, one behind the other, and the few factors that each is multiplied
+ * by. */
+struct trib_factors {
+    const float *factors; /* factor k, of cols elements, begins at factors[k * ld] */
+    size_t ld;
+    size_t rank;
+    size_t rows, cols;
+};
+
 struct trib_exact_range;
 struct trib_bounded_grid;
 struct trib_numbers;
@@ -358,6 +367,14 @@ struct trib_kernels {
     void (*grid_points)(uint8_t *points, const uint8_t *symbols, size_t n,
                         const uint8_t value[TRIB_GRID_SYMBOLS]);
     void (*gemm)(const struct trib_gemm *g);
+    /* out[r * rank + k] = row r times factor k: fma in 16 lanes, lane i % 16, then
+     * lanes pairwise by halves. x: NULL, or as many elements as m, to which they are
+     * added before */
+    void (*project_rows)(float *m, const float *x, const struct trib_factors *f,
+                         float *out);
+    /* Row r -= the sum of weights[r * rank + k] times factor k, as gemm makes it; what
+     * is not finite then becomes 0 */
+    void (*take_rows)(float *m, const struct trib_factors *f, const float *weights);
     /* exact_sum.h; all of TRIB_EXACT_BLOCK numbers. Bits of x without signs of zeros
      * and payloads of NaN, and the range of what is finite. */
     void (*exact_scan)(const float *x, uint32_t *bits_out,

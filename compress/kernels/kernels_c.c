@@ -10,6 +10,7 @@
 #include "compress/kernels/kernels_scalar_quant.h"
 #include "compress/kernels/kernels_scalar_select.h"
 #include "compress/kernels/kernels_scalar_stratified.h"
+#include "compress/kernels/kernels_scalar_factor.h"
 #include "compress/kernels/kernels_scalar_feedback.h"
 #include "compress/kernels/kernels_scalar_crc.h"
 #include "compress/kernels/kernels_scalar_bounded.h"

@@ -17,6 +17,7 @@
 #endif
 #include "compress/kernels/kernels_scalar_bounded.h"
 #include "compress/kernels/kernels_scalar_exact.h"
+#include "compress/kernels/kernels_scalar_factor.h"
 #include "compress/kernels/kernels_scalar_gemm.h"
 #include "compress/kernels/kernels_scalar_grid.h"
 #include "compress/kernels/kernels_scalar_hadamard.h"
@@ -101,6 +102,7 @@ VEC_AXPY(f32) VEC_AXPY(f16) VEC_AXPY(bf16)
 #include "compress/kernels/kernels_vec_shared_scale.h"
 #include "compress/kernels/kernels_vec_select.h"
 #include "compress/kernels/kernels_vec_bounded.h"
+#include "compress/kernels/kernels_vec_factor.h"
 #include "compress/kernels/kernels_vec_feedback.h"
 #include "compress/kernels/kernels_vec_quant.h"
 #include "compress/kernels/kernels_vec_gemm.h"

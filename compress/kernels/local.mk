@@ -9,6 +9,7 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels_scalar_codec.h \
 	compress/kernels/kernels_scalar_crc.h \
 	compress/kernels/kernels_scalar_exact.h \
+	compress/kernels/kernels_scalar_factor.h \
 	compress/kernels/kernels_scalar_feedback.h \
 	compress/kernels/kernels_scalar_gemm.h \
 	compress/kernels/kernels_scalar_grid.h \
@@ -24,6 +25,7 @@ libcompress_la_SOURCES += \
 	compress/kernels/kernels_vec.h \
 	compress/kernels/kernels_vec_bounded.h \
 	compress/kernels/kernels_vec_codec.h \
+	compress/kernels/kernels_vec_factor.h \
 	compress/kernels/kernels_vec_feedback.h \
 	compress/kernels/kernels_vec_gemm.h \
 	compress/kernels/kernels_vec_grid.h \

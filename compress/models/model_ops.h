@@ -83,13 +83,14 @@ struct trib_model_ops {
     void (*inverse)(struct trib_model *m, const struct trib_model_chunk *c, float *y,
                     bool own, float *x_out);
     /* NULL, or elements of a part of a chunk, a number of rows, of which the next two
-     * are: propose adds those of a part to proposal_out, inverse (own) writes part of
-     * x_out. Both may be called for parts in rising order alone. */
+     * are. propose adds x to the residual, and what that proposes to proposal_out; take
+     * does x -= inverse (own), and what is not finite then becomes 0. Both are called
+     * for the parts of a chunk in rising order, one behind the other. */
     size_t (*part)(const struct trib_model *m, size_t n);
     void (*propose_part)(struct trib_model *m, const struct trib_model_part *part,
-                         const float *x, float *proposal_out);
-    void (*inverse_part)(struct trib_model *m, const struct trib_model_part *part,
-                         const float *y, float *x_out);
+                         const float *x, float *residual, float *proposal_out);
+    void (*take_part)(struct trib_model *m, const struct trib_model_part *part,
+                      const float *y, float *x);
     /* the result of a chunk; in epoch 0 y is NULL */
     void (*learn)(struct trib_model *m, const struct trib_model_chunk *c,
                   const float *y, const float *x);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "compress/models/model_ops.h"
 
 /* Elements of a part, or of the whole chunk. */
@@ -24,19 +25,19 @@ void trib_model_propose_added(struct trib_model *m, const struct trib_model_chun
         memset(proposal_out, 0,
                trib_codec_agreed_floats(m->codec, m->opts.piece) *
                    sizeof *proposal_out);
-    for (size_t at = 0; at < c->n; at += step) {
-        const size_t n = c->n - at < step ? c->n - at : step;
-        const struct trib_model_part part = {c, at, n};
-        const struct trib_reduce_args sum = {.src = {residual + at, x + at},
-                                             .dst = {residual + at},
+    if (step == c->n) {
+        const struct trib_reduce_args sum = {.src = {residual, x},
+                                             .dst = {residual},
                                              .n_src = 2,
                                              .n_dst = 1,
-                                             .n = n};
+                                             .n = c->n};
         m->codec->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
-        if (n == c->n)
-            trib_model_propose(m, c, residual, proposal_out);
-        else
-            m->kind->propose_part(m, &part, residual + at, proposal_out);
+        trib_model_propose(m, c, residual, proposal_out);
+        return;
+    }
+    for (size_t at = 0; at < c->n; at += step) {
+        const struct trib_model_part part = {c, at, trib_min(c->n - at, step)};
+        m->kind->propose_part(m, &part, x + at, residual + at, proposal_out);
     }
 }
 
@@ -46,15 +47,15 @@ static void take_decoded(struct trib_model *m, const struct trib_model_chunk *k,
     const struct trib_kernels *kernels = m->codec->kernels;
     const size_t step = part_of(m, k->n);
 
+    if (step == k->n) {
+        m->kind->inverse(m, k, m->y, true, m->x);
+        kernels->axpy_f32(x, m->x, -1.0f, k->n);
+        kernels->drop_not_finite(x, k->n);
+        return;
+    }
     for (size_t at = 0; at < k->n; at += step) {
-        const size_t n = k->n - at < step ? k->n - at : step;
-        const struct trib_model_part part = {k, at, n};
-        if (n == k->n)
-            m->kind->inverse(m, k, m->y, true, m->x);
-        else
-            m->kind->inverse_part(m, &part, m->y, m->x);
-        kernels->axpy_f32(x + at, m->x, -1.0f, n);
-        kernels->drop_not_finite(x + at, n);
+        const struct trib_model_part part = {k, at, trib_min(k->n - at, step)};
+        m->kind->take_part(m, &part, m->y, x + at);
     }
 }
 

@@ -51,6 +51,7 @@ struct powersgd {
     size_t per_chunk, chunks;
     uint32_t step;
     float *padded; /* a matrix of which the last row is filled up */
+    float *factors; /* the factor of which a chunk's rows are made, column by column */
     double *work;
     void *scratch;
 };
@@ -192,6 +193,7 @@ static void destroy(struct trib_model *m)
 
     free(p->q);
     free(p->padded);
+    free(p->factors);
     free(p->work);
     free(p->scratch);
     free(p);
@@ -224,9 +226,10 @@ static trib_status_t create(const struct trib_codec *c,
     p->per_chunk = most(c, opts->piece);
     p->q = calloc(p->chunks * p->per_chunk + 1, sizeof *p->q);
     p->padded = calloc(s.rows * s.columns + 1, sizeof *p->padded);
+    p->factors = calloc(s.columns * s.rank + 1, sizeof *p->factors);
     p->work = calloc(longer(&s) * s.rank + 1, sizeof *p->work);
     p->scratch = aligned_alloc(64, TRIB_GEMM_SCRATCH);
-    if (!p->q || !p->padded || !p->work || !p->scratch) {
+    if (!p->q || !p->padded || !p->factors || !p->work || !p->scratch) {
         destroy(&p->base);
         return trib_fail(err, TRIB_ERR_NO_MEMORY,
                          "no memory for the factors of powersgd");
@@ -258,6 +261,35 @@ static const float *matrix_of(struct powersgd *p, const struct shape *s, const f
     return p->padded;
 }
 
+/* Keeps the factor of s.columns rows, such as Q, column by column. */
+static void keep_factors(struct powersgd *p, const struct shape *s, const float *q)
+{
+    for (size_t k = 0; k < s->rank; k++)
+        for (size_t i = 0; i < s->columns; i++)
+            p->factors[k * s->columns + i] = q[i * s->rank + k];
+}
+
+static struct trib_factors factors_of(const struct powersgd *p, const struct shape *s,
+                                      size_t rows, size_t cols)
+{
+    return (struct trib_factors){p->factors, s->columns, s->rank, rows, cols};
+}
+
+/* M += x, unless that is NULL, and out = M Q; the last of the n elements may end within
+ * a row. */
+static void project(struct powersgd *p, const struct shape *s, float *m, const float *x,
+                    size_t n, float *out)
+{
+    const struct trib_kernels *kernels = p->base.codec->kernels;
+    const size_t rows = n / s->columns, at = rows * s->columns;
+    const struct trib_factors whole = factors_of(p, s, rows, s->columns),
+                              last = factors_of(p, s, 1, n - at);
+
+    kernels->project_rows(m, x, &whole, out);
+    if (at < n)
+        kernels->project_rows(m + at, x ? x + at : NULL, &last, out + rows * s->rank);
+}
+
 static void share(struct trib_model *m, const struct trib_model_chunk *c,
                   const float *x, float *proposal_out)
 {
@@ -266,11 +298,17 @@ static void share(struct trib_model *m, const struct trib_model_chunk *c,
 
     if (s.plain)
         return;
-    const struct trib_gemm g = {.m = longer(&s), .n = s.rank, .k = shorter(&s),
+    if (!s.turned) {
+        keep_factors(p, &s, q_of(p, c));
+        /* nothing is added, so x stays as it is */
+        project(p, &s, (float *)(uintptr_t)x, NULL, c->n, proposal_out);
+        return;
+    }
+    const struct trib_gemm g = {.m = s.columns, .n = s.rank, .k = s.rows,
                                 .a = matrix_of(p, &s, x, c->n), .b = q_of(p, c),
                                 .c = proposal_out,
                                 .lda = s.columns, .ldb = s.rank, .ldc = s.rank,
-                                .a_transposed = s.turned, .scratch = p->scratch};
+                                .a_transposed = true, .scratch = p->scratch};
     m->codec->kernels->gemm(&g);
 }
 
@@ -296,25 +334,30 @@ static struct shape shape_of_part(struct trib_model *m,
 }
 
 static void propose_part(struct trib_model *m, const struct trib_model_part *part,
-                         const float *x, float *proposal_out)
+                         const float *x, float *residual, float *proposal_out)
 {
     struct powersgd *p = (struct powersgd *)m;
+    const struct trib_kernels *kernels = m->codec->kernels;
     const struct shape s = shape_of_part(m, part);
     const size_t row = part->at / s.columns * s.rank;
-    const struct trib_gemm g = {.m = s.turned ? s.columns : s.rows,
-                                .n = s.rank,
-                                .k = s.turned ? s.rows : s.columns,
-                                .a = matrix_of(p, &s, x, part->n),
-                                .b = q_of(p, part->chunk) + (s.turned ? row : 0),
-                                .c = proposal_out + (s.turned ? 0 : row),
-                                .lda = s.columns,
-                                .ldb = s.rank,
-                                .ldc = s.rank,
-                                .a_transposed = s.turned,
-                                .add = s.turned,
-                                .scratch = p->scratch};
+    const float *q = q_of(p, part->chunk);
 
-    m->codec->kernels->gemm(&g);
+    if (!s.turned) {
+        if (part->at == 0)
+            keep_factors(p, &s, q);
+        project(p, &s, residual, x, part->n, proposal_out + row);
+        return;
+    }
+    const struct trib_reduce_args sum = {.src = {residual, x}, .dst = {residual},
+                                         .n_src = 2, .n_dst = 1, .n = part->n};
+    kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
+    const struct trib_gemm g = {.m = s.columns, .n = s.rank, .k = s.rows,
+                                .a = matrix_of(p, &s, residual, part->n), .b = q + row,
+                                .c = proposal_out,
+                                .lda = s.columns, .ldb = s.rank, .ldc = s.rank,
+                                .a_transposed = true, .add = true,
+                                .scratch = p->scratch};
+    kernels->gemm(&g);
 }
 
 static void settle(struct trib_model *m, const struct trib_model_chunk *c, float *sum)
@@ -398,14 +441,22 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
     outer_product(m, &s, &(struct factors){c->agreed, y, 0}, c->n, x_out);
 }
 
-static void inverse_part(struct trib_model *m, const struct trib_model_part *part,
-                         const float *y, float *x_out)
+static void take_part(struct trib_model *m, const struct trib_model_part *part,
+                      const float *y, float *x)
 {
+    struct powersgd *p = (struct powersgd *)m;
     const struct shape s = shape_of_part(m, part);
+    const float *agreed = part->chunk->agreed, *weights = s.turned ? y : agreed;
+    const size_t rows = part->n / s.columns, at = rows * s.columns;
+    const struct trib_factors whole = factors_of(p, &s, rows, s.columns),
+                              last = factors_of(p, &s, 1, part->n - at);
 
-    outer_product(m, &s,
-                  &(struct factors){part->chunk->agreed, y, part->at / s.columns},
-                  part->n, x_out);
+    if (part->at == 0)
+        keep_factors(p, &s, s.turned ? agreed : y);
+    weights += part->at / s.columns * s.rank;
+    m->codec->kernels->take_rows(x, &whole, weights);
+    if (at < part->n)
+        m->codec->kernels->take_rows(x + at, &last, weights + rows * s.rank);
 }
 
 static void learn(struct trib_model *m, const struct trib_model_chunk *c,
@@ -477,7 +528,7 @@ const struct trib_model_ops trib_model_powersgd = {
     .inverse = inverse,
     .part = part,
     .propose_part = propose_part,
-    .inverse_part = inverse_part,
+    .take_part = take_part,
     .learn = learn,
     .bytes = bytes,
     .write = write,

@@ -142,6 +142,91 @@ static void test_sweeps(void **state)
     check_all((struct shape){14, 900, 3}, 1);
 }
 
+/* Rows and their few factors, which begin `more` elements apart. */
+static void check_factors(const struct trib_kernels *k, struct trib_factors f, bool add,
+                          bool special)
+{
+    enum { M, X, OUT, OPERANDS };
+    const struct trib_kernels *c = trib_kernels_get("c");
+    const size_t n = f.rows * f.cols, nf = floats_of(f.rank, f.cols, f.ld),
+                 n_out = f.rows * f.rank;
+    const size_t counts[OPERANDS] = {n, n, n_out};
+    struct guarded q = guarded_new(nf * sizeof(float)), at[2][OPERANDS];
+    float *factors = q.p, *v[2][OPERANDS];
+
+    for (size_t i = 0; i < nf; i++)
+        factors[i] = odd_float(4, i, special);
+    for (int u = 0; u < 2 * OPERANDS; u++) {
+        const int o = u % OPERANDS;
+        at[u / OPERANDS][o] = guarded_new(counts[o] * sizeof(float));
+        v[u / OPERANDS][o] = at[u / OPERANDS][o].p;
+        for (size_t i = 0; i < counts[o]; i++)
+            v[u / OPERANDS][o][i] = odd_float(5 + (uint64_t)o, i, special);
+    }
+    f.factors = factors;
+    for (int u = 0; u < 2; u++) {
+        (u ? k : c)->project_rows(v[u][M], add ? v[u][X] : NULL, &f, v[u][OUT]);
+        (u ? k : c)->take_rows(v[u][X], &f, v[u][OUT]);
+    }
+    for (int o = 0; o < OPERANDS; o++)
+        if (first_difference(v[0][o], v[1][o], counts[o]) != counts[o])
+            fail_msg("%s: %zu rows of %zu, rank %zu: operand %d differs", k->isa,
+                     f.rows, f.cols, f.rank, o);
+    for (int u = 0; u < 2 * OPERANDS; u++)
+        guarded_free(&at[u / OPERANDS][u % OPERANDS]);
+    guarded_free(&q);
+}
+
+static void test_factors(void **state)
+{
+    const struct trib_kernels *isas[4];
+    const int n = isas_of_cpu(isas);
+
+    (void)state;
+    for (int i = 0; i < n; i++)
+        for (size_t cols = 1; cols < 70; cols += cols < 20 ? 1 : 7)
+            for (size_t rank = 1; rank < 10; rank++)
+                for (unsigned how = 0; how < 8; how++)
+                    check_factors(isas[i],
+                                  (struct trib_factors){.ld = cols + (how & 1) * 3,
+                                                        .rank = rank,
+                                                        .rows = 1 + (cols + rank) % 9,
+                                                        .cols = cols},
+                                  how & 2, how & 4);
+}
+
+/* The C twin is right: numbers whose products and sums are exact. */
+static void test_factors_exact(void **state)
+{
+    enum { ROWS = 5, COLS = 37, RANK = 3 };
+    const struct trib_kernels *c = trib_kernels_get("c");
+    float m[ROWS * COLS], x[ROWS * COLS], q[RANK * COLS], out[ROWS * RANK];
+    const struct trib_factors f = {q, COLS, RANK, ROWS, COLS};
+
+    (void)state;
+    for (int i = 0; i < ROWS * COLS; i++)
+        m[i] = (float)(i % 7), x[i] = (float)(i % 5 - 2);
+    for (int i = 0; i < RANK * COLS; i++)
+        q[i] = (float)(i % 11 - 5);
+    c->project_rows(m, x, &f, out);
+    for (int i = 0; i < ROWS * RANK; i++) {
+        float sum = 0;
+        for (int j = 0; j < COLS; j++) {
+            const int at = i / RANK * COLS + j;
+            assert_true(m[at] == (float)(at % 7 + at % 5 - 2));
+            sum += m[at] * q[i % RANK * COLS + j];
+        }
+        assert_true(out[i] == sum);
+    }
+    c->take_rows(x, &f, out);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        float sum = 0;
+        for (int k = 0; k < RANK; k++)
+            sum += out[i / COLS * RANK + k] * q[k * COLS + i % COLS];
+        assert_true(x[i] == (float)(i % 5 - 2) - sum);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +234,8 @@ int main(void)
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_sweeps),
+        cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_factors_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
