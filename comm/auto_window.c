@@ -10,6 +10,7 @@ enum {
     TRIED_LEAST = 3, /* the first one is not measured */
     TRIED_MOST = TRIB_AUTO_KEPT + 1,
     SETTLED_LEAST = 16,
+    SETTLED_TRIALS = 5, /* lasts at least as long as so many windows of trials */
     SETTLED_MOST = 1024, /* where a second has fewer starts */
     LONGEST = 1 << 20,
 };
@@ -70,6 +71,9 @@ unsigned trib_auto_window_next(unsigned length, int changes, double us)
     const double most =
         us > 0 ? fmin(fmax(SETTLED_US / us, SETTLED_MOST), LONGEST) : SETTLED_MOST;
 
+    const double trials = SETTLED_TRIALS * (double)trib_auto_window_tried(us);
+    const double least = ldexp(fmax(SETTLED_LEAST, trials), changes);
+
     assert(changes >= 0);
-    return (unsigned)fmin(fmax(2.0 * length, ldexp(SETTLED_LEAST, changes)), most);
+    return (unsigned)fmin(fmax(2.0 * length, least), most);
 }

@@ -24,6 +24,8 @@ static void test_lengths(void **state)
     assert_int_equal(trib_auto_window_next(400000, 0, 2), 500000);
     assert_int_equal(trib_auto_window_next(1 << 20, 0, 1e-3), 1 << 20);
     /* Times that never come to rest must not mean trials without end. */
+    assert_int_equal(trib_auto_window_next(32, 0, 20), 160);
+    assert_int_equal(trib_auto_window_next(32, 3, 20), 1280);
     assert_int_equal(trib_auto_window_next(3, 4, 300e3), 256);
     assert_int_equal(trib_auto_window_next(32, 1000000, 300e3), 1024);
 }
