@@ -209,6 +209,12 @@ static const struct trib_config_row *row_of_variable(const char *variable)
     return NULL;
 }
 
+/* The MPI module reads settings of its own (mpi/), and says what is wrong with them. */
+static bool of_mpi_module(const char *variable)
+{
+    return !strcmp(variable, "TRIB_MPI") || !strncmp(variable, "TRIB_MPI_", 9);
+}
+
 /* Is an entry of the environment ours? Then its name is in variable; returns its
  * value. */
 static const char *our_entry(const char *entry, char variable[VARIABLE_BYTES])
@@ -218,7 +224,8 @@ static const char *our_entry(const char *entry, char variable[VARIABLE_BYTES])
     if (strncmp(entry, TRIB_CONFIG_PREFIX, strlen(TRIB_CONFIG_PREFIX)) || !equals)
         return NULL;
     snprintf(variable, VARIABLE_BYTES, "%.*s", (int)(equals - entry), entry);
-    bool other = !strcmp(variable, FILE_VARIABLE) || !strcmp(variable, KEY_VARIABLE);
+    bool other = !strcmp(variable, FILE_VARIABLE) || !strcmp(variable, KEY_VARIABLE) ||
+                 of_mpi_module(variable);
     return other ? NULL : equals + 1;
 }
 

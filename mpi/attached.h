@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators of MPI, and the library's own that are attached to them.
+ *
+ * One is made at the `after`-th call that could use it: programs make many that they
+ * never use. All that decides about a call is equal on the ranks of its communicator:
+ * the calls counted so far, and what MPI wants to be equal.
+ */
+#ifndef MPI_ATTACHED_H
+#define MPI_ATTACHED_H
+
+#include <stdint.h>
+
+#include <mpi.h>
+#include <tributary.h>
+
+#include "mpi/mpi_settings.h"
+#include "mpi/side_choice.h"
+
+struct tmpi_plan;
+
+struct tmpi_attached {
+    struct tmpi_attached *next, *previous; /* all of this process, newest first */
+    MPI_Comm handle;
+    trib_comm_t *comm; /* NULL: not yet, or never */
+    bool never; /* an intercommunicator, a single rank, or the ranks disagree */
+    int rank, ranks;
+    unsigned long calls; /* that could have used it */
+    int64_t order; /* larger than of all that share a rank with it and came before */
+    char name[64];
+    struct tmpi_side_choice *choices[TMPI_KINDS]; /* [TMPI_CLASSES] each, when used */
+    struct tmpi_plan *plans; /* of sums with TRIB_MPI_CODEC */
+};
+
+/* What the module holds between MPI_Init and MPI_Finalize. */
+struct tmpi_module {
+    struct tmpi_settings settings;
+    bool runs; /* MPI_Init has returned, and MPI_Finalize has not been called */
+    bool threads; /* MPI_THREAD_MULTIPLE */
+    int keyval;
+    MPI_Comm
+        quiet; /* for progress of MPI while the library waits; nobody sends there */
+};
+
+extern struct tmpi_module tmpi_module;
+
+/* More than 0 in calls of this module's own, which go to MPI as they are. */
+extern _Thread_local int tmpi_inside;
+
+/**
+ * tmpi_attached_for - of a call that the library could do.
+ *
+ * Counts the call, and makes the communicator if it is the one at which that is due:
+ * then it waits for the other ranks. A call that must not block makes none.
+ * returns  NULL: MPI does the call
+ */
+struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind);
+
+/** tmpi_settings_agree - true if all ranks may use their settings; collective. */
+bool tmpi_settings_agree(void);
+
+/** tmpi_attached_begin - behind MPI_Init. */
+void tmpi_attached_begin(void);
+
+/** tmpi_attached_end - leave all communicators, in an order on which the ranks agree
+ * without a message, and count them in the report. */
+void tmpi_attached_end(void);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Init, Init_thread and Finalize.
+ */
+#include "mpi/attached.h"
+#include "mpi/call_report.h"
+#include "mpi/element.h"
+#include "mpi/entry.h"
+#include "mpi/idle_progress.h"
+#include "mpi/next.h"
+#include "mpi/pending.h"
+
+static int begin(int result)
+{
+    if (result != MPI_SUCCESS || tmpi_inside || tmpi_module.runs)
+        return result;
+    tmpi_settings_read(&tmpi_module.settings);
+    tmpi_inside++;
+    const bool well = tmpi_settings_agree();
+    tmpi_inside--;
+    if (!well)
+        return result;
+    tmpi_inside++;
+    tmpi_elements_begin();
+    tmpi_attached_begin();
+    tmpi_idle_begin();
+    tmpi_pending_begin();
+    tmpi_inside--;
+    tmpi_module.runs = true;
+    return result;
+}
+
+static int finalize(void)
+{
+    if (tmpi_module.runs) {
+        tmpi_module.runs = false;
+        tmpi_inside++;
+        tmpi_pending_end();
+        tmpi_attached_end();
+        tmpi_report_write();
+        tmpi_idle_end();
+        tmpi_inside--;
+    }
+    return tmpi_next.Finalize();
+}
+
+TMPI_ENTRY(Init, (int *argc, char ***argv), begin(tmpi_next.Init(argc, argv)))
+TMPI_ENTRY(Init_thread, (int *argc, char ***argv, int wanted, int *provided),
+           begin(tmpi_next.Init_thread(argc, argv, wanted, provided)))
+TMPI_ENTRY(Finalize, (void), finalize())

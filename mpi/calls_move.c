@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Bcast, Allgather, Gather, Scatter, Alltoall and Barrier. The library moves bytes:
+ * all that decides is their number, as the datatypes of two ranks may differ.
+ */
+#include "mpi/call_report.h"
+#include "mpi/entry.h"
+#include "mpi/next.h"
+#include "mpi/packing.h"
+#include "mpi/turn.h"
+
+/* A call that moves blocks of as many bytes, from each rank or to each. */
+struct move {
+    enum tmpi_kind kind;
+    const void *send; /* MPI_IN_PLACE: the blocks lie in recv, of scatter in send */
+    int send_count; /* elements of one block */
+    MPI_Datatype send_type;
+    void *recv;
+    int recv_count;
+    MPI_Datatype recv_type;
+    int root; /* -1: all */
+    MPI_Comm comm;
+};
+
+static bool to_library(struct tmpi_turn *t, const struct move *m, size_t bytes)
+{
+    t->a = NULL;
+    if (!bytes) {
+        tmpi_report_passed(m->kind, TMPI_SMALL);
+        return false;
+    }
+    return tmpi_to_library(t, m->comm, m->kind, bytes);
+}
+
+/* Both ends of a move, as bytes; `blocks` of each side, 0: that side has nothing. */
+struct ends {
+    struct tmpi_packed send, recv;
+    bool sends, receives;
+    int result; /* of MPI */
+};
+
+static bool open_ends(struct ends *e, const struct move *m, int send_blocks,
+                      int recv_blocks)
+{
+    *e = (struct ends){.sends = send_blocks, .receives = recv_blocks};
+    if (e->sends &&
+        !tmpi_packed_open(&e->send, (void *)(uintptr_t)m->send,
+                          (MPI_Count)m->send_count * send_blocks, m->send_type))
+        return false;
+    if (e->receives &&
+        !tmpi_packed_open(&e->recv, m->recv, (MPI_Count)m->recv_count * recv_blocks,
+                          m->recv_type))
+        return false;
+    if (e->sends)
+        e->result = tmpi_packed_fill(&e->send, m->comm);
+    return true;
+}
+
+/* If the library has done it, unpacks; returns what the program gets. */
+static int close_ends(struct ends *e, struct tmpi_turn *t, const struct move *m,
+                      trib_status_t st)
+{
+    if (st == TRIB_OK && e->result == MPI_SUCCESS && e->receives)
+        e->result = tmpi_packed_empty(&e->recv, m->comm);
+    tmpi_packed_close(&e->send);
+    tmpi_packed_close(&e->recv);
+    const int result = tmpi_done_by_library(t, st);
+    return result == MPI_SUCCESS ? e->result : result;
+}
+
+static int broadcast(void *buffer, int count, MPI_Datatype type, int root,
+                     MPI_Comm comm)
+{
+    const struct move m = {.kind = TMPI_BCAST,
+                           .recv = buffer,
+                           .recv_count = count,
+                           .recv_type = type,
+                           .comm = comm};
+    const size_t bytes = tmpi_bytes_of(count, type);
+    struct tmpi_packed p;
+    struct tmpi_turn t;
+    int result = MPI_SUCCESS;
+
+    if (!to_library(&t, &m, bytes))
+        return tmpi_done_by_mpi(&t, tmpi_next.Bcast(buffer, count, type, root, comm));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    if (tmpi_packed_open(&p, buffer, count, type)) {
+        if (t.a->rank == root)
+            result = tmpi_packed_fill(&p, comm);
+        st = trib_broadcast(t.a->comm, p.bytes, bytes, TRIB_I8, root);
+        if (st == TRIB_OK && t.a->rank != root && result == MPI_SUCCESS)
+            result = tmpi_packed_empty(&p, comm);
+    }
+    tmpi_packed_close(&p);
+    const int done = tmpi_done_by_library(&t, st);
+    return done == MPI_SUCCESS ? result : done;
+}
+
+/* In place a rank's own block lies in recv: it is packed there, with the others', which
+ * are then written over. */
+static bool fill_own(struct ends *e, const struct move *m, int rank)
+{
+    struct tmpi_packed own = e->recv;
+
+    if (e->recv.layout.dense)
+        return true;
+    own.count = m->recv_count;
+    own.user = (char *)m->recv + (MPI_Count)rank * m->recv_count * own.layout.extent;
+    own.bytes = (char *)e->recv.bytes + (size_t)rank * tmpi_packed_bytes(&own);
+    e->result = tmpi_packed_fill(&own, m->comm);
+    return true;
+}
+
+static int allgather(const struct move *m)
+{
+    const bool in_place = m->send == MPI_IN_PLACE;
+    const size_t bytes = tmpi_bytes_of(m->recv_count, m->recv_type);
+    struct tmpi_turn t;
+    struct ends e;
+
+    if (!to_library(&t, m, bytes))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Allgather(m->send, m->send_count, m->send_type, m->recv,
+                                    m->recv_count, m->recv_type, m->comm));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    if (open_ends(&e, m, !in_place, t.a->ranks) &&
+        (!in_place || fill_own(&e, m, t.a->rank)))
+        st = trib_allgather(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,
+                            bytes, TRIB_I8);
+    return close_ends(&e, &t, m, st);
+}
+
+static int gather(const struct move *m)
+{
+    int rank = -1;
+    struct tmpi_turn t;
+    struct ends e;
+
+    if (m->comm != MPI_COMM_NULL)
+        tmpi_next.Comm_rank(m->comm, &rank);
+    const bool is_root = rank == m->root, in_place = m->send == MPI_IN_PLACE;
+    const size_t bytes = is_root ? tmpi_bytes_of(m->recv_count, m->recv_type)
+                                 : tmpi_bytes_of(m->send_count, m->send_type);
+    if (!to_library(&t, m, bytes))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Gather(m->send, m->send_count, m->send_type, m->recv,
+                                 m->recv_count, m->recv_type, m->root, m->comm));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    if (open_ends(&e, m, !in_place, is_root ? t.a->ranks : 0) &&
+        (!in_place || fill_own(&e, m, rank)))
+        st = trib_gather(t.a->comm, in_place ? NULL : e.send.bytes,
+                         is_root ? e.recv.bytes : NULL, bytes, TRIB_I8, m->root);
+    return close_ends(&e, &t, m, st);
+}
+
+static int scatter(const struct move *m)
+{
+    int rank = -1;
+    struct tmpi_turn t;
+    struct ends e;
+
+    if (m->comm != MPI_COMM_NULL)
+        tmpi_next.Comm_rank(m->comm, &rank);
+    const bool is_root = rank == m->root, in_place = m->recv == MPI_IN_PLACE;
+    const size_t bytes = is_root ? tmpi_bytes_of(m->send_count, m->send_type)
+                                 : tmpi_bytes_of(m->recv_count, m->recv_type);
+    if (!to_library(&t, m, bytes))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Scatter(m->send, m->send_count, m->send_type, m->recv,
+                                  m->recv_count, m->recv_type, m->root, m->comm));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    if (open_ends(&e, m, is_root ? t.a->ranks : 0, !in_place))
+        st = trib_scatter(t.a->comm, is_root ? e.send.bytes : NULL,
+                          in_place ? NULL : e.recv.bytes, bytes, TRIB_I8, m->root);
+    return close_ends(&e, &t, m, st);
+}
+
+static int alltoall(const struct move *m)
+{
+    const bool in_place = m->send == MPI_IN_PLACE;
+    const size_t bytes = tmpi_bytes_of(m->recv_count, m->recv_type);
+    struct tmpi_turn t;
+    struct ends e;
+
+    if (!to_library(&t, m, bytes))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Alltoall(m->send, m->send_count, m->send_type, m->recv,
+                                   m->recv_count, m->recv_type, m->comm));
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    if (open_ends(&e, m, in_place ? 0 : t.a->ranks, t.a->ranks)) {
+        if (in_place)
+            e.result = tmpi_packed_fill(&e.recv, m->comm);
+        st = trib_alltoall(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,
+                           bytes, TRIB_I8);
+    }
+    return close_ends(&e, &t, m, st);
+}
+
+/* A barrier is counted with one byte, as no setting of bytes is to keep it out. */
+static int barrier(MPI_Comm comm)
+{
+    struct tmpi_turn t;
+
+    if (!tmpi_to_library(&t, comm, TMPI_BARRIER, tmpi_module.settings.min))
+        return tmpi_done_by_mpi(&t, tmpi_next.Barrier(comm));
+    return tmpi_done_by_library(&t, trib_barrier(t.a->comm));
+}
+
+#define MOVE(kind, root) \
+    (&(struct move){kind, send, send_count, send_type, recv, recv_count, recv_type, \
+                    root, comm})
+#define MOVED \
+    (const void *send, int send_count, MPI_Datatype send_type, void *recv, \
+     int recv_count, MPI_Datatype recv_type, MPI_Comm comm)
+#define ROOTED \
+    (const void *send, int send_count, MPI_Datatype send_type, void *recv, \
+     int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
+
+TMPI_ENTRY(Barrier, (MPI_Comm comm), barrier(comm))
+TMPI_ENTRY(Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),
+           broadcast(buffer, count, type, root, comm))
+TMPI_ENTRY(Allgather, MOVED, allgather(MOVE(TMPI_ALLGATHER, -1)))
+TMPI_ENTRY(Alltoall, MOVED, alltoall(MOVE(TMPI_ALLTOALL, -1)))
+TMPI_ENTRY(Gather, ROOTED, gather(MOVE(TMPI_GATHER, root)))
+TMPI_ENTRY(Scatter, ROOTED, scatter(MOVE(TMPI_SCATTER, root)))

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Iallreduce, Ibarrier and Ibcast.
+ */
+#include "mpi/call_report.h"
+#include "mpi/element.h"
+#include "mpi/entry.h"
+#include "mpi/next.h"
+#include "mpi/pending.h"
+
+static int iallreduce(const void *send, void *recv, int count, MPI_Datatype type,
+                      MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    struct tmpi_pending p = {0};
+    struct tmpi_element e;
+    struct tmpi_turn t = {0};
+
+    if (count <= 0 || tmpi_element_of(type, op, &e) != TMPI_ABLE) {
+        tmpi_report_passed(TMPI_IALLREDUCE, count > 0 ? TMPI_TYPE : TMPI_SMALL);
+        return tmpi_next.Iallreduce(send, recv, count, type, op, comm, request);
+    }
+    const size_t n = (size_t)count * (size_t)e.times;
+    if (!tmpi_to_library(&t, comm, TMPI_IALLREDUCE, n * trib_dtype_size(e.dtype)))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Iallreduce(send, recv, count, type, op, comm, request));
+    return tmpi_pending_start(&t, &p,
+                              trib_iallreduce(t.a->comm,
+                                              send == MPI_IN_PLACE ? NULL : send, recv,
+                                              n, e.dtype, e.op, &p.request),
+                              request);
+}
+
+static int ibarrier(MPI_Comm comm, MPI_Request *request)
+{
+    struct tmpi_pending p = {0};
+    struct tmpi_turn t = {0};
+
+    if (!tmpi_to_library(&t, comm, TMPI_IBARRIER, tmpi_module.settings.min))
+        return tmpi_done_by_mpi(&t, tmpi_next.Ibarrier(comm, request));
+    return tmpi_pending_start(&t, &p, trib_ibarrier(t.a->comm, &p.request), request);
+}
+
+static int ibroadcast(void *buffer, int count, MPI_Datatype type, int root,
+                      MPI_Comm comm, MPI_Request *request)
+{
+    const size_t bytes = tmpi_bytes_of(count, type);
+    struct tmpi_pending p = {0};
+    struct tmpi_turn t = {0};
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
+
+    if (!bytes)
+        tmpi_report_passed(TMPI_IBCAST, TMPI_SMALL);
+    if (!bytes || !tmpi_to_library(&t, comm, TMPI_IBCAST, bytes))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Ibcast(buffer, count, type, root, comm, request));
+    if (tmpi_packed_open(&p.packed, buffer, count, type)) {
+        if (t.a->rank == root)
+            tmpi_packed_fill(&p.packed, comm);
+        p.unpack = t.a->rank != root;
+        st = trib_ibroadcast(t.a->comm, p.packed.bytes, bytes, TRIB_I8, root,
+                             &p.request);
+    }
+    if (st != TRIB_OK)
+        tmpi_packed_close(&p.packed);
+    return tmpi_pending_start(&t, &p, st, request);
+}
+
+TMPI_ENTRY(Iallreduce,
+           (const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+            MPI_Comm comm, MPI_Request *request),
+           iallreduce(send, recv, count, type, op, comm, request))
+TMPI_ENTRY(Ibarrier, (MPI_Comm comm, MPI_Request *request), ibarrier(comm, request))
+TMPI_ENTRY(Ibcast,
+           (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+            MPI_Request *request),
+           ibroadcast(buffer, count, type, root, comm, request))

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Allreduce, Reduce, Reduce_scatter, Scan and their like.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/call_report.h"
+#include "mpi/codec_plans.h"
+#include "mpi/element.h"
+#include "mpi/entry.h"
+#include "mpi/generic_reduce.h"
+#include "mpi/next.h"
+#include "mpi/packing.h"
+#include "mpi/turn.h"
+
+/* A reduction as its caller describes it. */
+struct reduction {
+    enum tmpi_kind kind;
+    const void *send;
+    void *recv;
+    MPI_Count count; /* elements of one rank's result, or of its block */
+    MPI_Datatype type;
+    MPI_Op op;
+    MPI_Comm comm;
+    int root; /* -1: all */
+};
+
+/* What the library makes of it. */
+struct plan {
+    enum tmpi_able able;
+    struct tmpi_element e;
+    size_t count; /* in its elements */
+    size_t bytes;
+};
+
+static const void *input_of(const struct reduction *r)
+{
+    return r->send == MPI_IN_PLACE ? NULL : r->send;
+}
+
+/* Says why not, and returns false, if the library does not know how. */
+static bool planned(const struct reduction *r, struct plan *p)
+{
+    p->able = r->count > 0 ? tmpi_element_of(r->type, r->op, &p->e) : TMPI_UNABLE;
+    if (p->able == TMPI_ABLE) {
+        p->count = (size_t)r->count * (size_t)p->e.times;
+        p->bytes = p->count * trib_dtype_size(p->e.dtype);
+    } else if (p->able == TMPI_GENERIC &&
+               (r->kind == TMPI_ALLREDUCE || r->kind == TMPI_REDUCE)) {
+        p->bytes = tmpi_bytes_of(r->count, r->type);
+    } else {
+        tmpi_report_passed(r->kind, r->count > 0 ? TMPI_TYPE : TMPI_SMALL);
+        return false;
+    }
+    return p->bytes > 0;
+}
+
+/* Is a generic reduction short enough, as all of it goes to all ranks? */
+static bool fits(const struct reduction *r, const struct plan *p)
+{
+    int ranks = 1;
+
+    if (p->able == TMPI_ABLE)
+        return true;
+    tmpi_next.Comm_size(r->comm, &ranks);
+    if (p->bytes * (size_t)ranks <= TMPI_GENERIC_BYTES)
+        return true;
+    tmpi_report_passed(r->kind, TMPI_LONG);
+    return false;
+}
+
+static int finish_generic(struct tmpi_turn *t, const struct reduction *r)
+{
+    int mpi;
+    const trib_status_t st = tmpi_generic_reduce(t->a, r->send, r->recv, (int)r->count,
+                                                 r->type, r->op, r->root, &mpi);
+    const int result = tmpi_done_by_library(t, st);
+    return result == MPI_SUCCESS ? mpi : result;
+}
+
+static bool to_library(struct tmpi_turn *t, const struct reduction *r, struct plan *p)
+{
+    t->a = NULL;
+    return planned(r, p) && fits(r, p) &&
+           tmpi_to_library(t, r->comm, r->kind, p->bytes);
+}
+
+static int allreduce(const void *send, void *recv, int count, MPI_Datatype type,
+                     MPI_Op op, MPI_Comm comm)
+{
+    const struct reduction r = {TMPI_ALLREDUCE, send, recv, count, type, op, comm, -1};
+    struct tmpi_turn t;
+    struct plan p;
+
+    if (!to_library(&t, &r, &p))
+        return tmpi_done_by_mpi(&t,
+                                tmpi_next.Allreduce(send, recv, count, type, op, comm));
+    if (p.able == TMPI_GENERIC)
+        return finish_generic(&t, &r);
+    if (tmpi_codec_takes(&p.e, p.count))
+        return tmpi_done_by_library(&t,
+                                    tmpi_codec_sum(t.a, input_of(&r), recv, p.count));
+    return tmpi_done_by_library(
+        &t, trib_allreduce(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
+}
+
+static int reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                  int root, MPI_Comm comm)
+{
+    const struct reduction r = {TMPI_REDUCE, send, recv, count, type, op, comm, root};
+    struct tmpi_turn t;
+    struct plan p;
+
+    if (!to_library(&t, &r, &p))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Reduce(send, recv, count, type, op, root, comm));
+    if (p.able == TMPI_GENERIC)
+        return finish_generic(&t, &r);
+    return tmpi_done_by_library(&t, trib_reduce(t.a->comm, input_of(&r), recv, p.count,
+                                                p.e.dtype, p.e.op, root));
+}
+
+/* MPI has the result of a reduce-scatter in place at the begin of the buffer, the
+ * library in the block of the rank. */
+static trib_status_t to_block(void *out, size_t bytes, void **block_out, bool in_place)
+{
+    *block_out = in_place ? malloc(bytes + 1) : out;
+    return *block_out ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+}
+
+static void from_block(void *out, size_t bytes, void *block, trib_status_t st)
+{
+    if (block == out)
+        return;
+    if (st == TRIB_OK)
+        memcpy(out, block, bytes);
+    free(block);
+}
+
+static int reduce_scatter_block(const void *send, void *recv, int count,
+                                MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    const struct reduction r = {
+        TMPI_REDUCE_SCATTER_BLOCK, send, recv, count, type, op, comm, -1};
+    const bool in_place = send == MPI_IN_PLACE;
+    struct tmpi_turn t;
+    struct plan p;
+    void *block = NULL;
+
+    if (!to_library(&t, &r, &p))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Reduce_scatter_block(send, recv, count, type, op, comm));
+    trib_status_t st = to_block(recv, p.bytes, &block, in_place);
+    if (st == TRIB_OK)
+        st = trib_reduce_scatter(t.a->comm, in_place ? recv : send, block, p.count,
+                                 p.e.dtype, p.e.op);
+    from_block(recv, p.bytes, block, st);
+    return tmpi_done_by_library(&t, st);
+}
+
+/* counts and the bytes of the own block; returns NULL without memory. */
+static size_t *counts_of(const struct tmpi_attached *a, const int *counts,
+                         const struct plan *p, size_t *mine_out)
+{
+    size_t *of = malloc((size_t)a->ranks * sizeof(*of));
+
+    for (int i = 0; of && i < a->ranks; i++)
+        of[i] = (size_t)counts[i] * (size_t)p->e.times;
+    *mine_out = of ? of[a->rank] * trib_dtype_size(p->e.dtype) : 0;
+    return of;
+}
+
+static MPI_Count total_of(MPI_Comm comm, const int *counts)
+{
+    MPI_Count total = 0;
+    int ranks = 0;
+
+    if (!counts || comm == MPI_COMM_NULL || tmpi_next.Comm_size(comm, &ranks))
+        return 0;
+    for (int i = 0; i < ranks; i++) {
+        if (counts[i] < 0)
+            return 0;
+        total += counts[i];
+    }
+    return total;
+}
+
+static int reduce_scatter(const void *send, void *recv, const int *counts,
+                          MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    const struct reduction r = {
+        TMPI_REDUCE_SCATTER, send, recv, total_of(comm, counts), type, op, comm, -1};
+    const bool in_place = send == MPI_IN_PLACE;
+    struct tmpi_turn t;
+    struct plan p;
+    void *block = NULL;
+    size_t mine;
+
+    if (!to_library(&t, &r, &p))
+        return tmpi_done_by_mpi(
+            &t, tmpi_next.Reduce_scatter(send, recv, counts, type, op, comm));
+    size_t *of = counts_of(t.a, counts, &p, &mine);
+    trib_status_t st = of ? to_block(recv, mine, &block, in_place) : TRIB_ERR_NO_MEMORY;
+    if (st == TRIB_OK)
+        st = trib_reduce_scatterv(t.a->comm, in_place ? recv : send, block, of, NULL,
+                                  p.e.dtype, p.e.op);
+    from_block(recv, mine, block, st);
+    free(of);
+    return tmpi_done_by_library(&t, st);
+}
+
+/* The library's scans know four operators. */
+static bool scans(const struct plan *p)
+{
+    return p->able == TMPI_ABLE && (p->e.op == TRIB_SUM || p->e.op == TRIB_MIN ||
+                                    p->e.op == TRIB_MAX || p->e.op == TRIB_PROD);
+}
+
+static bool scan_to_library(struct tmpi_turn *t, const struct reduction *r,
+                            struct plan *p)
+{
+    t->a = NULL;
+    if (!planned(r, p))
+        return false;
+    if (scans(p))
+        return tmpi_to_library(t, r->comm, r->kind, p->bytes);
+    tmpi_report_passed(r->kind, TMPI_TYPE);
+    return false;
+}
+
+static int scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                MPI_Comm comm)
+{
+    const struct reduction r = {TMPI_SCAN, send, recv, count, type, op, comm, -1};
+    struct tmpi_turn t;
+    struct plan p;
+
+    if (!scan_to_library(&t, &r, &p))
+        return tmpi_done_by_mpi(&t, tmpi_next.Scan(send, recv, count, type, op, comm));
+    return tmpi_done_by_library(
+        &t, trib_scan(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
+}
+
+static int exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm)
+{
+    const struct reduction r = {TMPI_EXSCAN, send, recv, count, type, op, comm, -1};
+    struct tmpi_turn t;
+    struct plan p;
+
+    if (!scan_to_library(&t, &r, &p))
+        return tmpi_done_by_mpi(&t,
+                                tmpi_next.Exscan(send, recv, count, type, op, comm));
+    return tmpi_done_by_library(
+        &t, trib_exscan(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
+}
+
+#define REDUCTION \
+    (const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, \
+     MPI_Comm comm)
+
+TMPI_ENTRY(Allreduce, REDUCTION, allreduce(send, recv, count, type, op, comm))
+TMPI_ENTRY(Reduce,
+           (const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+            int root, MPI_Comm comm),
+           reduce(send, recv, count, type, op, root, comm))
+TMPI_ENTRY(Reduce_scatter_block, REDUCTION,
+           reduce_scatter_block(send, recv, count, type, op, comm))
+TMPI_ENTRY(Reduce_scatter,
+           (const void *send, void *recv, const int *counts, MPI_Datatype type,
+            MPI_Op op, MPI_Comm comm),
+           reduce_scatter(send, recv, counts, type, op, comm))
+TMPI_ENTRY(Scan, REDUCTION, scan(send, recv, count, type, op, comm))
+TMPI_ENTRY(Exscan, REDUCTION, exscan(send, recv, count, type, op, comm))

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi/element.h"
+
+#include <stdint.h>
+
+#include "mpi/next.h"
+
+/* What a predefined datatype is made of. */
+enum form {
+    NUMBERS,
+    COMPLEX, /* sums alone: as many sums of twice the numbers */
+    BYTES, /* of no operator but those of bits */
+    LETTERS, /* of none */
+    PAIRS, /* a value and an integer of as many bits: minloc and maxloc alone */
+};
+
+struct type_row {
+    MPI_Datatype type;
+    enum form form;
+    trib_dtype_t dtype;
+};
+
+struct op_row {
+    MPI_Op op;
+    trib_op_t is;
+    bool bits, pairs;
+};
+
+enum { TYPES_MOST = 96, OPS = 12 };
+
+static struct {
+    struct type_row types[TYPES_MOST];
+    size_t n_types;
+    struct op_row ops[OPS];
+} table;
+
+static void add(MPI_Datatype type, enum form form, trib_dtype_t dtype)
+{
+    if (type != MPI_DATATYPE_NULL && table.n_types < TYPES_MOST)
+        table.types[table.n_types++] = (struct type_row){type, form, dtype};
+}
+
+static trib_dtype_t of_bytes(MPI_Count bytes, const trib_dtype_t of[4], bool *found)
+{
+    *found = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+    return of[bytes == 8 ? 3 : bytes == 4 ? 2 : bytes == 2];
+}
+
+/* Adds a type whose width the compiler of the program decides. */
+static void add_sized(MPI_Datatype type, enum form form, const trib_dtype_t of[4])
+{
+    MPI_Count bytes;
+    bool found;
+
+    if (type == MPI_DATATYPE_NULL || tmpi_next.Type_size_x(type, &bytes) != MPI_SUCCESS)
+        return;
+    const trib_dtype_t dtype =
+        of_bytes(form == COMPLEX || form == PAIRS ? bytes / 2 : bytes, of, &found);
+    if (found)
+        add(type, form, dtype);
+}
+
+static const trib_dtype_t signed_of[4] = {TRIB_I8, TRIB_I16, TRIB_I32, TRIB_I64};
+static const trib_dtype_t unsigned_of[4] = {TRIB_U8, TRIB_U16, TRIB_U32, TRIB_U64};
+static const trib_dtype_t float_of[4] = {TRIB_DTYPE_COUNT, TRIB_DTYPE_COUNT, TRIB_F32,
+                                         TRIB_F64};
+
+/* By how often programs use them, as they are looked for one by one. */
+static void add_c(void)
+{
+    add(MPI_DOUBLE, NUMBERS, TRIB_F64);
+    add(MPI_INT, NUMBERS, TRIB_I32);
+    add(MPI_FLOAT, NUMBERS, TRIB_F32);
+    add_sized(MPI_LONG, NUMBERS, signed_of);
+    add_sized(MPI_LONG_LONG, NUMBERS, signed_of);
+    add_sized(MPI_UNSIGNED, NUMBERS, unsigned_of);
+    add_sized(MPI_UNSIGNED_LONG, NUMBERS, unsigned_of);
+    add_sized(MPI_UNSIGNED_LONG_LONG, NUMBERS, unsigned_of);
+    add(MPI_BYTE, BYTES, TRIB_U8);
+    add(MPI_CHAR, LETTERS, TRIB_I8);
+    add(MPI_SIGNED_CHAR, NUMBERS, TRIB_I8);
+    add(MPI_UNSIGNED_CHAR, NUMBERS, TRIB_U8);
+    add_sized(MPI_SHORT, NUMBERS, signed_of);
+    add_sized(MPI_UNSIGNED_SHORT, NUMBERS, unsigned_of);
+    add(MPI_INT8_T, NUMBERS, TRIB_I8);
+    add(MPI_INT16_T, NUMBERS, TRIB_I16);
+    add(MPI_INT32_T, NUMBERS, TRIB_I32);
+    add(MPI_INT64_T, NUMBERS, TRIB_I64);
+    add(MPI_UINT8_T, NUMBERS, TRIB_U8);
+    add(MPI_UINT16_T, NUMBERS, TRIB_U16);
+    add(MPI_UINT32_T, NUMBERS, TRIB_U32);
+    add(MPI_UINT64_T, NUMBERS, TRIB_U64);
+    add_sized(MPI_AINT, NUMBERS, signed_of);
+    add_sized(MPI_COUNT, NUMBERS, signed_of);
+    add_sized(MPI_OFFSET, NUMBERS, signed_of);
+    add(MPI_C_FLOAT_COMPLEX, COMPLEX, TRIB_F32);
+    add(MPI_C_DOUBLE_COMPLEX, COMPLEX, TRIB_F64);
+    add(MPI_2INT, PAIRS, TRIB_I32);
+    add(MPI_FLOAT_INT, PAIRS, TRIB_F32);
+}
+
+static void add_fortran(void)
+{
+    add_sized(MPI_DOUBLE_PRECISION, NUMBERS, float_of);
+    add_sized(MPI_INTEGER, NUMBERS, signed_of);
+    add_sized(MPI_REAL, NUMBERS, float_of);
+    add_sized(MPI_DOUBLE_COMPLEX, COMPLEX, float_of);
+    add_sized(MPI_COMPLEX, COMPLEX, float_of);
+    add_sized(MPI_REAL4, NUMBERS, float_of);
+    add_sized(MPI_REAL8, NUMBERS, float_of);
+    add_sized(MPI_INTEGER1, NUMBERS, signed_of);
+    add_sized(MPI_INTEGER2, NUMBERS, signed_of);
+    add_sized(MPI_INTEGER4, NUMBERS, signed_of);
+    add_sized(MPI_INTEGER8, NUMBERS, signed_of);
+    add_sized(MPI_COMPLEX8, COMPLEX, float_of);
+    add_sized(MPI_COMPLEX16, COMPLEX, float_of);
+    add_sized(MPI_2INTEGER, PAIRS, signed_of);
+    add(MPI_CHARACTER, LETTERS, TRIB_I8);
+}
+
+void tmpi_elements_begin(void)
+{
+    const struct op_row ops[OPS] = {
+        {MPI_SUM, TRIB_SUM, false, false},      {MPI_MAX, TRIB_MAX, false, false},
+        {MPI_MIN, TRIB_MIN, false, false},      {MPI_PROD, TRIB_PROD, false, false},
+        {MPI_LAND, TRIB_LAND, false, false},    {MPI_LOR, TRIB_LOR, false, false},
+        {MPI_LXOR, TRIB_LXOR, false, false},    {MPI_BAND, TRIB_BAND, true, false},
+        {MPI_BOR, TRIB_BOR, true, false},       {MPI_BXOR, TRIB_BXOR, true, false},
+        {MPI_MINLOC, TRIB_MINLOC, false, true}, {MPI_MAXLOC, TRIB_MAXLOC, false, true},
+    };
+
+    table.n_types = 0;
+    for (size_t i = 0; i < OPS; i++)
+        table.ops[i] = ops[i];
+    add_c();
+    add_fortran();
+}
+
+static const struct type_row *type_row(MPI_Datatype type)
+{
+    for (size_t i = 0; i < table.n_types; i++)
+        if (table.types[i].type == type)
+            return &table.types[i];
+    return NULL;
+}
+
+static const struct op_row *op_row(MPI_Op op)
+{
+    for (size_t i = 0; i < OPS; i++)
+        if (table.ops[i].op == op)
+            return &table.ops[i];
+    return NULL;
+}
+
+/* Does the library reduce elements of this form by this operator? */
+static bool takes(const struct type_row *t, const struct op_row *o)
+{
+    switch (t->form) {
+    case NUMBERS:
+        return !o->pairs && trib_op_takes(o->is, t->dtype);
+    case COMPLEX:
+        return o->is == TRIB_SUM;
+    case BYTES:
+        return o->bits;
+    case LETTERS:
+        break;
+    case PAIRS:
+        return o->pairs;
+    }
+    return false;
+}
+
+enum tmpi_able tmpi_element_of(MPI_Datatype type, MPI_Op op, struct tmpi_element *out)
+{
+    const struct type_row *t = type_row(type);
+    const struct op_row *o = op_row(op);
+
+    if (type == MPI_DATATYPE_NULL || op == MPI_OP_NULL || op == MPI_REPLACE ||
+        op == MPI_NO_OP)
+        return TMPI_UNABLE;
+    if (!t || !o)
+        return TMPI_GENERIC;
+    if (!takes(t, o)) /* products of complex numbers, and what MPI refuses */
+        return t->form == COMPLEX && o->is == TRIB_PROD ? TMPI_GENERIC : TMPI_UNABLE;
+    out->dtype = t->dtype;
+    out->op = o->is;
+    out->times = t->form == COMPLEX || t->form == PAIRS ? 2 : 1;
+    return TMPI_ABLE;
+}
+
+bool tmpi_layout_of(MPI_Datatype type, struct tmpi_layout *out)
+{
+    const struct type_row *t = type_row(type);
+
+    if (t) {
+        const MPI_Count bytes = (MPI_Count)trib_dtype_size(t->dtype) *
+                                (t->form == COMPLEX || t->form == PAIRS ? 2 : 1);
+        *out = (struct tmpi_layout){bytes, 0, bytes, 0, bytes, true};
+        return true;
+    }
+    if (type == MPI_DATATYPE_NULL)
+        return false;
+    if (tmpi_next.Type_size_x(type, &out->size) != MPI_SUCCESS ||
+        tmpi_next.Type_get_extent_x(type, &out->lower, &out->extent) != MPI_SUCCESS ||
+        tmpi_next.Type_get_true_extent_x(type, &out->true_lower, &out->true_extent) !=
+            MPI_SUCCESS)
+        return false;
+    out->dense = out->size > 0 && out->lower == 0 && out->true_lower == 0 &&
+                 out->extent == out->size && out->true_extent == out->size;
+    return true;
+}

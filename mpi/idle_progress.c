@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi/idle_progress.h"
+
+#include <dlfcn.h>
+
+#include "mpi/attached.h"
+#include "mpi/next.h"
+
+/* Open MPI's function, NULL with another MPI. */
+static void (*open_mpi_progress)(void);
+
+void tmpi_idle_begin(void)
+{
+    open_mpi_progress = (void (*)(void))dlsym(RTLD_DEFAULT, "opal_progress");
+    tmpi_module.quiet = MPI_COMM_NULL;
+    if (!open_mpi_progress)
+        tmpi_next.Comm_dup(MPI_COMM_WORLD, &tmpi_module.quiet);
+}
+
+/* MPICH makes progress in MPI_Iprobe if it finds no message: nobody sends there. */
+int tmpi_idle(void *arg)
+{
+    int found;
+
+    (void)arg;
+    if (open_mpi_progress)
+        open_mpi_progress();
+    else if (tmpi_module.quiet != MPI_COMM_NULL)
+        tmpi_next.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, tmpi_module.quiet, &found,
+                         MPI_STATUS_IGNORE);
+    return 0;
+}
+
+void tmpi_idle_end(void)
+{
+    if (tmpi_module.quiet != MPI_COMM_NULL)
+        tmpi_next.Comm_free(&tmpi_module.quiet);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * situations NAME - an MPI program in a situation in which collectives have hung.
+ *
+ * progress        rank 0 is in a barrier while others write into its memory
+ * threads         a thread for each communicator, begun in another order on each rank
+ * communicators   500 of them, one after the other; memory and descriptors stay
+ * requests        several non-blocking calls at once, waited for in another order
+ * crossing        a message must arrive before a non-blocking barrier can end
+ * stopped, killed rank 1 ends so, and the others print what they are told
+ *
+ * The exit code is 0 if all is right.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ELEMENTS = 5000, THREADS = 4, MANY = 500 };
+
+static int rank, ranks;
+
+static int sums(MPI_Comm comm, int count, int what)
+{
+    double *x = calloc((size_t)count, sizeof(*x));
+    int wrong = 0, size, me;
+
+    MPI_Comm_size(comm, &size);
+    MPI_Comm_rank(comm, &me);
+    for (int i = 0; i < count; i++)
+        x[i] = me + what + i % 7;
+    MPI_Allreduce(MPI_IN_PLACE, x, count, MPI_DOUBLE, MPI_SUM, comm);
+    for (int i = 0; i < count; i++)
+        wrong += x[i] != size * (size - 1) / 2 + (double)size * (what + i % 7);
+    free(x);
+    return wrong;
+}
+
+/* Each rank but 0 writes to rank 0, which does nothing for it but wait. */
+static int progress(void)
+{
+    double memory[64] = {0}, mine = rank;
+    MPI_Win window;
+
+    MPI_Win_create(memory, sizeof(memory), sizeof(double), MPI_INFO_NULL,
+                   MPI_COMM_WORLD, &window);
+    for (int turn = 0; turn < 20; turn++) {
+        for (int i = 0; rank && i < 50; i++) {
+            MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+            MPI_Put(&mine, 1, MPI_DOUBLE, 0, rank, 1, MPI_DOUBLE, window);
+            MPI_Win_flush(0, window);
+            MPI_Win_unlock(0, window);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Win_free(&window);
+    for (int r = 1; rank == 0 && r < ranks; r++)
+        if (memory[r] != r)
+            return 1;
+    return 0;
+}
+
+static MPI_Comm of_thread[THREADS];
+static int wrong_in[THREADS];
+
+static void *thread_main(void *arg)
+{
+    const int k = (int)(intptr_t)arg;
+
+    for (int r = 0; r < 100; r++)
+        wrong_in[k] += sums(of_thread[k], ELEMENTS, k + r);
+    return NULL;
+}
+
+static int threads(int provided)
+{
+    pthread_t thread[THREADS];
+    int wrong = 0;
+
+    if (provided < MPI_THREAD_MULTIPLE)
+        return 0;
+    for (int k = 0; k < THREADS; k++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &of_thread[k]);
+    for (int k = 0; k < THREADS; k++)
+        pthread_create(&thread[k], NULL, thread_main,
+                       (void *)(intptr_t)(rank % 2 ? THREADS - 1 - k : k));
+    for (int k = 0; k < THREADS; k++)
+        pthread_join(thread[k], NULL);
+    for (int k = 0; k < THREADS; k++) {
+        wrong += wrong_in[k];
+        MPI_Comm_free(&of_thread[k]);
+    }
+    return wrong;
+}
+
+static int descriptors(void)
+{
+    DIR *all = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (all && readdir(all))
+        n++;
+    closedir(all);
+    return n;
+}
+
+static long resident_pages(void)
+{
+    long size = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (!f || fscanf(f, "%ld %ld", &size, &pages) != 2)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return pages;
+}
+
+/* Some of each way to make one; every tenth does enough calls to be worth its own. */
+static int communicators(void)
+{
+    int wrong = 0, open_before = 0;
+    long pages_before = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        MPI_Comm c = MPI_COMM_NULL;
+        if (i % 3)
+            MPI_Comm_dup(MPI_COMM_WORLD, &c);
+        else
+            MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &c);
+        for (int k = 0; k < (i % 10 ? 2 : 12); k++)
+            wrong += sums(c, 3, k);
+        MPI_Comm_free(&c);
+        if (i == MANY / 5) {
+            open_before = descriptors();
+            pages_before = resident_pages();
+        }
+    }
+    if (descriptors() > open_before + 4 ||
+        resident_pages() > pages_before * 3 / 2 + 500) {
+        fprintf(stderr, "rank %d: %d descriptors, %d before; %ld pages, %ld before\n",
+                rank, descriptors(), open_before, resident_pages(), pages_before);
+        wrong++;
+    }
+    return wrong;
+}
+
+static int requests(void)
+{
+    enum { N = 6 };
+    MPI_Request request[N];
+    double x[N], y[N];
+    int root_has = 0, wrong = 0;
+
+    for (int turn = 0; turn < 50; turn++) {
+        for (int i = 0; i < N - 2; i++) {
+            x[i] = rank + i + turn;
+            MPI_Iallreduce(&x[i], &y[i], 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+                           &request[i]);
+        }
+        root_has = rank == 0 ? turn : -1;
+        MPI_Ibcast(&root_has, 1, MPI_INT, 0, MPI_COMM_WORLD, &request[N - 2]);
+        MPI_Ibarrier(MPI_COMM_WORLD, &request[N - 1]);
+        wrong += sums(MPI_COMM_WORLD, 3, turn);
+        for (int i = 0; i < N; i++)
+            MPI_Wait(&request[rank % 2 ? N - 1 - i : i], MPI_STATUS_IGNORE);
+        for (int i = 0; i < N - 2; i++)
+            wrong += y[i] != ranks * (ranks - 1) / 2 + (double)ranks * (i + turn);
+        wrong += root_has != turn;
+    }
+    return wrong;
+}
+
+/* Rank 0 waits for a message that is sent when the others' barrier is over, which needs
+ * rank 0 while it waits. */
+static int crossing(void)
+{
+    int got = 0;
+
+    for (int turn = 0; turn < 20; turn++) {
+        MPI_Request request;
+        MPI_Ibarrier(MPI_COMM_WORLD, &request);
+        if (rank == 0)
+            MPI_Recv(&got, 1, MPI_INT, ranks - 1, turn, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (rank == ranks - 1)
+            MPI_Send(&turn, 1, MPI_INT, 0, turn, MPI_COMM_WORLD);
+    }
+    return 0;
+}
+
+static int lost(int number)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 200; i++) {
+        double x = rank;
+        char text[MPI_MAX_ERROR_STRING] = "";
+        int length;
+        if (rank == 1 && i == 50)
+            raise(number);
+        const int error =
+            MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        if (error == MPI_SUCCESS)
+            continue;
+        MPI_Error_string(error, text, &length);
+        printf("rank %d is told: %s\n", rank, text);
+        fflush(stdout);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    const int many = !strcmp(name, "threads");
+    int provided, wrong = 1, total = 0;
+
+    MPI_Init_thread(&argc, &argv, many ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                    &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    wrong = sums(MPI_COMM_WORLD, 3, 0);
+    if (!strcmp(name, "progress"))
+        wrong += progress();
+    else if (many)
+        wrong += threads(provided);
+    else if (!strcmp(name, "communicators"))
+        wrong += communicators();
+    else if (!strcmp(name, "requests"))
+        wrong += requests();
+    else if (!strcmp(name, "crossing"))
+        wrong += crossing();
+    else if (!strcmp(name, "stopped"))
+        wrong += lost(SIGSTOP);
+    else if (!strcmp(name, "killed"))
+        wrong += lost(SIGKILL);
+    else
+        wrong = 1;
+    MPI_Allreduce(&wrong, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("wrong %d\n", total);
+    MPI_Finalize();
+    return total != 0;
+}

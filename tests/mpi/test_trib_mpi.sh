@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Unmodified MPI programs, of both MPIs, under trib-mpi.
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+source=${abs_top_srcdir:-.}
+build=$(cd "$build" && pwd)
+start=$build/mpi/trib-mpi
+report=$dir/report.json
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export TRIB_MPI_MODULES=$build/.libs
+export TMPDIR=$dir # mpiruns that end remove what others begin to use
+unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
+
+# CALL FIELD: its number in the report
+reported() {
+    sed -n "s/.*\"call\": \"$1\",.*\"$2\": \([0-9]*\).*/\1/p" "$report"
+}
+
+# NAME, WANTED, GOT
+same() {
+    [ "$2" = "$3" ] || echo "wanted $2, got $3" >>"$said"
+    [ "$2" = "$3" ]
+    result $? "$1"
+}
+
+always=(--prefer tributary --after 0 "--report=$report")
+
+every_call() { # MPI
+    expect "$1: all collectives, types and operators, by the library" 0 "wrong 0" \
+        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/all_collectives.$1" 1 40
+    for call in allreduce reduce bcast allgather gather scatter alltoall reduce_scatter \
+        reduce_scatter_block allgatherv gatherv scatterv alltoallv barrier ibcast ibarrier; do
+        same "$1: no $call is left to MPI" "0 0 0 0 0" \
+            "$(for f in mpi early type long small; do reported "$call" "$f"; done | xargs)"
+    done
+    expect "$1: all collectives, whichever side is faster" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/all_collectives.$1" 1 7
+    [ "$(reported allreduce mpi)" -gt 0 ] && [ "$(reported allreduce library)" -gt 0 ]
+    result $? "$1: both sides are tried"
+    expect "$1: MPI alone" 0 "wrong 0" \
+        env TRIB_MPI=off "${run[@]}" -n 2 "$start" "$dir/all_collectives.$1" 1
+    ! grep -q tributary "$said"
+    result $? "$1: and nothing is said"
+}
+
+fortran() { # MPI
+    local form
+    for form in reductions.f90 reductions77.f; do
+        "mpif90.$1" -fallow-argument-mismatch "$source/tests/mpi/$form" -o "$dir/$form.$1" >"$said" 2>&1
+        result $? "$1: $form compiles"
+        rm -f "$report"
+        expect "$1: $form" 0 "wrong 0" "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/$form.$1"
+        same "$1: $form, both of its reductions" 2 "$(reported allreduce library)"
+    done
+}
+
+situations() { # MPI
+    local s
+    for s in progress threads requests crossing; do
+        expect "$1: $s, 2 ranks" 0 "wrong 0" \
+            "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/situations.$1" "$s"
+        expect "$1: $s, 4 ranks" 0 "wrong 0" \
+            "${run[@]}" -n 4 "$start" "${always[@]}" "$dir/situations.$1" "$s"
+    done
+    [ "$(reported ibarrier library)" -gt 0 ]
+    result $? "$1: the library has non-blocking barriers"
+    expect "$1: many communicators, one after the other" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" communicators
+    for s in stopped killed; do
+        # MPICH ends the others by itself, and at once, when a rank is killed.
+        [ "$1$s" != mpichkilled ] || continue
+        expect_seconds=20 expect "$1: a rank is $s, and is named" any "rank 1 (" \
+            "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/situations.$1" "$s"
+    done
+}
+
+settings() { # MPI
+    local p=$dir/all_collectives.$1
+    expect "$1: a codec, for long sums of float alone" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "${always[@]}" --codec bf16 "$p" 1 7
+    expect "$1: a codec that keeps something is refused" 0 "TRIB_MPI_CODEC=topk" \
+        "${run[@]}" -n 2 "$start" --codec topk:ratio=0.01 "$p" 1
+    expect "$1: a wrong setting is named, and MPI does all" 0 "TRIB_MPI_MIN=many" \
+        "${run[@]}" -n 2 "$start" --min many "$p" 1
+    grep -q "wrong 0" "$said"
+    result $? "$1: the program runs all the same"
+    # shellcheck disable=SC2016 # the ranks expand it
+    expect "$1: ranks with other settings" 0 "different values of TRIB_MPI_MIN" \
+        "${run[@]}" -n 2 sh -c 'r=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+            exec "$0" --after 0 --min $((r * 64)) "$1" 1' "$start" "$p"
+    expect "$1: TRIB_CODEC is not for MPI programs" 0 "wrong 0" \
+        env TRIB_CODEC=qsgd:bits=2 "${run[@]}" -n 2 "$start" "${always[@]}" "$p" 1100
+    expect "$1: calls that are not listed stay with MPI" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "${always[@]}" --calls barrier,bcast "$p" 1
+    same "$1: so does allreduce" 0 "$(reported allreduce library)"
+    expect "$1: the table" 0 "by library" \
+        "${run[@]}" -n 2 "$start" --report --after 0 "$p" 1
+}
+
+all_of() { # MPI
+    local p
+    for p in all_collectives situations; do
+        "mpicc.$1" -O1 "$source/tests/mpi/$p.c" -o "$dir/$p.$1" -lpthread >"$said" 2>&1
+        result $? "$1: $p compiles"
+    done
+    every_call "$1"
+    settings "$1"
+    situations "$1"
+    missing "mpif90.$1" "$1: Fortran" || fortran "$1"
+}
+
+expect "help" 0 "usage: mpirun -n RANKS trib-mpi" "$start" --help
+expect "no program" 2 "no program is named" "$start"
+expect "an unknown option" 2 "unknown option --more" "$start" --more x
+expect "an option without its value" 2 "--min needs a value" "$start" --min
+expect "a program of no MPI" 2 "--mpi names the one" env -u PMI_RANK "$start" /bin/true
+expect "an MPI for which there is no module" 2 "built without mpich" \
+    env TRIB_MPI_MODULES="$dir" "$start" --mpi mpich /bin/true
+if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
+    why="a program of mpicc does not load a library that is built for a sanitizer"
+fi
+for mpi in openmpi mpich; do
+    run=("mpirun.$mpi")
+    [ $mpi = mpich ] || run+=(--oversubscribe)
+    if [ -n "${why:-}" ]; then
+        skip "$mpi" "$why"
+    elif [ ! -e "$build/.libs/libtributary_mpi-$mpi.so" ]; then
+        skip "$mpi" "configure did not find its headers"
+    elif ! missing "mpirun.$mpi" "$mpi" && ! missing "mpicc.$mpi" "$mpi"; then
+        all_of $mpi
+    fi
+done
+finish
