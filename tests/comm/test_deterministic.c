@@ -5,6 +5,10 @@
  * may be named, also through tribd, and where a run is broken off and goes on from its
  * state under other settings. Without it they have not, and what cannot keep the
  * promise is refused.
+ *
+ *     test_deterministic                        all of it
+ *     test_deterministic --transport NAME       the same bits over this one as over shm
+ *     test_deterministic --every N              of either, one case in N
  */
 #include "tests/harness/tribtest.h"
 
@@ -15,6 +19,7 @@
 #include <tributary/neighbors.h>
 #include <tributary/sparse.h>
 
+#include "build-config.h"
 #include "tests/comm/deterministic_cases.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/daemon.h"
@@ -31,6 +36,8 @@ struct board {
 };
 
 static struct board *board;
+
+static int every = 1;
 
 struct run {
     const char *config;
@@ -196,7 +203,7 @@ static int sum_all(struct ranks_self *self)
     s.recv = malloc(room);
     s.indices = malloc(DENSE * sizeof(*s.indices));
     ranks_assert(self, s.send && s.recv && s.indices);
-    for (s.at = 0; s.at < n_cases; s.at++) {
+    for (s.at = 0; s.at < n_cases; s.at += every) {
         s.c = &cases[s.at];
         sum_one(&s);
     }
@@ -256,6 +263,9 @@ static const struct run runs[] = {
     {"transport=auto:near=shm,far=tcp,ranks_per_host=2;leaders=1;chunk=192K", 4, true,
      false, 4096, WHOLE, false},
     {"transport=loop;cpu=c;zero_copy=0", 5, true, false, 0, WHOLE, false},
+#if HAVE_UCX
+    {"transport=ucx;chunk=96K", 6, true, false, 0, WHOLE, false},
+#endif
 };
 
 static void test_same_bits(void **state)
@@ -356,13 +366,45 @@ static void test_refusals(void **state)
     ranks_pass(.size = RANKS, .fn = refusals, .config = "deterministic=1");
 }
 
-int main(void)
+static struct run other_run = {NULL, 7, true, true, 0, WHOLE, false};
+
+static void test_other_transport(void **state)
+{
+    (void)state;
+    run_whole(other_run, "");
+    assert_int_equal(differ(&other_run, true), 0);
+}
+
+/* Returns the transport, NULL: none is named; ends the process if the words are wrong. */
+static const char *parse(int argc, char **argv)
+{
+    const char *transport = NULL;
+    int i = 1;
+
+    for (; i + 1 < argc; i += 2)
+        if (!strcmp(argv[i], "--transport"))
+            transport = argv[i + 1];
+        else if (!strcmp(argv[i], "--every"))
+            every = atoi(argv[i + 1]);
+        else
+            break;
+    if (i < argc || every < 1) {
+        fprintf(stderr, "usage: %s [--transport NAME] [--every N]\n", argv[0]);
+        exit(2);
+    }
+    return transport;
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_through_tribd), cmocka_unit_test(test_without),
         cmocka_unit_test(test_refusals),
     };
+    const struct CMUnitTest other[] = {cmocka_unit_test(test_other_transport)};
+    const char *transport = parse(argc, argv);
+    char config[80];
 
     tribtest_deadline(300);
     add_all_cases();
@@ -371,5 +413,9 @@ int main(void)
     assert_true(board != MAP_FAILED);
     run_whole(first_run, "");
     memcpy(board->first, board->hash, sizeof(board->first));
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (!transport)
+        return cmocka_run_group_tests(tests, NULL, NULL);
+    snprintf(config, sizeof(config), "transport=%s", transport);
+    other_run.config = config;
+    return cmocka_run_group_tests(other, NULL, NULL);
 }

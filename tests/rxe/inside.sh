@@ -322,6 +322,7 @@ every_test() {
     check "a rank that is killed is named" death
     check "the demo trains over verbs" train none
     program test_matrix "$build/tests/comm/test_matrix" --transport verbs --every "$1" --ranks 3
+    program test_deterministic "$build/tests/comm/test_deterministic" --transport verbs --every "${3:-1}"
     abs_top_builddir=$build program test_tribd_faults "$build/tests/fault/test_tribd_faults" \
         --transport verbs ${2:+--only "$2"}
     export CONFORMANCE_TRANSPORT=verbs
@@ -375,7 +376,7 @@ if [ -n "$long" ]; then
     more_tests
 else
     # A tribd that is killed, stopped, started again: each while ranks sum, and with plans under way.
-    every_test 36 10,11,12,15,16,17
+    every_test 36 10,11,12,15,16,17 4
 fi
 rm -f "$log" "$log".*
 exit "$3"
