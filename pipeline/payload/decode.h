@@ -7,7 +7,7 @@
 
 #include "pipeline/engine/chunk.h"
 
-/** trib_coded_decode - decode a code word to n elements; with zeros all of x is 0
+/** trib_coded_to_elements - decode a code word to n elements; zeros: x is all 0
  * before. */
 trib_status_t trib_coded_to_elements(const struct trib_run *run,
                                      struct trib_encoded word, bool zeros, float *x,

@@ -375,7 +375,7 @@ static void test_other_transport(void **state)
     assert_int_equal(differ(&other_run, true), 0);
 }
 
-/* Returns the transport, NULL: none is named; ends the process if the words are wrong. */
+/* The transport, NULL if none is named; ends the process if the words are wrong. */
 static const char *parse(int argc, char **argv)
 {
     const char *transport = NULL;
