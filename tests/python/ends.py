@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ends.py WAY - a rank that ends in another way than by leaving.
+
+interrupt  the process gets SIGINT while it waits in init, or for a sum: it must end in 1 s
+lost       rank 1 kills itself, and the others get PeerLost, which names it
+raised     rank 1 raises something in a with block, and the others do not hang
+"""
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+import tributary as tb
+
+
+def soon(after=0.5):
+    threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return time.monotonic() + after
+
+
+def interrupted(call, *arguments, **options):
+    at = soon()
+    try:
+        call(*arguments, **options)
+    except KeyboardInterrupt:
+        took = time.monotonic() - at
+        assert took < 1, f"it took {took} s"
+        return
+    raise AssertionError("it was not interrupted")
+
+
+def interrupt():
+    interrupted(tb.init, 0, 2, "127.0.0.1:1")
+
+
+def interrupt_wait():
+    comm = tb.init()
+    if comm.rank == 0:
+        interrupted(comm.allreduce, np.ones(10))
+        print("all right")
+    else:
+        time.sleep(1.5)
+        try:
+            while True:  # rank 0 gave to the first sum before it was interrupted
+                comm.allreduce(np.ones(10))
+        except tb.Error as why:
+            assert "rank 0" in str(why), why
+            print("all right")
+
+
+def lost():
+    comm = tb.init()
+    x = np.ones(10)
+    comm.allreduce(x)
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        while True:
+            comm.allreduce(x)
+    except tb.PeerLost as why:
+        assert "rank 1" in str(why) and why.status == "TRIB_ERR_PEER_LOST" and why.scope == "comm"
+        print("all right")
+
+
+def raised():
+    try:
+        with tb.init() as comm:
+            if comm.rank == 1:
+                raise RuntimeError("mine")
+            comm.allreduce(np.ones(10))
+    except RuntimeError as why:
+        assert comm.rank != 1 or str(why) == "mine"
+        print("all right")
+
+
+{"interrupt": interrupt, "interrupt_wait": interrupt_wait, "lost": lost, "raised": raised}[
+    sys.argv[1]
+]()
+if sys.argv[1] == "interrupt":
+    print("all right")
+sys.stdout.flush()
+os._exit(0)

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The Python package, on the library of this build.
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+source=$(cd "${abs_top_srcdir:-.}" && pwd)
+build=$(cd "$build" && pwd)
+python=/usr/bin/python3
+export PYTHONPATH=$source/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
+here=$source/tests/python
+unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
+
+has() { # MODULE, NAME...: skip them all where Python lacks it
+    local module=$1 name
+    ! "$python" -c "import $module" 2>/dev/null || return 0
+    shift
+    for name; do
+        skip "$name" "Python has no module $module"
+    done
+    return 1
+}
+
+# NAME, ranks, program, arguments: each rank says that all is right
+ranks() {
+    local name=$1 n=$2
+    shift 2
+    expect "$name, $n ranks" 0 "all right" "$build/tools/trib-run" -n "$n" --timeout 50 -- \
+        "$python" "$here/$1" "${@:2}"
+    [ "$(grep -c 'all right' "$said")" = "$n" ]
+    result $? "$name: each of the $n says so"
+}
+
+[ -x "$python" ] || skip_all "$python is not there"
+if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
+    skip_all "Python does not load a library that is built for a sanitizer"
+fi
+expect "structs are laid out as in C" 0 "structs alike" "$python" "$here/layouts.py" "$source/include"
+expect "a library that is not there is named" 1 "install libtributary" \
+    env TRIBUTARY_LIBRARY=libnothing.so.9 "$python" -c "import tributary"
+expect "it needs neither NumPy nor torch" 0 "none" "$python" -c "
+import sys, tributary
+print('none' if not {'numpy', 'torch'} & set(sys.modules) else 'some')"
+if has numpy "arrays" "ends"; then
+    ranks "arrays of all kinds" 2 arrays.py
+    ranks "arrays of all kinds" 3 arrays.py
+    expect "Ctrl-C in init" 0 "all right" "$python" "$here/ends.py" interrupt
+    ranks "Ctrl-C in a sum" 2 ends.py interrupt_wait
+    ranks "an exception in a with block" 2 ends.py raised
+    expect "a rank that is lost is named" any "all right" "$build/tools/trib-run" -n 3 --timeout 50 \
+        --grace 5 -- "$python" "$here/ends.py" lost
+fi
+if has torch "training"; then
+    for n in 2 4; do
+        mkdir "$dir/$n"
+        ranks "DDP's hook and Fed" "$n" training.py "$dir/$n"
+    done
+fi
+if ! command -v mypy >/dev/null; then
+    skip "types" "mypy is not installed"
+else
+    expect "types" 0 "no issues found" mypy --config-file "$source/python/mypy.ini" \
+        --cache-dir="$dir/mypy" "$source/python/tributary"
+fi
+finish
