@@ -100,7 +100,7 @@ static void expect_words(struct trib_plan *plan, const struct trib_shape *shape,
     choice->result = words.result / dense;
 }
 
-/* What a start takes by the model, and how much of that an empty one would. */
+/* Computes the time of a start by the model, and the part that an empty one takes. */
 static void expect_times(struct trib_plan *plan, const struct trib_shape *shape,
                          const trib_desc_t *d, const struct trib_choice *choice,
                          const struct trib_algo *algo)

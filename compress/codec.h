@@ -213,7 +213,7 @@ bool trib_codec_result_loses(const struct trib_codec *codec);
 /** trib_sent_mark_all - all n elements were. */
 void trib_sent_mark_all(const struct trib_sent *sent, size_t n);
 
-/* Where the result of a chunk will be: a sparse one sets a few elements among zeros. */
+/* The place of a chunk's result, in which a sparse one sets few elements of zeros. */
 struct trib_zeros {
     float *at; /* n floats, such as x itself; NULL: there is no such place yet */
     bool done; /* set by the encode once it has read x and cleared them on its way */

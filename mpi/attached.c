@@ -180,8 +180,8 @@ struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
     return a->comm ? a : NULL;
 }
 
-/* What decides about calls must be the same on all ranks. One that is off has digests
- * of 0, and all are off then. */
+/* The settings that decide about calls must be the same on all ranks. A rank that is
+ * off turns the others off, too. */
 bool tmpi_settings_agree(void)
 {
     enum { AGREED = 2 * TMPI_SETTINGS + 1 };

@@ -2,9 +2,9 @@
 /*
  * Communicators of MPI, and the library's own that are attached to them.
  *
- * One is made at the `after`-th call that could use it: programs make many that they
- * never use. All that decides about a call is equal on the ranks of its communicator:
- * the calls counted so far, and what MPI wants to be equal.
+ * The library makes its own at the `after`-th call that could use it: programs make
+ * many that they never use. All that decides about a call is equal on the ranks of its
+ * communicator: the calls counted so far, and what MPI wants to be equal.
  */
 #ifndef MPI_ATTACHED_H
 #define MPI_ATTACHED_H
@@ -32,7 +32,7 @@ struct tmpi_attached {
     struct tmpi_plan *plans; /* of sums with TRIB_MPI_CODEC */
 };
 
-/* What the module holds between MPI_Init and MPI_Finalize. */
+/* The state of the module between MPI_Init and MPI_Finalize. */
 struct tmpi_module {
     struct tmpi_settings settings;
     bool runs; /* MPI_Init has returned, and MPI_Finalize has not been called */

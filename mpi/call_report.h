@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What MPI_Finalize says of the calls: who did them, why, and how fast.
+ * The report of MPI_Finalize: which side did the calls, why, and how fast.
  */
 #ifndef MPI_CALL_REPORT_H
 #define MPI_CALL_REPORT_H
@@ -17,9 +17,8 @@ enum tmpi_reason {
     TMPI_REASONS
 };
 
-/** tmpi_report_passed - MPI does a call, and why. Returns NULL, as there is no
- * communicator for it. */
-struct tmpi_attached *tmpi_report_passed(enum tmpi_kind kind, enum tmpi_reason why);
+/** tmpi_report_passed - count a call that MPI does, and why. */
+void tmpi_report_passed(enum tmpi_kind kind, enum tmpi_reason why);
 
 /** tmpi_report_add - a communicator is done with. */
 void tmpi_report_add(const struct tmpi_attached *a);

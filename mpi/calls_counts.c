@@ -120,7 +120,7 @@ static size_t sum_of(const int *counts, int ranks, MPI_Datatype type)
     return tmpi_bytes_of(total, type);
 }
 
-/* What the program gets: an error of MPI's own, if there is one. */
+/* Returns the code for the program: an error of MPI's own, if there is one. */
 static int finish(struct tmpi_turn *t, trib_status_t st, int result)
 {
     const int done = tmpi_done_by_library(t, st);

@@ -98,16 +98,26 @@ static int broadcast(void *buffer, int count, MPI_Datatype type, int root,
 
 /* In place a rank's own block lies in recv: it is packed there, with the others', which
  * are then written over. */
-static bool fill_own(struct ends *e, const struct move *m, int rank)
+static void fill_own(struct ends *e, const struct move *m, int rank)
 {
     struct tmpi_packed own = e->recv;
 
     if (e->recv.layout.dense)
-        return true;
+        return;
     own.count = m->recv_count;
     own.user = (char *)m->recv + (MPI_Count)rank * m->recv_count * own.layout.extent;
     own.bytes = (char *)e->recv.bytes + (size_t)rank * tmpi_packed_bytes(&own);
     e->result = tmpi_packed_fill(&own, m->comm);
+}
+
+static bool open_gather(struct ends *e, const struct move *m, int rank, int blocks)
+{
+    const bool in_place = m->send == MPI_IN_PLACE;
+
+    if (!open_ends(e, m, !in_place, blocks))
+        return false;
+    if (in_place)
+        fill_own(e, m, rank);
     return true;
 }
 
@@ -123,8 +133,7 @@ static int allgather(const struct move *m)
             &t, tmpi_next.Allgather(m->send, m->send_count, m->send_type, m->recv,
                                     m->recv_count, m->recv_type, m->comm));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (open_ends(&e, m, !in_place, t.a->ranks) &&
-        (!in_place || fill_own(&e, m, t.a->rank)))
+    if (open_gather(&e, m, t.a->rank, t.a->ranks))
         st = trib_allgather(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,
                             bytes, TRIB_I8);
     return close_ends(&e, &t, m, st);
@@ -146,8 +155,7 @@ static int gather(const struct move *m)
             &t, tmpi_next.Gather(m->send, m->send_count, m->send_type, m->recv,
                                  m->recv_count, m->recv_type, m->root, m->comm));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (open_ends(&e, m, !in_place, is_root ? t.a->ranks : 0) &&
-        (!in_place || fill_own(&e, m, rank)))
+    if (open_gather(&e, m, rank, is_root ? t.a->ranks : 0))
         st = trib_gather(t.a->comm, in_place ? NULL : e.send.bytes,
                          is_root ? e.recv.bytes : NULL, bytes, TRIB_I8, m->root);
     return close_ends(&e, &t, m, st);

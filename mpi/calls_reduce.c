@@ -26,7 +26,7 @@ struct reduction {
     int root; /* -1: all */
 };
 
-/* What the library makes of it. */
+/* The same reduction as the library describes it. */
 struct plan {
     enum tmpi_able able;
     struct tmpi_element e;
