@@ -68,6 +68,7 @@ def lost():
 def raised():
     try:
         with tb.init() as comm:
+            comm.allreduce(np.ones(10))  # a rank in init would get the error there
             if comm.rank == 1:
                 raise RuntimeError("mine")
             comm.allreduce(np.ones(10))

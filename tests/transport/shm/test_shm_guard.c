@@ -72,6 +72,18 @@ static int open_files(void)
     return n;
 }
 
+static void print_open_files(void)
+{
+    char path[32], target[96];
+
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        const ssize_t n = readlink(path, target, sizeof(target));
+        if (n > 0)
+            fprintf(stderr, "# descriptor %d is %.*s\n", fd, (int)n, target);
+    }
+}
+
 /* Soon: a thread of the node's may have a connection of the rank's, which asks it for
  * memory. */
 static void assert_open_files(int expected)
@@ -80,6 +92,8 @@ static void assert_open_files(int expected)
 
     while (open_files() != expected && !trib_deadline_passed(until))
         usleep(1000);
+    if (open_files() != expected)
+        print_open_files();
     assert_int_equal(open_files(), expected);
 }
 
