@@ -10,6 +10,7 @@
 /* Why MPI did a call that the module knows. */
 enum tmpi_reason {
     TMPI_NOT_COUNTED, /* nothing to say: the choice counts it */
+    TMPI_ALONE, /* a communicator of one rank */
     TMPI_EARLY, /* no communicator yet, or never one */
     TMPI_TYPE, /* a datatype or operator */
     TMPI_LONG, /* for the generic path */
@@ -19,6 +20,10 @@ enum tmpi_reason {
 
 /** tmpi_report_passed - count a call that MPI does, and why. */
 void tmpi_report_passed(enum tmpi_kind kind, enum tmpi_reason why);
+
+/** tmpi_report_unattached - count a call on a communicator that has none of the
+ * library's. */
+void tmpi_report_unattached(enum tmpi_kind kind, MPI_Comm comm);
 
 /** tmpi_report_add - a communicator is done with. */
 void tmpi_report_add(const struct tmpi_attached *a);

@@ -41,7 +41,7 @@ bool tmpi_to_library(struct tmpi_turn *t, MPI_Comm comm, enum tmpi_kind kind,
     }
     t->a = tmpi_attached_for(comm, kind);
     if (!t->a) {
-        tmpi_report_passed(kind, TMPI_EARLY);
+        tmpi_report_unattached(kind, comm);
         return false;
     }
     t->kind = kind;

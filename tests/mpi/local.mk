@@ -1,4 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += tests/mpi/all_collectives.c tests/mpi/reductions.f90 tests/mpi/reductions77.f tests/mpi/situations.c
-dist_check_SCRIPTS += tests/mpi/test_trib_mpi.sh
-TESTS += tests/mpi/test_trib_mpi.sh
+EXTRA_DIST += \
+	tests/mpi/all_collectives.c \
+	tests/mpi/inputs/lj.lammps \
+	tests/mpi/inputs/pppm.lammps \
+	tests/mpi/inputs/silicon.pwscf \
+	tests/mpi/inputs/water.nwchem \
+	tests/mpi/mpi4py_calls.py \
+	tests/mpi/mpi_apps.py \
+	tests/mpi/petsc_solvers.py \
+	tests/mpi/reductions.f90 \
+	tests/mpi/reductions77.f \
+	tests/mpi/situations.c
+dist_check_SCRIPTS += tests/mpi/test_mpi_apps.sh tests/mpi/test_trib_mpi.sh
+TESTS += tests/mpi/test_mpi_apps.sh tests/mpi/test_trib_mpi.sh
