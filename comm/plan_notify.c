@@ -117,25 +117,37 @@ static struct trib_plan_notify *at(const struct trib_comm *comm, unsigned place)
     return n;
 }
 
-/* The tell_done of a communicator. The list may change while it gives the lock back: a
- * plan that it misses by that has its turn with the next look. */
+/* True if this start is to be told of by this thread, or looked at. */
+static bool takes(struct trib_plan_notify *n)
+{
+    return atomic_load(&n->state) == ARMED && (n->ops->look || is_done(n->plan)) &&
+           claim(n);
+}
+
+/* The tell_done of a communicator. While it gives the lock back the list may change, and
+ * plans that it has passed may end: behind each that it tells of it looks at all again,
+ * for the thread may have nothing else to do, and so no next look. */
 static bool tell_done(struct trib_comm *comm)
 {
     struct trib_plan_notify *n;
+    unsigned place = 0;
     bool again = false;
 
     assert(atomic_load(&comm->lock));
-    for (unsigned place = 0; (n = at(comm, place)); place++) {
-        const bool elsewhere = n->ops->look != NULL;
-        if (atomic_load(&n->state) != ARMED || (!elsewhere && !is_done(n->plan)) ||
-            !claim(n))
+    while ((n = at(comm, place))) {
+        bool told = true;
+        if (!takes(n)) {
+            place++;
             continue;
+        }
         trib_comm_unlock(comm);
-        if (elsewhere)
-            again |= !look(n);
+        if (n->ops->look)
+            told = look(n);
         else
             tell_ended(n);
         trib_comm_lock(comm);
+        again |= !told;
+        place = told ? 0 : place + 1;
     }
     return again;
 }

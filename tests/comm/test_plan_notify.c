@@ -114,6 +114,38 @@ static void test_tells(void **state)
     ranks_pass(.size = 2, .fn = tells, .config = config);
 }
 
+/* A plan that ends while the thread is in the function of another, which comes later
+ * in its look at all plans: nothing is left to do, and yet it is told of. */
+static int ends_meanwhile(struct ranks_self *self)
+{
+    static struct told t[2];
+    struct pollfd ready = {.events = POLLIN};
+
+    make(self, &t[0]);
+    make(self, &t[1]);
+    t[0].next = t[1].plan;
+    ranks_ok(self, trib_plan_notify(t[0].plan, called, &t[0]));
+    ranks_ok(self, trib_plan_fd(t[1].plan, &ready.fd)); /* so it is looked at first */
+    for (int round = 0; round < ROUNDS; round++) {
+        fill(&t[0], round);
+        fill(&t[1], round);
+        ranks_ok(self, trib_plan_start(t[0].plan));
+        ranks_assert(self, poll(&ready, 1, 10000) == 1);
+        ranks_ok(self, trib_plan_wait(t[0].plan));
+        ranks_ok(self, trib_plan_wait(t[1].plan));
+        check(&t[1], round);
+    }
+    for (int p = 0; p < 2; p++)
+        ranks_ok(self, trib_plan_free(t[p].plan));
+    return 0;
+}
+
+static void test_ends_meanwhile(void **state)
+{
+    ranks_pass(.size = 1, .fn = ends_meanwhile, .config = *state);
+    ranks_pass(.size = 2, .fn = ends_meanwhile, .config = *state);
+}
+
 /* The descriptor is readable from the end of a start to the next one. */
 static int polls(struct ranks_self *self)
 {
@@ -469,6 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RANKS_ON(test_tells, "shm"),
         RANKS_ON(test_tells, "tcp"),
+        RANKS_ON(test_ends_meanwhile, "shm"),
         RANKS_ON(test_polls, "shm"),
 #if HAVE_UCX
         RANKS_ON(test_polls, "ucx"),
