@@ -522,7 +522,7 @@ static void sweep(const char *transport, int sig, uint64_t draws)
 
 static void test_killed(void **state)
 {
-    sweep(*state, SIGKILL, 10);
+    sweep(*state, SIGKILL, 6);
 }
 
 /* The others have ended a start of which the late rank was counted in some chunks. */
@@ -530,7 +530,7 @@ static void test_half_fed(void **state)
 {
     uint64_t missed = 0;
 
-    for (uint64_t n = 0; n < 5; n++) {
+    for (uint64_t n = 0; n < 3; n++) {
         struct job j = job_of(n + 200, true);
         for (int p = 0; p < PLANS; p++) {
             j.kind[p].feed = TRIB_FEED_BACKWARD;
