@@ -124,9 +124,9 @@ static bool takes(struct trib_plan_notify *n)
            claim(n);
 }
 
-/* The tell_done of a communicator. While it gives the lock back the list may change, and
- * plans that it has passed may end: behind each that it tells of it looks at all again,
- * for the thread may have nothing else to do, and so no next look. */
+/* The tell_done of a communicator. While it gives the lock back the list may change,
+ * and plans that it has passed may end: behind each that it tells of it looks at all
+ * again, for the thread may have nothing else to do, and so no next look. */
 static bool tell_done(struct trib_comm *comm)
 {
     struct trib_plan_notify *n;
