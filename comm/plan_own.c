@@ -22,6 +22,14 @@ static void number(struct trib_plan *plan)
         trib_plan_number(plan, plan->comm, start);
 }
 
+/* With the lock: the progress thread need not look where nothing is left for it. It
+ * would look for long, as one who sums again and again has the lock nearly always. */
+static void let_thread_rest(struct trib_comm *comm)
+{
+    if (!trib_engine_is_busy(&comm->engine) && !comm->notified)
+        atomic_store(&comm->progress_thread.active, 0);
+}
+
 static trib_status_t own_run(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_comm *comm = plan->comm;
@@ -30,6 +38,8 @@ static trib_status_t own_run(struct trib_plan *plan, const void *send, void *rec
     number(plan);
     trib_plan_launch(plan, send, recv);
     const trib_status_t st = comm->engine.wait(&comm->engine, &plan->run);
+    if (atomic_load_explicit(&comm->progress_thread.active, memory_order_relaxed))
+        let_thread_rest(comm);
     trib_comm_unlock(comm);
     return st;
 }
@@ -155,8 +165,7 @@ static trib_status_t own_wait(struct trib_plan *plan)
         trib_progress_thread_caller_enter(comm);
         if (lock_for(comm, &plan->run)) {
             drive(comm, &plan->run);
-            if (!trib_engine_is_busy(&comm->engine) && !comm->notified)
-                atomic_store(&comm->progress_thread.active, 0);
+            let_thread_rest(comm);
             trib_comm_unlock(comm);
         }
         trib_progress_thread_caller_leave(comm);
