@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import signal
 import threading
@@ -12,8 +13,32 @@ from typing import Any, Callable, List, Optional, Union
 from . import _errors, _ffi
 
 
+_NAME = "libtributary.so.0"
+
+
+def _installed() -> str:
+    """The library that `make install` has put into the same tree, else that of the system."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for _ in range(4):
+        here = os.path.dirname(here)
+        if os.path.basename(here) == "lib":
+            found = glob.glob(os.path.join(here, _NAME)) + glob.glob(
+                os.path.join(here, "*-linux-*", _NAME))
+            return found[0] if found else _NAME
+    return _NAME
+
+
+def path() -> str:
+    """The file of the library that is open."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            if "/libtributary.so" in line:
+                return line.split(maxsplit=5)[5].rstrip("\n")
+    return str(lib._name)
+
+
 def _open() -> ctypes.CDLL:
-    name = os.environ.get("TRIBUTARY_LIBRARY", "libtributary.so.0")
+    name = os.environ.get("TRIBUTARY_LIBRARY") or _installed()
     try:
         library = ctypes.CDLL(name)
     except OSError as why:

@@ -6,6 +6,8 @@
     step = Fed(model, torch.optim.SGD(model.parameters(), lr=0.1), comm, codec="int8")
     loss(model(x), y).backward()
     step.step()
+
+Importing it also makes torch.distributed.init_process_group("tributary") work.
 """
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import torch
 
-from . import _ffi
+from . import _backend, _ffi
 from ._comm import Comm
 from ._library import check, lib, wait
 from ._plan import Plan
@@ -25,6 +27,8 @@ from ._plan import Plan
 __all__ = ["Fed", "Hook"]
 
 Policy = Sequence[Tuple[str, str]]
+
+_backend.register()
 
 
 def _codec_of(name: str, count: int, codec: str, policy: Policy, small: str,

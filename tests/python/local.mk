@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += tests/python/arrays.py tests/python/ends.py tests/python/layouts.py tests/python/training.py
+EXTRA_DIST += tests/python/arrays.py tests/python/ends.py tests/python/layouts.py tests/python/process_group.py \
+	tests/python/training.py
 dist_check_SCRIPTS += tests/python/test_python.sh
 TESTS += tests/python/test_python.sh

@@ -55,6 +55,19 @@ if has torch "training"; then
         ranks "DDP's hook and Fed" "$n" training.py "$dir/$n"
     done
 fi
+if [ ! -e "$build/.libs/_torch_backend.so" ]; then
+    skip "process groups" "this build has no backend of torch.distributed"
+elif has torch "process groups"; then
+    for n in 2 3; do
+        mkdir "$dir/group$n"
+        ranks "a process group" "$n" process_group.py all "$dir/group$n"
+    done
+    mkdir "$dir/lost"
+    expect "a rank that is late, then lost, is named" any "all right" "$build/tools/trib-run" -n 2 \
+        --timeout 50 --grace 5 -- "$python" "$here/process_group.py" lost "$dir/lost"
+fi
+version=$(sed -n 's/^AC_INIT(\[Tributary\], \[\([^]]*\)\].*/\1/p' "$source/configure.ac")
+expect "the package has the library's version" 0 "version = \"$version\"" cat "$source/python/pyproject.toml"
 if ! command -v mypy >/dev/null; then
     skip "types" "mypy is not installed"
 else

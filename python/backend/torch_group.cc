@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "python/backend/torch_group.hpp"
+
+#include "python/backend/torch_memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <tributary/elastic.h>
+#include <tributary/send.h>
+
+namespace tributary {
+
+namespace {
+
+constexpr size_t KINDS_MOST = 64; /* whose plans are kept */
+
+/* An all-gather over torch's store, by which ranks meet. */
+struct Meeting {
+    c10::intrusive_ptr<c10d::Store> store;
+    int rank, size, number;
+    std::string failed;
+
+    static int gather(void *arg, const void *in, void *out, size_t bytes)
+    {
+        Meeting *me = static_cast<Meeting *>(arg);
+        try {
+            me->exchange(static_cast<const uint8_t *>(in), static_cast<uint8_t *>(out),
+                         bytes);
+            return 0;
+        } catch (const std::exception &why) {
+            me->failed = why.what();
+            return 1;
+        }
+    }
+
+    void exchange(const uint8_t *in, uint8_t *out, size_t bytes)
+    {
+        const std::string head = "tributary/" + std::to_string(number++) + "/";
+
+        store->set(head + std::to_string(rank), std::vector<uint8_t>(in, in + bytes));
+        for (int r = 0; r < size; r++) {
+            const std::vector<uint8_t> part = store->get(head + std::to_string(r));
+            if (part.size() != bytes)
+                throw std::runtime_error("rank " + std::to_string(r) + " gave " +
+                                         std::to_string(part.size()) + " bytes to " +
+                                         head + ", not " + std::to_string(bytes));
+            memcpy(out + r * bytes, part.data(), bytes);
+        }
+    }
+};
+
+int idle(void *)
+{
+    return signal_raised() ? 1 : 0;
+}
+
+std::string settings(double timeout_s)
+{
+    const double ms = std::min(std::max(timeout_s * 1000, 10.0), 86400000.0);
+    const std::string text = std::to_string(static_cast<long>(ms));
+
+    return "timeout_ms=" + text + ";boot_timeout_ms=" + text;
+}
+
+} // namespace
+
+Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+             double timeout_s)
+    : ProcessGroup(rank, size)
+{
+    Meeting meeting = {store, rank, size, 0, ""};
+    const std::string config = settings(timeout_s);
+    trib_opts_t opts = TRIB_OPTS_INIT;
+
+    opts.rank_plus_1 = rank + 1;
+    opts.ranks = size;
+    opts.config = config.c_str();
+    opts.idle = idle;
+    opts.allgather = Meeting::gather;
+    opts.allgather_arg = &meeting;
+    opts.threads = TRIB_THREADS_MANY;
+    const trib_status_t status = trib_init(&opts, &comm_);
+    throw_signal();
+    if (status < 0 && !meeting.failed.empty())
+        throw Failure(status, std::string(trib_last_error(nullptr)) +
+                                  "; the store of torch.distributed says: " +
+                                  meeting.failed);
+    check(status, nullptr);
+    waiters_ = std::make_unique<Waiters>(comm_);
+    init();
+}
+
+Group::~Group()
+{
+    waiters_->stop();
+    for (auto &message : under_way_) {
+        if (!message->isCompleted())
+            (void)trib_comm_abort(comm_, "the process group ends with messages");
+        (void)trib_request_wait(message->request);
+    }
+    under_way_.clear();
+    for (auto &ring : plans_)
+        free_plans(*ring.second);
+    (void)trib_free_comm(comm_);
+}
+
+// ---- plans -------------------------------------------------------------------------
+
+trib_plan_t *Group::make_plan(const Kind &kind)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_plan_t *plan = nullptr;
+
+    desc.count = kind.count;
+    desc.dtype = kind.dtype;
+    desc.op = kind.op;
+    desc.root = kind.root;
+    desc.codec = "none";
+    desc.feedback = "codec";
+    desc.quorum = "all";
+    desc.send_counts = kind.send_counts.empty() ? nullptr : kind.send_counts.data();
+    desc.recv_counts = kind.recv_counts.empty() ? nullptr : kind.recv_counts.data();
+    check(trib_plan_create(comm_, kind.coll, &desc, &plan), comm_);
+    return plan;
+}
+
+void Group::free_plans(Ring &ring)
+{
+    for (Slot &slot : ring.slots) {
+        waiters_->wait_for_slot(&slot);
+        (void)trib_plan_free(slot.plan);
+    }
+}
+
+void Group::free_oldest()
+{
+    auto oldest = plans_.begin();
+
+    for (auto each = plans_.begin(); each != plans_.end(); ++each) {
+        if (each->second->used < oldest->second->used)
+            oldest = each;
+    }
+    free_plans(*oldest->second);
+    plans_.erase(oldest);
+}
+
+Slot *Group::slot_for(const Kind &kind)
+{
+    auto found = plans_.find(kind);
+
+    if (found == plans_.end()) {
+        if (plans_.size() >= KINDS_MOST)
+            free_oldest();
+        found = plans_.emplace(kind, std::make_unique<Ring>()).first;
+    }
+    Ring &ring = *found->second;
+    Slot *slot = &ring.slots[ring.next];
+    waiters_->wait_for_slot(slot);
+    if (!slot->plan)
+        slot->plan = make_plan(kind);
+    ring.next = (ring.next + 1) % ring.slots.size();
+    ring.used = ++started_;
+    return slot;
+}
+
+void Group::start(Collective &work, const Kind &kind, const void *from, void *to)
+{
+    Slot *slot = slot_for(kind);
+
+    if (kind.coll == TRIB_BARRIER)
+        check(trib_plan_start(slot->plan), comm_);
+    else
+        check(trib_plan_start_with(slot->plan, from, to), comm_);
+    waiters_->take_slot(slot);
+    work.slots.push_back(slot);
+}
+
+CollectivePtr Group::new_work(c10d::OpType type, const char *title, Tensors results)
+{
+    return c10::make_intrusive<Collective>(rank_, type, title, std::move(results));
+}
+
+Group::WorkPtr Group::hand_over(CollectivePtr work)
+{
+    waiters_->add(work);
+    return work;
+}
+
+// ---- collectives -------------------------------------------------------------------
+
+Group::WorkPtr Group::allreduce_coalesced(Tensors &tensors,
+                                          const c10d::AllreduceCoalescedOptions &opts)
+{
+    return allreduce(tensors, opts);
+}
+
+Group::WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    CollectivePtr work =
+        new_work(c10d::OpType::ALLREDUCE, "tributary:all_reduce", tensors);
+    Packed packed(tensors);
+    const Elements e = elements(packed.memory, op_of(opts.reduceOp));
+
+    work->kept = {packed.memory};
+    work->after = packed.unpack();
+    start(*work, {TRIB_ALLREDUCE, e.count, e.dtype, e.op, 0, {}, {}}, nullptr,
+          packed.memory.data_ptr());
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    CollectivePtr work =
+        new_work(c10d::OpType::BROADCAST, "tributary:broadcast", tensors);
+    Packed packed(tensors);
+    const int root = static_cast<int>(opts.rootRank);
+
+    work->kept = {packed.memory};
+    if (root != rank_)
+        work->after = packed.unpack();
+    start(*work, {TRIB_BROADCAST, packed.memory.nbytes(), TRIB_U8, TRIB_SUM, root, {}, {}},
+          nullptr, packed.memory.data_ptr());
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    CollectivePtr work = new_work(c10d::OpType::REDUCE, "tributary:reduce", tensors);
+    Packed packed(tensors);
+    const Elements e = elements(packed.memory, op_of(opts.reduceOp));
+    const int root = static_cast<int>(opts.rootRank);
+    void *const memory = packed.memory.data_ptr();
+
+    work->kept = {packed.memory};
+    if (root == rank_)
+        work->after = packed.unpack();
+    start(*work, {TRIB_REDUCE, e.count, e.dtype, e.op, root, {}, {}},
+          root == rank_ ? nullptr : memory, root == rank_ ? memory : nullptr);
+    return hand_over(work);
+}
+
+void Group::add_allgather(Collective &work, Tensors &outputs, const at::Tensor &input)
+{
+    const at::Tensor from = input.contiguous();
+    const at::Tensor to = blocks_like(outputs, from, size_);
+    auto before = work.after;
+
+    work.kept.insert(work.kept.end(), {from, to});
+    work.after = [before, to, outputs] {
+        if (before)
+            before();
+        copy_blocks(to, outputs);
+    };
+    start(work, {TRIB_ALLGATHER, from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
+          from.data_ptr(), to.data_ptr());
+}
+
+Group::WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
+                                const c10d::AllgatherOptions &opts)
+{
+    return allgather_coalesced(outputs, inputs, opts);
+}
+
+Group::WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs,
+                                          Tensors &inputs,
+                                          const c10d::AllgatherOptions &)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    Tensors all;
+
+    demand(outputs.size() == inputs.size(), "a list of outputs for each input");
+    for (auto &list : outputs)
+        all.insert(all.end(), list.begin(), list.end());
+    CollectivePtr work =
+        new_work(c10d::OpType::ALLGATHER, "tributary:all_gather", std::move(all));
+    for (size_t i = 0; i < inputs.size(); i++)
+        add_allgather(*work, outputs[i], inputs[i]);
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
+                                      const c10d::AllgatherOptions &)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    CollectivePtr work =
+        new_work(c10d::OpType::_ALLGATHER_BASE, "tributary:_all_gather_base", {output});
+    const at::Tensor from = input.contiguous(), to = output.contiguous();
+
+    demand(from.nbytes() * size_ == to.nbytes(), "an output of size times the input");
+    work->kept = {from, to};
+    if (!to.is_same(output))
+        work->after = [to, output] { output.copy_(to); };
+    start(*work, {TRIB_ALLGATHER, from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
+          from.data_ptr(), to.data_ptr());
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
+                             const c10d::GatherOptions &opts)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    const int root = static_cast<int>(opts.rootRank);
+    const at::Tensor from = one(inputs).contiguous();
+    at::Tensor to;
+    Tensors results;
+
+    if (root == rank_) {
+        demand(outputs.size() == 1, "one list of outputs on the root");
+        results = outputs[0];
+        to = blocks_like(results, from, size_);
+    }
+    CollectivePtr work = new_work(c10d::OpType::GATHER, "tributary:gather", results);
+    work->kept = {from, to};
+    if (root == rank_)
+        work->after = [to, results] { copy_blocks(to, results); };
+    start(*work, {TRIB_GATHER, from.nbytes(), TRIB_U8, TRIB_SUM, root, {}, {}},
+          from.data_ptr(), root == rank_ ? to.data_ptr() : nullptr);
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                              const c10d::ScatterOptions &opts)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    const int root = static_cast<int>(opts.rootRank);
+    CollectivePtr work = new_work(c10d::OpType::SCATTER, "tributary:scatter", outputs);
+    const at::Tensor output = one(outputs), to = output.contiguous();
+    at::Tensor from;
+
+    if (root == rank_) {
+        demand(inputs.size() == 1, "one list of inputs on the root");
+        from = joined(inputs[0], output, size_);
+    }
+    work->kept = {from, to};
+    if (!to.is_same(output))
+        work->after = [to, output] { output.copy_(to); };
+    start(*work, {TRIB_SCATTER, to.nbytes(), TRIB_U8, TRIB_SUM, root, {}, {}},
+          root == rank_ ? from.data_ptr() : nullptr, to.data_ptr());
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                                     const c10d::ReduceScatterOptions &opts)
+{
+    demand(inputs.size() == 1, "one list of inputs");
+    at::Tensor output = one(outputs);
+    at::Tensor input = joined(inputs[0], output, size_);
+
+    return _reduce_scatter_base(output, input, opts);
+}
+
+Group::WorkPtr Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                                           const c10d::ReduceScatterOptions &opts)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    CollectivePtr work =
+        new_work(c10d::OpType::_REDUCE_SCATTER_BASE, "tributary:reduce_scatter", {output});
+    const at::Tensor from = input.contiguous(), to = output.contiguous();
+    const Elements e = elements(to, op_of(opts.reduceOp));
+
+    demand(to.nbytes() * size_ == from.nbytes(), "an input of size times the output");
+    work->kept = {from, to};
+    if (!to.is_same(output))
+        work->after = [to, output] { output.copy_(to); };
+    start(*work, {TRIB_REDUCE_SCATTER, e.count, e.dtype, e.op, 0, {}, {}},
+          from.data_ptr(), to.data_ptr());
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
+                                    std::vector<int64_t> &output_splits,
+                                    std::vector<int64_t> &input_splits,
+                                    const c10d::AllToAllOptions &)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    CollectivePtr work =
+        new_work(c10d::OpType::ALLTOALL_BASE, "tributary:all_to_all", {output});
+    const at::Tensor from = input.contiguous(), to = output.contiguous();
+    Kind kind = {TRIB_ALLTOALL, 0, TRIB_U8, TRIB_SUM, 0, {}, {}};
+
+    if (output_splits.empty() && input_splits.empty()) {
+        demand(from.nbytes() == to.nbytes() && from.nbytes() % size_ == 0,
+               "input and output of one length, which the number of ranks divides");
+        kind.count = from.nbytes() / size_;
+    } else {
+        kind.send_counts = bytes_of_rows(from, input_splits, size_);
+        kind.recv_counts = bytes_of_rows(to, output_splits, size_);
+    }
+    work->kept = {from, to};
+    if (!to.is_same(output))
+        work->after = [to, output] { output.copy_(to); };
+    start(*work, kind, from.data_ptr(), to.data_ptr());
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
+                               const c10d::AllToAllOptions &)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    CollectivePtr work =
+        new_work(c10d::OpType::ALLTOALL, "tributary:all_to_all", outputs);
+    const size_t ranks = static_cast<size_t>(size_);
+    Kind kind = {TRIB_ALLTOALL, 0, TRIB_U8, TRIB_SUM, 0, {}, {}};
+
+    demand(outputs.size() == ranks && inputs.size() == ranks,
+           "an input and an output for each rank");
+    const at::Tensor from = bytes_joined(inputs), to = bytes_for(outputs);
+    for (size_t r = 0; r < ranks; r++) {
+        kind.send_counts.push_back(inputs[r].nbytes());
+        kind.recv_counts.push_back(outputs[r].nbytes());
+    }
+    work->kept = {from, to};
+    work->after = [to, outputs] { copy_bytes(to, outputs); };
+    start(*work, kind, from.data_ptr(), to.data_ptr());
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::barrier(const c10d::BarrierOptions &)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    CollectivePtr work = new_work(c10d::OpType::BARRIER, "tributary:barrier", {});
+
+    start(*work, {TRIB_BARRIER, 0, TRIB_U8, TRIB_SUM, 0, {}, {}}, nullptr, nullptr);
+    return hand_over(work);
+}
+
+void Group::monitoredBarrier(const c10d::BarrierOptions &opts, bool)
+{
+    const bool own = opts.timeout != c10d::kUnsetTimeout;
+
+    barrier(opts)->wait(own ? opts.timeout : kNoTimeout);
+}
+
+// ---- messages ----------------------------------------------------------------------
+
+Group::WorkPtr Group::message(Tensors &tensors, int peer, int tag, bool sends)
+{
+    std::lock_guard<std::mutex> hold(start_);
+    const at::Tensor tensor = one(tensors), memory = tensor.contiguous();
+    auto work = c10::make_intrusive<Message>(
+        rank_, sends ? c10d::OpType::SEND : c10d::OpType::RECV,
+        sends ? "tributary:send" : "tributary:recv", comm_, tensor, memory, peer);
+
+    under_way_.erase(std::remove_if(under_way_.begin(), under_way_.end(),
+                                    [](auto &each) { return each->isCompleted(); }),
+                     under_way_.end());
+    if (sends)
+        check(trib_isend(comm_, memory.data_ptr(), memory.nbytes(), TRIB_U8, peer, tag,
+                         &work->request),
+              comm_);
+    else
+        check(trib_irecv(comm_, memory.data_ptr(), memory.nbytes(), TRIB_U8, peer, tag,
+                         &work->request),
+              comm_);
+    under_way_.push_back(work);
+    return work;
+}
+
+Group::WorkPtr Group::send(Tensors &tensors, int to, int tag)
+{
+    return message(tensors, to, tag, true);
+}
+
+Group::WorkPtr Group::recv(Tensors &tensors, int from, int tag)
+{
+    return message(tensors, from, tag, false);
+}
+
+} // namespace tributary

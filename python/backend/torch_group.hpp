@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A process group of torch.distributed, of torch 1.13: a communicator of the library,
+ * whose ranks meet over torch's store.
+ *
+ * Calls start plans in the order in which they come, under a lock; threads of the group
+ * wait for them. Sums are exact: no setting puts a codec into them.
+ */
+#ifndef TRIBUTARY_TORCH_GROUP_H
+#define TRIBUTARY_TORCH_GROUP_H
+
+#include <array>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "python/backend/torch_work.hpp"
+
+namespace tributary {
+
+class Group final : public c10d::ProcessGroup {
+public:
+    using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+    using Tensors = std::vector<at::Tensor>;
+
+    Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+          double timeout_s);
+    ~Group() override;
+
+    const std::string getBackendName() const override { return "tributary"; }
+
+    WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) override;
+    WorkPtr allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) override;
+    WorkPtr allreduce_coalesced(Tensors &tensors,
+                                const c10d::AllreduceCoalescedOptions &opts) override;
+    WorkPtr reduce(Tensors &tensors, const c10d::ReduceOptions &opts) override;
+    WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs,
+                      const c10d::AllgatherOptions &opts) override;
+    WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input,
+                            const c10d::AllgatherOptions &opts) override;
+    WorkPtr allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
+                                const c10d::AllgatherOptions &opts) override;
+    WorkPtr gather(std::vector<Tensors> &outputs, Tensors &inputs,
+                   const c10d::GatherOptions &opts) override;
+    WorkPtr scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                    const c10d::ScatterOptions &opts) override;
+    WorkPtr reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                           const c10d::ReduceScatterOptions &opts) override;
+    WorkPtr _reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                                 const c10d::ReduceScatterOptions &opts) override;
+    WorkPtr alltoall_base(at::Tensor &output, at::Tensor &input,
+                          std::vector<int64_t> &output_splits,
+                          std::vector<int64_t> &input_splits,
+                          const c10d::AllToAllOptions &opts) override;
+    WorkPtr alltoall(Tensors &outputs, Tensors &inputs,
+                     const c10d::AllToAllOptions &opts) override;
+    WorkPtr barrier(const c10d::BarrierOptions &opts) override;
+    void monitoredBarrier(const c10d::BarrierOptions &opts, bool all) override;
+    WorkPtr send(Tensors &tensors, int to, int tag) override;
+    WorkPtr recv(Tensors &tensors, int from, int tag) override;
+    void setSequenceNumberForGroup() override {}
+    uint64_t getSequenceNumberForGroup() override { return started_; }
+
+private:
+    /* What plans are made for, by trib_coll_t. */
+    struct Kind {
+        trib_coll_t coll;
+        size_t count;
+        trib_dtype_t dtype;
+        trib_op_t op;
+        int root;
+        std::vector<size_t> send_counts, recv_counts; /* empty: count each */
+        auto key() const
+        {
+            return std::tie(coll, count, dtype, op, root, send_counts, recv_counts);
+        }
+        bool operator<(const Kind &other) const { return key() < other.key(); }
+    };
+    /* The k-th start of a kind takes slot k mod 4, on all ranks: what is made and freed
+     * goes by the order of calls alone, as aggregators want it. */
+    struct Ring {
+        std::array<Slot, 4> slots;
+        size_t next = 0;
+        uint64_t used = 0;
+    };
+
+    void start(Collective &work, const Kind &kind, const void *from, void *to);
+    Slot *slot_for(const Kind &kind);
+    trib_plan_t *make_plan(const Kind &kind);
+    void free_oldest();
+    void free_plans(Ring &ring);
+    WorkPtr hand_over(CollectivePtr work);
+    WorkPtr message(Tensors &tensors, int peer, int tag, bool sends);
+    CollectivePtr new_work(c10d::OpType type, const char *title, Tensors results);
+    void add_allgather(Collective &work, Tensors &outputs, const at::Tensor &input);
+
+    trib_comm_t *comm_ = nullptr;
+    std::mutex start_; /* calls that start something come one by one */
+    std::map<Kind, std::unique_ptr<Ring>> plans_;
+    std::vector<c10::intrusive_ptr<Message>> under_way_;
+    std::unique_ptr<Waiters> waiters_;
+    uint64_t started_ = 0;
+};
+
+} // namespace tributary
+
+#endif

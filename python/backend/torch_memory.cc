@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "python/backend/torch_memory.hpp"
+
+#include <cstring>
+#include <numeric>
+
+#include <ATen/ATen.h>
+
+namespace tributary {
+
+void demand(bool holds, const char *what)
+{
+    TORCH_CHECK(holds, "the backend tributary wants ", what);
+}
+
+trib_op_t op_of(const c10d::ReduceOp &op)
+{
+    switch (op.op_) {
+    case c10d::ReduceOp::SUM:
+        return TRIB_SUM;
+    case c10d::ReduceOp::AVG:
+        return TRIB_MEAN;
+    case c10d::ReduceOp::PRODUCT:
+        return TRIB_PROD;
+    case c10d::ReduceOp::MIN:
+        return TRIB_MIN;
+    case c10d::ReduceOp::MAX:
+        return TRIB_MAX;
+    case c10d::ReduceOp::BAND:
+        return TRIB_BAND;
+    case c10d::ReduceOp::BOR:
+        return TRIB_BOR;
+    case c10d::ReduceOp::BXOR:
+        return TRIB_BXOR;
+    default:
+        demand(false, "an operator that it has: it has no PREMUL_SUM");
+        return TRIB_SUM;
+    }
+}
+
+static trib_dtype_t dtype_of(at::ScalarType type)
+{
+    switch (type) {
+    case at::kFloat:
+        return TRIB_F32;
+    case at::kDouble:
+        return TRIB_F64;
+    case at::kHalf:
+        return TRIB_F16;
+    case at::kBFloat16:
+        return TRIB_BF16;
+    case at::kChar:
+        return TRIB_I8;
+    case at::kByte:
+        return TRIB_U8;
+    case at::kShort:
+        return TRIB_I16;
+    case at::kInt:
+        return TRIB_I32;
+    case at::kLong:
+        return TRIB_I64;
+    case at::kBool:
+        return TRIB_BOOL;
+    default:
+        TORCH_CHECK(false, "the backend tributary cannot sum elements of ",
+                    c10::toString(type));
+    }
+}
+
+Elements elements(const at::Tensor &tensor, trib_op_t op)
+{
+    const size_t count = static_cast<size_t>(tensor.numel());
+
+    if (!tensor.is_complex())
+        return {count, dtype_of(tensor.scalar_type()), op};
+    demand(op == TRIB_SUM || op == TRIB_MEAN, "sums and means of complex numbers");
+    return {2 * count, dtype_of(c10::toRealValueType(tensor.scalar_type())), op};
+}
+
+static void demand_reachable(const at::Tensor &tensor)
+{
+    TORCH_CHECK(tensor.device().is_cpu() && !tensor.is_sparse(),
+                "the backend tributary wants dense tensors on the CPU, not one on ",
+                tensor.device(), tensor.is_sparse() ? ", sparse" : "");
+}
+
+const at::Tensor &one(const std::vector<at::Tensor> &tensors)
+{
+    demand(tensors.size() == 1, "one tensor in each list");
+    demand_reachable(tensors[0]);
+    return tensors[0];
+}
+
+Packed::Packed(const std::vector<at::Tensor> &list) : tensors(list)
+{
+    demand(!list.empty(), "at least one tensor");
+    for (const at::Tensor &each : list) {
+        demand_reachable(each);
+        demand(each.scalar_type() == list[0].scalar_type(), "tensors of one type");
+    }
+    if (list.size() == 1) {
+        memory = list[0].contiguous();
+        return;
+    }
+    std::vector<at::Tensor> flat;
+    for (const at::Tensor &each : list)
+        flat.push_back(each.reshape({-1}));
+    memory = at::cat(flat);
+}
+
+std::function<void()> Packed::unpack() const
+{
+    if (tensors.size() == 1 && tensors[0].is_same(memory))
+        return nullptr;
+    return [memory = memory, tensors = tensors] {
+        int64_t at = 0;
+        for (const at::Tensor &each : tensors) {
+            const at::Tensor part =
+                memory.reshape({-1}).narrow(0, at, each.numel()).reshape(each.sizes());
+            each.copy_(part);
+            at += each.numel();
+        }
+    };
+}
+
+static void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &each,
+                         int size)
+{
+    demand(list.size() == static_cast<size_t>(size), "a tensor for each rank");
+    demand_reachable(each);
+    for (const at::Tensor &tensor : list) {
+        demand_reachable(tensor);
+        demand(tensor.numel() == each.numel() &&
+                   tensor.scalar_type() == each.scalar_type(),
+               "tensors of one length and type on all ranks");
+    }
+}
+
+at::Tensor blocks_like(const std::vector<at::Tensor> &outputs, const at::Tensor &each,
+                       int size)
+{
+    demand_alike(outputs, each, size);
+    return at::empty({size, each.numel()}, each.options());
+}
+
+void copy_blocks(const at::Tensor &from, const std::vector<at::Tensor> &outputs)
+{
+    for (size_t i = 0; i < outputs.size(); i++)
+        outputs[i].copy_(from.select(0, i).reshape(outputs[i].sizes()));
+}
+
+at::Tensor joined(const std::vector<at::Tensor> &inputs, const at::Tensor &each,
+                  int size)
+{
+    demand_alike(inputs, each, size);
+    return Packed(inputs).memory;
+}
+
+at::Tensor bytes_for(const std::vector<at::Tensor> &tensors)
+{
+    int64_t bytes = 0;
+
+    for (const at::Tensor &each : tensors) {
+        demand_reachable(each);
+        bytes += static_cast<int64_t>(each.nbytes());
+    }
+    return at::empty({bytes}, at::kByte);
+}
+
+at::Tensor bytes_joined(const std::vector<at::Tensor> &tensors)
+{
+    at::Tensor block = bytes_for(tensors);
+    char *to = static_cast<char *>(block.data_ptr());
+
+    for (const at::Tensor &each : tensors) {
+        const at::Tensor dense = each.contiguous();
+        if (dense.nbytes())
+            memcpy(to, dense.data_ptr(), dense.nbytes());
+        to += dense.nbytes();
+    }
+    return block;
+}
+
+void copy_bytes(const at::Tensor &from, const std::vector<at::Tensor> &tensors)
+{
+    int64_t at = 0;
+
+    for (const at::Tensor &each : tensors) {
+        const int64_t bytes = static_cast<int64_t>(each.nbytes());
+        const at::Tensor dense = each.contiguous();
+        if (bytes)
+            memcpy(dense.data_ptr(), static_cast<char *>(from.data_ptr()) + at, bytes);
+        if (!dense.is_same(each))
+            each.copy_(dense);
+        at += bytes;
+    }
+}
+
+std::vector<size_t> bytes_of_rows(const at::Tensor &tensor,
+                                  const std::vector<int64_t> &splits, int size)
+{
+    demand(tensor.dim() > 0, "a tensor that has rows");
+    const int64_t rows = tensor.size(0);
+    const size_t row = rows ? tensor.nbytes() / static_cast<size_t>(rows) : 0;
+    std::vector<size_t> bytes;
+
+    if (splits.empty()) {
+        demand(rows % size == 0, "rows that the number of ranks divides");
+        return std::vector<size_t>(size, row * static_cast<size_t>(rows / size));
+    }
+    demand(splits.size() == static_cast<size_t>(size) &&
+               std::accumulate(splits.begin(), splits.end(), int64_t(0)) == rows,
+           "a number of rows for each rank, which make all rows");
+    for (int64_t each : splits) {
+        demand(each >= 0, "numbers of rows of 0 or more");
+        bytes.push_back(row * static_cast<size_t>(each));
+    }
+    return bytes;
+}
+
+} // namespace tributary

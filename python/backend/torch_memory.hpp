@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tensors as vectors of the library: element types, operators, and lists of tensors as
+ * one block of memory.
+ */
+#ifndef TRIBUTARY_TORCH_MEMORY_H
+#define TRIBUTARY_TORCH_MEMORY_H
+
+#include <functional>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <tributary/types.h>
+
+namespace tributary {
+
+struct Elements {
+    size_t count;
+    trib_dtype_t dtype;
+    trib_op_t op;
+};
+
+/* Throws "the backend tributary wants …" unless it holds. */
+void demand(bool holds, const char *what);
+
+trib_op_t op_of(const c10d::ReduceOp &op);
+
+/* What is summed of a tensor; a complex number is two, and has a sum and a mean. */
+Elements elements(const at::Tensor &tensor, trib_op_t op);
+
+/* The only tensor of a list: a rank has one device. */
+const at::Tensor &one(const std::vector<at::Tensor> &tensors);
+
+/* Tensors of one element type in one block: the tensor itself if it is one that is
+ * contiguous. */
+struct Packed {
+    explicit Packed(const std::vector<at::Tensor> &tensors);
+    std::function<void()> unpack() const; /* empty if nothing is to be copied */
+
+    at::Tensor memory;
+    std::vector<at::Tensor> tensors;
+};
+
+/* Memory for `size` blocks that are like `each`, which outputs are to be alike. */
+at::Tensor blocks_like(const std::vector<at::Tensor> &outputs, const at::Tensor &each,
+                       int size);
+void copy_blocks(const at::Tensor &from, const std::vector<at::Tensor> &outputs);
+
+/* `size` inputs, all alike `each`, behind one another. */
+at::Tensor joined(const std::vector<at::Tensor> &inputs, const at::Tensor &each,
+                  int size);
+
+/* The same for tensors of any lengths and types, as bytes. */
+at::Tensor bytes_for(const std::vector<at::Tensor> &tensors);
+at::Tensor bytes_joined(const std::vector<at::Tensor> &tensors);
+void copy_bytes(const at::Tensor &from, const std::vector<at::Tensor> &tensors);
+
+/* Bytes of the rows of a tensor that go to or come from each rank; no splits: all
+ * alike. */
+std::vector<size_t> bytes_of_rows(const at::Tensor &tensor,
+                                  const std::vector<int64_t> &splits, int size);
+
+} // namespace tributary
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The module _torch_backend: create(store, rank, size, timeout in s).
+ *
+ * Its holders and exceptions are those of torch's own module, which was compiled by the
+ * same pybind11.
+ */
+#include <pybind11/pybind11.h>
+
+#include <unistd.h>
+
+#include "python/backend/torch_group.hpp"
+
+PYBIND11_DECLARE_HOLDER_TYPE(T, c10::intrusive_ptr<T>, true)
+
+namespace py = pybind11;
+
+namespace tributary {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+thread_local Clock::time_point looked;
+thread_local std::unique_ptr<py::error_already_set> raised;
+
+/* The class of tributary's for a status. */
+void raise(const Failure &failure)
+{
+    const py::dict classes = py::module_::import("tributary._errors").attr("CLASSES");
+    const py::int_ status(static_cast<int>(failure.status));
+    const py::object kind = classes.contains(status)
+                                ? py::object(classes[status])
+                                : py::module_::import("tributary").attr("Error");
+    const char *const scopes[] = {"none", "op", "endpoint", "comm", "context"};
+
+    const py::object error = kind(failure.what(), trib_status_name(failure.status),
+                                  scopes[trib_status_scope(failure.status)]);
+    PyErr_SetObject(kind.ptr(), error.ptr());
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup>
+create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, double timeout)
+{
+    return c10::make_intrusive<Group>(store, rank, size, timeout);
+}
+
+} // namespace
+
+void check_signals()
+{
+    if (gettid() != getpid()) /* the main thread alone has handlers */
+        return;
+    py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals())
+        throw py::error_already_set();
+}
+
+bool signal_raised()
+{
+    const auto now = Clock::now();
+
+    if (raised || now - looked < std::chrono::milliseconds(50))
+        return raised != nullptr;
+    looked = now;
+    try {
+        check_signals();
+    } catch (py::error_already_set &why) {
+        raised = std::make_unique<py::error_already_set>(std::move(why));
+    }
+    return raised != nullptr;
+}
+
+void throw_signal()
+{
+    if (!raised)
+        return;
+    py::error_already_set why(std::move(*raised));
+    py::gil_scoped_acquire gil;
+    raised.reset();
+    throw py::error_already_set(std::move(why));
+}
+
+} // namespace tributary
+
+PYBIND11_MODULE(_torch_backend, module)
+{
+    module.attr("__doc__") = "The backend tributary of torch.distributed";
+    module.def("create", &tributary::create, py::call_guard<py::gil_scoped_release>());
+    py::register_exception_translator([](std::exception_ptr thrown) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const tributary::Failure &failure) {
+            tributary::raise(failure);
+        }
+    });
+}

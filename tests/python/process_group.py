@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""process_group.py WAY FOLDER - a rank: torch.distributed on the backend tributary.
+
+all     each collective; DDP and ZeroRedundancyOptimizer beside Gloo; groups; futures
+lost    the last rank does not come in time, and later kills itself: the others hear who it was
+"""
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+import tributary as tb
+import tributary.torch  # the backend
+
+torch.set_num_threads(1)
+warnings.simplefilter("ignore")
+RANK, SIZE = int(os.environ["TRIB_RANK"]), int(os.environ["TRIB_SIZE"])
+
+
+def raises(kind, words, call, *arguments, **options):
+    try:
+        call(*arguments, **options)
+    except kind as why:
+        assert words in str(why), why
+        return why
+    raise AssertionError(f"no {kind} was raised: {words}")
+
+
+def mine(*shape, dtype=torch.float32, rank=RANK):
+    count = int(torch.tensor(shape).prod())
+    return (torch.arange(count).reshape(shape) + 100 * rank).to(dtype)
+
+
+def total(*shape, dtype=torch.float32):
+    return sum(mine(*shape, dtype=dtype, rank=r) for r in range(SIZE))
+
+
+def reductions():
+    for dtype in (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16):
+        x = mine(3, 5, dtype=dtype)
+        dist.all_reduce(x)
+        assert torch.equal(x, total(3, 5, dtype=dtype)), dtype
+    for op, combined in ((dist.ReduceOp.MAX, 100.0 * (SIZE - 1)), (dist.ReduceOp.MIN, 0.0),
+                         (dist.ReduceOp.AVG, 50.0 * (SIZE - 1))):
+        x = mine(4)
+        dist.all_reduce(x, op)
+        assert torch.equal(x, mine(4, rank=0) + combined), op
+    x = torch.tensor([1 << RANK | 64])
+    dist.all_reduce(x, dist.ReduceOp.BOR)
+    assert int(x) == (1 << SIZE) - 1 | 64
+    x = mine(4, 6).t()  # not contiguous
+    dist.all_reduce(x)
+    assert torch.equal(x, total(4, 6).t())
+    x = torch.complex(mine(4), mine(4) + 1)
+    dist.all_reduce(x)
+    assert torch.equal(x, torch.complex(total(4), total(4) + SIZE))
+    several = [mine(3), mine(2, 2)]
+    dist.all_reduce_coalesced(several)
+    assert torch.equal(several[0], total(3)) and torch.equal(several[1], total(2, 2))
+    x = mine(9)
+    dist.reduce(x, SIZE - 1)
+    assert torch.equal(x, total(9) if RANK == SIZE - 1 else mine(9))
+    out = torch.empty(2, 3)
+    dist.reduce_scatter(out, [mine(2, 3) + k for k in range(SIZE)])
+    assert torch.equal(out, total(2, 3) + SIZE * RANK)
+    dist.reduce_scatter_tensor(out, torch.cat([mine(2, 3) + k for k in range(SIZE)]))
+    assert torch.equal(out, total(2, 3) + SIZE * RANK)
+
+
+def moves():
+    x = mine(5).bool() if RANK else torch.tensor([True, False, True, True, False])
+    dist.broadcast(x, 0)
+    assert x.tolist() == [True, False, True, True, False]
+    outs = [torch.empty(2, 2) for _ in range(SIZE)]
+    dist.all_gather(outs, mine(2, 2))
+    assert all(torch.equal(o, mine(2, 2, rank=r)) for r, o in enumerate(outs))
+    out = torch.empty(SIZE * 2, 3)
+    dist.all_gather_into_tensor(out, mine(2, 3))
+    assert torch.equal(out, torch.cat([mine(2, 3, rank=r) for r in range(SIZE)]))
+    objects = [None] * SIZE
+    dist.all_gather_object(objects, {"rank": RANK, "text": "x" * (10 + RANK)})
+    assert [o["rank"] for o in objects] == list(range(SIZE))
+    outs = [torch.empty(3) for _ in range(SIZE)] if RANK == 1 else None
+    dist.gather(mine(3), outs, dst=1)
+    assert RANK != 1 or all(torch.equal(o, mine(3, rank=r)) for r, o in enumerate(outs))
+    out = torch.empty(3)
+    dist.scatter(out, [mine(3, rank=r) for r in range(SIZE)] if RANK == 0 else None, src=0)
+    assert torch.equal(out, mine(3))
+    out, x = torch.empty(2 * SIZE), mine(2 * SIZE)
+    dist.all_to_all_single(out, x)
+    assert torch.equal(out.reshape(SIZE, 2)[SIZE - 1],
+                       mine(2 * SIZE, rank=SIZE - 1).reshape(SIZE, 2)[RANK])
+    mine_of = [RANK + k for k in range(SIZE)]  # rows to rank k
+    x = torch.full((sum(mine_of), 2), float(RANK))
+    out = torch.empty(sum(mine_of), 2)
+    dist.all_to_all_single(out, x, mine_of, mine_of)
+    assert out[:, 0].tolist() == [float(k) for k in range(SIZE) for _ in range(RANK + k)]
+    outs = [torch.empty(1 + k + RANK) for k in range(SIZE)]
+    dist.all_to_all(outs, [torch.full((1 + k + RANK,), float(RANK)) for k in range(SIZE)])
+    assert all((o == k).all() for k, o in enumerate(outs))
+    dist.barrier()
+
+
+def messages():
+    to, source = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+    got = torch.empty(3000)
+    works = [dist.irecv(got, source), dist.isend(mine(3000), to)]
+    x = torch.ones(1)
+    dist.all_reduce(x)  # a receive that is open keeps no sum from its end
+    for work in works:
+        work.wait()
+    assert torch.equal(got, mine(3000, rank=source))
+    if RANK == 0:
+        dist.send(torch.tensor([7.0]), 1, tag=5)
+    elif RANK == 1:
+        x = torch.zeros(1)
+        dist.recv(x, 0, tag=5)
+        assert float(x) == 7
+    dist.barrier()
+
+
+def futures():
+    """A future whose callback waits for another sum; many sums under way at a time."""
+    x = torch.ones(4)
+    first = dist.all_reduce(x, async_op=True).get_future()
+    chained = first.then(lambda f: dist.all_reduce(f.value()[0], async_op=True).get_future().wait())
+    assert torch.equal(chained.wait()[0], torch.full((4,), float(SIZE * SIZE)))
+    many = [torch.full((k + 1,), float(RANK + k)) for k in range(90)]
+    works = [dist.all_reduce(m, async_op=True) for m in many]
+    for k, (work, m) in enumerate(zip(works, many)):
+        work.wait()
+        assert work.is_completed()
+        assert torch.equal(m, torch.full((k + 1,), float(sum(r + k for r in range(SIZE)))))
+
+
+def groups():
+    even = dist.new_group(list(range(0, SIZE, 2)), backend="tributary")
+    pairs = [dist.new_group([r, (r + 1) % SIZE], backend="tributary") for r in range(SIZE - 1)]
+    x = mine(6)
+    dist.all_reduce(x, group=even)
+    assert torch.equal(x, sum(mine(6, rank=r) for r in range(0, SIZE, 2)) if RANK % 2 == 0
+                       else mine(6))
+    for r, pair in enumerate(pairs):
+        if RANK in (r, r + 1):
+            x = mine(6)
+            dist.all_reduce(x, group=pair)
+            assert torch.equal(x, mine(6, rank=r) + mine(6, rank=r + 1))
+    x = torch.ones(2)
+    threads = [threading.Thread(target=dist.all_reduce, args=(x[k: k + 1],), kwargs={"group": g})
+               for k, g in enumerate((even, None)) if g is None or RANK % 2 == 0]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert float(x[1]) == SIZE
+    dist.destroy_process_group(even)
+
+
+def losses(group, zero=False):
+    torch.manual_seed(5)
+    model = DDP(nn.Sequential(nn.Linear(30, 200), nn.BatchNorm1d(200), nn.ReLU(),
+                              nn.Linear(200, 50), nn.ReLU(), nn.Linear(50, 10)),
+                process_group=group, bucket_cap_mb=0.02)
+    optimizer = (ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam,
+                                         process_group=group, lr=0.01) if zero
+                 else torch.optim.Adam(model.parameters(), lr=0.01))
+    curve = []
+    g = torch.Generator().manual_seed(RANK)
+    for _ in range(8):
+        x, y = torch.randn(16, 30, generator=g), torch.randint(10, (16,), generator=g)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        curve.append(float(loss))
+    return torch.tensor(curve)
+
+
+def training():
+    gloo = dist.new_group(backend="gloo")
+    for zero in (False, True):
+        ours, theirs = losses(None, zero), losses(gloo, zero)
+        if SIZE == 2:  # more are added in another order than Gloo's
+            assert torch.equal(ours, theirs), (ours, theirs)
+        assert torch.allclose(ours, theirs, atol=1e-5), (ours, theirs)
+
+
+def refusals():
+    raises(RuntimeError, "dense tensors on the CPU", dist.all_reduce,
+           torch.ones(3).to_sparse())
+    raises(RuntimeError, "of one length", dist.all_gather,
+           [torch.ones(2) for _ in range(SIZE)], torch.ones(3))
+    raises(RuntimeError, "recvAnysource", dist.recv, torch.ones(1))
+    raises(RuntimeError, "PREMUL_SUM", dist.all_reduce, torch.ones(1),
+           dist._make_nccl_premul_sum(2.0))
+    why = raises(RuntimeError, "", dist.all_reduce, torch.ones(3), dist.ReduceOp.BAND)
+    assert isinstance(why, tb.Invalid), type(why)
+    if RANK == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        raises(tb.Timeout, "within 60 ms", work.wait, timedelta(milliseconds=60))
+        work.wait()
+    else:
+        time.sleep(0.3)
+        dist.all_reduce(torch.ones(2))
+
+
+def join(folder, seconds=60, name="meet"):
+    dist.init_process_group("tributary", init_method=f"file://{folder}/{name}", rank=RANK,
+                            world_size=SIZE, timeout=timedelta(seconds=seconds))
+
+
+def everything(folder):
+    join(folder)
+    for check in (reductions, moves, messages, futures, groups, training, refusals):
+        check()
+    dist.destroy_process_group()
+
+
+def late():
+    if RANK == SIZE - 1:
+        time.sleep(2.5)
+        return
+    why = raises(RuntimeError, f"of rank {SIZE - 1} ", dist.all_reduce, torch.ones(3))
+    assert isinstance(why, tb.Timeout) and why.scope == "comm", repr(why)
+
+
+def lost(folder):
+    join(folder, 1)
+    dist.all_reduce(torch.ones(3))
+    late()
+    dist.destroy_process_group()
+    join(folder, name="again")
+    model = DDP(nn.Linear(10, 10))
+    for step in range(100):
+        if step == 3 and RANK == SIZE - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            model(torch.ones(2, 10)).sum().backward()
+        except RuntimeError as why:
+            assert f"rank {SIZE - 1} " in str(why) and "lost" in str(why), why
+            return
+    raise AssertionError("nothing was raised")
+
+
+{"all": everything, "lost": lost}[sys.argv[1]](sys.argv[2])
+print("all right")
+sys.stdout.flush()
+if sys.argv[1] != "all":
+    os._exit(0)
