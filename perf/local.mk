@@ -125,6 +125,8 @@ EXTRA_DIST += \
 	perf/bench-service.sh \
 	perf/bench-sim.awk \
 	perf/bench-sim.sh \
+	perf/bench-torch.awk \
+	perf/bench-torch.sh \
 	perf/bench-wan.awk \
 	perf/bench-wan.sh \
 	perf/bench-train.sh \
@@ -132,6 +134,7 @@ EXTRA_DIST += \
 	perf/benchlib.sh \
 	perf/benchnet.sh \
 	perf/peers/codec_torch.py \
+	perf/peers/ddp_steps.py \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \
 	perf/peers/mpi_collectives.c \

@@ -28,6 +28,9 @@ endif
 
 EXTRA_DIST += $(python_package) \
 	python/README.md \
+	python/examples/fashion.py \
+	python/examples/logistic.py \
+	python/examples/outer_steps.py \
 	python/mypy.ini \
 	python/pyproject.toml \
 	scripts/generate-python \

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += tests/python/arrays.py tests/python/ends.py tests/python/layouts.py tests/python/process_group.py \
+EXTRA_DIST += tests/python/arrays.py tests/python/ends.py tests/python/layouts.py tests/python/loaders.py \
+	tests/python/of_mpi4py.py tests/python/process_group.py \
 	tests/python/training.py
 dist_check_SCRIPTS += tests/python/test_python.sh
 TESTS += tests/python/test_python.sh
+dist_check_SCRIPTS += tests/python/test_python_examples.sh
+TESTS += tests/python/test_python_examples.sh

@@ -66,6 +66,14 @@ elif has torch "process groups"; then
     expect "a rank that is late, then lost, is named" any "all right" "$build/tools/trib-run" -n 2 \
         --timeout 50 --grace 5 -- "$python" "$here/process_group.py" lost "$dir/lost"
 fi
+! has torch "loaders" || ranks "forked and spawned loaders, and a forked child" 2 loaders.py
+# Debian's mpi4py is of Open MPI.
+if has mpi4py "mpi4py"; then
+    expect "ranks of mpi4py" 0 "all right Open MPI" env OMPI_ALLOW_RUN_AS_ROOT=1 \
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi --oversubscribe -np 3 "$python" "$here/of_mpi4py.py"
+    [ "$(grep -c 'all right' "$said")" = 3 ]
+    result $? "ranks of mpi4py: each of the 3 says so"
+fi
 version=$(sed -n 's/^AC_INIT(\[Tributary\], \[\([^]]*\)\].*/\1/p' "$source/configure.ac")
 expect "the package has the library's version" 0 "version = \"$version\"" cat "$source/python/pyproject.toml"
 if ! command -v mypy >/dev/null; then

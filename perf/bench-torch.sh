@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bench-torch.sh - a step of training in PyTorch, 25 million parameters on two hosts: Gloo and the
+# hooks of torch beside the backend tributary, tributary.torch's Hook and Fed.
+#
+#   perf/bench-torch.sh [OPTION]… BUILD_DIR OUT_DIR
+#
+#   --quick           1 round of few parameters at 1gbit: does everything run?
+#   --rounds N        of all ways of summing, in turn [3]
+#   --steps N         of each way in a round, behind 3 that do not count [4]
+#   --batch N         samples of a rank in a step: how long it computes [48]
+#   --layers N        of 4.2 million parameters [6]
+#   --rates LIST      of each host's link, both ways [1gbit 10gbit]
+#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
+#   --only LIST       ways, with semicolons: "gloo;fed int8"
+#   --limit S         end a rate after so long [240]
+#
+# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed. Each has one
+# rank, which is bound to one core: sums and the network's work need that core, too. Into OUT_DIR
+# go runs.csv (all rounds), torch.md (medians), errors.log. It takes at most 9 minutes.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+rounds=3 steps=4 batch=48 layers=6 rates="1gbit 10gbit" congestion=cubic only='' limit=240
+# shellcheck disable=SC2034 # benchlib.sh reads it
+missing=()
+
+# shellcheck source=perf/benchlib.sh
+. "$here/benchlib.sh"
+# shellcheck source=tests/netns/net.sh
+. "$here/../tests/netns/net.sh"
+
+# shellcheck disable=SC2034 # take_arguments reads it
+declare -A settings=([rounds]=rounds [steps]=steps [batch]=batch [layers]=layers [rates]=rates
+    [congestion]=congestion [only]=only [limit]=limit)
+on_quick() { rounds=1 steps=2 batch=4 layers=1 rates=1gbit; }
+take_arguments "$@"
+! why=$(net_refused) || die "$why"
+python=$(sed -n 's/^trib_python = //p' "$build/Makefile")
+"$python" -c 'import torch' 2>/dev/null || die "$python has no torch"
+[ -e "$build/.libs/_torch_backend.so" ] || die "this build has no backend of torch.distributed"
+unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE
+export PYTHONPATH=$here/../python TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
+export GLOO_SOCKET_IFNAME=eth0 PYTHONWARNINGS=ignore
+
+# shellcheck source=perf/benchnet.sh
+. "$here/benchnet.sh"
+
+# Rows "rate,way,round,ms".
+steps_of() { # RATE
+    job "$python" "$here/peers/ddp_steps.py" "$(net_address 0)" "$rounds" "$steps" "$batch" "$only" "$layers" |
+        grep -E '^[a-z][^,]*,[0-9]+,[0-9.]+$' | sed "s/^/$1,/"
+}
+
+trap net_close EXIT
+trap 'exit 130' INT TERM HUP
+echo "rate,way,round,ms" >"$runs"
+for rate in $rates; do
+    say "$rate"
+    open_hosts 2
+    steps_of "$rate" >>"$runs" 2>>"$errors" || die "$rate: $(tail -n 3 "$errors")"
+    net_close
+done
+
+{
+    machine_line
+    echo "Both hosts are name spaces on it, a rank and a core each, over TCP ($congestion). $layers layers of 2048 by"
+    echo "2048, $batch samples a step; medians of $rounds rounds of $steps steps, ms a step, slower rank."
+    echo
+    awk -f "$here/bench-torch.awk" "$runs"
+} >"$out/torch.md"
+cat "$out/torch.md"
+echo "written to $out: torch.md, runs.csv, errors.log" >&2
