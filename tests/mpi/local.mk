@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	tests/mpi/inputs/water.nwchem \
 	tests/mpi/mpi4py_calls.py \
 	tests/mpi/mpi_apps.py \
+	tests/mpi/mpich_coll.sh \
 	tests/mpi/petsc_solvers.py \
 	tests/mpi/reductions.f90 \
 	tests/mpi/reductions77.f \
