@@ -2,6 +2,7 @@
 EXTRA_DIST += \
 	tests/mpi/all_collectives.c \
 	tests/mpi/inputs/lj.lammps \
+	tests/mpi/inputs/lu_two_ranks.dat \
 	tests/mpi/inputs/pppm.lammps \
 	tests/mpi/inputs/silicon.pwscf \
 	tests/mpi/inputs/water.nwchem \

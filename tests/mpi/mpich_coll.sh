@@ -3,9 +3,10 @@
 #
 # mpich_coll.sh - MPICH's own tests of collectives, alone and under trib-mpi.
 #
-#   tests/mpi/mpich_coll.sh [--only WORD] [--limit S] MPI BUILD_DIR OUT_DIR
+#   tests/mpi/mpich_coll.sh [--only WORD] [--most N] [--limit S] MPI BUILD_DIR OUT_DIR
 #
 #   --only WORD   tests whose line in the list has this word
+#   --most N      tests of at most so many ranks: MPICH's wait without end where cores are few
 #   --limit S     seconds for a launch [60]
 #
 # They come from Debian's source package of mpich, by apt-get with a list of sources of its own, and
@@ -14,17 +15,18 @@
 # each test) and what each launch said. Exit code: 0; 1 if a test that passes alone does not pass
 # under trib-mpi; 77 if the sources cannot be had.
 set -uo pipefail
-only='' limit=60
+only='' most=1000 limit=60
 while [ $# -gt 3 ]; do
     case $1 in
     --only) only=$2 ;;
+    --most) most=$2 ;;
     --limit) limit=$2 ;;
     *) break ;;
     esac
     shift 2
 done
 if [ $# != 3 ]; then
-    sed -n '4,17s/^# \{0,1\}//p' "$0"
+    sed -n '4,18s/^# \{0,1\}//p' "$0"
     exit 2
 fi
 mpi=$1 build=$(cd "$2" && pwd) out=$(mkdir -p "$3" && cd "$3" && pwd)
@@ -114,6 +116,7 @@ while read -r name ranks options; do
     case $name in '' | \#* | @*) continue ;; esac
     [ -x "$name" ] || continue
     [[ "$name $ranks $options" == *"$only"* ]] || continue
+    [ "$ranks" -le "$most" ] || continue
     arguments=()
     for option in $options; do
         case $option in arg=*) arguments+=("${option#arg=}") ;; esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# LAMMPS, ScaLAPACK and mpi4py of Debian, alone and under trib-mpi; ./dev mpi has more of them.
+# LAMMPS, mpi4py and ScaLAPACK, of both MPIs, alone and under trib-mpi; ./dev mpi has more.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 export TMPDIR=$dir # mpiruns that end remove what others begin to use
