@@ -33,9 +33,14 @@ def ddp(net, group, **options):
     return DDP(net, process_group=group, gradient_as_bucket_view=True, **options)
 
 
-def by_torch(group, hook=None, **options):
+FIRST_BUCKET = dist._DEFAULT_FIRST_BUCKET_BYTES
+
+
+def by_torch(group, hook=None, one_bucket=False):
+    dist._DEFAULT_FIRST_BUCKET_BYTES = 1 << 30 if one_bucket else FIRST_BUCKET
     net = network()
-    model = ddp(net, group, **options)
+    model = ddp(net, group, bucket_cap_mb=1024 if one_bucket else 25)
+    dist._DEFAULT_FIRST_BUCKET_BYTES = FIRST_BUCKET
     if hook is not None:
         model.register_comm_hook(*hook(group))
     return model, torch.optim.SGD(net.parameters(), lr=1e-4), lambda: None
@@ -70,11 +75,11 @@ def power(group):
 
 
 def ways(gloo, ours, comm):
-    """PowerSGD of torch stands still on Gloo with several buckets: it has one."""
+    """PowerSGD of torch mixes up its sums over Gloo with several buckets: it has one."""
     yield "computing alone", alone
     yield "gloo", lambda: by_torch(gloo)
     yield "gloo fp16", lambda: by_torch(gloo, lambda g: (g, default_hooks.fp16_compress_hook))
-    yield "gloo powersgd", lambda: by_torch(gloo, power, bucket_cap_mb=1000)
+    yield "gloo powersgd", lambda: by_torch(gloo, power, one_bucket=True)
     yield "backend", lambda: by_torch(ours)
     for codec in ("bf16", "int8", "qsgd:bits=4", "topk:ratio=0.01", "powersgd:rank=1"):
         yield f"hook {codec}", lambda codec=codec: by_hook(comm, gloo, codec)
