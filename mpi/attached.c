@@ -9,6 +9,7 @@
 
 #include "mpi/call_report.h"
 #include "mpi/codec_plans.h"
+#include "mpi/device_context.h"
 #include "mpi/idle_progress.h"
 #include "mpi/next.h"
 
@@ -102,10 +103,30 @@ static bool agreed(struct tmpi_attached *a)
     return least[0];
 }
 
+/* True if a rank of the communicator uses a GPU: only that rank could tell whether a
+ * buffer lies there, and so MPI does the calls of all. */
+static bool has_device(const struct tmpi_attached *a)
+{
+    static atomic_bool told;
+    int mine = tmpi_has_device(), most = 1;
+
+    if (tmpi_next.Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, a->handle) || !most)
+        return most;
+    if (a->rank == 0 && !atomic_exchange(&told, true))
+        fprintf(stderr,
+                "tributary: mpi: communicator %s has ranks that use a GPU: MPI does "
+                "its calls, as buffers may lie there\n",
+                a->name);
+    return true;
+}
+
 static void make(struct tmpi_attached *a)
 {
     trib_opts_t opts = TRIB_OPTS_INIT;
 
+    a->never = has_device(a);
+    if (a->never)
+        return;
     opts.rank_plus_1 = a->rank + 1;
     opts.ranks = a->ranks;
     opts.config = "progress=thread;codec=none;feedback=codec;quorum=all;service=";
@@ -164,8 +185,7 @@ static struct tmpi_attached *look_up(MPI_Comm comm)
 
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
 {
-    if (!tmpi_module.runs || tmpi_inside || comm == MPI_COMM_NULL ||
-        !(tmpi_module.settings.calls >> kind & 1))
+    if (!tmpi_takes(kind) || comm == MPI_COMM_NULL)
         return NULL;
     struct tmpi_attached *a = look_up(comm);
     if (!a || a->never)

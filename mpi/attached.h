@@ -36,6 +36,7 @@ struct tmpi_attached {
 struct tmpi_module {
     struct tmpi_settings settings;
     bool runs; /* MPI_Init has returned, and MPI_Finalize has not been called */
+    uint32_t taken; /* a bit for each enum tmpi_kind; 0 unless it runs */
     bool threads; /* MPI_THREAD_MULTIPLE */
     int keyval;
     MPI_Comm
@@ -46,6 +47,12 @@ extern struct tmpi_module tmpi_module;
 
 /* More than 0 in calls of this module's own, which go to MPI as they are. */
 extern _Thread_local int tmpi_inside;
+
+/** tmpi_takes - false: a call of this kind is MPI's, whatever it is about. */
+static inline bool tmpi_takes(enum tmpi_kind kind)
+{
+    return (tmpi_module.taken >> kind & 1) && !tmpi_inside;
+}
 
 /**
  * tmpi_attached_for - of a call that the library could do.

@@ -259,28 +259,33 @@ static int alltoallv(const struct alltoallv *m)
     return finish(&t, st, result);
 }
 
-TMPI_ENTRY(Allgatherv,
+TMPI_TAKEN(TMPI_ALLGATHERV, Allgatherv,
            (const void *send, int send_count, MPI_Datatype send_type, void *recv,
             const int *counts, const int *places, MPI_Datatype recv_type,
             MPI_Comm comm),
+           (send, send_count, send_type, recv, counts, places, recv_type, comm),
            allgatherv(send, send_count, send_type, recv, counts, places, recv_type,
                       comm))
-TMPI_ENTRY(Gatherv,
+TMPI_TAKEN(TMPI_GATHERV, Gatherv,
            (const void *send, int send_count, MPI_Datatype send_type, void *recv,
             const int *counts, const int *places, MPI_Datatype recv_type, int root,
             MPI_Comm comm),
+           (send, send_count, send_type, recv, counts, places, recv_type, root, comm),
            gatherv(send, send_count, send_type, recv, counts, places, recv_type, root,
                    comm))
-TMPI_ENTRY(Scatterv,
+TMPI_TAKEN(TMPI_SCATTERV, Scatterv,
            (const void *send, const int *counts, const int *places,
             MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
             int root, MPI_Comm comm),
+           (send, counts, places, send_type, recv, recv_count, recv_type, root, comm),
            scatterv(send, counts, places, send_type, recv, recv_count, recv_type, root,
                     comm))
-TMPI_ENTRY(Alltoallv,
+TMPI_TAKEN(TMPI_ALLTOALLV, Alltoallv,
            (const void *send, const int *send_counts, const int *send_places,
             MPI_Datatype send_type, void *recv, const int *recv_counts,
             const int *recv_places, MPI_Datatype recv_type, MPI_Comm comm),
+           (send, send_counts, send_places, send_type, recv, recv_counts, recv_places,
+            recv_type, comm),
            alltoallv(&(struct alltoallv){send, send_counts, send_places, send_type,
                                          recv, recv_counts, recv_places, recv_type,
                                          comm}))

@@ -27,6 +27,7 @@ static int begin(int result)
     tmpi_pending_begin();
     tmpi_inside--;
     tmpi_module.runs = true;
+    tmpi_module.taken = tmpi_module.settings.calls;
     return result;
 }
 
@@ -34,6 +35,7 @@ static int finalize(void)
 {
     if (tmpi_module.runs) {
         tmpi_module.runs = false;
+        tmpi_module.taken = 0;
         tmpi_inside++;
         tmpi_pending_end();
         tmpi_attached_end();

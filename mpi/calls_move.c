@@ -3,6 +3,8 @@
  * MPI_Bcast, Allgather, Gather, Scatter, Alltoall and Barrier. The library moves bytes:
  * all that decides is their number, as the datatypes of two ranks may differ.
  */
+#include <limits.h>
+
 #include "mpi/call_report.h"
 #include "mpi/entry.h"
 #include "mpi/next.h"
@@ -13,14 +15,35 @@
 struct move {
     enum tmpi_kind kind;
     const void *send; /* MPI_IN_PLACE: the blocks lie in recv, of scatter in send */
-    int send_count; /* elements of one block */
+    MPI_Count send_count; /* elements of one block */
     MPI_Datatype send_type;
     void *recv;
-    int recv_count;
+    MPI_Count recv_count;
     MPI_Datatype recv_type;
     int root; /* -1: all */
     MPI_Comm comm;
 };
+
+#define BY_MPI(name, m) \
+    TMPI_BY_MPI(name, is_wide(m), \
+                ((m)->send, (int)(m)->send_count, (m)->send_type, (m)->recv, \
+                 (int)(m)->recv_count, (m)->recv_type, (m)->comm), \
+                ((m)->send, (m)->send_count, (m)->send_type, (m)->recv, \
+                 (m)->recv_count, (m)->recv_type, (m)->comm))
+#define ROOTED_BY_MPI(name, m) \
+    TMPI_BY_MPI(name, is_wide(m), \
+                ((m)->send, (int)(m)->send_count, (m)->send_type, (m)->recv, \
+                 (int)(m)->recv_count, (m)->recv_type, (m)->root, (m)->comm), \
+                ((m)->send, (m)->send_count, (m)->send_type, (m)->recv, \
+                 (m)->recv_count, (m)->recv_type, (m)->root, (m)->comm))
+
+#if MPI_VERSION >= 4
+/* True if MPI does the call by its function for counts of MPI_Count. */
+static bool is_wide(const struct move *m)
+{
+    return m->send_count > INT_MAX || m->recv_count > INT_MAX;
+}
+#endif
 
 static bool to_library(struct tmpi_turn *t, const struct move *m, size_t bytes)
 {
@@ -43,13 +66,11 @@ static bool open_ends(struct ends *e, const struct move *m, int send_blocks,
                       int recv_blocks)
 {
     *e = (struct ends){.sends = send_blocks, .receives = recv_blocks};
-    if (e->sends &&
-        !tmpi_packed_open(&e->send, (void *)(uintptr_t)m->send,
-                          (MPI_Count)m->send_count * send_blocks, m->send_type))
+    if (e->sends && !tmpi_packed_open(&e->send, (void *)(uintptr_t)m->send,
+                                      m->send_count * send_blocks, m->send_type))
         return false;
     if (e->receives &&
-        !tmpi_packed_open(&e->recv, m->recv, (MPI_Count)m->recv_count * recv_blocks,
-                          m->recv_type))
+        !tmpi_packed_open(&e->recv, m->recv, m->recv_count * recv_blocks, m->recv_type))
         return false;
     if (e->sends)
         e->result = tmpi_packed_fill(&e->send, m->comm);
@@ -68,7 +89,7 @@ static int close_ends(struct ends *e, struct tmpi_turn *t, const struct move *m,
     return result == MPI_SUCCESS ? e->result : result;
 }
 
-static int broadcast(void *buffer, int count, MPI_Datatype type, int root,
+static int broadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
                      MPI_Comm comm)
 {
     const struct move m = {.kind = TMPI_BCAST,
@@ -82,7 +103,9 @@ static int broadcast(void *buffer, int count, MPI_Datatype type, int root,
     int result = MPI_SUCCESS;
 
     if (!to_library(&t, &m, bytes))
-        return tmpi_done_by_mpi(&t, tmpi_next.Bcast(buffer, count, type, root, comm));
+        return tmpi_done_by_mpi(&t, TMPI_BY_MPI(Bcast, count > INT_MAX,
+                                                (buffer, (int)count, type, root, comm),
+                                                (buffer, count, type, root, comm)));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
     if (tmpi_packed_open(&p, buffer, count, type)) {
         if (t.a->rank == root)
@@ -129,9 +152,7 @@ static int allgather(const struct move *m)
     struct ends e;
 
     if (!to_library(&t, m, bytes))
-        return tmpi_done_by_mpi(
-            &t, tmpi_next.Allgather(m->send, m->send_count, m->send_type, m->recv,
-                                    m->recv_count, m->recv_type, m->comm));
+        return tmpi_done_by_mpi(&t, BY_MPI(Allgather, m));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
     if (open_gather(&e, m, t.a->rank, t.a->ranks))
         st = trib_allgather(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,
@@ -151,9 +172,7 @@ static int gather(const struct move *m)
     const size_t bytes = is_root ? tmpi_bytes_of(m->recv_count, m->recv_type)
                                  : tmpi_bytes_of(m->send_count, m->send_type);
     if (!to_library(&t, m, bytes))
-        return tmpi_done_by_mpi(
-            &t, tmpi_next.Gather(m->send, m->send_count, m->send_type, m->recv,
-                                 m->recv_count, m->recv_type, m->root, m->comm));
+        return tmpi_done_by_mpi(&t, ROOTED_BY_MPI(Gather, m));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
     if (open_gather(&e, m, rank, is_root ? t.a->ranks : 0))
         st = trib_gather(t.a->comm, in_place ? NULL : e.send.bytes,
@@ -173,9 +192,7 @@ static int scatter(const struct move *m)
     const size_t bytes = is_root ? tmpi_bytes_of(m->send_count, m->send_type)
                                  : tmpi_bytes_of(m->recv_count, m->recv_type);
     if (!to_library(&t, m, bytes))
-        return tmpi_done_by_mpi(
-            &t, tmpi_next.Scatter(m->send, m->send_count, m->send_type, m->recv,
-                                  m->recv_count, m->recv_type, m->root, m->comm));
+        return tmpi_done_by_mpi(&t, ROOTED_BY_MPI(Scatter, m));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
     if (open_ends(&e, m, is_root ? t.a->ranks : 0, !in_place))
         st = trib_scatter(t.a->comm, is_root ? e.send.bytes : NULL,
@@ -191,9 +208,7 @@ static int alltoall(const struct move *m)
     struct ends e;
 
     if (!to_library(&t, m, bytes))
-        return tmpi_done_by_mpi(
-            &t, tmpi_next.Alltoall(m->send, m->send_count, m->send_type, m->recv,
-                                   m->recv_count, m->recv_type, m->comm));
+        return tmpi_done_by_mpi(&t, BY_MPI(Alltoall, m));
     trib_status_t st = TRIB_ERR_NO_MEMORY;
     if (open_ends(&e, m, in_place ? 0 : t.a->ranks, t.a->ranks)) {
         if (in_place)
@@ -214,20 +229,27 @@ static int barrier(MPI_Comm comm)
     return tmpi_done_by_library(&t, trib_barrier(t.a->comm));
 }
 
-#define MOVE(kind, root) \
-    (&(struct move){kind, send, send_count, send_type, recv, recv_count, recv_type, \
-                    root, comm})
-#define MOVED \
-    (const void *send, int send_count, MPI_Datatype send_type, void *recv, \
-     int recv_count, MPI_Datatype recv_type, MPI_Comm comm)
-#define ROOTED \
-    (const void *send, int send_count, MPI_Datatype send_type, void *recv, \
-     int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
+#define MOVED(number) \
+    (const void *send, number send_count, MPI_Datatype send_type, void *recv, \
+     number recv_count, MPI_Datatype recv_type, MPI_Comm comm)
+#define ROOTED(number) \
+    (const void *send, number send_count, MPI_Datatype send_type, void *recv, \
+     number recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
+#define MOVE(function, kind, root) \
+    function(&(struct move){kind, send, send_count, send_type, recv, recv_count, \
+                            recv_type, root, comm})
+#define TO_ALL (send, send_count, send_type, recv, recv_count, recv_type, comm)
+#define TO_ONE (send, send_count, send_type, recv, recv_count, recv_type, root, comm)
+#define BOTH(kind, name, parameters, arguments, call) \
+    TMPI_TAKEN(kind, name, parameters(int), arguments, call) \
+    TMPI_WIDE(kind, name, parameters(MPI_Count), arguments, call)
+#define BROADCAST(number) \
+    (void *buffer, number count, MPI_Datatype type, int root, MPI_Comm comm)
+#define FROM_ROOT (buffer, count, type, root, comm)
 
-TMPI_ENTRY(Barrier, (MPI_Comm comm), barrier(comm))
-TMPI_ENTRY(Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),
-           broadcast(buffer, count, type, root, comm))
-TMPI_ENTRY(Allgather, MOVED, allgather(MOVE(TMPI_ALLGATHER, -1)))
-TMPI_ENTRY(Alltoall, MOVED, alltoall(MOVE(TMPI_ALLTOALL, -1)))
-TMPI_ENTRY(Gather, ROOTED, gather(MOVE(TMPI_GATHER, root)))
-TMPI_ENTRY(Scatter, ROOTED, scatter(MOVE(TMPI_SCATTER, root)))
+TMPI_TAKEN(TMPI_BARRIER, Barrier, (MPI_Comm comm), (comm), barrier(comm))
+BOTH(TMPI_BCAST, Bcast, BROADCAST, FROM_ROOT, broadcast FROM_ROOT)
+BOTH(TMPI_ALLGATHER, Allgather, MOVED, TO_ALL, MOVE(allgather, TMPI_ALLGATHER, -1))
+BOTH(TMPI_ALLTOALL, Alltoall, MOVED, TO_ALL, MOVE(alltoall, TMPI_ALLTOALL, -1))
+BOTH(TMPI_GATHER, Gather, ROOTED, TO_ONE, MOVE(gather, TMPI_GATHER, root))
+BOTH(TMPI_SCATTER, Scatter, ROOTED, TO_ONE, MOVE(scatter, TMPI_SCATTER, root))

@@ -2,13 +2,20 @@
 /*
  * MPI_Iallreduce, Ibarrier and Ibcast.
  */
+#include <limits.h>
+
 #include "mpi/call_report.h"
 #include "mpi/element.h"
 #include "mpi/entry.h"
 #include "mpi/next.h"
 #include "mpi/pending.h"
 
-static int iallreduce(const void *send, void *recv, int count, MPI_Datatype type,
+#define IALLREDUCE_BY_MPI \
+    TMPI_BY_MPI(Iallreduce, count > INT_MAX, \
+                (send, recv, (int)count, type, op, comm, request), \
+                (send, recv, count, type, op, comm, request))
+
+static int iallreduce(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
                       MPI_Op op, MPI_Comm comm, MPI_Request *request)
 {
     struct tmpi_pending p = {0};
@@ -17,12 +24,11 @@ static int iallreduce(const void *send, void *recv, int count, MPI_Datatype type
 
     if (count <= 0 || tmpi_element_of(type, op, &e) != TMPI_ABLE) {
         tmpi_report_passed(TMPI_IALLREDUCE, count > 0 ? TMPI_TYPE : TMPI_SMALL);
-        return tmpi_next.Iallreduce(send, recv, count, type, op, comm, request);
+        return IALLREDUCE_BY_MPI;
     }
     const size_t n = (size_t)count * (size_t)e.times;
     if (!tmpi_to_library(&t, comm, TMPI_IALLREDUCE, n * trib_dtype_size(e.dtype)))
-        return tmpi_done_by_mpi(
-            &t, tmpi_next.Iallreduce(send, recv, count, type, op, comm, request));
+        return tmpi_done_by_mpi(&t, IALLREDUCE_BY_MPI);
     return tmpi_pending_start(&t, &p,
                               trib_iallreduce(t.a->comm,
                                               send == MPI_IN_PLACE ? NULL : send, recv,
@@ -40,7 +46,7 @@ static int ibarrier(MPI_Comm comm, MPI_Request *request)
     return tmpi_pending_start(&t, &p, trib_ibarrier(t.a->comm, &p.request), request);
 }
 
-static int ibroadcast(void *buffer, int count, MPI_Datatype type, int root,
+static int ibroadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
                       MPI_Comm comm, MPI_Request *request)
 {
     const size_t bytes = tmpi_bytes_of(count, type);
@@ -52,7 +58,9 @@ static int ibroadcast(void *buffer, int count, MPI_Datatype type, int root,
         tmpi_report_passed(TMPI_IBCAST, TMPI_SMALL);
     if (!bytes || !tmpi_to_library(&t, comm, TMPI_IBCAST, bytes))
         return tmpi_done_by_mpi(
-            &t, tmpi_next.Ibcast(buffer, count, type, root, comm, request));
+            &t, TMPI_BY_MPI(Ibcast, count > INT_MAX,
+                            (buffer, (int)count, type, root, comm, request),
+                            (buffer, count, type, root, comm, request)));
     if (tmpi_packed_open(&p.packed, buffer, count, type)) {
         if (t.a->rank == root)
             tmpi_packed_fill(&p.packed, comm);
@@ -65,12 +73,18 @@ static int ibroadcast(void *buffer, int count, MPI_Datatype type, int root,
     return tmpi_pending_start(&t, &p, st, request);
 }
 
-TMPI_ENTRY(Iallreduce,
-           (const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-            MPI_Comm comm, MPI_Request *request),
-           iallreduce(send, recv, count, type, op, comm, request))
-TMPI_ENTRY(Ibarrier, (MPI_Comm comm, MPI_Request *request), ibarrier(comm, request))
-TMPI_ENTRY(Ibcast,
-           (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
-            MPI_Request *request),
-           ibroadcast(buffer, count, type, root, comm, request))
+#define SUM(number) \
+    (const void *send, void *recv, number count, MPI_Datatype type, MPI_Op op, \
+     MPI_Comm comm, MPI_Request *request)
+#define SUMMED (send, recv, count, type, op, comm, request)
+#define BROADCAST(number) \
+    (void *buffer, number count, MPI_Datatype type, int root, MPI_Comm comm, \
+     MPI_Request *request)
+#define FROM_ROOT (buffer, count, type, root, comm, request)
+
+TMPI_TAKEN(TMPI_IALLREDUCE, Iallreduce, SUM(int), SUMMED, iallreduce SUMMED)
+TMPI_WIDE(TMPI_IALLREDUCE, Iallreduce, SUM(MPI_Count), SUMMED, iallreduce SUMMED)
+TMPI_TAKEN(TMPI_IBARRIER, Ibarrier, (MPI_Comm comm, MPI_Request *request),
+           (comm, request), ibarrier(comm, request))
+TMPI_TAKEN(TMPI_IBCAST, Ibcast, BROADCAST(int), FROM_ROOT, ibroadcast FROM_ROOT)
+TMPI_WIDE(TMPI_IBCAST, Ibcast, BROADCAST(MPI_Count), FROM_ROOT, ibroadcast FROM_ROOT)

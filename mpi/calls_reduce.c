@@ -2,6 +2,7 @@
 /*
  * MPI_Allreduce, Reduce, Reduce_scatter, Scan and their like.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,10 @@
 #include "mpi/next.h"
 #include "mpi/packing.h"
 #include "mpi/turn.h"
+
+#define BY_MPI(name) \
+    TMPI_BY_MPI(name, count > INT_MAX, (send, recv, (int)count, type, op, comm), \
+                (send, recv, count, type, op, comm))
 
 /* A reduction as its caller describes it. */
 struct reduction {
@@ -86,7 +91,7 @@ static bool to_library(struct tmpi_turn *t, const struct reduction *r, struct pl
            tmpi_to_library(t, r->comm, r->kind, p->bytes);
 }
 
-static int allreduce(const void *send, void *recv, int count, MPI_Datatype type,
+static int allreduce(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
                      MPI_Op op, MPI_Comm comm)
 {
     const struct reduction r = {TMPI_ALLREDUCE, send, recv, count, type, op, comm, -1};
@@ -94,8 +99,7 @@ static int allreduce(const void *send, void *recv, int count, MPI_Datatype type,
     struct plan p;
 
     if (!to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(&t,
-                                tmpi_next.Allreduce(send, recv, count, type, op, comm));
+        return tmpi_done_by_mpi(&t, BY_MPI(Allreduce));
     if (p.able == TMPI_GENERIC)
         return finish_generic(&t, &r);
     if (tmpi_codec_takes(&p.e, p.count))
@@ -105,8 +109,8 @@ static int allreduce(const void *send, void *recv, int count, MPI_Datatype type,
         &t, trib_allreduce(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
 }
 
-static int reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-                  int root, MPI_Comm comm)
+static int reduce(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
+                  MPI_Op op, int root, MPI_Comm comm)
 {
     const struct reduction r = {TMPI_REDUCE, send, recv, count, type, op, comm, root};
     struct tmpi_turn t;
@@ -114,7 +118,9 @@ static int reduce(const void *send, void *recv, int count, MPI_Datatype type, MP
 
     if (!to_library(&t, &r, &p))
         return tmpi_done_by_mpi(
-            &t, tmpi_next.Reduce(send, recv, count, type, op, root, comm));
+            &t, TMPI_BY_MPI(Reduce, count > INT_MAX,
+                            (send, recv, (int)count, type, op, root, comm),
+                            (send, recv, count, type, op, root, comm)));
     if (p.able == TMPI_GENERIC)
         return finish_generic(&t, &r);
     return tmpi_done_by_library(&t, trib_reduce(t.a->comm, input_of(&r), recv, p.count,
@@ -138,7 +144,7 @@ static void from_block(void *out, size_t bytes, void *block, trib_status_t st)
     free(block);
 }
 
-static int reduce_scatter_block(const void *send, void *recv, int count,
+static int reduce_scatter_block(const void *send, void *recv, MPI_Count count,
                                 MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     const struct reduction r = {
@@ -149,8 +155,7 @@ static int reduce_scatter_block(const void *send, void *recv, int count,
     void *block = NULL;
 
     if (!to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(
-            &t, tmpi_next.Reduce_scatter_block(send, recv, count, type, op, comm));
+        return tmpi_done_by_mpi(&t, BY_MPI(Reduce_scatter_block));
     trib_status_t st = to_block(recv, p.bytes, &block, in_place);
     if (st == TRIB_OK)
         st = trib_reduce_scatter(t.a->comm, in_place ? recv : send, block, p.count,
@@ -229,47 +234,52 @@ static bool scan_to_library(struct tmpi_turn *t, const struct reduction *r,
     return false;
 }
 
-static int scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-                MPI_Comm comm)
+static int scan(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
+                MPI_Op op, MPI_Comm comm)
 {
     const struct reduction r = {TMPI_SCAN, send, recv, count, type, op, comm, -1};
     struct tmpi_turn t;
     struct plan p;
 
     if (!scan_to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(&t, tmpi_next.Scan(send, recv, count, type, op, comm));
+        return tmpi_done_by_mpi(&t, BY_MPI(Scan));
     return tmpi_done_by_library(
         &t, trib_scan(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
 }
 
-static int exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-                  MPI_Comm comm)
+static int exscan(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
+                  MPI_Op op, MPI_Comm comm)
 {
     const struct reduction r = {TMPI_EXSCAN, send, recv, count, type, op, comm, -1};
     struct tmpi_turn t;
     struct plan p;
 
     if (!scan_to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(&t,
-                                tmpi_next.Exscan(send, recv, count, type, op, comm));
+        return tmpi_done_by_mpi(&t, BY_MPI(Exscan));
     return tmpi_done_by_library(
         &t, trib_exscan(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
 }
 
-#define REDUCTION \
-    (const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, \
+#define REDUCTION(number) \
+    (const void *send, void *recv, number count, MPI_Datatype type, MPI_Op op, \
      MPI_Comm comm)
+#define REDUCED (send, recv, count, type, op, comm)
+#define BOTH(kind, name, function) \
+    TMPI_TAKEN(kind, name, REDUCTION(int), REDUCED, function REDUCED) \
+    TMPI_WIDE(kind, name, REDUCTION(MPI_Count), REDUCED, function REDUCED)
+#define ROOTED(number) \
+    (const void *send, void *recv, number count, MPI_Datatype type, MPI_Op op, \
+     int root, MPI_Comm comm)
+#define TO_ROOT (send, recv, count, type, op, root, comm)
 
-TMPI_ENTRY(Allreduce, REDUCTION, allreduce(send, recv, count, type, op, comm))
-TMPI_ENTRY(Reduce,
-           (const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-            int root, MPI_Comm comm),
-           reduce(send, recv, count, type, op, root, comm))
-TMPI_ENTRY(Reduce_scatter_block, REDUCTION,
-           reduce_scatter_block(send, recv, count, type, op, comm))
-TMPI_ENTRY(Reduce_scatter,
+BOTH(TMPI_ALLREDUCE, Allreduce, allreduce)
+BOTH(TMPI_REDUCE_SCATTER_BLOCK, Reduce_scatter_block, reduce_scatter_block)
+BOTH(TMPI_SCAN, Scan, scan)
+BOTH(TMPI_EXSCAN, Exscan, exscan)
+TMPI_TAKEN(TMPI_REDUCE, Reduce, ROOTED(int), TO_ROOT, reduce TO_ROOT)
+TMPI_WIDE(TMPI_REDUCE, Reduce, ROOTED(MPI_Count), TO_ROOT, reduce TO_ROOT)
+TMPI_TAKEN(TMPI_REDUCE_SCATTER, Reduce_scatter,
            (const void *send, void *recv, const int *counts, MPI_Datatype type,
             MPI_Op op, MPI_Comm comm),
+           (send, recv, counts, type, op, comm),
            reduce_scatter(send, recv, counts, type, op, comm))
-TMPI_ENTRY(Scan, REDUCTION, scan(send, recv, count, type, op, comm))
-TMPI_ENTRY(Exscan, REDUCTION, exscan(send, recv, count, type, op, comm))

@@ -6,6 +6,9 @@
 #ifndef MPI_ENTRY_H
 #define MPI_ENTRY_H
 
+#include "mpi/attached.h"
+#include "mpi/next.h"
+
 #define TMPI_EXPORT __attribute__((visibility("default")))
 
 #define TMPI_ENTRY(name, parameters, call) \
@@ -17,5 +20,22 @@
     { \
         return call; \
     }
+
+/* A collective: where the module does not take it, MPI has it at once. `arguments` are
+ * those of the function, in parentheses. */
+#define TMPI_TAKEN(kind, name, parameters, arguments, call) \
+    TMPI_ENTRY(name, parameters, tmpi_takes(kind) ? call : tmpi_next.name arguments)
+
+/* The same with counts of MPI_Count, where the MPI has it; and what hands such a call
+ * to MPI, by the function with counts of int unless they are `wide`. */
+#if MPI_VERSION >= 4
+#define TMPI_BY_MPI(name, wide, ints, counts) \
+    ((wide) ? tmpi_next.name##_c counts : tmpi_next.name ints)
+#define TMPI_WIDE(kind, name, parameters, arguments, call) \
+    TMPI_TAKEN(kind, name##_c, parameters, arguments, call)
+#else
+#define TMPI_BY_MPI(name, wide, ints, counts) (tmpi_next.name ints)
+#define TMPI_WIDE(kind, name, parameters, arguments, call)
+#endif
 
 #endif

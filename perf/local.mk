@@ -118,6 +118,8 @@ EXTRA_DIST += \
 	perf/bench-auto.sh \
 	perf/bench-cost.awk \
 	perf/bench-cost.sh \
+	perf/bench-mpi.awk \
+	perf/bench-mpi.sh \
 	perf/bench-coded.sh \
 	perf/bench-overlap.awk \
 	perf/bench-overlap.sh \
@@ -138,6 +140,7 @@ EXTRA_DIST += \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \
 	perf/peers/mpi_collectives.c \
+	perf/peers/mpi_sums.c \
 	perf/peers/pccl_elastic.cc \
 	perf/peers/peers.sh \
 	perf/peers/timing.h \

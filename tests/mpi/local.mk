@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += \
 	tests/mpi/all_collectives.c \
+	tests/mpi/driver_of_gpu.c \
 	tests/mpi/inputs/lj.lammps \
 	tests/mpi/inputs/lu_two_ranks.dat \
 	tests/mpi/inputs/pppm.lammps \
 	tests/mpi/inputs/silicon.pwscf \
 	tests/mpi/inputs/water.nwchem \
+	tests/mpi/long_counts.c \
 	tests/mpi/mpi4py_calls.py \
 	tests/mpi/mpi_apps.py \
 	tests/mpi/mpich_coll.sh \

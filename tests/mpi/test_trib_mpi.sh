@@ -93,20 +93,50 @@ settings() { # MPI
         env TRIB_CODEC=qsgd:bits=2 "${run[@]}" -n 2 "$start" "${always[@]}" "$p" 1100
     expect "$1: calls that are not listed stay with MPI" 0 "wrong 0" \
         "${run[@]}" -n 2 "$start" "${always[@]}" --calls barrier,bcast "$p" 1
-    same "$1: so does allreduce" 0 "$(reported allreduce library)"
+    same "$1: so does allreduce, of which nothing is known" "" "$(reported allreduce library)"
     expect "$1: the table" 0 "by library" \
         "${run[@]}" -n 2 "$start" --report --after 0 "$p" 1
 }
 
+# A driver of a GPU is there; then a rank has a context.
+devices() { # MPI
+    local p=$dir/all_collectives.$1
+    "${CC:-cc}" -shared -fPIC -Wl,-soname,libcuda.so.1 "$source/tests/mpi/driver_of_gpu.c" -o "$dir/libcuda.so.1" >"$said" 2>&1
+    result $? "$1: a driver of a GPU compiles"
+    # shellcheck disable=SC2016 # the ranks expand it
+    local start_with='LD_PRELOAD=$0 exec "$@"'
+    rm -f "$report"
+    expect "$1: a GPU that no rank uses" 0 "wrong 0" \
+        "${run[@]}" -n 2 sh -c "$start_with" "$dir/libcuda.so.1" "$start" "${always[@]}" "$p" 1
+    [ "$(reported allreduce library)" -gt 0 ]
+    result $? "$1: the library does the calls"
+    expect "$1: a rank that uses a GPU" 0 "has ranks that use a GPU" \
+        env GPU_RANK=1 "${run[@]}" -n 2 sh -c "$start_with" "$dir/libcuda.so.1" "$start" "${always[@]}" "$p" 1
+    same "$1: MPI does all calls" 0 "$(reported allreduce library)"
+}
+
+long_counts() { # MPI
+    rm -f "$report"
+    expect "$1: counts above 2^31" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/long_counts.$1"
+    same "$1: the library broadcasts them" 1 "$(reported bcast library)"
+}
+
 all_of() { # MPI
     local p
-    for p in all_collectives situations; do
+    for p in all_collectives long_counts situations; do
         "mpicc.$1" -O1 "$source/tests/mpi/$p.c" -o "$dir/$p.$1" -lpthread >"$said" 2>&1
         result $? "$1: $p compiles"
     done
     every_call "$1"
     settings "$1"
     situations "$1"
+    devices "$1"
+    if [ "$1" = mpich ]; then
+        long_counts "$1"
+    else
+        skip "$1: counts above 2^31" "this MPI has no functions for them"
+    fi
     missing "mpif90.$1" "$1: Fortran" || fortran "$1"
 }
 
@@ -115,11 +145,19 @@ expect "no program" 2 "no program is named" "$start"
 expect "an unknown option" 2 "unknown option --more" "$start" --more x
 expect "an option without its value" 2 "--min needs a value" "$start" --min
 expect "a program of no MPI" 2 "--mpi names the one" env -u PMI_RANK "$start" /bin/true
-expect "an MPI for which there is no module" 2 "built without mpich" \
+expect "an MPI for which there is no module" 2 "TRIB_MPI_MODULES must name" \
     env TRIB_MPI_MODULES="$dir" "$start" --mpi mpich /bin/true
 if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
     why="a program of mpicc does not load a library that is built for a sanitizer"
 fi
+built_here() { # MPI
+    rm -f "$report"
+    expect "$1: in the build folder the modules are found" 0 "wrong 0" \
+        env -u TRIB_MPI_MODULES "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/all_collectives.$1" 1
+    [ "$(reported allreduce library)" -gt 0 ]
+    result $? "$1: so the library does the calls"
+}
+
 for mpi in openmpi mpich; do
     run=("mpirun.$mpi")
     [ $mpi = mpich ] || run+=(--oversubscribe)
@@ -129,6 +167,7 @@ for mpi in openmpi mpich; do
         skip "$mpi" "configure did not find its headers"
     elif ! missing "mpirun.$mpi" "$mpi" && ! missing "mpicc.$mpi" "$mpi"; then
         all_of $mpi
+        built_here $mpi
     fi
 done
 finish

@@ -20,6 +20,7 @@ perf_test_scripts = \
 	tests/perf/test_bench_coded.sh \
 	tests/perf/test_bench_auto.sh \
 	tests/perf/test_bench_cost.sh \
+	tests/perf/test_bench_mpi.sh \
 	tests/perf/test_bench_service.sh \
 	tests/perf/test_bench_wan.sh \
 	tests/perf/test_codec.sh \

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mpi/device_context.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+enum { CUDA_SUCCESS = 0 };
+
+/* NULL if the process has not loaded the library. */
+static void *loaded(const char *library)
+{
+    return dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+/* True if anything in this process has made a context of a CUDA device. An MPI that is
+ * built with CUDA loads the driver in programs of the processor alone, too. */
+static bool has_context(void *cuda)
+{
+    int (*current)(void **) = (int (*)(void **))dlsym(cuda, "cuCtxGetCurrent");
+    int (*count)(int *) = (int (*)(int *))dlsym(cuda, "cuDeviceGetCount");
+    int (*get)(int *, int) = (int (*)(int *, int))dlsym(cuda, "cuDeviceGet");
+    int (*state)(int, unsigned *, int *) =
+        (int (*)(int, unsigned *, int *))dlsym(cuda, "cuDevicePrimaryCtxGetState");
+    void *context = NULL;
+    int n = 0, active = 0;
+
+    if (!current || !count || !get || !state)
+        return true; /* not the driver that this was written for */
+    if (current(&context) == CUDA_SUCCESS && context)
+        return true;
+    if (count(&n) != CUDA_SUCCESS)
+        n = 0; /* the driver has not been initialised */
+    for (int i = 0; i < n && !active; i++) {
+        unsigned flags;
+        int device;
+        if (get(&device, i) != CUDA_SUCCESS ||
+            state(device, &flags, &active) != CUDA_SUCCESS)
+            active = 0;
+    }
+    return active;
+}
+
+bool tmpi_has_device(void)
+{
+    void *cuda = loaded("libcuda.so.1");
+    bool has = false;
+
+    if (cuda) {
+        has = has_context(cuda);
+        dlclose(cuda);
+    }
+    return has || dlsym(RTLD_DEFAULT, "hipMalloc") || loaded("libamdhip64.so.6") ||
+           loaded("libamdhip64.so.5");
+}
