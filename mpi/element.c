@@ -170,7 +170,7 @@ static bool takes(const struct type_row *t, const struct op_row *o)
     return false;
 }
 
-enum tmpi_able tmpi_element_of(MPI_Datatype type, MPI_Op op, struct tmpi_element *out)
+static enum tmpi_able find(MPI_Datatype type, MPI_Op op, struct tmpi_element *out)
 {
     const struct type_row *t = type_row(type);
     const struct op_row *o = op_row(op);
@@ -186,6 +186,31 @@ enum tmpi_able tmpi_element_of(MPI_Datatype type, MPI_Op op, struct tmpi_element
     out->op = o->is;
     out->times = t->form == COMPLEX || t->form == PAIRS ? 2 : 1;
     return TMPI_ABLE;
+}
+
+/* Most calls are like the one before. It is remembered if its handles are predefined:
+ * another one may be freed, and its number may come again. */
+enum tmpi_able tmpi_element_of(MPI_Datatype type, MPI_Op op, struct tmpi_element *out)
+{
+    static _Thread_local struct {
+        bool is_known;
+        MPI_Datatype type;
+        MPI_Op op;
+        struct tmpi_element element;
+    } newest;
+
+    if (newest.is_known && newest.type == type && newest.op == op) {
+        *out = newest.element;
+        return TMPI_ABLE;
+    }
+    const enum tmpi_able able = find(type, op, out);
+    if (able == TMPI_ABLE) {
+        newest.is_known = true;
+        newest.type = type;
+        newest.op = op;
+        newest.element = *out;
+    }
+    return able;
 }
 
 bool tmpi_layout_of(MPI_Datatype type, struct tmpi_layout *out)
