@@ -90,7 +90,7 @@ struct trib_engine {
                                 * failed */
     uint32_t idle;          /* passes without progress */
     uint32_t yields;        /* passes of these that gave the core away */
-    uint32_t short_looks;   /* at short runs, of all waits: gives_way in engine_wait.c */
+    uint32_t short_looks;   /* at short runs, in all waits: engine_wait.c */
     uint64_t idle_since;    /* ns, time of the first of them, over a network */
     uint64_t last_progress; /* ns; 0: progress since the last look */
     uint64_t last_notice;   /* ns */
