@@ -376,7 +376,7 @@ if [ -n "$long" ]; then
     more_tests
 else
     # A tribd that is killed, stopped, started again: each while ranks sum, and with plans under way.
-    every_test 48 10,11,12,15,16,17 8
+    every_test 96 10,11,12,15,16,17 16
 fi
 rm -f "$log" "$log".*
 exit "$3"
