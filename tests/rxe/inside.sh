@@ -204,9 +204,9 @@ quorum() {
     served_ranks "$build/tests/tribd/late" "$log.stop"
     for_seconds 100 said_by_ranks 'rank 2 is process' 1
     late=$(sed -n 's/.*rank 2 is process \([0-9]*\).*/\1/p' "$log.rank")
+    before=$(grep -c 'lacks rank 2' "$log.rank") # a slow machine has late ones anyway
     touch "$log.stop.2"
     for_seconds 100 grep -q '^State:[[:space:]]T' "/proc/$late/status"
-    before=$(grep -c 'lacks rank 2' "$log.rank") # a machine so slow has late ones anyway
     for_seconds 50 said_by_ranks 'lacks rank 2' $((before + 1))
     kill -s CONT "$late"
     touch "$log.stop"
