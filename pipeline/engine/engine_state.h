@@ -67,6 +67,7 @@ struct trib_engine {
     int size;  /* ranks, and the aggregators behind them (schedule.h) */
     int ranks; /* ranks that contribute */
     bool oversubscribed; /* this host has more ranks than cores */
+    uint32_t core; /* plus 1, where the short operation began; oversubscribed only */
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;
     struct trib_memories memories;

@@ -9,12 +9,15 @@
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
+#include "pipeline/engine/short_path.h"
 
 enum {
     PAUSES_PER_US = 25, /* number of trib_pause in a microsecond, about */
     EAGER = 64, /* looks without a pause: an answer is often that near */
     EAGER_NS = 8000, /* and no longer than this: a look may be a system call */
     BUSY_PAUSES = 8, /* before a yield, with more ranks than cores */
+    SHORT_LOOKS = 64, /* the same on the short path, while peers on other cores are
+                       * missing: less than two switches take */
     LOOK_EVERY = 16, /* yields between two looks at the clock */
     POLL_NS = 5000000, /* between two looks at a transport that need not be
                               * polled */
@@ -199,6 +202,10 @@ uint64_t trib_engine_awaited_ns(const struct trib_engine *e)
 /* True if an answer may be so near that this thread keeps the core. */
 static bool is_eager(struct trib_engine *e)
 {
+    if (e->oversubscribed && e->head && e->head->short_path)
+        return e->idle % SHORT_LOOKS && !trib_short_awaits_core(e, e->head);
+    if (e->yields)
+        return false;
     if (e->oversubscribed)
         return e->idle < BUSY_PAUSES;
     if (e->all_mapped)
@@ -215,8 +222,8 @@ static bool is_eager(struct trib_engine *e)
 static bool idle(struct trib_engine *e)
 {
     e->idle++;
-    if (!e->yields && is_eager(e)) {
-        if (e->idle > EAGER)
+    if (is_eager(e)) {
+        if (e->idle > EAGER && !e->oversubscribed)
             trib_pause();
         return false;
     }
@@ -224,7 +231,7 @@ static bool idle(struct trib_engine *e)
         e->let_in(e->give_way_arg);
         return false;
     }
-    if (e->yields++ % LOOK_EVERY == 0) {
+    if (++e->yields % LOOK_EVERY == 0) {
         if (e->idle_hook)
             e->idle_hook(e->idle_hook_arg);
         if (trib_engine_look(e))
@@ -279,12 +286,14 @@ trib_status_t trib_engine_give_up(struct trib_engine *e, const char *operation)
 
 /* Others may have the lock, and the caller's function its turn, between any two looks.
  * Those of short runs take so little time that reading the clock for that would take
- * most of it: one look in GIVE_WAY_EVERY of them all gives way. */
+ * most of it: one look in GIVE_WAY_EVERY of them all gives way, and with more ranks
+ * than cores, where a wait is a few switches, one yield in as many. */
 static bool gives_way(struct trib_engine *e, const struct trib_run *run)
 {
     enum { GIVE_WAY_EVERY = 16 };
 
-    return !run->short_path || e->yields || ++e->short_looks % GIVE_WAY_EVERY == 0;
+    return !run->short_path || (e->yields && !e->oversubscribed) ||
+           ++e->short_looks % GIVE_WAY_EVERY == 0;
 }
 
 trib_status_t trib_engine_wait_idle(struct trib_engine *e, struct trib_run *run)

@@ -3,6 +3,7 @@
 #include "pipeline/engine/short_path.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,12 @@ void trib_short_dispose(struct trib_run *run)
     run->short_path = NULL;
 }
 
+/* The core of this thread, plus 1. */
+static uint32_t this_core(void)
+{
+    return (uint32_t)sched_getcpu() + 1;
+}
+
 void trib_short_begin(struct trib_engine *e, struct trib_run *run)
 {
     struct trib_short_path *s = run->short_path;
@@ -94,6 +101,8 @@ void trib_short_begin(struct trib_engine *e, struct trib_run *run)
     assert(e->head == run && run->desc.rounds == 1);
     run->now.remaining = p->n_tasks;
     s->first = 0;
+    if (e->oversubscribed)
+        e->core = this_core();
     for (uint32_t i = 0; i < p->n_tasks; i++)
         p->tasks[i].done = p->tasks[i].in_slot = s->arrived[i] = 0;
     for (uint32_t i = 0; i < p->n_neighbors; i++) {
@@ -146,6 +155,7 @@ static inline void take(struct trib_engine *e, struct trib_run *run,
                         struct trib_link *l, int lane, const struct short_chunk *k)
 {
     run->now.moved++;
+    l->core = l->seen[lane].place;
     e->stats.received_bytes += sizeof(struct trib_frame) + k->bytes;
     e->stats.received_dense_bytes += k->bytes;
     trib_link_release(l, &e->arena, lane);
@@ -174,6 +184,7 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
             memcpy(trib_link_to_send(l, &e->arena, t->lane, k->bytes), from, k->bytes);
             e->stats.copied_bytes += k->bytes;
         }
+        entry->place = e->core;
         trib_payload_count_out(e, t, k->bytes, k->bytes);
     }
     const uint64_t begin_ns = trib_trace_clock(&e->trace);
@@ -357,4 +368,35 @@ bool trib_short_pass(struct trib_engine *e, struct trib_run *run)
         s->first += i == s->first;
     }
     return moved;
+}
+
+/* True if a frame that is due has not come, and its sender was on this core when it
+ * sent its last one, or has not said where it was. */
+static bool waits_beside(struct trib_engine *e, const struct trib_run *run,
+                         uint16_t neighbor, int lane, uint32_t ordinal)
+{
+    const struct trib_link *l = run->short_path->links[neighbor];
+
+    return (l->core == e->core || !l->core) && !due(e, run, neighbor, lane, ordinal);
+}
+
+bool trib_short_awaits_core(struct trib_engine *e, const struct trib_run *run)
+{
+    const struct trib_short_path *s = run->short_path;
+
+    e->core = this_core();
+    for (uint32_t i = s->first; i < run->program.n_tasks; i++) {
+        const struct trib_task *t = &run->program.tasks[i];
+        if (t->done)
+            continue;
+        if (t->kind == TRIB_TASK_COPY_IN &&
+            waits_beside(e, run, t->neighbor, t->lane, t->ordinal))
+            return true;
+        for (uint32_t k = s->arrived[i]; k < t->n_contribs; k++) {
+            const struct trib_contrib *m = &run->program.contribs[t->contrib + k];
+            if (waits_beside(e, run, m->neighbor, m->lane, m->ordinal))
+                return true;
+        }
+    }
+    return false;
 }

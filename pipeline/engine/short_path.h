@@ -35,4 +35,14 @@ void trib_short_begin(struct trib_engine *e, struct trib_run *run);
  */
 bool trib_short_pass(struct trib_engine *e, struct trib_run *run);
 
+/**
+ * trib_short_awaits_core - true if a peer whose frame has not come cannot run before
+ * this thread gives it the core: it sent its last frame from here, or did not say.
+ *
+ * With more ranks than cores each frame says on which core its sender runs. While all
+ * that is missing comes from other cores, to give this one away earns nothing: who
+ * waits on it waits for the same frames, and two switches are lost.
+ */
+bool trib_short_awaits_core(struct trib_engine *e, const struct trib_run *run);
+
 #endif

@@ -73,7 +73,7 @@
 struct trib_entry {
     struct trib_frame frame;
     uint8_t payload[TRIB_ENTRY_PAYLOAD];
-    uint32_t place; /* number of the big slot of a payload that is larger than a slot */
+    uint32_t place; /* number of a large payload's big slot; short_path.h: a core */
     _Atomic uint32_t position; /* number of the frame on this lane, from 1 */
 };
 _Static_assert(sizeof(struct trib_entry) == 64, "an entry is one cache line");
@@ -183,6 +183,7 @@ struct trib_link {
     bool reads; /* also: each of the two reads memory of the other by its address */
     size_t stride; /* from a slot to the next */
     size_t small;  /* size of the payload that fits a slot; a multiple of 64 */
+    uint32_t core; /* plus 1, of the peer, in its last short frame; 0: not said */
     bool lost;
     bool left; /* lost, as the peer has left */
     bool said_lost; /* another rank has said that the peer is lost */
@@ -191,8 +192,7 @@ struct trib_link {
     size_t head_off;           /* offset of this rank's credits and notice in it */
     struct trib_remote *slots; /* the peer's, for this rank; NULL: not advertised yet */
     size_t slots_off;
-    uint32_t window[TRIB_LANES]; /* largest number of frames under way; 0 until the peer
-                                  * has advertised its slots */
+    uint32_t window[TRIB_LANES]; /* most frames under way; 0: no slots advertised */
     uint32_t give_back_after;    /* number of released frames after which credits
                                   * return */
     bool opened;               /* this rank's slots exist */

@@ -153,6 +153,42 @@ static void test_who_takes_it(void **state)
     }
 }
 
+/* With more ranks than cores: a peer that ran on this core has to get it, one that ran
+ * elsewhere may be waited for. */
+static void test_whose_core(void **state)
+{
+    const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE};
+    struct engines *t = engines_open(3, FLOATS, "shm", "");
+    struct trib_engine *e = &t->side[0].engine;
+    const struct trib_run *run = &t->side[0].run;
+
+    (void)state;
+    for (int i = 0; i < t->n; i++)
+        t->side[i].engine.oversubscribed = true;
+    engines_prepare(t, trib_algo_find("flat"), 2, &desc);
+    fill(t, 0);
+    trib_run_start(e, &t->side[0].run, t->side[0].x, t->side[0].y);
+    assert_true(trib_short_awaits_core(e, run)); /* nobody has said where it is */
+    for (int i = 1; i < t->n; i++)
+        trib_run_start(&t->side[i].engine, &t->side[i].run, t->side[i].x, t->side[i].y);
+    engines_drive(t);
+    engines_done(t);
+    assert_true(e->links[1].core > 0 && e->links[2].core > 0);
+
+    fill(t, 1);
+    trib_run_start(e, &t->side[0].run, t->side[0].x, t->side[0].y);
+    e->links[1].core = e->links[2].core = UINT32_MAX;
+    assert_false(trib_short_awaits_core(e, run));
+    e->links[2].core = 0;
+    assert_true(trib_short_awaits_core(e, run));
+    trib_run_start(&t->side[2].engine, &t->side[2].run, t->side[2].x, t->side[2].y);
+    assert_false(trib_short_awaits_core(e, run)); /* its frame is here */
+    trib_run_start(&t->side[1].engine, &t->side[1].run, t->side[1].x, t->side[1].y);
+    engines_drive(t);
+    engines_done(t);
+    engines_close(t);
+}
+
 /* The frame has left when the start returns, before any look at the transport. */
 static void test_start_sends(void **state)
 {
@@ -282,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_same_as_the_general_path),
         cmocka_unit_test(test_many_sources),
         cmocka_unit_test(test_who_takes_it),
+        cmocka_unit_test(test_whose_core),
         cmocka_unit_test(test_start_sends),
         cmocka_unit_test(test_refuses_hostile_frames),
         cmocka_unit_test(test_full_transport),
