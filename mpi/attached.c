@@ -13,6 +13,17 @@
 #include "mpi/idle_progress.h"
 #include "mpi/next.h"
 
+/* A communicator takes about 8 ms to make, of each rank: 2 % of PAYS_S, so that no
+ * program loses more of its time by it. */
+#define PAYS_S 0.4
+
+enum {
+    CALLS_LEAST = 8, /* before the ranks compare times; then at twice as many, and so
+                      * on */
+    TIMED_ALL = 64, /* calls; of the later ones one in TIMED_EVERY is timed */
+    TIMED_EVERY = 8,
+};
+
 struct tmpi_module tmpi_module = {.settings = {.off = true}};
 _Thread_local int tmpi_inside;
 
@@ -159,6 +170,7 @@ static struct tmpi_attached *create(MPI_Comm comm)
     tmpi_next.Comm_get_name(comm, name, &len);
     snprintf(a->name, sizeof(a->name), "%s", *name ? name : "without a name");
     a->never = inter || a->ranks < 2;
+    a->ask_at = CALLS_LEAST;
     link_in(a);
     tmpi_next.Comm_set_attr(comm, tmpi_module.keyval, a);
     return a;
@@ -183,21 +195,44 @@ static struct tmpi_attached *look_up(MPI_Comm comm)
     return a;
 }
 
+unsigned tmpi_attached_weight(const struct tmpi_attached *a)
+{
+    if (a->comm || a->never || !tmpi_module.settings.pays)
+        return 0;
+    if (a->calls <= TIMED_ALL)
+        return 1;
+    return a->calls % TIMED_EVERY ? 0 : TIMED_EVERY;
+}
+
+/* True if the communicator is to be made now. A rank that came late has waited least:
+ * its time is what the calls themselves took. */
+static bool is_due(struct tmpi_attached *a)
+{
+    double least = 0;
+
+    a->calls++;
+    if (!tmpi_module.settings.pays)
+        return a->calls > tmpi_module.settings.after;
+    if (a->calls < a->ask_at)
+        return false;
+    a->ask_at *= 2;
+    return tmpi_next.Allreduce(&a->seconds, &least, 1, MPI_DOUBLE, MPI_MIN,
+                               a->handle) == MPI_SUCCESS &&
+           least >= PAYS_S;
+}
+
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
 {
     if (!tmpi_takes(kind) || comm == MPI_COMM_NULL)
         return NULL;
     struct tmpi_attached *a = look_up(comm);
-    if (!a || a->never)
-        return NULL;
-    if (a->comm)
+    if (!a || a->never || a->comm || !tmpi_kinds[kind].timed)
         return a;
-    if (!tmpi_kinds[kind].timed || a->calls++ < tmpi_module.settings.after)
-        return NULL;
     tmpi_inside++;
-    make(a);
+    if (is_due(a))
+        make(a);
     tmpi_inside--;
-    return a->comm ? a : NULL;
+    return a;
 }
 
 /* The settings that decide about calls must be the same on all ranks. A rank that is

@@ -2,9 +2,10 @@
 /*
  * Communicators of MPI, and the library's own that are attached to them.
  *
- * The library makes its own at the `after`-th call that could use it: programs make
- * many that they never use. All that decides about a call is equal on the ranks of its
- * communicator: the calls counted so far, and what MPI wants to be equal.
+ * The library makes its own when calls on MPI's have taken so long that this may pay:
+ * programs make many that they hardly use. All that decides about a call is equal on
+ * the ranks of its communicator: the calls counted so far, what MPI wants to be equal,
+ * and times on which the ranks have agreed.
  */
 #ifndef MPI_ATTACHED_H
 #define MPI_ATTACHED_H
@@ -26,6 +27,8 @@ struct tmpi_attached {
     bool never; /* an intercommunicator, a single rank, or the ranks disagree */
     int rank, ranks;
     unsigned long calls; /* that could have used it */
+    unsigned long ask_at; /* number of calls at which the ranks compare `seconds` */
+    double seconds; /* that these calls took on this rank, about: some are timed */
     int64_t order; /* larger than of all that share a rank with it and came before */
     char name[64];
     struct tmpi_side_choice *choices[TMPI_KINDS]; /* [TMPI_CLASSES] each, when used */
@@ -59,9 +62,14 @@ static inline bool tmpi_takes(enum tmpi_kind kind)
  *
  * Counts the call, and makes the communicator if it is the one at which that is due:
  * then it waits for the other ranks. A call that must not block makes none.
- * returns  NULL: MPI does the call
+ * returns  what `comm` is to the module, which may have no communicator of the library;
+ *          NULL: nothing
  */
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind);
+
+/** tmpi_attached_weight - the number of calls for which the newest one stands, if it is
+ * to be timed; else 0. */
+unsigned tmpi_attached_weight(const struct tmpi_attached *a);
 
 /** tmpi_settings_agree - true if all ranks may use their settings; collective. */
 bool tmpi_settings_agree(void);

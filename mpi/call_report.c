@@ -24,7 +24,8 @@ static struct {
 
 static const char *const reasons[TMPI_REASONS] = {
     [TMPI_ALONE] = "on communicators of one rank",
-    [TMPI_EARLY] = "on communicators without one of the library's, or before it",
+    [TMPI_EARLY] = "on communicators with too few calls, or too short ones, so far",
+    [TMPI_NEVER] = "between two groups, on memory of a GPU, or as a set-up failed",
     [TMPI_TYPE] = "of an operator or a datatype that the library does not take",
     [TMPI_LONG] = "of a program's own operator, on more than 64 KiB of all ranks",
     [TMPI_SMALL] = "of no element, or below TRIB_MPI_MIN",
@@ -36,13 +37,11 @@ void tmpi_report_passed(enum tmpi_kind kind, enum tmpi_reason why)
         atomic_fetch_add_explicit(&totals.passed[kind][why], 1, memory_order_relaxed);
 }
 
-void tmpi_report_unattached(enum tmpi_kind kind, MPI_Comm comm)
+void tmpi_report_unattached(enum tmpi_kind kind, const struct tmpi_attached *a)
 {
-    int ranks = 0;
-
-    if (tmpi_module.settings.report && comm != MPI_COMM_NULL)
-        tmpi_next.Comm_size(comm, &ranks);
-    tmpi_report_passed(kind, ranks == 1 ? TMPI_ALONE : TMPI_EARLY);
+    tmpi_report_passed(kind, !a || !a->never ? TMPI_EARLY
+                             : a->ranks == 1 ? TMPI_ALONE
+                                             : TMPI_NEVER);
 }
 
 static void add_row(struct row *row, const struct tmpi_side_choice *c)
@@ -131,11 +130,12 @@ static void print_json(FILE *f)
             continue;
         fprintf(f,
                 "%s\n  {\"call\": \"%s\", \"library\": %" PRIu64 ", \"mpi\": %" PRIu64
-                ", \"alone\": %llu, \"early\": %llu, \"type\": %llu"
+                ", \"alone\": %llu, \"early\": %llu, \"never\": %llu, \"type\": %llu"
                 ", \"long\": %llu, \"small\": %llu}",
                 comma, tmpi_kinds[k].name, library, mpi,
                 atomic_load(&totals.passed[k][TMPI_ALONE]),
                 atomic_load(&totals.passed[k][TMPI_EARLY]),
+                atomic_load(&totals.passed[k][TMPI_NEVER]),
                 atomic_load(&totals.passed[k][TMPI_TYPE]),
                 atomic_load(&totals.passed[k][TMPI_LONG]),
                 atomic_load(&totals.passed[k][TMPI_SMALL]));

@@ -11,7 +11,8 @@
 enum tmpi_reason {
     TMPI_NOT_COUNTED, /* nothing to say: the choice counts it */
     TMPI_ALONE, /* a communicator of one rank */
-    TMPI_EARLY, /* no communicator yet, or never one */
+    TMPI_EARLY, /* no communicator of the library's yet */
+    TMPI_NEVER, /* and there will be none */
     TMPI_TYPE, /* a datatype or operator */
     TMPI_LONG, /* for the generic path */
     TMPI_SMALL, /* below TRIB_MPI_MIN, or of no element */
@@ -22,8 +23,8 @@ enum tmpi_reason {
 void tmpi_report_passed(enum tmpi_kind kind, enum tmpi_reason why);
 
 /** tmpi_report_unattached - count a call on a communicator that has none of the
- * library's. */
-void tmpi_report_unattached(enum tmpi_kind kind, MPI_Comm comm);
+ * library's; a: NULL if nothing is known of it. */
+void tmpi_report_unattached(enum tmpi_kind kind, const struct tmpi_attached *a);
 
 /** tmpi_report_add - a communicator is done with. */
 void tmpi_report_add(const struct tmpi_attached *a);

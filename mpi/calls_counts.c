@@ -5,9 +5,11 @@
  * The library moves bytes. Blocks of a dense datatype go from and to where they lie;
  * those of another one are packed one behind the other.
  */
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "mpi/call_report.h"
+#include "mpi/count_list.h"
 #include "mpi/entry.h"
 #include "mpi/next.h"
 #include "mpi/packing.h"
@@ -16,7 +18,7 @@
 /* The blocks of all ranks in one buffer of the program. */
 struct blocks {
     int ranks;
-    const int *counts, *places; /* as MPI has them, in elements */
+    const struct tmpi_list *list; /* as MPI has them, in elements */
     MPI_Datatype type;
     struct tmpi_layout layout;
     char *user;
@@ -36,23 +38,27 @@ static void close_blocks(struct blocks *b)
 
 /* False without memory, or if the datatype is not valid. Offsets of dense blocks count
  * from the first of them, as places may be negative. */
-static bool open_blocks(struct blocks *b, int ranks, void *user, const int *counts,
-                        const int *places, MPI_Datatype type)
+static bool open_blocks(struct blocks *b, int ranks, const void *memory,
+                        const struct tmpi_list *list, MPI_Datatype type)
 {
     size_t total = 0;
     MPI_Count first = 0;
 
-    *b = (struct blocks){ranks, counts, places, type, .user = user, .bytes = user};
+    char *user = (char *)(uintptr_t)memory;
+
+    *b = (struct blocks){ranks, list, type, .user = user, .bytes = user};
     b->lengths = malloc((size_t)ranks * sizeof(*b->lengths));
     b->offsets = malloc((size_t)ranks * sizeof(*b->offsets));
     if (!b->lengths || !b->offsets || !tmpi_layout_of(type, &b->layout))
         return false;
     for (int i = 0; i < ranks; i++)
-        first = places[i] < first ? places[i] : first;
+        first = tmpi_place_at(list, i) < first ? tmpi_place_at(list, i) : first;
     for (int i = 0; i < ranks; i++) {
-        b->lengths[i] = (size_t)counts[i] * (size_t)b->layout.size;
+        b->lengths[i] = (size_t)(tmpi_count_at(list, i) * b->layout.size);
         b->offsets[i] =
-            b->layout.dense ? (size_t)((places[i] - first) * b->layout.size) : total;
+            b->layout.dense
+                ? (size_t)((tmpi_place_at(list, i) - first) * b->layout.size)
+                : total;
         total += b->lengths[i];
     }
     if (b->layout.dense) {
@@ -69,8 +75,9 @@ static struct tmpi_packed one_block(const struct blocks *b, int i)
 {
     return (struct tmpi_packed){.type = b->type,
                                 .layout = b->layout,
-                                .count = b->counts[i],
-                                .user = b->user + b->places[i] * b->layout.extent,
+                                .count = tmpi_count_at(b->list, i),
+                                .user = b->user + tmpi_place_at(b->list, i) *
+                                                      b->layout.extent,
                                 .bytes = b->bytes + b->offsets[i]};
 }
 
@@ -111,12 +118,12 @@ static int ranks_of(MPI_Comm comm, int *rank_out)
     return ranks;
 }
 
-static size_t sum_of(const int *counts, int ranks, MPI_Datatype type)
+static size_t sum_of(const struct tmpi_list *list, int ranks, MPI_Datatype type)
 {
     MPI_Count total = 0;
 
-    for (int i = 0; counts && i < ranks; i++)
-        total += counts[i] > 0 ? counts[i] : 0;
+    for (int i = 0; !tmpi_list_is_empty(list) && i < ranks; i++)
+        total += tmpi_count_at(list, i) > 0 ? tmpi_count_at(list, i) : 0;
     return tmpi_bytes_of(total, type);
 }
 
@@ -127,109 +134,122 @@ static int finish(struct tmpi_turn *t, trib_status_t st, int result)
     return done == MPI_SUCCESS ? result : done;
 }
 
-static int allgatherv(const void *send, int send_count, MPI_Datatype send_type,
-                      void *recv, const int *counts, const int *places,
-                      MPI_Datatype recv_type, MPI_Comm comm)
+/* A call as its caller describes it. The one side has a list of counts, the other has
+ * count and type, or in alltoallv a list, too. */
+struct counted {
+    const void *send;
+    void *recv;
+    const struct tmpi_list *list;
+    MPI_Datatype list_type;
+    MPI_Count count;
+    MPI_Datatype type;
+    int root;
+    MPI_Comm comm;
+    bool wide; /* by a function whose name ends with _c */
+};
+
+#define NARROW(l) (l)->counts, (l)->places
+#define WIDE(l) (l)->wide_counts, (l)->wide_places
+
+static int allgatherv(const struct counted *m)
 {
-    int rank, ranks = ranks_of(comm, &rank), result = MPI_SUCCESS;
-    const size_t bytes = sum_of(counts, ranks, recv_type);
-    const bool in_place = send == MPI_IN_PLACE;
+    int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
+    const size_t bytes = sum_of(m->list, ranks, m->list_type);
+    const bool in_place = m->send == MPI_IN_PLACE;
     struct tmpi_packed own = {0};
     struct tmpi_turn t = {0};
     struct blocks b = {0};
     trib_status_t st = TRIB_ERR_NO_MEMORY;
 
-    if (!bytes || !tmpi_to_library(&t, comm, TMPI_ALLGATHERV, bytes))
-        return tmpi_done_by_mpi(&t,
-                                tmpi_next.Allgatherv(send, send_count, send_type, recv,
-                                                     counts, places, recv_type, comm));
-    if (open_blocks(&b, ranks, recv, counts, places, recv_type) &&
+    if (!bytes || !tmpi_to_library(&t, m->comm, TMPI_ALLGATHERV, bytes))
+        return tmpi_done_by_mpi(
+            &t, TMPI_BY_MPI(Allgatherv, m->wide,
+                            (m->send, (int)m->count, m->type, m->recv, NARROW(m->list),
+                             m->list_type, m->comm),
+                            (m->send, m->count, m->type, m->recv, WIDE(m->list),
+                             m->list_type, m->comm)));
+    if (open_blocks(&b, ranks, m->recv, m->list, m->list_type) &&
         (in_place ||
-         tmpi_packed_open(&own, (void *)(uintptr_t)send, send_count, send_type))) {
-        result = in_place ? fill_block(&b, rank, comm) : tmpi_packed_fill(&own, comm);
+         tmpi_packed_open(&own, (void *)(uintptr_t)m->send, m->count, m->type))) {
+        result =
+            in_place ? fill_block(&b, rank, m->comm) : tmpi_packed_fill(&own, m->comm);
         st = trib_allgatherv(t.a->comm, in_place ? NULL : own.bytes, b.bytes, b.lengths,
                              b.offsets, TRIB_I8);
         if (st == TRIB_OK && result == MPI_SUCCESS)
-            result = empty_blocks(&b, comm);
+            result = empty_blocks(&b, m->comm);
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
     return finish(&t, st, result);
 }
 
-static int gatherv(const void *send, int send_count, MPI_Datatype send_type, void *recv,
-                   const int *counts, const int *places, MPI_Datatype recv_type,
-                   int root, MPI_Comm comm)
+static int gatherv(const struct counted *m)
 {
-    int rank, ranks = ranks_of(comm, &rank), result = MPI_SUCCESS;
-    const bool is_root = rank == root, in_place = send == MPI_IN_PLACE;
+    int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
+    const bool is_root = rank == m->root, in_place = m->send == MPI_IN_PLACE;
     struct tmpi_packed own = {0};
     struct tmpi_turn t = {0};
     struct blocks b = {0};
     trib_status_t st = TRIB_ERR_NO_MEMORY;
 
-    if (!tmpi_to_library(&t, comm, TMPI_GATHERV, tmpi_module.settings.min))
-        return tmpi_done_by_mpi(&t, tmpi_next.Gatherv(send, send_count, send_type, recv,
-                                                      counts, places, recv_type, root,
-                                                      comm));
-    if ((!is_root || open_blocks(&b, ranks, recv, counts, places, recv_type)) &&
+    if (!tmpi_to_library(&t, m->comm, TMPI_GATHERV, tmpi_module.settings.min))
+        return tmpi_done_by_mpi(
+            &t, TMPI_BY_MPI(Gatherv, m->wide,
+                            (m->send, (int)m->count, m->type, m->recv, NARROW(m->list),
+                             m->list_type, m->root, m->comm),
+                            (m->send, m->count, m->type, m->recv, WIDE(m->list),
+                             m->list_type, m->root, m->comm)));
+    if ((!is_root || open_blocks(&b, ranks, m->recv, m->list, m->list_type)) &&
         (in_place ||
-         tmpi_packed_open(&own, (void *)(uintptr_t)send, send_count, send_type))) {
-        result = in_place ? fill_block(&b, rank, comm) : tmpi_packed_fill(&own, comm);
+         tmpi_packed_open(&own, (void *)(uintptr_t)m->send, m->count, m->type))) {
+        result =
+            in_place ? fill_block(&b, rank, m->comm) : tmpi_packed_fill(&own, m->comm);
         st = trib_gatherv(t.a->comm, in_place ? NULL : own.bytes,
                           in_place ? 0 : tmpi_packed_bytes(&own), b.bytes, b.lengths,
-                          b.offsets, TRIB_I8, root);
+                          b.offsets, TRIB_I8, m->root);
         if (st == TRIB_OK && result == MPI_SUCCESS && is_root)
-            result = empty_blocks(&b, comm);
+            result = empty_blocks(&b, m->comm);
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
     return finish(&t, st, result);
 }
 
-static int scatterv(const void *send, const int *counts, const int *places,
-                    MPI_Datatype send_type, void *recv, int recv_count,
-                    MPI_Datatype recv_type, int root, MPI_Comm comm)
+static int scatterv(const struct counted *m)
 {
-    int rank, ranks = ranks_of(comm, &rank), result = MPI_SUCCESS;
-    const bool is_root = rank == root, in_place = recv == MPI_IN_PLACE;
+    int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
+    const bool is_root = rank == m->root, in_place = m->recv == MPI_IN_PLACE;
     struct tmpi_packed own = {0};
     struct tmpi_turn t = {0};
     struct blocks b = {0};
     trib_status_t st = TRIB_ERR_NO_MEMORY;
 
-    if (!tmpi_to_library(&t, comm, TMPI_SCATTERV, tmpi_module.settings.min))
-        return tmpi_done_by_mpi(&t, tmpi_next.Scatterv(send, counts, places, send_type,
-                                                       recv, recv_count, recv_type,
-                                                       root, comm));
-    if ((!is_root ||
-         open_blocks(&b, ranks, (void *)(uintptr_t)send, counts, places, send_type)) &&
-        (in_place || tmpi_packed_open(&own, recv, recv_count, recv_type))) {
+    if (!tmpi_to_library(&t, m->comm, TMPI_SCATTERV, tmpi_module.settings.min))
+        return tmpi_done_by_mpi(
+            &t, TMPI_BY_MPI(Scatterv, m->wide,
+                            (m->send, NARROW(m->list), m->list_type, m->recv,
+                             (int)m->count, m->type, m->root, m->comm),
+                            (m->send, WIDE(m->list), m->list_type, m->recv, m->count,
+                             m->type, m->root, m->comm)));
+    if ((!is_root || open_blocks(&b, ranks, m->send, m->list, m->list_type)) &&
+        (in_place || tmpi_packed_open(&own, m->recv, m->count, m->type))) {
         if (is_root)
-            result = fill_blocks(&b, comm);
+            result = fill_blocks(&b, m->comm);
         st = trib_scatterv(
             t.a->comm, b.bytes, b.lengths, b.offsets, in_place ? NULL : own.bytes,
-            in_place ? b.lengths[rank] : tmpi_packed_bytes(&own), TRIB_I8, root);
+            in_place ? b.lengths[rank] : tmpi_packed_bytes(&own), TRIB_I8, m->root);
         if (st == TRIB_OK && result == MPI_SUCCESS && !in_place)
-            result = tmpi_packed_empty(&own, comm);
+            result = tmpi_packed_empty(&own, m->comm);
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
     return finish(&t, st, result);
 }
 
-struct alltoallv {
-    const void *send;
-    const int *send_counts, *send_places;
-    MPI_Datatype send_type;
-    void *recv;
-    const int *recv_counts, *recv_places;
-    MPI_Datatype recv_type;
-    MPI_Comm comm;
-};
-
-/* In place it stays with MPI on all ranks: the library wants blocks of one length. */
-static int alltoallv(const struct alltoallv *m)
+/* m has what is received; `from` and its type are sent. In place it stays with MPI on
+ * all ranks: the library wants blocks of one length. */
+static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
+                     MPI_Datatype from_type)
 {
     int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
     struct blocks from = {0}, to = {0};
@@ -241,13 +261,13 @@ static int alltoallv(const struct alltoallv *m)
     if (m->send == MPI_IN_PLACE ||
         !tmpi_to_library(&t, m->comm, TMPI_ALLTOALLV, tmpi_module.settings.min))
         return tmpi_done_by_mpi(
-            &t, tmpi_next.Alltoallv(m->send, m->send_counts, m->send_places,
-                                    m->send_type, m->recv, m->recv_counts,
-                                    m->recv_places, m->recv_type, m->comm));
-    if (open_blocks(&from, ranks, (void *)(uintptr_t)m->send, m->send_counts,
-                    m->send_places, m->send_type) &&
-        open_blocks(&to, ranks, m->recv, m->recv_counts, m->recv_places,
-                    m->recv_type)) {
+            &t, TMPI_BY_MPI(Alltoallv, m->wide,
+                            (m->send, NARROW(from_list), from_type, m->recv,
+                             NARROW(m->list), m->list_type, m->comm),
+                            (m->send, WIDE(from_list), from_type, m->recv,
+                             WIDE(m->list), m->list_type, m->comm)));
+    if (open_blocks(&from, ranks, m->send, from_list, from_type) &&
+        open_blocks(&to, ranks, m->recv, m->list, m->list_type)) {
         result = fill_blocks(&from, m->comm);
         st = trib_alltoallv(t.a->comm, from.bytes, from.lengths, from.offsets, to.bytes,
                             to.lengths, to.offsets, TRIB_I8);
@@ -259,33 +279,57 @@ static int alltoallv(const struct alltoallv *m)
     return finish(&t, st, result);
 }
 
-TMPI_TAKEN(TMPI_ALLGATHERV, Allgatherv,
-           (const void *send, int send_count, MPI_Datatype send_type, void *recv,
-            const int *counts, const int *places, MPI_Datatype recv_type,
-            MPI_Comm comm),
-           (send, send_count, send_type, recv, counts, places, recv_type, comm),
-           allgatherv(send, send_count, send_type, recv, counts, places, recv_type,
-                      comm))
-TMPI_TAKEN(TMPI_GATHERV, Gatherv,
-           (const void *send, int send_count, MPI_Datatype send_type, void *recv,
-            const int *counts, const int *places, MPI_Datatype recv_type, int root,
-            MPI_Comm comm),
-           (send, send_count, send_type, recv, counts, places, recv_type, root, comm),
-           gatherv(send, send_count, send_type, recv, counts, places, recv_type, root,
-                   comm))
-TMPI_TAKEN(TMPI_SCATTERV, Scatterv,
-           (const void *send, const int *counts, const int *places,
-            MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
-            int root, MPI_Comm comm),
-           (send, counts, places, send_type, recv, recv_count, recv_type, root, comm),
-           scatterv(send, counts, places, send_type, recv, recv_count, recv_type, root,
-                    comm))
-TMPI_TAKEN(TMPI_ALLTOALLV, Alltoallv,
-           (const void *send, const int *send_counts, const int *send_places,
-            MPI_Datatype send_type, void *recv, const int *recv_counts,
-            const int *recv_places, MPI_Datatype recv_type, MPI_Comm comm),
-           (send, send_counts, send_places, send_type, recv, recv_counts, recv_places,
-            recv_type, comm),
-           alltoallv(&(struct alltoallv){send, send_counts, send_places, send_type,
-                                         recv, recv_counts, recv_places, recv_type,
-                                         comm}))
+/* Each function twice: numbers of int, and numbers of MPI_Count with places of
+ * MPI_Aint. */
+#define LIST_int(counts, places) \
+    &(struct tmpi_list) { counts, places, NULL, NULL }
+#define LIST_MPI_Count(counts, places) \
+    &(struct tmpi_list) { NULL, NULL, counts, places }
+#define BOTH(kind, name, parameters, arguments, call) \
+    TMPI_TAKEN(kind, name, parameters(int, int), arguments, call(int, false)) \
+    TMPI_WIDE(kind, name, parameters(MPI_Count, MPI_Aint), arguments, \
+              call(MPI_Count, true))
+
+#define TO_ALL(number, place) \
+    (const void *send, number send_count, MPI_Datatype send_type, void *recv, \
+     const number *counts, const place *places, MPI_Datatype recv_type, MPI_Comm comm)
+#define ALLGATHERV(number, wide) \
+    allgatherv(&(struct counted){send, recv, LIST_##number(counts, places), recv_type, \
+                                 send_count, send_type, -1, comm, wide})
+BOTH(TMPI_ALLGATHERV, Allgatherv, TO_ALL,
+     (send, send_count, send_type, recv, counts, places, recv_type, comm), ALLGATHERV)
+
+#define TO_ROOT(number, place) \
+    (const void *send, number send_count, MPI_Datatype send_type, void *recv, \
+     const number *counts, const place *places, MPI_Datatype recv_type, int root, \
+     MPI_Comm comm)
+#define GATHERV(number, wide) \
+    gatherv(&(struct counted){send, recv, LIST_##number(counts, places), recv_type, \
+                              send_count, send_type, root, comm, wide})
+BOTH(TMPI_GATHERV, Gatherv, TO_ROOT,
+     (send, send_count, send_type, recv, counts, places, recv_type, root, comm),
+     GATHERV)
+
+#define FROM_ROOT(number, place) \
+    (const void *send, const number *counts, const place *places, \
+     MPI_Datatype send_type, void *recv, number recv_count, MPI_Datatype recv_type, \
+     int root, MPI_Comm comm)
+#define SCATTERV(number, wide) \
+    scatterv(&(struct counted){send, recv, LIST_##number(counts, places), send_type, \
+                               recv_count, recv_type, root, comm, wide})
+BOTH(TMPI_SCATTERV, Scatterv, FROM_ROOT,
+     (send, counts, places, send_type, recv, recv_count, recv_type, root, comm),
+     SCATTERV)
+
+#define FROM_ALL(number, place) \
+    (const void *send, const number *send_counts, const place *send_places, \
+     MPI_Datatype send_type, void *recv, const number *recv_counts, \
+     const place *recv_places, MPI_Datatype recv_type, MPI_Comm comm)
+#define ALLTOALLV(number, wide) \
+    alltoallv(&(struct counted){send, recv, LIST_##number(recv_counts, recv_places), \
+                                recv_type, 0, send_type, -1, comm, wide}, \
+              LIST_##number(send_counts, send_places), send_type)
+BOTH(TMPI_ALLTOALLV, Alltoallv, FROM_ALL,
+     (send, send_counts, send_places, send_type, recv, recv_counts, recv_places,
+      recv_type, comm),
+     ALLTOALLV)

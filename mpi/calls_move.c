@@ -47,7 +47,7 @@ static bool is_wide(const struct move *m)
 
 static bool to_library(struct tmpi_turn *t, const struct move *m, size_t bytes)
 {
-    t->a = NULL;
+    t->a = t->without = NULL;
     if (!bytes) {
         tmpi_report_passed(m->kind, TMPI_SMALL);
         return false;

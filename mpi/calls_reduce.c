@@ -8,6 +8,7 @@
 
 #include "mpi/call_report.h"
 #include "mpi/codec_plans.h"
+#include "mpi/count_list.h"
 #include "mpi/element.h"
 #include "mpi/entry.h"
 #include "mpi/generic_reduce.h"
@@ -86,7 +87,7 @@ static int finish_generic(struct tmpi_turn *t, const struct reduction *r)
 
 static bool to_library(struct tmpi_turn *t, const struct reduction *r, struct plan *p)
 {
-    t->a = NULL;
+    t->a = t->without = NULL;
     return planned(r, p) && fits(r, p) &&
            tmpi_to_library(t, r->comm, r->kind, p->bytes);
 }
@@ -165,37 +166,38 @@ static int reduce_scatter_block(const void *send, void *recv, MPI_Count count,
 }
 
 /* counts and the bytes of the own block; returns NULL without memory. */
-static size_t *counts_of(const struct tmpi_attached *a, const int *counts,
+static size_t *counts_of(const struct tmpi_attached *a, const struct tmpi_list *l,
                          const struct plan *p, size_t *mine_out)
 {
     size_t *of = malloc((size_t)a->ranks * sizeof(*of));
 
     for (int i = 0; of && i < a->ranks; i++)
-        of[i] = (size_t)counts[i] * (size_t)p->e.times;
+        of[i] = (size_t)(tmpi_count_at(l, i) * p->e.times);
     *mine_out = of ? of[a->rank] * trib_dtype_size(p->e.dtype) : 0;
     return of;
 }
 
-static MPI_Count total_of(MPI_Comm comm, const int *counts)
+static MPI_Count total_of(MPI_Comm comm, const struct tmpi_list *l)
 {
     MPI_Count total = 0;
     int ranks = 0;
 
-    if (!counts || comm == MPI_COMM_NULL || tmpi_next.Comm_size(comm, &ranks))
+    if (tmpi_list_is_empty(l) || comm == MPI_COMM_NULL ||
+        tmpi_next.Comm_size(comm, &ranks))
         return 0;
     for (int i = 0; i < ranks; i++) {
-        if (counts[i] < 0)
+        if (tmpi_count_at(l, i) < 0)
             return 0;
-        total += counts[i];
+        total += tmpi_count_at(l, i);
     }
     return total;
 }
 
-static int reduce_scatter(const void *send, void *recv, const int *counts,
+static int reduce_scatter(const void *send, void *recv, const struct tmpi_list *l,
                           MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     const struct reduction r = {
-        TMPI_REDUCE_SCATTER, send, recv, total_of(comm, counts), type, op, comm, -1};
+        TMPI_REDUCE_SCATTER, send, recv, total_of(comm, l), type, op, comm, -1};
     const bool in_place = send == MPI_IN_PLACE;
     struct tmpi_turn t;
     struct plan p;
@@ -204,8 +206,10 @@ static int reduce_scatter(const void *send, void *recv, const int *counts,
 
     if (!to_library(&t, &r, &p))
         return tmpi_done_by_mpi(
-            &t, tmpi_next.Reduce_scatter(send, recv, counts, type, op, comm));
-    size_t *of = counts_of(t.a, counts, &p, &mine);
+            &t, TMPI_BY_MPI(Reduce_scatter, l->wide_counts != NULL,
+                            (send, recv, l->counts, type, op, comm),
+                            (send, recv, l->wide_counts, type, op, comm)));
+    size_t *of = counts_of(t.a, l, &p, &mine);
     trib_status_t st = of ? to_block(recv, mine, &block, in_place) : TRIB_ERR_NO_MEMORY;
     if (st == TRIB_OK)
         st = trib_reduce_scatterv(t.a->comm, in_place ? recv : send, block, of, NULL,
@@ -225,7 +229,7 @@ static bool scans(const struct plan *p)
 static bool scan_to_library(struct tmpi_turn *t, const struct reduction *r,
                             struct plan *p)
 {
-    t->a = NULL;
+    t->a = t->without = NULL;
     if (!planned(r, p))
         return false;
     if (scans(p))
@@ -282,4 +286,11 @@ TMPI_TAKEN(TMPI_REDUCE_SCATTER, Reduce_scatter,
            (const void *send, void *recv, const int *counts, MPI_Datatype type,
             MPI_Op op, MPI_Comm comm),
            (send, recv, counts, type, op, comm),
-           reduce_scatter(send, recv, counts, type, op, comm))
+           reduce_scatter(send, recv, &(struct tmpi_list){.counts = counts}, type, op,
+                          comm))
+TMPI_WIDE(TMPI_REDUCE_SCATTER, Reduce_scatter,
+          (const void *send, void *recv, const MPI_Count *counts, MPI_Datatype type,
+           MPI_Op op, MPI_Comm comm),
+          (send, recv, counts, type, op, comm),
+          reduce_scatter(send, recv, &(struct tmpi_list){.wide_counts = counts}, type,
+                         op, comm))

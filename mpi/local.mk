@@ -13,6 +13,7 @@ mpi_sources = \
 	mpi/calls_nonblocking.c \
 	mpi/calls_reduce.c \
 	mpi/codec_plans.c mpi/codec_plans.h \
+	mpi/count_list.h \
 	mpi/device_context.c mpi/device_context.h \
 	mpi/element.c mpi/element.h \
 	mpi/entry.h \

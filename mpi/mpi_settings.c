@@ -126,9 +126,11 @@ static bool read_after(struct tmpi_settings *s, const char *text)
 {
     char *end;
 
+    s->pays = !strcmp(text, defaults[TMPI_SETTING_after]);
     s->after = strtoul(text, &end, 10);
-    return (*text >= '0' && *text <= '9' && !*end) ||
-           wrong("TRIB_MPI_AFTER", text, "it is a number of calls");
+    return s->pays || (*text >= '0' && *text <= '9' && !*end) ||
+           wrong("TRIB_MPI_AFTER", text,
+                 "it is a number of calls, or the word of trib-mpi --help");
 }
 
 static bool read_all(struct tmpi_settings *s)
@@ -144,10 +146,23 @@ static bool read_all(struct tmpi_settings *s)
            read_codec(s, value_of(TMPI_SETTING_codec));
 }
 
+/* Nothing is to be earned where the library has all calls anyway. */
+static void settle(struct tmpi_settings *s)
+{
+    enum { CALLS = 8 };
+
+    if (!s->pays || !s->always)
+        return;
+    s->pays = false;
+    s->after = CALLS;
+}
+
 void tmpi_settings_read(struct tmpi_settings *s)
 {
     const char *whole = getenv("TRIB_MPI"), *report = value_of(TMPI_SETTING_report);
 
     *s = (struct tmpi_settings){.report = strcmp(report, "0") ? report : NULL};
-    s->off = (whole && !strcmp(whole, "off")) || !read_all(s) || !s->calls;
+    const bool is_wrong = !read_all(s);
+    settle(s);
+    s->off = (whole && !strcmp(whole, "off")) || is_wrong || !s->calls;
 }

@@ -22,7 +22,8 @@ struct tmpi_settings {
     bool off; /* TRIB_MPI=off, or no call is to be taken */
     uint32_t calls; /* a bit for each enum tmpi_kind */
     size_t min;
-    unsigned long after;
+    bool pays; /* after=auto: a communicator of the library is made when it may pay */
+    unsigned long after; /* else at this number of calls */
     bool always; /* prefer=tributary */
     const char *codec; /* NULL: none */
     const char *report; /* NULL: none; "1": a table on standard error; else a file */

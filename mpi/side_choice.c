@@ -30,12 +30,16 @@ static double least(const double *x, int n)
     return found;
 }
 
-static bool far_apart(double a, double b)
+static bool far_apart(const double *typical, double times)
 {
-    return a > 3 * b || b > 3 * a;
+    return typical[0] > times * typical[1] || typical[1] > times * typical[0];
 }
 
-static trib_status_t agree(struct tmpi_side_choice *c, trib_comm_t *comm, int rounds)
+/* rounds    that were timed
+ * calls     of a turn that were
+ * decides   true: the ranks decide now; else if one side takes so many times as long */
+static trib_status_t agree(struct tmpi_side_choice *c, trib_comm_t *comm, int rounds,
+                           int calls, bool decides, double times)
 {
     double sums[2][TMPI_ROUNDS];
 
@@ -45,24 +49,42 @@ static trib_status_t agree(struct tmpi_side_choice *c, trib_comm_t *comm, int ro
     if (st != TRIB_OK)
         return st;
     for (int side = 0; side < 2; side++)
-        c->typical[side] = least(sums[side], rounds) / c->turn / trib_size(comm);
+        c->typical[side] = least(sums[side], rounds) / calls / trib_size(comm);
     c->side =
         c->typical[TMPI_LIBRARY] <= c->typical[TMPI_MPI] ? TMPI_LIBRARY : TMPI_MPI;
-    c->decided = rounds == TMPI_ROUNDS ||
-                 far_apart(c->typical[TMPI_LIBRARY], c->typical[TMPI_MPI]);
+    c->decided = decides || far_apart(c->typical, times);
     return TRIB_OK;
+}
+
+static trib_status_t look(struct tmpi_side_choice *c, trib_comm_t *comm, double seconds)
+{
+    enum { MUCH = 10 };
+    const int turn = tmpi_side_turn(c), round = c->tried / (2 * turn) - 1;
+
+    if (round >= 0 && c->tried % turn == turn - 1)
+        c->seconds[tmpi_side_now(c)][round] = seconds;
+    c->tried++;
+    if (c->tried < 2 * turn * (TMPI_QUICK + 1))
+        return TRIB_OK;
+    const trib_status_t st = agree(c, comm, TMPI_QUICK, 1, false, MUCH);
+    c->looked = true;
+    c->tried = 0;
+    memset(c->seconds, 0, sizeof(c->seconds));
+    return st;
 }
 
 trib_status_t tmpi_side_tried(struct tmpi_side_choice *c, trib_comm_t *comm,
                               double seconds)
 {
-    const int round = c->tried / (2 * c->turn) - 1;
+    enum { CLEARLY = 3 };
 
-    if (round >= 0)
-        c->seconds[tmpi_side_now(c)][round] += seconds;
+    if (!c->looked)
+        return look(c, comm, seconds);
+    c->seconds[tmpi_side_now(c)][c->tried / (2 * c->turn)] += seconds;
     c->tried++;
-    const int done = c->tried / (2 * c->turn) - 1; /* whole rounds */
+    const int done = c->tried / (2 * c->turn); /* whole rounds */
     const bool ends = c->tried % (2 * c->turn) == 0;
-    return ends && (done == TMPI_SURE || done == TMPI_ROUNDS) ? agree(c, comm, done)
-                                                              : TRIB_OK;
+    return ends && (done == TMPI_SURE || done == TMPI_ROUNDS)
+               ? agree(c, comm, done, c->turn, done == TMPI_ROUNDS, CLEARLY)
+               : TRIB_OK;
 }

@@ -30,18 +30,30 @@ static struct tmpi_side_choice *choice_of(struct tmpi_attached *a, enum tmpi_kin
     return of ? &of[tmpi_kinds[kind].classes ? tmpi_class_of(bytes) : 0] : NULL;
 }
 
+/* There is no communicator of the library. */
+static void to_mpi(struct tmpi_turn *t, enum tmpi_kind kind)
+{
+    tmpi_report_unattached(kind, t->a);
+    t->weight = t->a && tmpi_kinds[kind].timed ? tmpi_attached_weight(t->a) : 0;
+    if (t->weight) {
+        t->without = t->a;
+        t->since = now();
+    }
+    t->a = NULL;
+}
+
 bool tmpi_to_library(struct tmpi_turn *t, MPI_Comm comm, enum tmpi_kind kind,
                      size_t bytes)
 {
     t->since = 0;
-    t->a = NULL;
+    t->a = t->without = NULL;
     if (bytes < tmpi_module.settings.min) {
         tmpi_report_passed(kind, TMPI_SMALL);
         return false;
     }
     t->a = tmpi_attached_for(comm, kind);
-    if (!t->a) {
-        tmpi_report_unattached(kind, comm);
+    if (!t->a || !t->a->comm) {
+        to_mpi(t, kind);
         return false;
     }
     t->kind = kind;
@@ -77,6 +89,8 @@ int tmpi_done_by_library(struct tmpi_turn *t, trib_status_t status)
 
 int tmpi_done_by_mpi(struct tmpi_turn *t, int result)
 {
+    if (t->without)
+        t->without->seconds += t->weight * (now() - t->since);
     if (!t->a)
         return result;
     const trib_status_t status = result == MPI_SUCCESS ? count(t, TMPI_MPI) : TRIB_OK;

@@ -13,10 +13,13 @@
 
 struct tmpi_turn {
     struct tmpi_attached *a; /* NULL: MPI, and nothing is counted */
+    struct tmpi_attached *without; /* it may get a communicator of the library: this
+                                    * call is timed for that; or NULL */
+    unsigned weight; /* number of calls for which it stands */
     struct tmpi_side_choice *choice;
     enum tmpi_kind kind;
     size_t bytes;
-    double since; /* s; 0: not timed */
+    double since; /* s, if it is timed */
 };
 
 /** tmpi_to_library - true if the library does a call of so many bytes a rank. */

@@ -68,12 +68,4 @@ for ((round = 1; round <= rounds; round++)); do
         done
     done
 done
-[ ! -t 2 ] || printf '\r\033[K' >&2
-
-{
-    machine_line
-    echo "Plans of float32 sums out of place; $rounds launches, interleaved. codec auto: max_nmse=1e-3, behind 80 starts."
-    absent_lines
-    awk -f "$here/benchlib.awk" -f "$here/bench-auto.awk" "$runs"
-} >"$out/bench.md"
-tell_tables auto
+tables_by_awk auto "Plans of float32 sums out of place; $rounds launches, interleaved. codec auto: max_nmse=1e-3, behind 80 starts."

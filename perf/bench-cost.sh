@@ -77,12 +77,4 @@ qsgd-ef qsgd:bits=4,ef=1
 natural-ef natural:ef=1
 ROWS
 done
-[ ! -t 2 ] || printf '\r\033[K' >&2
-
-{
-    machine_line
-    echo "float32 sum of $size bytes, out of place; $rounds launches, interleaved, $samples sums each."
-    absent_lines
-    awk -f "$here/benchlib.awk" -f "$here/bench-cost.awk" "$runs"
-} >"$out/bench.md"
-tell_tables cost
+tables_by_awk cost "float32 sum of $size bytes, out of place; $rounds launches, interleaved, $samples sums each."

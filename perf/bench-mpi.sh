@@ -16,8 +16,8 @@
 #   --write           write the tables into docs/performance.md, too
 #
 # Sums of double in place and out of place, memory of malloc. Each round launches, by each MPI and number
-# of ranks, the program plain, with trib-mpi as users start it ("chosen": each size goes to the faster
-# side), and with trib-mpi --prefer tributary ("ours"). Up to as many ranks as there are cores each
+# of ranks, the program plain, with trib-mpi ("chosen": each size goes to the faster side; --after 8, as
+# the program is too short for the library to come by itself), and with trib-mpi --prefer tributary ("ours"). Up to as many ranks as there are cores each
 # is bound to one. Into OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -51,6 +51,7 @@ one() { # MPI WAY RANKS
     fi
     run+=(-n "$3")
     [ "$2" = plain ] || { run+=("$build/mpi/trib-mpi"); settle=100; }
+    [ "$2" != chosen ] || run+=(--after 8)
     [ "$2" != ours ] || run+=(--prefer tributary)
     "${run[@]}" "$out/peers/mpi_sums.$1" -l "$1,$2" -s "$sizes" -n "$samples" -w "$settle" \
         -t "0$(printf .%03d "$sample_ms")"
@@ -79,12 +80,4 @@ for ((round = 1; round <= rounds; round++)); do
         done
     done
 done
-[ ! -t 2 ] || printf '\r\033[K' >&2
-
-{
-    machine_line
-    echo "MPI_Allreduce, sums of double, memory of malloc; $rounds launches, interleaved, $samples samples each."
-    absent_lines
-    awk -f "$here/benchlib.awk" -f "$here/bench-mpi.awk" "$runs"
-} >"$out/bench.md"
-tell_tables mpi
+tables_by_awk mpi "MPI_Allreduce, sums of double, memory of malloc; $rounds launches, interleaved, $samples samples each."

@@ -166,6 +166,19 @@ tell_tables() { # NAME
     echo "written to $out: bench.md, runs.csv, errors.log" >&2
 }
 
+# The end of a bench: bench.md has the machine, a line that says what was measured, and the tables
+# that a program for awk makes of the launches.
+tables_by_awk() { # NAME LINE
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+    {
+        machine_line
+        echo "$2"
+        absent_lines
+        awk -f "$here/benchlib.awk" -f "$here/bench-$1.awk" "$runs"
+    } >"$out/bench.md"
+    tell_tables "$1"
+}
+
 # Of new connections.
 congestion() {
     cat /proc/sys/net/ipv4/tcp_congestion_control

@@ -495,6 +495,57 @@ static void counted_moves(int count, struct view in, struct view out)
     free(x), free(y);
 }
 
+#if MPI_VERSION >= 4
+/* The same by counts of MPI_Count and places of MPI_Aint, one of them negative. */
+static void wide_counts(int count, struct view in, struct view out)
+{
+    const int root = ranks - 1, own = rank % (count + 1);
+    const size_t room = (size_t)(count + 1) * (size_t)(ranks + 1) * 2;
+    int *x = calloc(room, sizeof(int)), *y = calloc(room, sizeof(int));
+    int good = 1, before = 0;
+    MPI_Count counts[64], mine[64];
+    MPI_Aint places[64], where[64];
+
+    for (int r = 0; r < ranks; r++) {
+        counts[r] = r % (count + 1);
+        places[r] = (ranks - 2 - r) * count;
+        mine[r] = own;
+        where[r] = r * count;
+    }
+    int *from = x + count * in.stride, *to = y + count * out.stride;
+    set_block(x, in, rank, 0, own);
+    MPI_Allgatherv_c(x, own, in.type, to, counts, places, out.type, comm);
+    for (int r = 0; r < ranks; r++)
+        good &= is_block(to + places[r] * out.stride, out, r, 0, (int)counts[r]);
+    check(good, "allgatherv_c", "ints", count);
+    memset(y, 0, room * sizeof(int));
+    MPI_Gatherv_c(x, own, in.type, rank == root ? to : NULL,
+                  rank == root ? counts : NULL, rank == root ? places : NULL, out.type,
+                  root, comm);
+    for (int r = 0; rank == root && r < ranks; r++)
+        good &= is_block(to + places[r] * out.stride, out, r, 0, (int)counts[r]);
+    check(good, "gatherv_c", "ints", count);
+    for (int r = 0; r < ranks; r++)
+        set_block(from + places[r] * in.stride, in, rank, r, (int)counts[r]);
+    MPI_Scatterv_c(rank == root ? from : NULL, rank == root ? counts : NULL,
+                   rank == root ? places : NULL, in.type, y, own, out.type, root, comm);
+    check(is_block(y, out, root, rank, own), "scatterv_c", "ints", count);
+    MPI_Alltoallv_c(from, counts, places, in.type, y, mine, where, out.type, comm);
+    for (int r = 0; r < ranks; r++)
+        good &= is_block(y + where[r] * out.stride, out, r, rank, own);
+    check(good, "alltoallv_c", "ints", count);
+    for (int i = 0; i < (int)room; i++)
+        x[i] = rank + i;
+    MPI_Reduce_scatter_c(x, y, counts, MPI_INT, MPI_SUM, comm);
+    for (int r = 0; r < rank; r++)
+        before += (int)counts[r];
+    for (int i = 0; i < own; i++)
+        good &= y[i] == ranks * (ranks - 1) / 2 + ranks * (before + i);
+    check(good, "reduce_scatter_c", "ints", count);
+    free(x), free(y);
+}
+#endif
+
 /* ---- all of it ------------------------------------------------------------------- */
 
 static void all_of(int count)
@@ -516,6 +567,9 @@ static void all_of(int count)
     for (int i = 0; i < 4; i++) {
         moves(count, views[i % 2], views[i / 2]);
         counted_moves(count, views[i % 2], views[i / 2]);
+#if MPI_VERSION >= 4
+        wide_counts(count, views[i % 2], views[i / 2]);
+#endif
     }
     MPI_Ibarrier(comm, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);

@@ -3,10 +3,11 @@
 #
 # mpich_coll.sh - MPICH's own tests of collectives, alone and under trib-mpi.
 #
-#   tests/mpi/mpich_coll.sh [--only WORD] [--most N] [--limit S] MPI BUILD_DIR OUT_DIR
+#   tests/mpi/mpich_coll.sh [--only WORD] [--least N] [--most N] [--limit S] MPI BUILD_DIR OUT_DIR
 #
 #   --only WORD   tests whose line in the list has this word
-#   --most N      tests of at most so many ranks: MPICH's wait without end where cores are few
+#   --least N     tests of at least so many ranks
+#   --most N      tests of at most so many
 #   --limit S     seconds for a launch [60]
 #
 # They come from Debian's source package of mpich, by apt-get with a list of sources of its own, and
@@ -15,10 +16,11 @@
 # each test) and what each launch said. Exit code: 0; 1 if a test that passes alone does not pass
 # under trib-mpi; 77 if the sources cannot be had.
 set -uo pipefail
-only='' most=1000 limit=60
+only='' least=0 most=1000 limit=60
 while [ $# -gt 3 ]; do
     case $1 in
     --only) only=$2 ;;
+    --least) least=$2 ;;
     --most) most=$2 ;;
     --limit) limit=$2 ;;
     *) break ;;
@@ -26,7 +28,7 @@ while [ $# -gt 3 ]; do
     shift 2
 done
 if [ $# != 3 ]; then
-    sed -n '4,18s/^# \{0,1\}//p' "$0"
+    sed -n '4,19s/^# \{0,1\}//p' "$0"
     exit 2
 fi
 mpi=$1 build=$(cd "$2" && pwd) out=$(mkdir -p "$3" && cd "$3" && pwd)
@@ -116,7 +118,7 @@ while read -r name ranks options; do
     case $name in '' | \#* | @*) continue ;; esac
     [ -x "$name" ] || continue
     [[ "$name $ranks $options" == *"$only"* ]] || continue
-    [ "$ranks" -le "$most" ] || continue
+    if [ "$ranks" -lt "$least" ] || [ "$ranks" -gt "$most" ]; then continue; fi
     arguments=()
     for option in $options; do
         case $option in arg=*) arguments+=("${option#arg=}") ;; esac

@@ -7,6 +7,7 @@
  * communicators   500 of them, one after the other; memory and descriptors stay
  * requests        several non-blocking calls at once, waited for in another order
  * crossing        a message must arrive before a non-blocking barrier can end
+ * busy            calls that take 1.2 s in all
  * stopped, killed rank 1 ends so, and the others print what they are told
  *
  * The exit code is 0 if all is right.
@@ -197,6 +198,21 @@ static int crossing(void)
     return 0;
 }
 
+/* Until rank 0 says that it is over. */
+static int busy(void)
+{
+    enum { LONG = 1 << 17 };
+    const double since = MPI_Wtime();
+    int over = 0, wrong = 0;
+
+    while (!over) {
+        wrong += sums(MPI_COMM_WORLD, LONG, 1);
+        over = MPI_Wtime() - since > 1.2;
+        MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    return wrong;
+}
+
 static int lost(int number)
 {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -213,6 +229,7 @@ static int lost(int number)
         MPI_Error_string(error, text, &length);
         printf("rank %d is told: %s\n", rank, text);
         fflush(stdout);
+        usleep(300000); /* or the launcher ends before it has passed this on */
         MPI_Abort(MPI_COMM_WORLD, 3);
     }
     return 0;
@@ -239,6 +256,8 @@ int main(int argc, char **argv)
         wrong += requests();
     else if (!strcmp(name, "crossing"))
         wrong += crossing();
+    else if (!strcmp(name, "busy"))
+        wrong += busy();
     else if (!strcmp(name, "stopped"))
         wrong += lost(SIGSTOP);
     else if (!strcmp(name, "killed"))

@@ -17,6 +17,11 @@ reported() {
     sed -n "s/.*\"call\": \"$1\",.*\"$2\": \([0-9]*\).*/\1/p" "$report"
 }
 
+# How many the library made, as the report has it.
+communicators() {
+    sed -n 's/.*"communicators": \([0-9]*\).*/\1/p' "$report"
+}
+
 # NAME, WANTED, GOT
 same() {
     [ "$2" = "$3" ] || echo "wanted $2, got $3" >>"$said"
@@ -31,11 +36,11 @@ every_call() { # MPI
         "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/all_collectives.$1" 1 40
     for call in allreduce reduce bcast allgather gather scatter alltoall reduce_scatter \
         reduce_scatter_block allgatherv gatherv scatterv alltoallv barrier ibcast ibarrier; do
-        same "$1: no $call is left to MPI" "0 0 0 0 0" \
-            "$(for f in mpi early type long small; do reported "$call" "$f"; done | xargs)"
+        same "$1: no $call is left to MPI" "0 0 0 0 0 0" \
+            "$(for f in mpi early never type long small; do reported "$call" "$f"; done | xargs)"
     done
     expect "$1: all collectives, whichever side is faster" 0 "wrong 0" \
-        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/all_collectives.$1" 1 7
+        "${run[@]}" -n 2 "$start" --after 8 "--report=$report" "$dir/all_collectives.$1" 1 7
     [ "$(reported allreduce mpi)" -gt 0 ] && [ "$(reported allreduce library)" -gt 0 ]
     result $? "$1: both sides are tried"
     expect "$1: MPI alone" 0 "wrong 0" \
@@ -66,7 +71,13 @@ situations() { # MPI
     [ "$(reported ibarrier library)" -gt 0 ]
     result $? "$1: the library has non-blocking barriers"
     expect "$1: many communicators, one after the other" 0 "wrong 0" \
-        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" communicators
+        "${run[@]}" -n 2 "$start" --after 8 "--report=$report" "$dir/situations.$1" communicators
+    expect "$1: a short program" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" crossing
+    same "$1: it gets no communicator of the library" 0 "$(communicators)"
+    expect "$1: a program that spends its time in calls" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" busy
+    same "$1: it gets one" 1 "$(communicators)"
     for s in stopped killed; do
         # MPICH ends the others by itself, and at once, when a rank is killed.
         [ "$1$s" != mpichkilled ] || continue

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A count, and a place, for each rank: of int, or as MPI 4 has them in functions whose
+ * names end with _c.
+ */
+#ifndef MPI_COUNT_LIST_H
+#define MPI_COUNT_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <mpi.h>
+
+struct tmpi_list {
+    const int *counts, *places; /* NULL if they are wide, or where MPI wants none */
+    const MPI_Count *wide_counts;
+    const MPI_Aint *wide_places;
+};
+
+static inline MPI_Count tmpi_count_at(const struct tmpi_list *l, int i)
+{
+    return l->wide_counts ? l->wide_counts[i] : l->counts[i];
+}
+
+static inline MPI_Count tmpi_place_at(const struct tmpi_list *l, int i)
+{
+    return l->wide_places ? l->wide_places[i] : l->places[i];
+}
+
+/** tmpi_list_is_empty - true where MPI wants no counts, as on ranks that are not the
+ * root. */
+static inline bool tmpi_list_is_empty(const struct tmpi_list *l)
+{
+    return !l->counts && !l->wide_counts;
+}
+
+#endif
