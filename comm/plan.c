@@ -18,6 +18,7 @@
 #include "comm/plan_move.h"
 #include "comm/plan_scale.h"
 #include "comm/plan_stats.h"
+#include "pipeline/engine/engine_wait.h"
 #include "pipeline/engine/run.h"
 #include "pipeline/payload/encode_ahead.h"
 
@@ -357,5 +358,25 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
     const size_t n = strlen(text);
     if (n + 1 < bytes)
         trib_plan_auto_tell(asked, text + n, bytes - n);
+    return TRIB_OK;
+}
+
+trib_status_t trib_plan_awaits(trib_plan_t *plan, char *text, size_t bytes)
+{
+    if (!plan || !text || !bytes)
+        return TRIB_ERR_INVALID;
+    text[0] = '\0';
+    const trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_awaits");
+    if (st != TRIB_OK || !plan->ops->busy(plan))
+        return st;
+    if (plan->ops->awaits) {
+        plan->ops->awaits(plan, text, bytes);
+        return TRIB_OK;
+    }
+    struct trib_comm *by = trib_plan_hold(plan)->comm;
+    trib_comm_lock(by);
+    trib_engine_awaits(&by->engine, text, bytes);
+    trib_comm_unlock(by);
+    trib_plan_let_go(plan);
     return TRIB_OK;
 }

@@ -143,6 +143,15 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
     return TRIB_OK;
 }
 
+static void awaits(const struct trib_plan *plan, char *text, size_t bytes)
+{
+    const struct trib_p2p_request *r = &plan->message->request;
+    char who[128];
+
+    trib_engine_name_rank(&plan->comm->engine, r->peer, who, sizeof(who));
+    snprintf(text, bytes, "the %s of %s", r->sends ? "receive" : "send", who);
+}
+
 static trib_status_t keeps_nothing(struct trib_plan *plan)
 {
     return trib_comm_fail(
@@ -200,6 +209,7 @@ static struct trib_plan *make_empty(struct trib_comm *comm)
     m->ops.run = run_message;
     m->ops.start = start_message;
     m->ops.explain = explain;
+    m->ops.awaits = awaits;
     trib_plan_message_keep_nothing(&m->ops);
     m->ops.destroy = destroy;
     plan->ops = &m->ops;

@@ -55,6 +55,8 @@ struct trib_plan_ops {
     void (*fail)(struct trib_plan *plan, trib_status_t status, const char *text);
     /** trib_plan_explain. NULL: as of a collective. */
     trib_status_t (*explain)(const struct trib_plan *plan, char *text, size_t bytes);
+    /** trib_plan_awaits, of a start that is under way. NULL: as of a collective. */
+    void (*awaits)(const struct trib_plan *plan, char *text, size_t bytes);
     /** Free what the owner of this table keeps of the plan. NULL: nothing. */
     void (*destroy)(struct trib_plan *plan);
 };

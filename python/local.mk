@@ -4,6 +4,7 @@
 # torch.distributed, which the package looks for beside the library.
 python_package = \
 	python/tributary/__init__.py \
+	python/tributary/__main__.py \
 	python/tributary/_backend.py \
 	python/tributary/_buffers.py \
 	python/tributary/_comm.py \

@@ -367,6 +367,20 @@ TRIB_API trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text,
                                          size_t bytes);
 
 /**
+ * trib_plan_awaits - for what the newest start waits, and for which rank.
+ *
+ * For a caller whose own patience ends before that of the library: the text is as "a
+ * contribution of rank 1 (host a, process 7)". A start behind others waits for what the
+ * first of them waits for. That rank may itself wait for another one.
+ *
+ * text     receives at most `bytes` bytes with the final zero; "": the start is done,
+ *          or waits for nobody; 200 bytes are enough
+ * thread   as trib_plan_test
+ * errors   TRIB_ERR_INVALID: no plan, or no room for a text; a forked child
+ */
+TRIB_API trib_status_t trib_plan_awaits(trib_plan_t *plan, char *text, size_t bytes);
+
+/**
  * trib_plan_sent - which elements of its vector this rank sent in the newest operation.
  *
  * The plan sums with a codec that selects. A sent element may have been rounded as

@@ -79,6 +79,21 @@ static int waits_for(const struct trib_engine *e, const char **what_out)
     return -1;
 }
 
+void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes)
+{
+    const char *what = "";
+    char who[128] = "this rank's own";
+
+    assert(bytes > 0);
+    text[0] = '\0';
+    if (!e->head || e->head->now.state != TRIB_RUN_ACTIVE)
+        return;
+    const int peer = waits_for(e, &what);
+    if (peer >= 0)
+        trib_engine_name_rank(e, peer, who, sizeof(who));
+    snprintf(text, bytes, "%s of %s", what, who);
+}
+
 static void time_out_p2p(struct trib_engine *e)
 {
     char what[160], text[400];
@@ -94,24 +109,20 @@ static void time_out_p2p(struct trib_engine *e)
 
 static void time_out(struct trib_engine *e)
 {
-    const char *what = "";
-    char who[128] = "this rank's own", where[160], text[500];
-    int peer = -1;
+    char where[160], text[500], awaited[200];
 
     if (!e->head) {
         time_out_p2p(e);
         return;
     }
     const uint32_t limit = e->head->desc.limit_ms;
-    peer = waits_for(e, &what);
-    if (peer >= 0)
-        trib_engine_name_rank(e, peer, who, sizeof(who));
+    trib_engine_awaits(e, awaited, sizeof(awaited));
     trib_engine_describe(e, where, sizeof(where));
     snprintf(text, sizeof(text),
-             "rank %d made no %s %d ms in %s: it waits for %s of %s (raise %s if that "
-             "is expected)",
+             "rank %d made no %s %d ms in %s: it waits for %s (raise %s if that is "
+             "expected)",
              e->rank, limit ? "end within" : "progress for",
-             limit ? (int)limit : e->cfg->timeout_ms, where, what, who,
+             limit ? (int)limit : e->cfg->timeout_ms, where, awaited,
              limit ? "trib_desc_t.timeout_ms, or that of its trib_group_opts_t"
                    : "TRIB_TIMEOUT_MS");
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);

@@ -27,6 +27,14 @@ uint64_t trib_engine_awaited_ns(const struct trib_engine *e);
  * again. */
 void trib_engine_awake(struct trib_engine *e);
 
+/**
+ * trib_engine_awaits - write for what the active run waits, and of which rank: "a
+ * contribution of rank 1 (host a, process 7)"; "" if no run is active.
+ *
+ * thread   one that holds the owner's lock
+ */
+void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes);
+
 /** trib_engine_wait - make progress until the run is done; returns its status. */
 trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <tributary/elastic.h>
 #include <tributary/send.h>
 
@@ -15,10 +16,13 @@ namespace {
 
 constexpr size_t KINDS_MOST = 64; /* whose plans are kept */
 
+using Clock = std::chrono::steady_clock;
+
 /* An all-gather over torch's store, by which ranks meet. */
 struct Meeting {
     c10::intrusive_ptr<c10d::Store> store;
     int rank, size, number;
+    double timeout_s;
     std::string failed;
 
     static int gather(void *arg, const void *in, void *out, size_t bytes)
@@ -34,13 +38,35 @@ struct Meeting {
         }
     }
 
+    /* A store that waits heeds no signal: it is asked until it has what a rank puts
+     * there. */
+    void await(int peer, const std::string &key)
+    {
+        const auto until = Clock::now() + std::chrono::duration<double>(timeout_s);
+        std::chrono::milliseconds pause(1);
+
+        while (!store->check({key})) {
+            if (signal_raised())
+                throw std::runtime_error("a signal");
+            if (Clock::now() >= until)
+                throw std::runtime_error(
+                    "rank " + std::to_string(peer) +
+                    " has not come to the process group within " +
+                    std::to_string(static_cast<long>(timeout_s * 1000)) + " ms");
+            std::this_thread::sleep_for(pause);
+            pause = std::min(2 * pause, std::chrono::milliseconds(20));
+        }
+    }
+
     void exchange(const uint8_t *in, uint8_t *out, size_t bytes)
     {
         const std::string head = "tributary/" + std::to_string(number++) + "/";
 
         store->set(head + std::to_string(rank), std::vector<uint8_t>(in, in + bytes));
         for (int r = 0; r < size; r++) {
-            const std::vector<uint8_t> part = store->get(head + std::to_string(r));
+            const std::string key = head + std::to_string(r);
+            await(r, key);
+            const std::vector<uint8_t> part = store->get(key);
             if (part.size() != bytes)
                 throw std::runtime_error("rank " + std::to_string(r) + " gave " +
                                          std::to_string(part.size()) + " bytes to " +
@@ -48,6 +74,15 @@ struct Meeting {
             memcpy(out + r * bytes, part.data(), bytes);
         }
     }
+};
+
+/* A call that starts something: one at a time, without a history of gradients. */
+struct Starting {
+    explicit Starting(std::mutex &start) : hold(start)
+    {
+    }
+    std::lock_guard<std::mutex> hold;
+    at::AutoDispatchBelowADInplaceOrView below;
 };
 
 int idle(void *)
@@ -69,7 +104,7 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
              double timeout_s)
     : ProcessGroup(rank, size)
 {
-    Meeting meeting = {store, rank, size, 0, ""};
+    Meeting meeting = {store, rank, size, 0, timeout_s, ""};
     const std::string config = settings(timeout_s);
     trib_opts_t opts = TRIB_OPTS_INIT;
 
@@ -87,12 +122,26 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                                   "; the store of torch.distributed says: " +
                                   meeting.failed);
     check(status, nullptr);
-    waiters_ = std::make_unique<Waiters>(comm_);
+    waiters_ = std::make_shared<Waiters>(comm_);
     init();
 }
 
 Group::~Group()
 {
+    without_python([this] {
+        end(false);
+        for (auto &ring : plans_)
+            free_plans(*ring.second);
+        (void)trib_free_comm(comm_);
+    });
+}
+
+void Group::end(bool gives_up)
+{
+    if (gives_up)
+        waiters_->give_up();
+    if (!waiters_->wait_for_all())
+        (void)trib_comm_abort(comm_, "the program ends");
     waiters_->stop();
     for (auto &message : under_way_) {
         if (!message->isCompleted())
@@ -100,9 +149,6 @@ Group::~Group()
         (void)trib_request_wait(message->request);
     }
     under_way_.clear();
-    for (auto &ring : plans_)
-        free_plans(*ring.second);
-    (void)trib_free_comm(comm_);
 }
 
 // ---- plans -------------------------------------------------------------------------
@@ -128,7 +174,7 @@ trib_plan_t *Group::make_plan(const Kind &kind)
 void Group::free_plans(Ring &ring)
 {
     for (Slot &slot : ring.slots) {
-        waiters_->wait_for_slot(&slot);
+        waiters_->wait_for_slot(&slot, false);
         (void)trib_plan_free(slot.plan);
     }
 }
@@ -156,7 +202,7 @@ Slot *Group::slot_for(const Kind &kind)
     }
     Ring &ring = *found->second;
     Slot *slot = &ring.slots[ring.next];
-    waiters_->wait_for_slot(slot);
+    waiters_->wait_for_slot(slot, true);
     if (!slot->plan)
         slot->plan = make_plan(kind);
     ring.next = (ring.next + 1) % ring.slots.size();
@@ -178,7 +224,8 @@ void Group::start(Collective &work, const Kind &kind, const void *from, void *to
 
 CollectivePtr Group::new_work(c10d::OpType type, const char *title, Tensors results)
 {
-    return c10::make_intrusive<Collective>(rank_, type, title, std::move(results));
+    return c10::make_intrusive<Collective>(rank_, type, title, std::move(results),
+                                           waiters_);
 }
 
 Group::WorkPtr Group::hand_over(CollectivePtr work)
@@ -197,7 +244,7 @@ Group::WorkPtr Group::allreduce_coalesced(Tensors &tensors,
 
 Group::WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     CollectivePtr work =
         new_work(c10d::OpType::ALLREDUCE, "tributary:all_reduce", tensors);
     Packed packed(tensors);
@@ -212,7 +259,7 @@ Group::WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &
 
 Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     CollectivePtr work =
         new_work(c10d::OpType::BROADCAST, "tributary:broadcast", tensors);
     Packed packed(tensors);
@@ -228,7 +275,7 @@ Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &
 
 Group::WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     CollectivePtr work = new_work(c10d::OpType::REDUCE, "tributary:reduce", tensors);
     Packed packed(tensors);
     const Elements e = elements(packed.memory, op_of(opts.reduceOp));
@@ -243,57 +290,85 @@ Group::WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
     return hand_over(work);
 }
 
-void Group::add_allgather(Collective &work, Tensors &outputs, const at::Tensor &input)
+void Group::add_allgather(Allgathers &all, Tensors outputs, const at::Tensor &input)
 {
-    const at::Tensor from = input.contiguous();
-    const at::Tensor to = blocks_like(outputs, from, size_);
-    auto before = work.after;
+    const at::Tensor from = dense(input);
 
-    work.kept.insert(work.kept.end(), {from, to});
-    work.after = [before, to, outputs] {
-        if (before)
-            before();
-        copy_blocks(to, outputs);
+    all.push_back({from, blocks_like(outputs, from, size_), std::move(outputs)});
+}
+
+Group::WorkPtr Group::start_allgathers(const Allgathers &all)
+{
+    Tensors results;
+    for (const Allgather &each : all)
+        results.insert(results.end(), each.outputs.begin(), each.outputs.end());
+    CollectivePtr work =
+        new_work(c10d::OpType::ALLGATHER, "tributary:all_gather", std::move(results));
+
+    for (const Allgather &each : all)
+        work->kept.insert(work->kept.end(), {each.from, each.to});
+    work->after = [all] {
+        for (const Allgather &each : all)
+            copy_blocks(each.to, each.outputs);
     };
-    start(work, {TRIB_ALLGATHER, from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
-          from.data_ptr(), to.data_ptr());
+    try {
+        for (const Allgather &each : all)
+            start(*work,
+                  {TRIB_ALLGATHER, each.from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
+                  each.from.data_ptr(), each.to.data_ptr());
+    } catch (...) {
+        /* Those that were started use their memory until they end. */
+        work->fail(std::current_exception());
+        hand_over(work);
+        throw;
+    }
+    return hand_over(work);
 }
 
 Group::WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
-                                const c10d::AllgatherOptions &opts)
+                                const c10d::AllgatherOptions &)
 {
-    return allgather_coalesced(outputs, inputs, opts);
+    const Starting starting(start_);
+    Allgathers all;
+
+    demand(outputs.size() == inputs.size(), "a list of outputs for each input");
+    for (size_t i = 0; i < inputs.size(); i++)
+        add_allgather(all, outputs[i], inputs[i]);
+    return start_allgathers(all);
 }
 
 Group::WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs,
                                           Tensors &inputs,
                                           const c10d::AllgatherOptions &)
 {
-    std::lock_guard<std::mutex> hold(start_);
-    Tensors all;
+    const Starting starting(start_);
+    Allgathers all;
 
-    demand(outputs.size() == inputs.size(), "a list of outputs for each input");
-    for (auto &list : outputs)
-        all.insert(all.end(), list.begin(), list.end());
-    CollectivePtr work =
-        new_work(c10d::OpType::ALLGATHER, "tributary:all_gather", std::move(all));
-    for (size_t i = 0; i < inputs.size(); i++)
-        add_allgather(*work, outputs[i], inputs[i]);
-    return hand_over(work);
+    demand(outputs.size() == static_cast<size_t>(size_),
+           "a list of outputs for each rank");
+    for (const Tensors &list : outputs)
+        demand(list.size() == inputs.size(), "an output of each rank for each input");
+    for (size_t i = 0; i < inputs.size(); i++) {
+        Tensors of_ranks;
+        for (const Tensors &list : outputs)
+            of_ranks.push_back(list[i]);
+        add_allgather(all, std::move(of_ranks), inputs[i]);
+    }
+    return start_allgathers(all);
 }
 
 Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
                                       const c10d::AllgatherOptions &)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     CollectivePtr work =
         new_work(c10d::OpType::_ALLGATHER_BASE, "tributary:_all_gather_base", {output});
-    const at::Tensor from = input.contiguous(), to = output.contiguous();
+    const at::Tensor from = dense(input), to = dense(output);
 
+    demand_one_type(from, to);
     demand(from.nbytes() * size_ == to.nbytes(), "an output of size times the input");
     work->kept = {from, to};
-    if (!to.is_same(output))
-        work->after = [to, output] { output.copy_(to); };
+    work->after = write_back(to, output);
     start(*work, {TRIB_ALLGATHER, from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
           from.data_ptr(), to.data_ptr());
     return hand_over(work);
@@ -302,9 +377,9 @@ Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
 Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
                              const c10d::GatherOptions &opts)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     const int root = static_cast<int>(opts.rootRank);
-    const at::Tensor from = one(inputs).contiguous();
+    const at::Tensor from = dense(one(inputs));
     at::Tensor to;
     Tensors results;
 
@@ -325,10 +400,10 @@ Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
 Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                               const c10d::ScatterOptions &opts)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     const int root = static_cast<int>(opts.rootRank);
     CollectivePtr work = new_work(c10d::OpType::SCATTER, "tributary:scatter", outputs);
-    const at::Tensor output = one(outputs), to = output.contiguous();
+    const at::Tensor output = one(outputs), to = dense(output);
     at::Tensor from;
 
     if (root == rank_) {
@@ -336,8 +411,7 @@ Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
         from = joined(inputs[0], output, size_);
     }
     work->kept = {from, to};
-    if (!to.is_same(output))
-        work->after = [to, output] { output.copy_(to); };
+    work->after = write_back(to, output);
     start(*work, {TRIB_SCATTER, to.nbytes(), TRIB_U8, TRIB_SUM, root, {}, {}},
           root == rank_ ? from.data_ptr() : nullptr, to.data_ptr());
     return hand_over(work);
@@ -356,16 +430,16 @@ Group::WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inp
 Group::WorkPtr Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
                                            const c10d::ReduceScatterOptions &opts)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     CollectivePtr work =
         new_work(c10d::OpType::_REDUCE_SCATTER_BASE, "tributary:reduce_scatter", {output});
-    const at::Tensor from = input.contiguous(), to = output.contiguous();
+    const at::Tensor from = dense(input), to = dense(output);
     const Elements e = elements(to, op_of(opts.reduceOp));
 
+    demand_one_type(from, to);
     demand(to.nbytes() * size_ == from.nbytes(), "an input of size times the output");
     work->kept = {from, to};
-    if (!to.is_same(output))
-        work->after = [to, output] { output.copy_(to); };
+    work->after = write_back(to, output);
     start(*work, {TRIB_REDUCE_SCATTER, e.count, e.dtype, e.op, 0, {}, {}},
           from.data_ptr(), to.data_ptr());
     return hand_over(work);
@@ -376,12 +450,13 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
                                     std::vector<int64_t> &input_splits,
                                     const c10d::AllToAllOptions &)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     CollectivePtr work =
         new_work(c10d::OpType::ALLTOALL_BASE, "tributary:all_to_all", {output});
-    const at::Tensor from = input.contiguous(), to = output.contiguous();
+    const at::Tensor from = dense(input), to = dense(output);
     Kind kind = {TRIB_ALLTOALL, 0, TRIB_U8, TRIB_SUM, 0, {}, {}};
 
+    demand_one_type(from, to);
     if (output_splits.empty() && input_splits.empty()) {
         demand(from.nbytes() == to.nbytes() && from.nbytes() % size_ == 0,
                "input and output of one length, which the number of ranks divides");
@@ -391,8 +466,7 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
         kind.recv_counts = bytes_of_rows(to, output_splits, size_);
     }
     work->kept = {from, to};
-    if (!to.is_same(output))
-        work->after = [to, output] { output.copy_(to); };
+    work->after = write_back(to, output);
     start(*work, kind, from.data_ptr(), to.data_ptr());
     return hand_over(work);
 }
@@ -400,7 +474,7 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
 Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
                                const c10d::AllToAllOptions &)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     CollectivePtr work =
         new_work(c10d::OpType::ALLTOALL, "tributary:all_to_all", outputs);
     const size_t ranks = static_cast<size_t>(size_);
@@ -410,6 +484,8 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
            "an input and an output for each rank");
     const at::Tensor from = bytes_joined(inputs), to = bytes_for(outputs);
     for (size_t r = 0; r < ranks; r++) {
+        demand_one_type(inputs[0], inputs[r]);
+        demand_one_type(inputs[0], outputs[r]);
         kind.send_counts.push_back(inputs[r].nbytes());
         kind.recv_counts.push_back(outputs[r].nbytes());
     }
@@ -421,7 +497,7 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
 
 Group::WorkPtr Group::barrier(const c10d::BarrierOptions &)
 {
-    std::lock_guard<std::mutex> hold(start_);
+    const Starting starting(start_);
     CollectivePtr work = new_work(c10d::OpType::BARRIER, "tributary:barrier", {});
 
     start(*work, {TRIB_BARRIER, 0, TRIB_U8, TRIB_SUM, 0, {}, {}}, nullptr, nullptr);
@@ -439,8 +515,8 @@ void Group::monitoredBarrier(const c10d::BarrierOptions &opts, bool)
 
 Group::WorkPtr Group::message(Tensors &tensors, int peer, int tag, bool sends)
 {
-    std::lock_guard<std::mutex> hold(start_);
-    const at::Tensor tensor = one(tensors), memory = tensor.contiguous();
+    const Starting starting(start_);
+    const at::Tensor tensor = one(tensors), memory = dense(tensor);
     auto work = c10::make_intrusive<Message>(
         rank_, sends ? c10d::OpType::SEND : c10d::OpType::RECV,
         sends ? "tributary:send" : "tributary:recv", comm_, tensor, memory, peer);
@@ -468,6 +544,12 @@ Group::WorkPtr Group::send(Tensors &tensors, int to, int tag)
 Group::WorkPtr Group::recv(Tensors &tensors, int from, int tag)
 {
     return message(tensors, from, tag, false);
+}
+
+Group::WorkPtr Group::recvAnysource(Tensors &, int)
+{
+    demand(false, "a receive that names its sender: it has no recvAnysource");
+    return {};
 }
 
 } // namespace tributary

@@ -27,6 +27,9 @@ public:
           double timeout_s);
     ~Group() override;
 
+    /* Ends what is under way: waits for it, unless the program gave up. */
+    void end(bool gives_up);
+
     const std::string getBackendName() const override { return "tributary"; }
 
     WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) override;
@@ -58,6 +61,7 @@ public:
     void monitoredBarrier(const c10d::BarrierOptions &opts, bool all) override;
     WorkPtr send(Tensors &tensors, int to, int tag) override;
     WorkPtr recv(Tensors &tensors, int from, int tag) override;
+    WorkPtr recvAnysource(Tensors &tensors, int tag) override;
     void setSequenceNumberForGroup() override {}
     uint64_t getSequenceNumberForGroup() override { return started_; }
 
@@ -84,6 +88,13 @@ private:
         uint64_t used = 0;
     };
 
+    /* An input, and memory for those of all ranks, which go on to `outputs`. */
+    struct Allgather {
+        at::Tensor from, to;
+        Tensors outputs;
+    };
+    using Allgathers = std::vector<Allgather>;
+
     void start(Collective &work, const Kind &kind, const void *from, void *to);
     Slot *slot_for(const Kind &kind);
     trib_plan_t *make_plan(const Kind &kind);
@@ -92,13 +103,14 @@ private:
     WorkPtr hand_over(CollectivePtr work);
     WorkPtr message(Tensors &tensors, int peer, int tag, bool sends);
     CollectivePtr new_work(c10d::OpType type, const char *title, Tensors results);
-    void add_allgather(Collective &work, Tensors &outputs, const at::Tensor &input);
+    void add_allgather(Allgathers &all, Tensors outputs, const at::Tensor &input);
+    WorkPtr start_allgathers(const Allgathers &all);
 
     trib_comm_t *comm_ = nullptr;
     std::mutex start_; /* calls that start something come one by one */
     std::map<Kind, std::unique_ptr<Ring>> plans_;
     std::vector<c10::intrusive_ptr<Message>> under_way_;
-    std::unique_ptr<Waiters> waiters_;
+    std::shared_ptr<Waiters> waiters_;
     uint64_t started_ = 0;
 };
 

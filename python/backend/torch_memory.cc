@@ -84,6 +84,24 @@ static void demand_reachable(const at::Tensor &tensor)
                 tensor.device(), tensor.is_sparse() ? ", sparse" : "");
 }
 
+at::Tensor dense(const at::Tensor &tensor)
+{
+    demand_reachable(tensor);
+    return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
+std::function<void()> write_back(const at::Tensor &block, const at::Tensor &tensor)
+{
+    if (block.is_same(tensor))
+        return nullptr;
+    return [block, tensor] { tensor.copy_(block); };
+}
+
+void demand_one_type(const at::Tensor &a, const at::Tensor &b)
+{
+    demand(a.scalar_type() == b.scalar_type(), "inputs and outputs of one type");
+}
+
 const at::Tensor &one(const std::vector<at::Tensor> &tensors)
 {
     demand(tensors.size() == 1, "one tensor in each list");
@@ -99,12 +117,12 @@ Packed::Packed(const std::vector<at::Tensor> &list) : tensors(list)
         demand(each.scalar_type() == list[0].scalar_type(), "tensors of one type");
     }
     if (list.size() == 1) {
-        memory = list[0].contiguous();
+        memory = dense(list[0]);
         return;
     }
     std::vector<at::Tensor> flat;
     for (const at::Tensor &each : list)
-        flat.push_back(each.reshape({-1}));
+        flat.push_back(dense(each).reshape({-1}));
     memory = at::cat(flat);
 }
 
@@ -173,10 +191,10 @@ at::Tensor bytes_joined(const std::vector<at::Tensor> &tensors)
     char *to = static_cast<char *>(block.data_ptr());
 
     for (const at::Tensor &each : tensors) {
-        const at::Tensor dense = each.contiguous();
-        if (dense.nbytes())
-            memcpy(to, dense.data_ptr(), dense.nbytes());
-        to += dense.nbytes();
+        const at::Tensor part = dense(each);
+        if (part.nbytes())
+            memcpy(to, part.data_ptr(), part.nbytes());
+        to += part.nbytes();
     }
     return block;
 }
@@ -187,11 +205,11 @@ void copy_bytes(const at::Tensor &from, const std::vector<at::Tensor> &tensors)
 
     for (const at::Tensor &each : tensors) {
         const int64_t bytes = static_cast<int64_t>(each.nbytes());
-        const at::Tensor dense = each.contiguous();
+        const at::Tensor part = dense(each);
         if (bytes)
-            memcpy(dense.data_ptr(), static_cast<char *>(from.data_ptr()) + at, bytes);
-        if (!dense.is_same(each))
-            each.copy_(dense);
+            memcpy(part.data_ptr(), static_cast<char *>(from.data_ptr()) + at, bytes);
+        if (!part.is_same(each))
+            each.copy_(part);
         at += bytes;
     }
 }

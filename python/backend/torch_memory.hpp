@@ -28,8 +28,20 @@ trib_op_t op_of(const c10d::ReduceOp &op);
 /* What is summed of a tensor; a complex number is two, and has a sum and a mean. */
 Elements elements(const at::Tensor &tensor, trib_op_t op);
 
+/* Throws unless both are of one type. */
+void demand_one_type(const at::Tensor &a, const at::Tensor &b);
+
 /* The only tensor of a list: a rank has one device. */
 const at::Tensor &one(const std::vector<at::Tensor> &tensors);
+
+/*
+ * The elements of a tensor in one block, as they are: the tensor itself, or a copy
+ * where it is not contiguous, or is the conjugate or the negative of what its memory has.
+ */
+at::Tensor dense(const at::Tensor &tensor);
+
+/* Copies a block back to the tensor whose dense() it is; empty if nothing is to be. */
+std::function<void()> write_back(const at::Tensor &block, const at::Tensor &tensor);
 
 /* Tensors of one element type in one block: the tensor itself if it is one that is
  * contiguous. */

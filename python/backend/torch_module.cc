@@ -7,6 +7,9 @@
  */
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
+#include <vector>
+
 #include <unistd.h>
 
 #include "python/backend/torch_group.hpp"
@@ -39,10 +42,32 @@ void raise(const Failure &failure)
     PyErr_SetObject(kind.ptr(), error.ptr());
 }
 
+std::vector<c10::weak_intrusive_ptr<Group>> groups; /* with Python's lock */
+
 c10::intrusive_ptr<c10d::ProcessGroup>
 create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, double timeout)
 {
-    return c10::make_intrusive<Group>(store, rank, size, timeout);
+    c10::intrusive_ptr<Group> group;
+    {
+        const py::gil_scoped_release others;
+        group = c10::make_intrusive<Group>(store, rank, size, timeout);
+    }
+    groups.erase(std::remove_if(groups.begin(), groups.end(),
+                                [](const auto &each) { return each.expired(); }),
+                 groups.end());
+    groups.emplace_back(group);
+    return group;
+}
+
+/* Threads of groups end before Python does: at its end, one that wants its lock is
+ * killed. */
+void end_all(bool gives_up)
+{
+    for (const auto &each : groups) {
+        const c10::intrusive_ptr<Group> group = each.lock();
+        if (group)
+            without_python([&] { group->end(gives_up); });
+    }
 }
 
 } // namespace
@@ -50,6 +75,8 @@ create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, double 
 void check_signals()
 {
     if (gettid() != getpid()) /* the main thread alone has handlers */
+        return;
+    if (!Py_IsInitialized() || _Py_IsFinalizing()) /* nobody gives its lock any more */
         return;
     py::gil_scoped_acquire gil;
     if (PyErr_CheckSignals())
@@ -81,12 +108,29 @@ void throw_signal()
     throw py::error_already_set(std::move(why));
 }
 
+void without_python(const std::function<void()> &function)
+{
+    if (!Py_IsInitialized() || _Py_IsFinalizing() || !PyGILState_Check()) {
+        function();
+        return;
+    }
+    {
+        const py::gil_scoped_release others;
+        function();
+    }
+    if (raised) { /* nobody could throw it here */
+        raised.reset();
+        PyErr_SetInterrupt();
+    }
+}
+
 } // namespace tributary
 
 PYBIND11_MODULE(_torch_backend, module)
 {
     module.attr("__doc__") = "The backend tributary of torch.distributed";
-    module.def("create", &tributary::create, py::call_guard<py::gil_scoped_release>());
+    module.def("create", &tributary::create);
+    module.def("end_all", &tributary::end_all);
     py::register_exception_translator([](std::exception_ptr thrown) {
         try {
             std::rethrow_exception(thrown);

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "python/backend/torch_work.hpp"
 
+#include <algorithm>
 #include <csignal>
+
+#include <ATen/core/LegacyTypeDispatch.h>
 
 namespace tributary {
 
 namespace {
 
-constexpr auto LOOK = std::chrono::milliseconds(50); /* between two looks for signals */
+constexpr std::chrono::milliseconds LOOK(50); /* between two looks for signals */
+constexpr std::chrono::milliseconds NONE(0);
 
-std::string after_so_long(const char *what, std::chrono::milliseconds timeout)
+std::string after_so_long(const char *what, std::chrono::milliseconds timeout,
+                          const std::string &awaited)
 {
     return std::string(what) + " has not ended within " +
-           std::to_string(timeout.count()) +
-           " ms of a wait; the timeout of the process group names the rank";
+           std::to_string(timeout.count()) + " ms of a wait" +
+           (awaited.empty() ? "" : ": it waits for " + awaited);
 }
 
 } // namespace
@@ -25,11 +30,20 @@ void check(trib_status_t status, const trib_comm_t *comm)
 }
 
 Collective::Collective(int rank, c10d::OpType type, const char *title,
-                       std::vector<at::Tensor> results)
+                       std::vector<at::Tensor> results,
+                       std::shared_ptr<Waiters> waiters)
     : Work(rank, type, title), title_(title), results_(std::move(results)),
       future_(c10::make_intrusive<c10::ivalue::Future>(
-          c10::ListType::create(c10::TensorType::get())))
+          c10::ListType::create(c10::TensorType::get()))),
+      waiters_(std::move(waiters))
 {
+}
+
+void Collective::time_out(std::chrono::milliseconds timeout)
+{
+    waiters_->give_up();
+    throw Failure(TRIB_ERR_TIMEOUT,
+                  after_so_long(title_, timeout, waiters_->awaited(slots)));
 }
 
 bool Collective::wait(std::chrono::milliseconds timeout)
@@ -37,12 +51,18 @@ bool Collective::wait(std::chrono::milliseconds timeout)
     const auto until = std::chrono::steady_clock::now() + timeout;
     std::unique_lock<std::mutex> hold(mutex_);
 
-    while (!cv_.wait_for(hold, LOOK, [this] { return completed_; })) {
+    for (;;) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            until - std::chrono::steady_clock::now());
+        const auto look =
+            timeout == kNoTimeout ? LOOK : std::min(LOOK, std::max(left, NONE));
+        if (cv_.wait_for(hold, look, [this] { return completed_; }))
+            break;
         hold.unlock();
-        check_signals();
-        hold.lock();
+        waiters_->heed_signals();
         if (timeout != kNoTimeout && std::chrono::steady_clock::now() >= until)
-            throw Failure(TRIB_ERR_TIMEOUT, after_so_long(title_, timeout));
+            time_out(timeout);
+        hold.lock();
     }
     if (exception_)
         std::rethrow_exception(exception_);
@@ -64,6 +84,8 @@ void Collective::complete()
 {
     if (!failure_ && after) {
         try {
+            /* Memory is written as by the library: no history of gradients. */
+            const at::AutoDispatchBelowADInplaceOrView below;
             after();
         } catch (...) {
             failure_ = std::current_exception();
@@ -133,10 +155,52 @@ void Waiters::take_slot(Slot *slot)
     slot->busy = true;
 }
 
-void Waiters::wait_for_slot(Slot *slot)
+void Waiters::wait_for_slot(Slot *slot, bool heeds_signals)
 {
     std::unique_lock<std::mutex> hold(lock_);
-    changed_.wait(hold, [slot] { return !slot->busy; });
+    while (!changed_.wait_for(hold, LOOK, [slot] { return !slot->busy; })) {
+        hold.unlock();
+        if (heeds_signals)
+            heed_signals();
+        hold.lock();
+    }
+}
+
+void Waiters::heed_signals()
+{
+    try {
+        check_signals();
+    } catch (...) {
+        give_up();
+        throw;
+    }
+}
+
+bool Waiters::wait_for_all()
+{
+    std::unique_lock<std::mutex> hold(lock_);
+    while (!changed_.wait_for(hold, LOOK,
+                              [this] { return !waiting_ && queue_.empty(); })) {
+        hold.unlock();
+        const bool over = given_up_ || signal_raised();
+        hold.lock();
+        if (over)
+            return false;
+    }
+    return true;
+}
+
+std::string Waiters::awaited(const std::vector<Slot *> &slots)
+{
+    /* A slot that is busy keeps its plan while this has the lock. */
+    std::lock_guard<std::mutex> hold(lock_);
+    for (Slot *slot : slots) {
+        char text[256] = "";
+        if (slot->busy && trib_plan_awaits(slot->plan, text, sizeof(text)) == TRIB_OK &&
+            text[0])
+            return text;
+    }
+    return "";
 }
 
 void Waiters::stop()
@@ -155,8 +219,10 @@ void Message::end(trib_status_t status)
 {
     if (status < 0)
         exception_ = std::make_exception_ptr(Failure(status, trib_last_error(comm_)));
-    else if (opType_ == c10d::OpType::RECV && !tensor_.is_same(memory_))
+    else if (opType_ == c10d::OpType::RECV && !tensor_.is_same(memory_)) {
+        const at::AutoDispatchBelowADInplaceOrView below;
         tensor_.copy_(memory_);
+    }
     completed_ = true;
     if (recordFunctionEndCallback_)
         recordFunctionEndCallback_();
@@ -180,7 +246,10 @@ bool Message::wait(std::chrono::milliseconds timeout)
     while (timeout != kNoTimeout && !isCompleted()) {
         check_signals();
         if (std::chrono::steady_clock::now() >= until)
-            throw Failure(TRIB_ERR_TIMEOUT, after_so_long("a message", timeout));
+            throw Failure(
+                TRIB_ERR_TIMEOUT,
+                after_so_long(opType_ == c10d::OpType::RECV ? "a receive" : "a send",
+                              timeout, "rank " + std::to_string(peer_)));
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     std::unique_lock<std::mutex> hold(mutex_);

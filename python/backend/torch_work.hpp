@@ -6,9 +6,11 @@
 #ifndef TRIBUTARY_TORCH_WORK_H
 #define TRIBUTARY_TORCH_WORK_H
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -42,36 +44,52 @@ void check_signals();
 bool signal_raised();
 void throw_signal();
 
+/* Runs a function that waits for threads, which may need the lock of Python. */
+void without_python(const std::function<void()> &function);
+
 /* A plan that is started again and again; busy from its start to its end. */
 struct Slot {
     trib_plan_t *plan = nullptr;
     bool busy = false;
 };
 
+class Waiters;
+
 /* One or several plans that were started one after the other. */
 class Collective final : public c10d::Work {
 public:
-    Collective(int rank, c10d::OpType type, const char *title,
-               std::vector<at::Tensor> results);
-    ~Collective() override = default;
+  Collective(int rank, c10d::OpType type, const char *title,
+             std::vector<at::Tensor> results, std::shared_ptr<Waiters> waiters);
+  ~Collective() override = default;
 
-    bool wait(std::chrono::milliseconds timeout) override;
-    std::vector<at::Tensor> result() override { return results_; }
+  bool wait(std::chrono::milliseconds timeout) override;
+  std::vector<at::Tensor> result() override
+  {
+      return results_; }
     c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
 
     /* What threads of the group do: the end of all plans, then what follows it. */
     void wait_for_plans(const trib_comm_t *comm);
     void complete();
 
+    /* The work has failed before all of its plans were started. */
+    void fail(std::exception_ptr why)
+    {
+        failure_ = std::move(why);
+    }
+
     std::vector<Slot *> slots; /* in the order of their starts */
     std::vector<at::Tensor> kept; /* memory that the plans use */
     std::function<void()> after; /* copies results to where the caller wants them */
 
 private:
-    const char *title_;
-    std::vector<at::Tensor> results_;
-    c10::intrusive_ptr<c10::ivalue::Future> future_;
-    std::exception_ptr failure_;
+  [[noreturn]] void time_out(std::chrono::milliseconds timeout);
+
+  const char *title_;
+  std::vector<at::Tensor> results_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::exception_ptr failure_;
+  std::shared_ptr<Waiters> waiters_;
 };
 
 using CollectivePtr = c10::intrusive_ptr<Collective>;
@@ -87,7 +105,24 @@ public:
     ~Waiters() { stop(); }
 
     void add(CollectivePtr work);
-    void wait_for_slot(Slot *slot); /* until it is not busy */
+    void wait_for_slot(Slot *slot, bool heeds_signals); /* until it is not busy */
+    void heed_signals(); /* check_signals; what it throws gives up */
+    bool wait_for_all(); /* false if the program gave up before all had ended */
+
+    /* For what the first of these waits that is not done: "a contribution of rank 1 …";
+     * empty if it waits for nobody. */
+    std::string awaited(const std::vector<Slot *> &slots);
+
+    /* The program gave a work up: what is under way when the group ends is ended. */
+    void give_up()
+    {
+        given_up_ = true;
+    }
+    bool given_up() const
+    {
+        return given_up_;
+    }
+
     void take_slot(Slot *slot);
     void stop(); /* once all that was added has ended */
 
@@ -103,6 +138,7 @@ private:
     std::vector<std::thread> threads_;
     size_t idle_ = 0;
     bool waiting_ = false, stopping_ = false;
+    std::atomic<bool> given_up_{false};
 };
 
 /* A message: its caller waits for it. */

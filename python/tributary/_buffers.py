@@ -67,6 +67,17 @@ def _count(shape: Tuple[int, ...]) -> int:
     return n
 
 
+def _instead(name: str) -> str:
+    """What to do with elements of a kind that has no sum here."""
+    if name.startswith("complex"):
+        return ": sum its real and imaginary parts, such as x.view of floats of half the size"
+    if name in ("float96", "float128"):
+        return ": the widest type is float64"
+    if name.startswith("void"):
+        return ": sum its fields one by one"
+    return ""
+
+
 def _of_torch(x: Any) -> Buffer:
     name = str(x.dtype).replace("torch.", "")
     if x.device.type != "cpu":
@@ -76,20 +87,24 @@ def _of_torch(x: Any) -> Buffer:
     if not x.is_contiguous():
         raise TypeError("the tensor is not contiguous: call .contiguous()")
     if name not in _TORCH:
-        raise TypeError(f"tensors of {name} cannot be summed")
+        raise TypeError(f"tensors of {name} cannot be summed{_instead(name)}")
+    if x.is_neg():
+        raise TypeError("the tensor's memory has the negative of its elements: call .resolve_neg()")
     return Buffer(x.data_ptr(), x.numel(), _TORCH[name], tuple(x.shape), True, x)
 
 
 def _of_interface(x: Any) -> Buffer:
     what = x.__array_interface__
     text, shape = str(what["typestr"]), tuple(what["shape"])
-    strides, size = what.get("strides"), int(text[2:] or 0)
+    strides = what.get("strides")
     if getattr(getattr(x, "dtype", None), "name", "") == "bfloat16":
         dtype = _ffi.TRIB_BF16
     elif text[1:] in _TYPES:
         dtype = _TYPES[text[1:]]
     else:
-        raise TypeError(f"arrays of {text} cannot be summed")
+        name = getattr(getattr(x, "dtype", None), "name", text)
+        raise TypeError(f"arrays of {name} cannot be summed{_instead(name)}")
+    size = int(text[2:])
     if text[0] == ">" and size > 1:
         raise TypeError("the array has the other order of bytes: call .byteswap() and a view")
     if strides is not None:

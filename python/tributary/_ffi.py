@@ -566,6 +566,7 @@ FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("trib_plan_fd", c_int, [c_void_p, POINTER(c_int)]),
     ("trib_plan_free", c_int, [c_void_p]),
     ("trib_plan_explain", c_int, [c_void_p, c_char_p, c_size_t]),
+    ("trib_plan_awaits", c_int, [c_void_p, c_char_p, c_size_t]),
     ("trib_plan_sent", c_int, [c_void_p, POINTER(POINTER(c_ubyte)), POINTER(c_size_t)]),
     ("trib_plan_absent", c_int, [c_void_p, POINTER(c_size_t)]),
     ("trib_plan_stats", c_int, [c_void_p, POINTER(trib_plan_stats_t)]),

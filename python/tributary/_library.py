@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from types import FrameType
-from typing import Any, Callable, List, Optional, Union
+from typing import Any, Callable, List, Optional, Tuple, Union
 
 from . import _errors, _ffi
 
@@ -35,6 +35,20 @@ def path() -> str:
             if "/libtributary.so" in line:
                 return line.split(maxsplit=5)[5].rstrip("\n")
     return str(lib._name)
+
+
+_BACKEND = "_torch_backend.so"
+
+
+def backend() -> Tuple[str, str]:
+    """The module of the backend of torch.distributed, beside the library as `make install` puts it, or a build
+    has it; else "" and why it is not there."""
+    folder = os.path.dirname(path())
+    for file in (os.path.join(folder, "tributary", _BACKEND), os.path.join(folder, _BACKEND)):
+        if os.path.exists(file):
+            return file, ""
+    return "", (f"the backend tributary was not built: {_BACKEND} is not in {os.path.join(folder, 'tributary')}; "
+                "install libtorch-dev and pybind11-dev, configure and make")
 
 
 def _open() -> ctypes.CDLL:

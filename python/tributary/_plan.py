@@ -128,6 +128,12 @@ class Plan:
         self._check(lib.trib_plan_explain(self.handle, text, len(text)))
         return text.value.decode()
 
+    def awaits(self) -> str:
+        """For what the newest start waits, and for which rank; "": it is done, or waits for nobody."""
+        text = ctypes.create_string_buffer(256)
+        self._check(lib.trib_plan_awaits(self.handle, text, len(text)))
+        return text.value.decode(errors="replace")
+
     def sent(self) -> int:
         """Elements of its vector that this rank sent in the newest start."""
         mask, n = ctypes.POINTER(ctypes.c_ubyte)(), ctypes.c_size_t()

@@ -4,6 +4,10 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <unistd.h>
+
+#include <tributary/send.h>
+
 #include "comm/communicator.h"
 #include "tests/harness/ranks.h"
 
@@ -45,6 +49,64 @@ static int states(struct ranks_self *self)
     return 0;
 }
 
+/* Asks until the text names rank 1; a start may need moments to come so far. */
+static void expect_awaited(struct ranks_self *self, trib_plan_t *plan, const char *what)
+{
+    const char *const words[] = {what, "rank 1 (host ", "process ", NULL};
+    char text[200] = "";
+
+    for (int i = 0; i < 1000 && !ranks_has(text, words); i++) {
+        ranks_assert(self, trib_plan_test(plan) == TRIB_INPROGRESS);
+        ranks_ok(self, trib_plan_awaits(plan, text, sizeof(text)));
+        usleep(1000);
+    }
+    if (!ranks_has(text, words))
+        ranks_die(self, "not good: '%s'", text);
+}
+
+/* Rank 1 does not come before rank 0 has named it. */
+static int awaited(struct ranks_self *self)
+{
+    float x[1000] = {0}, y = 0;
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan, *message;
+    char text[200] = "before";
+
+    d.recv = x;
+    d.count = 1000;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_ok(self, trib_barrier(self->comm));
+    ranks_ok(self, trib_plan_awaits(plan, text, sizeof(text)));
+    ranks_assert(self, !text[0]);
+    ranks_assert(self, trib_plan_awaits(plan, text, 0) == TRIB_ERR_INVALID);
+    if (self->rank == 0) {
+        ranks_ok(self, trib_plan_recv(self->comm, &y, 1, TRIB_F32, 1, 3, &message));
+        ranks_ok(self, trib_plan_start(message));
+        expect_awaited(self, message, "the send of ");
+        ranks_ok(self, trib_plan_start(plan));
+        expect_awaited(self, plan, "");
+        ranks_ok(self, trib_send(self->comm, &y, 1, TRIB_F32, 1, 2));
+        ranks_ok(self, trib_plan_wait(message));
+        ranks_ok(self, trib_plan_free(message));
+    } else {
+        ranks_ok(self, trib_recv(self->comm, &y, 1, TRIB_F32, 0, 2));
+        ranks_ok(self, trib_plan_start(plan));
+        ranks_ok(self, trib_send(self->comm, &y, 1, TRIB_F32, 0, 3));
+    }
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_awaits(plan, text, sizeof(text)));
+    ranks_assert(self, !text[0]);
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_awaited(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = awaited, .config = "transport=shm");
+    ranks_pass(.size = 2, .fn = awaited, .config = "transport=tcp");
+}
+
 static void test_states(void **state)
 {
     (void)state;
@@ -56,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states),
+        cmocka_unit_test(test_awaited),
     };
 
     tribtest_deadline(60);

@@ -61,7 +61,11 @@ def kinds_of_arrays(comm):
     x = np.ones((6, 4), np.float32)
     refused(TypeError, "not C-contiguous", comm.allreduce, x[:, 1])
     refused(TypeError, "other order of bytes", comm.allreduce, x.astype(">f4"))
-    refused(TypeError, "cannot be summed", comm.allreduce, np.array([object()]))
+    for dtype, words in (("c8", "real and imaginary"), ("g", "float64"), ("i4,f4", "one by one"), ("O", "object"),
+                         ("U3", "cannot be summed"), ("M8[ns]", "datetime64")):
+        refused(TypeError, words, comm.allreduce, np.zeros(3, dtype))
+    refused(TypeError, "not C-contiguous", comm.allgather, np.asfortranarray(x))
+    refused(TypeError, "format 'Zd'", comm.allreduce, memoryview(np.zeros(3, complex)))
     refused(TypeError, "neither", comm.allreduce, 3)
     frozen = np.ones(3)
     frozen.flags.writeable = False
@@ -69,6 +73,10 @@ def kinds_of_arrays(comm):
     refused(TypeError, "read-only", comm.allreduce, b"abc")
     refused(ValueError, "no operator is called", comm.allreduce, x, op="add")
     refused(tb.Error, "median", comm.allreduce, np.ones(3, "i4"), op="median")
+    refused(ValueError, "elements", comm.allreduce, x, np.zeros(7, "f4"))
+    refused(ValueError, "another type", comm.allreduce, x, np.zeros((6, 4)))
+    refused(ValueError, "cannot be cut", comm.reduce_scatter, np.zeros(comm.size + 1))
+    refused(tb.Invalid, "root", comm.broadcast, x, root=comm.size)
     z = comm.empty((3, 5))
     z[:] = comm.rank
     comm.allreduce(z, op="mean")
@@ -105,6 +113,13 @@ def plans(comm):
     refused(tb.Invalid, "", comm.plan, "allreduce", x, codec="nothing")
 
 
+def unequal(world):
+    """Ranks that give other lengths, or types, hear so; each time the communicator is over."""
+    for mine in (np.zeros(5 + world.rank), np.zeros(5, "f4" if world.rank else "i4")):
+        with world.split(0) as comm:
+            refused(tb.Mismatch, "disagree", comm.allreduce, mine)
+
+
 async def waits(comm):
     x = np.ones(100000, np.float32)
     with comm.plan("allreduce", x) as plan:
@@ -115,6 +130,30 @@ async def waits(comm):
         plan.start()
         while not plan.test():
             await asyncio.sleep(0)
+        assert plan.awaits() == ""
+        if comm.size == 2:
+            await goes_on(comm, plan)
+
+
+async def goes_on(comm, plan):
+    """The loop runs other tasks while one awaits a plan: rank 1 starts once rank 0 has named it."""
+    with comm.split(0) as beside:
+        if comm.rank == 1:
+            beside.barrier()
+            await plan.start()
+            return
+        waiter = asyncio.ensure_future(wait_for(plan))
+        while True:
+            await asyncio.sleep(0.001)
+            if "rank 1 (host" in plan.awaits():
+                break
+        assert not waiter.done()
+        beside.barrier()
+        await waiter
+
+
+async def wait_for(plan):
+    await plan.start()
 
 
 def parts(comm):
@@ -131,6 +170,7 @@ with tb.init(config={"chunk": "32K"}) as world:
     kinds_of_arrays(world)
     plans(world)
     asyncio.run(waits(world))
+    unequal(world)
     parts(world)
     text = repr(world)
 assert "closed" in repr(world) and "rank" in text

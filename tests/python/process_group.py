@@ -4,6 +4,7 @@
 all     each collective; DDP and ZeroRedundancyOptimizer beside Gloo; groups; futures
 lost    the last rank does not come in time, and later kills itself: the others hear who it was
 """
+import ctypes
 import os
 import signal
 import sys
@@ -18,8 +19,10 @@ from torch import nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+import collectives
 import tributary as tb
 import tributary.torch  # the backend
+import ways_of_ddp
 
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")
@@ -192,6 +195,7 @@ def training():
         if SIZE == 2:  # more are added in another order than Gloo's
             assert torch.equal(ours, theirs), (ours, theirs)
         assert torch.allclose(ours, theirs, atol=1e-5), (ours, theirs)
+    ways_of_ddp.check(gloo)
 
 
 def refusals():
@@ -204,13 +208,79 @@ def refusals():
            dist._make_nccl_premul_sum(2.0))
     why = raises(RuntimeError, "", dist.all_reduce, torch.ones(3), dist.ReduceOp.BAND)
     assert isinstance(why, tb.Invalid), type(why)
+    outs = [torch.empty(SIZE, dtype=torch.int32) for _ in range(SIZE)]
+    raises(RuntimeError, "of one type", dist.group.WORLD.alltoall, outs, [torch.ones(SIZE)] * SIZE)
+    raises(RuntimeError, "not one on meta", dist.all_to_all_single,
+           torch.ones(SIZE, device="meta"), torch.ones(SIZE, device="meta"))
+
+
+def interrupted(call, *arguments, **options):
+    """Ctrl-C ends a call within 200 ms; on a machine that is busy one time of 10."""
+    for _ in range(10):
+        threading.Timer(0.06, os.kill, (os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        raises(KeyboardInterrupt, "", call, *arguments, **options)
+        if time.monotonic() - began < 0.26:
+            return
+    raise AssertionError("each took more than 200 ms")
+
+
+def stopped():
+    """The last rank stops itself. Who waits for it hears so once its own patience ends, may be interrupted, and
+    may go on."""
+    pids = [None] * SIZE
+    dist.all_gather_object(pids, os.getpid())
+    dist.barrier()
+    works = []
     if RANK == 0:
-        work = dist.all_reduce(torch.ones(2), async_op=True)
-        raises(tb.Timeout, "within 60 ms", work.wait, timedelta(milliseconds=60))
+        works = [dist.all_reduce(torch.ones(2), async_op=True), dist.irecv(torch.ones(1), SIZE - 1)]
+        for work in works:
+            why = raises(tb.Timeout, "within 60 ms", work.wait, timedelta(milliseconds=60))
+            assert f"rank {SIZE - 1}" in str(why), why
+        interrupted(works[0].wait)
+        works += [dist.all_reduce(torch.ones(2), async_op=True) for _ in range(3)]
+        interrupted(dist.all_reduce, torch.ones(2))  # a fifth one is not started before the first has ended
+        os.kill(pids[-1], signal.SIGCONT)
+    elif RANK == SIZE - 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if RANK != 0:
+        works = [dist.all_reduce(torch.ones(2), async_op=True) for _ in range(4)]
+    if RANK == SIZE - 1:
+        works.append(dist.isend(torch.ones(1), 0))
+    for work in works:
         work.wait()
-    else:
-        time.sleep(0.3)
-        dist.all_reduce(torch.ones(2))
+
+
+def no_second_start():
+    """The first of two all-gathers ends although the second could not be started, and its memory lasts so long."""
+    fail = getattr(ctypes.CDLL(None), "fail_start", None)
+    if fail is None:
+        return
+    ours = dist.group.WORLD
+    for _ in range(5):  # a plan that stayed busy would stop the fifth
+        outs = [[torch.empty(30000), torch.empty(1)] for _ in range(SIZE)]
+        fail(2)
+        raises(RuntimeError, "", ours.allgather_coalesced, outs, [torch.ones(30000), torch.ones(1)])
+    ours.allgather_coalesced(outs, [torch.ones(30000), torch.ones(1)]).wait()
+    assert all(bool(o.all()) for out in outs for o in out)
+
+
+def gradients():
+    """Results go to parameters, and to tensors of inference mode, without a history."""
+    p = nn.Parameter(torch.ones(3, 2).t())
+    several = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))]
+    dist.all_reduce(p)
+    dist.all_reduce_coalesced(several)
+    outs = [nn.Parameter(torch.zeros(2, 3)) for _ in range(SIZE)]
+    dist.all_gather(outs, p)
+    for x in (p, *several, *outs):
+        assert x.requires_grad and x.is_leaf and bool((x == SIZE).all()), x
+    with torch.inference_mode():
+        outs = [torch.zeros(2) for _ in range(SIZE)]
+        dist.all_gather(outs, torch.ones(2))
+        x = torch.ones(3, 2).t()
+        dist.all_reduce(x)
+    assert bool((x == SIZE).all()) and all(bool(o.all()) for o in outs)
 
 
 def join(folder, name="meet"):
@@ -220,7 +290,8 @@ def join(folder, name="meet"):
 
 def everything(folder):
     join(folder)
-    for check in (reductions, moves, messages, futures, groups, training, refusals):
+    for check in (reductions, moves, messages, futures, groups, training, refusals, gradients, stopped,
+                  no_second_start, collectives.short):
         check()
     dist.destroy_process_group()
 

@@ -37,6 +37,10 @@ fi
 expect "structs are laid out as in C" 0 "structs alike" "$python" "$here/layouts.py" "$source/include"
 expect "a library that is not there is named" 1 "install libtributary" \
     env TRIBUTARY_LIBRARY=libnothing.so.9 "$python" -c "import tributary"
+expect "it says which library it has, and what that finds" 0 "library     $build/.libs/libtributary.so" \
+    "$python" -m tributary
+grep -q "^transports  auto " "$said"
+result $? "transports are among it"
 expect "it needs neither NumPy nor torch" 0 "none" "$python" -c "
 import sys, tributary
 print('none' if not {'numpy', 'torch'} & set(sys.modules) else 'some')"
@@ -58,9 +62,10 @@ fi
 if [ ! -e "$build/.libs/_torch_backend.so" ]; then
     skip "process groups" "this build has no backend of torch.distributed"
 elif has torch "process groups"; then
+    cc -shared -fPIC -I"$source/include" "$here/failing_start.c" -o "$dir/failing_start.so"
     for n in 2 3; do
         mkdir "$dir/group$n"
-        ranks "a process group" "$n" process_group.py all "$dir/group$n"
+        LD_PRELOAD=$dir/failing_start.so ranks "a process group" "$n" process_group.py all "$dir/group$n"
     done
     mkdir "$dir/lost"
     expect "a rank that is late, then lost, is named" any "all right" "$build/tools/trib-run" -n 2 \
