@@ -99,6 +99,12 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s of %zu elements: %s is NULL",
                               trib_coll_name(r->op.coll), r->count,
                               receives ? "recv" : "send");
+    if (plan->codec && trib_feedback_by_caller(&r->feedback) &&
+        (!send || send == recv || (uintptr_t)send % sizeof(float)))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "feedback %s: send is to be a vector of floats beside "
+                              "recv, in which the rest stays",
+                              r->feedback.text);
     if (sends && receives && send && send != recv &&
         !disjoint(send, plan->lengths[0] * bytes, recv, plan->lengths[1] * bytes))
         return trib_comm_fail(comm, TRIB_ERR_OVERLAP,

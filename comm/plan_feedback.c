@@ -22,6 +22,24 @@ static bool sums_whole(const struct trib_plan *plan)
            trib_algo_find(plan->run.desc.name)->encodes_once;
 }
 
+/* The caller's vector is changed by one rank's own encoding, once in an operation. */
+static trib_status_t check_by_caller(struct trib_plan *plan)
+{
+    const struct trib_run_desc *r = &plan->run.desc;
+    const struct trib_engine *e = &plan->comm->engine;
+    const char *why = NULL;
+
+    if (r->op.coll != TRIB_ALLREDUCE || r->op.dtype != TRIB_F32)
+        why = "it is for all-reduces of float32";
+    else if (e->size > e->ranks || plan->has_quorum)
+        why = "aggregators and a quorum take a vector back, which they could not here: "
+              "name an algorithm, and no quorum";
+    return why ? trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
+                                "feedback %s: %s, or leave caller=1 out",
+                                r->feedback.text, why)
+               : TRIB_OK;
+}
+
 static trib_status_t check(struct trib_plan *plan)
 {
     const struct trib_run_desc *r = &plan->run.desc;
@@ -40,6 +58,8 @@ static trib_status_t check(struct trib_plan *plan)
                               "before its first chunk is sent, and this plan is fed "
                               "piecewise: use feed TRIB_FEED_WHOLE, or leave clip out",
                               rule->text);
+    if (trib_feedback_by_caller(rule))
+        return check_by_caller(plan);
     if (!rule->ops->sums_state)
         return TRIB_OK;
     const char *other = trib_feedback_residual()->name;

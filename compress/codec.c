@@ -24,6 +24,12 @@ const struct trib_codec_info *trib_codec_info(const struct trib_codec *codec)
     return &codec->info;
 }
 
+bool trib_codec_selects_sums(const struct trib_codec *codec)
+{
+    return trib_codec_selects(codec) &&
+           !(codec->stages.select->params & TRIB_PARAM_BIT(BIN));
+}
+
 bool trib_codec_selects(const struct trib_codec *codec)
 {
     const struct trib_model_ops *model = codec->stages.transform->model;
@@ -201,7 +207,7 @@ size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encod
 trib_status_t trib_codec_decode(const struct trib_codec *codec, const uint8_t *src,
                                 size_t len, float *x, size_t n)
 {
-    const struct trib_decode d = {src, len, x, n, 1.0f, true, false};
+    const struct trib_decode d = {src, len, x, n, 1.0f, true, false, NULL};
     return codec->ops->decode(codec, &d);
 }
 
@@ -209,14 +215,24 @@ trib_status_t trib_codec_decode_to_zeros(const struct trib_codec *codec,
                                          const uint8_t *src, size_t len, float *x,
                                          size_t n)
 {
-    const struct trib_decode d = {src, len, x, n, 1.0f, true, true};
+    const struct trib_decode d = {src, len, x, n, 1.0f, true, true, NULL};
     return codec->ops->decode(codec, &d);
 }
 
 trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_t *src,
                                     size_t len, float weight, float *acc, size_t n)
 {
-    const struct trib_decode d = {src, len, acc, n, weight, false, false};
+    const struct trib_decode d = {src, len, acc, n, weight, false, false, NULL};
+    return codec->ops->decode(codec, &d);
+}
+
+trib_status_t trib_codec_decode_marked(const struct trib_codec *codec,
+                                       const struct trib_marked_word *word, float *x,
+                                       size_t n)
+{
+    const struct trib_decode d = {word->src, word->len, x, n, word->weight,
+                                  word->first, false, word->lines};
+    assert(trib_codec_selects(codec));
     return codec->ops->decode(codec, &d);
 }
 
@@ -291,7 +307,8 @@ size_t trib_codec_kept_by_decode(const struct trib_codec *c,
                                  uint8_t *dst)
 {
     const size_t len = c->ops->encode(c, in, dst);
-    const struct trib_decode d = {dst, len, residual, in->n, -1.0f, false, false};
+    const struct trib_decode d = {dst, len, residual, in->n, -1.0f, false, false,
+                                  NULL};
     const trib_status_t status = c->ops->decode(c, &d);
     assert(status == TRIB_OK);
     (void)status;

@@ -207,6 +207,10 @@ struct trib_sent {
  * plan knows which were sent. */
 bool trib_codec_selects(const struct trib_codec *codec);
 
+/** trib_codec_selects_sums - true if it selects, and looks at nothing but x + residual
+ * for it: then that sum may be made before (trib_codec_encode_kept). */
+bool trib_codec_selects_sums(const struct trib_codec *codec);
+
 /** trib_codec_result_loses - true if result= encodes a sum once more, which loses. */
 bool trib_codec_result_loses(const struct trib_codec *codec);
 
@@ -269,6 +273,35 @@ trib_status_t trib_codec_decode_to_zeros(const struct trib_codec *codec,
 trib_status_t trib_codec_decode_add(const struct trib_codec *codec, const uint8_t *src,
                                     size_t len, float weight, float *acc, size_t n);
 
+/* Marks of a chunk's elements: bit i % 64 of word i / 64 is set if any of the 16
+ * elements from 16 i on may be other than 0. */
+enum { TRIB_MARKED = 16 };
+
+/* A code word that becomes elements, or is added to them, and marks what it touches. */
+struct trib_marked_word {
+    const uint8_t *src;
+    size_t len;
+    float weight; /* by which it is multiplied if it is not the first */
+    bool first; /* before it what is marked becomes 0, and its mark is cleared */
+    uint64_t *lines;
+};
+
+/** trib_marked_words - how many words the marks of n elements take. */
+static inline size_t trib_marked_words(size_t n)
+{
+    return n / TRIB_MARKED / 64 + 1;
+}
+
+/**
+ * trib_codec_decode_marked - of a codec that selects: decode to x, whose elements are 0
+ * where no mark is, or add to it.
+ *
+ * errors   as trib_codec_decode; the marks then still hold
+ */
+trib_status_t trib_codec_decode_marked(const struct trib_codec *codec,
+                                       const struct trib_marked_word *word, float *x,
+                                       size_t n);
+
 /**
  * trib_codec_encode_ef - encode with error feedback (EF14).
  *
@@ -284,8 +317,9 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec,
                             uint8_t *dst);
 
 /**
- * trib_codec_encode_kept - of codecs that do not select: encode with error feedback
- * where in->x == residual already is p, the sum of both; otherwise as encode_ef.
+ * trib_codec_encode_kept - of codecs that do not select, and those of
+ * trib_codec_selects_sums: encode with error feedback where in->x == residual already
+ * is p, the sum of both; otherwise as encode_ef.
  */
 size_t trib_codec_encode_kept(const struct trib_codec *codec,
                               const struct trib_encode *in, float *residual,

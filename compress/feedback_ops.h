@@ -70,6 +70,9 @@ struct trib_feedback_ops {
     bool residual; /* the encoder adds to x what the last word left out (codec.h) */
     /* The result is the sum of what the ranks keep, so each has to see every word. */
     bool sums_state;
+    /* The parameter by which the caller keeps the residual in the vector that it
+     * gives; 0: there is none. */
+    uint8_t caller;
 
     /** chosen_for - the rule that this one is with a codec; NULL: the rule itself. */
     const struct trib_feedback_ops *(*chosen_for)(const struct trib_codec *codec);

@@ -256,9 +256,15 @@ unsigned trib_feedback_states(const struct trib_feedback_rule *rule)
     return n;
 }
 
+bool trib_feedback_by_caller(const struct trib_feedback_rule *rule)
+{
+    return rule->ops && rule->ops->caller && rule->param[rule->ops->caller] > 0;
+}
+
 bool trib_feedback_plain(const struct trib_feedback_rule *rule)
 {
-    return !trib_feedback_states(rule) && !(rule->clip > 0) && !rule->warmup;
+    return !trib_feedback_states(rule) && !(rule->clip > 0) && !rule->warmup &&
+           !trib_feedback_by_caller(rule);
 }
 
 double trib_feedback_ratio(const struct trib_feedback_rule *rule, double ratio,

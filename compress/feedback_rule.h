@@ -76,8 +76,12 @@ unsigned trib_feedback_states(const struct trib_feedback_rule *rule);
  * unless its parameters say so. */
 const struct trib_feedback_ops *trib_feedback_residual(void);
 
-/** trib_feedback_plain - true if the rule keeps nothing but a residual, and changes no
- * contribution. */
+/** trib_feedback_by_caller - true if what is sent is taken from the vector that the
+ * caller gives, and the rest stays there: the rank keeps no residual of its own. */
+bool trib_feedback_by_caller(const struct trib_feedback_rule *rule);
+
+/** trib_feedback_plain - true if the rule keeps nothing but a residual, by itself, and
+ * changes no contribution. */
 bool trib_feedback_plain(const struct trib_feedback_rule *rule);
 
 /**

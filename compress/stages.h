@@ -73,6 +73,7 @@ struct trib_decode {
     float weight;
     bool overwrite;
     bool zeros; /* with overwrite: x is 0 everywhere */
+    uint64_t *lines; /* sparse codecs: marks of what is not 0 (codec.h); or NULL */
 };
 
 struct trib_codec_ops; /* codec_ops.h */

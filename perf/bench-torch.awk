@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Rows "rate,way,round,ms" as a table: the median of each way's rounds, a column for each rate.
+# Rows "rate,way,round,ms,cpu_ms" as a table: the medians of each way's rounds, two columns for each
+# rate: the time of a step, and the processor time in it.
 
-function median(key,    n, i, k, held, list) {
-    n = split(values[key], list, " ")
+function median(values,    n, i, k, held, list) {
+    n = split(values, list, " ")
     for (i = 2; i <= n; i++) {
         held = list[i] + 0
         for (k = i - 1; k > 0 && list[k] + 0 > held; k--)
@@ -20,22 +21,23 @@ NR > 1 {
     if (!($2 in way_seen))
         ways[++n_ways] = $2
     rate_seen[$1] = way_seen[$2] = 1
-    values[$1, $2] = values[$1, $2] " " $4
+    took[$1, $2] = took[$1, $2] " " $4
+    cpu[$1, $2] = cpu[$1, $2] " " $5
 }
 
 END {
     head = "| way of summing |"
     rule = "|---|"
     for (r = 1; r <= n_rates; r++) {
-        head = head " " rates[r] " |"
-        rule = rule "--:|"
+        head = head " " rates[r] " | processor |"
+        rule = rule "--:|--:|"
     }
     print head
     print rule
     for (w = 1; w <= n_ways; w++) {
         line = "| " ways[w] " |"
         for (r = 1; r <= n_rates; r++)
-            line = line " " median(rates[r] SUBSEP ways[w]) " |"
+            line = line " " median(took[rates[r], ways[w]]) " | " median(cpu[rates[r], ways[w]]) " |"
         print line
     }
 }

@@ -14,7 +14,11 @@
 #   --rates LIST      of each host's link, both ways [1gbit 10gbit]
 #   --congestion NAME how TCP finds its rate, such as bbr [cubic]
 #   --only LIST       ways, with semicolons: "gloo;fed int8"
-#   --limit S         end a rate after so long [240]
+#   --limit S         end a rate, or a training, after so long [240]
+#   --accuracy        instead: test images that the network of ./dev demo recognises, dense and by the
+#                     codecs whose steps are short, the same epochs and rates
+#   --epochs N        of it, by 2 ranks with 64 images each in a step [3]
+#   --seeds N         trainings of each kind [3]
 #
 # The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed. Each has one
 # rank, which is bound to one core: sums and the network's work need that core, too. Into OUT_DIR
@@ -23,6 +27,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 rounds=3 steps=4 batch=48 layers=6 rates="1gbit 10gbit" congestion=cubic only='' limit=240
+accuracy=false epochs=3 seeds=3
 # shellcheck disable=SC2034 # benchlib.sh reads it
 missing=()
 
@@ -33,7 +38,9 @@ missing=()
 
 # shellcheck disable=SC2034 # take_arguments reads it
 declare -A settings=([rounds]=rounds [steps]=steps [batch]=batch [layers]=layers [rates]=rates
-    [congestion]=congestion [only]=only [limit]=limit)
+    [congestion]=congestion [only]=only [limit]=limit [epochs]=epochs
+    [seeds]=seeds)
+on_accuracy() { accuracy=true; }
 on_quick() { rounds=1 steps=2 batch=4 layers=1 rates=1gbit; }
 take_arguments "$@"
 ! why=$(net_refused) || die "$why"
@@ -43,19 +50,47 @@ python=$(sed -n 's/^trib_python = //p' "$build/Makefile")
 unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE
 export PYTHONPATH=$here/../python TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
 export GLOO_SOCKET_IFNAME=eth0 PYTHONWARNINGS=ignore
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 # else BLAS has a thread for each core of the machine
+
+ways=$("$python" "$here/peers/ddp_steps.py" --ways)
+IFS=';' read -ra asked <<<"$only"
+for way in "${asked[@]}"; do
+    grep -qxF -- "$way" <<<"$ways" || die "there is no way '$way'; there are: ${ways//$'\n'/; }"
+done
 
 # shellcheck source=perf/benchnet.sh
 . "$here/benchnet.sh"
 
-# Rows "rate,way,round,ms".
+# Rows "codec,seed,percent" of the same networks, drawn alike, in turn.
+train_all() {
+    local seed codec
+    for ((seed = 1; seed <= seeds; seed++)); do
+        for codec in none topk:ratio=0.01 dgc:ratio=0.001; do
+            say "accuracy: seed $seed, $codec"
+            timeout -k 5 "$limit" "$build/tools/trib-run" -n 2 -- "$python" \
+                "$here/../python/examples/fashion.py" --in-grad --codec "$codec" --seed "$seed" \
+                --batch 64 --steps $((epochs * 60000 / 128)) 2>>"$errors" |
+                sed -nE "s/^.*codec ([^ ]*): ([0-9.]*) %.*/\\1,$seed,\\2/p"
+        done
+    done
+}
+
+if "$accuracy"; then
+    train_all >"$out/accuracy.csv"
+    awk -v epochs="$epochs" -f "$here/bench-torch-accuracy.awk" "$out/accuracy.csv" |
+        tee "$out/accuracy.md"
+    exit 0
+fi
+
+# Rows "rate,way,round,ms,cpu_ms".
 steps_of() { # RATE
     job "$python" "$here/peers/ddp_steps.py" "$(net_address 0)" "$rounds" "$steps" "$batch" "$only" "$layers" |
-        grep -E '^[a-z][^,]*,[0-9]+,[0-9.]+$' | sed "s/^/$1,/"
+        grep -E '^[a-z][^,]*,[0-9]+,[0-9.]+,[0-9.]+$' | sed "s/^/$1,/"
 }
 
 trap net_close EXIT
 trap 'exit 130' INT TERM HUP
-echo "rate,way,round,ms" >"$runs"
+echo "rate,way,round,ms,cpu_ms" >"$runs"
 for rate in $rates; do
     say "$rate"
     open_hosts 2

@@ -127,6 +127,7 @@ EXTRA_DIST += \
 	perf/bench-service.sh \
 	perf/bench-sim.awk \
 	perf/bench-sim.sh \
+	perf/bench-torch-accuracy.awk \
 	perf/bench-torch.awk \
 	perf/bench-torch.sh \
 	perf/bench-wan.awk \

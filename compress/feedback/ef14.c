@@ -6,6 +6,8 @@
  *     momentum  u = M u + g; x = u
  *     nesterov  u = M (u + g); x = u + g
  *     masking   u is 0 where an element was sent
+ *     caller    e is in the caller's vector, which is p: C(p) is taken from it, and the
+ *               caller adds the next g to what stays
  *
  *     papers    Seide et al., Interspeech 2014;
  *               Stich, Cordonnier, Jaggi, NeurIPS 2018
@@ -15,7 +17,7 @@
 #include "compress/feedback_ops.h"
 #include "compress/kernels/kernels.h"
 
-enum { MOMENTUM, NESTEROV, MASKING };
+enum { MOMENTUM, NESTEROV, MASKING, CALLER };
 enum { U };
 
 static const char *misfit(const struct trib_feedback_rule *rule,
@@ -27,6 +29,13 @@ static const char *misfit(const struct trib_feedback_rule *rule,
     if (rule->param[MASKING] > 0 && !trib_codec_selects(codec))
         return "masking clears the momentum of what was selected, and this codec "
                "sends all; use masking=0, or a codec such as topk";
+    if (rule->param[CALLER] > 0 && !trib_codec_selects_sums(codec))
+        return "caller=1 takes what was selected from the caller's vector, and this "
+               "codec sends all, or looks at the gradient alone; use caller=0, or a "
+               "codec such as topk";
+    if (rule->param[CALLER] > 0 && (rule->param[MOMENTUM] > 0 || rule->clip > 0))
+        return "caller=1 sees the sum of gradient and rest alone, and momentum and "
+               "clip are of the gradient; leave them out, or caller=1";
     return NULL;
 }
 
@@ -62,13 +71,16 @@ const struct trib_feedback_ops trib_feedback_ef14 = {
                           .about = "momentum"},
             [MASKING] = {"masking", 0, 1, .whole = true, .must = "0 or 1",
                          .about = "momentum"},
+            [CALLER] = {"caller", 0, 1, .whole = true, .must = "0 or 1"},
         },
+    .caller = CALLER,
     .states = {[U] = {"momentum", .optional = true, .param = MOMENTUM, .cleared = true,
                       .clears = MASKING}},
     .examples = {{"ef14", "topk:ratio=0.1"},
                  {"ef14", "qsgd:bits=4"},
                  {"ef14:momentum=0.9", "topk:ratio=0.1"},
                  {"ef14:momentum=0.9", "efsign"},
+                 {"ef14:caller=1", "topk:ratio=0.01"},
                  {"ef14:momentum=0.9,nesterov=1", "int8"},
                  {"ef14:momentum=0.5,nesterov=1,masking=0", "randomk:ratio=0.05"},
                  {"ef14:momentum=0.9,nesterov=1,clip=2,warmup=6,stages=3",

@@ -107,9 +107,15 @@ size_t trib_selection_none(const struct trib_kernels *kernels,
     return trib_selection_at_least(kernels, s, INFINITE) > 0;
 }
 
+/* True if the sum is still to be made. */
+static bool adds(const struct trib_selection *s)
+{
+    return s->residual && s->residual != s->x;
+}
+
 uint32_t trib_selection_magnitude(const struct trib_selection *s, size_t i)
 {
-    return magnitude_of(s->residual ? s->residual[i] + s->x[i] : s->x[i]);
+    return magnitude_of(adds(s) ? s->residual[i] + s->x[i] : s->x[i]);
 }
 
 void trib_selection_run(const struct trib_selection *s, size_t i,
@@ -127,7 +133,7 @@ const float *trib_selection_sum(const struct trib_codec *c,
                                     .n_src = 2,
                                     .n_dst = 1,
                                     .n = s->n};
-    if (!s->residual)
+    if (!adds(s))
         return s->x;
     c->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
     return s->residual;
@@ -138,7 +144,7 @@ size_t trib_selection_at_least(const struct trib_kernels *kernels,
 {
     float *zeros = s->zeros ? s->zeros->at : NULL;
 
-    if (!s->residual)
+    if (!adds(s))
         return kernels->select_at_least(s->x, s->n, threshold, s->positions);
     if (zeros)
         s->zeros->done = true;

@@ -14,7 +14,7 @@
 struct trib_selection {
     const float *x; /* n elements */
     float *residual; /* NULL, or n elements, which become x + residual: choose from
-                      * these */
+                      * these. x itself: it is that sum already */
     size_t n;
     size_t total; /* elements of the whole vector; 0: n */
     const struct trib_encode_key *key;

@@ -339,9 +339,36 @@ static bool header_read(const struct trib_codec *c, const struct trib_decode *d,
            h_out->count <= d->n && (h_out->kind != KIND_DENSE || h_out->count == d->n);
 }
 
+/* Sets to 0 what is marked, and clears the marks. */
+static void clear_marked(const struct trib_decode *d)
+{
+    for (size_t w = 0; w < trib_marked_words(d->n); w++) {
+        for (uint64_t left = d->lines[w]; left; left &= left - 1) {
+            const size_t line = w * 64 + (size_t)__builtin_ctzll(left);
+            const size_t at = line * TRIB_MARKED;
+            if (at + TRIB_MARKED <= d->n)
+                memset(d->x + at, 0, TRIB_MARKED * sizeof *d->x);
+            for (size_t i = at; at + TRIB_MARKED > d->n && i < d->n; i++)
+                d->x[i] = 0.0f;
+        }
+        d->lines[w] = 0;
+    }
+}
+
+static void mark(const struct trib_decode *d, size_t first, size_t count)
+{
+    const size_t end = (first + count - 1) / TRIB_MARKED;
+    for (size_t line = first / TRIB_MARKED; d->lines && count && line <= end; line++)
+        d->lines[line / 64] |= 1ull << line % 64;
+}
+
 static void scatter(const struct trib_decode *d, const uint32_t *positions,
                     const float *values, size_t count)
 {
+    for (size_t j = 0; d->lines && j < count; j++) {
+        const size_t line = positions[j] / TRIB_MARKED;
+        d->lines[line / 64] |= 1ull << line % 64;
+    }
     if (d->overwrite) {
         for (size_t j = 0; j < count; j++)
             d->x[positions[j]] = values[j];
@@ -372,6 +399,7 @@ static bool scatter_units(const struct trib_codec *c, const struct trib_quantise
         if (code->count > code->n - code->first)
             return false;
         to.x = d->x + positions[i] * unit;
+        mark(d, positions[i] * unit, code->count);
         decode_elements(c, q, &to, code);
         code->first += code->count;
     }
@@ -407,7 +435,7 @@ static void scatter_elements(const struct trib_codec *c, const struct trib_quant
                              const struct trib_decode *d, struct trib_positions *p,
                              struct trib_code *code)
 {
-    const bool fetch = (!d->overwrite || d->zeros) && p->left < p->n / LINE_FLOATS;
+    const bool fetch = (!d->overwrite || d->zeros || d->lines) && p->left < p->n / LINE_FLOATS;
     uint32_t positions[2][BATCH];
     float values[BATCH];
     size_t m = next_ahead(d, p, fetch, positions[0]);
@@ -480,10 +508,13 @@ trib_status_t trib_sparse_decode(const struct trib_codec *c,
         struct trib_code code = {d->src + HEADER_BYTES, values, d->n, 0, d->n};
         if (d->len - HEADER_BYTES != values)
             return TRIB_ERR_CODEC;
+        mark(d, 0, d->n);
         decode_elements(c, q, d, &code);
         return TRIB_OK;
     }
-    if (d->overwrite && !d->zeros)
+    if (d->overwrite && d->lines)
+        clear_marked(d);
+    else if (d->overwrite && !d->zeros)
         memset(d->x, 0, d->n * sizeof *d->x);
     if (h.kind == KIND_STRATA)
         return decode_drawn(c, q, d, &h);

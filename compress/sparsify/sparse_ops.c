@@ -22,8 +22,8 @@ static size_t encode(const struct trib_codec *c, const struct trib_encode *in,
 static size_t encode_kept(const struct trib_codec *c, const struct trib_encode *in,
                           float *residual, uint8_t *dst)
 {
-    assert(!"encode_ef of a codec that selects keeps in one pass");
-    return trib_codec_kept_by_decode(c, in, residual, dst);
+    assert(in->x == residual && trib_codec_selects_sums(c));
+    return trib_sparse_encode(c, in, residual, dst);
 }
 
 const struct trib_codec_ops trib_codec_sparse = {

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ddp_steps.py ADDRESS ROUNDS STEPS BATCH ROWS LAYERS - a rank: steps of training, by several ways of summing.
+ddp_steps.py --ways - their names.
 
 Gloo's backend and torch's hooks, beside the backend tributary, Hook and Fed. A round does a few
-steps by each way, so that all see the same machine. Rank 0 prints "way,round,ms" for each.
+steps by each way, so that all see the same machine. Rank 0 prints "way,round,ms,cpu_ms" for each:
+the time of a step, and the processor time of a rank in it, of the rank that has more.
 """
 import gc
 import os
@@ -18,9 +20,6 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 import tributary as tb
 from tributary.torch import Fed, Hook
 
-ADDRESS, ROWS = sys.argv[1], sys.argv[5]
-ROUNDS, STEPS, BATCH, LAYERS = (int(sys.argv[i]) for i in (2, 3, 4, 6))
-RANK, SIZE = int(os.environ["TRIB_RANK"]), int(os.environ["TRIB_SIZE"])
 WIDTH = 2048
 WARM = 3  # torch's PowerSGD begins with the third step
 
@@ -58,9 +57,9 @@ def by_hook(comm, group, codec):
     return model, torch.optim.SGD(model.parameters(), lr=1e-4), close
 
 
-def by_fed(comm, codec):
+def by_fed(comm, codec, **options):
     net = network()
-    fed = Fed(net, torch.optim.SGD(net.parameters(), lr=1e-4), comm, codec)
+    fed = Fed(net, torch.optim.SGD(net.parameters(), lr=1e-4), comm, codec, **options)
     return net, fed, fed.close
 
 
@@ -85,6 +84,8 @@ def ways(gloo, ours, comm):
         yield f"hook {codec}", lambda codec=codec: by_hook(comm, gloo, codec)
         yield f"fed {codec}", lambda codec=codec: by_fed(comm, codec)
     yield "fed none", lambda: by_fed(comm, "none")
+    for codec in ("topk:ratio=0.01", "dgc:ratio=0.001"):
+        yield f"fed {codec} in grad", lambda codec=codec: by_fed(comm, codec, in_grad=True)
 
 
 def step(model, optimizer, x):
@@ -100,15 +101,22 @@ def measure(make, gloo):
     for _ in range(WARM):
         step(model, optimizer, x)
     dist.barrier(gloo)
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), time.process_time()
     for _ in range(STEPS):
         step(model, optimizer, x)
-    took = torch.tensor([1e3 * (time.perf_counter() - begun) / STEPS])
+    took = torch.tensor([1e3 * (time.perf_counter() - begun) / STEPS,
+                         1e3 * (time.process_time() - cpu) / STEPS])
     dist.all_reduce(took, dist.ReduceOp.MAX, group=gloo)
     close()
-    return float(took)
+    return took.tolist()
 
 
+if sys.argv[1:] == ["--ways"]:
+    print("\n".join(name for name, _ in ways(None, None, None)))
+    sys.exit(0)
+ADDRESS, ROWS = sys.argv[1], sys.argv[5]
+ROUNDS, STEPS, BATCH, LAYERS = (int(sys.argv[i]) for i in (2, 3, 4, 6))
+RANK, SIZE = int(os.environ["TRIB_RANK"]), int(os.environ["TRIB_SIZE"])
 torch.set_num_threads(1)
 os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[RANK % os.cpu_count()]})
 torch.manual_seed(1)
@@ -120,9 +128,9 @@ with tb.from_torch() as world:
         for way, build in ways(None, tributary, world):
             if wanted and way not in wanted:
                 continue
-            ms = measure(build, None)
+            ms, cpu_ms = measure(build, None)
             gc.collect()
             if RANK == 0:
-                print(f"{way.replace(',', '.')},{number + 1},{ms:.1f}", flush=True)
+                print(f"{way.replace(',', '.')},{number + 1},{ms:.1f},{cpu_ms:.1f}", flush=True)
 sys.stdout.flush()
 os._exit(0)

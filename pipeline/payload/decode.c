@@ -2,6 +2,7 @@
 #include "pipeline/payload/decode.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/time.h"
 #include "pipeline/engine/engine_state.h"
@@ -19,6 +20,50 @@ trib_status_t trib_coded_to_elements(const struct trib_run *run,
                  : trib_codec_decode(run->desc.codec, word.src, word.len, x, n);
 }
 
+/* Elements of a mark, in vector registers. */
+static void divide_line(float *x, float divisor)
+{
+    typedef float line __attribute__((vector_size(TRIB_MARKED * sizeof(float))));
+    line v;
+
+    memcpy(&v, x, sizeof(v));
+    v /= divisor;
+    memcpy(x, &v, sizeof(v));
+}
+
+/* The elements that are marked. */
+static void divide_marked(float *x, size_t n, float divisor, const uint64_t *marks)
+{
+    for (size_t w = 0; w < trib_marked_words(n); w++) {
+        for (uint64_t left = marks[w]; left; left &= left - 1) {
+            const size_t line = w * 64 + (size_t)__builtin_ctzll(left);
+            const size_t at = line * TRIB_MARKED;
+            if (at + TRIB_MARKED <= n)
+                divide_line(x + at, divisor);
+            for (size_t i = at; at + TRIB_MARKED > n && i < n; i++)
+                x[i] /= divisor;
+        }
+    }
+}
+
+void trib_coded_divide(const struct trib_engine *e, float *acc, size_t n, float divisor,
+                       const uint64_t *marks)
+{
+    const float one = 1.0f;
+    struct trib_reduce_args r = {.src = {acc}, .dst = {acc},
+                                 .n_src = 1, .n_dst = 1, .n = n,
+                                 .weight = &one,
+                                 .divisor = divisor};
+
+    assert(divisor > 0.0f);
+    if (!(divisor < 1.0f || divisor > 1.0f))
+        return;
+    if (marks)
+        divide_marked(acc, n, divisor, marks);
+    else
+        e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
+}
+
 /* True if the chunk's place in the result is not likely to be in the cache. */
 static bool is_far(const struct trib_run *run, const struct trib_chunk *c)
 {
@@ -33,7 +78,11 @@ static trib_status_t decode_to_result(struct trib_engine *e, struct trib_run *ru
                                       struct trib_encoded word, float *x)
 {
     struct trib_payload_state *p = run->payload;
+    const struct trib_marked_word marked = {word.src, word.len, 1.0f, true,
+                                            trib_feedback_marks(run, c)};
 
+    if (marked.lines)
+        return trib_codec_decode_marked(run->desc.codec, &marked, x, c->n);
     if (!is_far(run, c))
         return trib_coded_to_elements(run, word, trib_feedback_take_zeros(run, c), x,
                                       c->n);
@@ -71,6 +120,7 @@ trib_status_t trib_coded_to_acc(struct trib_engine *e, struct trib_run *run,
         const struct trib_encoded encoded = {.src = word, .len = len};
         return decode_to_result(e, run, c, encoded, x);
     } else {
+        trib_feedback_mark_all(run, c);
         st = trib_codec_decode(run->desc.codec, word, len, x, c->n);
     }
     if (st == TRIB_OK && !direct)

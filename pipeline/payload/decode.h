@@ -18,4 +18,9 @@ trib_status_t trib_coded_to_acc(struct trib_engine *e, struct trib_run *run,
                                const struct trib_chunk *c, const uint8_t *word,
                                size_t len);
 
+/** trib_coded_divide - divides a merged sum, or of it the marked elements alone (marks
+ * may be NULL): the others are 0. */
+void trib_coded_divide(const struct trib_engine *e, float *acc, size_t n, float divisor,
+                       const uint64_t *marks);
+
 #endif

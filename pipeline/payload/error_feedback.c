@@ -74,6 +74,21 @@ static bool allocate_states(struct trib_feedback *f,
     return ok;
 }
 
+/* What a selection keeps for each chunk. */
+static bool prepare_chunks(struct trib_run *run)
+{
+    struct trib_feedback *f = &run->payload->feedback;
+
+    f->n_carried = (size_t)run->desc.rounds * run->desc.n_chunks;
+    f->carried = calloc(f->n_carried + 1, sizeof(*f->carried));
+    f->zeros = calloc(f->n_carried + 1, sizeof(*f->zeros));
+    if (!f->by_caller)
+        return f->carried && f->zeros;
+    f->marks_each = trib_marked_words(run->desc.piece);
+    f->marks = calloc((f->n_carried + 1) * f->marks_each, sizeof(*f->marks));
+    return f->carried && f->zeros && f->marks;
+}
+
 trib_status_t trib_feedback_prepare(struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
@@ -84,18 +99,15 @@ trib_status_t trib_feedback_prepare(struct trib_run *run)
     assert(run->desc.codec);
     f->scale = 1.0f;
     f->coded = !trib_feedback_plain(rule);
+    f->by_caller = trib_feedback_by_caller(rule);
     if (!allocate(&run->payload->feedback.residual,
-                  trib_feedback_feeds_back(run) && !run->is_aggregator, total) ||
+                  trib_feedback_feeds_back(run) && !f->by_caller && !run->is_aggregator,
+                  total) ||
         !allocate_states(f, rule, total) ||
         !allocate(&f->partial, f->ops && f->ops->sums_state && narrow(run), total))
         return TRIB_ERR_NO_MEMORY;
-    if (selects && f->residual) {
-        f->n_carried = (size_t)run->desc.rounds * run->desc.n_chunks;
-        f->carried = calloc(f->n_carried + 1, sizeof(*f->carried));
-        f->zeros = calloc(f->n_carried + 1, sizeof(*f->zeros));
-        if (!f->carried || !f->zeros)
-            return TRIB_ERR_NO_MEMORY;
-    }
+    if (selects && (f->residual || f->by_caller) && !prepare_chunks(run))
+        return TRIB_ERR_NO_MEMORY;
     if (selects && sums(run)) {
         f->sent = calloc(total / 8 + 1, 1);
         if (!f->sent)
@@ -108,7 +120,9 @@ void trib_feedback_dispose(struct trib_run *run)
 {
     struct trib_feedback *f = &run->payload->feedback;
 
-    free(run->payload->feedback.residual);
+    trib_feedback_end(run);
+    free(f->residual);
+    free(f->marks);
     for (int i = 0; i < TRIB_FEEDBACK_STATES; i++)
         free(f->state[i]);
     free(f->sent);
@@ -165,6 +179,42 @@ void trib_feedback_clip(struct trib_engine *e, struct trib_run *run)
     }
 }
 
+/* The caller's vector holds what was left of it, and goes on to. */
+static void begin_by_caller(struct trib_run *run)
+{
+    struct trib_feedback *f = &run->payload->feedback;
+
+    assert(run->desc.op.dtype == TRIB_F32 && run->now.input != run->now.recv);
+    f->residual = (float *)(uintptr_t)run->now.input;
+    if (f->marks && f->marked != run->now.recv)
+        memset(f->marks, 0xff, f->n_carried * f->marks_each * sizeof(*f->marks));
+    f->marked = run->now.recv;
+}
+
+void trib_feedback_end(struct trib_run *run)
+{
+    struct trib_feedback *f = &run->payload->feedback;
+
+    if (f->by_caller)
+        f->residual = NULL;
+}
+
+uint64_t *trib_feedback_marks(const struct trib_run *run, const struct trib_chunk *c)
+{
+    const struct trib_feedback *f = &run->payload->feedback;
+
+    return f->marks && c->index < f->n_carried ? f->marks + c->index * f->marks_each
+                                               : NULL;
+}
+
+void trib_feedback_mark_all(const struct trib_run *run, const struct trib_chunk *c)
+{
+    uint64_t *marks = trib_feedback_marks(run, c);
+
+    if (marks)
+        memset(marks, 0xff, trib_marked_words(c->n) * sizeof(*marks));
+}
+
 void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_feedback_rule *rule = &run->desc.feedback;
@@ -174,6 +224,8 @@ void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
         memset(f->sent, 0, run->desc.total / 8 + 1);
     if (f->zeros)
         memset(f->zeros, 0, f->n_carried * sizeof(*f->zeros));
+    if (f->by_caller)
+        begin_by_caller(run);
     if (run->desc.warm_up.codec)
         trib_codec_set_ratio(
             run->desc.warm_up.codec,

@@ -19,7 +19,14 @@
 struct trib_feedback {
     /* The rule's functions; NULL if it keeps no state but the residual. */
     const struct trib_feedback_ops *ops;
-    float *residual; /* [total] loss of the encoding of contributions, or NULL */
+    float *residual; /* [total] loss of the encoding of contributions, or NULL. By
+                      * caller: the vector of the running operation */
+    bool by_caller; /* trib_feedback_by_caller */
+    /* By caller: what of each chunk's result may be other than 0 (codec.h), in the
+     * memory of the last operation's result. */
+    uint64_t *marks;
+    size_t marks_each; /* words of a chunk */
+    const void *marked;
     /* States of the rule from operation to operation, [total] each, or NULL. */
     float *state[TRIB_FEEDBACK_STATES];
     float *cleared; /* state that is 0 where an element was sent; or NULL */
@@ -95,6 +102,16 @@ float *trib_feedback_zeros(const struct trib_run *run, const struct trib_chunk *
 /** trib_feedback_take_zeros - true if the chunk's result is all 0; a second call is
  * told false, as the first is about to write there. */
 bool trib_feedback_take_zeros(struct trib_run *run, const struct trib_chunk *c);
+
+/** trib_feedback_end - end an operation: the caller has his vector back. */
+void trib_feedback_end(struct trib_run *run);
+
+/** trib_feedback_marks - the marks of a chunk's result; NULL: it has none, and all of it
+ * is to be written. */
+uint64_t *trib_feedback_marks(const struct trib_run *run, const struct trib_chunk *c);
+
+/** trib_feedback_mark_all - any element of the chunk's result may be other than 0. */
+void trib_feedback_mark_all(const struct trib_run *run, const struct trib_chunk *c);
 
 /** trib_feedback_encoded - the rank has encoded its contribution as this code word. */
 void trib_feedback_encoded(const struct trib_engine *e, const struct trib_run *run,

@@ -166,6 +166,7 @@ struct sum {
     size_t n;
     bool first; /* nothing is in it */
     bool zeros; /* acc is 0 everywhere */
+    uint64_t *marks; /* acc is 0 but where these say; or NULL */
     struct trib_narrow narrow;
 };
 
@@ -181,6 +182,12 @@ static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
                                  .n = sum->n};
     trib_status_t st;
 
+    if (sum->marks) {
+        const struct trib_marked_word marked = {word.src, word.len, weight, sum->first,
+                                                sum->marks};
+        sum->first = false;
+        return trib_codec_decode_marked(codec, &marked, sum->acc, sum->n);
+    }
     if (!sum->first && (op == TRIB_SUM || op == TRIB_MEAN))
         return trib_codec_decode_add(codec, word.src, word.len, weight, sum->acc,
                                      sum->n);
@@ -259,6 +266,7 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
 {
     struct trib_contrib_walk walk = trib_contrib_begin(e, run, t);
     struct sum sum = {.acc = acc, .n = c->n, .first = true, .narrow = *narrow};
+    sum.marks = acc == run->payload->acc ? NULL : trib_feedback_marks(run, c);
     sum.zeros = trib_feedback_take_zeros(run, c) && acc != run->payload->acc;
     struct trib_contrib_item from;
     trib_status_t st = TRIB_OK;
@@ -276,20 +284,6 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
         }
     }
     return st;
-}
-
-/* Divides a merged sum. */
-static void divide(struct trib_engine *e, float *acc, size_t n, float divisor)
-{
-    const float one = 1.0f;
-    struct trib_reduce_args r = {.src = {acc}, .dst = {acc},
-                                 .n_src = 1, .n_dst = 1, .n = n,
-                                 .weight = &one,
-                                 .divisor = divisor};
-
-    assert(divisor > 0.0f);
-    if (divisor < 1.0f || divisor > 1.0f)
-        e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
 }
 
 /* True if sparse words are summed where the result belongs: all contributions, the own
@@ -311,7 +305,8 @@ static trib_status_t sum_in_place(struct trib_engine *e, struct trib_run *run,
     (void)trib_coded_input(e, run, t, c, false); /* the sum may overwrite the input */
     const trib_status_t st = merge_all(e, run, t, c, narrow, result);
     if (st == TRIB_OK)
-        divide(e, result, c->n, narrow->divisor);
+        trib_coded_divide(e, result, c->n, narrow->divisor,
+                          trib_feedback_marks(run, c));
     e->stats.sums++;
     return st;
 }
@@ -337,7 +332,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     if (finish && !encodes && run->payload->feedback.residual && !sparse &&
         !(t->flags & TRIB_TASK_INPUT_SENT))
         trib_feedback_release(e, run, c, sum.one);
-    divide(e, run->payload->acc, c->n, sum.divisor);
+    trib_coded_divide(e, run->payload->acc, c->n, sum.divisor, NULL);
     struct trib_encoded_store *s = &run->payload->stores[t->chunk];
     if (run->payload->agg_sum)
         memcpy(trib_agg_sum_at(run, t->chunk), run->payload->acc, c->n * sizeof(float));
@@ -361,6 +356,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     }
     if (trib_feedback_gives_result(run) && !run->is_aggregator && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
+    trib_feedback_mark_all(run, c);
     (void)trib_feedback_take_zeros(run, c); /* the encoded input may have left some */
     if (run->payload->feedback.partial)
         memcpy(run->payload->feedback.partial + c->first, run->payload->acc,
@@ -523,6 +519,7 @@ bool trib_coded_begin(struct trib_engine *e, struct trib_run *run)
 void trib_coded_end(struct trib_engine *e, struct trib_run *run)
 {
     trib_encode_ahead_end(e, run);
+    trib_feedback_end(run);
 }
 
 struct trib_chunk trib_coded_chunk(const struct trib_run *run,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fashion.py - the network of ./dev demo in PyTorch, on Fashion-MNIST (dataset-fashion-mnist).
 
-    trib-run -n 4 -- python3 fashion.py --codec topk:ratio=0.01
+    trib-run -n 4 -- python3 fashion.py --codec topk:ratio=0.01 --in-grad
 
 Fed sums the gradients while back-propagation goes on; with --hook DistributedDataParallel does,
 over the backend tributary, with a hook. Rank 0 says how many test images are recognised.
@@ -24,6 +24,7 @@ parser.add_argument("--steps", type=int, default=4680)
 parser.add_argument("--batch", type=int, default=32, help="images of a rank in a step")
 parser.add_argument("--rate", type=float, default=0.05)
 parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--in-grad", action="store_true", help="what is held back stays in p.grad")
 parser.add_argument("--hook", metavar="FILE", help="DDP; the ranks meet in this new file")
 options = parser.parse_args()
 
@@ -62,7 +63,7 @@ def train(comm, images, labels):
         model = nn.parallel.DistributedDataParallel(net)
         model.register_comm_hook(*Hook(comm, options.codec))
     else:
-        step_of = Fed(net, optimizer, comm, options.codec)
+        step_of = Fed(net, optimizer, comm, options.codec, in_grad=options.in_grad)
     draw = torch.Generator().manual_seed(options.seed)  # the same on all ranks
     order = torch.empty(0, dtype=torch.long)
     for _ in range(options.steps):

@@ -210,6 +210,7 @@ class Hook:
 
 
 _NAME_MOST = 63  # TRIB_PLAN_NAME_MAX
+_SELECTS = ("topk", "dgc", "blocks", "randomk", "threshold")  # what goes with in_grad
 
 
 def _on_bucket(hook: Hook, bucket: Any) -> Any:
@@ -228,11 +229,17 @@ class Fed:
 
     codec, small, small_below, policy   as of Hook
     clip_norm   gradients are scaled so that their norm is at most that, once summed
+    in_grad     of parameters whose codec selects (topk, dgc …) p.grad holds back what is
+                not sent: backward() adds to it, step() takes from it what it sends and
+                gives the optimizer the sums in other memory. That spares three passes
+                over all gradients. zero_grad() is then needed before each backward(),
+                and an optimizer may scale p.grad, but not add to it
     """
 
     def __init__(self, model: torch.nn.Module, optimizer: Any, comm: Comm,
                  codec: str = "none", *, small: str = "none", small_below: int = 16384,
-                 policy: Policy = (), clip_norm: Optional[float] = None) -> None:
+                 policy: Policy = (), clip_norm: Optional[float] = None,
+                 in_grad: bool = False) -> None:
         self.comm, self.optimizer, self.clip_norm = comm, optimizer, clip_norm
         named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
         for name, p in named:
@@ -241,18 +248,23 @@ class Fed:
         self._parameters = [p for _, p in named]
         self._flat = torch.from_numpy(comm.empty(sum(p.numel() for p in self._parameters)))
         self._syncing, self._begun = True, False
+        self._sums = [flat.view_as(p) for flat, p in
+                      zip(self._flat.split([p.numel() for p in self._parameters]),
+                          self._parameters)]
+        self._rests: Dict[int, torch.Tensor] = {}  # by index: p.grad until the sums come
         self._fed = [False] * len(named)
         tensors = (_ffi.trib_tensor_t * len(named))()
-        at = 0
         for i, (name, p) in enumerate(named):
-            grad = self._flat[at: at + p.numel()]
-            p.grad = grad.view_as(p)
             text = _with_columns(_codec_of(name, p.numel(), codec, policy, small, small_below), p)
             tensors[i] = _ffi.trib_tensor_t(
                 size=ctypes.sizeof(_ffi.trib_tensor_t), name=name.encode(),
-                recv=grad.data_ptr(), count=p.numel(), dtype=_ffi.TRIB_F32, dims=p.dim(),
+                recv=self._sums[i].data_ptr(), count=p.numel(), dtype=_ffi.TRIB_F32, dims=p.dim(),
                 codec=text.encode())
-            at += p.numel()
+            if in_grad and text.replace("+", ":").split(":")[0] in _SELECTS:
+                self._rests[i] = torch.zeros_like(p)
+                tensors[i].send = self._rests[i].data_ptr()
+                tensors[i].feedback = b"ef14:caller=1"
+            p.grad = self._rests.get(i, self._sums[i])
         self._group: Optional[ctypes.c_void_p] = self._create(tensors)
         self._hooks = [self._on_gradient(i, p) for i, p in enumerate(self._parameters)]
 
@@ -285,6 +297,9 @@ class Fed:
         return accumulator, accumulator.register_hook(ready)
 
     def _ready(self, i: int) -> None:
+        if i in self._rests and self._parameters[i].grad is not self._rests[i]:
+            raise RuntimeError("p.grad is not the one of Fed with in_grad: call its zero_grad(), "
+                               "and no other, between step() and backward()")
         if not self._begun:
             self._check(lib.trib_group_start(self._group))
             self._begun = True
@@ -299,6 +314,8 @@ class Fed:
             self._ready(i)
         wait(lib.trib_group_wait, self._group, comm=self.comm.handle)
         self._begun, self._fed = False, [False] * len(self._parameters)
+        for i in self._rests:
+            self._parameters[i].grad = self._sums[i]
         if self.clip_norm is not None:
             flat: Any = self._flat
             norm = float(flat.norm())
@@ -307,10 +324,17 @@ class Fed:
         return self.optimizer.step(closure)
 
     def zero_grad(self, set_to_none: bool = False) -> None:
-        """Clear the gradients, which stay where they are."""
+        """Clear the gradients, which stay where they are; with in_grad, back to what is held back."""
         if set_to_none:
             raise ValueError("the gradients lie in memory of the communicator, and stay there")
-        self._flat.zero_()
+        if not self._rests:
+            self._flat.zero_()
+            return
+        for i, p in enumerate(self._parameters):
+            if i in self._rests:
+                p.grad = self._rests[i]
+            else:
+                self._sums[i].zero_()
 
     def no_sync(self) -> "_NoSync":
         """`with fed.no_sync():` gradients are added up here, and summed in a later step."""
@@ -324,13 +348,16 @@ class Fed:
         self._check(lib.trib_group_state_save(self._group, None, 0, ctypes.byref(n)))
         state = ctypes.create_string_buffer(max(1, n.value))
         self._check(lib.trib_group_state_save(self._group, state, n.value, ctypes.byref(n)))
-        return {"optimizer": self.optimizer.state_dict(), "group": state.raw[: n.value]}
+        return {"optimizer": self.optimizer.state_dict(), "group": state.raw[: n.value],
+                "rests": {i: rest.clone() for i, rest in self._rests.items()}}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Go on from what state_dict gave."""
         self.optimizer.load_state_dict(state["optimizer"])
         data: bytes = state["group"]
         self._check(lib.trib_group_state_load(self._group, data, len(data)))
+        for i, rest in state.get("rests", {}).items():
+            self._rests[i].copy_(rest)
 
     def explain(self) -> str:
         """A line for each part that is summed by itself: tensors, bytes, codec."""

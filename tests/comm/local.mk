@@ -11,6 +11,7 @@ comm_tests = \
 	tests/comm/test_ef21 \
 	tests/comm/test_errors \
 	tests/comm/test_feedback \
+	tests/comm/test_feedback_caller \
 	tests/comm/test_feedback_rules \
 	tests/comm/test_fp_modes \
 	tests/comm/test_halves \
@@ -164,6 +165,8 @@ tests_comm_test_ef21_SOURCES = tests/comm/fed.h tests/comm/test_ef21.c
 tests_comm_test_ef21_LDADD = $(comm_tests_link)
 tests_comm_test_feedback_SOURCES = tests/comm/fed.h tests/comm/test_feedback.c
 tests_comm_test_feedback_LDADD = $(comm_tests_link)
+tests_comm_test_feedback_caller_SOURCES = tests/comm/fed.h tests/comm/test_feedback_caller.c
+tests_comm_test_feedback_caller_LDADD = $(comm_tests_link)
 tests_comm_test_feedback_rules_SOURCES = tests/comm/fed.h tests/comm/test_feedback_rules.c
 tests_comm_test_feedback_rules_LDADD = $(comm_tests_link)
 tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/test_plan_state.c

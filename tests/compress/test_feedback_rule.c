@@ -43,6 +43,8 @@ static void test_canonical(void **state)
          "none:clip=1e20,warmup=4294967295,stages=4294967295"},
         {"ef14:warmup=100", "topk:ratio=0.01", "ef14:warmup=100,stages=100"},
         {"ef14:clip=1,stages=5,warmup=100", "topk", "ef14:clip=1,warmup=100,stages=5"},
+        {"ef14:caller=1", "topk:ratio=0.01", "ef14:caller=1"},
+        {"ef14:caller=0", "int8", "ef14"},
         {"ef21", "topk", "ef21"},
         {"ef21:momentum=1", "topk", "ef21"},
         {"ef21:momentum=0.1,clip=3", "topk:ef=0", "ef21:momentum=0.1,clip=3"},

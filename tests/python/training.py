@@ -170,6 +170,31 @@ def accumulates(comm):
     fed.close()
 
 
+def in_grad(comm):
+    """What is held back stays in p.grad, and training has the same bits."""
+    options = dict(small_below=1000, policy=[("last.*", "int8")])
+    for codec in ("topk:ratio=0.05", "dgc:ratio=0.05+qsgd"):
+        plain, by_plan = by_fed(comm, codec, 5, **options)
+        model, fed = by_fed(comm, codec, 5, in_grad=True, **options)
+        assert sorted(fed._rests) == [0, 4], fed._rests.keys()
+        assert torch.equal(weights(model), weights(plain)), codec
+        state = fed.state_dict()
+        rest = fed._rests[0].clone()
+        fed._rests[0].zero_()
+        fed.load_state_dict(state)
+        assert torch.equal(fed._rests[0], rest) and rest.count_nonzero() > 0
+        fed.zero_grad()
+        model.zero_grad(set_to_none=True)
+        try:
+            fed._ready(0)
+        except RuntimeError as e:
+            assert "zero_grad" in str(e)
+        else:
+            raise AssertionError("another zero_grad was not found")
+        by_plan.close()
+        fed.close()
+
+
 def unused(comm):
     model, fed = by_fed(comm, "int8", 3, unused=True, clip_norm=0.5)
     assert replicas_alike(model)
@@ -191,6 +216,7 @@ with tb.from_torch() as world:
     goes_on(world, sys.argv[1])
     accumulates(world)
     unused(world)
+    in_grad(world)
     x = torch.full((3,), float(world.rank), dtype=torch.bfloat16)
     assert world.allreduce(x)[0] == world.size * (world.size - 1) / 2
 print("all right")
