@@ -370,7 +370,8 @@ static void stage_encode(const struct trib_codec *c, const struct trib_values *v
 static void stage_decode(const struct trib_codec *c, const struct trib_code *code,
                          float *x)
 {
-    const struct trib_decode d = {code->src, code->len, x, code->n, 1, true, false, NULL};
+    const struct trib_decode d = {code->src, code->len, x, code->n,
+                                  1, true, false, NULL};
     (void)trib_bounded_decode(c, &d);
 }
 

@@ -435,7 +435,8 @@ static void scatter_elements(const struct trib_codec *c, const struct trib_quant
                              const struct trib_decode *d, struct trib_positions *p,
                              struct trib_code *code)
 {
-    const bool fetch = (!d->overwrite || d->zeros || d->lines) && p->left < p->n / LINE_FLOATS;
+    const bool fetch = (!d->overwrite || d->zeros || d->lines) &&
+                       p->left < p->n / LINE_FLOATS;
     uint32_t positions[2][BATCH];
     float values[BATCH];
     size_t m = next_ahead(d, p, fetch, positions[0]);

@@ -106,8 +106,8 @@ bool trib_feedback_take_zeros(struct trib_run *run, const struct trib_chunk *c);
 /** trib_feedback_end - end an operation: the caller has his vector back. */
 void trib_feedback_end(struct trib_run *run);
 
-/** trib_feedback_marks - the marks of a chunk's result; NULL: it has none, and all of it
- * is to be written. */
+/** trib_feedback_marks - the marks of a chunk's result; NULL: it has none, and all of
+ * it is to be written. */
 uint64_t *trib_feedback_marks(const struct trib_run *run, const struct trib_chunk *c);
 
 /** trib_feedback_mark_all - any element of the chunk's result may be other than 0. */
