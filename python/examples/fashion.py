@@ -23,6 +23,7 @@ parser.add_argument("--codec", default="none")
 parser.add_argument("--steps", type=int, default=4680)
 parser.add_argument("--batch", type=int, default=32, help="images of a rank in a step")
 parser.add_argument("--rate", type=float, default=0.05)
+parser.add_argument("--momentum", type=float, default=0.9, help="of the optimizer")
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--in-grad", action="store_true", help="what is held back stays in p.grad")
 parser.add_argument("--hook", metavar="FILE", help="DDP; the ranks meet in this new file")
@@ -57,7 +58,7 @@ def scale(step):
 
 def train(comm, images, labels):
     net = model = network()
-    optimizer = step_of = torch.optim.SGD(net.parameters(), options.rate, momentum=0.9)
+    optimizer = step_of = torch.optim.SGD(net.parameters(), options.rate, momentum=options.momentum)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, scale)
     if options.hook:
         model = nn.parallel.DistributedDataParallel(net)
