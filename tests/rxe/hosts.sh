@@ -17,7 +17,7 @@ here=$(dirname "$0")
 . "$here/rxelib.sh"
 long=
 [ "${1-}" != --long ] || { long=yes && shift; }
-build=$1
+direct "$1" perf/trib-perf tools/trib-info
 port=7000
 transport=verbs
 
@@ -306,7 +306,7 @@ check "two hosts: a rank is stopped: it is named" stop
 check "two hosts: the link is down for good: the loss is named" link_lost
 check "two hosts: sums after all this" sums
 check "two hosts: the other host is gone: the loss is named" host_lost
-rm -f "$log" "$log".*
+rm -rf "$log" "$log".* "$build"
 echo "the end"
 please kill # it would wait for more
 exit "$2"

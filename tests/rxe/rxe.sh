@@ -86,7 +86,8 @@ two_hosts() { # MTU OF-PACKETS
     : >"$said"
     take_orders "$control" &
     helper=$!
-    watched "$here/guest" --hosts 2 --mtu "$1" --timeout "$limit" --control "$control" -- \
+    # A rank on each has one processor's work; a second one would double what emulating takes.
+    watched "$here/guest" --hosts 2 --cpus 1 --mtu "$1" --timeout "$limit" --control "$control" -- \
         bash "$here/hosts.sh" "${long[@]}" "$build" "$inside_status" >"$said" 2>"$dir/errors"
     kill "$helper"
     wait "$helper" 2>/dev/null

@@ -6,6 +6,22 @@ log=$(mktemp)
 number=0
 own= # process of a rank
 
+# direct BUILD PROGRAM... - sets build to a folder where these are without the script that libtool
+# puts before a program that is not installed: on an emulated machine it takes 0.4 s each time.
+direct() {
+    local from=$1 program built
+    shift
+
+    build=$(mktemp -d)
+    export LD_LIBRARY_PATH=$from/.libs
+    for program; do
+        built=$from/${program%/*}/.libs/${program##*/}
+        [ -x "$built" ] || built=$from/$program
+        mkdir -p "$build/${program%/*}"
+        ln -s "$built" "$build/$program"
+    done
+}
+
 # check NAME COMMAND... - a TAP line, before it the last line that begins with "figure: ",
 # and what a failed command said.
 check() {
