@@ -14,7 +14,8 @@
 #include "mpi/next.h"
 
 /* A communicator takes about 8 ms to make, of each rank: 2 % of PAYS_S, so that no
- * program loses more of its time by it. */
+ * program loses more of its time by it. That of MPI_COMM_WORLD is made early: it also
+ * finds out which rank has stopped. */
 #define PAYS_S 0.4
 
 enum {
@@ -195,9 +196,14 @@ static struct tmpi_attached *look_up(MPI_Comm comm)
     return a;
 }
 
+static bool has_to_pay(const struct tmpi_attached *a)
+{
+    return tmpi_module.settings.pays && a->handle != MPI_COMM_WORLD;
+}
+
 unsigned tmpi_attached_weight(const struct tmpi_attached *a)
 {
-    if (a->comm || a->never || !tmpi_module.settings.pays)
+    if (a->comm || a->never || !has_to_pay(a))
         return 0;
     if (a->calls <= TIMED_ALL)
         return 1;
@@ -211,7 +217,7 @@ static bool is_due(struct tmpi_attached *a)
     double least = 0;
 
     a->calls++;
-    if (!tmpi_module.settings.pays)
+    if (!has_to_pay(a))
         return a->calls > tmpi_module.settings.after;
     if (a->calls < a->ask_at)
         return false;

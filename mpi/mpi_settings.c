@@ -124,10 +124,11 @@ static bool read_prefer(struct tmpi_settings *s, const char *text)
 
 static bool read_after(struct tmpi_settings *s, const char *text)
 {
-    char *end;
+    enum { CALLS = 8 };
+    char *end = NULL;
 
     s->pays = !strcmp(text, defaults[TMPI_SETTING_after]);
-    s->after = strtoul(text, &end, 10);
+    s->after = s->pays ? CALLS : strtoul(text, &end, 10);
     return s->pays || (*text >= '0' && *text <= '9' && !*end) ||
            wrong("TRIB_MPI_AFTER", text,
                  "it is a number of calls, or the word of trib-mpi --help");
@@ -149,12 +150,7 @@ static bool read_all(struct tmpi_settings *s)
 /* Nothing is to be earned where the library has all calls anyway. */
 static void settle(struct tmpi_settings *s)
 {
-    enum { CALLS = 8 };
-
-    if (!s->pays || !s->always)
-        return;
-    s->pays = false;
-    s->after = CALLS;
+    s->pays = s->pays && !s->always;
 }
 
 void tmpi_settings_read(struct tmpi_settings *s)

@@ -23,7 +23,7 @@ struct tmpi_settings {
     uint32_t calls; /* a bit for each enum tmpi_kind */
     size_t min;
     bool pays; /* after=auto: a communicator of the library is made when it may pay */
-    unsigned long after; /* else at this number of calls */
+    unsigned long after; /* else, and for MPI_COMM_WORLD, at this number of calls */
     bool always; /* prefer=tributary */
     const char *codec; /* NULL: none */
     const char *report; /* NULL: none; "1": a table on standard error; else a file */

@@ -66,7 +66,7 @@ done
 train_all() {
     local seed codec rule
     for ((seed = 1; seed <= seeds; seed++)); do
-        for codec in none topk:ratio=0.01; do
+        for codec in none topk:ratio=0.01 topk:ratio=0.005; do
             say "accuracy: seed $seed, $codec"
             rule=(--momentum 0.9 --rate 0.05)
             [ "$codec" = none ] || rule=(--momentum 0 --rate 0.5)

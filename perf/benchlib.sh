@@ -187,5 +187,5 @@ congestion() {
 machine_line() {
     local model
     model=$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo)
-    echo "Machine: ${model:-unknown processor}, $(nproc) cores, Linux $(uname -r)."
+    echo "Machine: ${model:-unknown processor}, $(env -u OMP_NUM_THREADS nproc) cores, Linux $(uname -r)."
 }

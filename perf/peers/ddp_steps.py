@@ -84,7 +84,7 @@ def ways(gloo, ours, comm):
         yield f"hook {codec}", lambda codec=codec: by_hook(comm, gloo, codec)
         yield f"fed {codec}", lambda codec=codec: by_fed(comm, codec)
     yield "fed none", lambda: by_fed(comm, "none")
-    for codec in ("topk:ratio=0.01", "dgc:ratio=0.001"):
+    for codec in ("topk:ratio=0.01", "topk:ratio=0.005"):
         yield f"fed {codec} in grad", lambda codec=codec: by_fed(comm, codec, in_grad=True)
 
 

@@ -7,7 +7,8 @@
  * communicators   500 of them, one after the other; memory and descriptors stay
  * requests        several non-blocking calls at once, waited for in another order
  * crossing        a message must arrive before a non-blocking barrier can end
- * busy            calls that take a second in all
+ * few, busy        20 calls on a communicator of the program's; calls that take a second
+ * world           20 calls on MPI_COMM_WORLD
  * stopped, killed rank 1 ends so, and the others print what they are told
  *
  * The exit code is 0 if all is right.
@@ -199,19 +200,38 @@ static int crossing(void)
 }
 
 /* Until the rank that waited least has spent a second in calls. */
-static int busy(void)
+static int few(MPI_Comm comm)
+{
+    double x = 1;
+
+    for (int call = 0; call < 20; call++)
+        MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_DOUBLE, MPI_MAX, comm);
+    return x != 1;
+}
+
+static int busy(MPI_Comm comm)
 {
     enum { LONG = 1 << 17 };
     double *x = calloc(LONG, sizeof(*x)), mine = 0, least = 0;
 
     while (least < 1) {
         const double since = MPI_Wtime();
-        MPI_Allreduce(MPI_IN_PLACE, x, LONG, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(MPI_IN_PLACE, x, LONG, MPI_DOUBLE, MPI_SUM, comm);
         mine += MPI_Wtime() - since;
-        MPI_Allreduce(&mine, &least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+        MPI_Allreduce(&mine, &least, 1, MPI_DOUBLE, MPI_MIN, comm);
     }
     free(x);
     return 0;
+}
+
+static int on_own(int (*calls)(MPI_Comm comm))
+{
+    MPI_Comm own;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    const int failed = calls(own);
+    MPI_Comm_free(&own);
+    return failed;
 }
 
 static int lost(int number)
@@ -258,7 +278,11 @@ int main(int argc, char **argv)
     else if (!strcmp(name, "crossing"))
         wrong += crossing();
     else if (!strcmp(name, "busy"))
-        wrong += busy();
+        wrong += on_own(busy);
+    else if (!strcmp(name, "few"))
+        wrong += on_own(few);
+    else if (!strcmp(name, "world"))
+        wrong += few(MPI_COMM_WORLD);
     else if (!strcmp(name, "stopped"))
         wrong += lost(SIGSTOP);
     else if (!strcmp(name, "killed"))

@@ -73,8 +73,11 @@ situations() { # MPI
     expect "$1: many communicators, one after the other" 0 "wrong 0" \
         "${run[@]}" -n 2 "$start" --after 8 "--report=$report" "$dir/situations.$1" communicators
     expect "$1: a short program" 0 "wrong 0" \
-        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" crossing
-    same "$1: it gets no communicator of the library" 0 "$(communicators)"
+        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" few
+    same "$1: its communicator gets none of the library" 0 "$(communicators)"
+    expect "$1: one whose calls are on MPI_COMM_WORLD" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" world
+    same "$1: this gets one" 1 "$(communicators)"
     expect "$1: a program that spends its time in calls" 0 "wrong 0" \
         "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" busy
     same "$1: it gets one" 1 "$(communicators)"

@@ -17,7 +17,7 @@ here=$(dirname "$0")
 . "$here/rxelib.sh"
 long=
 [ "${1-}" != --long ] || { long=yes && shift; }
-direct "$1" perf/trib-perf tools/trib-info
+direct "$1" /tmp/direct perf/trib-perf tools/trib-info
 port=7000
 transport=verbs
 

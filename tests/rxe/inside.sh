@@ -13,7 +13,7 @@ here=$(dirname "$0")
 long=
 [ "${1-}" != --long ] || { long=yes && shift; }
 built=$1 data=$2 port=18514
-direct "$built" examples/sum perf/trib-perf tests/comm/test_deterministic tests/comm/test_matrix \
+direct "$built" "$(mktemp -d)" examples/sum perf/trib-perf tests/comm/test_{deterministic,matrix} \
     tests/transport/test_conformance tests/tribd/late tests/tribd/steps tools/trib-info \
     tools/trib-run train/program/trib-train tribd/tribd
 transport=verbs

@@ -6,13 +6,14 @@ log=$(mktemp)
 number=0
 own= # process of a rank
 
-# direct BUILD PROGRAM... - sets build to a folder where these are without the script that libtool
-# puts before a program that is not installed: on an emulated machine it takes 0.4 s each time.
+# direct BUILD FOLDER PROGRAM... - sets build to this folder, where these are without the script
+# that libtool puts before a program that is not installed: on an emulated machine it takes 0.4 s
+# each time.
 direct() {
-    local from=$1 program built
-    shift
+    local from program built
 
-    build=$(mktemp -d)
+    from=$(realpath "$1") build=$2
+    shift 2
     export LD_LIBRARY_PATH=$from/.libs
     for program; do
         built=$from/${program%/*}/.libs/${program##*/}
