@@ -21,7 +21,7 @@
 enum {
     CALLS_LEAST = 8, /* before the ranks compare times; then at twice as many, and so
                       * on */
-    TIMED_ALL = 64, /* calls; of the later ones one in TIMED_EVERY is timed */
+    TIMED_ALL = 64, /* calls; of the later ones about one in TIMED_EVERY is timed */
     TIMED_EVERY = 8,
 };
 
@@ -207,7 +207,10 @@ unsigned tmpi_attached_weight(const struct tmpi_attached *a)
         return 0;
     if (a->calls <= TIMED_ALL)
         return 1;
-    return a->calls % TIMED_EVERY ? 0 : TIMED_EVERY;
+    /* Multiples of the golden ratio are spread evenly over each pattern of calls that a
+     * program repeats; every eighth call may be the same one of it each time. */
+    const uint32_t spread = (uint32_t)a->calls * 2654435769u;
+    return spread < UINT32_MAX / TIMED_EVERY ? TIMED_EVERY : 0;
 }
 
 /* True if the communicator is to be made now. A rank that came late has waited least:

@@ -7,7 +7,7 @@
  * communicators   500 of them, one after the other; memory and descriptors stay
  * requests        several non-blocking calls at once, waited for in another order
  * crossing        a message must arrive before a non-blocking barrier can end
- * few, busy        20 calls on a communicator of the program's; calls that take a second
+ * few, busy       20 calls on a communicator of the program's; calls of a second
  * world           20 calls on MPI_COMM_WORLD
  * stopped, killed rank 1 ends so, and the others print what they are told
  *

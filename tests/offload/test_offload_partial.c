@@ -457,7 +457,7 @@ static struct job job_of(uint64_t n, bool exact)
     return j;
 }
 
-/* Aggregators and plans are the same over each transport: over shm more jobs are drawn. */
+/* Aggregators and plans are the same over each transport: shm has more jobs. */
 static uint64_t jobs_over(const char *transport, uint64_t n)
 {
     return strcmp(transport, "shm") == 0 ? n : n / 2;
