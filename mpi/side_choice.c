@@ -59,6 +59,7 @@ static trib_status_t agree(struct tmpi_side_choice *c, trib_comm_t *comm, int ro
 static trib_status_t look(struct tmpi_side_choice *c, trib_comm_t *comm, double seconds)
 {
     enum { MUCH = 10 };
+    const double felt = 500e-6; /* seconds of a call; shorter ones are tried well */
     const int turn = tmpi_side_turn(c), round = c->tried / (2 * turn) - 1;
 
     if (round >= 0 && c->tried % turn == turn - 1)
@@ -67,6 +68,8 @@ static trib_status_t look(struct tmpi_side_choice *c, trib_comm_t *comm, double 
     if (c->tried < 2 * turn * (TMPI_QUICK + 1))
         return TRIB_OK;
     const trib_status_t st = agree(c, comm, TMPI_QUICK, 1, false, MUCH);
+    if (c->typical[TMPI_LIBRARY] < felt && c->typical[TMPI_MPI] < felt)
+        c->decided = false;
     c->looked = true;
     c->tried = 0;
     memset(c->seconds, 0, sizeof(c->seconds));
