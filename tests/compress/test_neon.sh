@@ -13,7 +13,7 @@ done
 cd "${abs_top_srcdir:-.}" || exit 1
 expect_seconds=300
 
-flags=(-std=gnu11 -D_GNU_SOURCE -O2 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror
+flags=(-std=gnu11 -D_GNU_SOURCE -O1 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror
     -I. -Iinclude)
 objects=()
 for source in compress/kernels/kernels.c compress/kernels/kernels_c.c compress/kernels/kernels_neon.c base/cpu.c \
