@@ -74,7 +74,7 @@ static bool allocate_states(struct trib_feedback *f,
     return ok;
 }
 
-/* What a selection keeps for each chunk. */
+/* A selection keeps zeros and marks for each chunk; false: there is no memory. */
 static bool prepare_chunks(struct trib_run *run)
 {
     struct trib_feedback *f = &run->payload->feedback;

@@ -22,8 +22,8 @@ struct trib_feedback {
     float *residual; /* [total] loss of the encoding of contributions, or NULL. By
                       * caller: the vector of the running operation */
     bool by_caller; /* trib_feedback_by_caller */
-    /* By caller: what of each chunk's result may be other than 0 (codec.h), in the
-     * memory of the last operation's result. */
+    /* With by_caller, marks of the elements of each chunk's result that may be other
+     * than 0 (codec.h); they hold for the memory of the last operation's result. */
     uint64_t *marks;
     size_t marks_each; /* words of a chunk */
     const void *marked;

@@ -43,7 +43,7 @@ static void pair_close(struct pair *p)
     free((void *)(uintptr_t)scene);
 }
 
-/* One step by both plans; the caller's result goes to recv. */
+/* Both plans do one step; the caller's result goes to recv. */
 static void pair_step(struct pair *p, struct ranks_self *self, uint64_t step,
                       float *recv)
 {
