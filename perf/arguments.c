@@ -7,42 +7,39 @@
 #include <string.h>
 
 #include "perf/colls.h"
-#include "perf/options.h"
 #include "perf/perf.h"
+#include "perf/setters.h"
 
 #define LONGEST_NAME 63
 
 /* --- setters --- */
 
-static bool set_sample(const struct perf_option *option, void *to, const char *value,
-                       FILE *err)
+static bool set_sample(const struct tool_given *given, const char *value)
 {
-    struct perf_args *args = to;
-    (void)option;
+    struct perf_args *args = given->args;
+
     if (perf_time_parse(value, &args->sample_s) && args->sample_s <= 60)
         return true;
-    fprintf(err, "trib-perf: --sample '%s' is not a time up to 60 s, such as 50ms.\n",
-            value);
-    return false;
+    return tool_refuse(given, value, "is not a time up to 60 s, such as 50ms");
 }
 
-static bool set_dtype(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
+static bool set_dtype(const struct tool_given *given, const char *value)
 {
-    struct perf_args *args = to;
-    struct perf_names names = {.n = TRIB_DTYPE_COUNT};
-    (void)option;
+    struct perf_args *args = given->args;
+    struct tool_names names = {.n = TRIB_DTYPE_COUNT};
+
     args->dtype_named = true;
     if (trib_dtype_parse(value, &args->dtype) == TRIB_OK)
         return true;
     for (int i = 0; i < TRIB_DTYPE_COUNT; i++)
         names.item[i] = trib_dtype_name((trib_dtype_t)i);
-    return perf_wrong_name(err, "dtype", value, &names);
+    return tool_wrong_name(given, "dtype", value, &names);
 }
 
 /* Reads the text behind the name of an operator that has a parameter. */
-static bool set_parameter(struct perf_args *args, const char *value, FILE *err)
+static bool set_parameter(const struct tool_given *given, const char *value)
 {
+    struct perf_args *args = given->args;
     const bool trims = args->op == TRIB_TRIMMED_MEAN,
                clips = args->op == TRIB_CLIPPED_MEAN;
     char *end = "";
@@ -55,32 +52,29 @@ static bool set_parameter(struct perf_args *args, const char *value, FILE *err)
     if (*end == '\0' && !(trims && !(args->parameter > 0 && args->parameter < 0.5)) &&
         !(clips && !(args->parameter > 0)))
         return true;
-    fprintf(
-        err, "trib-perf: --op: %s\n",
-        trims ? "trimmed-mean:P leaves out a part P above 0 and below 0.5 at each end."
-        : clips ? "clipped-mean:B cuts elements to a bound B above 0."
-                : "this operator has no parameter.");
-    return false;
+    return tool_say(
+        given, "--op: %s",
+        trims   ? "trimmed-mean:P leaves out a part P above 0 and below 0.5 at each end"
+        : clips ? "clipped-mean:B cuts elements to a bound B above 0"
+                : "this operator has no parameter");
 }
 
-static bool set_op(const struct perf_option *option, void *to, const char *value,
-                   FILE *err)
+static bool set_op(const struct tool_given *given, const char *value)
 {
-    struct perf_args *args = to;
-    struct perf_names names;
+    struct perf_args *args = given->args;
+    struct tool_names names;
     char name[LONGEST_NAME + 1];
     const size_t n = strcspn(value, ":");
 
-    (void)option;
     args->op_named = true;
     snprintf(name, sizeof(name), "%.*s", (int)(n < LONGEST_NAME ? n : LONGEST_NAME),
              value);
     names.n = TRIB_OP_COUNT;
     if (trib_op_parse(name, &args->op) == TRIB_OK)
-        return set_parameter(args, value + n, err);
+        return set_parameter(given, value + n);
     for (size_t i = 0; i < names.n; i++)
         names.item[i] = trib_op_name((trib_op_t)i);
-    return perf_wrong_name(err, "op", name, &names);
+    return tool_wrong_name(given, "op", name, &names);
 }
 
 static bool is_command(const char *word)
@@ -94,208 +88,183 @@ static bool is_command(const char *word)
     return false;
 }
 
-static bool take_word(void *to, const char *value, FILE *err)
+static bool take_word(const struct tool_given *given, const char *value)
 {
-    struct perf_args *args = to;
-    struct perf_names names = {.n = PERF_COLL_COUNT};
-    if (args->named) {
-        fprintf(err, "trib-perf: '%s': one collective at a time.\n", value);
-        return false;
-    }
+    struct perf_args *args = given->args;
+    struct tool_names names = {.n = PERF_COLL_COUNT};
+
+    if (args->named)
+        return tool_say(given, "'%s': one collective at a time", value);
     args->named = true;
-    if (is_command(value)) {
-        fprintf(err, "trib-perf: %s stands first: trib-perf %s [OPTION]….\n", value,
-                value);
-        return false;
-    }
+    if (is_command(value))
+        return tool_say(given, "%s stands first: trib-perf %s [OPTION]…", value,
+                        value);
     if (perf_coll_parse(value, &args->coll))
         return true;
     for (int i = 0; i < PERF_COLL_COUNT; i++)
         names.item[i] = perf_coll_name((trib_coll_t)i);
-    return perf_wrong_name(err, "collective", value, &names);
+    return tool_wrong_name(given, "collective", value, &names);
 }
 
-bool perf_set_codec(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
+bool perf_set_codec(const struct tool_given *given, const char *value)
 {
-    struct perf_args *args = to;
+    struct perf_args *args = given->args;
     char why[512] = "";
-    (void)option;
+
     args->codec = value;
     if (trib_codec_check(value, why, sizeof(why)) == TRIB_OK)
         return true;
-    fprintf(err, "trib-perf: --codec %s: %s\n", value, why);
-    return false;
+    return tool_refuse(given, value, "cannot be: %s", why);
 }
 
 struct search {
     const char *name;
     bool found;
-    char text[PERF_NAMES_MAX]
+    char text[TOOL_NAMES_MAX]
              [LONGEST_NAME + 1]; /* items live only as long as the call */
-    struct perf_names names;
+    struct tool_names names;
 };
 
 static void search_item(void *arg, const trib_item_t *item)
 {
     struct search *s = arg;
     s->found = s->found || strcmp(item->name, s->name) == 0;
-    if (s->names.n < PERF_NAMES_MAX) {
+    if (s->names.n < TOOL_NAMES_MAX) {
         char *text = s->text[s->names.n];
         snprintf(text, LONGEST_NAME + 1, "%s", item->name);
         s->names.item[s->names.n++] = text;
     }
 }
 
-static bool set_algorithm(const struct perf_option *option, void *to, const char *value,
-                          FILE *err)
+static bool set_algorithm(const struct tool_given *given, const char *value)
 {
-    struct perf_args *args = to;
+    struct perf_args *args = given->args;
     struct search s = {.name = value};
-    (void)option;
+
     search_item(&s, &(trib_item_t){.name = "auto"});
     args->algorithm = value;
     if (trib_list_each(TRIB_LIST_ALGORITHMS, search_item, &s) != TRIB_OK || s.found)
         return true;
-    return perf_wrong_name(err, "algorithm", value, &s.names);
+    return tool_wrong_name(given, "algorithm", value, &s.names);
 }
 
-bool perf_set_chunk(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
+bool perf_set_chunk(const struct tool_given *given, const char *value)
 {
-    struct perf_args *args = to;
-    (void)option;
+    struct perf_args *args = given->args;
+
     if (perf_size_parse(value, &args->chunk) && args->chunk > 0)
         return true;
-    fprintf(err, "trib-perf: --chunk '%s' is not a size such as 256K.\n", value);
-    return false;
+    return tool_refuse(given, value, "is not a size such as 256K");
 }
 
-bool perf_set_density(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
+bool perf_set_density(const struct tool_given *given, const char *value)
 {
-    struct perf_args *args = to;
+    struct perf_args *args = given->args;
     char *end;
-    (void)option;
+
     args->density = strtod(value, &end);
     args->same_blocks = strcmp(end, ",same") == 0;
     if (end != value && (*end == '\0' || args->same_blocks) && args->density > 0 &&
         args->density <= 1)
         return true;
-    fprintf(
-        err,
-        "trib-perf: --density '%s' is not a part above 0 and up to 1, such as 0.01 or "
-        "0.01,same.\n",
-        value);
-    return false;
-}
-
-bool perf_set_memory(const struct perf_option *option, void *to, const char *value,
-                       FILE *err)
-{
-    static const struct perf_names names = {{"alloc", "malloc", "register"}, 3};
-    int choice = perf_choose("memory", value, &names, err);
-    *(enum perf_memory *)perf_option_target(option, to) = (enum perf_memory)choice;
-    return choice >= 0;
-}
-
-static bool set_call(const struct perf_option *option, void *to, const char *value,
-                     FILE *err)
-{
-    static const struct perf_names names = {{"auto", "blocking", "plan", "pairs"}, 4};
-    int choice = perf_choose("call", value, &names, err);
-    *(enum perf_call *)perf_option_target(option, to) = (enum perf_call)choice;
-    return choice >= 0;
-}
-
-static bool set_input(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
-{
-    static const struct perf_names names = {{"normal", "smooth"}, 2};
-    int choice = perf_choose(option->name, value, &names, err);
-    *(enum perf_input *)perf_option_target(option, to) = (enum perf_input)choice;
-    return choice >= 0;
+    return tool_refuse(given, value,
+                       "is not a part above 0 and up to 1, such as 0.01 or 0.01,same");
 }
 
 #define AT(field) offsetof(struct perf_args, field)
 
-static const struct perf_option options[] = {
-    {"-n", "RANKS", perf_set_int, AT(ranks), 1,
-     "start so many ranks on this host; without it a launcher has"},
-    {"--sizes", "LIST", perf_set_sizes, AT(sizes), 0,
-     "bytes: 8,64K,16M or from:to:factor [8:64M:4]"},
-    {"--dtype", "NAME", set_dtype, 0, 0,
-     "f32 f64 f16 bf16 f8_e4m3 f8_e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool [f32]"},
-    {"--op", "NAME", set_op, 0, 0,
-     "sum mean min max prod median trimmed-mean[:0.1] clipped-mean[:1] band bor bxor "
-     "land lor lxor minloc maxloc [sum]"},
-    {"--density", "D[,same]", perf_set_density, 0, 0,
-     "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks "
-     "[1]"},
-    {"--input", "WHAT", set_input, AT(input), 0,
-     "floats are about normal, or smooth: three waves of 997 to 40009 elements, and "
-     "noise of 0.001 [normal]"},
-    {"--root", "RANK", perf_set_int, AT(root), 0, "of reduce and broadcast [0]"},
-    {"--codec", "TEXT", perf_set_codec, 0, 0,
-     "such as topk:ratio=0.01; trib-info --codecs lists them"},
-    {"--feedback", "TEXT", perf_set_text, AT(feedback), 0,
-     "such as ef14:momentum=0.9, ef21 or none [codec: what its ef= says]"},
-    {"--quorum", "TEXT", perf_set_text, AT(quorum), 0,
-     "of a service, such as 0.9,deadline=20ms: late ranks are left out [all]"},
-    {"--algorithm", "NAME", set_algorithm, 0, 0,
-     "such as ring; trib-info --algorithms lists them"},
-    {"--chunk", "SIZE", perf_set_chunk, 0, 0, "bytes of a chunk"},
-    {"--memory", "KIND", perf_set_memory, AT(memory), 0,
-     "alloc (trib_alloc), malloc, register [alloc]"},
-    {"--in-place", NULL, perf_set_switch, AT(in_place), 0,
-     "input and result share a buffer"},
-    {"--call", "KIND", set_call, AT(call), 0,
-     "blocking, plan, auto: plan if op has a parameter, or codec, feedback, quorum, "
-     "algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM; pairs: what is not 0, "
-     "as a sparse vector [auto]"},
-    {"--iters", "N", perf_set_long, AT(iters), 1,
-     "samples a size [as many as fit 0.5 s, 20 to 1000]"},
-    {"--sample", "TIME", set_sample, 0, 0,
-     "calls shorter than this are timed in batches [10us]"},
-    {"--warmup", "N", perf_set_long, AT(warmup), 0,
-     "calls before the first sample [20; 2 above 1 MiB]"},
-    {"--sync", NULL, perf_set_switch, AT(sync), 0,
-     "a barrier before each sample, outside its time"},
-    {"--rewrite", NULL, perf_set_switch, AT(rewrite), 0,
-     "write the input before each sample of one call, outside its time"},
-    {"--bind", "HOW", perf_set_bind, AT(bind), 0,
-     "core: one core a rank, in turn; none [none]"},
-    {"--check", NULL, perf_set_switch, AT(check), 0,
-     "compare with an oracle; exit code 1 if wrong; codecs: beyond what they may lose"},
-    {"--explain", NULL, perf_set_switch, AT(explain), 0,
-     "say which algorithm, chunk and codec were chosen"},
-    {"--overlap", NULL, perf_set_switch, AT(overlap), 0,
-     "of allreduce: each stage alone, and what was reached of the slowest; and the "
-     "vector fed layer by layer beside a computation"},
-    {"--trace", "FILE", perf_set_text, AT(trace), 0,
-     "with -n: write what the ranks did when, for Perfetto"},
-    {"--csv", "FILE", perf_set_text, AT(csv), 0,
-     "one row a size; - is standard output"},
-    {"--json", "FILE", perf_set_text, AT(json), 0,
-     "results with a description of the machine; - likewise"},
+static const struct tool_option options[] = {
+    PERF_RANKS_ROW(AT(ranks)),
+    {"sizes", "LIST", perf_set_sizes, AT(sizes),
+     .help = "bytes: 8,64K,16M or from:to:factor [8:64M:4]"},
+    {"dtype", "NAME", set_dtype,
+     .help =
+         "f32 f64 f16 bf16 f8_e4m3 f8_e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool [f32]",
+     .words = "f32 f64 f16 bf16 f8_e4m3 f8_e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool"},
+    {"op", "NAME", set_op,
+     .help =
+         "sum mean min max prod median trimmed-mean[:0.1] clipped-mean[:1] band bor "
+         "bxor "
+         "land lor lxor minloc maxloc [sum]",
+     .words =
+         "sum mean min max prod median trimmed-mean clipped-mean band bor bxor land "
+         "lor lxor minloc maxloc"},
+    PERF_DENSITY_ROW,
+    {"input", "WHAT", tool_set_choice, AT(input),
+     .help =
+         "floats are about normal, or smooth: three waves of 997 to 40009 elements, "
+         "and "
+         "noise of 0.001 [normal]",
+     .words = "normal smooth"},
+    {"root", "RANK", tool_set_int, AT(root), .help = "of reduce and broadcast [0]",
+     .most = 4096},
+    {"codec", "TEXT", perf_set_codec,
+     .help = "such as topk:ratio=0.01; trib-info --codecs lists them",
+     .words = "@codecs"},
+    {"feedback", "TEXT", tool_set_text, AT(feedback),
+     .help = "such as ef14:momentum=0.9, ef21 or none [codec: what its ef= says]"},
+    {"quorum", "TEXT", tool_set_text, AT(quorum),
+     .help = "of a service, such as 0.9,deadline=20ms: late ranks are left out [all]"},
+    {"algorithm", "NAME", set_algorithm,
+     .help = "such as ring; trib-info --algorithms lists them", .words = "@algorithms"},
+    PERF_CHUNK_ROW,
+    PERF_MEMORY_ROW(AT(memory)),
+    {"in-place", NULL, tool_set_switch, AT(in_place),
+     .help = "input and result share a buffer"},
+    {"call", "KIND", tool_set_choice, AT(call),
+     .help =
+         "blocking, plan, auto: plan if op has a parameter, or codec, feedback, "
+         "quorum, "
+         "algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM; pairs: what is "
+         "not 0, "
+         "as a sparse vector [auto]",
+     .words = "auto blocking plan pairs"},
+    {"iters", "N", tool_set_long, AT(iters),
+     .help = "samples a size [as many as fit 0.5 s, 20 to 1000]", .least = 1},
+    {"sample", "TIME", set_sample,
+     .help = "calls shorter than this are timed in batches [10us]"},
+    {"warmup", "N", tool_set_long, AT(warmup),
+     .help = "calls before the first sample [20; 2 above 1 MiB]"},
+    {"sync", NULL, tool_set_switch, AT(sync),
+     .help = "a barrier before each sample, outside its time"},
+    {"rewrite", NULL, tool_set_switch, AT(rewrite),
+     .help = "write the input before each sample of one call, outside its time"},
+    PERF_BIND_ROW(AT(bind)),
+    {"check", NULL, tool_set_switch, AT(check),
+     .help =
+         "compare with an oracle; exit code 1 if wrong; codecs: beyond what they may "
+         "lose"},
+    {"explain", NULL, tool_set_switch, AT(explain),
+     .help = "say which algorithm, chunk and codec were chosen"},
+    {"overlap", NULL, tool_set_switch, AT(overlap),
+     .help =
+         "of allreduce: each stage alone, and what was reached of the slowest; and the "
+         "vector fed layer by layer beside a computation"},
+    {"trace", "FILE", tool_set_text, AT(trace),
+     .help = "with -n: write what the ranks did when, for Perfetto"},
+    PERF_CSV_ROW(AT(csv), "one row a size"),
+    PERF_JSON_ROW(AT(json)),
 };
 
-static const struct perf_command command = {
+const struct tool_command perf_collective = {
     .name = "trib-perf",
     .usage =
         "usage: trib-perf COLLECTIVE [OPTION]…\n"
         "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
         "       trib-perf put [OPTION]…             writes over a transport: see put "
         "--help\n"
-        "       trib-perf codec [CODEC]… [OPTION]…  codecs alone: see codec --help\n"
-        "       trib-perf agg [OPTION]…             jobs that a service sums: see agg "
+        "       trib-perf codec [CODEC]… [OPTION]…  codecs alone: see codec "
+        "--help\n"
+        "       trib-perf agg [OPTION]…             jobs that a service sums: see "
+        "agg "
         "--help\n"
         "       trib-perf groups [OPTION]…          groups of tensors: see groups "
         "--help\n"
         "       trib-perf neighbors [OPTION]…       steps of push-sum: see neighbors "
         "--help\n"
         "       trib-perf store [OPTION]…           pushes, pulls: see store --help\n"
-        "       trib-perf calibrate [OPTION]…       the network: see calibrate --help\n"
+        "       trib-perf calibrate [OPTION]…       the network: see calibrate "
+        "--help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather,\n"
         "reduce-scatter, gather, scatter, alltoall, scan, exscan or barrier; or\n"
@@ -312,6 +281,9 @@ static const struct perf_command command = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .word = take_word,
+    .words =
+        "allreduce reduce broadcast allgather reduce-scatter gather scatter alltoall "
+        "scan exscan barrier sendrecv",
 };
 
 /* True if the configured codec applies: see trib_allreduce in coll.h. */
@@ -489,11 +461,10 @@ static bool check_together(struct perf_args *args, FILE *err)
         !check_pairs(args, err) || !check_overlap(args, err))
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
-        fputs(
-            "trib-perf: blocking calls take codec, feedback, quorum, algorithm and "
-            "chunk from the configuration, and no parameter of an op: set TRIB_* or "
-            "use --call plan.\n",
-            err);
+        fputs("trib-perf: blocking calls take codec, feedback, quorum, algorithm and "
+              "chunk from the configuration, and no parameter of an op: set TRIB_* or "
+              "use --call plan.\n",
+              err);
         return false;
     }
     if (args->call == PERF_CALL_AUTO)
@@ -535,6 +506,7 @@ void perf_args_init(struct perf_args *args, int argc, char **argv)
         .root = -1,
         .density = 1,
         .sample_s = 10e-6,
+        .bind = TOOL_BIND_AUTO,
         .configured_codec = "none",
         .configured_feedback = "codec",
         .configured_quorum = "all",
@@ -554,7 +526,7 @@ int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out
     struct perf_args args;
 
     perf_args_init(&args, argc, argv);
-    int code = perf_command_parse(&command, argc, argv, &args, err);
+    int code = tool_parse(&perf_collective, argc, argv, &args, err);
     if (code < 0 && !check_together(&args, err))
         code = 2;
     if (code >= 0) {

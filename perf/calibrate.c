@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/options.h"
+#include "perf/setters.h"
 #include "perf/perf.h"
 
 enum {
@@ -334,59 +334,48 @@ static int rank_main(void *arg, int number, const char *root)
 
 /* Command line ------------------------------------------------------------------ */
 
-static bool take_word(void *to, const char *text, FILE *err)
-{
-    (void)to;
-    fprintf(err, "trib-perf: '%s': trib-perf calibrate takes options alone.\n", text);
-    return false;
-}
-
 #define AT(field) offsetof(struct args, field)
 
-static const struct perf_option options[] = {
-    {"-n", "RANKS", perf_set_int, AT(each.ranks), 1,
-     "start so many ranks on this host; without it a launcher has"},
-    {"--out", "FILE", perf_set_text, AT(out), 0,
-     "the file, of which rank 0 writes this link anew [tributary-calibration.json]"},
+static const struct tool_option options[] = {
+    PERF_RANKS_ROW(AT(each.ranks)),
+    {"out", "FILE", tool_set_text, AT(out),
+     .help = "the file, of which rank 0 writes this link anew "
+             "[tributary-calibration.json]"},
+    PERF_BIND_ROW(AT(each.bind)),
 };
 
-static const char usage[] =
-    "usage: trib-run -n RANKS -- trib-perf calibrate [OPTION]…\n"
-    "\n"
-    "Measures the network between the ranks, a second for each pair: the time of a\n"
-    "short message one way (hop), of a rank for one of many (message), bytes a\n"
-    "second each way, and how fast a rank sums. With the file in TRIB_CALIBRATION,\n"
-    "algorithms are chosen by these figures. It holds for machines like this one, and\n"
-    "for this TRIB_TRANSPORT.\n"
-    "\n";
+const struct tool_command calibrate_command = {
+    .name = "trib-perf calibrate",
+    .usage =
+        "usage: trib-run -n RANKS -- trib-perf calibrate [OPTION]…\n"
+        "\n"
+        "Measures the network between the ranks, a second for each pair: the time of "
+        "a\n"
+        "short message one way (hop), of a rank for one of many (message), bytes a\n"
+        "second each way, and how fast a rank sums. With the file in "
+        "TRIB_CALIBRATION,\n"
+        "algorithms are chosen by these figures. It holds for machines like this one, "
+        "and\n"
+        "for this TRIB_TRANSPORT.\n",
+    .ending = "example: TRIB_TRANSPORT=tcp trib-perf calibrate -n 2\n"
+              "exit code: 0 done; 1 failed; 2 wrong arguments",
+    .options = options,
+    .n_options = sizeof(options) / sizeof(*options),
+};
 
 int calibrate_main(int argc, char **argv)
 {
     struct args args = {.out = "tributary-calibration.json"};
-    char by[96];
-    const struct perf_command command = {
-        .name = "trib-perf calibrate",
-        .usage = usage,
-        .ending = "\nexample: TRIB_TRANSPORT=tcp trib-perf calibrate -n 2\n"
-                  "exit code: 0 done; 1 failed; 2 wrong arguments\n",
-        .options = options,
-        .n_options = sizeof(options) / sizeof(*options),
-        .word = take_word,
-    };
 
     perf_args_init(&args.each, argc, argv);
-    int code = perf_command_parse(&command, argc - 1, argv + 1, &args, stderr);
-    if (code < 0 && args.each.ranks > 0 && tool_launched(by, sizeof(by))) {
-        fprintf(stderr,
-                "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave "
-                "out -n, or unset that.\n",
-                by);
+    int code = tool_parse(&calibrate_command, argc - 1, argv + 1, &args, stderr);
+    if (code < 0 && perf_launched_twice(args.each.ranks, stderr))
         code = 2;
-    }
     if (code < 0) {
         const struct tool_job job = {
             .tool = "trib-perf",
             .ranks = args.each.ranks,
+            .bind = args.each.bind,
             .fn = rank_main,
             .arg = &args,
         };

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tools/options.h"
+
 /* The slowest pair of ranks, and the slowest rank. */
 struct calibrate_link {
     char transport[64]; /* TRIB_TRANSPORT */
@@ -24,6 +26,8 @@ struct calibrate_link {
 };
 
 int calibrate_main(int argc, char **argv);
+
+extern const struct tool_command calibrate_command;
 
 /**
  * calibrate_write - put a link into a file, in place of the one of the same transport

@@ -14,15 +14,13 @@ libperf_la_SOURCES = \
 	perf/calibrate.c perf/calibrate.h \
 	perf/calibratefile.c \
 	perf/colls.h \
-	tools/launch.c tools/launch.h \
-	tools/trace_merge.c tools/trace_merge.h \
 	perf/loss.c perf/loss.h \
 	perf/machine_json.c perf/machine_json.h \
 	perf/measure.c \
 	perf/wrong.c \
-	perf/names.c \
+	perf/setting_values.c \
+	perf/setters.c perf/setters.h \
 	perf/operation.c \
-	perf/options.c perf/options.h \
 	perf/perf_number.c perf/perf_number.h \
 	perf/perf_oracle.c perf/perf_oracle.h \
 	perf/output.c perf/output.h \
@@ -33,8 +31,7 @@ libperf_la_SOURCES = \
 	perf/samples.c \
 	perf/sizes.c \
 	perf/smooth.c perf/smooth.h \
-	perf/writer.c \
-	tools/tool.c tools/tool.h
+	perf/writer.c
 libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 # trib-perf put works below the public API: it links what libtributary hides once more,
@@ -76,6 +73,7 @@ libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 # trib-perf groups, neighbors and store, too.
 libbeside_la_SOURCES = \
 	perf/beside/beside.c perf/beside/beside.h \
+	perf/beside/beside_options.c \
 	perf/beside/besidereport.c \
 	perf/beside/tensor_groups.c \
 	perf/beside/neighbors.c \
@@ -83,7 +81,7 @@ libbeside_la_SOURCES = \
 	perf/beside/vectors.c
 libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
-PERF_LIBS = libperf.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
+PERF_LIBS = libperf.la libtools.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
 PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
 	$(XXHASH_LIBS)
 perf_trib_perf_SOURCES = perf/trib-perf.c perf/overlap_measure.c

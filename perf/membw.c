@@ -147,7 +147,7 @@ static void *work(void *arg)
     struct team *team = member->team;
     void *to = NULL, *from = NULL;
 
-    tool_bind_core(member->core);
+    (void)tool_bind_rank(TOOL_BIND_CORE, member->core, 0);
     if (posix_memalign(&to, 4096, team->bytes) != 0 ||
         posix_memalign(&from, 4096, team->bytes) != 0)
         __atomic_store_n(&team->out_of_memory, true, __ATOMIC_RELAXED);

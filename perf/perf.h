@@ -4,7 +4,8 @@
  *
  *     options.[ch] tables of options, setters
  *     arguments.c  command line -> struct perf_args
- *     names.c      the nearest name, settings
+ *     setters.[ch] what command lines share
+ *     setting_values.c  settings by name
  *     sizes.c      "8,64K,1M:64M:4"
  *     launch.[ch]  ranks on this host by fork
  *     operation.c  buffers and the call
@@ -32,6 +33,7 @@
 #include <tributary.h>
 
 #include "tools/launch.h"
+#include "tools/options.h"
 #include "perf/perf_oracle.h"
 
 struct perf_operation;
@@ -91,6 +93,9 @@ struct perf_args {
     const char *json;
 };
 
+/* The command line of the collectives. */
+extern const struct tool_command perf_collective;
+
 /**
  * perf_args_parse - read the command line.
  *
@@ -111,10 +116,7 @@ const char *perf_feedback_text(const struct perf_args *args);
 const char *perf_codec_text(const struct perf_args *args);
 const char *perf_algorithm_text(const struct perf_args *args);
 
-/* --- names.c --- */
-
-/** perf_name_nearest - the nearest of n names within 3 edits, or NULL. */
-const char *perf_name_nearest(const char *text, const char *const *names, size_t n);
+/* --- setting_values.c --- */
 
 /** perf_setting - copy the value of "TRIB_CODEC"; false: none such, or its default. */
 bool perf_setting(const char *name, char *value, size_t bytes);

@@ -60,7 +60,7 @@ static bool await(struct flags *f, atomic_uint *flag, unsigned want)
 static void *echo(void *arg)
 {
     struct flags *f = arg;
-    tool_bind_core(1);
+    (void)tool_bind_rank(TOOL_BIND_CORE, 1, 0);
     for (unsigned i = 1; i <= (REPEATS + 1) * ROUNDS; i++) {
         if (!await(f, &f->there, i))
             break;
@@ -72,7 +72,7 @@ static void *echo(void *arg)
 static bool call(struct flags *f, double *us)
 {
     unsigned at = 0;
-    tool_bind_core(0);
+    (void)tool_bind_rank(TOOL_BIND_CORE, 0, 0);
     for (int r = -1; r < REPEATS; r++) { /* the first warms up */
         double start = perf_now();
         for (int i = 0; i < ROUNDS; i++) {

@@ -13,6 +13,7 @@
 #include "perf/overlap.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
+#include "perf/setters.h"
 #include "tools/tool.h"
 #include "tools/trace_merge.h"
 
@@ -129,7 +130,7 @@ static int rank_main(void *arg, int rank, const char *root)
         return 1;
     }
     if (root == NULL && args->bind == TOOL_BIND_CORE)
-        tool_bind_core(trib_rank(run.comm));
+        (void)tool_bind_rank(args->bind, trib_rank(run.comm), 0);
     int code = 2;
     if (args->root < trib_size(run.comm))
         code = run_all(&run);
@@ -166,18 +167,12 @@ static int launch_traced(const struct tool_job *job, const char *file)
 static int collective_main(int argc, char **argv)
 {
     struct perf_args args;
-    char by[96];
     /* Each rank speaks of wrong arguments: variables of a launcher may be left over in
      * a shell, and then no other rank would. */
     int code = perf_args_parse(argc, argv, stderr, &args);
     if (code < 0)
         args.overlap_fn = perf_overlap_measure;
-    if (code < 0 && args.ranks > 0 && tool_launched(by, sizeof(by))) {
-        fprintf(
-            stderr,
-            "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave out "
-            "-n, or unset that.\n",
-            by);
+    if (code < 0 && perf_launched_twice(args.ranks, stderr)) {
         perf_args_free(&args);
         code = 2;
     }
@@ -199,24 +194,37 @@ static int collective_main(int argc, char **argv)
     return code;
 }
 
+static const struct command {
+    const char *name;
+    int (*main)(int argc, char **argv);
+} commands[] = {
+    {"agg", agg_main},       {"calibrate", calibrate_main}, {"codec", codec_main},
+    {"groups", beside_main}, {"neighbors", beside_main},    {"put", put_main},
+    {"store", beside_main},
+};
+
+/* The first word may name a command. */
+static int obey(int argc, char **argv)
+{
+    static const struct tool_command *const tables[] = {
+        &perf_collective, &agg_command,           &calibrate_command,
+        &codec_command,   &beside_groups.command, &beside_neighbors.command,
+        &put_command,     &beside_store.command,  NULL};
+    const char *word = argc > 1 ? argv[1] : "";
+    const int code = tool_completion(argc, argv, tables);
+
+    if (code >= 0)
+        return code;
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+        if (strcmp(word, commands[i].name) == 0)
+            return commands[i].main(argc, argv);
+    return collective_main(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
-    const char *command = argc > 1 ? argv[1] : "";
-    int code;
     tool_begin();
     tool_signals();
     tool_open_files(NULL);
-    if (strcmp(command, "agg") == 0)
-        code = agg_main(argc, argv);
-    else if (strcmp(command, "put") == 0)
-        code = put_main(argc, argv);
-    else if (strcmp(command, "codec") == 0)
-        code = codec_main(argc, argv);
-    else if (strcmp(command, "calibrate") == 0)
-        code = calibrate_main(argc, argv);
-    else if (beside_is(command))
-        code = beside_main(argc, argv);
-    else
-        code = collective_main(argc, argv);
-    return tool_end("trib-perf", code);
+    return tool_end("trib-perf", obey(argc, argv));
 }

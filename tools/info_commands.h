@@ -7,8 +7,56 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <tributary/info.h>
+
+#include "tools/options.h"
+
+/* The options, in the order of the table; the first are parts of machine and build. */
+enum info_row {
+    INFO_TOPOLOGY,
+    INFO_CPU,
+    INFO_TRANSPORTS,
+    INFO_BOOTS,
+    INFO_ALGORITHMS,
+    INFO_CODECS,
+    INFO_MEMORY,
+    INFO_CONFIG,
+    INFO_SECTIONS, /* how many these are */
+    INFO_REACH = INFO_SECTIONS,
+    INFO_TOPO,
+    INFO_XML,
+    INFO_RACKS,
+    INFO_FORMAT,
+    INFO_DOT,
+    INFO_SCHEDULE,
+    INFO_PER_HOST,
+    INFO_LEADERS,
+    INFO_GROUPS,
+    INFO_SERVICE,
+    INFO_MERGE_TRACE,
+    INFO_JSON,
+};
+
+/* The finished command line. Texts point into argv; NULL: not given. */
+struct info_request {
+    uint32_t given; /* a bit for each row */
+    const char *codec, *xml, *racks, *format, *algorithm, *groups, *service, *merged;
+    int per_host, leaders;
+    const char **words; /* behind --schedule and --merge-trace */
+    size_t n_words;
+};
+
+extern const struct tool_command info_command, info_doctor_command;
+
+/** info_parse_options - request->words has room for argc; returns -1: go on; else the
+ * exit code. */
+int info_parse_options(int argc, char **argv, struct info_request *request);
+
+bool info_given(const struct info_request *request, enum info_row row);
+const char *info_row_name(enum info_row row);
 
 /**
  * info_reach - join the job as a rank; rank 0 prints by what each rank reaches each.
@@ -24,19 +72,10 @@ trib_status_t info_codecs(const char *title, const char *codec);
 /** info_codecs_json - append the sheet of each row, or that of a codec. */
 trib_status_t info_codecs_json(json_t *list, const char *codec);
 
-/** info_is_topo - "--topo", or an option that only goes with it. */
-bool info_is_topo(const char *option);
-
-/** info_topo - the options of --topo, all of argv behind the first; returns the exit
- * code. */
-int info_topo(int argc, char **argv);
-
-/** info_schedule - all of argv, which has --schedule; returns the exit code. */
-int info_schedule(int argc, char **argv);
-
-/** info_merge_trace - the n words behind --merge-trace: the file, and its parts;
- * returns the exit code. */
-int info_merge_trace(int n, char **words);
+/** info_topo, _schedule, _merge_trace - what such a request asks for; the exit code. */
+int info_topo(const struct info_request *request);
+int info_schedule(const struct info_request *request);
+int info_merge_trace(const struct info_request *request);
 
 /** info_doctor - "doctor" and its options; returns the exit code. */
 int info_doctor(int argc, char **argv);

@@ -4,15 +4,19 @@
  */
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <tributary.h>
 
 #include "tools/info_commands.h"
 
-static void print_help(void)
-{
-    puts(
+static const struct tool_option options[] = {
+    {"folder", "FOLDER", tool_set_text, offsetof(trib_doctor_opts_t, folder),
+     .help = "look at a copy of a host's /sys, /proc and /dev in FOLDER"},
+};
+
+const struct tool_command info_doctor_command = {
+    .name = "trib-info doctor",
+    .usage =
         "usage: trib-info doctor [--folder FOLDER]\n"
         "\n"
         "Tests what a cluster needs. Alone: this host's devices, links, libraries and\n"
@@ -21,15 +25,12 @@ static void print_help(void)
         "\n"
         "  ok            it is well\n"
         "  warn          it works, but not well, or not everywhere\n"
-        "  FAIL          it does not work; behind the cause stands the cure\n"
-        "\n"
-        "  --folder FOLDER   look at a copy of a host's /sys, /proc and /dev in "
-        "FOLDER\n"
-        "  --help\n"
-        "\n"
-        "example: mpirun -N 1 trib-info doctor\n"
-        "exit code: 0 nothing has failed; 1 something has; 2 wrong arguments");
-}
+        "  FAIL          it does not work; behind the cause stands the cure\n",
+    .ending = "example: mpirun -N 1 trib-info doctor\n"
+              "exit code: 0 nothing has failed; 1 something has; 2 wrong arguments",
+    .options = options,
+    .n_options = sizeof(options) / sizeof(*options),
+};
 
 struct counts {
     int of[3]; /* by verdict */
@@ -46,33 +47,12 @@ static void print_finding(void *arg, const trib_finding_t *f)
            f->cure[0] != '\0' ? "; " : "", f->cure);
 }
 
-/* -1: go on. */
-static int read_options(int argc, char **argv, trib_doctor_opts_t *opts)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help();
-            return 0;
-        } else if (strcmp(argv[i], "--folder") == 0 && i + 1 < argc) {
-            opts->folder = argv[++i];
-        } else {
-            fprintf(stderr,
-                    "trib-info doctor: %s '%s'; trib-info doctor --help tells more.\n",
-                    strcmp(argv[i], "--folder") == 0 ? "a folder must follow"
-                                                     : "there is no option",
-                    argv[i]);
-            return 2;
-        }
-    }
-    return -1;
-}
-
 int info_doctor(int argc, char **argv)
 {
     trib_doctor_opts_t opts = TRIB_DOCTOR_OPTS_INIT;
     trib_verdict_t worst = TRIB_VERDICT_OK;
     struct counts counts = {{0}};
-    int code = read_options(argc, argv, &opts);
+    int code = tool_parse(&info_doctor_command, argc, argv, &opts, stderr);
 
     if (code >= 0)
         return code;

@@ -4,17 +4,18 @@
 #include "tools/info_commands.h"
 #include "tools/trace_merge.h"
 
-int info_merge_trace(int n, char **words)
+int info_merge_trace(const struct info_request *request)
 {
     char why[8448];
 
-    if (n < 2) {
+    if (request->n_words == 0) {
         fputs("trib-info: --merge-trace needs the file to write, and the files of the "
               "ranks: trib-info --merge-trace all.json tributary-trace.*.json\n",
               stderr);
         return 2;
     }
-    if (tool_trace_merge(words[0], words + 1, (size_t)n - 1, why, sizeof(why)))
+    if (tool_trace_merge(request->merged, (char *const *)request->words,
+                         request->n_words, why, sizeof(why)))
         return 0;
     fprintf(stderr, "trib-info: %s\n", why);
     return 1;

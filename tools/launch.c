@@ -2,7 +2,6 @@
 #include "tools/launch.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,22 +17,6 @@
 
 /* The library tells survivors of a death within 5 s; more than that is a hang. */
 #define GRACE_SECONDS 10
-
-void tool_bind_core(int rank)
-{
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-        return;
-    int turn = rank % CPU_COUNT(&allowed);
-    for (int core = 0; core < CPU_SETSIZE; core++) {
-        if (!CPU_ISSET(core, &allowed) || turn-- > 0)
-            continue;
-        CPU_ZERO(&one);
-        CPU_SET(core, &one);
-        sched_setaffinity(0, sizeof(one), &one);
-        return;
-    }
-}
 
 static double now(void)
 {
@@ -76,8 +59,8 @@ static void note_end(struct ranks *ranks, pid_t pid, int how)
     ranks->code = WIFEXITED(how) ? WEXITSTATUS(how) : 1;
     ranks->failed_at = now();
     if (WIFSIGNALED(how))
-        fprintf(stderr, "%s: rank %d was ended by signal %d (%s).\n", ranks->tool,
-                rank, WTERMSIG(how), strsignal(WTERMSIG(how)));
+        fprintf(stderr, "%s: rank %d was ended by signal %d (%s).\n", ranks->tool, rank,
+                WTERMSIG(how), strsignal(WTERMSIG(how)));
 }
 
 static void note_signal(struct ranks *ranks, int number)
@@ -91,8 +74,7 @@ static void note_signal(struct ranks *ranks, int number)
 
 static void kill_late(struct ranks *ranks)
 {
-    if (ranks->code == 0 || ranks->killed ||
-        now() - ranks->failed_at < GRACE_SECONDS)
+    if (ranks->code == 0 || ranks->killed || now() - ranks->failed_at < GRACE_SECONDS)
         return;
     fprintf(stderr,
             "%s: %d of the ranks did not end by themselves within %d s of the "
@@ -114,8 +96,8 @@ static void wait_all(struct ranks *ranks, const sigset_t *mask)
             continue;
         }
         if (pid < 0 && errno != EINTR) {
-            fprintf(stderr, "%s: cannot wait for the ranks: %s: killed.\n",
-                    ranks->tool, strerror(errno));
+            fprintf(stderr, "%s: cannot wait for the ranks: %s: killed.\n", ranks->tool,
+                    strerror(errno));
             ranks->code = 1;
             signal_all(ranks, SIGKILL);
             return;
@@ -132,8 +114,7 @@ static void be_rank(const struct tool_job *job, int rank, const char *root,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    if (job->bind == TOOL_BIND_CORE)
-        tool_bind_core(rank);
+    (void)tool_bind_rank(job->bind, rank, job->ranks);
     _exit(tool_end(job->tool, job->fn(job->arg, rank, root)));
 }
 
@@ -185,6 +166,7 @@ int tool_launch(const struct tool_job *job)
     sigaddset(&mask, SIGINT);
     sigaddset(&mask, SIGTERM);
     sigaddset(&mask, SIGHUP);
+    tool_bind_say(job->tool, job->bind, job->ranks);
     sigprocmask(SIG_BLOCK, &mask, &ranks.old_mask);
     start_all(&ranks, job, local);
     if (job->started != NULL)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum tool_bind { TOOL_BIND_NONE, TOOL_BIND_CORE };
+#include "tools/bind.h"
 
 /** tool_rank_fn - what a started rank does; returns its exit code. */
 typedef int (*tool_rank_fn)(void *arg, int rank, const char *root);
@@ -30,9 +30,6 @@ struct tool_job {
  * returns  0, or the exit code of the first rank that failed
  */
 int tool_launch(const struct tool_job *job);
-
-/** tool_bind_core - let the calling process run only on the core that is its turn. */
-void tool_bind_core(int rank);
 
 /** tool_launched - true if a launcher has started this process; by: which variable says
  * so. */

@@ -15,6 +15,8 @@
 
 #include <tributary.h>
 
+#include "tools/bind.h"
+
 /* Exit codes of trib-run itself; the last two are those of shells. */
 enum {
     RUN_EXIT_USAGE = 2,
@@ -31,7 +33,7 @@ enum {
 struct run_options {
     int ranks;
     bool prefix; /* "[2] " before each line */
-    bool bind; /* each rank to a core of its own */
+    enum tool_bind bind;
     double timeout_s; /* 0: none */
     double grace_s; /* for the others, once a rank has failed */
     const char *output_dir; /* NULL: this terminal */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,56 +26,12 @@ struct plumbing {
 
 /* Binding -------------------------------------------------------------------------- */
 
-/* The lowest hardware thread of the core to which `cpu` belongs. */
-static int core_of(int cpu)
+static void bind_rank(const struct run_options *options, int rank)
 {
-    char path[96];
-    int first = cpu;
+    const int error = tool_bind_rank(options->bind, rank, options->ranks);
 
-    snprintf(path, sizeof(path),
-             "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return cpu;
-    if (fscanf(file, "%d", &first) != 1)
-        first = cpu;
-    fclose(file);
-    return first;
-}
-
-/* The CPUs of the n-th core (modulo their number) on which this process may run. */
-static void nth_core(int n, cpu_set_t *out, int *cores_out)
-{
-    cpu_set_t allowed;
-    int cores[CPU_SETSIZE];
-    int count = 0;
-
-    CPU_ZERO(out);
-    sched_getaffinity(0, sizeof(allowed), &allowed);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        int known = 0;
-        if (!CPU_ISSET(cpu, &allowed))
-            continue;
-        int core = core_of(cpu);
-        while (known < count && cores[known] != core)
-            known++;
-        if (known == count)
-            cores[count++] = core;
-    }
-    *cores_out = count;
-    for (int cpu = 0; count && cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && core_of(cpu) == cores[n % count])
-            CPU_SET(cpu, out);
-}
-
-static void bind_rank(int rank)
-{
-    cpu_set_t set;
-    int cores;
-
-    nth_core(rank, &set, &cores);
-    if (sched_setaffinity(0, sizeof(set), &set))
-        run_say("rank %d cannot be bound to a core: %s", rank, strerror(errno));
+    if (error)
+        run_say("rank %d cannot be bound to its cores: %s", rank, strerror(error));
 }
 
 /* A call has failed for which a descriptor was needed; errno says why. */
@@ -101,10 +56,8 @@ static void warn_shared_cores(int ranks)
 {
     const char *ranks_end = ranks == 1 ? "" : "s";
     double quota = 0;
-    cpu_set_t set;
-    int cores;
+    const int cores = tool_cores();
 
-    nth_core(0, &set, &cores);
     (void)trib_list_each(TRIB_LIST_TOPOLOGY, note_quota, &quota);
     if (quota > 0 && quota < cores && ranks > quota)
         run_say(
@@ -230,8 +183,7 @@ become_rank(const struct run_job *job, int rank, const struct plumbing *plumbing
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(RUN_EXIT_SELF);
-    if (job->options->bind)
-        bind_rank(rank);
+    bind_rank(job->options, rank);
     set_environment(job, rank);
     trib_local_inherit(job->local);
     if (plumbing->in >= 0)
@@ -388,9 +340,10 @@ int run_start(struct run_job *job)
 {
     int code = prepare(job);
 
-    if (code == 0 && job->options->bind) {
+    if (code == 0 && job->options->bind == TOOL_BIND_CORE)
         warn_shared_cores(job->options->ranks);
-    }
+    if (code == 0)
+        tool_bind_say("trib-run", job->options->bind, job->options->ranks);
     for (int rank = 0; rank < job->options->ranks && code == 0; rank++)
         code = start_rank(job, rank);
     return code ? code : start_keeper(job);

@@ -15,78 +15,23 @@
 
 struct section {
     trib_list_t list;
-    const char *option; /* "--codecs" */
     const char *title;
     enum { FULL, BRIEF, NONE } summary; /* in the output without options */
-    const char *help;
 };
 
-static const struct section sections[] = {
-    {TRIB_LIST_TOPOLOGY, "--topology", "machine", FULL,
-     "packages, caches, NUMA nodes and cores"},
-    {TRIB_LIST_CPU, "--cpu", "processor", FULL, "vector instructions, found and used"},
-    {TRIB_LIST_TRANSPORTS, "--transports", "transports", FULL,
-     "and what they find here now"},
-    {TRIB_LIST_BOOTS, "--boots", "how ranks meet", FULL, "bootstrap methods"},
-    {TRIB_LIST_ALGORITHMS, "--algorithms", "algorithms", BRIEF,
-     "and their collectives"},
-    {TRIB_LIST_CODECS, "--codecs", "codecs", BRIEF,
-     "what each costs and promises; with a codec behind it, all about this one"},
-    {TRIB_LIST_MEMORY, "--memory", "memory", FULL,
-     "what each peer costs, by the settings"},
-    {TRIB_LIST_CONFIG, "--config", "settings", NONE,
-     "every setting: value, unit, origin, meaning"},
+/* By enum info_row. */
+static const struct section sections[INFO_SECTIONS] = {
+    [INFO_TOPOLOGY] = {TRIB_LIST_TOPOLOGY, "machine", FULL},
+    [INFO_CPU] = {TRIB_LIST_CPU, "processor", FULL},
+    [INFO_TRANSPORTS] = {TRIB_LIST_TRANSPORTS, "transports", FULL},
+    [INFO_BOOTS] = {TRIB_LIST_BOOTS, "how ranks meet", FULL},
+    [INFO_ALGORITHMS] = {TRIB_LIST_ALGORITHMS, "algorithms", BRIEF},
+    [INFO_CODECS] = {TRIB_LIST_CODECS, "codecs", BRIEF},
+    [INFO_MEMORY] = {TRIB_LIST_MEMORY, "memory", FULL},
+    [INFO_CONFIG] = {TRIB_LIST_CONFIG, "settings", NONE},
 };
 
 #define VALUE_BYTES 320 /* of a value with its unit */
-
-#define N_SECTIONS (sizeof(sections) / sizeof(sections[0]))
-
-static void print_help(void)
-{
-    puts("usage: trib-info [OPTION]…\n"
-         "       trib-info --topo [--xml FILE] [--racks FILE [--format NAME]] [--dot]\n"
-         "       trib-info --schedule ALGORITHM RANKS BYTES [--per-host RANKS] "
-         "[--leaders RANKS]\n"
-         "                 [--groups KIND] [--xml FILE] [--service SERVICES] [--dot]\n"
-         "       trib-info doctor [--folder FOLDER]\n"
-         "       trib-info --merge-trace FILE PART…\n"
-         "\n"
-         "Shows what this build of Tributary and this machine can do: a summary, or\n"
-         "the parts asked for. The doctor tests what a cluster needs.\n");
-    for (size_t i = 0; i < N_SECTIONS; i++)
-        printf("  %-13s %s: %s\n", sections[i].option, sections[i].title,
-               sections[i].help);
-    puts(
-        "  --reach       by what each rank of a job reaches each, and why: start it "
-        "under\n"
-        "                trib-run, mpirun, mpiexec or srun\n"
-        "  --topo        where cores, caches, NUMA nodes and network devices are, as a "
-        "tree;\n"
-        "                with --xml FILE those of a machine that lstopo has written, "
-        "with\n"
-        "                --racks FILE the switches, too (Slurm's topology.conf, "
-        "ibnetdiscover, or\n"
-        "                \"rack1: host1 host2\"; --format names it), with --dot for "
-        "Graphviz\n"
-        "  --schedule    what each of so many ranks does in an algorithm, step by "
-        "step, and the bytes\n"
-        "                of each link; --per-host RANKS makes hosts, --leaders RANKS "
-        "of each sum\n"
-        "                for it, or of each group: --groups numa, nic or auto, the "
-        "hosts being like\n"
-        "                this machine or that of --xml FILE; --service SERVICES, as "
-        "TRIB_SERVICE, for algorithm service, the\n"
-        "                hosts being host0, host1, …; with --dot for Graphviz\n"
-        "  --merge-trace one trace of all ranks, for Perfetto, of the files that "
-        "ranks write with\n"
-        "                TRIB_TRACE\n"
-        "  --json        the same as json\n"
-        "  --help, --version\n"
-        "\n"
-        "example: TRIB_CHUNK=64K trib-info --config\n"
-        "exit code: 0 done; 1 failed; 2 wrong arguments");
-}
 
 /* --- text --- */
 
@@ -188,7 +133,7 @@ static trib_status_t print_summary(void)
 {
     int changed = 0;
     printf("tributary %s\n", trib_version());
-    for (size_t i = 0; i < N_SECTIONS; i++) {
+    for (size_t i = 0; i < INFO_SECTIONS; i++) {
         if (sections[i].summary == NONE)
             continue;
         trib_status_t status =
@@ -222,35 +167,35 @@ static void add_item(void *arg, const trib_item_t *item)
     json_array_append_new(list, o);
 }
 
-/* "--how-ranks" would be no key: the option without its dashes is. */
-static trib_status_t add_section(json_t *all, const struct section *section,
-                                 const char *codec)
+static trib_status_t add_section(json_t *all, enum info_row row, const char *codec)
 {
     json_t *list = json_array();
-    trib_status_t status = section->list == TRIB_LIST_CODECS
+    trib_status_t status = row == INFO_CODECS
                                ? info_codecs_json(list, codec)
-                               : trib_list_each(section->list, add_item, list);
-    json_object_set_new(all, section->option + 2, list);
+                               : trib_list_each(sections[row].list, add_item, list);
+    json_object_set_new(all, info_row_name(row), list);
     return status;
 }
 
 /* --- the whole --- */
 
-struct request {
-    bool json;
-    bool reach; /* and nothing else */
-    bool any;
-    bool wanted[N_SECTIONS];
-    const char *codec; /* NULL: all of them */
-};
+/* True if a part is asked for, not just the summary. */
+static bool asks_parts(const struct info_request *request)
+{
+    bool asked = false;
 
-static trib_status_t show_text(const struct request *request)
+    for (int i = 0; i < INFO_SECTIONS; i++)
+        asked = asked || info_given(request, (enum info_row)i);
+    return asked;
+}
+
+static trib_status_t show_text(const struct info_request *request)
 {
     trib_status_t status = TRIB_OK;
-    if (!request->any)
+    if (!asks_parts(request))
         return print_summary();
-    for (size_t i = 0; i < N_SECTIONS; i++) {
-        trib_status_t one = request->wanted[i]
+    for (int i = 0; i < INFO_SECTIONS; i++) {
+        trib_status_t one = info_given(request, (enum info_row)i)
                                 ? print_section(&sections[i], false, request->codec)
                                 : TRIB_OK;
         status = status == TRIB_OK ? one : status;
@@ -258,14 +203,16 @@ static trib_status_t show_text(const struct request *request)
     return status;
 }
 
-static trib_status_t show_json(const struct request *request)
+static trib_status_t show_json(const struct info_request *request)
 {
     trib_status_t status = TRIB_OK;
     json_t *all = json_pack("{s:s}", "tributary", trib_version());
-    for (size_t i = 0; i < N_SECTIONS; i++) {
-        bool wanted = request->wanted[i] || !request->any;
-        trib_status_t one =
-            wanted ? add_section(all, &sections[i], request->codec) : TRIB_OK;
+    const bool parts = asks_parts(request);
+    for (int i = 0; i < INFO_SECTIONS; i++) {
+        const enum info_row row = (enum info_row)i;
+        trib_status_t one = !parts || info_given(request, row)
+                                ? add_section(all, row, request->codec)
+                                : TRIB_OK;
         status = status == TRIB_OK ? one : status;
     }
     char *text = json_dumps(all, JSON_INDENT(2)); /* whole, with what is wrong in it */
@@ -278,87 +225,46 @@ static trib_status_t show_json(const struct request *request)
     return status;
 }
 
-static size_t find_section(const char *option)
+static int show(const struct info_request *request)
 {
-    size_t i = 0;
-    while (i < N_SECTIONS && strcmp(sections[i].option, option) != 0)
-        i++;
-    return i;
-}
-
-/* The section that begins the same for more than half of the word: enough for seven. */
-static const char *nearest_option(const char *text)
-{
-    const char *nearest = NULL;
-    size_t most = 2 + strlen(text) / 2; /* the dashes do not count */
-    for (size_t i = 0; i < N_SECTIONS; i++) {
-        size_t same = 0;
-        while (text[same] != '\0' && text[same] == sections[i].option[same])
-            same++;
-        if (same >= most) {
-            most = same + 1;
-            nearest = sections[i].option;
-        }
-    }
-    return nearest;
-}
-
-static int refuse(const char *text)
-{
-    const char *nearest = nearest_option(text);
-    fprintf(stderr, "trib-info: there is no option '%s'", text);
-    if (nearest != NULL)
-        fprintf(stderr, "; did you mean %s?", nearest);
-    fputs(nearest != NULL ? "\n" : "; trib-info --help lists them.\n", stderr);
-    return 2;
+    if (info_given(request, INFO_MERGE_TRACE))
+        return info_merge_trace(request);
+    if (info_given(request, INFO_SCHEDULE))
+        return info_schedule(request);
+    if (info_given(request, INFO_TOPO))
+        return info_topo(request);
+    if (info_given(request, INFO_REACH))
+        return info_reach(info_given(request, INFO_JSON));
+    trib_status_t status =
+        info_given(request, INFO_JSON) ? show_json(request) : show_text(request);
+    if (status == TRIB_OK)
+        return 0;
+    const char *why = trib_last_error(NULL);
+    fflush(stdout); /* or its last lines come behind, where both go to one file */
+    fprintf(stderr, "trib-info: %s\n", why[0] != '\0' ? why : trib_status_str(status));
+    return request->codec != NULL && status == TRIB_ERR_CODEC ? 2 : 1;
 }
 
 static int info_main(int argc, char **argv)
 {
-    struct request request = {0};
+    static const struct tool_command *const commands[] = {&info_command,
+                                                          &info_doctor_command, NULL};
+    struct info_request request = {.words = calloc((size_t)argc + 1, sizeof(char *))};
+    int code = tool_completion(argc, argv, commands);
+
     tool_signals(); /* limits stay as they are: the doctor shows what ranks will have */
-    if (argc > 1 && strcmp(argv[1], "doctor") == 0)
-        return info_doctor(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "--merge-trace") == 0)
-        return info_merge_trace(argc - 2, argv + 2);
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--schedule") == 0)
-            return info_schedule(argc, argv);
-    for (int i = 1; i < argc; i++)
-        if (info_is_topo(argv[i]))
-            return info_topo(argc, argv);
-    for (int i = 1; i < argc; i++) {
-        size_t section = find_section(argv[i]);
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help();
-            return 0;
-        } else if (strcmp(argv[i], "--version") == 0) {
-            printf("trib-info %s\n", trib_version());
-            return 0;
-        } else if (strcmp(argv[i], "--json") == 0) {
-            request.json = true;
-        } else if (strcmp(argv[i], "--reach") == 0) {
-            request.reach = true;
-        } else if (section < N_SECTIONS) {
-            request.any = request.wanted[section] = true;
-            if (sections[section].list == TRIB_LIST_CODECS && i + 1 < argc &&
-                argv[i + 1][0] != '-')
-                request.codec = argv[++i];
-        } else {
-            return refuse(argv[i]);
-        }
+    if (request.words == NULL) {
+        fputs("trib-info: out of memory\n", stderr);
+        return 1;
     }
-    if (request.reach)
-        return info_reach(request.json);
-    trib_status_t status = request.json ? show_json(&request) : show_text(&request);
-    if (status != TRIB_OK) {
-        const char *why = trib_last_error(NULL);
-        fflush(stdout); /* or its last lines come behind, where both go to one file */
-        fprintf(stderr, "trib-info: %s\n",
-                why[0] != '\0' ? why : trib_status_str(status));
-        return request.codec != NULL && status == TRIB_ERR_CODEC ? 2 : 1;
-    }
-    return 0;
+    if (code < 0 && argc > 1 && strcmp(argv[1], "doctor") == 0)
+        code = info_doctor(argc - 1, argv + 1);
+    if (code < 0)
+        code = info_parse_options(argc, argv, &request);
+    if (code < 0)
+        code = show(&request);
+    free(request.words);
+    return code;
 }
 
 int main(int argc, char **argv)

@@ -400,7 +400,8 @@ static void end_trace(struct tool_trace *trace, int *code)
 
 static int run_main(int argc, char **argv)
 {
-    struct run_options options = {.prefix = true, .grace_s = 10};
+    struct run_options options = {
+        .prefix = true, .grace_s = 10, .bind = TOOL_BIND_AUTO};
     struct supervisor s = {.job = {.options = &options, .stdin_fd = -1},
                            .next_at = NEVER,
                            .timeout_at = NEVER,

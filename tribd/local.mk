@@ -28,9 +28,8 @@ tribd_tribd_SOURCES = \
 	tribd/tribd.c \
 	tribd/aggregator_metrics.c tribd/aggregator_metrics.h \
 	tribd/watchdog.c tribd/watchdog.h \
-	tribd/credentials.c tribd/credentials.h \
-	tools/tool.c tools/tool.h
-tribd_tribd_LDADD = $(SERVICE_LIBS)
+	tribd/credentials.c tribd/credentials.h
+tribd_tribd_LDADD = libtools.la $(SERVICE_LIBS)
 
 # Installed where --with-systemdsystemunitdir=FOLDER asks for it.
 EXTRA_DIST += tribd/tribd.service.in tribd/tribd.sysusers
@@ -55,9 +54,8 @@ tribd_tribctl_SOURCES = \
 	tribd/ctl_client.c tribd/ctl_client.h \
 	tribd/ctl_server.h \
 	tribd/tribd_settings.c tribd/tribd_settings.def tribd/tribd_settings.h \
-	tribd/tribctl.c \
-	tools/tool.c tools/tool.h
+	tribd/tribctl.c
 tribd_tribctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-tribd_tribctl_LDADD = libtributary_all.la $(TRIB_LIBS)
+tribd_tribctl_LDADD = libtools.la libtributary_all.la $(TRIB_LIBS)
 dist_man_MANS += man/tribctl.8
 EXTRA_DIST += tribd/README.md

@@ -11,6 +11,7 @@
 #include <tributary.h>
 
 #include "base/error.h"
+#include "tools/options.h"
 #include "tools/tool.h"
 #include "tribd/ctl_client.h"
 #include "tribd/ctl_server.h"
@@ -18,31 +19,43 @@
 
 enum { FAILED = 1, WRONG = 2 };
 
-static void print_help(void)
-{
-    puts("usage: tribctl [--config FILE] status|jobs|snapshots|drain\n"
-         "       tribctl [--config FILE] kick JOB [WHY] | forget JOB [VECTOR]\n"
-         "\n"
-         "Shows what the tribd of this host does, and controls it.\n"
-         "\n"
-         "  status    what it holds and has summed, and what became of its jobs\n"
-         "  jobs      one line for each job\n"
-         "  snapshots one line for each snapshot of a vector of the parameter store\n"
-         "  drain     take no new jobs, and exit when the running ones have left, or\n"
-         "            after drain_ms\n"
-         "  kick JOB [WHY]\n"
-         "            end a job, by name or number; its ranks are told why, and go on\n"
-         "            without aggregators\n"
-         "  forget JOB [VECTOR]\n"
-         "            remove the snapshots of a job, or that of one vector\n"
-         "\n"
-         "  --config FILE  tribd's settings: status, jobs and snapshots use its http,\n"
-         "                 drain, kick and forget its socket. TRIBD_HTTP and\n"
-         "                 TRIBD_SOCKET win\n"
-         "  --help, --version\n"
-         "\n"
-         "exit code: 0 success; 1 failure; 2 wrong arguments or settings");
-}
+struct arguments {
+    const char *file;
+    char **words;
+};
+
+static const struct tool_option options[] = {
+    {"config", "FILE", tool_set_text, offsetof(struct arguments, file),
+     .help =
+         "tribd's settings: status, jobs and snapshots use its http, drain, kick and "
+         "forget its socket. TRIBD_HTTP and TRIBD_SOCKET win"},
+};
+
+static const struct tool_command command = {
+    .name = "tribctl",
+    .usage =
+        "usage: tribctl [--config FILE] status|jobs|snapshots|drain\n"
+        "       tribctl [--config FILE] kick JOB [WHY] | forget JOB [VECTOR]\n"
+        "\n"
+        "Shows what the tribd of this host does, and controls it.\n"
+        "\n"
+        "  status    what it holds and has summed, and what became of its jobs\n"
+        "  jobs      one line for each job\n"
+        "  snapshots one line for each snapshot of a vector of the parameter store\n"
+        "  drain     take no new jobs, and exit when the running ones have left, or\n"
+        "            after drain_ms\n"
+        "  kick JOB [WHY]\n"
+        "            end a job, by name or number; its ranks are told why, and go on\n"
+        "            without aggregators\n"
+        "  forget JOB [VECTOR]\n"
+        "            remove the snapshots of a job, or that of one vector\n",
+    .ending = "exit code: 0 success; 1 failure; 2 wrong arguments or settings",
+    .options = options,
+    .n_options = sizeof(options) / sizeof(*options),
+    .words = "status jobs snapshots drain kick forget",
+    .stops = true,
+    .rest = offsetof(struct arguments, words),
+};
 
 /* Text ----------------------------------------------------------------------------- */
 
@@ -177,7 +190,8 @@ static void print_jobs(const json_t *o)
 
     printf("%5s %-24s %-10s %-9s %5s %8s %10s %10s %10s  %s\n", "job", "name", "user",
            "state", "ranks", "slots", "operations", "received", "sent", "now");
-    json_array_foreach(jobs, i, job) {
+    json_array_foreach(jobs, i, job)
+    {
         printf("%5" JSON_INTEGER_FORMAT " %-24s %-10s %-9s %5" JSON_INTEGER_FORMAT
                " %8" JSON_INTEGER_FORMAT " %10" JSON_INTEGER_FORMAT " %10s %10s  ",
                number(job, "id"), word(job, "name", name), word(job, "user", user),
@@ -309,8 +323,7 @@ static int run(const struct settings *s, int argc, char **argv)
                 "tribctl: there is no command '%s'; tribctl --help lists them.\n",
                 verb);
     else
-        fprintf(stderr,
-                "tribctl: '%s' takes no more arguments; see tribctl --help.\n",
+        fprintf(stderr, "tribctl: '%s' takes no more arguments; see tribctl --help.\n",
                 verb);
     return WRONG;
 }
@@ -319,30 +332,19 @@ static int tribctl_main(int argc, char **argv)
 {
     struct settings settings;
     struct trib_error err = {0};
-    const char *file = NULL;
-    int at = 1;
+    static const struct tool_command *const commands[] = {&command, NULL};
+    struct arguments args = {0};
+    int words = 0, code = tool_completion(argc, argv, commands);
 
-    for (; at < argc && argv[at][0] == '-'; at++) {
-        if (strcmp(argv[at], "--help") == 0) {
-            print_help();
-            return 0;
-        }
-        if (strcmp(argv[at], "--version") == 0) {
-            printf("tribctl %s\n", trib_version());
-            return 0;
-        }
-        if (strcmp(argv[at], "--config") == 0 && at + 1 < argc) {
-            file = argv[++at];
-            continue;
-        }
-        fprintf(stderr,
-                "tribctl: there is no option '%s'; tribctl --help lists them.\n",
-                argv[at]);
-        return WRONG;
-    }
-    if (settings_load(file, &settings, &err) != TRIB_OK)
+    if (code < 0)
+        code = tool_parse(&command, argc, argv, &args, stderr);
+    if (code >= 0)
+        return code;
+    if (settings_load(args.file, &settings, &err) != TRIB_OK)
         return fail(&err);
-    return run(&settings, argc - at, argv + at);
+    while (args.words[words])
+        words++;
+    return run(&settings, words, args.words);
 }
 
 int main(int argc, char **argv)

@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/log_pace.h"
 #include "base/text.h"
+#include "tools/options.h"
 #include "tools/tool.h"
 #include "tribd/job_settings.h"
 #include "tribd/aggregator.h"
@@ -35,53 +36,43 @@ struct arguments {
     struct rlimit files; /* limit of descriptors with which tribd was started */
 };
 
-static void print_help(void)
+#define AT(field) offsetof(struct arguments, field)
+
+static const struct tool_option options[] = {
+    {"config", "FILE", tool_set_text, AT(file),
+     .help = "file of \"name = value\" lines; TRIBD_<NAME> variables win"},
+    {"check-config", NULL, tool_set_switch, AT(check),
+     .help = "print the settings, or what is wrong with them, and exit"},
+};
+
+static void print_settings(void)
 {
-    puts(
+    puts("settings, with [default]; SIGHUP makes it read those marked * again:");
+    settings_help();
+}
+
+static const struct tool_command command = {
+    .name = "tribd",
+    .usage =
         "usage: tribd [--config FILE] [--check-config]\n"
         "\n"
         "Sums the all-reduces of jobs that name it in TRIB_SERVICE: each contribution\n"
-        "goes up once, and each result comes down once.\n"
-        "\n"
-        "  --config FILE   file of \"name = value\" lines; TRIBD_<NAME> variables win\n"
-        "  --check-config  print the settings, or what is wrong with them, and exit\n"
-        "  --help, --version\n"
-        "\n"
-        "settings, with [default]; SIGHUP makes it read those marked * again:");
-    settings_help();
-    puts(
-        "\n"
+        "goes up once, and each result comes down once.\n",
+    .print = print_settings,
+    .ending =
         "SIGTERM ends it: it leaves jobs between two operations, or after drain_ms.\n"
-        "exit code: 0 success; 1 failure; 2 wrong arguments or settings");
-}
+        "exit code: 0 success; 1 failure; 2 wrong arguments or settings",
+    .options = options,
+    .n_options = sizeof(options) / sizeof(*options),
+};
 
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct arguments *a)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            print_help();
-            return 0;
-        }
-        if (strcmp(argv[i], "--version") == 0) {
-            printf("tribd %s\n", trib_version());
-            return 0;
-        }
-        if (strcmp(argv[i], "--check-config") == 0) {
-            a->check = true;
-        } else if (strcmp(argv[i], "--config") == 0 && i + 1 < argc) {
-            a->file = argv[++i];
-        } else if (strcmp(argv[i], "--config") == 0) {
-            fputs("tribd: --config needs a FILE; tribd --help has more.\n", stderr);
-            return 2;
-        } else {
-            fprintf(stderr,
-                    "tribd: there is no option '%s'; tribd --help lists them.\n",
-                    argv[i]);
-            return 2;
-        }
-    }
-    return -1;
+    static const struct tool_command *const commands[] = {&command, NULL};
+    const int code = tool_completion(argc, argv, commands);
+
+    return code < 0 ? tool_parse(&command, argc, argv, a, stderr) : code;
 }
 
 /* arg: struct arguments */

@@ -223,6 +223,8 @@ void agg_report_free(struct agg_report *r); /* NULL is allowed */
 
 /* --- agg.c --- */
 
+extern const struct tool_command agg_command;
+
 /** agg_main - `trib-perf agg …`: the exit code. */
 int agg_main(int argc, char **argv);
 

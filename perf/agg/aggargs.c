@@ -8,28 +8,25 @@
 #include <unistd.h>
 
 #include "perf/agg/agg.h"
-#include "perf/options.h"
+#include "perf/setters.h"
 
 /* --- setters --- */
 
-static bool add_codec(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
+static bool add_codec(const struct tool_given *given, const char *value)
 {
-    struct agg_args *args = to;
+    struct agg_args *args = given->args;
+    struct tool_given each = *given;
 
-    if (args->n_codecs == AGG_CODECS_MAX) {
-        fprintf(err, "trib-perf: %s: more than %d codecs.\n", option->name,
-                AGG_CODECS_MAX);
-        return false;
-    }
+    if (args->n_codecs == AGG_CODECS_MAX)
+        return tool_say(given, "--codec: more than %d codecs", AGG_CODECS_MAX);
     args->codecs[args->n_codecs++] = value;
-    return perf_set_codec(option, &args->each, value, err);
+    each.args = &args->each;
+    return perf_set_codec(&each, value);
 }
 
-static bool set_weights(const struct perf_option *option, void *to, const char *value,
-                        FILE *err)
+static bool set_weights(const struct tool_given *given, const char *value)
 {
-    struct agg_args *args = to;
+    struct agg_args *args = given->args;
     const char *at = value;
     char *end;
 
@@ -45,32 +42,27 @@ static bool set_weights(const struct perf_option *option, void *to, const char *
         if (*end != ',')
             break;
     }
-    fprintf(
-        err,
-        "trib-perf: %s '%s' is not a list of at most %d whole numbers from 1 to 100, "
-        "such as 1,1,4.\n",
-        option->name, value, AGG_WEIGHTS_MAX);
-    return false;
+    return tool_refuse(
+        given, value,
+        "is not a list of at most %d whole numbers from 1 to 100, such as "
+        "1,1,4",
+        AGG_WEIGHTS_MAX);
 }
 
-static bool set_seconds(const struct perf_option *option, void *to, const char *value,
-                        FILE *err)
+static bool set_seconds(const struct tool_given *given, const char *value)
 {
-    struct agg_args *args = to;
+    struct agg_args *args = given->args;
     char *end;
 
     args->seconds = strtod(value, &end);
     if (end != value && *end == '\0' && args->seconds > 0 && args->seconds <= 1e6)
         return true;
-    fprintf(err, "trib-perf: %s '%s' is not a number of seconds above 0, such as 10.\n",
-            option->name, value);
-    return false;
+    return tool_refuse(given, value, "is not a number of seconds above 0, such as 10");
 }
 
-static bool set_pid(const struct perf_option *option, void *to, const char *value,
-                    FILE *err)
+static bool set_pid(const struct tool_given *given, const char *value)
 {
-    struct agg_args *args = to;
+    struct agg_args *args = given->args;
     char *end;
     long pid = strtol(value, &end, 10);
 
@@ -78,63 +70,50 @@ static bool set_pid(const struct perf_option *option, void *to, const char *valu
     if (end != value && *end == '\0' && pid > 0 && pid <= INT32_MAX &&
         !isnan(agg_cpu_seconds((pid_t)pid)))
         return true;
-    fprintf(err, "trib-perf: %s '%s' is not the id of a process of this host.\n",
-            option->name, value);
-    return false;
-}
-
-static bool take_word(void *to, const char *value, FILE *err)
-{
-    (void)to;
-    fprintf(
-        err,
-        "trib-perf: agg takes options alone, not '%s'; trib-perf agg --help lists "
-        "them.\n",
-        value);
-    return false;
+    return tool_refuse(given, value, "is not the id of a process of this host");
 }
 
 #define AT(field) offsetof(struct agg_args, field)
 
-static const struct perf_option options[] = {
-    {"--jobs", "J", perf_set_int, AT(jobs), 1, "at once [4]"},
-    {"--workers", "N", perf_set_int, AT(workers), 1, "of each job [2]"},
-    {"--sizes", "LIST", perf_set_sizes, AT(each.sizes), 0,
-     "bytes of float32: a round of all jobs for each [1M]"},
-    {"--codec", "TEXT", add_codec, 0, 0,
-     "of a job; given several times, jobs take them in turn"},
-    {"--weights", "LIST", set_weights, 0, 0,
-     "of jobs at the service, which take them in turn, 1 to 100 [1]"},
-    {"--chunk", "SIZE", perf_set_chunk, 0, 0, "bytes of a chunk"},
-    {"--density", "D[,same]", perf_set_density, 0, 0,
-     "part of the inputs' blocks (256 elements) that is not zeros; same: in all ranks "
-     "[1]"},
-    {"--memory", "KIND", perf_set_memory, AT(each.memory), 0,
-     "alloc (trib_alloc), malloc, register [alloc]"},
-    {"--seconds", "S", set_seconds, 0, 0, "of a round [3]"},
-    {"--iters", "N", perf_set_long, AT(each.iters), 1,
-     "operations of each job in a round, instead of --seconds"},
-    {"--warmup", "N", perf_set_long, AT(each.warmup), 0,
-     "operations before each round [2]"},
-    {"--service", "LIST", perf_set_text, AT(service), 0,
-     "host:port,… of tribd [TRIB_SERVICE, else a tribd of its own]"},
-    {"--tribd", "FILE", perf_set_text, AT(tribd), 0,
-     "its program [beside trib-perf, else as built with it, else in PATH]"},
-    {"--tribd-pid", "PID", set_pid, 0, 0,
-     "of a service on this host, whose processor time counts"},
-    {"--check", NULL, perf_set_switch, AT(each.check), 0,
-     "new inputs for each operation, and each result against an oracle"},
-    {"--rewrite", NULL, perf_set_switch, AT(each.rewrite), 0,
-     "write the input before each operation, outside its time"},
-    {"--bind", "HOW", perf_set_bind, AT(each.bind), 0,
-     "core: one core a worker of a job, in turn; none [none]"},
-    {"--csv", "FILE", perf_set_text, AT(each.csv), 0,
-     "one row a size; - is standard output"},
-    {"--json", "FILE", perf_set_text, AT(each.json), 0,
-     "results, of each job too, with a description of the machine; - likewise"},
+static const struct tool_option options[] = {
+    {"jobs", "J", tool_set_int, AT(jobs), .help = "at once [4]", .least = 1,
+     .most = 4096},
+    {"workers", "N", tool_set_int, AT(workers), .help = "of each job [2]", .least = 1,
+     .most = 4096},
+    {"sizes", "LIST", perf_set_sizes, AT(each.sizes),
+     .help = "bytes of float32: a round of all jobs for each [1M]"},
+    {"codec", "TEXT", add_codec,
+     .help = "of a job; given several times, jobs take them in turn",
+     .words = "@codecs"},
+    {"weights", "LIST", set_weights,
+     .help = "of jobs at the service, which take them in turn, 1 to 100 [1]"},
+    PERF_CHUNK_ROW,
+    PERF_DENSITY_ROW,
+    PERF_MEMORY_ROW(AT(each.memory)),
+    {"seconds", "S", set_seconds, .help = "of a round [3]"},
+    {"iters", "N", tool_set_long, AT(each.iters),
+     .help = "operations of each job in a round, instead of --seconds", .least = 1},
+    {"warmup", "N", tool_set_long, AT(each.warmup),
+     .help = "operations before each round [2]"},
+    {"service", "LIST", tool_set_text, AT(service),
+     .help = "host:port,… of tribd [TRIB_SERVICE, else a tribd of its own]"},
+    {"tribd", "FILE", tool_set_text, AT(tribd),
+     .help = "its program [beside trib-perf, else as built with it, else in PATH]"},
+    {"tribd-pid", "PID", set_pid,
+     .help = "of a service on this host, whose processor time counts"},
+    {"check", NULL, tool_set_switch, AT(each.check),
+     .help = "new inputs for each operation, and each result against an oracle"},
+    {"rewrite", NULL, tool_set_switch, AT(each.rewrite),
+     .help = "write the input before each operation, outside its time"},
+    {"bind", "HOW", tool_set_choice, AT(each.bind),
+     .help = "core: one core a worker of a job, in turn; none [none]",
+     .words = "none core"},
+    PERF_CSV_ROW(AT(each.csv), "one row a size"),
+    {"json", "FILE", tool_set_text, AT(each.json),
+     .help = "results, of each job too, with a description of the machine; - likewise"},
 };
 
-static const struct perf_command command = {
+const struct tool_command agg_command = {
     .name = "trib-perf agg",
     .usage =
         "usage: trib-perf agg [OPTION]…\n"
@@ -151,15 +130,13 @@ static const struct perf_command command = {
         "operation that the service has not summed has fallen back to the ranks, and "
         "its\n"
         "job is named.\n",
-    .ending =
-        "example: trib-perf agg --jobs 8 --workers 2 --codec none --codec int8 "
-        "--check\n"
-        "exit code: 0 done; 1 wrong result, failed, or a job lost its service; 2 "
-        "wrong\n"
-        "arguments",
+    .ending = "example: trib-perf agg --jobs 8 --workers 2 --codec none --codec int8 "
+              "--check\n"
+              "exit code: 0 done; 1 wrong result, failed, or a job lost its service; 2 "
+              "wrong\n"
+              "arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
-    .word = take_word,
 };
 
 /* --- the whole --- */
@@ -179,10 +156,9 @@ static bool check_service(struct agg_args *args, FILE *err)
         return false;
     }
     if (args->service == NULL && args->tribd_pid > 0) {
-        fputs(
-            "trib-perf: --tribd-pid is of a service that runs: name it with "
-            "--service.\n",
-            err);
+        fputs("trib-perf: --tribd-pid is of a service that runs: name it with "
+              "--service.\n",
+              err);
         return false;
     }
     return true;
@@ -244,9 +220,10 @@ int agg_args_parse(int argc, char **argv, FILE *err, struct agg_args *args_out)
     args->jobs = 4;
     args->workers = 2;
     perf_args_init(&args->each, argc, argv);
+    args->each.bind = TOOL_BIND_NONE;
     perf_setting("TRIB_SERVICE", args->configured_service,
                  sizeof(args->configured_service));
-    int code = perf_command_parse(&command, argc - 1, argv + 1, args, err);
+    int code = tool_parse(&agg_command, argc - 1, argv + 1, args, err);
     if (code < 0 && !check_together(args, err))
         code = 2;
     if (code < 0) {

@@ -270,7 +270,7 @@ int agg_worker_run(const struct agg_workers *workers, int job, int rank,
     opts.log_arg = l.notes;
     set_environment(&l);
     if (workers->args->each.bind == TOOL_BIND_CORE)
-        tool_bind_core(rank);
+        (void)tool_bind_rank(TOOL_BIND_CORE, rank, 0);
     trib_status_t status = trib_init(&opts, &l.comm);
     if (status == TRIB_OK)
         status = run_rounds(&l);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/options.h"
+#include "perf/setters.h"
 
 static const struct beside_kind *const kinds[] = {&beside_groups, &beside_neighbors,
                                                   &beside_store};
@@ -19,97 +19,21 @@ static const struct beside_kind *find_kind(const char *name)
     return NULL;
 }
 
-bool beside_is(const char *command)
-{
-    return find_kind(command) != NULL;
-}
-
 /* --- command line --- */
-
-static bool take_word(void *to, const char *text, FILE *err)
-{
-    const struct beside_args *args = to;
-
-    fprintf(err, "trib-perf: '%s': trib-perf %s takes options alone.\n", text,
-            args->kind->name);
-    return false;
-}
-
-static bool set_rounds(const struct perf_option *option, void *to, const char *value,
-                       FILE *err)
-{
-    struct beside_args *args = to;
-
-    if (!perf_set_long(option, to, value, err))
-        return false;
-    if (args->rounds <= BESIDE_ROUNDS_MAX)
-        return true;
-    fprintf(err, "trib-perf: --rounds %s is above %d.\n", value, BESIDE_ROUNDS_MAX);
-    return false;
-}
-
-static bool set_sizes(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
-{
-    const struct beside_args *args = to;
-
-    if (args->kind->sizes != NULL)
-        return perf_set_sizes(option, to, value, err);
-    fprintf(err, "trib-perf: %s have a size of their own: leave out --sizes.\n",
-            args->kind->name);
-    return false;
-}
-
-#define AT(field) offsetof(struct beside_args, field)
-
-static const struct perf_option options[] = {
-    {"-n", "RANKS", perf_set_int, AT(each.ranks), 1,
-     "start so many ranks on this host; without it a launcher has"},
-    {"--sizes", "LIST", set_sizes, AT(each.sizes), 0,
-     "bytes: 64K,16M or from:to:factor; not of groups"},
-    {"--rounds", "N", set_rounds, AT(rounds), 1, "of each size [21]"},
-    {"--rule", "TEXT", perf_set_text, AT(rule), 0,
-     "of the store's vector, such as sgd:rate=0.1 [sum]"},
-    {"--codec", "TEXT", perf_set_codec, 0, 0,
-     "of the store's coded pushes [topk:ratio=0.01]"},
-    {"--memory", "KIND", perf_set_memory, AT(each.memory), 0,
-     "alloc (trib_alloc), malloc, register [alloc]"},
-    {"--bind", "HOW", perf_set_bind, AT(each.bind), 0,
-     "core: one core a rank, in turn; none [none]"},
-    {"--csv", "FILE", perf_set_text, AT(each.csv), 0,
-     "one row for each size and way; - is standard output"},
-    {"--json", "FILE", perf_set_text, AT(each.json), 0,
-     "results with a description of the machine; - likewise"},
-};
 
 static int parse(int argc, char **argv, struct beside_args *args)
 {
     const struct beside_kind *kind = find_kind(argv[1]);
-    char name[48], by[96];
 
     *args = (struct beside_args){.kind = kind, .rounds = 21};
     perf_args_init(&args->each, argc, argv);
     args->each.coll = TRIB_ALLREDUCE;
     args->each.root = 0;
-    snprintf(name, sizeof(name), "trib-perf %s", kind->name);
-    const struct perf_command command = {
-        .name = name,
-        .usage = kind->usage,
-        .ending = kind->ending,
-        .options = options,
-        .n_options = sizeof(options) / sizeof(*options),
-        .word = take_word,
-    };
-    int code = perf_command_parse(&command, argc - 1, argv + 1, args, stderr);
+    int code = tool_parse(&kind->command, argc - 1, argv + 1, args, stderr);
     if (code >= 0)
         return code;
-    if (args->each.ranks > 0 && tool_launched(by, sizeof(by))) {
-        fprintf(stderr,
-                "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave "
-                "out -n, or unset that.\n",
-                by);
+    if (perf_launched_twice(args->each.ranks, stderr))
         return 2;
-    }
     if (!kind->is_store && (args->rule != NULL || args->each.codec != NULL)) {
         fprintf(stderr,
                 "trib-perf: --rule and --codec are of store: leave them out.\n");
@@ -304,7 +228,7 @@ static int rank_main(void *arg, int number, const char *root)
         return 1;
     }
     if (root == NULL && args->each.bind == TOOL_BIND_CORE)
-        tool_bind_core(trib_rank(r.now.comm));
+        (void)tool_bind_rank(args->each.bind, trib_rank(r.now.comm), 0);
     int code = run_all(&r);
     beside_report_free(r.report);
     free(r.us);

@@ -3,7 +3,8 @@
  * trib-perf groups, neighbors, store: what is no collective of one vector, beside an
  * all-reduce of the same bytes.
  *
- *     beside.c        command line, rounds of all ways
+ *     beside.c        rounds of all ways
+ *     beside_options.c  their command line
  *     besidereport.c  table, csv, json
  *     tensor_groups.c the gradients of ResNet-50 as one group
  *     neighbors.c     steps of push-sum
@@ -17,16 +18,19 @@
 #define PERF_BESIDE_BESIDE_H
 
 #include "perf/perf.h"
+#include "tools/options.h"
 
-enum { BESIDE_WAYS_MAX = 8, BESIDE_ROUNDS_MAX = 100000 };
+enum { BESIDE_WAYS_MAX = 8, BESIDE_ROUNDS_MAX = 100000, BESIDE_OPTIONS = 9 };
+
+/* All kinds have the same options. */
+extern const struct tool_option beside_options[BESIDE_OPTIONS];
 
 struct beside;
 
 /* A row of beside.c's table. */
 struct beside_kind {
-    const char *name; /* of the command */
-    const char *usage;
-    const char *ending;
+    const char *name; /* behind "trib-perf" */
+    struct tool_command command;
     const char *sizes; /* in bytes, where none are given; NULL: the kind's own size */
     const char *ways[BESIDE_WAYS_MAX]; /* beside the all-reduce */
     int n_ways;
@@ -67,9 +71,6 @@ extern const struct beside_kind beside_groups, beside_neighbors, beside_store;
 
 /** beside_main - argv[1] is the name of a kind; returns the exit code. */
 int beside_main(int argc, char **argv);
-
-/** beside_is - true if this is the name of a kind. */
-bool beside_is(const char *command);
 
 /* --- vectors.c --- */
 

@@ -71,17 +71,27 @@ static void close_plans(struct beside *b)
 
 const struct beside_kind beside_neighbors = {
     .name = "neighbors",
-    .usage =
-        "usage: trib-perf neighbors [OPTION]…\n"
-        "\n"
-        "Steps of push-sum (trib_plan_neighbors), beside an all-reduce of the same\n"
-        "bytes: each rank gives half of its vector to the next one; a third to each\n"
-        "of both sides; half by the exponential graph of SGP, step k to the rank\n"
-        "2^k further. A round takes each in turn, and the all-reduce twice. A time\n"
-        "is that of the slowest rank; ratio is the time over that of the\n"
-        "all-reduce in the same round.\n",
-    .ending = "example: trib-perf neighbors -n 4 --sizes 64K,16M\n"
-              "exit code: 0 done; 1 failed; 2 wrong arguments",
+    .command =
+        {
+            .name = "trib-perf neighbors",
+            .usage =
+                "usage: trib-perf neighbors [OPTION]…\n"
+                "\n"
+                "Steps of push-sum (trib_plan_neighbors), beside an all-reduce of the "
+                "same\n"
+                "bytes: each rank gives half of its vector to the next one; a third "
+                "to each\n"
+                "of both sides; half by the exponential graph of SGP, step k to the "
+                "rank\n"
+                "2^k further. A round takes each in turn, and the all-reduce twice. A "
+                "time\n"
+                "is that of the slowest rank; ratio is the time over that of the\n"
+                "all-reduce in the same round.\n",
+            .ending = "example: trib-perf neighbors -n 4 --sizes 64K,16M\n"
+                      "exit code: 0 done; 1 failed; 2 wrong arguments",
+            .options = beside_options,
+            .n_options = BESIDE_OPTIONS,
+        },
     .sizes = "4K:16M:16",
     .ways = {"next", "both sides", "exponential"},
     .n_ways = WAYS,

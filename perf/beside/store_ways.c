@@ -86,19 +86,31 @@ static void close_store(struct beside *b)
 
 const struct beside_kind beside_store = {
     .name = "store",
-    .usage =
-        "usage: trib-perf store [OPTION]…\n"
-        "\n"
-        "Pushes to a vector of the store in the tribd that TRIB_SERVICE names, and\n"
-        "pulls of it, by all ranks at once, beside an all-reduce of the same bytes:\n"
-        "of all elements, of one in 100 by its index, of all by a codec. A round\n"
-        "takes each in turn, and the all-reduce twice. A time is that of the slowest\n"
-        "rank; ratio is the time over that of the all-reduce in the same round. GB/s\n"
-        "are of the vector, whatever has crossed the wire. tribd takes part in the\n"
-        "all-reduce, too.\n",
-    .ending = "example: TRIB_SERVICE=host:port trib-perf store -n 2 --rule "
-              "sgd:rate=0.1\n"
-              "exit code: 0 done; 1 failed; 2 wrong arguments",
+    .command =
+        {
+            .name = "trib-perf store",
+            .usage =
+                "usage: trib-perf store [OPTION]…\n"
+                "\n"
+                "Pushes to a vector of the store in the tribd that TRIB_SERVICE "
+                "names, and\n"
+                "pulls of it, by all ranks at once, beside an all-reduce of the same "
+                "bytes:\n"
+                "of all elements, of one in 100 by its index, of all by a codec. A "
+                "round\n"
+                "takes each in turn, and the all-reduce twice. A time is that of the "
+                "slowest\n"
+                "rank; ratio is the time over that of the all-reduce in the same "
+                "round. GB/s\n"
+                "are of the vector, whatever has crossed the wire. tribd takes part "
+                "in the\n"
+                "all-reduce, too.\n",
+            .ending = "example: TRIB_SERVICE=host:port trib-perf store -n 2 --rule "
+                      "sgd:rate=0.1\n"
+                      "exit code: 0 done; 1 failed; 2 wrong arguments",
+            .options = beside_options,
+            .n_options = BESIDE_OPTIONS,
+        },
     .sizes = "8,4K,256K,4M,16M",
     .ways = {"push", "pull", "push sparse", "pull sparse", "push coded", "pull coded"},
     .n_ways = WAYS,

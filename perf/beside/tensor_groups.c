@@ -141,16 +141,27 @@ static void close_groups(struct beside *b)
 
 const struct beside_kind beside_groups = {
     .name = "groups",
-    .usage =
-        "usage: trib-perf groups [OPTION]…\n"
-        "\n"
-        "The 161 gradients of ResNet-50 (97.5 MiB) as one group of tensors, beside\n"
-        "an all-reduce of one vector of the same bytes: all are ready at the start\n"
-        "of a step, or are marked ready from the last to the first. A round takes\n"
-        "each in turn, and the all-reduce twice. A time is that of the slowest\n"
-        "rank; ratio is the time over that of the all-reduce in the same round.\n",
-    .ending = "example: trib-perf groups -n 4 --memory malloc\n"
-              "exit code: 0 done; 1 failed; 2 wrong arguments",
+    .command =
+        {
+            .name = "trib-perf groups",
+            .usage =
+                "usage: trib-perf groups [OPTION]…\n"
+                "\n"
+                "The 161 gradients of ResNet-50 (97.5 MiB) as one group of tensors, "
+                "beside\n"
+                "an all-reduce of one vector of the same bytes: all are ready at the "
+                "start\n"
+                "of a step, or are marked ready from the last to the first. A round "
+                "takes\n"
+                "each in turn, and the all-reduce twice. A time is that of the "
+                "slowest\n"
+                "rank; ratio is the time over that of the all-reduce in the same "
+                "round.\n",
+            .ending = "example: trib-perf groups -n 4 --memory malloc\n"
+                      "exit code: 0 done; 1 failed; 2 wrong arguments",
+            .options = beside_options,
+            .n_options = BESIDE_OPTIONS,
+        },
     .ways = {"group", "group marked"},
     .n_ways = WAYS,
     .open = open_groups,

@@ -169,6 +169,8 @@ void codec_report_free(struct codec_report *r); /* NULL is allowed */
 
 /* --- codec_perf.c --- */
 
+extern const struct tool_command codec_command;
+
 /** codec_main - `trib-perf codec …`: the exit code. */
 int codec_main(int argc, char **argv);
 

@@ -6,82 +6,85 @@
 #include <string.h>
 
 #include "perf/codec/codec_perf.h"
-#include "perf/options.h"
+#include "perf/setters.h"
 
-static const struct perf_names inputs = {{"normal", "laplace", "student", "smooth"}, 4};
+/* In the order of enum codec_input. */
+static const struct tool_names inputs = {{"normal", "laplace", "student", "smooth"}, 4};
 
 const char *codec_input_name(enum codec_input input)
 {
     return input == INPUT_FILE ? "file" : inputs.item[input];
 }
 
-static bool take_codec(void *to, const char *value, FILE *err)
+static bool take_codec(const struct tool_given *given, const char *value)
 {
-    struct codec_args *args = to;
+    struct codec_args *args = given->args;
 
-    if (args->n_texts == CODEC_TEXTS_MAX) {
-        fprintf(err, "trib-perf: more than %d codecs.\n", CODEC_TEXTS_MAX);
-        return false;
-    }
+    if (args->n_texts == CODEC_TEXTS_MAX)
+        return tool_say(given, "more than %d codecs", CODEC_TEXTS_MAX);
     args->texts[args->n_texts++] = value;
     return true;
 }
 
-static bool set_input(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
+static bool set_input(const struct tool_given *given, const char *value)
 {
-    struct codec_args *args = to;
+    struct codec_args *args = given->args;
 
     if (strchr(value, '/') != NULL || strchr(value, '.') != NULL) {
         args->input = INPUT_FILE;
         args->file = value;
         return true;
     }
-    int choice = perf_choose(option->name, value, &inputs, err);
-    if (choice >= 0)
-        args->input = (enum codec_input)choice;
-    return choice >= 0;
+    for (size_t i = 0; i < inputs.n; i++) {
+        if (strcmp(value, inputs.item[i]) != 0)
+            continue;
+        args->input = (enum codec_input)i;
+        return true;
+    }
+    return tool_wrong_name(given, "input", value, &inputs);
 }
 
-static bool set_chunk(const struct perf_option *option, void *to, const char *value,
-                      FILE *err)
+static bool set_chunk(const struct tool_given *given, const char *value)
 {
-    struct codec_args *args = to;
+    struct codec_args *args = given->args;
 
     if (perf_size_parse(value, &args->chunk) && args->chunk >= 256 &&
         args->chunk % sizeof(float) == 0)
         return true;
-    fprintf(err, "trib-perf: %s '%s' is not a size of 256 or more, such as 256K.\n",
-            option->name, value);
-    return false;
+    return tool_refuse(given, value, "is not a size of 256 or more, such as 256K");
 }
 
 #define AT(field) offsetof(struct codec_args, field)
 
-static const struct perf_option options[] = {
-    {"--sizes", "LIST", perf_set_sizes, AT(sizes), 0,
-     "bytes of float32: in the cache and beyond it [256K,64M]"},
-    {"--chunk", "SIZE", set_chunk, 0, 0,
-     "bytes of float32 that are encoded at once [256K]"},
-    {"--threads", "N", perf_set_int, AT(threads), 1, "chunks go round among them [1]"},
-    {"--input", "WHAT", set_input, 0, 0,
-     "normal, laplace, student (3 degrees of freedom), smooth (three waves of 997 to "
-     "40009 elements, noise of 0.001), or a file of float32 [normal]"},
-    {"--iters", "N", perf_set_long, AT(iters), 1,
-     "passes over the vector [as many as fit 0.2 s, at least 5]"},
-    {"--classes", NULL, perf_set_switch, AT(classes), 0,
-     "no times: constants of the classes of biased compression (arXiv 2002.12410), as "
-     "measured and as proved"},
-    {"--csv", "FILE", perf_set_text, AT(csv), 0,
-     "one row a codec and size; - is standard output"},
-    {"--json", "FILE", perf_set_text, AT(json), 0,
-     "results with a description of the machine; - likewise"},
+static const struct tool_option options[] = {
+    {"sizes", "LIST", perf_set_sizes, AT(sizes),
+     .help = "bytes of float32: in the cache and beyond it [256K,64M]"},
+    {"chunk", "SIZE", set_chunk,
+     .help = "bytes of float32 that are encoded at once [256K]"},
+    {"threads", "N", tool_set_int, AT(threads),
+     .help = "chunks go round among them [1]", .least = 1, .most = CODEC_THREADS_MAX},
+    {"input", "WHAT", set_input,
+     .help =
+         "normal, laplace, student (3 degrees of freedom), smooth (three waves of 997 "
+         "to "
+         "40009 elements, noise of 0.001), or a file of float32 [normal]",
+     .words = "normal laplace student smooth"},
+    {"iters", "N", tool_set_long, AT(iters),
+     .help = "passes over the vector [as many as fit 0.2 s, at least 5]", .least = 1},
+    {"classes", NULL, tool_set_switch, AT(classes),
+     .help =
+         "no times: constants of the classes of biased compression (arXiv "
+         "2002.12410), as "
+         "measured and as proved"},
+    PERF_CSV_ROW(AT(csv), "one row a codec and size"),
+    PERF_JSON_ROW(AT(json)),
 };
 
-static const struct perf_command command = {
+const struct tool_command codec_command = {
     .name = "trib-perf codec",
     .usage =
-        "usage: trib-perf codec [CODEC]… [OPTION]…   without a codec: one of each row\n"
+        "usage: trib-perf codec [CODEC]… [OPTION]…   without a codec: one of each "
+        "row\n"
         "\n"
         "Times codecs on this host, without ranks. Rates are GB/s (1e9 bytes) of the "
         "float32\n"
@@ -100,16 +103,12 @@ static const struct perf_command command = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .word = take_codec,
+    .words = "@codecs",
 };
 
 /* Checks that need all options. */
 static bool check_together(struct codec_args *args, FILE *err)
 {
-    if (args->threads > CODEC_THREADS_MAX) {
-        fprintf(err, "trib-perf: --threads %d: at most %d.\n", args->threads,
-                CODEC_THREADS_MAX);
-        return false;
-    }
     if (args->classes && args->json != NULL) {
         fputs("trib-perf: --classes has a table and --csv, and no --json.\n", err);
         return false;
@@ -123,7 +122,7 @@ int codec_args_parse(int argc, char **argv, FILE *err, struct codec_args *args_o
 {
     struct codec_args args = {
         .argc = argc, .argv = argv, .threads = 1, .chunk = 256 << 10};
-    int code = perf_command_parse(&command, argc - 1, argv + 1, &args, err);
+    int code = tool_parse(&codec_command, argc - 1, argv + 1, &args, err);
 
     if (code < 0 && !check_together(&args, err))
         code = 2;

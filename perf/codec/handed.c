@@ -56,7 +56,7 @@ static void *work(void *arg)
 {
     struct handed *h = arg;
 
-    tool_bind_core(1);
+    (void)tool_bind_rank(TOOL_BIND_CORE, 1, 0);
     for (unsigned turn = 0;; turn++) {
         struct set *s = &h->sets[turn % SETS];
         while (atomic_load_explicit(&s->summed, memory_order_acquire) < turn / SETS) {
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
         fputs("handed: no memory, or no thread\n", stderr);
         return 1;
     }
-    tool_bind_core(0);
+    (void)tool_bind_rank(TOOL_BIND_CORE, 0, 0);
     printf("%.3f\n", measure(&h));
     atomic_store(&h.over, true);
     pthread_join(thread, NULL);

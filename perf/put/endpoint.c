@@ -197,7 +197,7 @@ trib_status_t put_endpoint_open(struct put_endpoint *endpoint)
     if (status != TRIB_OK)
         return status;
     if (endpoint->setup.bind == TOOL_BIND_CORE)
-        tool_bind_core(endpoint->server);
+        (void)tool_bind_rank(TOOL_BIND_CORE, endpoint->server, 0);
     status = open_transport(endpoint, &places[endpoint->server]);
     return status == TRIB_OK ? reach(endpoint, places) : status;
 }

@@ -5,57 +5,61 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perf/options.h"
+#include "perf/setters.h"
 #include "perf/put/put.h"
 
-static bool take_word(void *to, const char *value, FILE *err)
+static bool take_word(const struct tool_given *given, const char *value)
 {
-    struct put_args *args = to;
+    struct put_args *args = given->args;
     struct trib_tcp_root where;
 
-    if (args->remote != NULL) {
-        fprintf(err, "trib-perf: '%s': one server at a time, which is %s.\n", value,
-                args->remote);
-        return false;
-    }
+    if (args->remote != NULL)
+        return tool_say(given, "'%s': one server at a time, which is %s", value,
+                        args->remote);
     args->remote = value;
     if (trib_tcp_root_parse(value, &where))
         return true;
-    fprintf(err,
-            "trib-perf: '%s' is not where a server listens: HOST:PORT, such as "
-            "host1:7100 or [fe80::1]:7100.\n",
-            value);
-    return false;
+    return tool_refuse(
+        given, value,
+        "is not where a server listens: HOST:PORT, such as host1:7100 or "
+        "[fe80::1]:7100");
 }
 
+#define DEPTH 64
 #define AT(field) offsetof(struct put_args, field)
 
-static const struct perf_option options[] = {
-    {"--listen", "[HOST:]PORT", perf_set_text, AT(listen), 0,
-     "be the server of one client; its options govern"},
-    {"--transport", "TEXT", perf_set_text, AT(transport), 0,
-     "such as tcp; trib-info --transports lists them [TRIB_TRANSPORT]"},
-    {"--sizes", "LIST", perf_set_sizes, AT(sizes), 0,
-     "bytes: 8,64K,16M or from:to:factor [8:4M:8]"},
-    {"--iters", "N", perf_set_long, AT(iters), 1,
-     "samples of latency, and writes of bandwidth, a size [as many as fit 0.5 s]"},
-    {"--depth", "N", perf_set_int, AT(depth), 1,
-     "writes under way at once while bandwidth is measured [64]"},
-    {"--bidirectional", NULL, perf_set_switch, AT(bidirectional), 0,
-     "bandwidth with both sides writing: GB/s is the sum"},
-    {"--latency", NULL, perf_set_switch, AT(latency), 0, "latency only"},
-    {"--bandwidth", NULL, perf_set_switch, AT(bandwidth), 0, "bandwidth only"},
-    {"--bind", "HOW", perf_set_bind, AT(bind), 0,
-     "core: the client to the first core, the server to the second; none [none]"},
-    {"--check", NULL, perf_set_switch, AT(check), 0,
-     "look at the bytes that arrive, before and after; exit code 1 if one is wrong"},
-    {"--csv", "FILE", perf_set_text, AT(csv), 0,
-     "one row a size; - is standard output"},
-    {"--json", "FILE", perf_set_text, AT(json), 0,
-     "results with a description of the machine; - likewise"},
+static const struct tool_option options[] = {
+    {"listen", "[HOST:]PORT", tool_set_text, AT(listen),
+     .help = "be the server of one client; its options govern"},
+    {"transport", "TEXT", tool_set_text, AT(transport),
+     .help = "such as tcp; trib-info --transports lists them [TRIB_TRANSPORT]",
+     .words = "@transports"},
+    {"sizes", "LIST", perf_set_sizes, AT(sizes),
+     .help = "bytes: 8,64K,16M or from:to:factor [8:4M:8]"},
+    {"iters", "N", tool_set_long, AT(iters),
+     .help =
+         "samples of latency, and writes of bandwidth, a size [as many as fit 0.5 s]",
+     .least = 1},
+    {"depth", "N", tool_set_int, AT(depth),
+     .help = "writes under way at once while bandwidth is measured [64]", .least = 1,
+     .most = 4096},
+    {"bidirectional", NULL, tool_set_switch, AT(bidirectional),
+     .help = "bandwidth with both sides writing: GB/s is the sum"},
+    {"latency", NULL, tool_set_switch, AT(latency), .help = "latency only"},
+    {"bandwidth", NULL, tool_set_switch, AT(bandwidth), .help = "bandwidth only"},
+    {"bind", "HOW", tool_set_choice, AT(bind),
+     .help =
+         "core: the client to the first core, the server to the second; none [none]",
+     .words = "none core"},
+    {"check", NULL, tool_set_switch, AT(check),
+     .help =
+         "look at the bytes that arrive, before and after; exit code 1 if one is "
+         "wrong"},
+    PERF_CSV_ROW(AT(csv), "one row a size"),
+    PERF_JSON_ROW(AT(json)),
 };
 
-static const struct perf_command command = {
+const struct tool_command put_command = {
     .name = "trib-perf put",
     .usage =
         "usage: trib-perf put [OPTION]…             both sides on this host\n"
@@ -88,7 +92,10 @@ static bool check_server(const struct put_args *args, FILE *err)
                 args->remote);
         return false;
     }
-    if (args->argc != (strncmp(args->argv[2], "--listen=", 9) == 0 ? 3 : 4)) {
+    if (args->transport != NULL || args->sizes.n != 0 || args->iters != 0 ||
+        args->depth != DEPTH || args->bidirectional || args->latency ||
+        args->bandwidth || args->bind != TOOL_BIND_NONE || args->check ||
+        args->csv != NULL || args->json != NULL) {
         fputs("trib-perf: --listen takes no other options: those of the client "
               "govern.\n",
               err);
@@ -142,8 +149,8 @@ static bool check_together(struct put_args *args, FILE *err)
 
 int put_args_parse(int argc, char **argv, FILE *err, struct put_args *args_out)
 {
-    struct put_args args = {.argc = argc, .argv = argv, .depth = 64};
-    int code = perf_command_parse(&command, argc - 1, argv + 1, &args, err);
+    struct put_args args = {.argc = argc, .argv = argv, .depth = DEPTH};
+    int code = tool_parse(&put_command, argc - 1, argv + 1, &args, err);
 
     if (code < 0 && !check_together(&args, err))
         code = 2;

@@ -17,4 +17,4 @@ perf_sim_trib_sim_SOURCES = \
 perf_sim_trib_sim_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 # gcc 12 takes a default function of SimGrid for one that is not initialised.
 perf_sim_trib_sim_CXXFLAGS = -std=gnu++17 -Wall -Wextra -Wno-maybe-uninitialized $(SIMGRID_CFLAGS)
-perf_sim_trib_sim_LDADD = libperf.la libtributary_all.la $(TRIB_LIBS) $(SIMGRID_LIBS)
+perf_sim_trib_sim_LDADD = libperf.la libtools.la libtributary_all.la $(TRIB_LIBS) $(SIMGRID_LIBS)

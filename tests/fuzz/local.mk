@@ -83,7 +83,7 @@ tests_fuzz_fuzz_plan_state_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_plan_state_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_put_SOURCES = tests/fuzz/fuzz_put.c
-tests_fuzz_fuzz_put_LDADD = libput.la libperf.la $(fuzz_link)
+tests_fuzz_fuzz_put_LDADD = libput.la libtools.la libperf.la $(fuzz_link)
 tests_fuzz_fuzz_put_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_racks_SOURCES = tests/fuzz/fuzz_racks.c

@@ -116,14 +116,14 @@ result $? "the others' round is there"
 # --- wrong arguments ---
 
 shown=("$said")
-try "a misspelt option" 2 "did you mean --jobs?" --job 3
-try "no jobs" 2 "--jobs '0' is not a whole number of at least 1" --jobs 0
+try "a misspelt option" 2 "did you mean --jobs?" --jbos 3
+try "no jobs" 2 "--jobs '0' is not a whole number from 1 to 4096" --jobs 0
 try "too many workers" 2 "at most 4096" --jobs 4096 --workers 2
 try "seconds and operations" 2 "--seconds or --iters: leave one out" --seconds 1 --iters 3
 try "no seconds" 2 "is not a number of seconds above 0" --seconds 0
 try "a weight that is none" 2 "whole numbers from 1 to 100" --weights 1,101
 try "an odd size" 2 "no whole number of float32" --sizes 6
-try "a codec that does not exist" 2 "--codec nonsense" --codec int8 --codec nonsense
+try "a codec that does not exist" 2 "--codec 'nonsense' cannot be" --codec int8 --codec nonsense
 try "a word" 2 "takes options alone, not 'allreduce'" allreduce
 try "two services" 2 "leave out --tribd" --service 127.0.0.1:1
 expect "a process that is none" 2 "not the id of a process" "${agg[@]}" --service 127.0.0.1:1 --tribd-pid 4194305

@@ -51,7 +51,7 @@ codec "an empty file" 1 "has no float32 in it" none --input "$dir/empty.f32" "${
 codec "no such input" 2 "did you mean" none --input norml "${quick[@]}"
 codec "half an element" 2 "no whole number of float32" none --sizes 6
 codec "no chunk" 2 "256 or more" none --chunk 7
-codec "too many threads" 2 "at most 64" none --threads 65
+codec "too many threads" 2 "from 1 to 64" none --threads 65
 refuse_full "a table onto a full disk" "$perf" codec none "${quick[@]}"
 refuse_full "help onto a full disk" "$perf" codec --help
 codec "help" 0 "usage: trib-perf codec" --help

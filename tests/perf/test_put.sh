@@ -82,7 +82,7 @@ served "strangers are told of" 0 "does not speak as trib-perf put does"
 put "a file that cannot be" 2 "cannot write /no/such/place" --csv /no/such/place/x.csv
 put "a transport that is none" 1 'no transport is called "smh"' --transport smh
 put "a transport that reaches one process" 1 "one process only" --transport loop
-put "a misspelt option" 2 "did you mean --sizes?" --size 8
+put "a misspelt option" 2 "did you mean --sizes?" --sises 8
 put "two servers" 2 "one server at a time" allreduce:1 put
 timeout 60 "$perf" --check put >"$said" 2>&1
 [ $? -eq 2 ] && grep -q "put stands first" "$said"

@@ -78,12 +78,12 @@ static void test_listen(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    assert_refused("put --size 8", "did you mean --sizes? trib-perf put --help");
+    assert_refused("put --sises 8", "did you mean --sizes? trib-perf put --help");
     assert_refused("put --sizes 8,y", "'y': a size is");
     assert_refused("put --sizes 65G", "more than 64 GiB");
     assert_refused("put --iters 0", "at least 1");
-    assert_refused("put --depth 0", "at least 1");
-    assert_refused("put --depth 5000", "above 4096");
+    assert_refused("put --depth 0", "from 1 to 4096");
+    assert_refused("put --depth 5000", "from 1 to 4096");
     assert_refused("put --bind cores", "did you mean core?");
     assert_refused("put --latency --bidirectional", "leave out --latency");
     assert_refused("put host1", "HOST:PORT");

@@ -226,7 +226,10 @@ if starts "a result that is larger than ulimit -f"; then
     limited 0 "cannot write $dir/large.csv: File too large" 1 codec none --sizes 4K --csv "$dir/large.csv"
     result $? "a result that is larger than ulimit -f"
 fi
-try "a misspelt option" 2 "did you mean --sizes?" allreduce -n 2 --size 8
+script -qec "'$perf' barrier -n 2 --iters 1 --warmup 0" /dev/null >"$said" </dev/null
+[ "$(nproc)" -lt 2 ] || grep -q "trib-perf: each of 2 ranks is bound to .*--bind none" "$said"
+result $? "on a terminal it says to which cores ranks are bound"
+try "a misspelt option" 2 "did you mean --sizes?" allreduce -n 2 --sises 8
 try "a misspelt collective" 2 "did you mean allreduce?" alreduce
 try "an option without effect" 2 "leave out --root" allreduce -n 2 --root 1
 try "no collective" 2 "say which collective"

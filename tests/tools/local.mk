@@ -5,7 +5,18 @@ TESTS += tests/tools/test_arguments
 tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c tests/tools/parse.h
 tests_tools_test_arguments_LDADD = $(PERF_TEST_LIBS)
 
+check_PROGRAMS += tests/tools/test_bind
+TESTS += tests/tools/test_bind
+tests_tools_test_bind_SOURCES = tests/tools/test_bind.c
+tests_tools_test_bind_LDADD = libtools.la $(LDADD)
+
+check_PROGRAMS += tests/tools/test_options
+TESTS += tests/tools/test_options
+tests_tools_test_options_SOURCES = tests/tools/test_options.c tests/tools/parse.h
+tests_tools_test_options_LDADD = libtools.la $(LDADD)
+
 dist_check_SCRIPTS += \
+	tests/tools/test_completion.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \
 	tests/tools/test_schedule.sh \
@@ -15,6 +26,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_seal.sh \
 	tests/tools/test_trib_run.sh
 TESTS += \
+	tests/tools/test_completion.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \
 	tests/tools/test_schedule.sh \

@@ -92,12 +92,12 @@ result $? "goes up by the tribd of the rack"
 # shellcheck disable=SC2086
 expect "a tree for Graphviz" 0 'label="tribd 2' "$info" --schedule $tree --dot
 expect "no address" 1 "TRIB_SERVICE: \"a\" is not host:port" "$info" --schedule service 4 1 --service a
-expect "no list" 2 "'--service' does not go" "$info" --schedule service 4 1 --service
+expect "no list" 2 "--service needs a value: SERVICES" "$info" --schedule service 4 1 --service
 expect "another algorithm" 1 "did you mean \"ring\"?" "$info" --schedule rimg 4 1000
 expect "one of services" 1 "cannot do allreduce with 4 ranks alone" "$info" --schedule service 4 1000
 expect "too many ranks" 1 "1025 ranks: draw 1 to 1024" "$info" --schedule ring 1025 1
 expect "no ranks" 1 "0 ranks: draw 1 to 1024" "$info" --schedule ring 0 1
 expect "no number" 2 "RANKS is 'x'" "$info" --schedule ring x 1
 expect "no size" 2 "ALGORITHM RANKS BYTES" "$info" --schedule ring 4
-expect "another option" 2 "'--racks' does not go with --schedule" "$info" --schedule ring 4 1 --racks x
+expect "another option" 2 "--racks does not go with --schedule" "$info" --schedule ring 4 1 --racks x
 finish

@@ -67,7 +67,7 @@ result $? "has numbers"
 expect "algorithms" 0 "  ring   " "$info" --algorithms
 expect "json" 0 '"algorithms": [' "$info" --json
 expect "json of one part" 0 '"codecs": [' "$info" --codecs --json
-expect "a misspelt option" 2 "did you mean --codecs?" "$info" --codec
+expect "a misspelt option" 2 "did you mean --codecs?" "$info" --coedcs
 expect "a wrong option" 2 "--help lists them" "$info" --nonsense
 expect "help" 0 "usage: trib-info" "$info" --help
 
@@ -90,8 +90,8 @@ TRIB_WINDOW=much expect "the doctor of an impossible setting" 1 "FAIL  rank" "$i
 TRIB_CODEC=qsdg expect "the doctor of a misspelt codec" 1 'did you mean "qsgd"?' \
     "$info" doctor
 TRIB_NONSENSE=1 expect "the doctor of an unknown setting" 0 "TRIB_NONSENSE" "$info" doctor
-expect "the doctor's options" 2 "there is no option '--fold'" "$info" doctor --fold
-expect "the doctor's folder" 2 "a folder must follow" "$info" doctor --folder
+expect "the doctor's options" 2 "there is no option '--fodler'; did you mean --folder?" "$info" doctor --fodler
+expect "the doctor's folder" 2 "--folder needs a value: FOLDER" "$info" doctor --folder
 expect "the doctor's help" 0 "mpirun -N 1" "$info" doctor --help
 
 # Output that is lost is told.

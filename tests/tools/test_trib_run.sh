@@ -27,8 +27,8 @@ expect "no ranks" 2 "say how many ranks" -- true
 expect "no program" 2 "say which program" -n 2
 expect "no such number" 2 "from 1 to 4096" -n x -- true
 expect "no such option" 2 "--frob" -n 2 --frob -- true
-expect "no such tag" 2 "prefix or none" -n 2 --tag x -- true
-expect "no such binding" 2 "core or none" -n 2 --bind x -- true
+expect "no such tag" 2 "none or prefix" -n 2 --tag x -- true
+expect "no such binding" 2 "none, core or auto" -n 2 --bind x -- true
 expect "no such time" 2 "number of seconds" -n 2 --timeout -1 -- true
 expect "a program that is not there" 127 "cannot run no-such-program: No such file" \
     -n 3 -- no-such-program
@@ -63,6 +63,51 @@ expect "meeting over TCP" 0 "[1] localhost:4711" -n 2 --root localhost:4711 -- \
     sh -c 'echo $TRIB_ROOT'
 expect "a core for each rank" 0 "[1] bound" -n 2 --bind core -- \
     sh -c 'taskset -p $$ | grep -q "mask: [1248]0*\$" && echo bound'
+
+expect "-n2 is -n 2" 0 "[1] 1 of 2" -n2 sh -c 'echo $TRIB_RANK of $TRIB_SIZE'
+expect "--ranks=2, too" 0 "[1] 1 of 2" --ranks=2 -- sh -c 'echo $TRIB_RANK of $TRIB_SIZE'
+
+# Cores: by themselves, ranks have equal shares where there are as many.
+# ARGUMENT...: the number of cores of each rank, and how many are of two of them
+shares() {
+    "$run" "$@" --tag none -- grep Cpus_allowed_list /proc/self/status >"$dir/lists" 2>"$dir/err"
+    while read -r _ list; do
+        for range in ${list//,/ }; do
+            seq "${range%-*}" "${range#*-}"
+        done | tee "$dir/one" >>"$dir/all"
+        wc -l <"$dir/one"
+    done <"$dir/lists" | sort -u | paste -sd ' '
+    sort "$dir/all" | uniq -d | wc -l
+    rm "$dir/all"
+}
+cores=$(nproc)
+if [ "$cores" -lt 2 ] || [ "$(lscpu -p=core | grep -vc '#')" != "$(lscpu -p=core | grep -v '#' | sort -u | wc -l)" ]; then
+    skip "a share of the cores for each rank" "one core, or several threads each"
+else
+    [ "$(shares -n 2)" = "$((cores / 2))$([ $((cores % 2)) = 0 ] || echo " $((cores / 2 + 1))")
+0" ]
+    result $? "a share of the cores for each rank"
+    [ "$(shares -n 2 --bind none)" = "$cores
+$cores" ]
+    result $? "--bind none: all cores for all"
+    [ "$(shares -n 1)" = "$cores
+0" ]
+    result $? "all cores for one rank"
+    [ "$(shares -n $((cores + 1)))" = "$cores
+$cores" ]
+    result $? "more ranks than cores are not bound"
+    first=$(taskset -pc $$ | grep -oE '[0-9]+' | sed -n 2p)
+    [ "$(taskset -c "$first" "$run" -n 2 --tag none -- grep -cP "Cpus_allowed_list:\t$first$" /proc/self/status | paste -sd ' ')" = "1 1" ]
+    result $? "nor do ranks leave the cores that trib-run has been given"
+    # On a terminal alone it says so, and how to be without it.
+    script -qec "'$run' -n 2 -- true" /dev/null >"$dir/out" </dev/null
+    grep -q "each of 2 ranks is bound to .*--bind none" "$dir/out" &&
+        [ -z "$("$run" -n 2 -- true 2>&1)" ]
+    result $? "a line on a terminal says so"
+    script -qec "'$run' -n 2 --bind none -- true; '$run' -n 1 -- true" /dev/null >"$dir/out" </dev/null
+    ! grep -q ":" "$dir/out"
+    result $? "and none where nothing is bound"
+fi
 
 # Output
 "$run" -n 4 -- sh -c '

@@ -2,8 +2,6 @@
 if TRIB_EXAMPLES
 bin_PROGRAMS += train/program/trib-train
 train_program_trib_train_SOURCES = \
-	tools/launch.c tools/launch.h \
-	tools/tool.c tools/tool.h \
 	train/program/compare.c train/program/compare.h \
 	train/program/compare_links.c \
 	train/program/compare_parts.h \
@@ -38,5 +36,5 @@ train_program_trib_train_SOURCES += train/program/train_uncoded.c
 endif
 train_program_trib_train_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(JANSSON_CFLAGS)
 train_program_trib_train_LDADD = $(TASKS_LIBS) libtrain.la libtrain_base.la \
-	libtributary.la $(JANSSON_LIBS) $(XXHASH_LIBS) -lm
+	libtools.la libtributary.la $(JANSSON_LIBS) $(XXHASH_LIBS) -lm
 endif

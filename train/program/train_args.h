@@ -11,6 +11,8 @@
 
 #include <tributary/train.h>
 
+#include "tools/bind.h"
+
 enum {
     TRAIN_SEEDS_MAX = 16,
     TRAIN_WORDS_MAX = 64,
@@ -41,6 +43,7 @@ struct train_args {
     int feed; /* a trib_feed_t; -1: as the feedback allows */
     enum train_progress progress;
     size_t batch, epochs, steps; /* 0: not given */
+    enum tool_bind bind; /* of the ranks that are started */
     int ranks; /* 0: a launcher has started them, or there is one */
     int seeds;
     uint64_t seed;

@@ -49,6 +49,7 @@ int train_start(const struct train_job *job, const struct hosts *hosts,
 {
     struct start start = {.job = job, .hosts = hosts, .told = told};
     const struct tool_job ranks = {.tool = "trib-train",
+                                   .bind = job->args->bind,
                                    .ranks = job->args->ranks,
                                    .later = job->rendezvous != NULL,
                                    .root = hosts ? hosts_root() : NULL,

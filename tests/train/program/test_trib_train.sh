@@ -268,14 +268,14 @@ wrong "a codec that a strategy refuses" "for neighbours" logreg -n 2 --strategy 
 wrong "parts that no layer has" "names begin with" mlp -n 2 --batch 8 --steps 1 \
     --parts lstm=int8
 wrong "a batch that does not fit" "does not fit" logreg -n 2 --batch 4000 --steps 1
-wrong "a word where a number belongs" "--steps many" logreg --steps many
-wrong "half a straggler" "--straggle 0.5" logreg --straggle 0.5
+wrong "a word where a number belongs" "--steps 'many' is not" logreg --steps many
+wrong "half a straggler" "--straggle '0.5' is not" logreg --straggle 0.5
 wrong "a rank that is not there" "there are 2 ranks" logreg -n 2 --steps 1 --slow-rank 2,4
-wrong "an end of nobody" "--until never" logreg --until never
+wrong "an end of nobody" "--until 'never' must be" logreg --until never
 wrong "an end of ranks that wait for each other" "agp and downpour" logreg -n 2 \
     --strategy sgp --until first
 wrong "a codec that agp refuses" "as they are" logreg -n 2 --strategy agp+int8 --steps 1
-wrong "half of a slow rank" "--slow-rank 1" logreg --slow-rank 1
+wrong "half of a slow rank" "--slow-rank '1' is not R,X" logreg --slow-rank 1
 wrong "a tribd that hosts do not reach" "leave that out" logreg -n 2 --link 1gbit \
     --service localhost:1 --strategy ps
 wrong "a file that cannot be written" "none/x.csv" logreg -n 3 --steps 1 \

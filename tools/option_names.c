@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Names: the nearest to a misspelt one, and settings by name.
- */
+#include "tools/options.h"
+
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "perf/perf.h"
-
 #define LONGEST_NAME 63
-
 /* Levenshtein distance by one row; names longer than LONGEST_NAME are far from all. */
 static size_t distance(const char *a, const char *b)
 {
@@ -34,7 +29,7 @@ static size_t distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *perf_name_nearest(const char *text, const char *const *names, size_t n)
+const char *tool_nearest(const char *text, const char *const *names, size_t n)
 {
     const char *nearest = NULL;
     size_t least = 4;
@@ -49,26 +44,20 @@ const char *perf_name_nearest(const char *text, const char *const *names, size_t
     return nearest;
 }
 
-struct setting {
-    const char *name;
-    char *value;
-    size_t bytes;
-    bool changed; /* by file, environment or API */
-};
-
-static void read_setting(void *arg, const trib_item_t *item)
+bool tool_wrong_name(const struct tool_given *given, const char *what, const char *text,
+                     const struct tool_names *names)
 {
-    struct setting *s = arg;
-    if (strcmp(item->name, s->name) != 0)
-        return;
-    snprintf(s->value, s->bytes, "%s", item->value);
-    s->changed = strcmp(item->origin, "default") != 0 && item->value[0] != '\0';
-}
+    const char *nearest = tool_nearest(text, names->item, names->n);
+    FILE *err = given->err;
 
-bool perf_setting(const char *name, char *value, size_t bytes)
-{
-    struct setting s = {.name = name, .value = value, .bytes = bytes};
-    /* Another setting that is wrong is for trib_init to refuse. */
-    (void)trib_list_each(TRIB_LIST_CONFIG, read_setting, &s);
-    return s.changed;
+    fprintf(err, "%.*s: there is no %s '%s'", tool_program(given->command),
+            given->command->name, what, text);
+    if (nearest != NULL)
+        fprintf(err, "; did you mean %s? Choose from", nearest);
+    else
+        fputs(". Choose from", err);
+    for (size_t i = 0; i < names->n; i++)
+        fprintf(err, "%s %s", i == 0 ? "" : ",", names->item[i]);
+    fputs(".\n", err);
+    return false;
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/beside/beside.h"
+
+#include <assert.h>
+
+#include "perf/setters.h"
+
+static bool set_sizes(const struct tool_given *given, const char *value)
+{
+    const struct beside_args *args = given->args;
+
+    if (args->kind->sizes != NULL)
+        return perf_set_sizes(given, value);
+    return tool_say(given, "%s have a size of their own: leave out --sizes",
+                    args->kind->name);
+}
+
+#define AT(field) offsetof(struct beside_args, field)
+
+const struct tool_option beside_options[] = {
+    PERF_RANKS_ROW(AT(each.ranks)),
+    {"sizes", "LIST", set_sizes, AT(each.sizes),
+     .help = "bytes: 64K,16M or from:to:factor; not of groups"},
+    {"rounds", "N", tool_set_long, AT(rounds), .help = "of each size [21]", .least = 1,
+     .most = BESIDE_ROUNDS_MAX},
+    {"rule", "TEXT", tool_set_text, AT(rule),
+     .help = "of the store's vector, such as sgd:rate=0.1 [sum]"},
+    {"codec", "TEXT", perf_set_codec,
+     .help = "of the store's coded pushes [topk:ratio=0.01]", .words = "@codecs"},
+    PERF_MEMORY_ROW(AT(each.memory)),
+    PERF_BIND_ROW(AT(each.bind)),
+    PERF_CSV_ROW(AT(each.csv), "one row for each size and way"),
+    PERF_JSON_ROW(AT(each.json)),
+};
+
+static_assert(sizeof(beside_options) / sizeof(*beside_options) == BESIDE_OPTIONS,
+              "the kinds' commands have all rows");

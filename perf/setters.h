@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command lines of trib-perf: setters, rows and checks that its commands share.
+ */
+#ifndef PERF_SETTERS_H
+#define PERF_SETTERS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tools/bind.h"
+#include "tools/options.h"
+
+struct perf_sizes;
+
+bool perf_set_sizes(const struct tool_given *given,
+                    const char *value); /* struct perf_sizes */
+
+/* In arguments.c; args begins with a struct perf_args. */
+bool perf_set_codec(const struct tool_given *given, const char *value);
+bool perf_set_chunk(const struct tool_given *given, const char *value);
+bool perf_set_density(const struct tool_given *given, const char *value);
+
+/* clang-format off */
+/* Rows that commands share; at: the offset of the field. */
+#define PERF_RANKS_ROW(at) \
+    {"ranks", "RANKS", tool_set_int, at, \
+     .help = "start so many ranks on this host; without it a launcher has", \
+     .letter = 'n', .least = 1, .most = 4096}
+#define PERF_BIND_ROW(at) \
+    {"bind", "HOW", tool_set_choice, at, .help = TOOL_BIND_HELP, \
+     .words = TOOL_BIND_WORDS}
+#define PERF_MEMORY_ROW(at) \
+    {"memory", "KIND", tool_set_choice, at, \
+     .help = "alloc (trib_alloc), malloc, register [alloc]", \
+     .words = "alloc malloc register"}
+#define PERF_CHUNK_ROW \
+    {"chunk", "SIZE", perf_set_chunk, .help = "bytes of a chunk"}
+#define PERF_DENSITY_ROW \
+    {"density", "D[,same]", perf_set_density, \
+     .help = "part of the inputs' blocks (256 elements) that is not zeros; same: in " \
+             "all ranks [1]"}
+#define PERF_CSV_ROW(at, rows) \
+    {"csv", "FILE", tool_set_text, at, .help = rows "; - is standard output"}
+#define PERF_JSON_ROW(at) \
+    {"json", "FILE", tool_set_text, at, \
+     .help = "results with a description of the machine; - likewise"}
+/* clang-format on */
+
+/** perf_launched_twice - true, after a sentence: -n was given, and a launcher has
+ * started this process. */
+bool perf_launched_twice(int ranks, FILE *err);
+
+/** perf_float_sizes - sizes of float32; those of `preset` where none are given (NULL:
+ * none either). false after a sentence: one is no whole number of them. */
+bool perf_float_sizes(struct perf_sizes *sizes, const char *preset, FILE *err);
+
+/** perf_outputs_differ - false after a sentence: both csv and json go to one place. */
+bool perf_outputs_differ(const char *csv, const char *json, FILE *err);
+
+#endif
