@@ -22,6 +22,7 @@
 #define APART 40000 /* number of the first element of a block, from block to block */
 #define RANKS 5
 #define BYTES ((size_t)RANKS * 24000 * 8)
+#define STEP 64 /* of BYTES, when they are compared */
 #define GUARD 0xa5
 
 struct scene {
@@ -224,9 +225,12 @@ static void check(struct ranks_self *self, const struct one *c, const struct sid
         check_scan(self, c, got);
         memset(touched, 1, c->count * size);
     }
-    for (size_t i = 0; i < BYTES; i++)
-        if (!touched[i] && before[i] != got[i])
+    for (size_t i = 0; i < BYTES; i++) {
+        if (i % STEP == 0 && memcmp(before + i, got + i, STEP) == 0)
+            i += STEP - 1; /* most of the buffer, in steps that take no time */
+        else if (!touched[i] && before[i] != got[i])
             die(self, c, "a byte outside of all blocks has changed");
+    }
 }
 
 static trib_status_t call_blocking(trib_comm_t *comm, const struct one *c, int rank,

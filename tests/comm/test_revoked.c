@@ -59,9 +59,10 @@ static void sum_once(struct ranks_self *self, struct trib_comm *agg_comm)
 static void serve(struct ranks_self *self, struct aggregators *aggregators,
                   struct trib_comm *agg_comm)
 {
+    unsigned turns = 0;
+
     while (aggregators_listen(self, aggregators, agg_comm))
-        if (!trib_agg_comm_step(agg_comm))
-            sched_yield();
+        (void)aggregators_turn(agg_comm, &turns);
 }
 
 static void are_apart(struct ranks_self *self, const struct both *b)

@@ -50,14 +50,6 @@ bool spawn_check(struct spawn *s, bool ok, const char *file, int line, const cha
     return false;
 }
 
-void spawn_rest(unsigned *turns)
-{
-    if ((*turns)++ < 200)
-        sched_yield();
-    else
-        nanosleep(&(struct timespec){.tv_nsec = *turns < 2000 ? 50000 : 500000}, NULL);
-}
-
 static bool wait_until(struct spawn *s, const _Atomic uint32_t *count, uint32_t all)
 {
     unsigned turns = 0;
@@ -67,7 +59,7 @@ static bool wait_until(struct spawn *s, const _Atomic uint32_t *count, uint32_t 
             return false;
         if (spawn_expired(s))
             return SPAWN_CHECK(s, !"the others come in time");
-        spawn_rest(&turns);
+        tribtest_rest(&turns);
     }
     return true;
 }

@@ -78,13 +78,6 @@ pid_t spawn_pid(const struct spawn *s, int rank);
 /** spawn_expired - is the deadline over? For loops in tests. */
 bool spawn_expired(const struct spawn *s);
 
-/**
- * spawn_rest - once in each turn of a loop that waits, turns from 0 on: yield, then
- * sleep. Ranks that only yield hold up the one they wait for where there are more than
- * cores.
- */
-void spawn_rest(unsigned *turns);
-
 /** spawn_check - count a failure and say where; returns ok. */
 bool spawn_check(struct spawn *s, bool ok, const char *file, int line,
                  const char *text);

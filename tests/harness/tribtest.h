@@ -7,6 +7,7 @@
 #define TESTS_HARNESS_TRIBTEST_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -62,6 +64,17 @@ static inline unsigned tribtest_slowness(void)
 static inline int tribtest_patience_ms(void)
 {
     return 60000 * (int)tribtest_slowness();
+}
+
+/* Once in each turn of a loop that waits, turns from 0 on: yield, then sleep. A loop
+ * that only yields takes the processors from other tests, and from those that it waits
+ * for. */
+static inline void tribtest_rest(unsigned *turns)
+{
+    if ((*turns)++ < 200)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = *turns < 2000 ? 50000 : 500000}, NULL);
 }
 
 /* Called first in main: the process dies by SIGALRM rather than hang. */

@@ -162,6 +162,18 @@ static inline bool aggregators_listen(struct ranks_self *self,
     return true;
 }
 
+/* One turn of an aggregator: true if it moved something, else it rests; turns is how
+ * many have passed in vain. */
+static inline bool aggregators_turn(struct trib_comm *agg_comm, unsigned *turns)
+{
+    if (!trib_agg_comm_step(agg_comm)) {
+        tribtest_rest(turns);
+        return false;
+    }
+    *turns = 0;
+    return true;
+}
+
 /* An aggregator sums until rank 0 has said goodbye and all operations have ended, or
  * until agg_comm or the test of a rank fails. */
 static inline void aggregators_serve(struct ranks_self *self,
@@ -169,12 +181,12 @@ static inline void aggregators_serve(struct ranks_self *self,
                                      struct trib_comm *agg_comm)
 {
     bool more = true;
+    unsigned turns = 0;
 
     while ((more || agg_comm->engine.head) && !agg_comm->engine.failed &&
            !aggregators_over(self, s, 0)) {
         more = more && aggregators_listen(self, s, agg_comm);
-        if (!trib_agg_comm_step(agg_comm))
-            sched_yield();
+        (void)aggregators_turn(agg_comm, &turns);
     }
 }
 

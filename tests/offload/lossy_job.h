@@ -81,11 +81,11 @@ static inline void serve(struct ranks_self *self, struct aggregators *aggregator
     const bool late = aggregators == &j->later,
                first = agg_comm->engine.rank == aggregators->ranks;
     uint64_t moved = 0;
+    unsigned turns = 0;
 
     while (aggregators_listen(self, aggregators, agg_comm) && !is_over(self)) {
-        if (!trib_agg_comm_step(agg_comm))
-            sched_yield();
-        else if (++moved == j->after[late] && first && j->signal) {
+        if (aggregators_turn(agg_comm, &turns) && ++moved == j->after[late] && first &&
+            j->signal) {
             atomic_store(&j->shared->struck[late], getpid());
             raise(j->signal);
         }

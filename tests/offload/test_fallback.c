@@ -199,8 +199,9 @@ static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p
     WELL(self, comm, trib_allreduce(comm, NULL, mine, 2, TRIB_F64, TRIB_SUM));
     ranks_assert(self, mine[0] == j->aggregators.ranks);
     WELL(self, comm, trib_barrier(comm));
+    unsigned turns = 0;
     while (trib_plan_test(p->dense) == TRIB_INPROGRESS)
-        sched_yield();
+        tribtest_rest(&turns);
     WELL(self, comm, trib_plan_wait(p->dense));
     check_dense(self, p, step);
     WELL(self, comm, trib_plan_wait(p->whole));

@@ -89,13 +89,13 @@ static void serve(struct ranks_self *self, struct trib_comm *agg_comm)
     struct job *j = self->arg;
     const bool first = agg_comm->engine.rank == j->aggregators.ranks;
     uint64_t moved = 0;
+    unsigned turns = 0;
 
     if (first)
         atomic_store(&j->shared->aggregator, getpid());
     while (aggregators_listen(self, &j->aggregators, agg_comm) && !is_over(self)) {
-        if (!trib_agg_comm_step(agg_comm)) {
-            sched_yield();
-        } else if (++moved == j->after && first && j->signal) {
+        if (aggregators_turn(agg_comm, &turns) && ++moved == j->after && first &&
+            j->signal) {
             atomic_store(&j->shared->struck, getpid());
             raise(j->signal);
         }
@@ -252,8 +252,9 @@ static void one_step(struct user *u, int step, bool zero)
     if (bits & 256 && (bits >> 10 & 3) == (uint64_t)u->self->rank % 4)
         wait_for_last(u);
     for (int p = PLANS - 1; p >= 0; p--) {
+        unsigned turns = 0;
         while (bits & 128 && trib_plan_test(u->plan[p]) == TRIB_INPROGRESS)
-            sched_yield();
+            tribtest_rest(&turns);
         WELL(u, trib_plan_wait(u->plan[p]));
         take_result(u, p, step);
     }

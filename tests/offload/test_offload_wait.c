@@ -31,9 +31,10 @@ static void lose_aggregators(struct trib_comm *agg_comm)
 static void end(struct ranks_self *self, trib_plan_t *plan, bool tests)
 {
     trib_status_t st;
+    unsigned turns = 0;
 
     while (tests && (st = trib_plan_test(plan)) == TRIB_INPROGRESS)
-        sched_yield();
+        tribtest_rest(&turns);
     if (!tests)
         st = trib_plan_wait(plan);
     if (st != TRIB_OK)

@@ -142,7 +142,7 @@ bool rig_next(struct rig *rig, struct trib_event *event)
     while (rig->t->ops->poll(rig->t, event, 1) == 0) {
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"an event comes in time");
-        spawn_rest(&turns);
+        tribtest_rest(&turns);
     }
     return true;
 }
@@ -171,7 +171,7 @@ bool rig_write(struct rig *rig, int peer, const struct trib_write *write,
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"there is room in time");
         if (rig->t->ops->poll(rig->t, &event, 1) == 0) {
-            spawn_rest(&turns);
+            tribtest_rest(&turns);
             continue;
         }
         if (!SPAWN_CHECK(rig->s, seen != NULL))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/harness/rng_draw.h"
+#include "tests/harness/tribtest.h"
 #include "tests/transport/conformance.h"
 
 /* A repeatable choice. */
@@ -73,7 +74,7 @@ static void agree(struct rig *rig, uint32_t imm)
     while (!(told && heard) && !rig->s->failures && !spawn_expired(rig->s)) {
         told = told || rig->t->ops->write(rig->t, peer, &w) == TRIB_OK;
         if (rig->t->ops->poll(rig->t, &e, 1) == 0) {
-            spawn_rest(&turns);
+            tribtest_rest(&turns);
             continue;
         }
         SPAWN_CHECK(rig->s, !heard && e.kind == TRIB_EVENT_ARRIVED && e.imm == imm);
@@ -115,7 +116,7 @@ static void check_mixed(struct spawn *s, const struct row *row)
         if (got == COUNT && sent == COUNT)
             break; /* what comes next is the peer's word */
         if (rig.t->ops->poll(rig.t, &e, 1) == 0) {
-            spawn_rest(&turns);
+            tribtest_rest(&turns);
             continue;
         }
         size_t at = ROOM + got / 2 * (LARGE + SMALL) + (got % 2 ? LARGE : 0);
