@@ -120,7 +120,20 @@ class Plan:
             while not self.test():  # it was started outside of this loop
                 yield from asyncio.sleep(0.0005).__await__()
             return
-        yield from self._done.__await__()
+        done = self._done
+        try:
+            yield from done.__await__()
+        finally:
+            if done.done() and not done.cancelled():
+                self._let_return()
+
+    def _let_return(self) -> None:
+        """The thread that has told the event loop of the end may be on its way back into the library, which until
+        then says of most calls that the plan still runs."""
+        until = time.monotonic() + 0.5
+        while (self._handle is not None and time.monotonic() < until
+               and lib.trib_plan_test(self._handle) == _ffi.TRIB_INPROGRESS):
+            time.sleep(1e-5)
 
     def explain(self) -> str:
         """Which algorithm, chunk and codec were chosen, and why."""
