@@ -276,7 +276,7 @@ const struct tool_command perf_collective = {
         "mean over ranks. nmse is the squared error over the squared expected\n"
         "values.\n",
     .ending =
-        "example: trib-perf allreduce -n 2 --sizes 8,64K,16M --bind core --check\n"
+        "example: trib-perf allreduce -n 2 --sizes 8,64K,16M --check\n"
         "exit code: 0 done; 1 wrong result or failed; 2 wrong arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),

@@ -482,3 +482,12 @@ int tool_completion(int argc, char **argv, const struct tool_command *const *com
             name);
     return 2;
 }
+
+int tool_parse_program(const struct tool_command *command, int argc, char **argv,
+                       void *args, FILE *err)
+{
+    const struct tool_command *const commands[] = {command, NULL};
+    const int code = tool_completion(argc, argv, commands);
+
+    return code < 0 ? tool_parse(command, argc, argv, args, err) : code;
+}

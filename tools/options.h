@@ -84,6 +84,11 @@ int tool_parse(const struct tool_command *command, int argc, char **argv, void *
  */
 int tool_completion(int argc, char **argv, const struct tool_command *const *commands);
 
+/** tool_parse_program - tool_completion, then tool_parse: of a program with one
+ * command. */
+int tool_parse_program(const struct tool_command *command, int argc, char **argv,
+                       void *args, FILE *err);
+
 /* Sentences ------------------------------------------------------------------------ */
 
 /** tool_refuse - "trib-perf: --chunk '0' is not a size such as 256K.": the format is

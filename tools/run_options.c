@@ -74,11 +74,8 @@ static const struct tool_command run_command = {
 
 int run_parse_options(int argc, char **argv, struct run_options *o)
 {
-    static const struct tool_command *const commands[] = {&run_command, NULL};
-    int code = tool_completion(argc, argv, commands);
+    const int code = tool_parse_program(&run_command, argc, argv, o, stderr);
 
-    if (code < 0)
-        code = tool_parse(&run_command, argc, argv, o, stderr);
     if (code >= 0)
         return code;
     if (!o->ranks) {

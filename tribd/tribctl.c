@@ -332,12 +332,10 @@ static int tribctl_main(int argc, char **argv)
 {
     struct settings settings;
     struct trib_error err = {0};
-    static const struct tool_command *const commands[] = {&command, NULL};
     struct arguments args = {0};
-    int words = 0, code = tool_completion(argc, argv, commands);
+    const int code = tool_parse_program(&command, argc, argv, &args, stderr);
+    int words = 0;
 
-    if (code < 0)
-        code = tool_parse(&command, argc, argv, &args, stderr);
     if (code >= 0)
         return code;
     if (settings_load(args.file, &settings, &err) != TRIB_OK)

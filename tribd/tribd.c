@@ -66,15 +66,6 @@ static const struct tool_command command = {
     .n_options = sizeof(options) / sizeof(*options),
 };
 
-/* -1: go on; else the exit code. */
-static int parse(int argc, char **argv, struct arguments *a)
-{
-    static const struct tool_command *const commands[] = {&command, NULL};
-    const int code = tool_completion(argc, argv, commands);
-
-    return code < 0 ? tool_parse(&command, argc, argv, a, stderr) : code;
-}
-
 /* arg: struct arguments */
 static trib_status_t load(void *arg, struct settings *out, struct trib_error *err)
 {
@@ -187,7 +178,7 @@ static int tribd_main(int argc, char **argv)
 
     tool_signals();
     tool_open_files(&args.files);
-    const int code = parse(argc, argv, &args);
+    const int code = tool_parse_program(&command, argc, argv, &args, stderr);
     if (code >= 0)
         return code;
     settings_unknown();

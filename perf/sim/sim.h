@@ -93,7 +93,7 @@ struct sim_result {
     double agg_memory;
 };
 
-/** sim_args_parse - 0 or 2 after a sentence, -1: help was printed. */
+/** sim_args_parse - -1: go on; 0 after --help; 2 after a sentence. */
 int sim_args_parse(int argc, char **argv, FILE *err, struct sim_args *out);
 
 /** sim_shape - the platform for so many hosts; false: why has the sentence. */

@@ -50,11 +50,12 @@ int main(int argc, char **argv)
     tool_signals();
     int code = sim_args_parse(argc, argv, stderr, &args);
     struct sim_result *results = calloc(args.ranks.n + 1, sizeof(*results));
-    if (code != 0 || !results) {
+    if (code >= 0 || !results) {
         perf_sizes_free(&args.ranks);
         free(results);
-        return tool_end("trib-sim", code < 0 ? 0 : 2);
+        return tool_end("trib-sim", code < 0 ? 1 : code);
     }
+    code = 0;
     for (size_t i = 0; i < args.ranks.n; i++) {
         run_apart(&args, (int)args.ranks.bytes[i], &results[i]);
         if (results[i].why[0]) {

@@ -271,12 +271,9 @@ static int place_replicas(struct train_args *args)
 
 int train_args_parse(int argc, char **argv, struct train_args *args_out)
 {
-    static const struct tool_command *const commands[] = {&train_command, NULL};
     struct train_args args = {.feed = -1, .seed = 1, .bind = TOOL_BIND_AUTO};
-    int code = tool_completion(argc, argv, commands);
+    int code = tool_parse_program(&train_command, argc, argv, &args, stderr);
 
-    if (code < 0)
-        code = tool_parse(&train_command, argc, argv, &args, stderr);
     if (code >= 0)
         return code;
     if (args.epochs && args.steps)
