@@ -123,7 +123,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     # --- while it runs ---
 
     shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/train.log")
-    job train --sizes 64K --iters 4000000
+    job train --sizes 64K --iters 100000000
     # Its first operations are few and slow: between them ranks tell each other how long they took.
     within 20 shows '.jobs[0] | .name == "train" and .state == "admitted" and .operations > 1000 and
                      .ranks == 2 and .slots == 32 and .slots_used <= 32 and .late_left_out + (.late | length) == 2 and
@@ -209,7 +209,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     TRIB_SERVICE_KEY=$dir/other job stranger --sizes 64K --iters 5
     ended_well stranger && shows '.events.authentication_failures == 1'
     result $? "a wrong key is counted"
-    TRIB_SERVICE_WAIT_MS=60000 job next --sizes 64K --iters 1000000
+    TRIB_SERVICE_WAIT_MS=60000 job next --sizes 64K --iters 100000000
     within 10 says ' next +key +queued .* place 1 in the queue$' jobs
     result $? "tribctl jobs shows who waits"
 
@@ -233,7 +233,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     # --- a codec ---
 
     within 10 shows '.held.jobs == 0'
-    job coded --sizes 64K --iters 1000000 --codec topk:ratio=0.01
+    job coded --sizes 64K --iters 100000000 --codec topk:ratio=0.01
     within 20 shows '.jobs[0] | .name == "coded" and .operations > 20 and .ratio > 5'
     result $? "how much a codec saves is shown"
     kill "${pids[coded]}"
@@ -251,7 +251,7 @@ if ! missing curl "a line that is too long"; then
 fi
 shown=("$said" "$dir/tribd.log")
 if ! missing curl "while it drains it is healthy, and not ready" && ! missing jq "and not ready"; then
-    job last --sizes 64K --iters 1000000
+    job last --sizes 64K --iters 100000000
     within 10 shows '.jobs[0] | .name == "last" and .operations > 0'
     late=$(pgrep -P "$(pgrep -P "${pids[last]}" | head -n 1)" | tail -n 1)
     kill -STOP "$late"

@@ -66,7 +66,7 @@ reload() { # its file gets these lines, and it reads them
 }
 shows_user() { # USER, NAME: a job that runs is that user's, for as long as it takes to see that
     local good
-    as "$1" munge "$2" --sizes 64K --iters 1000000 &
+    as "$1" munge "$2" --sizes 64K --iters 100000000 &
     job_pid[$2]=$!
     within 60 status_of one ".jobs[] | select(.name == \"$2\" and .user == \"$1\" and .operations > 0)"
     good=$?
@@ -188,7 +188,7 @@ at_few() {
     return $few_good
 }
 shown=("$dir/job.log" "$dir/few.log")
-at_few as root munge long --sizes 64K --iters 1000000 &
+at_few as root munge long --sizes 64K --iters 100000000 &
 job_pid[long]=$!
 within 60 status_of few '.jobs[] | select(.name == "long" and .operations > 0)'
 result $? "a job of root runs"
