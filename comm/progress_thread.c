@@ -48,7 +48,7 @@ static void drive(struct trib_comm *comm)
     if (!moved)
         sleep = trib_engine_look(e);
     if (sleep) {
-        e->transport->ops->arm(e->transport);
+        trib_engine_arm(e);
         sleep = !trib_engine_progress(e);
         moved = !sleep;
     }

@@ -22,7 +22,7 @@
 #include "topo/cpus.h"
 #include "topo/machine.h"
 
-#define WIREUP_VERSION 11
+#define WIREUP_VERSION 12
 
 enum {
     CHUNK_OF_NETWORKS = 256 << 10,
@@ -444,8 +444,8 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
     out->traces = comm->cfg.trace > 0;
     read_calibration(comm, &out->calibration);
     /* Memory that all ranks map costs nothing until it is touched. */
-    if (out->transport & TRIB_CAP_MAPS)
-        e->arena.per_link = false;
+    e->arena.on_billboard = (out->transport & TRIB_CAP_MAPS) != 0;
+    e->arena.per_link &= !e->arena.on_billboard;
     /* The arena must lie where the transports in use reach it, so it is opened only
      * now. */
     if (st == TRIB_OK)

@@ -92,6 +92,7 @@ struct trib_engine {
     uint32_t idle;          /* passes without progress */
     uint32_t yields;        /* passes of these that gave the core away */
     uint32_t short_looks;   /* at short runs, in all waits: engine_wait.c */
+    bool says_asleep;       /* on the billboard, since trib_engine_arm */
     uint64_t idle_since;    /* ns, time of the first of them, over a network */
     uint64_t last_progress; /* ns; 0: progress since the last look */
     uint64_t last_notice;   /* ns */

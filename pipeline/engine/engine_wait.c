@@ -10,6 +10,7 @@
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
 #include "pipeline/engine/short_path.h"
+#include "pipeline/link/billboard.h"
 
 enum {
     PAUSES_PER_US = 25, /* number of trib_pause in a microsecond, about */
@@ -43,8 +44,12 @@ static void tell_waiting(struct trib_engine *e)
 static int waits_for(const struct trib_engine *e, const char **what_out)
 {
     const struct trib_program *p = &e->head->program;
+    int shows;
 
     assert(e->head->now.state == TRIB_RUN_ACTIVE);
+    *what_out = "a contribution";
+    if (trib_short_awaits(e, e->head, &shows))
+        return shows;
     for (uint32_t i = 0; i < p->n_neighbors; i++) {
         if (p->neighbors[i].advert_in) {
             *what_out = "its call";
@@ -185,6 +190,7 @@ bool trib_engine_look(struct trib_engine *e)
         e->last_poll = now;
         (void)trib_engine_events(e);
         trib_engine_notices(e);
+        trib_short_check(e);
     }
     if (e->failed)
         (void)trib_engine_end(e);
@@ -252,9 +258,17 @@ static bool idle(struct trib_engine *e)
     return false;
 }
 
+void trib_engine_arm(struct trib_engine *e)
+{
+    if (e->arena.billboard)
+        trib_billboard_set_asleep(&e->arena, true);
+    e->says_asleep = e->arena.billboard;
+    e->transport->ops->arm(e->transport);
+}
+
 static void sleep_until_write(struct trib_engine *e, int most_us)
 {
-    e->transport->ops->arm(e->transport);
+    trib_engine_arm(e);
     if (!trib_engine_progress(e))
         e->transport->ops->wait(e->transport, most_us);
     else
@@ -265,6 +279,9 @@ void trib_engine_awake(struct trib_engine *e)
 {
     e->idle = e->yields = 0;
     e->last_progress = 0;
+    if (e->says_asleep)
+        trib_billboard_set_asleep(&e->arena, false);
+    e->says_asleep = false;
 }
 
 trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run)

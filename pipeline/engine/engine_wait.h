@@ -23,6 +23,10 @@ bool trib_engine_look(struct trib_engine *e);
  */
 uint64_t trib_engine_awaited_ns(const struct trib_engine *e);
 
+/** trib_engine_arm - announce a sleep: the caller then looks once more for work, and
+ * waits in the transport or calls trib_engine_awake. */
+void trib_engine_arm(struct trib_engine *e);
+
 /** trib_engine_awake - note progress: begin to spin anew, and start the deadlines
  * again. */
 void trib_engine_awake(struct trib_engine *e);

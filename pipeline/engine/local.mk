@@ -11,6 +11,7 @@ libpipeline_la_SOURCES += \
 	pipeline/engine/run.c pipeline/engine/run.h pipeline/engine/run_desc.h \
 	pipeline/engine/run_buffers.c pipeline/engine/run_buffers.h \
 	pipeline/engine/run_prepare.c \
+	pipeline/engine/short_billboard.c pipeline/engine/short_billboard.h \
 	pipeline/engine/short_path.c pipeline/engine/short_path.h \
 	pipeline/engine/engine_wait.c pipeline/engine/engine_wait.h
 EXTRA_DIST += pipeline/engine/README.md

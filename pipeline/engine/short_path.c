@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pipeline/engine/failure.h"
+#include "pipeline/engine/short_billboard.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_raw.h"
@@ -25,6 +26,7 @@ struct trib_short_path {
     const uint8_t **sources; /* [contributions to a reduction + 1] */
     trib_reduce_fn reduce;
     uint32_t first; /* first unfinished task */
+    struct trib_short_billboard *billboard; /* the operation goes over it; or NULL */
 };
 
 /* True if nothing of the run needs the general path, whatever is in its buffers. */
@@ -70,7 +72,7 @@ trib_status_t trib_short_prepare(const struct trib_engine *e, struct trib_run *r
     for (uint32_t i = 0; i < p->n_neighbors; i++)
         s->links[i] = &e->links[p->neighbors[i].peer];
     s->reduce = e->kernels->reduce[run->desc.op.dtype][run->desc.op.op];
-    return TRIB_OK;
+    return trib_billboard_prepare(e, run, &s->billboard);
 }
 
 void trib_short_dispose(struct trib_run *run)
@@ -79,6 +81,7 @@ void trib_short_dispose(struct trib_run *run)
 
     if (!s)
         return;
+    trib_billboard_dispose(s->billboard);
     free(s->chunks);
     free(s->links);
     free(s->arrived);
@@ -99,10 +102,14 @@ void trib_short_begin(struct trib_engine *e, struct trib_run *run)
     struct trib_program *p = &run->program;
 
     assert(e->head == run && run->desc.rounds == 1);
-    run->now.remaining = p->n_tasks;
-    s->first = 0;
     if (e->oversubscribed)
         e->core = this_core();
+    if (s->billboard) {
+        trib_billboard_begin(e, run, s->billboard);
+        return;
+    }
+    run->now.remaining = p->n_tasks;
+    s->first = 0;
     for (uint32_t i = 0; i < p->n_tasks; i++)
         p->tasks[i].done = p->tasks[i].in_slot = s->arrived[i] = 0;
     for (uint32_t i = 0; i < p->n_neighbors; i++) {
@@ -353,6 +360,8 @@ bool trib_short_pass(struct trib_engine *e, struct trib_run *run)
     struct trib_task *tasks = run->program.tasks;
     bool moved = false;
 
+    if (s->billboard)
+        return trib_billboard_pass(e, run, s->billboard);
     for (uint32_t i = s->first; i < run->program.n_tasks; i++) {
         struct trib_task *t = &tasks[i];
         if (t->done || (t->dep != TRIB_STEP_NO_DEP && !tasks[t->dep].done))
@@ -385,6 +394,8 @@ bool trib_short_awaits_core(struct trib_engine *e, const struct trib_run *run)
     const struct trib_short_path *s = run->short_path;
 
     e->core = this_core();
+    if (s->billboard)
+        return trib_billboard_awaits_core(e, s->billboard);
     for (uint32_t i = s->first; i < run->program.n_tasks; i++) {
         const struct trib_task *t = &run->program.tasks[i];
         if (t->done)
@@ -399,4 +410,21 @@ bool trib_short_awaits_core(struct trib_engine *e, const struct trib_run *run)
         }
     }
     return false;
+}
+
+bool trib_short_awaits(const struct trib_engine *e, const struct trib_run *run,
+                       int *peer_out)
+{
+    if (!run->short_path || !run->short_path->billboard)
+        return false;
+    *peer_out = trib_billboard_awaits(e, run->short_path->billboard, 0);
+    return *peer_out >= 0;
+}
+
+void trib_short_check(struct trib_engine *e)
+{
+    const struct trib_run *run = e->head;
+
+    if (run && !e->failed)
+        trib_billboard_check(e, run->short_path ? run->short_path->billboard : NULL);
 }

@@ -45,4 +45,18 @@ bool trib_short_pass(struct trib_engine *e, struct trib_run *run);
  */
 bool trib_short_awaits_core(struct trib_engine *e, const struct trib_run *run);
 
+/** trib_short_awaits - true if the run goes over the billboard and waits for a
+ * contribution there; *peer_out is the first rank whose is missing. */
+bool trib_short_awaits(const struct trib_engine *e, const struct trib_run *run,
+                       int *peer_out);
+
+/**
+ * trib_short_check - mark the engine if a peer has begun another operation in place of
+ * the active one, and uses a lane where its entry on the billboard is awaited, or the
+ * billboard where its frames are.
+ *
+ * For who waits, now and then: other disagreements show at the first frame.
+ */
+void trib_short_check(struct trib_engine *e);
+
 #endif

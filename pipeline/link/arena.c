@@ -13,23 +13,34 @@ trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_bl
 {
     assert(a->region);
     out->per_link = a->per_link;
+    out->on_billboard = a->on_billboard;
     return a->transport->ops->export_region(a->transport, a->region, &out->blob);
+}
+
+/* Bytes of the billboard in this arena. */
+static size_t billboard_bytes(const struct trib_arena *a)
+{
+    return a->on_billboard && a->self == 0 && a->size > 1
+               ? trib_billboard_bytes(a->size)
+               : 0;
 }
 
 trib_status_t trib_arena_create(struct trib_arena *a)
 {
     assert(!a->base && a->self >= 0 && a->self < a->size);
+    assert(!a->on_billboard || !a->per_link);
     size_up(a);
+    const size_t bytes =
+        a->per_link ? trib_arena_heads(a->size) : blocks_bytes(a) + billboard_bytes(a);
     void *base;
     if (a->per_link) {
         a->link_regions = calloc((size_t)a->size, sizeof(*a->link_regions));
         if (!a->link_regions)
             return TRIB_ERR_NO_MEMORY;
     }
-    trib_status_t st = a->transport->ops->alloc(
-        a->transport, a->per_link ? trib_arena_heads(a->size) : blocks_bytes(a), &base,
-        &a->region);
+    trib_status_t st = a->transport->ops->alloc(a->transport, bytes, &base, &a->region);
     a->base = st == TRIB_OK ? base : NULL;
+    a->billboard = a->base && billboard_bytes(a) ? a->base + billboard_off(a) : NULL;
     if (st != TRIB_OK) {
         free(a->link_regions);
         a->link_regions = NULL;
@@ -68,7 +79,7 @@ void trib_arena_destroy(struct trib_arena *a)
     if (a->base)
         a->transport->ops->dereg(a->transport, a->region);
     a->staging = NULL;
-    a->base = NULL;
+    a->base = a->billboard = NULL;
 }
 
 size_t trib_arena_pinned(uint32_t window, size_t chunk, int size)
@@ -92,5 +103,5 @@ size_t trib_arena_bytes(const struct trib_arena *a)
     if (a->per_link)
         return trib_arena_heads(a->size) + a->link_bytes;
     return a->staging ? blocks_bytes(a) + round_up(staging_bytes(a), 4096)
-                      : a->link_bytes;
+                      : a->link_bytes + billboard_bytes(a);
 }

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "pipeline/link/billboard.h"
 #include "pipeline/link/link.h"
 
 static inline size_t round_up(size_t n, size_t to)
@@ -79,6 +80,12 @@ static inline size_t others(int size)
 static inline size_t blocks_bytes(const struct trib_arena *a)
 {
     return a->block_bytes * others(a->size);
+}
+
+/* The offset of the billboard in the arena of rank 0, if it has one. */
+static inline size_t billboard_off(const struct trib_arena *a)
+{
+    return blocks_bytes(a);
 }
 
 /* Offset of the block that rank `peer` writes, in the arena of this rank. */

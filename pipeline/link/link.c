@@ -66,10 +66,12 @@ static size_t their_head_off(const struct trib_arena *a, int peer,
 }
 
 /* The size of the part of rank `peer`'s arena that this rank addresses, of which its
- * own block is the end. */
+ * own block, or the billboard, is the end. */
 static size_t arena_addressed(const struct trib_arena *a, int peer,
                               const struct trib_arena_blob *theirs)
 {
+    if (peer == 0 && theirs->on_billboard)
+        return billboard_off(a) + trib_billboard_bytes(a->size);
     return their_head_off(a, peer, theirs) +
            (theirs->per_link ? HEAD_BYTES : a->block_bytes);
 }
@@ -128,6 +130,8 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
         t->ops->release(t, l->arena);
         return st;
     }
+    if (peer == 0 && arena->on_billboard && remote)
+        a->billboard = remote + billboard_off(a);
     l->small = small_bytes(a, l->mapped);
     l->stride = sizeof(struct trib_entry) + l->small;
     assert(l->stride % sizeof(struct trib_entry) == 0);
@@ -222,6 +226,8 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
     assert(!l->n_imports);
     if (l->slots && l->slots != l->arena)
         t->ops->release(t, l->slots);
+    if (l->peer == 0)
+        a->billboard = NULL;
     t->ops->release(t, l->arena);
     t->ops->disconnect(t, l->peer);
     if (l->opened) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libpipeline_la_SOURCES += \
-	pipeline/link/arena.c pipeline/link/arena_layout.h \
+	pipeline/link/arena.c pipeline/link/arena.h pipeline/link/arena_layout.h \
+	pipeline/link/billboard.h \
 	pipeline/link/frame.c pipeline/link/frame.h \
 	pipeline/link/link.c pipeline/link/link.h \
 	pipeline/link/link_import.c \

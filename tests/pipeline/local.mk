@@ -2,9 +2,11 @@
 pipeline_tests = \
 	tests/pipeline/engine/test_engine \
 	tests/pipeline/engine/test_short_path \
+	tests/pipeline/engine/test_short_billboard \
 	tests/pipeline/link/test_frame \
 	tests/pipeline/link/test_shared_layout \
 	tests/pipeline/link/test_link \
+	tests/pipeline/link/test_billboard \
 	tests/pipeline/link/test_link_import \
 	tests/pipeline/link/test_advert \
 	tests/pipeline/link/test_arena \
@@ -59,8 +61,11 @@ tests_pipeline_p2p_test_p2p_SOURCES = \
 tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
 tests_pipeline_link_test_link_import_SOURCES = \
 	tests/pipeline/link/test_link_import.c tests/pipeline/link/link_pair.h
+tests_pipeline_engine_test_short_billboard_SOURCES = \
+	tests/pipeline/engine/test_short_billboard.c tests/pipeline/engine/engines.h
 tests_pipeline_engine_test_short_path_SOURCES = \
 	tests/pipeline/engine/test_short_path.c tests/pipeline/engine/engines.h
+tests_pipeline_link_test_billboard_SOURCES = tests/pipeline/link/test_billboard.c tests/pipeline/link/link_pair.h
 tests_pipeline_link_test_arena_SOURCES = \
 	tests/pipeline/link/test_arena.c tests/pipeline/link/link_pair.h
 tests_pipeline_payload_test_agg_sum_SOURCES = tests/offload/aggregators.h \

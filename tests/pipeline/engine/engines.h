@@ -10,7 +10,7 @@
 #include "collectives/collectives.h"
 #include "pipeline/engine/engine.h"
 
-enum { ENGINES_MAX = 8 };
+enum { ENGINES_MAX = 9 };
 
 struct engine_side {
     struct trib_error err;
@@ -35,6 +35,7 @@ struct engines_opts {
     const char *transport;
     const char *config; /* a list of settings, or NULL */
     bool per_link;      /* the slots of a link come when it is opened */
+    bool on_billboard;      /* small sums may go over the billboard */
 };
 
 static inline void engines_open_side(struct engines *t, int rank, const char *transport)
@@ -75,6 +76,7 @@ static inline struct engines *engines_meet(const struct engines_opts *o)
     assert_status(trib_config_load(&t->cfg, o->config, NULL, NULL), TRIB_OK);
     for (int i = 0; i < n; i++) {
         t->side[i].engine.arena.per_link = o->per_link;
+        t->side[i].engine.arena.on_billboard = o->on_billboard;
         engines_open_side(t, i, o->transport);
     }
     for (int i = 0; i < n; i++) {

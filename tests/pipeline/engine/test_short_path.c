@@ -209,7 +209,7 @@ static void test_start_sends(void **state)
     }
 }
 
-/* What rank 0 writes in the place of its frame, which rank 1 must refuse. */
+/* The lies that rank 0 writes into its frame, and rank 1 must refuse. */
 static void lie_about_bytes(struct trib_entry *c)
 {
     c->frame.bytes = 12;
