@@ -79,8 +79,8 @@ static bool set_op(const struct tool_given *given, const char *value)
 
 static bool is_command(const char *word)
 {
-    static const char *const commands[] = {"agg",    "put",       "codec",
-                                           "groups", "neighbors", "store"};
+    static const char *const commands[] = {"agg",    "calibrate", "codec", "compare",
+                                           "groups", "neighbors", "put",   "store"};
 
     for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
         if (strcmp(word, commands[i]) == 0)
@@ -97,8 +97,7 @@ static bool take_word(const struct tool_given *given, const char *value)
         return tool_say(given, "'%s': one collective at a time", value);
     args->named = true;
     if (is_command(value))
-        return tool_say(given, "%s stands first: trib-perf %s [OPTION]…", value,
-                        value);
+        return tool_say(given, "%s stands first: trib-perf %s [OPTION]…", value, value);
     if (perf_coll_parse(value, &args->coll))
         return true;
     for (int i = 0; i < PERF_COLL_COUNT; i++)
@@ -244,6 +243,11 @@ static const struct tool_option options[] = {
      .help = "with -n: write what the ranks did when, for Perfetto"},
     PERF_CSV_ROW(AT(csv), "one row a size"),
     PERF_JSON_ROW(AT(json)),
+    {"plot", NULL, tool_set_switch, AT(plot),
+     .help = "below the table, draw time and bandwidth as bars"},
+    {"compare", "FILE", tool_set_text, AT(compare),
+     .help = "say what is slower or faster than in this file of --json"},
+    PERF_FAIL_ABOVE_ROW(AT(fail_above)),
 };
 
 const struct tool_command perf_collective = {
@@ -265,6 +269,8 @@ const struct tool_command perf_collective = {
         "       trib-perf store [OPTION]…           pushes, pulls: see store --help\n"
         "       trib-perf calibrate [OPTION]…       the network: see calibrate "
         "--help\n"
+        "       trib-perf compare OLD NEW [OPTION]… what became slower: see compare "
+        "--help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather,\n"
         "reduce-scatter, gather, scatter, alltoall, scan, exscan or barrier; or\n"
@@ -277,7 +283,7 @@ const struct tool_command perf_collective = {
         "values.\n",
     .ending =
         "example: trib-perf allreduce -n 2 --sizes 8,64K,16M --check\n"
-        "exit code: 0 done; 1 wrong result or failed; 2 wrong arguments",
+        "exit code: 0 done; 1 wrong result, failed, or too slow; 2 wrong arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .word = take_word,
@@ -483,6 +489,10 @@ static bool check_together(struct perf_args *args, FILE *err)
     }
     if (!perf_outputs_differ(args->csv, args->json, err))
         return false;
+    if (args->fail_above > 0 && args->compare == NULL) {
+        fputs("trib-perf: --fail-above goes with --compare FILE.\n", err);
+        return false;
+    }
     if (args->coll == TRIB_BROADCAST)
         args->in_place = true;
     const char *sizes = barrier                        ? "0"

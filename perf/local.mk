@@ -6,7 +6,8 @@ perf_estimates_LDADD = libtributary-train.la libtributary.la -lm
 perf_elastic_SOURCES = perf/elastic.c
 perf_elastic_LDADD = libtributary.la
 noinst_PROGRAMS += perf/cost perf/handed perf/membw perf/probe perf/wan
-noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbeside.la
+noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbeside.la \
+	libperfreport.la
 
 # Not part of libtributary: what trib-perf, the probes and their tests share.
 libperf_la_SOURCES = \
@@ -81,11 +82,22 @@ libbeside_la_SOURCES = \
 	perf/beside/vectors.c
 libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
+# What is made of results.
+libperfreport_la_SOURCES = \
+	perf/report/against.c \
+	perf/report/measured.c \
+	perf/report/perf_report.h \
+	perf/report/report_commands.c \
+	perf/report/result_file.c \
+	perf/report/terminal_bars.c
+libperfreport_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+
 PERF_LIBS = libperf.la libtools.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
 PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
 	$(XXHASH_LIBS)
+perf_trib_perf_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 perf_trib_perf_SOURCES = perf/trib-perf.c perf/overlap_measure.c
-perf_trib_perf_LDADD = libbeside.la libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
+perf_trib_perf_LDADD = libperfreport.la libbeside.la libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_cost_SOURCES = perf/codec/least_cost.c

@@ -205,7 +205,7 @@ bool perf_output_finish(struct perf_output *o, json_t *document, char *why,
 {
     perf_output_flush(o);
     bool good = (o->csv == NULL || csv_finish(o, why, why_bytes)) &&
-                (o->results == NULL || json_finish(o, document, why, why_bytes));
+                (o->json_path == NULL || json_finish(o, document, why, why_bytes));
     if (good && o->error != 0) {
         errno = o->error;
         good = fail("standard output", why, why_bytes);

@@ -17,7 +17,7 @@ struct perf_output {
     bool table; /* on standard output, unless csv or json goes there */
     FILE *csv; /* rows are printed here; NULL: none */
     int error; /* errno of the first row that standard output did not take; 0: none */
-    json_t *results; /* an array of rows; NULL: no json */
+    json_t *results; /* an array of rows; NULL: none are kept */
     char *csv_text; /* of open_memstream */
     size_t csv_bytes;
 };

@@ -91,6 +91,9 @@ struct perf_args {
     const char *trace; /* file for a trace of all ranks; NULL: none */
     const char *csv; /* file or "-" */
     const char *json;
+    const char *compare; /* file of results, to stand beside these; NULL: none */
+    double fail_above; /* exit code 1 if a row is slower by this; 0: no limit */
+    bool plot; /* bars below the table */
 };
 
 /* The command line of the collectives. */
@@ -146,7 +149,7 @@ char *perf_size_text(size_t bytes, char *text, size_t text_bytes);
 
 struct perf_summary {
     size_t n;
-    double p50, p95, p99, p999, min, max, mean;
+    double p25, p50, p75, p95, p99, p999, min, max, mean;
 };
 
 /**
@@ -336,6 +339,10 @@ void perf_writer_add(struct perf_writer *w, const struct perf_result *result);
 /** perf_writer_finish - memory line, files in place; false: why[] has the sentence. */
 bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *why,
                         size_t why_bytes);
+/** perf_writer_keep - before the first row: the document is made, json or not. */
+bool perf_writer_keep(struct perf_writer *w);
+/** perf_writer_document - what json says, once finished; NULL: it was not made. */
+struct json_t *perf_writer_document(const struct perf_writer *w);
 /** perf_writer_free - NULL is allowed; unfinished files leave nothing behind. */
 void perf_writer_free(struct perf_writer *w);
 

@@ -33,7 +33,9 @@ void perf_summarise(double *values, size_t n, struct perf_summary *out)
         sum += values[i];
     out->n = n;
     out->mean = sum / (double)n;
+    out->p25 = percentile(values, n, 250);
     out->p50 = percentile(values, n, 500);
+    out->p75 = percentile(values, n, 750);
     out->p95 = percentile(values, n, 950);
     out->p99 = percentile(values, n, 990);
     out->p999 = percentile(values, n, 999);

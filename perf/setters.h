@@ -45,6 +45,11 @@ bool perf_set_density(const struct tool_given *given, const char *value);
 #define PERF_JSON_ROW(at) \
     {"json", "FILE", tool_set_text, at, \
      .help = "results with a description of the machine; - likewise"}
+#define PERF_FAIL_ABOVE_ROW(at) \
+    {"fail-above", "RATIO", tool_set_number, at, \
+     .help = "exit code 1 if a row is slower than this, beyond the spread, such as " \
+             "1.1", \
+     .least = 1}
 /* clang-format on */
 
 /** perf_launched_twice - true, after a sentence: -n was given, and a launcher has

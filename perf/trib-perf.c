@@ -13,6 +13,7 @@
 #include "perf/overlap.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
+#include "perf/report/perf_report.h"
 #include "perf/setters.h"
 #include "tools/tool.h"
 #include "tools/trace_merge.h"
@@ -24,17 +25,20 @@ struct run {
     trib_comm_t *comm;
     struct perf_writer *writer; /* on rank 0 */
     double wrong;
+    struct report_file old; /* of --compare, on rank 0 */
 };
 
 /* The rank that decides tells whether it could; all others end quietly with it. */
 static trib_status_t open_writer(struct run *run, double *failed_out)
 {
-    char why[4352];
+    char why[4352] = "out of memory";
     *failed_out = 0;
     if (trib_rank(run->comm) == 0) {
-        run->writer =
-            perf_writer_open(run->args, trib_size(run->comm), why, sizeof(why));
-        if (run->writer == NULL) {
+        if (report_prepare(run->args, &run->old, why, sizeof(why)))
+            run->writer =
+                perf_writer_open(run->args, trib_size(run->comm), why, sizeof(why));
+        if (run->writer == NULL ||
+            (report_wanted(run->args) && !perf_writer_keep(run->writer))) {
             fprintf(stderr, "trib-perf: %s.\n", why);
             *failed_out = 1;
         }
@@ -97,7 +101,10 @@ static int finish(struct run *run)
     if (run->wrong > 0 && trib_rank(run->comm) == 0)
         fprintf(stderr, "trib-perf: the check found %.0f mistake%s, as told above.\n",
                 run->wrong, run->wrong > 1 ? "s" : "");
-    return run->wrong > 0;
+    int code = 0;
+    if (run->writer != NULL && report_wanted(run->args))
+        code = report_measured(run->args, perf_writer_document(run->writer), &run->old);
+    return run->wrong > 0 ? 1 : code;
 }
 
 static int run_all(struct run *run)
@@ -138,6 +145,7 @@ static int rank_main(void *arg, int rank, const char *root)
         fprintf(stderr, "trib-perf: --root %d: the ranks are 0 to %d.\n", args->root,
                 trib_size(run.comm) - 1);
     perf_writer_free(run.writer);
+    report_file_close(&run.old);
     const int number = trib_rank(run.comm);
     if (trib_free_comm(run.comm) != TRIB_OK) {
         fprintf(stderr, "trib-perf: rank %d cannot leave: %s\n", number,
@@ -198,18 +206,21 @@ static const struct command {
     const char *name;
     int (*main)(int argc, char **argv);
 } commands[] = {
-    {"agg", agg_main},       {"calibrate", calibrate_main}, {"codec", codec_main},
-    {"groups", beside_main}, {"neighbors", beside_main},    {"put", put_main},
-    {"store", beside_main},
+    {"agg", agg_main},       {"calibrate", calibrate_main},
+    {"codec", codec_main},   {"compare", compare_main},
+    {"groups", beside_main}, {"neighbors", beside_main},
+    {"put", put_main},       {"store", beside_main},
 };
 
 /* The first word may name a command. */
 static int obey(int argc, char **argv)
 {
     static const struct tool_command *const tables[] = {
-        &perf_collective, &agg_command,           &calibrate_command,
-        &codec_command,   &beside_groups.command, &beside_neighbors.command,
-        &put_command,     &beside_store.command,  NULL};
+        &perf_collective,          &agg_command,
+        &calibrate_command,        &codec_command,
+        &compare_command,          &beside_groups.command,
+        &beside_neighbors.command, &put_command,
+        &beside_store.command,     NULL};
     const char *word = argc > 1 ? argv[1] : "";
     const int code = tool_completion(argc, argv, tables);
 

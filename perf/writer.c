@@ -15,6 +15,7 @@ struct perf_writer {
     const struct perf_args *args;
     int ranks;
     struct perf_output out;
+    json_t *document; /* once finished; NULL: none */
 };
 
 /* --- table --- */
@@ -185,12 +186,14 @@ static json_t *json_result(const struct perf_args *args, const struct perf_resul
 {
     const struct perf_summary *us = &r->us;
     json_t *o = json_pack(
-        "{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+        "{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "s:f, s:f}",
         "bytes", (json_int_t)r->bytes, "count", (json_int_t)r->count, "iters",
-        (json_int_t)us->n, "batch", (json_int_t)r->batch, "p50_us", us->p50, "p99_us",
-        us->p99, "p999_us", us->p999, "min_us", us->min, "max_us", us->max, "mean_us",
-        us->mean, "algbw_GBps", r->algbw_GBps, "busbw_GBps", r->busbw_GBps,
-        "wire_bytes", r->wire_bytes, "ratio", r->ratio, "cpu_us", r->cpu_us);
+        (json_int_t)us->n, "batch", (json_int_t)r->batch, "p25_us", us->p25, "p50_us",
+        us->p50, "p75_us", us->p75, "p99_us", us->p99, "p999_us", us->p999, "min_us",
+        us->min, "max_us", us->max, "mean_us", us->mean, "algbw_GBps", r->algbw_GBps,
+        "busbw_GBps", r->busbw_GBps, "wire_bytes", r->wire_bytes, "ratio", r->ratio,
+        "cpu_us", r->cpu_us);
     if (o != NULL && args->check) {
         /* Not a number where nothing was expected: json has no word for it. */
         json_object_set_new(o, "nmse",
@@ -215,10 +218,9 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
         w->ranks, "memory", memory_text(args), "in_place", args->in_place, "call",
         call_text(args), "sync", args->sync, "rewrite", args->rewrite, "density",
         args->density, "same_blocks", args->same_blocks);
-    json_t *memory =
-        json_pack("{s:I, s:I, s:I}", "shared_bytes", (json_int_t)stats->shared_bytes,
-                  "slot_bytes", (json_int_t)stats->slot_bytes, "peers",
-                  (json_int_t)stats->peers);
+    json_t *memory = json_pack(
+        "{s:I, s:I, s:I}", "shared_bytes", (json_int_t)stats->shared_bytes,
+        "slot_bytes", (json_int_t)stats->slot_bytes, "peers", (json_int_t)stats->peers);
     json_t *all = perf_output_document(&w->out, args->argc, args->argv, run);
     json_object_set_new(all, "memory", memory);
     return all;
@@ -271,13 +273,27 @@ bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *
             perf_size_text(stats->slot_bytes, slots, sizeof(slots)),
             (unsigned long long)stats->peers, w->ranks - 1);
     json_t *all = w->out.results == NULL ? NULL : json_all(w, stats);
+    w->document = json_incref(all);
     return perf_output_finish(&w->out, all, why, why_bytes);
+}
+
+bool perf_writer_keep(struct perf_writer *w)
+{
+    if (w->out.results == NULL)
+        w->out.results = json_array();
+    return w->out.results != NULL;
+}
+
+json_t *perf_writer_document(const struct perf_writer *w)
+{
+    return w->document;
 }
 
 void perf_writer_free(struct perf_writer *w)
 {
     if (w == NULL)
         return;
+    json_decref(w->document);
     perf_output_free(&w->out);
     free(w);
 }

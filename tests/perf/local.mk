@@ -7,6 +7,7 @@ perf_tests = \
 	tests/perf/test_putargs \
 	tests/perf/test_putendpoints \
 	tests/perf/test_putwire \
+	tests/perf/test_report \
 	tests/perf/test_results \
 	tests/perf/test_samples \
 	tests/perf/test_sizes \
@@ -29,6 +30,7 @@ perf_test_scripts = \
 	tests/perf/test_elastic.sh \
 	tests/perf/test_perf_overlap.sh \
 	tests/perf/test_beside.sh \
+	tests/perf/test_perf_report.sh \
 	tests/perf/test_trib_perf.sh
 dist_check_SCRIPTS += $(perf_test_scripts)
 TESTS += $(perf_test_scripts)
@@ -53,6 +55,8 @@ tests_perf_test_samples_SOURCES = tests/perf/test_samples.c
 tests_perf_test_samples_LDADD = $(PERF_TEST_LIBS)
 tests_perf_test_sizes_SOURCES = tests/perf/test_sizes.c
 tests_perf_test_sizes_LDADD = $(PERF_TEST_LIBS)
+tests_perf_test_report_SOURCES = tests/perf/test_report.c
+tests_perf_test_report_LDADD = libperfreport.la $(PERF_TEST_LIBS)
 tests_perf_test_results_SOURCES = tests/perf/test_results.c
 tests_perf_test_results_LDADD = libaggperf.la $(PERF_TEST_LIBS)
 tests_perf_test_writer_SOURCES = tests/perf/test_writer.c

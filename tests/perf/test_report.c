@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Documents of --json as rows, two of them beside each other, and bars.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "perf/report/perf_report.h"
+
+/* A document with these rows; the caller closes it. */
+static struct report_file document(const char *rows)
+{
+    struct report_file file;
+    char text[2048], why[512] = "";
+
+    snprintf(text, sizeof(text),
+             "{\"format\": 1, \"tributary\": \"0.1.0\", \"run\": {\"collective\": "
+             "\"allreduce\", \"ranks\": 2}, \"results\": [%s]}",
+             rows);
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    if (!report_file_take(json, "a.json", &file, why, sizeof(why)))
+        fail_msg("%s", why);
+    json_decref(json);
+    return file;
+}
+
+static char *printed(struct report_verdict *verdict, double limit, const char *was,
+                     const char *is)
+{
+    struct report_file old = document(was), new = document(is);
+    char *text = NULL, why[512] = "";
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+
+    assert_non_null(f);
+    if (!report_against(&old, &new, limit, f, verdict, why, sizeof(why)))
+        fprintf(f, "%s", why);
+    fclose(f);
+    report_file_close(&old);
+    report_file_close(&new);
+    return text;
+}
+
+#define ROW(bytes, p25, p50, p75) \
+    "{\"bytes\": " #bytes ", \"p25_us\": " #p25 ", \"p50_us\": " #p50 \
+    ", \"p75_us\": " #p75 "}"
+
+static void test_verdicts(void **state)
+{
+    static const struct {
+        const char *was, *is;
+        size_t slower, faster, above;
+    } cases[] = {
+        {ROW(8, 9, 10, 11), ROW(8, 9, 10, 11), 0, 0, 0},
+        {ROW(8, 9, 10, 11), ROW(8, 10.5, 10.9, 12), 0, 0, 0}, /* within the old box */
+        {ROW(8, 9, 10, 11), ROW(8, 9, 15, 16), 0, 0, 0}, /* the old within the new */
+        {ROW(8, 9, 10, 10.5), ROW(8, 10.2, 10.9, 12), 1, 0, 0}, /* below the limit */
+        {ROW(8, 9, 10, 11), ROW(8, 11.5, 12, 13), 1, 0, 1},
+        {ROW(8, 9, 10, 11), ROW(8, 6, 7, 8), 0, 1, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct report_verdict v;
+        free(printed(&v, 1.1, cases[i].was, cases[i].is));
+        if (v.rows != 1 || v.slower != cases[i].slower || v.faster != cases[i].faster ||
+            v.above != cases[i].above)
+            fail_msg("case %zu: %zu rows, %zu slower, %zu faster, %zu above", i, v.rows,
+                     v.slower, v.faster, v.above);
+    }
+}
+
+static void test_rows_in_common(void **state)
+{
+    struct report_verdict v;
+    char *text = printed(&v, 0, ROW(8, 9, 10, 11) "," ROW(64, 9, 10, 11),
+                         ROW(64, 19, 20, 21) "," ROW(512, 9, 10, 11));
+
+    (void)state;
+    assert_int_equal(v.rows, 1);
+    assert_int_equal(v.above, 0); /* there is no limit */
+    assert_non_null(strstr(text, "allreduce, 2 ranks\n"));
+    assert_non_null(strstr(text, "2.00"));
+    assert_non_null(strstr(text, "1 row: 1 slower beyond the spread, 0 faster; 1 in "
+                                 "old alone; 1 in new alone\n"));
+    free(text);
+    text = printed(&v, 0, ROW(8, 1, 1, 1), ROW(64, 1, 1, 1));
+    assert_non_null(strstr(text, "no row in common"));
+    free(text);
+}
+
+/* Rows of one size with a name each are compared by both. */
+static void test_names(void **state)
+{
+    static const char rows[] = "{\"way\": \"push\", \"bytes\": 8, \"p50_us\": 1},"
+                               "{\"way\": \"pull\", \"bytes\": 8, \"p50_us\": 5}";
+    struct report_verdict v;
+    char *text = printed(&v, 0, rows, rows);
+
+    (void)state;
+    assert_int_equal(v.rows, 2);
+    assert_int_equal(v.slower + v.faster, 0);
+    assert_non_null(strstr(text, "\npull\n"));
+    free(text);
+}
+
+static void test_spread_without_quartiles(void **state)
+{
+    struct report_file file =
+        document("{\"bytes\": 8, \"p50_us\": 10, \"min_us\": 8, \"p99_us\": 90},"
+                 "{\"bytes\": 9, \"p50_us\": 10, \"p95_us\": 13}, {\"bytes\": -1}, 7");
+
+    (void)state;
+    assert_int_equal(file.n, 2); /* the others have no size */
+    assert_true(file.rows[0].lower == 8 && file.rows[0].upper == 12);
+    assert_true(file.rows[1].lower == 7 && file.rows[1].upper == 13);
+    assert_true(isnan(file.rows[1].p99));
+    report_file_close(&file);
+}
+
+static char *bars(const struct report_row *rows, size_t n, bool utf8)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+
+    assert_non_null(f);
+    report_bars(rows, n, utf8, f);
+    fclose(f);
+    return text;
+}
+
+/* The most columns of a line. */
+static size_t width(const char *text)
+{
+    size_t most = 0, now = 0;
+
+    for (; *text; text++) {
+        now = *text == '\n' ? 0 : now + ((*text & 0xC0) != 0x80);
+        most = now > most ? now : most;
+    }
+    return most;
+}
+
+static void test_bars(void **state)
+{
+    const struct report_row rows[] = {
+        {.name = "", .bytes = 8, .p50 = 1, .p99 = 10, .GBps = 5},
+        {.name = "", .bytes = 64, .p50 = 100, .p99 = 100, .GBps = 10},
+    };
+    char *text = bars(rows, 2, false);
+
+    (void)state;
+    /* 19 of 38 columns: 10 is between 1 and 100; 5 is half of 10. */
+    assert_non_null(strstr(text, "\n       8 B     1.000  ...................\n"));
+    assert_non_null(strstr(text, "\n      64 B     100.0  "
+                                 "######################################\n"));
+    assert_non_null(strstr(text, "\n       8 B     5.000  ###################\n"));
+    assert_int_equal(width(text), 60);
+    for (const char *at = text; *at; at++)
+        assert_true((*at & 0x80) == 0);
+    free(text);
+    text = bars(rows, 2, true);
+    assert_non_null(strstr(text, "\n       8 B     1.000  ░░░"));
+    assert_int_equal(width(text), 60);
+    free(text);
+    text = bars(&(struct report_row){.p50 = (double)NAN, .p99 = (double)NAN}, 1, true);
+    assert_string_equal(text, ""); /* there is nothing to draw */
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_rows_in_common),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_spread_without_quartiles),
+        cmocka_unit_test(test_bars),
+    };
+
+    tribtest_deadline(180);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
