@@ -44,8 +44,10 @@ pkglib_LTLIBRARIES += libtributary_mpi-mpich.la
 libtributary_mpi_mpich_la_SOURCES = $(mpi_sources)
 libtributary_mpi_mpich_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_SYSTEM)
 libtributary_mpi_mpich_la_CFLAGS = $(mpi_cflags)
-libtributary_mpi_mpich_la_LDFLAGS = $(mpi_ldflags)
-libtributary_mpi_mpich_la_LIBADD = libtributary.la $(MPICH_LIBS)
+# No symbol of MPICH is asked for by name, so the linker would leave it out.
+libtributary_mpi_mpich_la_LDFLAGS = $(mpi_ldflags) $(filter -L%,$(MPICH_LIBS)) \
+	-Wl,--push-state,--no-as-needed,$(firstword $(filter -lmpi%,$(MPICH_LIBS))),--pop-state
+libtributary_mpi_mpich_la_LIBADD = libtributary.la
 endif
 
 bin_SCRIPTS += mpi/trib-mpi

@@ -48,6 +48,4 @@ _torch_backend_la_CPPFLAGS = $(AM_CPPFLAGS) $(TORCH_SYSTEM)
 _torch_backend_la_CXXFLAGS = -std=gnu++17 -Wall -Wextra -fvisibility=hidden
 _torch_backend_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 _torch_backend_la_LIBADD = libtributary.la -ltorch_cpu -lc10
-# Glue: what it costs to optimise it, and to describe it to a debugger, is half a minute.
-$(_torch_backend_la_OBJECTS): CXXFLAGS = -O1
 endif
