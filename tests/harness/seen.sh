@@ -12,7 +12,10 @@ prometheus_at() { # PORT: answers, or has ended
 
 start_prometheus() { # PORT that it scrapes; sets $prometheus, its process, and $prometheus_port
     local try
+    cp "${abs_top_srcdir:-.}/contrib/prometheus/tribd.rules.yml" "$dir/"
     cat >"$dir/prometheus.yml" <<YML
+global: {evaluation_interval: 1s}
+rule_files: [tribd.rules.yml]
 scrape_configs:
   - job_name: tribd
     scrape_interval: 1s

@@ -169,7 +169,6 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
         result $? "and has the rate of a job that runs"
         scraped 'tribd_job_rank_lag_seconds_sum{name="train"} > 1' "rank=\"$rank\".*=> [1-9]"
         result $? "and which rank was later than a second"
-        kill "$prometheus"
     fi
     if ! missing chromium "the page shows the job"; then
         shown=("$dir/chromium.err" "$said")
@@ -187,6 +186,11 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     kill -STOP "$late"
     within 60 shows ".jobs[0].operation | .stuck and .waits_for == $rank and .age_s >= 5 and .phase == \"transfer\""
     result $? "a rank is stopped for long: the operation is stuck, with age and phase"
+    if [ -n "$prometheus" ]; then
+        within 20 scraped 'ALERTS{alertname="TribdJobStuck",name="train"}' 'alertstate="firing"'
+        result $? "and the alert of contrib/ fires"
+        kill "$prometheus"
+    fi
     if ! missing chromium "the page says who is late"; then
         shown=("$dir/chromium.err" "$said")
         browse "$((port + 1))" --virtual-time-budget=8000 --dump-dom >"$said"
