@@ -79,8 +79,9 @@ static bool set_op(const struct tool_given *given, const char *value)
 
 static bool is_command(const char *word)
 {
-    static const char *const commands[] = {"agg",    "calibrate", "codec", "compare",
-                                           "groups", "neighbors", "put",   "store"};
+    static const char *const commands[] = {"agg",     "calibrate", "codec",
+                                           "compare", "groups",    "neighbors",
+                                           "put",     "report",    "store"};
 
     for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
         if (strcmp(word, commands[i]) == 0)
@@ -248,6 +249,8 @@ static const struct tool_option options[] = {
     {"compare", "FILE", tool_set_text, AT(compare),
      .help = "say what is slower or faster than in this file of --json"},
     PERF_FAIL_ABOVE_ROW(AT(fail_above)),
+    {"html", "FILE", tool_set_text, AT(html),
+     .help = "write a page with charts; beside --compare FILE that stands in it, too"},
 };
 
 const struct tool_command perf_collective = {
@@ -270,6 +273,8 @@ const struct tool_command perf_collective = {
         "       trib-perf calibrate [OPTION]…       the network: see calibrate "
         "--help\n"
         "       trib-perf compare OLD NEW [OPTION]… what became slower: see compare "
+        "--help\n"
+        "       trib-perf report FILE… -o PAGE      a page of results: see report "
         "--help\n"
         "\n"
         "Times a collective: allreduce, reduce, broadcast, allgather,\n"
@@ -489,6 +494,10 @@ static bool check_together(struct perf_args *args, FILE *err)
     }
     if (!perf_outputs_differ(args->csv, args->json, err))
         return false;
+    if (args->html != NULL && strcmp(args->html, "-") == 0) {
+        fputs("trib-perf: --html takes the name of a file.\n", err);
+        return false;
+    }
     if (args->fail_above > 0 && args->compare == NULL) {
         fputs("trib-perf: --fail-above goes with --compare FILE.\n", err);
         return false;

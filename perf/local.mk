@@ -85,10 +85,16 @@ libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 # What is made of results.
 libperfreport_la_SOURCES = \
 	perf/report/against.c \
+	perf/report/html_page.c perf/report/html_page.h \
 	perf/report/measured.c \
+	perf/report/page_about.c \
+	perf/report/page_charts.c \
+	perf/report/page_parts.h \
+	perf/report/page_series.c \
 	perf/report/perf_report.h \
 	perf/report/report_commands.c \
 	perf/report/result_file.c \
+	perf/report/svg_chart.c perf/report/svg_chart.h \
 	perf/report/terminal_bars.c
 libperfreport_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 

@@ -68,7 +68,7 @@ static bool special_try(const char *path)
 }
 
 /* Finds out before an hour of measuring that the result cannot be kept. */
-static bool file_try(const char *path, char *why, size_t why_bytes)
+bool perf_output_try(const char *path, char *why, size_t why_bytes)
 {
     char name[4096];
     if (is_special(path))
@@ -81,7 +81,7 @@ static bool file_try(const char *path, char *why, size_t why_bytes)
     return true;
 }
 
-static bool file_write(const char *path, const char *text, size_t bytes, char *why,
+bool perf_output_write(const char *path, const char *text, size_t bytes, char *why,
                        size_t why_bytes)
 {
     char name[4096];
@@ -113,9 +113,9 @@ bool perf_output_open(struct perf_output *o, const char *csv, const char *json,
                       char *why, size_t why_bytes)
 {
     memset(o, 0, sizeof(*o));
-    if (csv != NULL && !to_stdout(csv) && !file_try(csv, why, why_bytes))
+    if (csv != NULL && !to_stdout(csv) && !perf_output_try(csv, why, why_bytes))
         return false;
-    if (json != NULL && !to_stdout(json) && !file_try(json, why, why_bytes))
+    if (json != NULL && !to_stdout(json) && !perf_output_try(json, why, why_bytes))
         return false;
 
     o->csv_path = csv;
@@ -178,7 +178,7 @@ static bool csv_finish(struct perf_output *o, char *why, size_t why_bytes)
         return fail(o->csv_path, why, why_bytes);
     }
     return o->csv == stdout ||
-           file_write(o->csv_path, o->csv_text, o->csv_bytes, why, why_bytes);
+           perf_output_write(o->csv_path, o->csv_text, o->csv_bytes, why, why_bytes);
 }
 
 static bool json_finish(struct perf_output *o, json_t *document, char *why,
@@ -193,7 +193,7 @@ static bool json_finish(struct perf_output *o, json_t *document, char *why,
     else if (to_stdout(o->json_path))
         done = puts(text) >= 0 && fflush(stdout) == 0;
     else
-        done = file_write(o->json_path, text, strlen(text), why, why_bytes);
+        done = perf_output_write(o->json_path, text, strlen(text), why, why_bytes);
     if (!done && text != NULL && to_stdout(o->json_path))
         fail("standard output", why, why_bytes);
     free(text);

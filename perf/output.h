@@ -31,6 +31,14 @@ struct perf_output {
 bool perf_output_open(struct perf_output *o, const char *csv, const char *json,
                       char *why, size_t why_bytes);
 
+/** perf_output_try - can a file be written there? Nothing stays; false: why[] has the
+ * sentence. */
+bool perf_output_try(const char *path, char *why, size_t why_bytes);
+
+/** perf_output_write - a file that appears whole or not at all; likewise. */
+bool perf_output_write(const char *path, const char *text, size_t bytes, char *why,
+                       size_t why_bytes);
+
 /** perf_output_flush - show the rows so far; what goes wrong is told by
  * perf_output_finish. */
 void perf_output_flush(struct perf_output *o);

@@ -209,18 +209,24 @@ static const struct command {
     {"agg", agg_main},       {"calibrate", calibrate_main},
     {"codec", codec_main},   {"compare", compare_main},
     {"groups", beside_main}, {"neighbors", beside_main},
-    {"put", put_main},       {"store", beside_main},
+    {"put", put_main},       {"report", report_main},
+    {"store", beside_main},
 };
 
 /* The first word may name a command. */
 static int obey(int argc, char **argv)
 {
-    static const struct tool_command *const tables[] = {
-        &perf_collective,          &agg_command,
-        &calibrate_command,        &codec_command,
-        &compare_command,          &beside_groups.command,
-        &beside_neighbors.command, &put_command,
-        &beside_store.command,     NULL};
+    static const struct tool_command *const tables[] = {&perf_collective,
+                                                        &agg_command,
+                                                        &calibrate_command,
+                                                        &codec_command,
+                                                        &compare_command,
+                                                        &beside_groups.command,
+                                                        &beside_neighbors.command,
+                                                        &put_command,
+                                                        &report_command,
+                                                        &beside_store.command,
+                                                        NULL};
     const char *word = argc > 1 ? argv[1] : "";
     const int code = tool_completion(argc, argv, tables);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/output.h"
 #include "perf/perf.h"
+#include "perf/report/html_page.h"
 #include "perf/report/perf_report.h"
 
 #include <string.h>
@@ -11,13 +13,15 @@ static bool is_stdout(const char *path)
 
 bool report_wanted(const struct perf_args *args)
 {
-    return args->plot || args->compare != NULL;
+    return args->plot || args->compare != NULL || args->html != NULL;
 }
 
 bool report_prepare(const struct perf_args *args, struct report_file *old, char *why,
                     size_t why_bytes)
 {
     *old = (struct report_file){0};
+    if (args->html != NULL && !perf_output_try(args->html, why, why_bytes))
+        return false;
     return args->compare == NULL ||
            report_file_open(args->compare, old, why, why_bytes);
 }
@@ -38,6 +42,23 @@ static int compare(const struct perf_args *args, const struct report_file *old,
     return verdict.above > 0;
 }
 
+/* The page has what was compared with first. */
+static int write_html(const struct perf_args *args, const struct report_file *old,
+                      const struct report_file *new)
+{
+    struct report_file files[2];
+    size_t n = 0;
+    char why[8448];
+
+    if (args->compare != NULL)
+        files[n++] = *old;
+    files[n++] = *new;
+    if (html_page_write(args->html, files, n, why, sizeof(why)))
+        return 0;
+    fprintf(stderr, "trib-perf: %s.\n", why);
+    return 1;
+}
+
 int report_measured(const struct perf_args *args, json_t *document,
                     const struct report_file *old)
 {
@@ -54,6 +75,8 @@ int report_measured(const struct perf_args *args, json_t *document,
         report_bars(new.rows, new.n, report_utf8(), f);
     if (args->compare != NULL)
         code = compare(args, old, &new, f);
+    if (args->html != NULL && write_html(args, old, &new) != 0)
+        code = code > 0 ? code : 1;
     report_file_close(&new);
     return code;
 }

@@ -6,7 +6,8 @@
  *     against.c          the rows of two documents beside each other
  *     terminal_bars.c    bars below a table
  *     measured.c         all of these behind a measurement
- *     report_commands.c  trib-perf compare
+ *     report_commands.c  trib-perf compare and report
+ *     html_page.h        a page of results: page_parts.h, svg_chart.h
  */
 #ifndef PERF_REPORT_PERF_REPORT_H
 #define PERF_REPORT_PERF_REPORT_H
@@ -114,6 +115,8 @@ int report_measured(const struct perf_args *args, json_t *document,
 /* Commands ------------------------------------------------------------------------- */
 
 extern const struct tool_command compare_command;
+extern const struct tool_command report_command;
 int compare_main(int argc, char **argv);
+int report_main(int argc, char **argv);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "perf/report/html_page.h"
 #include "perf/report/perf_report.h"
 #include "perf/setters.h"
 
@@ -85,4 +86,92 @@ int compare_main(int argc, char **argv)
     fputs("trib-perf: compare takes two files: trib-perf compare OLD.json NEW.json.\n",
           stderr);
     return 2;
+}
+
+/* report --------------------------------------------------------------------------- */
+
+struct report_args {
+    const char **path; /* as many as there are words */
+    size_t n;
+    const char *out;
+};
+
+static bool take_path(const struct tool_given *given, const char *value)
+{
+    struct report_args *args = given->args;
+
+    args->path[args->n++] = value;
+    return true;
+}
+
+static const struct tool_option report_options[] = {
+    {"output", "FILE", tool_set_text, offsetof(struct report_args, out),
+     .help = "the page; - is standard output", .letter = 'o'},
+};
+
+const struct tool_command report_command = {
+    .name = "trib-perf report",
+    .usage =
+        "usage: trib-perf report RESULTS.json… -o report.html\n"
+        "\n"
+        "Makes one page of files that --json has written: time and bandwidth over the\n"
+        "size, the first file beside the others, errors of codecs over their bytes,\n"
+        "the machine, settings and commands. The page needs nothing else: no script,\n"
+        "no network.\n",
+    .ending = "example: trib-perf report none.json int8.json -o report.html\n"
+              "exit code: 0 made; 1 cannot be written; 2 a file cannot be read",
+    .options = report_options,
+    .n_options = sizeof(report_options) / sizeof(report_options[0]),
+    .word = take_path,
+    .words = "FILE",
+};
+
+static int make_report(const struct report_args *args, struct report_file *files)
+{
+    char why[8448];
+    int code = 0;
+    size_t n = 0;
+
+    while (n < args->n && report_file_open(args->path[n], &files[n], why, sizeof(why)))
+        n++;
+    if (n < args->n)
+        code = 2;
+    else if (!html_page_write(args->out, files, n, why, sizeof(why)))
+        code = 1;
+    if (code != 0)
+        fprintf(stderr, "trib-perf: report: %s.\n", why);
+    while (n > 0)
+        report_file_close(&files[--n]);
+    return code;
+}
+
+static int report_with(struct report_args *args, int argc, char **argv)
+{
+    const int code = tool_parse(&report_command, argc - 1, argv + 1, args, stderr);
+
+    if (code >= 0)
+        return code;
+    if (args->n == 0 || args->out == NULL) {
+        fputs("trib-perf: report takes files of --json, and -o FILE: trib-perf report "
+              "RESULTS.json -o report.html.\n",
+              stderr);
+        return 2;
+    }
+    struct report_file *files = calloc(args->n, sizeof(*files));
+    if (files == NULL)
+        return 1;
+    const int made = make_report(args, files);
+    free(files);
+    return made;
+}
+
+int report_main(int argc, char **argv)
+{
+    struct report_args args = {.path = calloc((size_t)argc, sizeof(*args.path))};
+
+    if (args.path == NULL)
+        return 1;
+    const int code = report_with(&args, argc, argv);
+    free(args.path);
+    return code;
 }

@@ -178,8 +178,8 @@ char *report_title(const struct report_file *file, char *text, size_t bytes)
     if (ranks > 0)
         snprintf(of_ranks, sizeof(of_ranks), ", %d rank%s", ranks,
                  ranks == 1 ? "" : "s");
-    snprintf(text, bytes, "%s%s%s%s%s%s%s%s", *coll ? coll : command, *dtype ? " " : "",
-             dtype, *op ? " " : "", op,
+    snprintf(text, bytes, "%s%s%s%s%s%s%s%s%s", *coll ? "" : "trib-perf ",
+             *coll ? coll : command, *dtype ? " " : "", dtype, *op ? " " : "", op,
              *codec && strcmp(codec, "none") != 0 ? ", codec " : "",
              strcmp(codec, "none") != 0 ? codec : "", of_ranks);
     return text;

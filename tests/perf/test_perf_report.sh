@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What trib-perf makes of results: compare, --compare and --plot.
+# What trib-perf makes of results: compare, report, --compare, --plot and --html.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf
@@ -74,5 +74,74 @@ if locale -a | grep -qix 'c.utf-\?8'; then
     LC_ALL=C.UTF-8 expect "bars in blocks" 0 "time: █ up to p50, ░ on to p99" "$perf" "${sum[@]}" --plot
 else
     skip "bars in blocks" "there is no locale C.UTF-8"
+fi
+
+# --- pages ---
+
+report() { # NAME, expected exit code, words that must be said, arguments
+    expect "$1" "$2" "$3" "$perf" report "${@:4}"
+}
+well_formed() { # NAME, FILE
+    missing xmllint "$1" && return
+    xmllint --noout "$2" >"$said" 2>&1 && ! grep -qE '<script|src=|@import|url\(' "$2"
+    result $? "$1: well-formed, and needs nothing else"
+}
+report "a page of one file" 0 "" "$dir/old.json" -o "$dir/one.html"
+well_formed "a page of one file" "$dir/one.html"
+grep -qF "a &lt;b&gt;" "$dir/one.html" && grep -qF "TRIB_SPIN_US=5 (environment)" "$dir/one.html"
+result $? "it has machine and settings"
+"$perf" codec int8 int4 topk:ratio=0.01 natural onebit --sizes 16K --iters 1 --json "$dir/codec.json" >"$said" 2>&1
+report "a page of all kinds" 0 "" "$dir/old.json" "$dir/slow.json" "$dir/more.json" "$dir/codec.json" -o "$dir/all.html"
+well_formed "a page of all kinds" "$dir/all.html"
+report "a page on standard output" 0 "<h1>allreduce f32 sum, 2 ranks</h1>" "$dir/old.json" --output=-
+report "no output" 2 "-o FILE" "$dir/old.json"
+report "no file" 2 "RESULTS.json -o" -o "$dir/no.html"
+report "half a document" 2 "half.json is no JSON" "$dir/old.json" "$dir/half.json" -o "$dir/no.html"
+[ ! -e "$dir/no.html" ]
+result $? "nothing is written then"
+report "a page where there is no folder" 1 "cannot write $dir/none/a.html" "$dir/old.json" -o "$dir/none/a.html"
+refuse_full "a page onto a full disk" "$perf" report "$dir/old.json" -o -
+expect "a measurement with a page" 0 "1 MiB" "$perf" "${sum[@]}" --html "$dir/new.html" --compare "$dir/old.json"
+well_formed "a measurement with a page" "$dir/new.html"
+expect "nothing is measured where the page cannot be" 2 "cannot write $dir/none/a.html" "$perf" "${sum[@]}" --html "$dir/none/a.html"
+expect "a page is no standard output" 2 "--html takes the name of a file" "$perf" "${sum[@]}" --html -
+
+# A browser counts texts that cover each other or are cut off, and says how wide the page is: in a frame, as
+# windows have a least width. The script is in this copy alone.
+look() { # PAGE WIDTH THEME (0: dark, 1: light); prints width, texts, bad ones, colour of the ground
+    cat >"$dir/look.js" <<'JS'
+let texts = 0, bad = 0;
+for (const svg of document.querySelectorAll("svg[role]")) {
+    const all = [], box = svg.getBoundingClientRect();
+    for (const text of svg.querySelectorAll("text")) {
+        const r = text.getBoundingClientRect();
+        texts++;
+        if (r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1) bad++;
+        for (const o of all)
+            if (r.left + 1 < o.right && o.left + 1 < r.right && r.top + 4 < o.bottom && o.top + 4 < r.bottom) bad++;
+        all.push(r);
+    }
+}
+parent.document.documentElement.setAttribute("data-seen", [document.documentElement.scrollWidth, texts, bad,
+    getComputedStyle(document.body).backgroundColor].join(" "));
+JS
+    {
+        echo "<html style=\"color-scheme:light dark\"><iframe style=\"width:$2px;height:6000px;border:0\" srcdoc=\""
+        { sed 's|</body></html>||' "$1" && echo "<script>" && cat "$dir/look.js" && echo "</script></body></html>"; } |
+            sed 's/&/\&amp;/g; s/"/\&quot;/g'
+        echo "\"></iframe></html>"
+    } >"$dir/seen.html"
+    HOME=$dir timeout -k 5 $((120 * slow)) chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+        --no-first-run --user-data-dir="$dir/chromium" --window-size=1400,1000 \
+        --blink-settings=preferredColorScheme="$3" --dump-dom "file://$dir/seen.html" 2>/dev/null |
+        grep -oE 'data-seen="[^"]*"' | head -n 1
+}
+if ! missing chromium "pages are seen whole"; then
+    look "$dir/all.html" 320 0 >"$said"
+    grep -qE '^data-seen="320 [1-9][0-9]+ 0 rgb\(13, 17, 23\)"$' "$said"
+    result $? "on a phone, dark: as wide as it, no text cut off or covered"
+    look "$dir/all.html" 1280 1 >"$said"
+    grep -qE '^data-seen="1280 [1-9][0-9]+ 0 rgb\(255, 255, 255\)"$' "$said"
+    result $? "on a desk, light"
 fi
 finish

@@ -6,7 +6,9 @@
 
 #include <math.h>
 
+#include "perf/report/html_page.h"
 #include "perf/report/perf_report.h"
+#include "perf/report/svg_chart.h"
 
 /* A document with these rows; the caller closes it. */
 static struct report_file document(const char *rows)
@@ -171,6 +173,102 @@ static void test_bars(void **state)
     free(text);
 }
 
+/* --- pages --- */
+
+static void test_text(void **state)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+
+    (void)state;
+    assert_non_null(f);
+    svg_text("<a href=\"x\"> & \x01 µs", f);
+    svg_text("|\xff", f);
+    fclose(f);
+    assert_string_equal(text, "&lt;a href=&quot;x&quot;&gt; &amp; ? µs|?");
+    free(text);
+}
+
+static void test_times(void **state)
+{
+    static const struct {
+        double us;
+        const char *text;
+    } cases[] = {
+        {0.1234, "0.123 µs"}, {999.4, "999 µs"}, {999.6, "1 ms"}, {1.5e6, "1.5 s"}};
+    char text[32];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        assert_string_equal(svg_time_text(cases[i].us, text, sizeof(text)),
+                            cases[i].text);
+}
+
+/* Two points: the second is further right and up; what is not above 0 is left out. */
+static void test_chart(void **state)
+{
+    const struct svg_chart chart = {"t", SVG_SIZE, SVG_TIME, 300, true, false};
+    struct svg_point points[] = {{.x = 0, .y = 1, .top = (double)NAN},
+                                 {.x = 8, .y = 1, .top = 10},
+                                 {.x = 64, .y = 100, .top = 100}};
+    struct svg_line line = {points, 3, 0};
+    char *text = NULL, *band, *path;
+    size_t bytes;
+    double x[2], y[2];
+    FILE *f = open_memstream(&text, &bytes);
+
+    (void)state;
+    assert_non_null(f);
+    svg_chart_draw(&chart, &line, 1, f);
+    fclose(f);
+    path = strstr(text, "class=\"line ink0\"");
+    assert_non_null(path);
+    path = strstr(path, " d=\"");
+    assert_int_equal(
+        sscanf(path, " d=\"M%lf %lfL%lf %lf\"", &x[0], &y[0], &x[1], &y[1]), 4);
+    assert_true(x[1] > x[0] + 200 && y[1] < y[0] - 200);
+    band = strstr(text, "class=\"band ink0\"");
+    assert_true(band != NULL && band < path);
+    assert_non_null(strstr(text, ">8 B<"));
+    assert_non_null(strstr(text, ">10 µs<"));
+    free(text);
+    f = open_memstream(&text, &bytes);
+    line.n = 1;
+    svg_chart_draw(&chart, &line, 1, f);
+    fclose(f);
+    assert_string_equal(text, ""); /* no point can be drawn */
+    free(text);
+}
+
+/* Names tell what differs; the first stands below the ratio. */
+static void test_page(void **state)
+{
+    struct report_file files[2] = {document(ROW(8, 9, 10, 11)),
+                                   document(ROW(8, 19, 20, 21))};
+    size_t bytes;
+
+    (void)state;
+    json_object_set_new(json_object_get(files[1].document, "run"), "ranks",
+                        json_integer(4));
+    char *text = html_page(files, 2, &bytes);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "<h1>allreduce</h1>"));
+    assert_non_null(strstr(text, "time over that of <b>2 ranks</b>"));
+    assert_non_null(strstr(text, "4 ranks, 8 B: 2 times"));
+    assert_null(strstr(text, "nmse")); /* there are no codecs */
+    free(text);
+    json_object_set_new(json_object_get(files[1].document, "run"), "ranks",
+                        json_integer(2));
+    files[1].path = "/x/b.json";
+    text = html_page(files, 2, &bytes);
+    assert_non_null(strstr(text, "time over that of <b>a</b>"));
+    assert_non_null(strstr(text, "b, 8 B: 2 times"));
+    free(text);
+    report_file_close(&files[0]);
+    report_file_close(&files[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +277,10 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_spread_without_quartiles),
         cmocka_unit_test(test_bars),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_chart),
+        cmocka_unit_test(test_page),
     };
 
     tribtest_deadline(180);

@@ -39,7 +39,7 @@ for program in tools/trib-run tools/trib-info perf/trib-perf train/program/trib-
         missing $shell "$shell reads that of $name" || expect "$shell reads that of $name" 0 "" $shell -n "$file"
     done
 done
-for command in agg calibrate codec compare groups neighbors put store; do
+for command in agg calibrate codec compare groups neighbors put report store; do
     offers_all trib-perf "$build/perf/trib-perf" $command
 done
 offers_all trib-info "$build/tools/trib-info" doctor

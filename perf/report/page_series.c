@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/report/page_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- rows --- */
+
+static int by_size(const void *x, const void *y)
+{
+    const struct report_row *a = x, *b = y;
+
+    return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+static struct page_series *find(struct page *page, const struct report_file *file,
+                                const char *name)
+{
+    for (size_t i = 0; i < page->n; i++)
+        if (page->series[i].file == file && strcmp(page->series[i].name, name) == 0)
+            return &page->series[i];
+    return NULL;
+}
+
+static bool add_row(struct page *page, const struct report_file *file,
+                    const struct report_row *row)
+{
+    struct page_series *s = find(page, file, row->name);
+
+    if (s == NULL) {
+        s = &page->series[page->n];
+        *s = (struct page_series){.file = file, .name = row->name};
+        s->rows = calloc(file->n, sizeof(*s->rows));
+        if (s->rows == NULL)
+            return false;
+        page->n++;
+    }
+    s->rows[s->n++] = *row;
+    s->timed = s->timed || row->p50 > 0;
+    return true;
+}
+
+/* --- names --- */
+
+static const json_t *run_of(const struct report_file *file)
+{
+    return json_object_get(file->document, "run");
+}
+
+/* Is the value not the same in all measurements with times? */
+static bool differs(const struct page *page, const char *key)
+{
+    for (size_t i = 1; i < page->n_timed; i++)
+        if (!json_equal(json_object_get(run_of(page->series[0].file), key),
+                        json_object_get(run_of(page->series[i].file), key)))
+            return true;
+    return false;
+}
+
+static void add_word(char *text, size_t bytes, const char *word)
+{
+    const size_t used = strlen(text);
+
+    if (*word && used < bytes)
+        snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", word);
+}
+
+/* "int8", "no codec", "4 ranks", "density 0.1", "in place"; "" of what is off. */
+static char *run_word(const char *key, const json_t *value, char *word, size_t bytes)
+{
+    const char *text = json_string_value(value);
+    const double number = json_number_value(value);
+
+    word[0] = '\0';
+    if (text != NULL && strcmp(text, "none") == 0)
+        snprintf(word, bytes, "no %s", key);
+    else if (text != NULL)
+        snprintf(word, bytes, "%s", text);
+    else if (json_is_number(value) && strcmp(key, "ranks") == 0)
+        snprintf(word, bytes, "%g rank%s", number, number == 1 ? "" : "s");
+    else if (json_is_number(value))
+        snprintf(word, bytes, "%s %g", key, number);
+    else if (json_is_true(value))
+        snprintf(word, bytes, "%s", key);
+    for (char *at = word; (at = strchr(at, '_')) != NULL && text == NULL;)
+        *at = ' ';
+    return word;
+}
+
+/* The values of the run that are not the same in all documents. */
+static void add_differences(const struct page *page, const struct report_file *file,
+                            char *text, size_t bytes)
+{
+    json_t *run = (json_t *)run_of(file);
+    const char *key;
+    json_t *value;
+    char word[96];
+
+    json_object_foreach(run, key, value)
+    {
+        if (differs(page, key))
+            add_word(text, bytes, run_word(key, value, word, sizeof(word)));
+    }
+}
+
+/* "old" of "/tmp/old.json". */
+static void base_name(const char *path, char *text, size_t bytes)
+{
+    const char *slash = strrchr(path, '/');
+    const char *from = slash != NULL ? slash + 1 : path;
+    const size_t n = strlen(from);
+    const bool ends = n > 5 && strcmp(from + n - 5, ".json") == 0;
+
+    snprintf(text, bytes, "%.*s", (int)(ends ? n - 5 : n), from);
+}
+
+static bool is_taken(const struct page *page, size_t at)
+{
+    for (size_t i = 0; i < page->n_timed; i++)
+        if (i != at && page->series[i].file != page->series[at].file &&
+            strcmp(page->series[i].label, page->series[at].label) == 0)
+            return true;
+    return false;
+}
+
+/* Names of files where what differs in the runs does not tell series apart. */
+static void name_all(struct page *page)
+{
+    bool alike = false;
+
+    for (size_t i = 0; i < page->n; i++) {
+        struct page_series *s = &page->series[i];
+        if (s->timed)
+            add_differences(page, s->file, s->label, sizeof(s->label));
+        if (s->name[0] != '\0')
+            add_word(s->label, sizeof(s->label), s->name);
+    }
+    for (size_t i = 0; i < page->n_timed; i++)
+        alike = alike || is_taken(page, i);
+    for (size_t i = 0; i < page->n; i++) {
+        struct page_series *s = &page->series[i];
+        if (alike) {
+            base_name(s->file->path, s->label, sizeof(s->label));
+            if (s->name[0] != '\0')
+                add_word(s->label, sizeof(s->label), s->name);
+        } else if (s->label[0] == '\0') {
+            report_title(s->file, s->label, sizeof(s->label));
+        }
+    }
+}
+
+/* Series with times go to the front, and keep their order. */
+static void sort_timed(struct page *page)
+{
+    page->n_timed = 0;
+    for (size_t i = 0; i < page->n; i++) {
+        const struct page_series s = page->series[i];
+        if (!s.timed)
+            continue;
+        memmove(&page->series[page->n_timed + 1], &page->series[page->n_timed],
+                (i - page->n_timed) * sizeof(s));
+        page->series[page->n_timed++] = s;
+    }
+}
+
+/* --- the whole --- */
+
+bool page_series_make(struct page *page)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < page->n_files; i++)
+        most += page->files[i].n;
+    page->n = 0;
+    page->series = calloc(most, sizeof(*page->series));
+    if (page->series == NULL)
+        return false;
+    for (size_t i = 0; i < page->n_files; i++)
+        for (size_t j = 0; j < page->files[i].n; j++)
+            if (!add_row(page, &page->files[i], &page->files[i].rows[j]))
+                return false;
+    for (size_t i = 0; i < page->n; i++)
+        qsort(page->series[i].rows, page->series[i].n, sizeof(struct report_row),
+              by_size);
+    sort_timed(page);
+    name_all(page);
+    return true;
+}
+
+void page_series_free(struct page *page)
+{
+    for (size_t i = 0; i < page->n; i++)
+        free(page->series[i].rows);
+    free(page->series);
+    page->series = NULL;
+    page->n = 0;
+}
