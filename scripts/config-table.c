@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Prints tables of the documentation from the sources: config-table md
- * (docs/config.md) or man (the part of tributary.7 between its markers) prints
- * base/config.def, config-table feedback prints compress/feedback_rules.def
- * (docs/feedback.md). Run by scripts/generate-docs.
+ * (docs/config.md), man (the part of tributary.7 between its markers) or conf (that of
+ * tributary.conf.5) prints base/config.def, config-table tribd prints
+ * tribd/tribd_settings.def (tribd.conf.5), config-table feedback prints
+ * compress/feedback_rules.def (docs/feedback.md). Run by scripts/generate-docs.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -93,13 +94,18 @@ static void print_md(const struct row *row)
     printf(" | %s | %s |\n", row->agree == SAME ? "yes" : "", row->doc);
 }
 
-static void print_man(const struct row *row)
+/* As a line of a file has it, or as the variable. */
+static void print_man(const struct row *row, bool in_file)
 {
     char range[96];
 
     allowed(row, range, sizeof(range));
-    fputs(".TP\n.B TRIB_", stdout);
-    print_upper(row->name);
+    if (in_file) {
+        printf(".TP\n.B %s", row->name);
+    } else {
+        fputs(".TP\n.B TRIB_", stdout);
+        print_upper(row->name);
+    }
     putchar('\n');
     print_escaped(row->doc, '-', "\\-");
     fputs(".\n", stdout);
@@ -115,6 +121,39 @@ static void print_man(const struct row *row)
     }
     if (row->agree == SAME)
         fputs("The same on all ranks.\n", stdout);
+}
+
+struct tribd_row {
+    const char *name;
+    bool number, live;
+    const char *def;
+    long long min, max;
+    const char *unit, *doc;
+};
+
+static const struct tribd_row tribd_rows[] = {
+#define NUMBER true
+#define TEXT false
+#define LIVE true
+#define START false
+#define X(name, type, when, def, min, max, unit, doc) \
+    {#name, type, when, def, min, max, unit, doc},
+#include "tribd/tribd_settings.def"
+#undef X
+#undef NUMBER
+#undef TEXT
+#undef LIVE
+#undef START
+};
+
+static void print_tribd(const struct tribd_row *row)
+{
+    printf(".TP\n.BR %s%s\n", row->name, row->live ? " \" *\"" : "");
+    print_escaped(row->doc, '-', "\\-");
+    fputs(".\n", stdout);
+    if (row->number)
+        printf("Allowed: %lld to %lld %s.\n", row->min, row->max, row->unit);
+    printf("Default: %s.\n", row->def[0] ? row->def : "empty");
 }
 
 struct feedback_row {
@@ -147,16 +186,19 @@ static void print_feedback(const struct feedback_row *row)
 int main(int argc, char **argv)
 {
     const char *table = argc > 1 ? argv[1] : "md";
-    const bool man = !strcmp(table, "man"), feedback = !strcmp(table, "feedback");
 
-    for (size_t i = 0; feedback && i < sizeof feedback_rows / sizeof *feedback_rows;
-         i++)
-        print_feedback(&feedback_rows[i]);
-    for (size_t i = 0; i < N_ROWS && !feedback; i++) {
-        if (man)
-            print_man(&rows[i]);
-        else
+    if (!strcmp(table, "feedback")) {
+        for (size_t i = 0; i < sizeof feedback_rows / sizeof *feedback_rows; i++)
+            print_feedback(&feedback_rows[i]);
+    } else if (!strcmp(table, "tribd")) {
+        for (size_t i = 0; i < sizeof tribd_rows / sizeof *tribd_rows; i++)
+            print_tribd(&tribd_rows[i]);
+    } else if (!strcmp(table, "md")) {
+        for (size_t i = 0; i < N_ROWS; i++)
             print_md(&rows[i]);
+    } else {
+        for (size_t i = 0; i < N_ROWS; i++)
+            print_man(&rows[i], !strcmp(table, "conf"));
     }
     return fflush(stdout) != 0;
 }
