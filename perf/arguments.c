@@ -171,6 +171,14 @@ bool perf_set_density(const struct tool_given *given, const char *value)
                        "is not a part above 0 and up to 1, such as 0.01 or 0.01,same");
 }
 
+static bool set_peers(const struct tool_given *given, const char *value)
+{
+    struct perf_args *args = given->args;
+
+    args->peers = value != NULL ? value : "";
+    return true;
+}
+
 #define AT(field) offsetof(struct perf_args, field)
 
 static const struct tool_option options[] = {
@@ -249,6 +257,10 @@ static const struct tool_option options[] = {
     {"compare", "FILE", tool_set_text, AT(compare),
      .help = "say what is slower or faster than in this file of --json"},
     PERF_FAIL_ABOVE_ROW(AT(fail_above)),
+    {"peers", "[FOLDER]", set_peers,
+     .help =
+         "of allreduce, with -n: the MPIs and Gloo that are installed, in turns with "
+         "it; FOLDER has their programs"},
     {"html", "FILE", tool_set_text, AT(html),
      .help = "write a page with charts; beside --compare FILE that stands in it, too"},
 };
@@ -446,6 +458,24 @@ static bool check_overlap(struct perf_args *args, FILE *err)
     return false;
 }
 
+/* The programs of the peers sum float32, and keep so many samples. */
+static bool check_peers(const struct perf_args *args, FILE *err)
+{
+    bool fits = args->coll == TRIB_ALLREDUCE && args->ranks > 0 &&
+                args->dtype == TRIB_F32 && args->op == TRIB_SUM && args->csv == NULL &&
+                args->trace == NULL && args->iters <= 1000;
+
+    for (size_t i = 0; i < args->sizes.n; i++)
+        fits = fits && args->sizes.bytes[i] > 0;
+    if (args->peers == NULL || fits)
+        return true;
+    fputs(
+        "trib-perf: --peers is of allreduce -n RANKS, of f32 and sum, of sizes above 0 "
+        "and up to 1000 samples: leave out --csv and --trace.\n",
+        err);
+    return false;
+}
+
 /* True if something is configured that a blocking call may refuse, as it does not name
  * its vector. */
 static bool has_configured(const struct perf_args *args)
@@ -469,7 +499,7 @@ static bool check_together(struct perf_args *args, FILE *err)
         return false;
     }
     if (!check_applies(args, err) || !check_feedback(args, err) ||
-        !check_pairs(args, err) || !check_overlap(args, err))
+        !check_pairs(args, err) || !check_overlap(args, err) || !check_peers(args, err))
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
         fputs("trib-perf: blocking calls take codec, feedback, quorum, algorithm and "

@@ -90,6 +90,8 @@ libperfreport_la_SOURCES = \
 	perf/report/page_about.c \
 	perf/report/page_charts.c \
 	perf/report/page_parts.h \
+	perf/report/peers_beside.c perf/report/peers_beside.h \
+	perf/report/peers_measure.c \
 	perf/report/page_series.c \
 	perf/report/perf_report.h \
 	perf/report/report_commands.c \
@@ -97,6 +99,8 @@ libperfreport_la_SOURCES = \
 	perf/report/svg_chart.c perf/report/svg_chart.h \
 	perf/report/terminal_bars.c
 libperfreport_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libperfreport_la_CPPFLAGS = $(AM_CPPFLAGS) -DTRIB_PEERS='"$(pkgdatadir)/perf/peers"'
+
 
 PERF_LIBS = libperf.la libtools.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
 PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
@@ -113,6 +117,15 @@ perf_membw_LDADD = $(PERF_LIBS)
 perf_wan_SOURCES = perf/wan.c
 perf_probe_SOURCES = perf/probe.c
 perf_probe_LDADD = $(PERF_LIBS)
+
+# trib-perf --peers builds these where the peers are installed.
+peersdir = $(pkgdatadir)/perf/peers
+dist_peers_DATA = \
+	perf/peers/gloo_allreduce.cc \
+	perf/peers/mpi_allreduce.c \
+	perf/peers/peers.sh \
+	perf/peers/timing.h
+dist_peers_SCRIPTS = perf/peers/run-peer.sh
 
 # The peers are built by bench.sh, each with its own compiler, where they are installed.
 EXTRA_DIST += \
@@ -154,13 +167,9 @@ EXTRA_DIST += \
 	perf/benchnet.sh \
 	perf/peers/codec_torch.py \
 	perf/peers/ddp_steps.py \
-	perf/peers/gloo_allreduce.cc \
-	perf/peers/mpi_allreduce.c \
 	perf/peers/mpi_collectives.c \
 	perf/peers/mpi_sums.c \
 	perf/peers/pccl_elastic.cc \
-	perf/peers/peers.sh \
-	perf/peers/timing.h \
 	perf/scaling.awk \
 	perf/scaling.sh
 EXTRA_DIST += perf/README.md \

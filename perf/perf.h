@@ -92,6 +92,8 @@ struct perf_args {
     const char *csv; /* file or "-" */
     const char *json;
     const char *compare; /* file of results, to stand beside these; NULL: none */
+    const char *peers; /* folder of their programs; "": where they are installed; NULL:
+                        * they are not run */
     const char *html; /* file of a page; NULL: none */
     double fail_above; /* exit code 1 if a row is slower by this; 0: no limit */
     bool plot; /* bars below the table */

@@ -13,6 +13,7 @@
 #include "perf/overlap.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
+#include "perf/report/peers_beside.h"
 #include "perf/report/perf_report.h"
 #include "perf/setters.h"
 #include "tools/tool.h"
@@ -172,6 +173,19 @@ static int launch_traced(const struct tool_job *job, const char *file)
     return code == 0 ? 1 : code;
 }
 
+static int measure(const struct perf_args *args)
+{
+    const struct tool_job job = {
+        .tool = "trib-perf",
+        .ranks = args->ranks,
+        .bind = args->bind,
+        .fn = rank_main,
+        .arg = (void *)args,
+    };
+
+    return launch_traced(&job, args->trace);
+}
+
 static int collective_main(int argc, char **argv)
 {
     struct perf_args args;
@@ -190,14 +204,9 @@ static int collective_main(int argc, char **argv)
     }
     if (code >= 0)
         return code;
-    struct tool_job job = {
-        .tool = "trib-perf",
-        .ranks = args.ranks,
-        .bind = args.bind,
-        .fn = rank_main,
-        .arg = &args,
-    };
-    code = args.ranks > 0 ? launch_traced(&job, args.trace) : rank_main(&args, 0, NULL);
+    code = args.peers != NULL ? peers_measure(&args, measure)
+           : args.ranks > 0   ? measure(&args)
+                              : rank_main(&args, 0, NULL);
     perf_args_free(&args);
     return code;
 }

@@ -41,6 +41,42 @@ peer_options() { # LABEL
     [ -z "$rewrite" ] || echo -w
 }
 
+# Launches: rows "label,ranks,bytes,samples,batch,p50,min,max". They read `cores`, `cores_bound` and `over`, too.
+
+openmpi() { # RANKS LABEL MCA_OPTION…
+    local n=$1 label=$2 binding=(--bind-to core) options
+    shift 2
+    [ "$n" -le "$cores" ] ||
+        binding=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+    [ "$cores_bound" -gt 0 ] || [ "$n" -gt "$cores" ] || binding=(--bind-to none)
+    [ "$over" != tcp ] ||
+        binding+=(--mca pml ob1 --mca btl "self,tcp" --mca btl_tcp_if_include lo)
+    mapfile -t options < <(peer_options "$label")
+    mpirun.openmpi -np "$n" "${binding[@]}" "$@" "$out/peers/openmpi" "${options[@]}"
+}
+
+mpich() { # RANKS
+    local binding=(-bind-to core) options
+    [ "$1" -le "$cores_bound" ] || binding=()
+    [ "$over" != tcp ] ||
+        binding+=(-genv MPIR_CVAR_NOLOCAL 1 -genv UCX_TLS "tcp,self" -genv UCX_NET_DEVICES lo)
+    mapfile -t options < <(peer_options mpich)
+    mpirun.mpich -n "$1" "${binding[@]}" "$out/peers/mpich" "${options[@]}"
+}
+
+gloo() { # RANKS
+    local options store rank pids=() failed=0
+    mapfile -t options < <(peer_options gloo)
+    store=$(mktemp -d)
+    for ((rank = 0; rank < $1; rank++)); do
+        "$out/peers/gloo" "${options[@]}" -x "$rank:$1:$store:lo" &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+    rm -rf "$store"
+    return "$failed"
+}
+
 # What trib-perf is given for the same; without --bind.
 trib_options() {
     printf '%s\n' --sizes "$sizes" --iters "$samples" --sample "${sample_ms}ms" --sync --csv -

@@ -16,7 +16,7 @@
 static const struct report_row *find(const struct report_file *file,
                                      const struct report_row *like)
 {
-    for (size_t i = 0; i < file->n; i++)
+    for (size_t i = 0; i < file->own; i++)
         if (file->rows[i].bytes == like->bytes &&
             strcmp(file->rows[i].name, like->name) == 0 && file->rows[i].p50 > 0)
             return &file->rows[i];
@@ -156,7 +156,7 @@ bool report_against(const struct report_file *old, const struct report_file *new
     const char *name = "";
 
     *out = (struct report_verdict){0};
-    for (size_t i = 0; i < new->n; i++) {
+    for (size_t i = 0; i < new->own; i++) {
         const struct report_row *now = &new->rows[i], *was = find(old, now);
         if (was == NULL || !(now->p50 > 0))
             continue;
@@ -168,7 +168,7 @@ bool report_against(const struct report_file *old, const struct report_file *new
         say_row(was, now, judge(was, now, limit, out), f);
     }
     if (out->rows > 0) {
-        say_sums(out, old->n, new->n, f);
+        say_sums(out, old->own, new->own, f);
         return true;
     }
     snprintf(why, why_bytes, "%s and %s have no row in common that has times: %s",

@@ -72,7 +72,7 @@ int report_measured(const struct perf_args *args, json_t *document,
         return 1;
     }
     if (args->plot)
-        report_bars(new.rows, new.n, report_utf8(), f);
+        report_bars(new.rows, new.own, report_utf8(), f);
     if (args->compare != NULL)
         code = compare(args, old, &new, f);
     if (args->html != NULL && write_html(args, old, &new) != 0)

@@ -144,6 +144,8 @@ static void name_all(struct page *page)
             base_name(s->file->path, s->label, sizeof(s->label));
             if (s->name[0] != '\0')
                 add_word(s->label, sizeof(s->label), s->name);
+        } else if (s->label[0] == '\0' && s->file->n > s->file->own) {
+            snprintf(s->label, sizeof(s->label), "Tributary");
         } else if (s->label[0] == '\0') {
             report_title(s->file, s->label, sizeof(s->label));
         }

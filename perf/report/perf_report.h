@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is made of results: a comparison of two, a picture in the terminal, and a page.
+ * Results become a comparison of two, a picture in the terminal, or a page.
  *
  *     result_file.c      a document of --json -> struct report_file
  *     against.c          the rows of two documents beside each other
  *     terminal_bars.c    bars below a table
  *     measured.c         all of these behind a measurement
  *     report_commands.c  trib-perf compare and report
+ *     peers_beside.h     --peers
  *     html_page.h        a page of results: page_parts.h, svg_chart.h
  */
 #ifndef PERF_REPORT_PERF_REPORT_H
@@ -39,6 +40,7 @@ struct report_file {
     json_t *document;
     struct report_row *rows;
     size_t n;
+    size_t own; /* of the rows, the first ones; those of --peers follow */
 };
 
 /**

@@ -97,24 +97,55 @@ static bool check(const json_t *document, const char *path, char *why, size_t wh
     return false;
 }
 
+static size_t count_rows(const json_t *document)
+{
+    const json_t *peers = json_object_get(document, "peers"), *peer;
+    size_t n = json_array_size(json_object_get(document, "results")), i;
+
+    json_array_foreach(peers, i, peer)
+    {
+        n += json_array_size(json_object_get(peer, "results"));
+    }
+    return n;
+}
+
+/* name     of all rows, or "": each has its own */
+static void read_rows(const json_t *rows, const char *name, struct report_file *out)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        struct report_row *to = &out->rows[out->n];
+        read_row(row, to);
+        if (*name)
+            to->name = name;
+        out->n += to->bytes >= 0 && to->bytes < SIZE_MOST;
+    }
+}
+
 bool report_file_take(json_t *document, const char *path, struct report_file *out,
                       char *why, size_t why_bytes)
 {
-    const json_t *results = json_object_get(document, "results"), *row;
+    const json_t *peers = json_object_get(document, "peers"), *peer;
     size_t i;
 
     if (!check(document, path, why, why_bytes))
         return false;
     *out = (struct report_file){.path = path};
-    out->rows = calloc(json_array_size(results), sizeof(*out->rows));
+    out->rows = calloc(count_rows(document), sizeof(*out->rows));
     if (out->rows == NULL) {
         snprintf(why, why_bytes, "out of memory");
         return false;
     }
-    json_array_foreach(results, i, row)
+    read_rows(json_object_get(document, "results"), "", out);
+    out->own = out->n;
+    json_array_foreach(peers, i, peer)
     {
-        read_row(row, &out->rows[out->n]);
-        out->n += out->rows[out->n].bytes >= 0 && out->rows[out->n].bytes < SIZE_MOST;
+        const char *name = json_string_value(json_object_get(peer, "name"));
+        read_rows(json_object_get(peer, "results"), name != NULL ? name : "a peer",
+                  out);
     }
     out->document = json_incref(document);
     if (out->n > 0)

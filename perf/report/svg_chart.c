@@ -86,10 +86,10 @@ static void value_text(enum svg_unit unit, double value, char *text, size_t byte
         perf_size_text((size_t)value, text, bytes);
     else if (unit == SVG_TIME)
         svg_time_text(value, text, bytes);
-    else if (value < 1e-3)
+    else if (value < 1e-3 || value >= 1e5)
         snprintf(text, bytes, "%.0e", value);
     else
-        snprintf(text, bytes, "%.3g", value);
+        snprintf(text, bytes, "%.5g", value);
 }
 
 /* --- scales --- */
@@ -298,8 +298,8 @@ static bool overlap(const struct place *a, const struct place *b)
            fabs(a->y - b->y) < 2 * LETTER - 2;
 }
 
-/* Where the label covers no other one and no point: a place of eight, the nearest of
- * five rings around the point, or the first. */
+/* The label covers no other one and no point at the place that is found: one of eight,
+ * in the nearest of five rings around the point; or the first. */
 static struct place find_place(const struct place *point, double wide, double lowest,
                                const struct place *taken, size_t n)
 {

@@ -12,7 +12,7 @@ enum {
     PARTS = 8, /* of a column, that blocks show */
 };
 
-/* What a column's eighths look like, and what stands behind a bar up to p99. */
+/* The letters of a picture: a column's eighths, and those behind a bar up to p99. */
 struct ink {
     const char *part[PARTS + 1];
     const char *behind;

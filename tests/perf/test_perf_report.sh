@@ -106,10 +106,48 @@ well_formed "a measurement with a page" "$dir/new.html"
 expect "nothing is measured where the page cannot be" 2 "cannot write $dir/none/a.html" "$perf" "${sum[@]}" --html "$dir/none/a.html"
 expect "a page is no standard output" 2 "--html takes the name of a file" "$perf" "${sum[@]}" --html -
 
-# A browser counts texts that cover each other or are cut off, and says how wide the page is: in a frame, as
-# windows have a least width. The script is in this copy alone.
-look() { # PAGE WIDTH THEME (0: dark, 1: light); prints width, texts, bad ones, colour of the ground
-    cat >"$dir/look.js" <<'JS'
+# --- peers ---
+
+mkdir "$dir/peers" "$dir/sick"
+cat >"$dir/peers/run-peer.sh" <<'SH'
+#!/bin/sh
+[ "$1" = build ] && printf 'one\tOne 1.2\nother\tOther\n' && exit
+echo "$*" >>"$(dirname "$0")/launches"
+round=$(grep -c " $3 " "$(dirname "$0")/launches")
+echo "$3,$4,8,3,1,$((100 * round)).5,1.5,900"
+echo "a line that is no row"
+echo "$3,$4,1048576,3,1,4000,3000,5000"
+SH
+sed 's/^echo ".3,.*/exit 1/' "$dir/peers/run-peer.sh" >"$dir/sick/run-peer.sh"
+chmod +x "$dir/peers/run-peer.sh" "$dir/sick/run-peer.sh"
+peers=("$perf" "${sum[@]}" --sample 2ms --rewrite)
+expect "peers in turns" 0 "3 launches of each, in turns, beside One 1.2, Other" \
+    "${peers[@]}" --peers="$dir/peers" --json "$dir/peers.json" --html "$dir/peers.html"
+grep -qE '^ +8 B +[0-9.]+ +200\.5 +[0-9.]+ +200\.5 +[0-9.]+$' "$said" && awk 'length > 80 { exit 1 }' "$said"
+result $? "its table has the median of three launches, in 80 columns"
+[ "$(awk '{ $2 = ""; print }' "$dir/peers/launches" | paste -sd ';')" = \
+    "launch  one 2 8,1048576 3 2 out rewrite;launch  other 2 8,1048576 3 2 out rewrite;launch  one 2 8,1048576 3 2 out rewrite;launch  other 2 8,1048576 3 2 out rewrite;launch  one 2 8,1048576 3 2 out rewrite;launch  other 2 8,1048576 3 2 out rewrite" ]
+result $? "each was launched three times, with the same options"
+well_formed "the page of peers" "$dir/peers.html"
+grep -q "time over that of <b>Tributary</b>" "$dir/peers.html" && grep -q "One 1.2, 1 MiB: 4 ms" "$dir/peers.html"
+result $? "peers stand in it"
+missing jq "peers stand in json" || expect "peers stand in json" 0 "One 1.2 2 200.5" jq -r \
+    '.peers[0] | "\(.name) \(.results | length) \(.results[0].p50_us)"' "$dir/peers.json"
+compare "peers are no part of a comparison" 0 "2 rows: 0 slower" "$dir/peers.json" "$dir/peers.json"
+expect "a peer that fails" 1 "--peers: One 1.2 failed" "${peers[@]}" --peers="$dir/sick"
+expect "no peers" 2 "there is no run-peer.sh in $dir/none" "${peers[@]}" --peers="$dir/none"
+expect "peers of another type" 2 "--peers is of allreduce -n RANKS, of f32 and sum" "${peers[@]}" --peers="$dir/peers" --dtype f64
+expect "peers of no ranks" 2 "--peers is of allreduce -n RANKS" "$perf" allreduce --peers
+
+# A browser counts texts that cover each other or are cut off, and says how wide the page is: in frames, as
+# windows have a least width. The script is in these copies alone.
+frame() { # PAGE WIDTH THEME
+    echo "<iframe style=\"width:$2px;height:6000px;border:0;color-scheme:$3\" srcdoc=\""
+    { sed 's|</body></html>||' "$1" && echo "<script>" && cat "$dir/look.js" && echo "</script></body></html>"; } |
+        sed 's/&/\&amp;/g; s/"/\&quot;/g'
+    echo "\"></iframe>"
+}
+cat >"$dir/look.js" <<'JS'
 let texts = 0, bad = 0;
 for (const svg of document.querySelectorAll("svg[role]")) {
     const all = [], box = svg.getBoundingClientRect();
@@ -122,26 +160,22 @@ for (const svg of document.querySelectorAll("svg[role]")) {
         all.push(r);
     }
 }
-parent.document.documentElement.setAttribute("data-seen", [document.documentElement.scrollWidth, texts, bad,
-    getComputedStyle(document.body).backgroundColor].join(" "));
+parent.document.documentElement.setAttribute("data-at-" + innerWidth, [document.documentElement.scrollWidth, texts,
+    bad, getComputedStyle(document.body).backgroundColor].join(" "));
 JS
+if ! missing chromium "pages are seen whole"; then
     {
-        echo "<html style=\"color-scheme:light dark\"><iframe style=\"width:$2px;height:6000px;border:0\" srcdoc=\""
-        { sed 's|</body></html>||' "$1" && echo "<script>" && cat "$dir/look.js" && echo "</script></body></html>"; } |
-            sed 's/&/\&amp;/g; s/"/\&quot;/g'
-        echo "\"></iframe></html>"
+        echo "<html>"
+        frame "$dir/all.html" 320 dark
+        frame "$dir/all.html" 1280 light
+        echo "</html>"
     } >"$dir/seen.html"
     HOME=$dir timeout -k 5 $((120 * slow)) chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
-        --no-first-run --user-data-dir="$dir/chromium" --window-size=1400,1000 \
-        --blink-settings=preferredColorScheme="$3" --dump-dom "file://$dir/seen.html" 2>/dev/null |
-        grep -oE 'data-seen="[^"]*"' | head -n 1
-}
-if ! missing chromium "pages are seen whole"; then
-    look "$dir/all.html" 320 0 >"$said"
-    grep -qE '^data-seen="320 [1-9][0-9]+ 0 rgb\(13, 17, 23\)"$' "$said"
+        --no-first-run --user-data-dir="$dir/chromium" --window-size=1400,1000 --dump-dom "file://$dir/seen.html" \
+        2>/dev/null | grep -oE '^<html [^>]*>' >"$said"
+    grep -qE 'data-at-320="320 [1-9][0-9]+ 0 rgb\(13, 17, 23\)"' "$said"
     result $? "on a phone, dark: as wide as it, no text cut off or covered"
-    look "$dir/all.html" 1280 1 >"$said"
-    grep -qE '^data-seen="1280 [1-9][0-9]+ 0 rgb\(255, 255, 255\)"$' "$said"
+    grep -qE 'data-at-1280="1280 [1-9][0-9]+ 0 rgb\(255, 255, 255\)"' "$said"
     result $? "on a desk, light"
 fi
 finish

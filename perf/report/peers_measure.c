@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rounds: in each, Tributary and then each peer is launched once, so that all meet the
+ * same machine.
+ */
+#include "perf/report/peers_beside.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "perf/output.h"
+#include "perf/perf.h"
+#include "perf/report/perf_report.h"
+
+struct turns {
+    const struct perf_args *args; /* of each launch */
+    int (*measure)(const struct perf_args *args);
+    struct peers peers;
+    json_t *document; /* of Tributary's first launch */
+    json_t *own[PEERS_ROUNDS];
+    json_t *rows[PEERS_MOST][PEERS_ROUNDS];
+};
+
+static void say_turn(const struct turns *t, int round, const char *name)
+{
+    if (!isatty(2))
+        return;
+    fprintf(stderr, "\r\033[Kround %d of %d: %s", round + 1, PEERS_ROUNDS, name);
+    if (*name == '\0')
+        fputs("\r\033[K", stderr);
+    (void)t;
+}
+
+/* --- Tributary --- */
+
+/* Without a table: it is measured in a process of its own, which has the ranks. */
+static json_t *measure_own(const struct turns *t)
+{
+    char path[128];
+    struct perf_args args = *t->args;
+    int status = 1;
+
+    snprintf(path, sizeof(path), "%s/own.json", t->peers.out);
+    args.json = path;
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (null >= 0)
+            (void)dup2(null, 1);
+        const int code = t->measure(&args);
+        fflush(NULL);
+        _exit(code);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        return NULL;
+    return json_load_file(path, 0, NULL);
+}
+
+static bool own_turn(struct turns *t, int round)
+{
+    json_t *document = measure_own(t);
+
+    if (document == NULL)
+        return false;
+    t->own[round] = json_incref(json_object_get(document, "results"));
+    if (t->document == NULL)
+        t->document = json_incref(document);
+    json_decref(document);
+    return true;
+}
+
+/* --- rounds --- */
+
+static bool take_turns(struct turns *t)
+{
+    bool well = true;
+
+    for (int round = 0; round < PEERS_ROUNDS && well; round++) {
+        say_turn(t, round, "Tributary");
+        well = own_turn(t, round);
+        for (size_t i = 0; i < t->peers.n && well; i++) {
+            say_turn(t, round, t->peers.kind[i].name);
+            t->rows[i][round] = peers_launch(&t->peers, i, t->args);
+            well = t->rows[i][round] != NULL;
+            if (!well)
+                fprintf(stderr, "trib-perf: --peers: %s failed.\n",
+                        t->peers.kind[i].name);
+        }
+    }
+    say_turn(t, 0, "");
+    return well;
+}
+
+/* The document of Tributary's rows, and beside them those of the peers. */
+static void complete(struct turns *t, const struct perf_args *args)
+{
+    json_t *peers = json_array(), *words = json_array();
+
+    for (size_t i = 0; i < t->peers.n; i++)
+        json_array_append_new(peers, json_pack("{s:s, s:i, s:o}", "name",
+                                               t->peers.kind[i].name, "rounds",
+                                               PEERS_ROUNDS, "results",
+                                               peers_median(t->rows[i], PEERS_ROUNDS)));
+    for (int i = 0; i < args->argc; i++)
+        json_array_append_new(words, json_string(args->argv[i]));
+    json_object_set_new(t->document, "argv", words);
+    json_object_set_new(t->document, "results", peers_median(t->own, PEERS_ROUNDS));
+    json_object_set_new(t->document, "peers", peers);
+}
+
+static void turns_free(struct turns *t)
+{
+    for (int round = 0; round < PEERS_ROUNDS; round++) {
+        json_decref(t->own[round]);
+        for (size_t i = 0; i < PEERS_MOST; i++)
+            json_decref(t->rows[i][round]);
+    }
+    json_decref(t->document);
+    peers_close(&t->peers);
+}
+
+/* --- what comes of it --- */
+
+/* NAN: there is no such row. */
+static double p50_of(json_t *rows, const json_t *bytes)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        if (json_equal(json_object_get(row, "bytes"), bytes))
+            return json_number_value(json_object_get(row, "p50_us"));
+    }
+    return (double)NAN;
+}
+
+/* The name of a peer, without its version. */
+static void print_name(const json_t *peer)
+{
+    const char *name = json_string_value(json_object_get(peer, "name"));
+    const size_t n = strcspn(name, "0123456789");
+
+    printf(" %11.*s  ratio", (int)(n > 0 && name[n] != '\0' ? n - 1 : n), name);
+}
+
+static void print_head(json_t *peers, const struct perf_args *args)
+{
+    const json_t *peer;
+    size_t p;
+
+    printf("allreduce f32 sum, %d rank%s, %s, tributary %s\n", args->ranks,
+           args->ranks == 1 ? "" : "s", args->in_place ? "in place" : "out of place",
+           trib_version());
+    printf("%d launches of each, in turns, beside", PEERS_ROUNDS);
+    json_array_foreach(peers, p, peer)
+    {
+        printf("%s %s", p > 0 ? "," : "",
+               json_string_value(json_object_get(peer, "name")));
+    }
+    printf("\np50 in µs; ratio: the peer's over Tributary's\n%10s %10s", "size",
+           "Tributary");
+    json_array_foreach(peers, p, peer)
+    {
+        print_name(peer);
+    }
+    putchar('\n');
+}
+
+static void print_table(const json_t *document, const struct perf_args *args)
+{
+    const json_t *peer;
+    json_t *own = json_object_get(document, "results");
+    json_t *peers = json_object_get(document, "peers");
+    size_t p;
+
+    print_head(peers, args);
+    for (size_t i = 0; i < json_array_size(own); i++) {
+        char size[32];
+        const json_t *bytes = json_object_get(json_array_get(own, i), "bytes");
+        const double us = p50_of(own, bytes);
+        printf("%10s",
+               perf_size_text((size_t)json_integer_value(bytes), size, sizeof(size)));
+        perf_output_us(us);
+        json_array_foreach(peers, p, peer)
+        {
+            const double other = p50_of(json_object_get(peer, "results"), bytes);
+            putchar(' ');
+            perf_output_us(other);
+            printf(" %6.2f", other / us);
+        }
+        putchar('\n');
+    }
+}
+
+static bool write_json(const json_t *document, const char *path)
+{
+    char why[4352];
+    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    bool done = text != NULL;
+
+    if (done && strcmp(path, "-") == 0)
+        puts(text);
+    else if (done && !perf_output_write(path, text, strlen(text), why, sizeof(why))) {
+        fprintf(stderr, "trib-perf: %s.\n", why);
+        done = false;
+    }
+    free(text);
+    return done;
+}
+
+static int show(struct turns *t, const struct perf_args *args,
+                const struct report_file *old)
+{
+    complete(t, args);
+    if (args->json == NULL || strcmp(args->json, "-") != 0)
+        print_table(t->document, args);
+    if (args->json != NULL && !write_json(t->document, args->json))
+        return 1;
+    return report_wanted(args) ? report_measured(args, t->document, old) : 0;
+}
+
+/* --- the whole --- */
+
+/* A launch of Tributary has the options of all, and a time for samples. */
+static struct perf_args launch_args(const struct perf_args *args)
+{
+    struct perf_args each = *args;
+
+    each.sync = true;
+    each.iters = args->iters > 0 ? args->iters : PEERS_SAMPLES;
+    each.sample_s = args->sample_s > 1e-3 ? args->sample_s : 20e-3;
+    each.peers = each.compare = each.html = each.csv = each.json = NULL;
+    each.plot = false;
+    return each;
+}
+
+int peers_measure(const struct perf_args *args,
+                  int (*measure)(const struct perf_args *args))
+{
+    const struct perf_args each = launch_args(args);
+    struct turns t = {.args = &each, .measure = measure};
+    struct report_file old = {0};
+    char why[4352];
+    int code = 2;
+
+    if (!report_prepare(args, &old, why, sizeof(why)) ||
+        !peers_open(&t.peers, *args->peers ? args->peers : TRIB_PEERS, why,
+                    sizeof(why)))
+        fprintf(stderr, "trib-perf: --peers: %s.\n", why);
+    else
+        code = take_turns(&t) ? show(&t, args, &old) : 1;
+    turns_free(&t);
+    report_file_close(&old);
+    return code;
+}
