@@ -38,6 +38,7 @@ libbase_la_SOURCES = \
 	base/snapshot.h \
 	base/sockets.c base/sockets.h \
 	base/sodium.c base/sodium.h \
+	base/state_page.c base/state_page.h \
 	base/status.c \
 	base/stranger.c base/stranger.h \
 	base/text.c base/text.h \

@@ -18,6 +18,16 @@ static inline uint64_t trib_now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/** trib_now_coarse_ns - the same clock as it was at its last tick, up to 10 ms ago;
+ * about 6 ns a call. */
+static inline uint64_t trib_now_coarse_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 /** trib_deadline_ms - the moment `ms` milliseconds from now; ms < 0 counts as 0. */
 static inline uint64_t trib_deadline_ms(int ms)
 {

@@ -594,7 +594,7 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
         st = trib_engine_connect(e, (rank + 1) % size, "trib_init");
     if (st == TRIB_OK && trib_idle_answer(comm->idle))
         st = trib_engine_give_up(e, "trib_init");
-    if (st == TRIB_OK || comm->engine.failed)
-        return st;
-    return trib_fail(&comm->err, st, "%s", trib_comm_cause(comm, st));
+    if (st != TRIB_OK && !comm->engine.failed)
+        return trib_fail(&comm->err, st, "%s", trib_comm_cause(comm, st));
+    return st == TRIB_OK ? trib_engine_page_open(e, comm->label) : st;
 }

@@ -49,7 +49,8 @@ struct info_request {
     size_t n_words;
 };
 
-extern const struct tool_command info_command, info_doctor_command;
+extern const struct tool_command info_command, info_doctor_command,
+    info_stacks_command;
 
 /** info_parse_options - request->words has room for argc; returns -1: go on; else the
  * exit code. */
@@ -76,6 +77,9 @@ trib_status_t info_codecs_json(json_t *list, const char *codec);
 int info_topo(const struct info_request *request);
 int info_schedule(const struct info_request *request);
 int info_merge_trace(const struct info_request *request);
+
+/** info_stacks - "stacks" and its options; returns the exit code. */
+int info_stacks(int argc, char **argv);
 
 /** info_doctor - "doctor" and its options; returns the exit code. */
 int info_doctor(int argc, char **argv);

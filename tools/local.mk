@@ -10,6 +10,7 @@ libtools_la_SOURCES = \
 	tools/option_rows.c \
 	tools/option_setters.c \
 	tools/options.c tools/options.h \
+	tools/rank_table.c tools/rank_table.h \
 	tools/tool.c tools/tool.h \
 	tools/trace_merge.c tools/trace_merge.h
 
@@ -19,6 +20,7 @@ tools_trib_run_SOURCES = \
 	tools/run_options.c \
 	tools/run_output.c \
 	tools/run_ranks.c \
+	tools/run_state.c \
 	tools/trib-run.c
 tools_trib_run_LDADD = libtools.la libtributary.la
 
@@ -30,6 +32,7 @@ tools_trib_info_SOURCES = \
 	tools/info_options.c \
 	tools/info_reach.c \
 	tools/info_schedule.c \
+	tools/info_stacks.c \
 	tools/info_topo.c \
 	tools/info_trace.c \
 	tools/trib-info.c

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The parts of trib-run: options (run_options.c), ranks (run_ranks.c), their output
- * (run_output.c).
+ * (run_output.c) and what they do (run_state.c).
  */
 #ifndef TOOLS_RUN_PARTS_H
 #define TOOLS_RUN_PARTS_H
@@ -120,6 +120,13 @@ void run_kill(const struct run_job *job, int signal);
  * into one from now on gets SIGPIPE, as it would have got without trib-run.
  */
 void run_close_streams(struct run_job *job, const struct run_sink *sink);
+
+/** run_show_state - a table of what each rank does, to standard error. */
+void run_show_state(const struct run_job *job);
+
+/** run_pass_caught - as run_kill, for ranks that have a handler for the signal: it
+ * would end the others. */
+void run_pass_caught(const struct run_job *job, int signal);
 
 /** run_finish - free everything; the ranks have ended. */
 void run_finish(struct run_job *job);

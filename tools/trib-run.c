@@ -173,6 +173,10 @@ static void handle_signal(struct supervisor *s, int signal)
     case SIGCHLD:
         reap(s);
         return;
+    case SIGUSR1:
+        run_show_state(&s->job);
+        run_pass_caught(&s->job, signal);
+        return;
     case SIGTSTP:
         run_kill(&s->job, SIGSTOP);
         raise(SIGSTOP);

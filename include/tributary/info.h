@@ -129,6 +129,54 @@ TRIB_API trib_status_t trib_codec_describe(const char *codec, trib_codec_sheet_f
 TRIB_API trib_status_t trib_feedback_check(const char *feedback, const char *codec,
                                            char *text, size_t bytes);
 
+/* The state of a rank, as trib_ranks_each finds it. Strings live as long as the call,
+ * and are plain text whatever the rank wrote. */
+typedef struct trib_rank_state {
+    int pid; /* as /proc shows it here */
+    int rank;
+    int ranks;             /* of the communicator */
+    int root_pid;          /* process of its rank 0, on root_host: they name a job */
+    const char *host;      /* the rank's */
+    const char *root_host;
+    const char *part;      /* "" for what trib_init made; "split1" of another one's */
+    const char *text;      /* all of the following in a sentence: "allreduce 12, 4 MiB,
+                            * ring, transfer, waits for a result of rank 3, 12 s" */
+    int stopped;           /* by a signal, or its control group is frozen */
+    int failed;            /* the communicator has */
+    int busy;              /* an operation is under way */
+    const char *operation; /* "allreduce": this one, or the newest */
+    const char *algorithm; /* its algorithm */
+    const char *plan;      /* label of its plan, or "" */
+    const char *phase;     /* "start" or "transfer" while it waits, else "" */
+    const char *awaits;    /* "a contribution", and its like, while it waits; else "" */
+    uint64_t number;       /* of that operation: the same on all ranks */
+    uint64_t bytes;        /* of its vector */
+    int waits_for;         /* a rank; -1: none that is known */
+    int at_most;           /* age_s is an upper bound */
+    double age_s; /* without progress while it waits; since it began while it is busy;
+                   * else since it ended */
+    uint64_t operations; /* that have ended well; this and the next two know of up to 3
+                          * of the newest short operations later */
+    uint64_t sent;       /* bytes */
+    uint64_t received;
+} trib_rank_state_t;
+
+typedef void (*trib_rank_state_fn)(void *arg, const trib_rank_state_t *state);
+
+/**
+ * trib_ranks_each - call fn for each rank on this host that this user may look at.
+ *
+ * A rank writes what it does to a page of memory; this reads the page, and takes
+ * nothing from the rank, which may be stopped or hang. Ranks come by job, by
+ * communicator, by rank.
+ * pid      0: those of all jobs; a rank's: those of its job; trib-run's, or another
+ *          process that started ranks: those of the jobs that it started
+ * thread   any; takes some milliseconds, as it looks at all processes
+ * errors   TRIB_ERR_INVALID: fn is NULL, or pid negative; TRIB_ERR_SYSTEM: there is no
+ *          /proc
+ */
+TRIB_API trib_status_t trib_ranks_each(int pid, trib_rank_state_fn fn, void *arg);
+
 #ifdef __cplusplus
 }
 #endif

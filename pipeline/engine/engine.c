@@ -19,7 +19,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "pipeline/engine/engine_trace.h"
+#include "pipeline/engine/engine_page.h"
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
 #include "pipeline/engine/short_path.h"
@@ -72,7 +72,7 @@ static void activate_short(struct trib_engine *e, struct trib_run *run)
     run->now.moved = 0;
     trib_short_begin(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_engine_trace_operation(e, run, TRIB_TRACE_OP_BEGIN);
+    trib_engine_tell_begin(e, run);
     (void)trib_short_pass(e, run);
 }
 
@@ -113,7 +113,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     if (run->desc.zero_copy && !run->desc.blocks)
         trib_run_open(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_engine_trace_operation(e, run, TRIB_TRACE_OP_BEGIN);
+    trib_engine_tell_begin(e, run);
 }
 
 static void finish(struct trib_engine *e, trib_status_t status)
@@ -127,8 +127,8 @@ static void finish(struct trib_engine *e, trib_status_t status)
     if (!e->head)
         e->tail = NULL;
     run->now.status = status;
-    trib_engine_trace_operation(e, run, TRIB_TRACE_OP_END);
     e->stats.operations += status == TRIB_OK;
+    trib_engine_tell_end(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_DONE, memory_order_release);
     if (e->head && !e->failed)
         activate(e, e->head);

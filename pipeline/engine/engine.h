@@ -10,6 +10,7 @@
 #define PIPELINE_ENGINE_ENGINE_H
 
 #include "pipeline/engine/events.h"
+#include "pipeline/engine/engine_page.h"
 #include "pipeline/engine/failure.h"
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/engine/run_buffers.h"

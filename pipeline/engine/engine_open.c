@@ -69,6 +69,7 @@ void trib_engine_close(struct trib_engine *e)
     assert(!e->head);
     if (!e->links)
         return;
+    trib_state_file_close(&e->page);
     trib_workers_destroy(e->workers); /* before the transport by which they wake this
                                        * thread */
     e->workers = NULL;

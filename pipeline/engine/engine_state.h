@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/idle_function.h"
 #include "base/log.h"
+#include "base/state_page.h"
 #include "base/trace.h"
 #include "compress/kernels/kernels.h"
 #include "pipeline/engine/chunk.h"
@@ -123,6 +124,8 @@ struct trib_engine {
     void *survivor_said_arg; /* of the function above, which takes what survivors say
                               * while this rank is in trib_comm_shrink; else NULL */
     struct trib_engine_stats stats;
+    struct trib_state_file page; /* for those who look from outside */
+    const struct trib_run *page_run; /* of which the page has the texts; or NULL */
     struct trib_trace trace; /* cfg->trace events; the owner of the engine dumps it */
 };
 

@@ -39,9 +39,7 @@ static void tell_waiting(struct trib_engine *e)
                                &n);
 }
 
-/* The peer for which the first unfinished task waits; -1 if it waits for the caller's
- * data. */
-static int waits_for(const struct trib_engine *e, const char **what_out)
+int trib_engine_awaited_peer(const struct trib_engine *e, const char **what_out)
 {
     const struct trib_program *p = &e->head->program;
     int shows;
@@ -93,7 +91,7 @@ void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes)
     text[0] = '\0';
     if (!e->head || e->head->now.state != TRIB_RUN_ACTIVE)
         return;
-    const int peer = waits_for(e, &what);
+    const int peer = trib_engine_awaited_peer(e, &what);
     if (peer >= 0)
         trib_engine_name_rank(e, peer, who, sizeof(who));
     snprintf(text, bytes, "%s of %s", what, who);
@@ -173,6 +171,22 @@ static void take_abort(struct trib_engine *e)
     trib_engine_fail(e, TRIB_ERR_ABORTED, text);
 }
 
+/* Says from time to time on the page for what this rank waits. */
+static void show_wait(struct trib_engine *e, uint64_t now)
+{
+    char message[160] = "";
+    const char *what = message;
+    int peer = -1;
+
+    if (!e->page.page || e->failed || !trib_engine_is_busy(e))
+        return;
+    if (!e->head)
+        e->p2p->ops->describe(e, message, sizeof(message));
+    else if (e->head->now.state == TRIB_RUN_ACTIVE)
+        peer = trib_engine_awaited_peer(e, &what);
+    trib_engine_page_wait(e, now, peer, what);
+}
+
 bool trib_engine_look(struct trib_engine *e)
 {
     uint64_t now = trib_now_ns();
@@ -191,6 +205,7 @@ bool trib_engine_look(struct trib_engine *e)
         (void)trib_engine_events(e);
         trib_engine_notices(e);
         trib_short_check(e);
+        show_wait(e, now);
     }
     if (e->failed)
         (void)trib_engine_end(e);

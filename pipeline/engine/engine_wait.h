@@ -39,6 +39,12 @@ void trib_engine_awake(struct trib_engine *e);
  */
 void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes);
 
+/**
+ * trib_engine_awaited_peer - the peer for which the first unfinished task of the active
+ * run waits; -1: none, but the caller's data. what_out: "a contribution", and its like
+ */
+int trib_engine_awaited_peer(const struct trib_engine *e, const char **what_out);
+
 /** trib_engine_wait - make progress until the run is done; returns its status. */
 trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "pipeline/engine/engine_page.h"
 
 void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text,
                            size_t bytes)
@@ -57,6 +58,7 @@ void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *t
         return;
     (void)trib_fail(&e->failure, status, "%s", text);
     atomic_store_explicit(&e->failed, status, memory_order_release);
+    trib_engine_page_failed(e);
     snprintf(n.text, sizeof(n.text), "%.199s", text);
     for (int p = 0; p < e->size; p++)
         trib_engine_tell(e, p, &n);

@@ -4,6 +4,7 @@ libpipeline_la_SOURCES += \
 	pipeline/engine/engine.c pipeline/engine/engine.h \
 	pipeline/engine/engine_open.c \
 	pipeline/engine/engine_p2p.h \
+	pipeline/engine/engine_page.c pipeline/engine/engine_page.h \
 	pipeline/engine/engine_state.h \
 	pipeline/engine/engine_trace.h \
 	pipeline/engine/events.c pipeline/engine/events.h \

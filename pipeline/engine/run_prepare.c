@@ -62,6 +62,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     trib_status_t st = TRIB_OK;
 
     assert(!run->payload && d->rounds > 0 && d->element > 0);
+    e->page_run = NULL; /* may have been another run at this address */
     run->is_aggregator = trib_engine_is_aggregator(e);
     run->no_result =
         run->is_aggregator || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);

@@ -354,6 +354,35 @@ class trib_codec_sheet_t(Structure):
     ]
 
 
+class trib_rank_state_t(Structure):
+    _fields_ = [
+        ("pid", c_int),
+        ("rank", c_int),
+        ("ranks", c_int),
+        ("root_pid", c_int),
+        ("host", c_char_p),
+        ("root_host", c_char_p),
+        ("part", c_char_p),
+        ("text", c_char_p),
+        ("stopped", c_int),
+        ("failed", c_int),
+        ("busy", c_int),
+        ("operation", c_char_p),
+        ("algorithm", c_char_p),
+        ("plan", c_char_p),
+        ("phase", c_char_p),
+        ("awaits", c_char_p),
+        ("number", c_uint64),
+        ("bytes", c_uint64),
+        ("waits_for", c_int),
+        ("at_most", c_int),
+        ("age_s", c_double),
+        ("operations", c_uint64),
+        ("sent", c_uint64),
+        ("received", c_uint64),
+    ]
+
+
 class trib_neighbors_desc_t(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -500,6 +529,7 @@ class trib_schedule_opts_t(Structure):
 trib_finding_fn = CFUNCTYPE(None, c_void_p, POINTER(trib_finding_t))
 trib_item_fn = CFUNCTYPE(None, c_void_p, POINTER(trib_item_t))
 trib_codec_sheet_fn = CFUNCTYPE(None, c_void_p, POINTER(trib_codec_sheet_t))
+trib_rank_state_fn = CFUNCTYPE(None, c_void_p, POINTER(trib_rank_state_t))
 
 #: Each function: its name, what it returns, what it takes.
 FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
@@ -614,6 +644,7 @@ FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("trib_codec_check", c_int, [c_char_p, c_char_p, c_size_t]),
     ("trib_codec_describe", c_int, [c_char_p, trib_codec_sheet_fn, c_void_p]),
     ("trib_feedback_check", c_int, [c_char_p, c_char_p, c_char_p, c_size_t]),
+    ("trib_ranks_each", c_int, [c_int, trib_rank_state_fn, c_void_p]),
     ("trib_iallreduce", c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)]),
     ("trib_ireduce", c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_int, POINTER(c_void_p)]),
     ("trib_ibroadcast", c_int, [c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)]),
@@ -659,4 +690,4 @@ FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
 ]
 
 #: Each struct, for the test that compares their layouts with C's.
-STRUCTS: List[Any] = [trib_opts_t, trib_reach_t, trib_stats_t, trib_desc_t, trib_plan_stats_t, trib_finding_t, trib_doctor_opts_t, trib_tensor_t, trib_group_rule_t, trib_group_opts_t, trib_group_stats_t, trib_item_t, trib_codec_param_t, trib_codec_sheet_t, trib_neighbors_desc_t, trib_neighbors_t, trib_in_flight_t, trib_sparse_desc_t, trib_store_opts_t, trib_store_stats_t, trib_vector_desc_t, trib_push_opts_t, trib_pull_opts_t, trib_vector_state_t, trib_topology_opts_t, trib_schedule_opts_t]
+STRUCTS: List[Any] = [trib_opts_t, trib_reach_t, trib_stats_t, trib_desc_t, trib_plan_stats_t, trib_finding_t, trib_doctor_opts_t, trib_tensor_t, trib_group_rule_t, trib_group_opts_t, trib_group_stats_t, trib_item_t, trib_codec_param_t, trib_codec_sheet_t, trib_rank_state_t, trib_neighbors_desc_t, trib_neighbors_t, trib_in_flight_t, trib_sparse_desc_t, trib_store_opts_t, trib_store_stats_t, trib_vector_desc_t, trib_push_opts_t, trib_pull_opts_t, trib_vector_state_t, trib_topology_opts_t, trib_schedule_opts_t]

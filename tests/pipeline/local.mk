@@ -38,6 +38,7 @@ pipeline_tests = \
 	tests/pipeline/payload/test_payload_pairs \
 	tests/pipeline/engine/test_failure \
 	tests/pipeline/engine/test_events \
+	tests/pipeline/engine/test_engine_page \
 	tests/pipeline/engine/test_run_buffers \
 	tests/pipeline/engine/test_engine_wait \
 	tests/pipeline/engine/test_engine_open \
@@ -84,3 +85,4 @@ tests_pipeline_payload_test_payload_raw_SOURCES = \
 tests_pipeline_payload_test_peer_reads_SOURCES = \
 	tests/pipeline/payload/test_peer_reads.c tests/pipeline/payload/payload_rig.h
 tests_pipeline_payload_test_peer_reads_LDADD = $(comm_tests_link)
+tests_pipeline_engine_test_engine_page_LDADD = $(comm_tests_link)

@@ -24,6 +24,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_trace.sh \
 	tests/tools/test_trib_info.sh \
 	tests/tools/test_seal.sh \
+	tests/tools/test_stacks.sh \
 	tests/tools/test_trib_run.sh
 TESTS += \
 	tests/tools/test_completion.sh \
@@ -34,4 +35,5 @@ TESTS += \
 	tests/tools/test_trace.sh \
 	tests/tools/test_trib_info.sh \
 	tests/tools/test_seal.sh \
+	tests/tools/test_stacks.sh \
 	tests/tools/test_trib_run.sh

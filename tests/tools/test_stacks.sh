@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What each rank does, shown by trib-run at SIGUSR1 and by trib-info stacks.
+# Functions are called through within, and shells start in their own time.
+# shellcheck disable=SC2317
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+run=$build/tools/trib-run
+info=$build/tools/trib-info
+perf=$build/perf/trib-perf
+job=0
+at_exit() { [ "$job" = 0 ] || kill -KILL "$job"; }
+has() { grep -qE -- "$1" "$2"; }
+stacks() { "$info" stacks "$job" >"$said" 2>&1; }
+both_sleep() { [ "$(pgrep -c -P "$job" sleep)" = 2 ]; }
+say() { stacks && has "$1" "$said"; }
+table() { kill -USR1 "$job" && within 1 has "$1" "$dir/err"; }
+
+expect "help" 0 "usage: trib-info stacks" "$info" stacks --help
+expect "no number" 2 "is not the number of a process" "$info" stacks x
+expect "two numbers" 2 "" "$info" stacks 1 2
+expect "no rank" 1 "is no rank with a communicator" "$info" stacks $$
+
+# Sums go on while somebody looks.
+"$run" -n 2 -- "$perf" allreduce --sizes 8 --iters 100000000 >"$dir/out" 2>"$dir/err" &
+job=$!
+within 20 say "^ +1 +[0-9]+ .*allreduce [0-9]+, 8 B"
+result $? "a rank that sums"
+table "^ +1 +[0-9]+ .*allreduce [0-9]+"
+result $? "SIGUSR1 to trib-run"
+within 20 say "allreduce [0-9]+, 8 B" && ! has "ended by signal" "$dir/err"
+result $? "disturbs no sum"
+
+# A rank that is stopped, and the one that waits for it
+pid=$(awk '$1 == 1 { print $2 }' "$said")
+kill -STOP "$pid"
+within 20 say "waits for a contribution of rank 1, (0\.[2-9]|[1-9])" &&
+    has "^ +1 +$pid .*stopped; (allreduce|outside).* for (at most )?(0\.[2-9]|[1-9])" "$said"
+result $? "a rank that is stopped, and for how long"
+"$info" stacks --json "$pid" | python3 -c '
+import json, sys
+ranks = json.load(sys.stdin)["ranks"]
+assert [r["stopped"] for r in ranks] == [False, True], ranks
+assert ranks[0]["waits_for"] == 1 and ranks[0]["age_s"] > 0.1, ranks' >"$said" 2>&1
+result $? "the same as json, asked by a rank"
+kill -CONT "$pid"
+kill "$job"
+wait "$job"
+job=0
+
+# Ranks without a communicator, which SIGUSR1 would end
+"$run" -n 2 -- sleep 60 >"$dir/out" 2>"$dir/err" &
+job=$!
+within 20 both_sleep
+table "^ +1 +[0-9]+ +has no communicator" && ! has "ended by signal" "$dir/err"
+result $? "ranks that have not come to trib_init"
+kill "$job"
+wait "$job"
+job=0
+finish
