@@ -37,6 +37,14 @@ static int allowed_cores(void)
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
+/* Cores that this process was given, before ranks have their shares; 0: not noted. */
+static int noted_cores;
+
+void perf_machine_note(void)
+{
+    noted_cores = allowed_cores();
+}
+
 json_t *perf_machine_json(void)
 {
     char model[128];
@@ -47,9 +55,9 @@ json_t *perf_machine_json(void)
     json_int_t memory = (json_int_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     return json_pack("{s:s, s:s, s:i, s:i, s:I, s:s, s:s, s:s}", "host", name.nodename,
                      "cpu", model, "cores", (int)sysconf(_SC_NPROCESSORS_ONLN),
-                     "cores_allowed", allowed_cores(), "memory_bytes", memory, "kernel",
-                     name.release, "architecture", name.machine, "compiler",
-                     __VERSION__);
+                     "cores_allowed", noted_cores > 0 ? noted_cores : allowed_cores(),
+                     "memory_bytes", memory, "kernel", name.release, "architecture",
+                     name.machine, "compiler", __VERSION__);
 }
 
 static void add_setting(void *arg, const trib_item_t *item)

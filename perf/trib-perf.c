@@ -10,6 +10,7 @@
 #include "perf/beside/beside.h"
 #include "perf/calibrate.h"
 #include "perf/codec/codec_perf.h"
+#include "perf/machine_json.h"
 #include "perf/overlap.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
@@ -252,5 +253,6 @@ int main(int argc, char **argv)
     tool_begin();
     tool_signals();
     tool_open_files(NULL);
+    perf_machine_note();
     return tool_end("trib-perf", obey(argc, argv));
 }

@@ -149,24 +149,42 @@ static void say_sums(const struct report_verdict *v, size_t old_rows, size_t new
     fputc('\n', f);
 }
 
+/* The rows of one name. */
+static void say_rows(const struct report_file *old, const struct report_file *new,
+                     const char *name, double limit, FILE *f,
+                     struct report_verdict *out)
+{
+    bool named = *name == '\0';
+
+    for (size_t i = 0; i < new->own; i++) {
+        const struct report_row *now = &new->rows[i], *was = find(old, now);
+        if (was == NULL || !(now->p50 > 0) || strcmp(name, now->name) != 0)
+            continue;
+        if (out->rows == 0)
+            say_head(old, new, f);
+        if (!named)
+            fprintf(f, "%s\n", name);
+        named = true;
+        say_row(was, now, judge(was, now, limit, out), f);
+    }
+}
+
+static bool is_first_of_name(const struct report_file *file, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (strcmp(file->rows[i].name, file->rows[at].name) == 0)
+            return false;
+    return true;
+}
+
 bool report_against(const struct report_file *old, const struct report_file *new,
                     double limit, FILE *f, struct report_verdict *out, char *why,
                     size_t why_bytes)
 {
-    const char *name = "";
-
     *out = (struct report_verdict){0};
-    for (size_t i = 0; i < new->own; i++) {
-        const struct report_row *now = &new->rows[i], *was = find(old, now);
-        if (was == NULL || !(now->p50 > 0))
-            continue;
-        if (out->rows == 0)
-            say_head(old, new, f);
-        if (strcmp(name, now->name) != 0)
-            fprintf(f, "%s\n", now->name);
-        name = now->name;
-        say_row(was, now, judge(was, now, limit, out), f);
-    }
+    for (size_t i = 0; i < new->own; i++)
+        if (is_first_of_name(new, i))
+            say_rows(old, new, new->rows[i].name, limit, f, out);
     if (out->rows > 0) {
         say_sums(out, old->own, new->own, f);
         return true;

@@ -51,10 +51,13 @@ static const json_t *run_of(const struct report_file *file)
 /* Is the value not the same in all measurements with times? */
 static bool differs(const struct page *page, const char *key)
 {
-    for (size_t i = 1; i < page->n_timed; i++)
-        if (!json_equal(json_object_get(run_of(page->series[0].file), key),
-                        json_object_get(run_of(page->series[i].file), key)))
+    const json_t *first = json_object_get(run_of(page->series[0].file), key);
+
+    for (size_t i = 1; i < page->n_timed; i++) {
+        const json_t *other = json_object_get(run_of(page->series[i].file), key);
+        if (other != first && !json_equal(first, other)) /* neither may have it */
             return true;
+    }
     return false;
 }
 
@@ -88,9 +91,14 @@ static char *run_word(const char *key, const json_t *value, char *word, size_t b
     return word;
 }
 
-/* The values of the run that are not the same in all documents. */
+static bool is_kind(const char *key)
+{
+    return strcmp(key, "command") == 0 || strcmp(key, "collective") == 0;
+}
+
+/* The values of the run that are not the same in all documents, or the command. */
 static void add_differences(const struct page *page, const struct report_file *file,
-                            char *text, size_t bytes)
+                            bool kind_alone, char *text, size_t bytes)
 {
     json_t *run = (json_t *)run_of(file);
     const char *key;
@@ -99,7 +107,7 @@ static void add_differences(const struct page *page, const struct report_file *f
 
     json_object_foreach(run, key, value)
     {
-        if (differs(page, key))
+        if (differs(page, key) && (is_kind(key) || !kind_alone))
             add_word(text, bytes, run_word(key, value, word, sizeof(word)));
     }
 }
@@ -124,31 +132,33 @@ static bool is_taken(const struct page *page, size_t at)
     return false;
 }
 
-/* Names of files where what differs in the runs does not tell series apart. */
+enum naming { BY_KIND, BY_RUN, BY_FILE };
+
+static void name_one(const struct page *page, struct page_series *s, enum naming naming)
+{
+    s->label[0] = '\0';
+    if (naming == BY_FILE)
+        base_name(s->file->path, s->label, sizeof(s->label));
+    else if (s->timed)
+        add_differences(page, s->file, naming == BY_KIND, s->label, sizeof(s->label));
+    const bool beside_peers = s->name[0] == '\0' && s->file->n > s->file->own;
+    add_word(s->label, sizeof(s->label), beside_peers ? "Tributary" : s->name);
+    if (s->label[0] == '\0')
+        report_title(s->file, s->label, sizeof(s->label));
+}
+
+/* The shortest names that tell series of several files apart. */
 static void name_all(struct page *page)
 {
-    bool alike = false;
+    bool alike = true;
 
-    for (size_t i = 0; i < page->n; i++) {
-        struct page_series *s = &page->series[i];
-        if (s->timed)
-            add_differences(page, s->file, s->label, sizeof(s->label));
-        if (s->name[0] != '\0')
-            add_word(s->label, sizeof(s->label), s->name);
-    }
-    for (size_t i = 0; i < page->n_timed; i++)
-        alike = alike || is_taken(page, i);
-    for (size_t i = 0; i < page->n; i++) {
-        struct page_series *s = &page->series[i];
-        if (alike) {
-            base_name(s->file->path, s->label, sizeof(s->label));
-            if (s->name[0] != '\0')
-                add_word(s->label, sizeof(s->label), s->name);
-        } else if (s->label[0] == '\0' && s->file->n > s->file->own) {
-            snprintf(s->label, sizeof(s->label), "Tributary");
-        } else if (s->label[0] == '\0') {
-            report_title(s->file, s->label, sizeof(s->label));
-        }
+    const bool kinds = differs(page, "command") || differs(page, "collective");
+    for (int naming = kinds ? BY_KIND : BY_RUN; naming <= BY_FILE && alike; naming++) {
+        for (size_t i = 0; i < page->n; i++)
+            name_one(page, &page->series[i], (enum naming)naming);
+        alike = false;
+        for (size_t i = 0; i < page->n_timed; i++)
+            alike = alike || is_taken(page, i);
     }
 }
 

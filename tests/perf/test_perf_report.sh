@@ -55,6 +55,8 @@ refuse_full "a comparison onto a full disk" "$perf" compare "$dir/old.json" "$di
 
 sum=(allreduce -n 2 --sizes "8,1M" --iters 3 --warmup 1)
 expect "a measurement beside a file" 0 "2 rows:" "$perf" "${sum[@]}" --compare "$dir/old.json" --json "$dir/new.json"
+missing jq "cores are those before ranks were bound" ||
+    expect "cores are those before ranks were bound" 0 "" jq -e ".machine.cores_allowed == $(nproc)" "$dir/new.json"
 compare "its file is compared with itself" 0 "2 rows: 0 slower beyond the spread, 0 faster" "$dir/new.json" "$dir/new.json"
 document 0.000001 0.000001 >"$dir/quick.json"
 expect "a measurement that is too slow" 1 "2 rows are slower than 1.1 times" \
