@@ -106,6 +106,7 @@ cat >"$dir/bin/srun" <<STANDIN
 tasks=2
 while [[ \$1 = --* ]]; do [[ \$1 != --ntasks=* ]] || tasks=\${1#*=}; shift; done
 [ "\$tasks" -gt 1 ] || exec "\$@"
+[ "\$1" != trib-perf ] || set -- "\$@" --iters 20
 exec "$build/tools/trib-run" -n "\$tasks" -- "\$@"
 STANDIN
 printf '#!/bin/sh\necho 127.0.0.1\n' >"$dir/bin/scontrol"
