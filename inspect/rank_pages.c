@@ -105,8 +105,9 @@ void trib_rank_page_judge(struct trib_rank_page *p)
     const uint64_t left = word(&page->left_ns), begun = word(&page->begun_ns);
     const uint32_t who = (uint32_t)awaits;
 
-    p->waits = who && awaits >> 32 == (uint32_t)op &&
-               (p->stopped || p->now < word(&page->looked_ns) + FRESH_NS);
+    /* For a rank that is stopped, what it waited for may have come since. */
+    p->waits = who && awaits >> 32 == (uint32_t)op && !p->stopped &&
+               p->now < word(&page->looked_ns) + FRESH_NS;
     p->peer = -1;
     p->at_most = false;
     if (p->waits) {

@@ -50,7 +50,7 @@ struct info_request {
 };
 
 extern const struct tool_command info_command, info_doctor_command,
-    info_stacks_command;
+    info_stacks_command, info_top_command;
 
 /** info_parse_options - request->words has room for argc; returns -1: go on; else the
  * exit code. */
@@ -80,6 +80,19 @@ int info_merge_trace(const struct info_request *request);
 
 /** info_stacks - "stacks" and its options; returns the exit code. */
 int info_stacks(int argc, char **argv);
+
+/** info_take_pid - a word that is the number of a process, once, into *pid. */
+bool info_take_pid(const struct tool_given *given, const char *value, int *pid);
+
+/** info_top - "top" and its options; returns the exit code. */
+int info_top(int argc, char **argv);
+
+/** info_tribd_status - what a tribd says at http://HOST:PORT/status; NULL after a
+ * sentence in why. The caller decrements it. */
+json_t *info_tribd_status(const char *url, char *why, size_t bytes);
+
+/** info_tribd_print - the jobs of a status, and their rates since the one before. */
+void info_tribd_print(const json_t *status, const json_t *before);
 
 /** info_doctor - "doctor" and its options; returns the exit code. */
 int info_doctor(int argc, char **argv);

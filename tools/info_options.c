@@ -114,11 +114,12 @@ const struct tool_command info_command = {
         "                 [--service SERVICES] [--dot]\n"
         "       trib-info doctor [--folder FOLDER]\n"
         "       trib-info stacks [PID] [--json]\n"
+        "       trib-info top [PID|http://HOST:PORT] [--once] [--json]\n"
         "       trib-info --merge-trace FILE PART…\n"
         "\n"
         "Shows what this build of Tributary and this machine can do: a summary, or\n"
         "the parts asked for. The doctor tests what a cluster needs; stacks says\n"
-        "what each rank of a job does now.\n",
+        "what each rank of a job does now, and top does so each second.\n",
     .ending = "example: TRIB_CHUNK=64K trib-info --config\n"
               "exit code: 0 done; 1 failed; 2 wrong arguments",
     .options = options,

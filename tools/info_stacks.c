@@ -16,18 +16,22 @@ struct stacks {
     bool json;
 };
 
+bool info_take_pid(const struct tool_given *given, const char *value, int *pid)
+{
+    char *end;
+    const long number = strtol(value, &end, 10);
+
+    if (*pid)
+        return tool_refuse_word(given, value);
+    if (end == value || *end || number < 1 || number > 1L << 30)
+        return tool_refuse(given, value, "is not the number of a process");
+    *pid = (int)number;
+    return true;
+}
+
 static bool take_pid(const struct tool_given *given, const char *value)
 {
-    struct stacks *s = given->args;
-    char *end;
-    const long pid = strtol(value, &end, 10);
-
-    if (s->pid)
-        return tool_refuse_word(given, value);
-    if (end == value || *end || pid < 1 || pid > 1L << 30)
-        return tool_refuse(given, value, "is not the number of a process");
-    s->pid = (int)pid;
-    return true;
+    return info_take_pid(given, value, &((struct stacks *)given->args)->pid);
 }
 
 static const struct tool_option options[] = {

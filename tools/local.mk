@@ -33,7 +33,9 @@ tools_trib_info_SOURCES = \
 	tools/info_reach.c \
 	tools/info_schedule.c \
 	tools/info_stacks.c \
+	tools/info_top.c \
 	tools/info_topo.c \
+	tools/info_tribd.c \
 	tools/info_trace.c \
 	tools/trib-info.c
 tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -249,7 +249,8 @@ static int info_main(int argc, char **argv)
 {
     static const struct tool_command *const commands[] = {&info_command,
                                                           &info_doctor_command,
-                                                          &info_stacks_command, NULL};
+                                                          &info_stacks_command,
+                                                          &info_top_command, NULL};
     struct info_request request = {.words = calloc((size_t)argc + 1, sizeof(char *))};
     int code = tool_completion(argc, argv, commands);
 
@@ -262,6 +263,8 @@ static int info_main(int argc, char **argv)
         code = info_doctor(argc - 1, argv + 1);
     if (code < 0 && argc > 1 && strcmp(argv[1], "stacks") == 0)
         code = info_stacks(argc - 1, argv + 1);
+    if (code < 0 && argc > 1 && strcmp(argv[1], "top") == 0)
+        code = info_top(argc - 1, argv + 1);
     if (code < 0)
         code = info_parse_options(argc, argv, &request);
     if (code < 0)

@@ -14,7 +14,7 @@ has() { grep -qE -- "$1" "$2"; }
 stacks() { "$info" stacks "$job" >"$said" 2>&1; }
 both_sleep() { [ "$(pgrep -c -P "$job" sleep)" = 2 ]; }
 say() { stacks && has "$1" "$said"; }
-table() { kill -USR1 "$job" && within 1 has "$1" "$dir/err"; }
+table() { kill -USR1 "$job" && within 20 has "$1" "$dir/err"; }
 
 expect "help" 0 "usage: trib-info stacks" "$info" stacks --help
 expect "no number" 2 "is not the number of a process" "$info" stacks x
@@ -43,7 +43,19 @@ ranks = json.load(sys.stdin)["ranks"]
 assert [r["stopped"] for r in ranks] == [False, True], ranks
 assert ranks[0]["waits_for"] == 1 and ranks[0]["age_s"] > 0.1, ranks' >"$said" 2>&1
 result $? "the same as json, asked by a rank"
+"$info" top --json "$pid" | python3 -c '
+import json, sys
+ranks = json.load(sys.stdin)["ranks"]
+assert [r["straggler"] for r in ranks] == [False, True], ranks
+assert ranks[0]["inside_percent"] == 100 and ranks[0]["operations_per_s"] == 0, ranks' >"$said" 2>&1
+result $? "top names the rank for which others wait"
 kill -CONT "$pid"
+expect "top, once" 0 "ranks, rank 0 is process" "$info" top --once "$job"
+has "^ +0 .* [1-9][0-9]+ +[0-9.]+ [KMG]iB/s +[0-9]+ %" "$said"
+result $? "has rates"
+expect "no tribd" 1 "cannot be asked: Connection refused" "$info" top --once http://127.0.0.1:1
+expect "no address" 1 "is not of the form" "$info" top --once http://127.0.0.1
+expect "top without a terminal" 2 "it needs a terminal" "$info" top
 kill "$job"
 wait "$job"
 job=0

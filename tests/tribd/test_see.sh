@@ -91,6 +91,8 @@ says() { # extended regular expression, arguments of tribctl
 
 says '^jobs +0 of 256$' status && says '^slots +0 of 40$' status
 result $? "status of a tribd without jobs"
+expect "trib-info top of it" 0 "no job is at this service" \
+    "$build/tools/trib-info" top --once "http://127.0.0.1:$((port + 1))"
 
 probe() { # PATH, code, words
     curl -s -m 5 -w '%{http_code}' "http://127.0.0.1:$((port + 1))$1" >"$said" &&
