@@ -98,6 +98,13 @@ if ! missing rpmspec "the spec file"; then
     result $? "rpmspec takes the spec file, and it is of this version"
 fi
 
+# Each function is in the list of the package, as the release of the library in which it came first.
+sed -E 's/.*\b(trib_[a-z_]+)\(.*/\1/' "${abs_top_srcdir:-.}/tests/abi/symbols.txt" | sort >"$dir/functions"
+sed -n '/^libtributary\.so/,$s/^ \(trib_[a-z_]*\)@TRIB_[0-9.]* [0-9.]*$/\1/p' \
+    "${abs_top_srcdir:-.}/debian/libtributary0.symbols" | sort | diff "$dir/functions" - >"$said" &&
+    ! grep -v '^ *\(lib\|trib_\|TRIB_\)' "${abs_top_srcdir:-.}/debian/libtributary0.symbols" >"$said"
+result $? "the symbols of Debian's package are those of tests/abi/symbols.txt"
+
 # --- Slurm, by stand-ins ---
 
 mkdir "$dir/bin" "$dir/job"
