@@ -404,15 +404,14 @@ static void test_large(void **state)
     free(mem[1]);
 }
 
-/* A large message is under way when its target is taken away: UCX lets go of it
- * first. */
-static void test_memory_taken_back(void **state)
+/* A large message is under way when its target is taken away: UCX lets go of it first.
+ * True if so; false if the thread that helps side 0 had sent all of it by then. */
+static bool take_memory_back(void)
 {
     struct pair pair;
     struct trib_event e;
     uint8_t *mem[2];
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
     struct trib_write w = large_write(&pair, mem);
     const struct ucx_peer *p = &ucx_of(pair.t[1])->peers[0];
@@ -424,11 +423,26 @@ static void test_memory_taken_back(void **state)
     assert_int_equal(p->pending, 0);
     free(mem[1]);
     assert_int_equal(pair_await(&pair, 1, &e), 1);
-    assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-    assert_non_null(strstr(e.why, "was still writing into memory"));
-    is_given_up(&pair, true);
+    const bool taken = e.kind == TRIB_EVENT_PEER_LOST;
+    if (taken) {
+        assert_non_null(strstr(e.why, "was still writing into memory"));
+        is_given_up(&pair, true);
+    } else {
+        assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+        assert_int_equal(e.len, LARGE);
+    }
     pair_close(&pair);
     free(mem[0]);
+    return taken;
+}
+
+static void test_memory_taken_back(void **state)
+{
+    int tries = 0;
+
+    (void)state;
+    while (!take_memory_back())
+        assert_true(++tries < 10); /* on a busy machine */
 }
 
 static ucs_status_ptr_t flush_fails(ucp_ep_h ep, const ucp_request_param_t *param)
