@@ -94,7 +94,7 @@ static void print_md(const struct row *row)
     printf(" | %s | %s |\n", row->agree == SAME ? "yes" : "", row->doc);
 }
 
-/* As a line of a file has it, or as the variable. */
+/* The name is that of a line of a file, or that of the variable. */
 static void print_man(const struct row *row, bool in_file)
 {
     char range[96];

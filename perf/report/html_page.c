@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One file without script, picture or font of elsewhere. It is well-formed as XML, too,
- * so that other programs can read it.
+ * The page is a file that needs no script, picture or font from elsewhere. It is also
+ * well-formed XML, so that other programs can read it.
  */
 #include "perf/report/html_page.h"
 

@@ -190,7 +190,7 @@ static bool has_figure(const struct page *page, bool rate)
     return false;
 }
 
-/* One series has all of its figures, several have their medians. */
+/* The table of one series has all of its figures, of several it has their medians. */
 static void write_row(const struct page *page, double bytes, FILE *f)
 {
     char size[32];

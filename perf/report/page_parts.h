@@ -13,7 +13,7 @@
 #include "perf/report/perf_report.h"
 #include "perf/report/svg_chart.h"
 
-/* One line of the charts: rows of one document with one name. */
+/* A line of the charts shows the rows of a document that have one name. */
 struct page_series {
     const struct report_file *file;
     const char *name; /* of its rows, or "" */

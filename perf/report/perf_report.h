@@ -24,7 +24,7 @@ struct perf_args;
 
 /* Rows ----------------------------------------------------------------------------- */
 
-/* One row of a document. A number that it does not have is NAN. */
+/* A row of a document: a number that it does not have is NAN. */
 struct report_row {
     const char *name; /* what sets rows of one size apart, such as a way; or "" */
     double bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an engine says of itself on its page (base/state_page.h). On the way of a short
- * operation that is two stores; one in four of these says more, and when it ended, as
- * to read a clock takes longer than all else.
+ * An engine writes its state on a page that others read (base/state_page.h). A short
+ * operation costs two stores; every fourth one also writes the counters and the time at
+ * which it ended, as to read a clock takes longer than all else.
  */
 #ifndef PIPELINE_ENGINE_ENGINE_PAGE_H
 #define PIPELINE_ENGINE_ENGINE_PAGE_H

@@ -11,7 +11,7 @@
  *
  * All ranks must take the same way. So whether they do follows from what is the same on
  * all of them: what each has said of its arena, the algorithm, the size of the vector.
- * Of ranks that disagree about the operation one may wait on the billboard and one on
+ * If ranks disagree about the operation, one may wait on the billboard and another on
  * its lanes; both look at the other place now and then (trib_billboard_check).
  */
 #ifndef PIPELINE_ENGINE_SHORT_BILLBOARD_H

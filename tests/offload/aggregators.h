@@ -162,8 +162,8 @@ static inline bool aggregators_listen(struct ranks_self *self,
     return true;
 }
 
-/* One turn of an aggregator: true if it moved something, else it rests; turns is how
- * many have passed in vain. */
+/* An aggregator has a turn: true if it moved something, else it rests; turns is the
+ * number of turns that have passed in vain. */
 static inline bool aggregators_turn(struct trib_comm *agg_comm, unsigned *turns)
 {
     if (!trib_agg_comm_step(agg_comm)) {
