@@ -220,4 +220,25 @@ static inline void engines_words(const char *text, const char *const *words)
             fail_msg("\"%s\" is not in: %s", *words, text);
 }
 
+/* The lies that a rank writes into a frame or an entry, and its peer must refuse. */
+static inline void lie_about_kind(struct trib_entry *c)
+{
+    c->frame.kind = TRIB_FRAME_GET;
+}
+
+static inline void lie_about_chunk(struct trib_entry *c)
+{
+    c->frame.chunk = 7;
+}
+
+static inline void lie_about_seq(struct trib_entry *c)
+{
+    c->frame.seq++;
+}
+
+static inline void lie_about_op(struct trib_entry *c)
+{
+    c->frame.count++;
+}
+
 #endif

@@ -220,26 +220,6 @@ static void lie_hugely(struct trib_entry *c)
     c->frame.bytes = UINT32_MAX;
 }
 
-static void lie_about_kind(struct trib_entry *c)
-{
-    c->frame.kind = TRIB_FRAME_GET;
-}
-
-static void lie_about_chunk(struct trib_entry *c)
-{
-    c->frame.chunk = 7;
-}
-
-static void lie_about_seq(struct trib_entry *c)
-{
-    c->frame.seq++;
-}
-
-static void lie_about_op(struct trib_entry *c)
-{
-    c->frame.count++;
-}
-
 static void test_refuses_hostile_frames(void **state)
 {
     static const struct {
