@@ -14,7 +14,8 @@ has() { grep -qE -- "$1" "$2"; }
 stacks() { "$info" stacks "$job" >"$said" 2>&1; }
 both_sleep() { [ "$(pgrep -c -P "$job" sleep)" = 2 ]; }
 say() { stacks && has "$1" "$said"; }
-table() { kill -USR1 "$job" && within 20 has "$1" "$dir/err"; }
+asked() { kill -USR1 "$job" && sleep 0.1 && has "$1" "$dir/err"; }
+table() { within 20 asked "$1"; } # a rank is outside of the library at some moments
 
 expect "help" 0 "usage: trib-info stacks" "$info" stacks --help
 expect "no number" 2 "is not the number of a process" "$info" stacks x
