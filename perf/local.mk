@@ -123,9 +123,8 @@ peersdir = $(pkgdatadir)/perf/peers
 dist_peers_DATA = \
 	perf/peers/gloo_allreduce.cc \
 	perf/peers/mpi_allreduce.c \
-	perf/peers/peers.sh \
 	perf/peers/timing.h
-dist_peers_SCRIPTS = perf/peers/run-peer.sh
+dist_peers_SCRIPTS = perf/peers/peers.sh perf/peers/run-peer.sh
 
 # The peers are built by bench.sh, each with its own compiler, where they are installed.
 EXTRA_DIST += \
