@@ -252,6 +252,9 @@ static const struct tool_option options[] = {
      .help = "with -n: write what the ranks did when, for Perfetto"},
     PERF_CSV_ROW(AT(csv), "one row a size"),
     PERF_JSON_ROW(AT(json)),
+    {"link", "RATE", perf_set_gbps, AT(link_gbps),
+     .help = "of each host, each way, such as 10gbit: results say it, and their page "
+             "draws it as a limit"},
     {"plot", NULL, tool_set_switch, AT(plot),
      .help = "below the table, draw time and bandwidth as bars"},
     {"compare", "FILE", tool_set_text, AT(compare),

@@ -130,3 +130,9 @@ cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, errors.log" >&2
 
 [ -z "$write" ] || write_section codec "$out/bench.md"
+# Of one thread, encoding and decoding; the time is that of the whole vector.
+awk -F, -v dram="$bytes" -v cache=$((256 << 10)) 'NR == 1 { print "memory,pass,codec,bytes,bytes_per_element,nmse,us"; next }
+    ($4 == "dram" || $4 == "cache") && ($8 == "encode" || $8 == "decode") && $9 > 0 {
+        b = $4 == "dram" ? dram : cache; print $4 "," $8 "," $5 "," b "," $6 "," $7 "," b / $9 / 1e3 }' "$runs" >"$out/times.csv"
+rows=$out/times.csv write_page split_by="memory pass" name=codec own=. key=codec run='"command": "codec"'
+rm "$out/times.csv"

@@ -89,3 +89,5 @@ measure_hosts
     awk -f "$here/benchlib.awk" -f "$here/bench-coded.awk" "$runs"
 } >"$out/bench.md"
 tell_tables coded
+write_page split_by="rate ranks" name=contender own="^(none|auto|bf16|int8|topk|dgc|powersgd|gradiveq)$" \
+    key=codec run="$allreduce_run, \"in_place\": true"

@@ -78,3 +78,6 @@ natural-ef natural:ef=1
 ROWS
 done
 tables_by_awk cost "float32 sum of $size bytes, out of place; $rounds launches, interleaved, $samples sums each."
+awk -F, 'NR == 1 { print "link,ranks,codec,bytes,us"; next } { print $5 "," $6 "," $4 "," $7 "," $8 * $7 / 4e3 }' \
+    "$runs" >"$out/cpu.csv"
+rows=$out/cpu.csv write_page split_by="link ranks" name=codec own=. key=codec run='"command": "processor time of a sum"'

@@ -92,3 +92,6 @@ done
 } >"$out/bench.md"
 cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, errors.log" >&2
+
+iperf_limits
+write_page split_by="rate ranks" name=contender own='^trib$' key= run="$allreduce_run, \"in_place\": true"

@@ -51,7 +51,8 @@ missing=()
 ours() { # CONTENDER CODEC
     local options
     mapfile -t options < <(trib_options)
-    job "$build/perf/trib-perf" allreduce "${options[@]}" --bind core --overlap --codec "$2" |
+    job "$build/perf/trib-perf" allreduce "${options[@]}" --bind core --overlap --codec "$2" \
+        --link "$rate" --json "$out/results/$rate-${#net_pids[@]}-$1.json" |
         grep -v '^tributary: ' | trib_rows "$1" encode_GBps link_GBps sum_GBps decode_GBps \
         bound_GBps reached_GBps part core_part hidden hidden_elsewhere
 }
@@ -70,6 +71,8 @@ ROWS
 }
 
 echo "round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,encode_GBps,link_GBps,sum_GBps,decode_GBps,bound_GBps,reached_GBps,part,core_part,hidden,hidden_elsewhere" >"$runs"
+mkdir -p "$out/results"
+rm -f "$out/results/"*.json # the newest launch of each is kept
 measure_hosts
 
 {
@@ -80,3 +83,13 @@ measure_hosts
     awk -f "$here/benchlib.awk" -f "$here/bench-overlap.awk" "$runs"
 } >"$out/bench.md"
 tell_tables overlap
+documents=()
+for rate in $rates; do
+    for hosts in $hosts_list; do
+        for name in none bf16 int8 topk dgc; do
+            document=$out/results/$rate-$hosts-$name.json
+            [ ! -e "$document" ] || documents+=("$document")
+        done
+    done
+done
+page_of "${documents[@]}"

@@ -182,3 +182,4 @@ done
 } >"$out/bench.md"
 cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, errors.log" >&2
+write_page split_by=fabric name=contender own='^trib$' key= run='"command": "put"'

@@ -215,4 +215,12 @@ for part in "${parts[@]}"; do
     cat "$out/$part.md"
     [ -z "$write" ] || write_section "service $part" "$out/$part.md"
 done
+part_page() { # PART
+    grep -v ',chosen,' "$out/$1.csv" >"$out/part.csv"
+    rows=$out/part.csv page=$out/$1.html write_page split_by="case ranks" name=contender key=way \
+        own="^(tribd|tribd-here|sparse|ring|leaders-.*|auto)$" run="$allreduce_run, \"part\": \"$1\""
+    rm "$out/part.csv"
+}
+
 echo "written to $out: ${parts[*]/%/.md}, ${parts[*]/%/.csv}, errors.log" >&2
+for part in "${parts[@]}"; do part_page "$part"; done

@@ -137,4 +137,8 @@ if [ -n "$write" ]; then
     write_simulated
 fi
 echo "written to $out: sim.md, runs.csv, errors.log" >&2
+awk -F, 'NR == 1 { print "hosts,name,ms"; next } { print $4 "," $5 ($6 == "simulated" ? " simulated" : "") "," $7 }' \
+    "$runs" >"$out/times.csv"
+rows=$out/times.csv write_page split_by=hosts name=name own='[^d]$' key=way bytes="$bytes" run="$allreduce_run"
+rm "$out/times.csv"
 [ "$status" = 0 ]

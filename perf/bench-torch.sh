@@ -110,3 +110,5 @@ done
 } >"$out/torch.md"
 cat "$out/torch.md"
 echo "written to $out: torch.md, runs.csv, errors.log" >&2
+write_page split_by=rate name=way own="^(backend|hook|fed)" key=way bytes=$((layers * 2048 * 2048 * 4)) \
+    run='"command": "steps of training", "ranks": 2'

@@ -129,3 +129,7 @@ cat "$out/wan.md"
 [ -z "$write" ] || write_section wan "$out/table.md"
 rm "$out/table.md"
 echo "written to $out: wan.md, runs.csv, errors.log" >&2
+sed 's/,dense,/,none,/' "$runs" >"$out/codecs.csv" # a dense sum is codec none
+rows=$out/codecs.csv write_page split_by=trip name=row own=. key=codec bytes="$bytes" \
+    run="$allreduce_run, \"ranks\": 2, \"link_gbps\": $(awk -v mbit="$mbit" 'BEGIN { print mbit / 1000 }')"
+rm "$out/codecs.csv"

@@ -140,3 +140,9 @@ done
 } >"$out/bench.md"
 cat "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, limit.csv, errors.log" >&2
+
+# Two ranks read two vectors and write two: a quarter of the bandwidth is what the bus can have at most.
+awk -F, -v cores="$both" 'FNR > 1 && $2 == cores && $3 != "update" && $6 > best[$1] { best[$1] = $6 }
+    END { for (b in best) print "2,copy of memory," b "," best[b] / 4 }' "$out/limit.csv" >>"$out/limits.csv"
+write_page split_by=ranks name=contender own='^trib-' key=way \
+    "run=\"collective\": \"$collective\", \"dtype\": \"f32\", \"in_place\": $([ "$place" = in ] && echo true || echo false), \"over\": \"$over\""

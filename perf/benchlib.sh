@@ -20,6 +20,7 @@ say() {
 # the options goes to take_folders.
 take_arguments() { # ARGUMENT…
     local name
+    command_line=("$0" "$@")
     while [ $# -gt 0 ]; do
         case $1 in
         --help | -h)
@@ -59,6 +60,7 @@ take_folders() { # BUILD_DIR OUT_DIR
     runs=$out/runs.csv
     errors=$out/errors.log
     : >"$errors"
+    echo "key,name,bytes,GBps" >"$out/limits.csv"
 }
 
 # The comment at the top of a script, from the fourth line on.
@@ -164,6 +166,71 @@ tell_tables() { # NAME
     cat "$out/bench.md"
     [ -z "$write" ] || write_section "$1" "$out/bench.md"
     echo "written to $out: bench.md, runs.csv, errors.log" >&2
+}
+
+# shellcheck disable=SC2034 # the scripts give it to write_page
+allreduce_run='"collective": "allreduce", "dtype": "f32", "op": "sum"'
+
+# The rates that iperf3 had, as limits; by columns rate, contender, ranks and p50_us of runs.csv.
+iperf_limits() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["contender"] == "iperf3" { print $at["rate"] "/" $at["ranks"] "," $at["p50_us"] / 8 }' "$runs" |
+        awk -F, '{ sum[$1] += $2; n[$1]++ }
+            END { for (key in sum) print key ",link (iperf3)," 0 "," sum[key] / n[key] }' >>"$out/limits.csv"
+}
+
+json_text() { # TEXT: in quotation marks
+    sed 's/["\\]/\\&/g; s/.*/"&"/' <<<"$1"
+}
+
+# What all documents of results have: of trib-perf, which knows the machine, and the command line.
+results_head() {
+    local said word between=''
+    said=$("$build/perf/trib-perf" codec none --sizes 4096 --iters 1 --json - 2>>"$errors") || return 1
+    [[ $said == *'"machine"'* ]] || return 1
+    sed -n '/^  "\(format\|tributary\|time\)"/p; /^  "machine"/,/^  "run"/{/^  "run"/d; p}' <<<"$said"
+    printf '  "argv": ['
+    for word in "${command_line[@]}"; do
+        printf '%s%s' "$between" "$(json_text "$word")"
+        between=', '
+    done
+    echo ']'
+}
+
+# The last step of a bench: documents in results/, as trib-perf --json writes them, the page that trib-perf
+# report makes of them, and where it is. Arguments: variables of bench-results.awk, and run=TEXT.
+# `rows`, where it is set, is a file that stands for runs.csv, and `page` one for bench.html.
+write_page() { # VARIABLE=VALUE…
+    local to=$out/results/ head run='' word arguments=() files documents page=${page:-$out/bench.html}
+    for word; do
+        case $word in run=*) run=${word#run=} ;; *) arguments+=(-v "$word") ;; esac
+    done
+    [ -z "$interrupted" ] || run+=${run:+, }"\"interrupted\": true"
+    mkdir -p "$to"
+    [ "${page##*/}" = bench.html ] || to+=$(basename "$page" .html)-
+    rm -f "$to"[0-9][0-9][0-9].json
+    if ! head=$(results_head); then
+        echo "no page: trib-perf codec failed, see $errors" >&2
+        return
+    fi
+    documents=$(RESULTS_HEAD=$head RESULTS_RUN=$run awk -v to="$to" "${arguments[@]}" -f "$here/benchlib.awk" \
+        -f "$here/bench-results.awk" "$out/limits.csv" "${rows:-$runs}")
+    if [ -z "$documents" ]; then
+        echo "no page: nothing was measured" >&2
+        return
+    fi
+    mapfile -t files <<<"$documents"
+    page_of "${files[@]}"
+}
+
+# The page of documents, and where it is; or why there is none.
+page_of() { # FILE…
+    local to=${page:-$out/bench.html}
+    if [ -e "${1:-}" ] && "$build/perf/trib-perf" report "$@" -o "$to" 2>>"$errors"; then
+        echo "page: $to" >&2
+    else
+        echo "no page: trib-perf report failed, see $errors" >&2
+    fi
 }
 
 # The end of a bench: bench.md has the machine, a line that says what was measured, and the tables

@@ -88,7 +88,10 @@ libperfreport_la_SOURCES = \
 	perf/report/html_page.c perf/report/html_page.h \
 	perf/report/measured.c \
 	perf/report/page_about.c \
+	perf/report/page_across.c \
 	perf/report/page_charts.c \
+	perf/report/page_codecs.c \
+	perf/report/page_lanes.c \
 	perf/report/page_parts.h \
 	perf/report/peers_beside.c perf/report/peers_beside.h \
 	perf/report/peers_measure.c \
@@ -97,6 +100,7 @@ libperfreport_la_SOURCES = \
 	perf/report/report_commands.c \
 	perf/report/result_file.c \
 	perf/report/svg_chart.c perf/report/svg_chart.h \
+	perf/report/svg_lanes.c perf/report/svg_lanes.h \
 	perf/report/terminal_bars.c
 libperfreport_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libperfreport_la_CPPFLAGS = $(AM_CPPFLAGS) -DTRIB_PEERS='"$(pkgdatadir)/perf/peers"'
@@ -139,6 +143,7 @@ EXTRA_DIST += \
 	perf/bench-hosts.sh \
 	perf/bench-put.awk \
 	perf/bench-put.sh \
+	perf/bench-results.awk \
 	perf/bench-rxe.awk \
 	perf/bench-rxe.sh \
 	perf/bench-coded.awk \

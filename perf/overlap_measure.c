@@ -9,7 +9,6 @@
 #include "perf/codec/codec_perf.h"
 
 enum {
-    LAYERS = 32, /* parts in which the plan is fed, the last one first */
     ROUNDS = 5,
     LINK_ROUNDS = 7,
     LINK_LEAST = 8 << 20, /* bytes */
@@ -203,7 +202,7 @@ enum layer_work { WORK_NONE, WORK_HERE, WORK_ELSEWHERE };
 
 /* A step: each layer is computed, and the sum of it may begin. */
 static trib_status_t step(struct beside_layers *b, enum layer_work work, bool sums,
-                          double *seconds)
+                          struct perf_timeline *line, double *seconds)
 {
     const size_t n = b->op->desc.count;
     trib_status_t status = TRIB_OK;
@@ -214,18 +213,21 @@ static trib_status_t step(struct beside_layers *b, enum layer_work work, bool su
     const double before = perf_now();
     if (status == TRIB_OK && sums)
         status = trib_plan_start(b->plan);
-    for (size_t i = LAYERS; i-- > 0 && status == TRIB_OK;) {
-        const size_t from = i * n / LAYERS, to = (i + 1) * n / LAYERS;
+    for (size_t i = PERF_LAYERS; i-- > 0 && status == TRIB_OK;) {
+        const size_t from = i * n / PERF_LAYERS, to = (i + 1) * n / PERF_LAYERS;
+        line->from_us[PERF_LAYERS - 1 - i] = 1e6 * (perf_now() - before);
         if (work == WORK_HERE)
             compute(b, b->turns);
         else if (work == WORK_ELSEWHERE)
             nap(b->nap_s);
+        line->to_us[PERF_LAYERS - 1 - i] = 1e6 * (perf_now() - before);
         if (sums)
             status = trib_plan_ready(b->plan, from, to - from);
     }
     if (status == TRIB_OK && sums)
         status = trib_plan_wait(b->plan);
     *seconds = perf_now() - before;
+    line->took_us = 1e6 * *seconds;
     return status;
 }
 
@@ -241,9 +243,33 @@ static trib_status_t choose_turns(struct beside_layers *b, double comm_s)
         compute(b, trial);
         pace = fmax(pace, trial / (perf_now() - before));
     }
-    b->nap_s = LONGER * most / LAYERS;
+    b->nap_s = LONGER * most / PERF_LAYERS;
     b->turns = b->nap_s * pace;
     return status;
+}
+
+/* The round that took as long as half of the others at most. */
+static const struct perf_timeline *middle_line(const struct perf_timeline *lines)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        int before = 0;
+        for (int j = 0; j < ROUNDS; j++)
+            before += lines[j].took_us < lines[i].took_us ||
+                      (lines[j].took_us == lines[i].took_us && j < i);
+        if (before == ROUNDS / 2)
+            return &lines[i];
+    }
+    return lines;
+}
+
+static struct perf_hidden hidden_of(double sum, double compute, double both,
+                                    const struct perf_timeline *lines)
+{
+    return (struct perf_hidden){.comm_us = 1e6 * sum,
+                                .compute_us = 1e6 * compute,
+                                .both_us = 1e6 * both,
+                                .part = perf_overlap_hidden(sum, compute, both),
+                                .timeline = *middle_line(lines)};
 }
 
 static trib_status_t take_rounds(struct beside_layers *b, struct perf_overlap *out)
@@ -258,23 +284,23 @@ static trib_status_t take_rounds(struct beside_layers *b, struct perf_overlap *o
                  {WORK_ELSEWHERE, true}};
     enum { STEPS = sizeof(steps) / sizeof(*steps) };
     double seconds[STEPS][ROUNDS], s[STEPS];
-    trib_status_t status = step(b, WORK_NONE, true, &seconds[0][0]);
+    struct perf_timeline lines[STEPS][ROUNDS];
+    trib_status_t status = step(b, WORK_NONE, true, &lines[0][0], &seconds[0][0]);
 
     if (status == TRIB_OK)
-        status = step(b, WORK_NONE, true, &seconds[0][0]);
+        status = step(b, WORK_NONE, true, &lines[0][0], &seconds[0][0]);
     if (status == TRIB_OK)
         status = choose_turns(b, seconds[0][0]);
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < STEPS && status == TRIB_OK; i++)
-            status = step(b, steps[i].work, steps[i].sums, &seconds[i][round]);
+            status = step(b, steps[i].work, steps[i].sums, &lines[i][round],
+                          &seconds[i][round]);
     for (int i = 0; i < STEPS && status == TRIB_OK; i++)
         status = middle(b->op->comm, seconds[i], ROUNDS, &s[i]);
     if (status != TRIB_OK)
         return status;
-    out->here = (struct perf_hidden){1e6 * s[0], 1e6 * s[1], 1e6 * s[2],
-                                     perf_overlap_hidden(s[0], s[1], s[2])};
-    out->elsewhere = (struct perf_hidden){1e6 * s[0], 1e6 * s[3], 1e6 * s[4],
-                                          perf_overlap_hidden(s[0], s[3], s[4])};
+    out->here = hidden_of(s[0], s[1], s[2], lines[2]);
+    out->elsewhere = hidden_of(s[0], s[3], s[4], lines[4]);
     return TRIB_OK;
 }
 
@@ -300,7 +326,7 @@ trib_status_t perf_overlap_measure(struct perf_operation *op, struct perf_result
     const bool flat = strstr(out->explain, "algorithm  flat") != NULL;
     struct perf_overlap_alone alone = {.Bps = {0}};
 
-    if (op->oracle.ranks < 2 || op->desc.count < LAYERS)
+    if (op->oracle.ranks < 2 || op->desc.count < PERF_LAYERS)
         return TRIB_OK;
     const struct perf_overlap_work work = perf_overlap_work(
         (double)op->bytes, op->oracle.ranks, flat, coded, out->wire_bytes);

@@ -97,6 +97,7 @@ struct perf_args {
     const char *html; /* file of a page; NULL: none */
     double fail_above; /* exit code 1 if a row is slower by this; 0: no limit */
     bool plot; /* bars below the table */
+    double link_gbps; /* rate of a host's link, for the page; 0: nothing is said */
 };
 
 /* The command line of the collectives. */
@@ -145,7 +146,8 @@ void perf_sizes_free(struct perf_sizes *sizes);
 /** perf_time_parse - seconds of "10us", "50ms", "1s". */
 bool perf_time_parse(const char *text, double *seconds_out);
 
-/** perf_size_text - "64 KiB" where it is whole, else "1000 B"; returns text. */
+/** perf_size_text - "64 KiB" or "25 MB" where it is whole, else "1000 B"; returns
+ * text. */
 char *perf_size_text(size_t bytes, char *text, size_t text_bytes);
 
 /* --- samples.c --- */
@@ -287,10 +289,19 @@ void perf_progress_clear(struct perf_progress *p);
 
 /* --- measure.c --- */
 
+enum { PERF_LAYERS = 32 }; /* parts in which a plan is fed, the last one first */
+
+/* What rank 0 did when, in the round in the middle of those with both. */
+struct perf_timeline {
+    double from_us[PERF_LAYERS], to_us[PERF_LAYERS]; /* computing each layer */
+    double took_us;
+};
+
 /* A sum whose vector is fed layer by layer beside a computation. */
 struct perf_hidden {
     double comm_us, compute_us, both_us; /* alone, alone, together */
     double part; /* of the sum's time that is hidden */
+    struct perf_timeline timeline;
 };
 
 /* See overlap.h. Rates are in GB/s of the vector; 0: the stage has no work. */

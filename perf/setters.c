@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "perf/setters.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "perf/perf.h"
@@ -14,6 +15,19 @@ bool perf_set_sizes(const struct tool_given *given, const char *value)
     if (perf_sizes_parse(value, sizes, why, sizeof(why)))
         return true;
     return tool_say(given, "--%s %s", given->option->name, why);
+}
+
+bool perf_set_gbps(const struct tool_given *given, const char *value)
+{
+    double *gbps = tool_target(given);
+    char *end;
+    const double rate = strtod(value, &end);
+    const bool giga = strcmp(end, "gbit") == 0, mega = strcmp(end, "mbit") == 0;
+
+    *gbps = giga ? rate : rate / 1e3;
+    if (end != value && (giga || mega) && *gbps > 0 && *gbps < 1e6)
+        return true;
+    return tool_refuse(given, value, "is not a rate such as 10gbit or 100mbit");
 }
 
 bool perf_launched_twice(int ranks, FILE *err)

@@ -16,6 +16,8 @@ struct perf_sizes;
 bool perf_set_sizes(const struct tool_given *given,
                     const char *value); /* struct perf_sizes */
 
+bool perf_set_gbps(const struct tool_given *given, const char *value); /* double */
+
 /* In arguments.c; args begins with a struct perf_args. */
 bool perf_set_codec(const struct tool_given *given, const char *value);
 bool perf_set_chunk(const struct tool_given *given, const char *value);

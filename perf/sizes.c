@@ -162,6 +162,10 @@ char *perf_size_text(size_t bytes, char *text, size_t text_bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
     size_t unit = 0;
+    if (bytes >= 1000000 && bytes % 1000000 == 0 && bytes % (1 << 20) != 0) {
+        snprintf(text, text_bytes, "%zu MB", bytes / 1000000);
+        return text;
+    }
     while (unit < 3 && bytes != 0 && bytes % 1024 == 0) {
         bytes /= 1024;
         unit++;

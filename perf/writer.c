@@ -160,8 +160,14 @@ static void csv_row(const struct perf_writer *w, const struct perf_result *r)
 
 static json_t *json_hidden(const struct perf_hidden *h)
 {
-    return json_pack("{s:f, s:f, s:f, s:f}", "comm_us", h->comm_us, "compute_us",
-                     h->compute_us, "both_us", h->both_us, "hidden", h->part);
+    json_t *layers = json_array();
+
+    for (int i = 0; i < PERF_LAYERS; i++)
+        json_array_append_new(
+            layers, json_pack("[f, f]", h->timeline.from_us[i], h->timeline.to_us[i]));
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:o}", "comm_us", h->comm_us,
+                     "compute_us", h->compute_us, "both_us", h->both_us, "hidden",
+                     h->part, "took_us", h->timeline.took_us, "layers_us", layers);
 }
 
 static json_t *json_overlap(const struct perf_overlap *o)
@@ -207,6 +213,17 @@ static json_t *json_result(const struct perf_args *args, const struct perf_resul
     return o;
 }
 
+/* What --link says, and the limit that follows of it. */
+static void add_link(json_t *all, double gbps)
+{
+    char name[40];
+
+    snprintf(name, sizeof(name), "link, %g Gbit/s", gbps);
+    json_object_set_new(json_object_get(all, "run"), "link_gbps", json_real(gbps));
+    json_object_set_new(all, "limits",
+                        json_pack("[{s:s, s:f}]", "name", name, "GBps", gbps / 8));
+}
+
 static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
 {
     const struct perf_args *args = w->args;
@@ -223,6 +240,8 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
         "slot_bytes", (json_int_t)stats->slot_bytes, "peers", (json_int_t)stats->peers);
     json_t *all = perf_output_document(&w->out, args->argc, args->argv, run);
     json_object_set_new(all, "memory", memory);
+    if (args->link_gbps > 0)
+        add_link(all, args->link_gbps);
     return all;
 }
 

@@ -7,48 +7,18 @@
 
 #include "perf/perf.h"
 
-/* The lines of one chart. */
-struct drawing {
-    struct svg_line *lines;
-    size_t n;
-    struct svg_point *points; /* of all lines */
-    size_t used;
-    char (*labels)[8]; /* numbers beside points, or NULL */
-};
-
-static bool drawing_open(const struct page *page, struct drawing *d)
-{
-    size_t most = 0;
-
-    for (size_t i = 0; i < page->n; i++)
-        most += page->series[i].n;
-    *d = (struct drawing){
-        .lines = calloc(page->n + 1, sizeof(*d->lines)),
-        .points = calloc(most + 1, sizeof(*d->points)),
-        .labels = calloc(most + 1, sizeof(*d->labels)),
-    };
-    return d->lines != NULL && d->points != NULL && d->labels != NULL;
-}
-
-static void drawing_close(struct drawing *d)
-{
-    free(d->lines);
-    free(d->points);
-    free(d->labels);
-}
-
 /* --- time and bandwidth --- */
 
 enum figure { FIGURE_TIME, FIGURE_RATE };
 
-static void add_series(struct drawing *d, const struct page *page, size_t at,
+static void add_series(struct page_drawing *d, const struct page *page, size_t at,
                        enum figure figure)
 {
     const struct page_series *s = &page->series[at];
     struct svg_line *line = &d->lines[d->n++];
     char size[32], p50[32], p99[32];
 
-    *line = (struct svg_line){&d->points[d->used], s->n, (int)at};
+    *line = (struct svg_line){&d->points[d->used], s->n, (int)at, false};
     for (size_t i = 0; i < s->n; i++) {
         const struct report_row *r = &s->rows[i];
         struct svg_point *p = &d->points[d->used++];
@@ -67,8 +37,80 @@ static void add_series(struct drawing *d, const struct page *page, size_t at,
     }
 }
 
-static void draw_figure(struct drawing *d, const struct page *page, enum figure figure,
-                        const struct svg_chart *chart, const char *caption, FILE *f)
+/* --- limits --- */
+
+/* True if an earlier document has a limit of that name. */
+static bool is_drawn(const struct page *page, size_t file, const char *name)
+{
+    for (size_t i = 0; i < file; i++)
+        for (size_t j = 0; j < page->files[i].n_limits; j++)
+            if (strcmp(page->files[i].limits[j].name, name) == 0)
+                return true;
+    return false;
+}
+
+static const struct page_series *first_of(const struct page *page,
+                                          const struct report_file *file)
+{
+    for (size_t i = 0; i < page->n_timed; i++)
+        if (page->series[i].file == file)
+            return &page->series[i];
+    return NULL;
+}
+
+/* The time at that rate: of the same bytes that the row moves. */
+static void add_limit_point(struct page_drawing *d, const struct report_row *r,
+                            const struct report_row *limit, enum figure figure)
+{
+    struct svg_point *p = &d->points[d->used++];
+
+    *p = (struct svg_point){
+        r->bytes, figure == FIGURE_TIME ? r->p50 * r->GBps / limit->GBps : limit->GBps,
+        (double)NAN, NULL, ""};
+    snprintf(p->about, sizeof(p->about), "%.90s", limit->name);
+}
+
+/* The limits of one name, at each size that the series has. */
+static void add_limit(struct page_drawing *d, const struct page_series *s,
+                      const struct report_row *limits, size_t n, enum figure figure)
+{
+    struct svg_line *line = &d->lines[d->n];
+
+    *line = (struct svg_line){&d->points[d->used], 0, 0, true};
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t j = 0; j < n; j++) {
+            const struct report_row *r = &s->rows[i];
+            if (!(r->GBps > 0) || !(r->p50 > 0) ||
+                strcmp(limits[j].name, limits->name) != 0 ||
+                (limits[j].bytes != 0 && limits[j].bytes != r->bytes))
+                continue;
+            add_limit_point(d, r, &limits[j], figure);
+            line->n++;
+        }
+    if (line->n > 0)
+        d->points[d->used - line->n / 2 - 1].label = limits->name;
+    d->n += line->n > 0;
+}
+
+static void add_limits(struct page_drawing *d, const struct page *page,
+                       enum figure figure)
+{
+    for (size_t i = 0; i < page->n_files; i++) {
+        const struct report_file *file = &page->files[i];
+        const struct page_series *s = first_of(page, file);
+        const char *name = "";
+        for (size_t j = 0; j < file->n_limits && s != NULL; j++) {
+            if (strcmp(name, file->limits[j].name) != 0 &&
+                !is_drawn(page, i, file->limits[j].name))
+                add_limit(d, s, &file->limits[j], file->n_limits - j, figure);
+            name = file->limits[j].name;
+        }
+    }
+}
+
+static void draw_figure(struct page_drawing *d, const struct page *page,
+                        enum figure figure, const struct svg_chart *chart,
+                        const char *caption, FILE *f)
 {
     bool any = false;
 
@@ -82,6 +124,7 @@ static void draw_figure(struct drawing *d, const struct page *page, enum figure 
     }
     if (!any)
         return;
+    add_limits(d, page, figure);
     fputs("<figure><figcaption>", f);
     fputs(caption, f);
     fputs("</figcaption>\n", f);
@@ -91,24 +134,16 @@ static void draw_figure(struct drawing *d, const struct page *page, enum figure 
 
 /* --- one against the others --- */
 
-static const struct report_row *row_of(const struct page_series *s, double bytes)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (s->rows[i].bytes == bytes && s->rows[i].p50 > 0)
-            return &s->rows[i];
-    return NULL;
-}
-
-static void add_ratio(struct drawing *d, const struct page *page, size_t at)
+static void add_ratio(struct page_drawing *d, const struct page *page, size_t at)
 {
     const struct page_series *s = &page->series[at];
     struct svg_line *line = &d->lines[d->n++];
     char size[32];
 
-    *line = (struct svg_line){&d->points[d->used], 0, (int)at};
+    *line = (struct svg_line){&d->points[d->used], 0, (int)at, false};
     for (size_t i = 0; i < s->n; i++) {
         const struct report_row *r = &s->rows[i],
-                                *first = row_of(&page->series[0], r->bytes);
+                                *first = page_row_of(&page->series[0], r->bytes);
         struct svg_point *p = &d->points[d->used];
         if (first == NULL || !(r->p50 > 0) || !(r->bytes > 0))
             continue;
@@ -120,7 +155,7 @@ static void add_ratio(struct drawing *d, const struct page *page, size_t at)
     }
 }
 
-static void draw_ratios(struct drawing *d, const struct page *page, FILE *f)
+static void draw_ratios(struct page_drawing *d, const struct page *page, FILE *f)
 {
     const struct svg_chart chart = {
         "Ratio of median times over the size", SVG_SIZE, SVG_NUMBER, 150, true, true};
@@ -198,7 +233,7 @@ static void write_row(const struct page *page, double bytes, FILE *f)
     fprintf(f, "<tr><th scope=\"row\">%s</th>",
             perf_size_text((size_t)bytes, size, sizeof(size)));
     for (size_t i = 0; i < page->n_timed; i++) {
-        const struct report_row *r = row_of(&page->series[i], bytes);
+        const struct report_row *r = page_row_of(&page->series[i], bytes);
         write_cell(r != NULL ? r->p50 : (double)NAN, true, f);
         if (page->n_timed > 1)
             continue;
@@ -218,7 +253,7 @@ static bool write_figures(const struct page *page, FILE *f)
 
     if (sizes == NULL)
         return false;
-    fputs("<h2>Figures</h2>\n<div class=\"wide\"><table class=\"figures\"><thead><tr>"
+    fputs("<h3>Figures</h3>\n<div class=\"wide\"><table class=\"figures\"><thead><tr>"
           "<th scope=\"col\">size</th>",
           f);
     for (size_t i = 0; i < page->n_timed && page->n_timed > 1; i++) {
@@ -240,85 +275,6 @@ static bool write_figures(const struct page *page, FILE *f)
     return true;
 }
 
-/* --- codecs --- */
-
-/* The row of the largest size that has an error and bytes; NULL: none. */
-static const struct report_row *lossy_row(const struct page_series *s)
-{
-    for (size_t i = s->n; i > 0; i--)
-        if (s->rows[i - 1].nmse >= 0 && s->rows[i - 1].element_bytes > 0)
-            return &s->rows[i - 1];
-    return NULL;
-}
-
-static const char *codec_of(const struct page_series *s)
-{
-    return s->name[0] != '\0' ? s->name : report_text(s->file, "run", "codec");
-}
-
-static size_t add_codecs(struct drawing *d, const struct page *page)
-{
-    size_t number = 0, drawn = 0;
-
-    d->n = d->used = 0;
-    for (size_t i = 0; i < page->n; i++) {
-        const struct report_row *r = lossy_row(&page->series[i]);
-        struct svg_point *p = &d->points[d->used];
-        if (r == NULL)
-            continue;
-        snprintf(d->labels[d->used], sizeof(d->labels[0]), "%zu", ++number);
-        *p = (struct svg_point){r->element_bytes, r->nmse, (double)NAN,
-                                d->labels[d->used], ""};
-        snprintf(p->about, sizeof(p->about), "%.90s: %.3g B, nmse %.2g",
-                 codec_of(&page->series[i]), r->element_bytes, r->nmse);
-        d->lines[d->n++] = (struct svg_line){p, 1, 0};
-        d->used++;
-        drawn += r->nmse > 0;
-    }
-    return drawn;
-}
-
-static void write_codecs(const struct page *page, FILE *f)
-{
-    size_t number = 0;
-
-    fputs("<div class=\"wide\"><table class=\"codecs\"><thead><tr><th scope=\"col\">"
-          "</th><th scope=\"col\">codec</th><th scope=\"col\">bytes</th><th "
-          "scope=\"col\">nmse</th></tr></thead><tbody>\n",
-          f);
-    for (size_t i = 0; i < page->n; i++) {
-        const struct report_row *r = lossy_row(&page->series[i]);
-        if (r == NULL)
-            continue;
-        fprintf(f, "<tr><td>%zu</td><th scope=\"row\">", ++number);
-        svg_text(codec_of(&page->series[i]), f);
-        fprintf(f, "</th><td>%.3g</td><td>%.2g</td></tr>\n", r->element_bytes, r->nmse);
-    }
-    fputs("</tbody></table></div>\n", f);
-}
-
-static void draw_codecs(struct drawing *d, const struct page *page, FILE *f)
-{
-    const struct svg_chart chart = {"Error of each codec over its bytes",
-                                    SVG_NUMBER,
-                                    SVG_NUMBER,
-                                    300,
-                                    false,
-                                    false};
-
-    if (add_codecs(d, page) == 0)
-        return;
-    fputs("<h2>Bytes and error</h2>\n<div class=\"charts\"><figure><figcaption><b>"
-          "nmse</b>: squared error over the squared values, over the bytes that a "
-          "float32 takes. Further down and left is better; what is exact is in the "
-          "table alone.</figcaption>\n",
-          f);
-    svg_chart_draw(&chart, d->lines, d->n, f);
-    fputs("</figure>\n", f);
-    write_codecs(page, f);
-    fputs("</div>\n", f);
-}
-
 /* --- the whole --- */
 
 static void write_legend(const struct page *page, FILE *f)
@@ -333,31 +289,104 @@ static void write_legend(const struct page *page, FILE *f)
     fputs("</ul>\n", f);
 }
 
-bool page_charts(const struct page *page, FILE *f)
+/* True if no series has a second size: bars tell more than points. */
+static bool is_flat(const struct page *page)
+{
+    for (size_t i = 0; i < page->n_timed; i++)
+        if (page->series[i].n > 1)
+            return false;
+    return page->n_timed > 1;
+}
+
+static void draw_lines(const struct page *page, struct page_drawing *d, FILE *f)
 {
     const struct svg_chart time = {
         "Time over the size", SVG_SIZE, SVG_TIME, 300, true, false};
     const struct svg_chart rate = {
         "Bus bandwidth over the size", SVG_SIZE, SVG_NUMBER, 300, true, false};
-    struct drawing d;
-    bool whole = drawing_open(page, &d);
 
-    if (whole && page->n_timed > 0) {
-        write_legend(page, f);
-        fputs("<div class=\"charts\">\n", f);
-        draw_figure(&d, page, FIGURE_TIME, &time,
-                    "<b>Time</b>: the line is the median, the band reaches up to p99.",
-                    f);
-        draw_figure(&d, page, FIGURE_RATE, &rate,
-                    "<b>Bandwidth</b> in GB/s (10⁹ bytes); of collectives "
-                    "that of the bus.",
-                    f);
-        draw_ratios(&d, page, f);
-        fputs("</div>\n", f);
-        whole = write_figures(page, f);
+    write_legend(page, f);
+    fputs("<div class=\"charts\">\n", f);
+    draw_figure(d, page, FIGURE_TIME, &time,
+                "<b>Time</b>: the line is the median, the band reaches up to p99.", f);
+    draw_figure(d, page, FIGURE_RATE, &rate,
+                "<b>Bandwidth</b> in GB/s (10⁹ bytes); of collectives "
+                "that of the bus.",
+                f);
+    draw_ratios(d, page, f);
+    fputs("</div>\n", f);
+}
+
+static bool write_charts(const struct page *page, struct page_drawing *d, FILE *f)
+{
+    if (page->n_timed == 0)
+        return true;
+    if (is_flat(page))
+        return page_bars(page, f); /* which have their figures */
+    draw_lines(page, d, f);
+    return write_figures(page, f);
+}
+
+/* The documents of one place, the first of which is number `at`; 0: an earlier one was
+ * the first. */
+static size_t collect_place(const struct page *page, size_t at, struct report_file *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < page->n_files; i++) {
+        if (!page_same_place(&page->files[at], &page->files[i]))
+            continue;
+        if (i < at)
+            return 0;
+        out[n++] = page->files[i];
     }
+    return n;
+}
+
+static bool write_place(const struct page *page, struct page *place,
+                        struct page_drawing *d, FILE *f)
+{
+    static const char *const skip[] = {"codec", "feedback", "call", NULL};
+    char title[256] = "";
+
+    page_series_words(page, place->files, skip, title, sizeof(title));
+    if (*title == '\0')
+        report_title(place->files, title, sizeof(title));
+    fputs("<h2>", f);
+    svg_text(title, f);
+    fputs("</h2>\n", f);
+    const bool whole = page_series_make(place) && write_charts(place, d, f);
+    page_series_free(place);
+    return whole;
+}
+
+/* Each place has its own charts, below what sets it apart. */
+static bool write_each(const struct page *page, struct page_drawing *d, FILE *f)
+{
+    struct report_file *files = calloc(page->n_files, sizeof(*files));
+    bool whole = files != NULL;
+
+    for (size_t i = 0; i < page->n_files && whole; i++) {
+        const size_t n = collect_place(page, i, files);
+        struct page place = {.files = files, .n_files = n};
+        if (n > 0)
+            whole = write_place(page, &place, d, f);
+    }
+    free(files);
+    return whole;
+}
+
+bool page_charts(const struct page *page, FILE *f)
+{
+    struct page_drawing d;
+    const bool many = page->n_files > 1 && page->n_timed > SVG_INKS;
+    bool whole = page_drawing_open(page, &d);
+
+    whole = whole && (!many || page_across(page, f)) &&
+            (many ? write_each : write_charts)(page, &d, f) &&
+            (many || page_across(page, f)) && page_overlap(page, f);
     if (whole)
-        draw_codecs(&d, page, f);
-    drawing_close(&d);
+        page_codecs(page, &d, f);
+    page_drawing_close(&d);
     return whole;
 }

@@ -23,14 +23,15 @@ static struct page_series *find(struct page *page, const struct report_file *fil
     return NULL;
 }
 
-static bool add_row(struct page *page, const struct report_file *file,
-                    const struct report_row *row)
+static bool add_row(struct page *page, const struct report_file *file, size_t at)
 {
+    const struct report_row *row = &file->rows[at];
     struct page_series *s = find(page, file, row->name);
 
     if (s == NULL) {
         s = &page->series[page->n];
-        *s = (struct page_series){.file = file, .name = row->name};
+        *s = (struct page_series){
+            .file = file, .name = row->name, .peer = at >= file->own};
         s->rows = calloc(file->n, sizeof(*s->rows));
         if (s->rows == NULL)
             return false;
@@ -82,6 +83,10 @@ static char *run_word(const char *key, const json_t *value, char *word, size_t b
         snprintf(word, bytes, "%s", text);
     else if (json_is_number(value) && strcmp(key, "ranks") == 0)
         snprintf(word, bytes, "%g rank%s", number, number == 1 ? "" : "s");
+    else if (json_is_number(value) && strcmp(key, "link_gbps") == 0)
+        snprintf(word, bytes, "links of %g Gbit/s", number);
+    else if (json_is_number(value) && strcmp(key, "round_trip_ms") == 0)
+        snprintf(word, bytes, "round trip of %g ms", number);
     else if (json_is_number(value))
         snprintf(word, bytes, "%s %g", key, number);
     else if (json_is_true(value))
@@ -94,6 +99,33 @@ static char *run_word(const char *key, const json_t *value, char *word, size_t b
 static bool is_kind(const char *key)
 {
     return strcmp(key, "command") == 0 || strcmp(key, "collective") == 0;
+}
+
+static bool is_skipped(const char *key, const char *const *skip)
+{
+    for (; *skip != NULL; skip++)
+        if (strcmp(key, *skip) == 0)
+            return true;
+    return false;
+}
+
+void page_series_words(const struct page *page, const struct report_file *file,
+                       const char *const *skip, char *text, size_t bytes)
+{
+    const char *key;
+    json_t *value;
+    char word[96];
+
+    json_object_foreach((json_t *)run_of(file), key, value)
+    {
+        if (differs(page, key) && !is_skipped(key, skip))
+            add_word(text, bytes, run_word(key, value, word, sizeof(word)));
+    }
+}
+
+const char *page_codec_of(const struct page_series *s)
+{
+    return s->name[0] != '\0' ? s->name : report_text(s->file, "run", "codec");
 }
 
 /* The values of the run that are not the same in all documents, or the command. */
@@ -142,7 +174,11 @@ static void name_one(const struct page *page, struct page_series *s, enum naming
     else if (s->timed)
         add_differences(page, s->file, naming == BY_KIND, s->label, sizeof(s->label));
     const bool beside_peers = s->name[0] == '\0' && s->file->n > s->file->own;
-    add_word(s->label, sizeof(s->label), beside_peers ? "Tributary" : s->name);
+    const bool dense = strcmp(s->name, "none") == 0;
+    add_word(s->label, sizeof(s->label),
+             beside_peers ? "Tributary"
+             : dense      ? "no codec"
+                          : s->name);
     if (s->label[0] == '\0')
         report_title(s->file, s->label, sizeof(s->label));
 }
@@ -176,6 +212,82 @@ static void sort_timed(struct page *page)
     }
 }
 
+/* --- what they have in common --- */
+
+bool page_same_value(const struct report_file *a, const struct report_file *b,
+                     const char *key)
+{
+    const json_t *x = json_object_get(json_object_get(a->document, "run"), key);
+    const json_t *y = json_object_get(json_object_get(b->document, "run"), key);
+
+    return x == y || json_equal(x, y);
+}
+
+/* True for what may set contenders apart that are measured side by side. */
+static bool is_contender(const char *key)
+{
+    static const char *const keys[] = {
+        "codec",   "feedback", "algorithm",   "in_place", "call",       "sync",
+        "rewrite", "density",  "same_blocks", "launches", "interrupted"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool has_all_of(const struct report_file *a, const struct report_file *b)
+{
+    json_t *run = json_object_get(a->document, "run");
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(run, key, value)
+    {
+        if (!is_contender(key) && !page_same_value(a, b, key))
+            return false;
+    }
+    return true;
+}
+
+bool page_same_place(const struct report_file *a, const struct report_file *b)
+{
+    return has_all_of(a, b) && has_all_of(b, a);
+}
+
+const struct report_row *page_row_of(const struct page_series *s, double bytes)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rows[i].bytes == bytes && s->rows[i].p50 > 0)
+            return &s->rows[i];
+    return NULL;
+}
+
+bool page_drawing_open(const struct page *page, struct page_drawing *d)
+{
+    size_t points = 1, lines = 1;
+
+    for (size_t i = 0; i < page->n; i++)
+        points += 2 * page->series[i].n;
+    for (size_t i = 0; i < page->n_files; i++)
+        lines += page->files[i].n_limits;
+    points += lines * points;
+    lines += 2 * page->n;
+    *d = (struct page_drawing){
+        .lines = calloc(lines, sizeof(*d->lines)),
+        .points = calloc(points, sizeof(*d->points)),
+        .labels = calloc(points, sizeof(*d->labels)),
+    };
+    return d->lines != NULL && d->points != NULL && d->labels != NULL;
+}
+
+void page_drawing_close(struct page_drawing *d)
+{
+    free(d->lines);
+    free(d->points);
+    free(d->labels);
+}
+
 /* --- the whole --- */
 
 bool page_series_make(struct page *page)
@@ -190,7 +302,7 @@ bool page_series_make(struct page *page)
         return false;
     for (size_t i = 0; i < page->n_files; i++)
         for (size_t j = 0; j < page->files[i].n; j++)
-            if (!add_row(page, &page->files[i], &page->files[i].rows[j]))
+            if (!add_row(page, &page->files[i], j))
                 return false;
     for (size_t i = 0; i < page->n; i++)
         qsort(page->series[i].rows, page->series[i].n, sizeof(struct report_row),

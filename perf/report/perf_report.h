@@ -8,7 +8,7 @@
  *     measured.c         all of these behind a measurement
  *     report_commands.c  trib-perf compare and report
  *     peers_beside.h     --peers
- *     html_page.h        a page of results: page_parts.h, svg_chart.h
+ *     html_page.h        a page of results: page_parts.h, svg_chart.h, svg_lanes.h
  */
 #ifndef PERF_REPORT_PERF_REPORT_H
 #define PERF_REPORT_PERF_REPORT_H
@@ -33,6 +33,7 @@ struct report_row {
     double GBps; /* bus bandwidth, else what has moved in a second */
     double nmse;
     double element_bytes; /* that a coded float32 takes */
+    const json_t *overlap; /* of trib-perf allreduce --overlap; NULL: not measured */
 };
 
 struct report_file {
@@ -41,6 +42,9 @@ struct report_file {
     struct report_row *rows;
     size_t n;
     size_t own; /* of the rows, the first ones; those of --peers follow */
+    struct report_row *limits; /* rates that nothing dense can pass, by name: of one
+                                * size, or with bytes 0 of all */
+    size_t n_limits;
 };
 
 /**

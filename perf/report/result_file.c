@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/colls.h"
+#include "perf/perf.h"
+
 #define SIZE_MOST 0x1p62
 
 enum { FORMAT = 1 }; /* of perf_output_document */
@@ -71,6 +74,7 @@ static void read_row(const json_t *row, struct report_row *out)
     out->GBps = first_of(row, rates);
     out->nmse = number(row, "nmse");
     out->element_bytes = element_bytes(row);
+    out->overlap = json_object_get(row, "overlap");
 }
 
 /* --- documents --- */
@@ -125,6 +129,44 @@ static void read_rows(const json_t *rows, const char *name, struct report_file *
     }
 }
 
+/* Rows of a collective that have a time alone get the bandwidth of the bus. */
+static void add_rates(const json_t *document, struct report_file *out)
+{
+    const json_t *run = json_object_get(document, "run");
+    const char *name = json_string_value(json_object_get(run, "collective"));
+    const int ranks = (int)json_integer_value(json_object_get(run, "ranks"));
+    trib_coll_t coll;
+
+    if (name == NULL || ranks < 1 || !perf_coll_parse(name, &coll))
+        return;
+    for (size_t i = 0; i < out->n; i++) {
+        struct report_row *r = &out->rows[i];
+        if (isnan(r->GBps) && r->p50 > 0)
+            r->GBps = r->bytes / r->p50 * 1e-3 * perf_bus_factor(coll, ranks);
+    }
+}
+
+/* {"name": "link, 10 Gbit/s", "GBps": 1.25}, with or without bytes; false: no
+ * memory. */
+static bool read_limits(const json_t *document, struct report_file *out)
+{
+    const json_t *limits = json_object_get(document, "limits"), *limit;
+    size_t i;
+
+    out->limits = calloc(json_array_size(limits) + 1, sizeof(*out->limits));
+    if (out->limits == NULL)
+        return false;
+    json_array_foreach(limits, i, limit)
+    {
+        const char *name = json_string_value(json_object_get(limit, "name"));
+        const double bytes = number(limit, "bytes"), rate = number(limit, "GBps");
+        if (name != NULL && rate > 0)
+            out->limits[out->n_limits++] = (struct report_row){
+                .name = name, .bytes = bytes > 0 ? bytes : 0, .GBps = rate};
+    }
+    return true;
+}
+
 bool report_file_take(json_t *document, const char *path, struct report_file *out,
                       char *why, size_t why_bytes)
 {
@@ -135,7 +177,8 @@ bool report_file_take(json_t *document, const char *path, struct report_file *ou
         return false;
     *out = (struct report_file){.path = path};
     out->rows = calloc(count_rows(document), sizeof(*out->rows));
-    if (out->rows == NULL) {
+    if (out->rows == NULL || !read_limits(document, out)) {
+        free(out->rows);
         snprintf(why, why_bytes, "out of memory");
         return false;
     }
@@ -147,6 +190,7 @@ bool report_file_take(json_t *document, const char *path, struct report_file *ou
         read_rows(json_object_get(peer, "results"), name != NULL ? name : "a peer",
                   out);
     }
+    add_rates(document, out);
     out->document = json_incref(document);
     if (out->n > 0)
         return true;
@@ -180,6 +224,7 @@ bool report_file_open(const char *path, struct report_file *out, char *why,
 void report_file_close(struct report_file *file)
 {
     free(file->rows);
+    free(file->limits);
     json_decref(file->document);
     *file = (struct report_file){0};
 }

@@ -219,7 +219,9 @@ static void draw_powers(const struct svg_chart *chart, const struct scale *s, bo
 static void draw_axis(const struct svg_chart *chart, const struct scale *s, bool is_x,
                       FILE *f)
 {
-    (s->unit == SVG_SIZE ? draw_sizes : draw_powers)(chart, s, is_x, f);
+    const bool twos = s->unit == SVG_SIZE || s->unit == SVG_COUNT;
+
+    (twos ? draw_sizes : draw_powers)(chart, s, is_x, f);
 }
 
 /* --- lines --- */
@@ -264,8 +266,11 @@ static void draw_line(const struct svg_line *line, const struct scale *x,
 {
     char letter = 'M';
 
-    fprintf(f, "<path class=\"line ink%d\" stroke-dasharray=\"%s\" d=\"",
-            line->ink % SVG_INKS, dashes[(line->ink + line->ink / SVG_INKS) % 4]);
+    if (line->limit)
+        fputs("<path class=\"limit\" d=\"", f);
+    else
+        fprintf(f, "<path class=\"line ink%d\" stroke-dasharray=\"%s\" d=\"",
+                line->ink % SVG_INKS, dashes[(line->ink + line->ink / SVG_INKS) % 4]);
     for (size_t i = 0; i < line->n; i++) {
         if (!is_seen(&line->points[i]))
             continue;
@@ -279,7 +284,7 @@ static void draw_line(const struct svg_line *line, const struct scale *x,
 static void draw_points(const struct svg_line *line, const struct scale *x,
                         const struct scale *y, FILE *f)
 {
-    for (size_t i = 0; i < line->n; i++) {
+    for (size_t i = 0; i < line->n && !line->limit; i++) {
         const struct svg_point *p = &line->points[i];
         if (!is_seen(p))
             continue;
@@ -299,15 +304,17 @@ static bool overlap(const struct place *a, const struct place *b)
 }
 
 /* The label covers no other one and no point at the place that is found: one of eight,
- * in the nearest of five rings around the point; or the first. */
+ * in the nearest of five rings around the point; or the first.
+ *
+ * above    the first that is tried, where a line goes to the right */
 static struct place find_place(const struct place *point, double wide, double lowest,
-                               const struct place *taken, size_t n)
+                               bool above, const struct place *taken, size_t n)
 {
-    static const double way[][2] = {{1, 0},  {-1, 0},  {0, -1}, {0, 1},
+    static const double way[][2] = {{0, -1}, {1, 0},   {-1, 0}, {0, -1}, {0, 1},
                                     {1, -1}, {-1, -1}, {1, 1},  {-1, 1}};
 
     for (int far = 1; far <= 5; far++)
-        for (size_t i = 0; i < sizeof(way) / sizeof(*way); i++) {
+        for (size_t i = !above; i < sizeof(way) / sizeof(*way); i++) {
             const double aside = way[i][0] > 0   ? 7 * far
                                  : way[i][0] < 0 ? -wide - 7 * far
                                                  : -wide / 2;
@@ -338,8 +345,8 @@ static void draw_label(const struct place *point, const struct place *place,
     fputs("</text>\n", f);
 }
 
-static void draw_labels(const struct svg_line *lines, size_t n, const struct scale *x,
-                        const struct scale *y, FILE *f)
+static void draw_labels(const struct svg_line *lines, size_t n, bool above,
+                        const struct scale *x, const struct scale *y, FILE *f)
 {
     struct place taken[2 * LABELS_MOST];
     const char *text[LABELS_MOST];
@@ -356,7 +363,7 @@ static void draw_labels(const struct svg_line *lines, size_t n, const struct sca
     for (size_t i = 0; i < points; i++) {
         const struct place point = {taken[i].x + 4, taken[i].y, 0};
         const double wide = (double)LETTER * (double)strlen(text[i]);
-        taken[points + i] = find_place(&point, wide, y->from, taken, points + i);
+        taken[points + i] = find_place(&point, wide, y->from, above, taken, points + i);
         draw_label(&point, &taken[points + i], text[i], f);
     }
 }
@@ -384,7 +391,7 @@ void svg_chart_draw(const struct svg_chart *chart, const struct svg_line *lines,
         draw_line(&lines[i], &x, &y, f);
     for (size_t i = 0; i < n; i++)
         draw_points(&lines[i], &x, &y, f);
-    draw_labels(lines, n, &x, &y, f);
+    draw_labels(lines, n, chart->joined, &x, &y, f);
     fputs("</svg>\n", f);
 }
 

@@ -16,6 +16,7 @@ enum svg_unit {
     SVG_SIZE, /* bytes, by powers of 2 */
     SVG_TIME, /* µs */
     SVG_NUMBER,
+    SVG_COUNT, /* by powers of 2 */
 };
 
 struct svg_point {
@@ -29,6 +30,7 @@ struct svg_line {
     const struct svg_point *points; /* by rising x */
     size_t n;
     int ink;
+    bool limit; /* dashed, without signs */
 };
 
 struct svg_chart {

@@ -95,6 +95,40 @@ result $? "it has machine and settings"
 "$perf" codec int8 int4 topk:ratio=0.01 natural onebit --sizes 16K --iters 1 --json "$dir/codec.json" >"$said" 2>&1
 report "a page of all kinds" 0 "" "$dir/old.json" "$dir/slow.json" "$dir/more.json" "$dir/codec.json" -o "$dir/all.html"
 well_formed "a page of all kinds" "$dir/all.html"
+# All kinds of charts: speed-ups, scaling, limits, bars, timelines, errors.
+i=0
+for ranks in 2 4 16; do
+    for rate in 1gbit 10gbit; do
+        i=$((i + 1))
+        cat >"$dir/runs-$i.csv" <<CSV
+rate,contender,ranks,bytes,p50_us,nmse,wire_bytes
+$rate,none,$ranks,25000000,$((40000 / ${rate%gbit} + ranks)),0,$((50000000 - 50000000 / ranks))
+$rate,int8:result=requantised,$ranks,25000000,$((10000 / ${rate%gbit} + 4000 + ranks)),0.0001,$((12500000 - 12500000 / ranks))
+$rate,topk:ratio=0.01,$ranks,25000000,$((1000 / ${rate%gbit} + ranks)),0.9,1000000
+$rate,gloo,$ranks,25000000,50000,,
+CSV
+    done
+done
+awk 'NR == 1 || !/^rate/' "$dir"/runs-*.csv >"$dir/runs.csv"
+echo "key,name,bytes,GBps" >"$dir/limits.csv"
+RESULTS_HEAD=$(sed -n 's/^{\(.*\),$/\1/p' "$dir/old.json") RESULTS_RUN='"collective": "allreduce"' awk -v to="$dir/across" \
+    -v split_by="rate ranks" -v name=contender -v own='^[^g]' -v key=codec -f "${abs_top_srcdir:-.}/perf/benchlib.awk" \
+    -f "${abs_top_srcdir:-.}/perf/bench-results.awk" "$dir/limits.csv" "$dir/runs.csv" >"$dir/names" 2>"$said"
+[ "$(wc -l <"$dir/names")" = 6 ]
+result $? "launches of a bench become documents"
+expect "a measurement over a link of a known rate" 0 "" "$perf" allreduce -n 2 --sizes 64K,1M --iters 2 --warmup 1 --overlap \
+    --codec int8 --link 40gbit --json "$dir/link.json"
+mapfile -t across <"$dir/names"
+report "a page of every chart" 0 "" "${across[@]}" "$dir/link.json" "$dir/codec.json" -o "$dir/every.html"
+well_formed "a page of every chart" "$dir/every.html"
+grep -qF "int8:result=requantised, 2 ranks: pays up to 6.68 Gbit/s" "$dir/every.html"
+result $? "it says up to which rate a codec pays"
+for words in "<h2>Scaling</h2>" "link, 10 Gbit/s" "computing by the same thread" "<b>nmse</b>" "gloo: 50 ms"; do
+    grep -qF "$words" "$dir/every.html" || echo "no $words" >>"$said"
+done
+! grep -q "^no " "$said"
+result $? "and has all the others"
+expect "a rate that is none" 2 "is not a rate such as 10gbit" "$perf" "${sum[@]}" --link 10
 report "a page on standard output" 0 "<h1>allreduce f32 sum, 2 ranks</h1>" "$dir/old.json" --output=-
 report "no output" 2 "-o FILE" "$dir/old.json"
 report "no file" 2 "RESULTS.json -o" -o "$dir/no.html"
@@ -144,7 +178,7 @@ expect "peers of no ranks" 2 "--peers is of allreduce -n RANKS" "$perf" allreduc
 # A browser counts texts that cover each other or are cut off, and says how wide the page is: in frames, as
 # windows have a least width. The script is in these copies alone.
 frame() { # PAGE WIDTH THEME
-    echo "<iframe style=\"width:$2px;height:6000px;border:0;color-scheme:$3\" srcdoc=\""
+    echo "<iframe style=\"width:$2px;height:9000px;border:0;color-scheme:$3\" srcdoc=\""
     { sed 's|</body></html>||' "$1" && echo "<script>" && cat "$dir/look.js" && echo "</script></body></html>"; } |
         sed 's/&/\&amp;/g; s/"/\&quot;/g'
     echo "\"></iframe>"
@@ -162,22 +196,25 @@ for (const svg of document.querySelectorAll("svg[role]")) {
         all.push(r);
     }
 }
-parent.document.documentElement.setAttribute("data-at-" + innerWidth, [document.documentElement.scrollWidth, texts,
-    bad, getComputedStyle(document.body).backgroundColor].join(" "));
+const style = getComputedStyle(document.body).backgroundColor == "rgb(13, 17, 23)" ? "dark" : "light";
+parent.document.documentElement.setAttribute("data-" + style + "-" + innerWidth, [document.documentElement.scrollWidth, texts,
+    bad].join(" "));
 JS
 if ! missing chromium "pages are seen whole"; then
     {
         echo "<html>"
         frame "$dir/all.html" 320 dark
-        frame "$dir/all.html" 1280 light
+        for width in 400 1280; do for theme in light dark; do frame "$dir/every.html" $width $theme; done; done
         echo "</html>"
     } >"$dir/seen.html"
     HOME=$dir timeout -k 5 $((120 * slow)) chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
         --no-first-run --user-data-dir="$dir/chromium" --window-size=1400,1000 --dump-dom "file://$dir/seen.html" \
         2>/dev/null | grep -oE '^<html [^>]*>' >"$said"
-    grep -qE 'data-at-320="320 [1-9][0-9]+ 0 rgb\(13, 17, 23\)"' "$said"
-    result $? "on a phone, dark: as wide as it, no text cut off or covered"
-    grep -qE 'data-at-1280="1280 [1-9][0-9]+ 0 rgb\(255, 255, 255\)"' "$said"
-    result $? "on a desk, light"
+    grep -qE 'data-dark-320="320 [1-9][0-9]+ 0"' "$said"
+    result $? "on a small phone, dark: as wide as it, no text cut off or covered"
+    for at in light-400 dark-400 light-1280 dark-1280; do
+        grep -qE "data-$at=\"${at#*-} [1-9][0-9]{2,} 0\"" "$said"
+        result $? "every chart, $at"
+    done
 fi
 finish

@@ -215,7 +215,7 @@ static void test_chart(void **state)
     struct svg_point points[] = {{.x = 0, .y = 1, .top = (double)NAN},
                                  {.x = 8, .y = 1, .top = 10},
                                  {.x = 64, .y = 100, .top = 100}};
-    struct svg_line line = {points, 3, 0};
+    struct svg_line line = {points, 3, 0, false};
     char *text = NULL, *band, *path;
     size_t bytes;
     double x[2], y[2];
@@ -247,7 +247,7 @@ static void test_chart(void **state)
 /* Names tell what differs; the first stands below the ratio. */
 static void test_page(void **state)
 {
-    struct report_file files[2] = {document(ROW(8, 9, 10, 11)),
+    struct report_file files[2] = {document(ROW(8, 9, 10, 11) "," ROW(64, 9, 10, 11)),
                                    document(ROW(8, 19, 20, 21))};
     size_t bytes;
 
@@ -272,6 +272,108 @@ static void test_page(void **state)
     report_file_close(&files[1]);
 }
 
+/* The time of a codec that pays up to 4 Gbit/s, beside the dense sum, at one rate. */
+static struct report_file link_document(int ranks, double gbps)
+{
+    char rows[512];
+    const double dense = 100 / gbps, coded = 20 / gbps + 20;
+    struct report_file file;
+
+    snprintf(rows, sizeof(rows),
+             "{\"codec\": \"none\", \"bytes\": 1048576, \"p50_us\": %g}, "
+             "{\"codec\": \"int8\", \"bytes\": 1048576, \"p50_us\": %g}",
+             dense, coded);
+    file = document(rows);
+    json_t *run = json_object_get(file.document, "run");
+    json_object_set_new(run, "ranks", json_integer(ranks));
+    json_object_set_new(run, "link_gbps", json_real(gbps));
+    return file;
+}
+
+static void test_across(void **state)
+{
+    struct report_file files[4];
+    size_t bytes;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        files[i] = link_document(i % 2 ? 8 : 2, i / 2 ? 16 : 1);
+    char *text = html_page(files, 4, &bytes);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "int8, 2 ranks: pays up to 3.28 Gbit/s"));
+    assert_non_null(strstr(text, "int8, 2 ranks, 1 Gbit/s: 2.5 times"));
+    assert_null(strstr(text, "no codec, 2 ranks: pays"));
+    assert_non_null(strstr(text, "<h2>Scaling</h2>"));
+    assert_non_null(strstr(text, "int8, links of 16 Gbit/s, 8 ranks: 21.2 µs"));
+    free(text);
+    text = html_page(files, 1, &bytes);
+    assert_null(strstr(text, "pays")); /* there is one rate */
+    assert_null(strstr(text, "Scaling"));
+    free(text);
+    for (int i = 0; i < 4; i++)
+        report_file_close(&files[i]);
+}
+
+/* The limit is drawn at its rate, and at the time that the same bytes take by it. */
+static void test_limit(void **state)
+{
+    struct report_file file, with;
+    char why[256];
+    size_t bytes;
+
+    (void)state;
+    file = document("{\"bytes\": 8000, \"p50_us\": 10, \"busbw_GBps\": 1},"
+                    "{\"bytes\": 80000, \"p50_us\": 50, \"busbw_GBps\": 2}");
+    json_t *limits = json_pack("[{s:s, s:f}]", "name", "link, 32 Gbit/s", "GBps", 4.0);
+    json_object_set_new(file.document, "limits", limits);
+    assert_true(report_file_take(file.document, "a.json", &with, why, sizeof(why)));
+    assert_int_equal(with.n_limits, 1);
+    char *text = html_page(&with, 1, &bytes);
+    assert_non_null(strstr(text, "<path class=\"limit\""));
+    assert_non_null(strstr(text, ">link, 32 Gbit/s</text>"));
+    free(text);
+    text = html_page(&file, 1, &bytes);
+    assert_null(strstr(text, "<path class=\"limit\"")); /* it was read before */
+    free(text);
+    report_file_close(&with);
+    report_file_close(&file);
+}
+
+/* A collective's row without a rate has that of the bus. */
+static void test_rates(void **state)
+{
+    struct report_file file = document("{\"bytes\": 8000, \"p50_us\": 10}");
+
+    (void)state;
+    assert_true(fabs(file.rows[0].GBps - 0.8) < 1e-9);
+    report_file_close(&file);
+}
+
+#define HIDDEN(both, layers) \
+    "{\"comm_us\": 10, \"compute_us\": 15, \"both_us\": " both \
+    ", \"hidden\": 0.4, \"took_us\": " both ", \"layers_us\": [" layers "]}"
+
+static void test_overlap(void **state)
+{
+    struct report_file file = document(
+        "{\"bytes\": 8000, \"p50_us\": 10, \"overlap\": {\"alone_GBps\": {\"link\": 1, "
+        "\"sum\": 2}, \"computing_here\": " HIDDEN(
+            "21", "[0, 7], [8, 16]") ", \"computing_elsewhere\": " HIDDEN("17",
+                                                                          "") "}}");
+    size_t bytes;
+
+    (void)state;
+    char *text = html_page(&file, 1, &bytes);
+    assert_non_null(strstr(text, "computing by the same thread: 16 µs"));
+    assert_non_null(strstr(text, "<title>8 µs to 16 µs</title>"));
+    assert_non_null(strstr(text, "<title>16 µs to 21 µs</title>")); /* what is seen */
+    assert_non_null(strstr(text, "the sum beside it: 40 % hidden"));
+    assert_non_null(strstr(text, "link: 8 µs"));
+    assert_non_null(strstr(text, "sum: 4 µs"));
+    free(text);
+    report_file_close(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +386,10 @@ int main(void)
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_chart),
         cmocka_unit_test(test_page),
+        cmocka_unit_test(test_across),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_overlap),
     };
 
     tribtest_deadline(180);

@@ -103,6 +103,8 @@ static void test_text(void **state)
     (void)state;
     assert_string_equal(perf_size_text(0, text, sizeof(text)), "0 B");
     assert_string_equal(perf_size_text(1000, text, sizeof(text)), "1000 B");
+    assert_string_equal(perf_size_text(25000000, text, sizeof(text)), "25 MB");
+    assert_string_equal(perf_size_text(64000000 << 4, text, sizeof(text)), "1024 MB");
     assert_string_equal(perf_size_text(65536, text, sizeof(text)), "64 KiB");
     assert_string_equal(perf_size_text((size_t)1 << 40, text, sizeof(text)),
                         "1024 GiB");
