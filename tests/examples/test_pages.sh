@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# README.md and the guides of docs/: what they tell a reader to run is run, as run_pages.py says, with the programs
+# and the library of this build in the place of installed ones.
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+SOURCE=$(cd "${abs_top_srcdir:-.}" && pwd)
+BUILD=$(cd "$build" && pwd)
+export SOURCE BUILD
+
+if [ "$(nm -D "$BUILD/.libs/libtributary.so" | grep -cE '__(asan|tsan|ubsan)_')" != 0 ]; then
+    skip_all "programs of a reader do not link a library that is built for a sanitizer"
+fi
+mkdir "$dir/bin" "$dir/pkgconfig" "$dir/pages"
+for pc in tributary tributary-train; do
+    sed "s|^libdir=.*|libdir=$BUILD/.libs|; s|^includedir=.*|includedir=$SOURCE/include|" "$BUILD/$pc.pc" >"$dir/pkgconfig/$pc.pc"
+done
+ln -s /usr/bin/python3 "$dir/bin/python3"
+export PATH=$dir/bin:$BUILD/tools:$BUILD/perf:$BUILD/train/program:$BUILD/tribd:$BUILD/mpi:$PATH
+export PKG_CONFIG_PATH=$dir/pkgconfig LD_LIBRARY_PATH=$BUILD/.libs TRIB_MPI_MODULES=$BUILD/.libs
+export PYTHONPATH=$SOURCE/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LIBRARY=$BUILD/.libs/libtributary.so.0
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export TMPDIR=$dir # mpiruns that end remove what others begin to use
+unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC TRIB_SERVICE
+
+# The ports that pages name are theirs alone in a network of their own, where there may be one.
+network=()
+if unshare --map-root-user --net ip link set lo up 2>/dev/null; then
+    # shellcheck disable=SC2016 # the other shell expands
+    network=(unshare --map-root-user --net sh -c 'ip link set lo up && exec "$@"' sh)
+fi
+cd "$SOURCE" || exit 1
+"${network[@]}" /usr/bin/python3 tests/examples/run_pages.py "$SOURCE" "$dir/pages" README.md docs/guide-*.md
+exit $?
