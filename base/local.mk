@@ -30,6 +30,7 @@ libbase_la_SOURCES = \
 	base/number.c base/number.h \
 	base/plain.c base/plain.h \
 	base/process.c base/process.h \
+	base/release.c base/release.h \
 	base/quiet.c base/quiet.h \
 	base/quota.c base/quota.h \
 	base/rng.h \

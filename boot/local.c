@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/idle_function.h"
 #include "base/log.h"
+#include "base/release.h"
 #include "base/time.h"
 #include "boot/shm_rendezvous.h"
 #include "boot/boot.h"
@@ -171,7 +172,8 @@ static trib_status_t look_at(struct local *l, const struct wait *w, int rank)
         return fail_rank(l, rank, process.pid, "%s, phase %s of the start",
                          presence == TRIB_PRESENCE_JOINED
                              ? "has died"
-                             : "ended before it called trib_init",
+                             : "ended before it called trib_init, or says itself "
+                               "why it cannot join",
                          w->phase);
     case TRIB_PROCESS_STOPPED:
         if (!l->stopped_since[rank])
@@ -267,18 +269,24 @@ static trib_status_t check_entry(struct local *l, int rank,
                                 const struct trib_rendezvous_entry *first,
                                 const struct trib_rendezvous_entry *entry)
 {
+    const bool same = strcmp(entry->release, first->release) == 0;
     char text[TRIB_RENDEZVOUS_TEXT];
     char name[TRIB_RANK_NAME_BYTES];
     struct trib_process process;
 
-    if (entry->bytes == first->bytes && strcmp(entry->phase, first->phase) == 0)
+    if (same && entry->bytes == first->bytes && strcmp(entry->phase, first->phase) == 0)
         return TRIB_OK;
     trib_rendezvous_presence(&l->rendezvous, rank, l->generation, &process);
     name_rank(l, rank, process.pid, name);
+    snprintf(text, sizeof(text),
+             "%s runs Tributary %s, rank 0 runs %s: install the same version", name,
+             entry->release, first->release);
+    if (!same)
+        return fail_all(l, TRIB_ERR_MISMATCH, text);
     snprintf(
         text, sizeof(text),
         "%s is in phase %s of the start with %u bytes, rank 0 in phase %s with %u: "
-        "do all run the same version?",
+        "install the same build of Tributary everywhere",
         name, entry->phase, entry->bytes, first->phase, first->bytes);
     return fail_all(l, TRIB_ERR_MISMATCH, text);
 }
@@ -317,6 +325,7 @@ static trib_status_t local_allgather(struct trib_boot *b, const char *phase,
     struct local *l = (struct local *)b;
     struct trib_rendezvous_entry entry = {.bytes = (uint32_t)bytes};
 
+    memcpy(entry.release, trib_release, sizeof(entry.release));
     snprintf(entry.phase, sizeof(entry.phase), "%s", phase);
     if (bytes)
         memcpy(entry.blob, in, bytes);
@@ -394,15 +403,22 @@ static trib_status_t open_rendezvous(struct local *l, const char *root)
         return TRIB_OK;
     const char *path = place.path;
     trib_status_t status = trib_rendezvous_open(path, place.key, &l->rendezvous);
+    const char *maker = l->rendezvous.release;
 
     if (status == TRIB_ERR_SYSTEM)
         return trib_fail(l->err, TRIB_ERR_BOOT,
                          "cannot open the meeting place %s (TRIB_ROOT): %m%s", path,
                          barred_by(errno));
+    if (status == TRIB_ERR_UNSUPPORTED)
+        return trib_fail(l->err, TRIB_ERR_MISMATCH,
+                         "the meeting place %s (TRIB_ROOT) was made by %s%s, and rank "
+                         "%d has %s: install the same version, of trib-run, too",
+                         path, *maker ? "Tributary " : "an older Tributary", maker,
+                         l->self.rank, trib_release);
     if (status != TRIB_OK)
         return trib_fail(l->err, TRIB_ERR_BOOT,
-                         "%s (TRIB_ROOT) is not a meeting place of this version of "
-                         "Tributary: take the text of trib-run or trib_local_root",
+                         "%s (TRIB_ROOT) is not a meeting place of Tributary: take "
+                         "the text of trib-run or trib_local_root",
                          path);
     return TRIB_OK;
 }

@@ -16,9 +16,11 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/memfd.h"
+#include "base/plain.h"
+#include "base/release.h"
 
 #define RENDEZVOUS_MAGIC UINT64_C(0x3164616f62626972) /* "ribboad1" */
-#define RENDEZVOUS_VERSION 4
+#define RENDEZVOUS_VERSION 5
 
 /*
  * A rank writes its two cells in turn, so the peers may still read the previous
@@ -50,9 +52,11 @@ struct slot {
 /* The state of a generation's failure; the low bits of head->failure. */
 enum { FAILURE_WRITING = 1, FAILURE_READY = 2 };
 
+/* magic, version and release stay in their places from version 5 on. */
 struct trib_rendezvous_head {
     uint64_t magic;
     uint32_t version;
+    char release[TRIB_RELEASE_BYTES];
     uint32_t ranks;
     uint64_t bytes;
     uint64_t key; /* random: proves that a descriptor is this rendezvous */
@@ -106,6 +110,7 @@ trib_status_t trib_rendezvous_create(int ranks, int *fd_out,
     memcpy(out->head->secret, secret.bytes, sizeof(secret.bytes));
     trib_secret_wipe(&secret);
     out->head->version = RENDEZVOUS_VERSION;
+    memcpy(out->head->release, trib_release, sizeof(out->head->release));
     out->head->ranks = (uint32_t)ranks;
     out->head->bytes = bytes;
     out->head->magic = RENDEZVOUS_MAGIC;
@@ -116,9 +121,29 @@ trib_status_t trib_rendezvous_create(int ranks, int *fd_out,
 /* The head is a copy: ranks may go on writing to the rendezvous's own. */
 static bool is_rendezvous(const struct trib_rendezvous_head *head, size_t bytes)
 {
-    return head->magic == RENDEZVOUS_MAGIC && head->version == RENDEZVOUS_VERSION &&
-           head->ranks > 0 && head->ranks <= TRIB_RENDEZVOUS_RANKS_MAX &&
+    return head->ranks > 0 && head->ranks <= TRIB_RENDEZVOUS_RANKS_MAX &&
            head->bytes == bytes && rendezvous_bytes((int)head->ranks) == bytes;
+}
+
+/* Before RELEASE_SINCE other fields were in the place of release. */
+static trib_status_t judge(const struct trib_rendezvous_head *head, uint64_t key,
+                           struct trib_rendezvous *out)
+{
+    enum { RELEASE_SINCE = 5 };
+    char release[TRIB_RELEASE_BYTES];
+
+    snprintf(release, sizeof(release), "%.*s",
+             head->version < RELEASE_SINCE ? 0 : (int)sizeof(release) - 1,
+             head->release);
+    (void)trib_plain(release, out->release, sizeof(out->release));
+    if (head->magic != RENDEZVOUS_MAGIC)
+        return TRIB_ERR_PROTOCOL;
+    if (head->version != RENDEZVOUS_VERSION)
+        return TRIB_ERR_UNSUPPORTED;
+    if (!is_rendezvous(head, out->bytes) || (key && head->key != key))
+        return TRIB_ERR_PROTOCOL;
+    out->ranks = (int)head->ranks;
+    return TRIB_OK;
 }
 
 trib_status_t trib_rendezvous_map(int fd, uint64_t key, struct trib_rendezvous *out)
@@ -137,12 +162,10 @@ trib_status_t trib_rendezvous_map(int fd, uint64_t key, struct trib_rendezvous *
         return TRIB_ERR_SYSTEM;
     memcpy(&head, out->head, sizeof(head));
     atomic_signal_fence(memory_order_seq_cst); /* use the copy that was checked */
-    if (!is_rendezvous(&head, out->bytes) || (key && head.key != key)) {
+    const trib_status_t status = judge(&head, key, out);
+    if (status != TRIB_OK)
         trib_rendezvous_close(out);
-        return TRIB_ERR_PROTOCOL;
-    }
-    out->ranks = (int)head.ranks;
-    return TRIB_OK;
+    return status;
 }
 
 trib_status_t trib_rendezvous_open(const char *path, uint64_t key,
@@ -290,6 +313,7 @@ void trib_rendezvous_put(struct trib_rendezvous *rendezvous, int rank, uint64_t 
 
     assert(ticket && entry->bytes <= TRIB_BOOT_BLOB_MAX);
     atomic_store(&cell->tag, 0); /* no byte changes before the tag is gone */
+    memcpy(cell->entry.release, entry->release, sizeof(entry->release));
     memcpy(cell->entry.phase, entry->phase, sizeof(entry->phase));
     cell->entry.bytes = entry->bytes;
     memcpy(cell->entry.blob, entry->blob, entry->bytes);
@@ -323,6 +347,8 @@ bool trib_rendezvous_get(const struct trib_rendezvous *rendezvous, int rank,
     uint32_t bytes = cell->entry.bytes;
     if (bytes > TRIB_BOOT_BLOB_MAX)
         return false;
+    memcpy(out->release, cell->entry.release, sizeof(out->release));
+    out->release[sizeof(out->release) - 1] = '\0';
     memcpy(out->phase, cell->entry.phase, sizeof(out->phase));
     out->phase[sizeof(out->phase) - 1] = '\0';
     out->bytes = bytes;

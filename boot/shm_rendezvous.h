@@ -18,6 +18,7 @@
 
 #include "boot/boot.h"
 #include "base/process.h"
+#include "base/release.h"
 
 #include <tributary/status.h>
 
@@ -31,10 +32,13 @@ struct trib_rendezvous {
     struct trib_rendezvous_head *head;
     size_t bytes;
     int ranks;
+    char release[TRIB_RELEASE_BYTES]; /* of who made it; empty if that is too old to
+                                       * say so */
 };
 
 /* One rank's contribution to one exchange. */
 struct trib_rendezvous_entry {
+    char release[TRIB_RELEASE_BYTES]; /* trib_release of the rank */
     char phase[TRIB_BOOT_PHASE_MAX];
     uint32_t bytes;
     uint8_t blob[TRIB_BOOT_BLOB_MAX];
@@ -66,7 +70,8 @@ trib_status_t trib_rendezvous_map(int fd, uint64_t key, struct trib_rendezvous *
  * path     such as "/proc/4711/fd/5"
  * key      of trib_rendezvous_key; 0: any rendezvous will do
  * returns  TRIB_ERR_SYSTEM (see errno): cannot be opened; TRIB_ERR_PROTOCOL: is no
- * rendezvous, or of another version. out->ranks is what it was made for
+ * rendezvous; TRIB_ERR_UNSUPPORTED: a rendezvous of the release out->release, whose
+ * layout is another. out->ranks is what it was made for
  */
 trib_status_t trib_rendezvous_open(const char *path, uint64_t key,
                                    struct trib_rendezvous *out);

@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "base/idle_function.h"
 #include "base/plain.h"
+#include "base/release.h"
 #include "boot/boot.h"
 #include "boot/rank_names.h"
-#include "build-config.h"
 
 enum { LAYOUT = 1, GUARD = 0x5a, LIBRARY_BYTES = 24 };
 
@@ -71,7 +71,7 @@ static void fill(struct user_exchange *u, const char *phase, trib_status_t statu
     h->status = status;
     h->pid = u->self.pid;
     snprintf(h->phase, sizeof(h->phase), "%s", phase);
-    snprintf(h->library, sizeof(h->library), "%s", PACKAGE_VERSION);
+    snprintf(h->library, sizeof(h->library), "%s", trib_release);
     snprintf(h->host, sizeof(h->host), "%s", u->self.host);
 }
 

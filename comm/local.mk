@@ -60,5 +60,6 @@ libcomm_la_SOURCES = \
 	comm/state_merge.c \
 	comm/plan_state_move.c \
 	comm/plan_move.c comm/plan_move.h \
-	comm/wireup.c
+	comm/wireup.c \
+	comm/wireup_check.c comm/wireup_check.h
 EXTRA_DIST += comm/README.md

@@ -14,43 +14,20 @@
 #include "base/host.h"
 #include "base/minmax.h"
 #include "base/process.h"
+#include "base/release.h"
 #include "base/text.h"
 #include "boot/boot.h"
 #include "comm/communicator.h"
 #include "comm/locality.h"
 #include "comm/slot_budget.h"
+#include "comm/wireup_check.h"
 #include "topo/cpus.h"
 #include "topo/machine.h"
-
-#define WIREUP_VERSION 12
 
 enum {
     CHUNK_OF_NETWORKS = 256 << 10,
     WINDOW_OF_NETWORKS = 8, /* a smaller one was asked for */
 };
-
-/* The first message: who a rank is, and what all ranks must agree on. */
-struct wireup_msg1 {
-    uint32_t magic;   /* TRIB_FRAME_MAGIC */
-    uint32_t version; /* WIREUP_VERSION */
-    uint64_t settings;
-    uint64_t machine; /* digest of boot id and pid namespace: equal on one host */
-    struct trib_cpus cpus; /* cores that this rank may use */
-    uint64_t room[2]; /* bytes that it can register; [1]: if all ranks are on one
-                       * host */
-    int32_t pid;
-    uint16_t chunk_given; /* TRIB_CHUNK is not the default */
-    uint16_t never_maps; /* its transport never has load/store reach */
-    uint32_t round_trip_us; /* to rank 0, as it was when they met; 0: not known */
-    uint32_t window_given; /* TRIB_WINDOW is not the default */
-    uint8_t secret_mark[8]; /* trib_secret_mark */
-    char library[12];
-    char host[TRIB_HOST_BYTES];
-    struct trib_address address;
-    char settings_text[400];
-};
-_Static_assert(sizeof(struct wireup_msg1) <= TRIB_BOOT_BLOB_MAX,
-               "the first message fits a boot blob");
 
 /*
  * The second message: what a rank has learned from the first ones. All ranks hold all
@@ -85,7 +62,7 @@ static trib_status_t fill_msg1(struct trib_comm *comm,
 
     memset(h, 0, sizeof(*h));
     h->magic = TRIB_FRAME_MAGIC;
-    h->version = WIREUP_VERSION;
+    h->version = TRIB_WIREUP_VERSION;
     h->settings = trib_config_digest(&comm->cfg);
     h->machine = trib_wireup_machine();
     for (int near = 0; near < 2; near++)
@@ -97,84 +74,11 @@ static trib_status_t fill_msg1(struct trib_comm *comm,
     h->never_maps = ops->map == trib_no_map;
     trib_cpus_self(&h->cpus);
     trib_secret_mark(&comm->secret, h->secret_mark);
-    snprintf(h->library, sizeof(h->library), "%s", trib_version());
+    memcpy(h->release, trib_release, sizeof(h->release));
     if (!trib_host_name(h->host))
         snprintf(h->host, sizeof(h->host), "unknown");
     trib_config_same_text(&comm->cfg, h->settings_text, sizeof(h->settings_text));
     return ops->address(e->transport, &h->address);
-}
-
-void trib_wireup_difference(const char *a, const char *b, char *x, char *y,
-                            size_t bytes)
-{
-    assert(bytes > 0);
-    while (*a && *b) {
-        size_t la = strcspn(a, " "), lb = strcspn(b, " ");
-        if (la != lb || memcmp(a, b, la) != 0) {
-            snprintf(x, bytes, "%.*s", (int)la, a);
-            snprintf(y, bytes, "%.*s", (int)lb, b);
-            return;
-        }
-        a += la + strspn(a + la, " ");
-        b += lb + strspn(b + lb, " ");
-    }
-    snprintf(x, bytes, "%s", "other settings");
-    snprintf(y, bytes, "%s", "these");
-}
-
-static trib_status_t could_not_join(struct trib_comm *comm, int rank)
-{
-    return trib_fail(&comm->err, TRIB_ERR_BOOT,
-                     "rank %d could not join; its own trib_last_error says why", rank);
-}
-
-static trib_status_t check_msg1(struct trib_comm *comm, const struct wireup_msg1 *first,
-                                const struct wireup_msg1 *h, int rank)
-{
-    char x[128], y[128];
-
-    if (!h->magic) /* a rank that could not go on sends zeros */
-        return could_not_join(comm, rank);
-    if (h->magic != first->magic || h->version != first->version ||
-        strncmp(h->library, first->library, sizeof(h->library)) != 0)
-        return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
-                         "rank %d (host %.64s, process %d) has Tributary %.11s, rank 0 "
-                         "(host %.64s) has %.11s: install the same version",
-                         rank, h->host, h->pid, h->library, first->host,
-                         first->library);
-    if (memcmp(h->secret_mark, first->secret_mark, sizeof(h->secret_mark)) != 0)
-        return trib_fail(
-            &comm->err, TRIB_ERR_MISMATCH,
-            "rank %d (host %.64s, process %d) has another secret than rank 0 (host "
-            "%.64s), or only one has a secret: give all ranks the same TRIB_KEY, or "
-            "none, and install libsodium on all hosts",
-            rank, h->host, h->pid, first->host);
-    if (h->settings == first->settings)
-        return TRIB_OK;
-    trib_wireup_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
-    return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
-                     "rank %d (host %.64s, process %d) has %s, rank 0 (host %.64s) has "
-                     "%s: give all ranks the same TRIB_* settings",
-                     rank, h->host, h->pid, x, first->host, y);
-}
-
-/* A peer's text may lack its NUL. */
-static void end_texts(struct wireup_msg1 *h)
-{
-    h->library[sizeof(h->library) - 1] = 0;
-    h->host[sizeof(h->host) - 1] = 0;
-    h->settings_text[sizeof(h->settings_text) - 1] = 0;
-}
-
-static trib_status_t check_all_msg1(struct trib_comm *comm, struct wireup_msg1 *all)
-{
-    trib_status_t st = TRIB_OK;
-
-    for (int r = 0; r < comm->engine.size; r++)
-        end_texts(&all[r]);
-    for (int r = 0; r < comm->engine.size && st == TRIB_OK; r++)
-        st = check_msg1(comm, &all[0], &all[r], r);
-    return st;
 }
 
 /* True if the rank runs on this host; a transport may simulate several hosts on one. */
@@ -484,7 +388,7 @@ static trib_status_t take_all_msg2(struct trib_comm *comm,
     comm->load_store = true;
     for (int r = 0; st == TRIB_OK && r < e->size; r++) {
         if (!all[r].arena.blob.len) /* a rank that could not go on sends zeros */
-            st = could_not_join(comm, r);
+            st = trib_wireup_could_not_join(comm, r);
         transport[r] = all[r].transport;
         near[r] = all[r].locality;
         e->peers[r].arena = all[r].arena;
@@ -534,7 +438,7 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     if (st == TRIB_OK)
         st = x->allgather(x->arg, "connect", &wireup_msg1, sizeof(wireup_msg1), msgs1);
     if (st == TRIB_OK)
-        st = check_all_msg1(comm, msgs1);
+        st = trib_wireup_check(comm, msgs1);
     if (st == TRIB_OK)
         st = fit_slot_budget(comm, rooms, msgs1);
     if (st == TRIB_OK)

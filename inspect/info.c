@@ -3,7 +3,6 @@
  * Lists of what this build and this machine can do.
  */
 #include "base/text.h"
-#include "build-config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/config.h"
 #include "base/cpu.h"
 #include "base/meminfo.h"
+#include "base/release.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
 #include "compress/codec_info.h"
@@ -20,7 +20,7 @@
 
 const char *trib_version(void)
 {
-    return PACKAGE_VERSION;
+    return trib_release;
 }
 
 struct sink {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/release.h"
 #include "base/time.h"
 #include "base/sockets.h"
 #include "pipeline/link/link.h"
@@ -230,6 +231,22 @@ static trib_status_t check_sealed(struct trib_control_link *s,
         address);
 }
 
+/* Ranks and aggregators exchange frames, as ranks do among each other; a parameter
+ * store, which does not ask for aggregators, may be of another release. */
+static trib_status_t check_release(struct trib_control_link *s,
+                                   const struct trib_session *session,
+                                   const char *address)
+{
+    const struct trib_auth_peer peer = trib_session_peer(session);
+
+    if (strcmp(peer.release, trib_release) == 0)
+        return TRIB_OK;
+    return trib_fail(&s->err, TRIB_ERR_MISMATCH,
+                     "tribd at %s has Tributary %s, the ranks have %s: install the "
+                     "same version",
+                     address, peer.release, trib_release);
+}
+
 trib_status_t trib_control_link_request(struct trib_control_link *s, int i)
 {
     struct trib_session *session = s->sessions[i];
@@ -240,6 +257,8 @@ trib_status_t trib_control_link_request(struct trib_control_link *s, int i)
     assert(i >= 0 && i < s->n);
     trib_error_clear(&s->err);
     trib_status_t st = trib_session_meet_wait(session, until);
+    if (st == TRIB_OK)
+        st = check_release(s, session, address);
     if (st == TRIB_OK)
         st = check_sealed(s, session, address);
     if (st == TRIB_OK) {

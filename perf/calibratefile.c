@@ -80,7 +80,8 @@ bool calibrate_write(const char *path, const struct calibrate_link *link, char *
     json_t *file;
 
     json_array_append_new(links, new);
-    file = json_pack("{s:o, s:o}", "machine", machine, "links", links);
+    file = json_pack("{s:i, s:o, s:o}", "format", 1, "machine",
+                     machine, "links", links);
     const bool done = file != NULL && put(path, file);
     if (!done)
         snprintf(why, why_bytes, "%.500s cannot be written: is the folder there?",

@@ -163,7 +163,8 @@ static trib_status_t check_head(struct trib_group *g, const uint8_t *state,
     if (h->version != VERSION)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
                               "the state of a group has version %" PRIu32
-                              ", this library reads %d",
+                              ", this library reads %d: load it by the release that "
+                              "has saved it",
                               h->version, VERSION);
     if (h->bytes != bytes)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,

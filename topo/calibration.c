@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/release.h"
 
 static trib_status_t refuse_machine(const char *path, json_t *machine, const char *root,
                                     struct trib_error *err)
@@ -27,6 +28,21 @@ static trib_status_t refuse_machine(const char *path, json_t *machine, const cha
                      "calibration %s is of another machine (%.60s, %d cores; this one "
                      "is %.60s, %ld cores): run trib-perf calibrate here",
                      path, cpu ? cpu : "unknown", (int)cores, model, here);
+}
+
+/* Files of before formats had a number are of format 1. */
+static trib_status_t refuse_format(const char *path, json_t *file,
+                                   struct trib_error *err)
+{
+    json_t *format = json_object_get(file, "format");
+    const json_int_t n = format ? json_integer_value(format) : 1;
+
+    if (n == TRIB_CALIBRATION_FORMAT)
+        return TRIB_OK;
+    return trib_fail(err, TRIB_ERR_INVALID,
+                     "calibration %s has format %d, this library (%s) reads %d: run "
+                     "trib-perf calibrate of this release",
+                     path, (int)n, trib_release, TRIB_CALIBRATION_FORMAT);
 }
 
 /* A positive number; false: there is none. */
@@ -83,8 +99,9 @@ trib_status_t trib_calibration_read(const char *path, const char *transport, boo
                          "calibration %s: line %d: %s (trib-perf calibrate --out "
                          "writes such files)",
                          path, wrong.line, wrong.text);
-    trib_status_t st =
-        refuse_machine(path, json_object_get(file, "machine"), root, err);
+    trib_status_t st = refuse_format(path, file, err);
+    if (st == TRIB_OK)
+        st = refuse_machine(path, json_object_get(file, "machine"), root, err);
     json_array_foreach(json_object_get(file, "links"), i, link)
     {
         if (is_link(link, transport, hosts ? "hosts" : "host"))

@@ -3,7 +3,8 @@
  * Calibrations: what trib-perf calibrate has measured of a network, in a JSON file, in
  * place of the constants of cost.h.
  *
- *     {"machine": {"cpu": "…", "cores": 16},
+ *     {"format": 1,
+ *      "machine": {"cpu": "…", "cores": 16},
  *      "links": [{"transport": "tcp", "scope": "hosts", "measured": "2026-11-27",
  *                 "ranks": 4, "hop_us": 21.5, "message_us": 2.1, "wire_Bps": 1.2e8,
  *                 "sum_Bps": 1.1e10}, …]}
@@ -22,6 +23,8 @@
 #include "topo/cost.h"
 
 struct trib_error;
+
+enum { TRIB_CALIBRATION_FORMAT = 1 };
 
 /* As ranks tell it each other. */
 struct trib_calibration {

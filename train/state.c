@@ -165,9 +165,14 @@ trib_status_t trib_trainer_save(trib_trainer_t *trainer, void *state, size_t byt
 static trib_status_t check_head(struct trib_trainer *t, const struct head *head,
                                 const char *from, size_t bytes)
 {
-    if (memcmp(head->magic, magic, sizeof(magic)) != 0 || head->version != VERSION)
+    if (memcmp(head->magic, magic, sizeof(magic)) != 0)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "these bytes are no state of a trainer of this version");
+                         "these bytes are no state of a trainer");
+    if (head->version != VERSION)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "the state of a trainer has version %u, this library reads "
+                         "%d: load it by the release that has saved it",
+                         head->version, VERSION);
     if (head->bytes != bytes - sizeof(*head) ||
         head->digest != trib_digest(from + sizeof(*head), bytes - sizeof(*head)))
         return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is damaged");

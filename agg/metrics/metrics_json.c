@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "agg/metrics/metrics.h"
-#include "build-config.h"
+#include "base/release.h"
 
 #define NS 1e-9
 
@@ -250,7 +250,7 @@ char *trib_metrics_json(const struct trib_service_view *view)
         json_array_append_new(jobs, job_json(&view->jobs[i], view->now_ns));
     put_job_counters(total, view->total);
     put_times(total, view->times);
-    json_object_set_new(o, "version", json_string(PACKAGE_VERSION));
+    json_object_set_new(o, "version", json_string(trib_release));
     json_object_set_new(o, "uptime_s", seconds_json(view->uptime_ns));
     json_object_set_new(o, "draining", json_boolean(view->draining));
     json_object_set_new(o, "limits", limits_json(&view->limits));

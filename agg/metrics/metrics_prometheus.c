@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "agg/metrics/metrics.h"
-#include "build-config.h"
+#include "base/release.h"
 
 #define NS 1000000000u
 
@@ -191,7 +191,7 @@ static void put_snapshots(FILE *to, const struct trib_snapshots_view *s)
 static void put_service(FILE *to, const struct trib_service_view *v)
 {
     put_help(to, "tribd_build_info", "gauge", "The version, as a label.");
-    fprintf(to, "tribd_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
+    fprintf(to, "tribd_build_info{version=\"%s\"} 1\n", trib_release);
     put_gauge(to, "tribd_uptime_seconds", "Time since the service began.", v->uptime_ns,
               NS);
     put_gauge(to, "tribd_draining", "1: no new jobs are taken.", v->draining, 1);

@@ -60,6 +60,7 @@ struct trib_auth_peer {
     /* The user's name on the aggregator's host, "uid N" where that host knows none.
      * Empty without has_user, and on the side of the job, which does not look it up. */
     char user[TRIB_CONTROL_USER_MAX + 1];
+    char release[TRIB_CONTROL_LIBRARY_MAX + 1]; /* of the library, as it says */
 };
 
 /** trib_auth_name - "munge". */

@@ -7,7 +7,7 @@
 
 #include "agg/protocol/auth_methods.h"
 #include "base/error.h"
-#include "build-config.h"
+#include "base/release.h"
 
 #define LABEL "tributary control handshake 1"
 #define PROOF_BYTES (TRIB_CRYPT_PROOF_BYTES + TRIB_SEAL_HEADER_BYTES)
@@ -172,7 +172,7 @@ static trib_status_t choose_version(struct turn *t, uint32_t *version_out)
                      "the job (library %s) speaks versions %u to %u of the control "
                      "protocol, the aggregator (%s) %d to %d: install the same release",
                      h->library, (unsigned)h->version_min, (unsigned)h->version_max,
-                     PACKAGE_VERSION, TRIB_CONTROL_VERSION_MIN,
+                     trib_release, TRIB_CONTROL_VERSION_MIN,
                      TRIB_CONTROL_VERSION_MAX);
 }
 
@@ -180,8 +180,8 @@ static trib_status_t take_hello(struct turn *t)
 {
     struct trib_handshake *hs = t->hs;
     struct trib_control m = {
-        .kind = TRIB_CONTROL_WELCOME,
-        .welcome = {.methods = hs->auth->offer, .library = PACKAGE_VERSION}};
+        .kind = TRIB_CONTROL_WELCOME, .welcome = {.methods = hs->auth->offer}};
+    snprintf(m.welcome.library, sizeof(m.welcome.library), "%s", trib_release);
     trib_status_t status = choose_version(t, &m.welcome.version);
 
     if (status == TRIB_OK)
@@ -190,6 +190,7 @@ static trib_status_t take_hello(struct turn *t)
         return status;
     hs->version = m.welcome.version;
     memcpy(hs->job, t->message.hello.job, sizeof(hs->job));
+    memcpy(hs->peer.release, t->message.hello.library, sizeof(hs->peer.release));
     m.welcome.method = hs->method->number;
     memcpy(m.welcome.nonce, hs->nonce, sizeof(hs->nonce));
     status = put(hs, &m, t->reply, t->reply_n);
@@ -222,6 +223,7 @@ static trib_status_t take_welcome(struct turn *t)
                          "offered to it",
                          trib_auth_name((enum trib_auth_method)w->method));
     hs->version = w->version;
+    memcpy(hs->peer.release, w->library, sizeof(hs->peer.release));
     for (size_t i = 0; i < TRIB_AUTH_METHODS; i++)
         if (trib_auth_methods[i]->number == w->method)
             hs->method = trib_auth_methods[i];
@@ -334,10 +336,10 @@ trib_status_t trib_handshake_begin(struct trib_handshake *hs, struct trib_error 
     struct trib_control m = {.kind = TRIB_CONTROL_HELLO,
                              .hello = {.version_min = TRIB_CONTROL_VERSION_MIN,
                                        .version_max = TRIB_CONTROL_VERSION_MAX,
-                                       .methods = hs->auth->offer,
-                                       .library = PACKAGE_VERSION}};
+                                       .methods = hs->auth->offer}};
 
     (void)err;
+    snprintf(m.hello.library, sizeof(m.hello.library), "%s", trib_release);
     assert(hs->state == TRIB_HANDSHAKE_NEW);
     hs->state = TRIB_HANDSHAKE_WELCOME;
     memcpy(m.hello.nonce, hs->nonce, sizeof(hs->nonce));

@@ -134,7 +134,7 @@ static const char *fault_of(const struct head *h, uint64_t file_bytes)
     if (h->order != ORDER)
         return "a host of another byte order has written it";
     if (h->format != TRIB_SNAPSHOT_FORMAT)
-        return "another release of tribd has written it, in another format";
+        return "its format is of another release";
     if (h->head_digest != trib_digest(h, offsetof(struct head, head_digest)))
         return "its head is damaged";
     if (h->file_bytes != file_bytes)
@@ -163,6 +163,13 @@ trib_status_t trib_snapshot_head(const uint8_t *bytes, uint64_t file_bytes,
         memcpy(&head, bytes, sizeof(head));
         fault = fault_of(&head, file_bytes);
     }
+    if (fault && file_bytes >= sizeof(head) && head.format != TRIB_SNAPSHOT_FORMAT &&
+        memcmp(head.magic, magic, sizeof(magic)) == 0 && head.order == ORDER)
+        return trib_fail(err, TRIB_ERR_MISMATCH,
+                         "another release of tribd has written it in format %u, and "
+                         "this one reads format %d: run the release that has "
+                         "written it",
+                         head.format, TRIB_SNAPSHOT_FORMAT);
     if (fault)
         return trib_fail(err, TRIB_ERR_MISMATCH, "%s", fault);
     out->file_bytes = file_bytes;

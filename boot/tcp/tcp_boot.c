@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/release.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "boot/boot.h"
@@ -29,7 +30,6 @@
 #include "base/sockets.h"
 #include "boot/tcp/tcp_client.h"
 #include "boot/rank_names.h"
-#include "build-config.h"
 
 #define MS UINT64_C(1000000)
 /* The server knows better which rank failed: let it speak first. */
@@ -365,7 +365,7 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->knocks = opts->knocks;
     t->hello.size = opts->knocks ? 0 : opts->size;
     trib_rank_name_self(opts->knocks ? 0 : opts->rank, &t->hello.who);
-    snprintf(t->hello.library, sizeof(t->hello.library), "%s", PACKAGE_VERSION);
+    snprintf(t->hello.library, sizeof(t->hello.library), "%s", trib_release);
     t->fd = -1;
     t->boot_timeout_ms = opts->cfg->boot_timeout_ms;
     t->stop_timeout_ms = opts->cfg->stop_timeout_ms;

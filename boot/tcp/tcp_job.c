@@ -157,7 +157,7 @@ static void take_gather(struct trib_tcp_server *s, struct trib_tcp_conn *c,
         trib_tcp_fail_all(
             s, TRIB_ERR_MISMATCH,
             "%s is in phase %s of the start with %u bytes, others in phase %s with "
-            "%u: do all run the same version?",
+            "%u: install the same build of Tributary everywhere",
             trib_rank_name_format(&c->who, who), gather.phase, gather.bytes, s->phase,
             s->bytes);
         return;

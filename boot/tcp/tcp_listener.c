@@ -19,6 +19,7 @@
 #include "base/idle_function.h"
 #include "base/log.h"
 #include "base/log_pace.h"
+#include "base/release.h"
 #include "base/sockets.h"
 #include "base/stranger.h"
 #include "base/time.h"
@@ -26,7 +27,6 @@
 #include "boot/newcomers.h"
 #include "boot/tcp/tcp_newcomer.h"
 #include "boot/tcp/tcp_server.h"
-#include "build-config.h"
 
 enum {
     PLACES = 64, /* for newcomers and strangers; the oldest stranger makes room */
@@ -499,7 +499,7 @@ static void fill_rules(struct trib_newcomer_rules *r,
     r->self.size = opts->size;
     r->self.has_secret = opts->secret->is_set;
     trib_rank_name_self(opts->rank, &r->self.who);
-    snprintf(r->self.library, sizeof(r->self.library), "%s", PACKAGE_VERSION);
+    snprintf(r->self.library, sizeof(r->self.library), "%s", trib_release);
     r->secret = *opts->secret;
     memcpy(r->knock, opts->knock, opts->knock_bytes);
     r->knock_bytes = (uint32_t)opts->knock_bytes;

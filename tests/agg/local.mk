@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += tests/agg/protocol/authtest.h
-agg_tests = tests/agg/protocol/test_auth tests/agg/protocol/test_control tests/agg/protocol/test_question tests/agg/protocol/test_session
+agg_tests = tests/agg/protocol/test_auth tests/agg/protocol/test_control tests/agg/protocol/test_handshake tests/agg/protocol/test_question tests/agg/protocol/test_session
 check_PROGRAMS += $(agg_tests)
 TESTS += $(agg_tests)
 service_tests = \

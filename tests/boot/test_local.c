@@ -301,6 +301,30 @@ static void test_fail_of_no_kind(void **state)
     close(fd);
 }
 
+/* One of another release is named as such, whatever is behind its first fields. */
+static void test_rendezvous_of_others(void **state)
+{
+    struct trib_rendezvous made, found;
+    int fd;
+
+    (void)state;
+    assert_status(trib_rendezvous_create(2, &fd, &made, NULL), TRIB_OK);
+    char *head = (char *)made.head;
+    memcpy(head + 12, "9.9.9-\x1b[31m", 12);
+    assert_status(trib_rendezvous_map(fd, 0, &found), TRIB_OK);
+    trib_rendezvous_close(&found);
+    head[8]++;
+    assert_status(trib_rendezvous_map(fd, 0, &found), TRIB_ERR_UNSUPPORTED);
+    assert_string_equal(found.release, "9.9.9-\\x1b[31m");
+    head[8] = 4; /* too old to have a name there */
+    assert_status(trib_rendezvous_map(fd, 0, &found), TRIB_ERR_UNSUPPORTED);
+    assert_string_equal(found.release, "");
+    head[0]++;
+    assert_status(trib_rendezvous_map(fd, 0, &found), TRIB_ERR_PROTOCOL);
+    trib_rendezvous_close(&made);
+    close(fd);
+}
+
 /* Nobody can shrink the rendezvous under the others. */
 static void test_rendezvous_is_sealed(void **state)
 {
@@ -365,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_public_functions),
         cmocka_unit_test(test_fail_of_no_kind),
         cmocka_unit_test(test_rendezvous_is_sealed),
+        cmocka_unit_test(test_rendezvous_of_others),
         cmocka_unit_test(test_process_states),
     };
 

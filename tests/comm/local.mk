@@ -90,7 +90,7 @@ comm_tests = \
 	tests/comm/test_sparse_volume \
 	tests/comm/test_progress_thread \
 	tests/comm/test_settings \
-	tests/comm/test_wireup
+	tests/comm/test_wireup tests/comm/test_wireup_check
 check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
 
@@ -154,6 +154,7 @@ tests_comm_test_sorted_pairs_LDADD = $(comm_tests_link)
 tests_comm_test_progress_thread_LDADD = $(comm_tests_link)
 tests_comm_test_settings_LDADD = $(comm_tests_link)
 tests_comm_test_wireup_LDADD = $(comm_tests_link)
+tests_comm_test_wireup_check_LDADD = $(comm_tests_link)
 tests_comm_test_closed_LDADD = $(comm_tests_link)
 tests_comm_test_communicator_LDADD = $(comm_tests_link)
 tests_comm_test_named_plans_LDADD = $(comm_tests_link)

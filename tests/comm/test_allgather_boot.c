@@ -6,6 +6,7 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "boot/boot.h"
 #include "build-config.h"
 #include "tests/harness/ranks.h"
 
@@ -13,7 +14,17 @@
 
 enum { ANSWER = -3, COUNT = 1000 };
 
-enum lie { NONE, FAILS, LEAVES_OUT, SWAPS, ADDS };
+enum lie {
+    NONE,
+    FAILS,
+    LEAVES_OUT,
+    SWAPS,
+    ADDS,
+    OLD_MEETING, /* rank 1 is of a release whose layout of this exchange is another */
+    OLD_RELEASE, /* rank 1 is of a release that only its name tells from this one */
+    OLD_MESSAGE, /* rank 1's release said its name in the first message only */
+    OLD_BUILD, /* rank 1 has a build of this release with other messages */
+};
 
 struct board {
     pthread_barrier_t barrier;
@@ -31,6 +42,23 @@ struct seat {
     int calls;
 };
 
+/* Rank 1's block, as another release would have made it. */
+static void grow_old(enum lie lie, char *block, size_t bytes)
+{
+    char *body = block + bytes - TRIB_BOOT_BLOB_MAX;
+    const size_t n = strlen(trib_version());
+    char *named = memmem(body, TRIB_BOOT_BLOB_MAX, trib_version(), n);
+
+    if (lie == OLD_MEETING)
+        block[8]++;
+    if (lie == OLD_RELEASE)
+        memcpy(memmem(block, bytes, trib_version(), n), "9.9.9", n);
+    if (lie == OLD_MESSAGE && named)
+        memcpy(named, "9.9.9", n);
+    if (lie == OLD_BUILD)
+        body[4]++;
+}
+
 static int gather(void *arg, const void *in, void *out, size_t bytes)
 {
     struct seat *s = arg;
@@ -44,6 +72,8 @@ static int gather(void *arg, const void *in, void *out, size_t bytes)
     }
     pthread_barrier_wait(&b->barrier);
     memcpy(b->blocks + (size_t)s->rank * bytes, in, bytes);
+    if (lies && b->lie >= OLD_MEETING)
+        grow_old(b->lie, b->blocks + bytes, bytes);
     if (lies && b->lie == FAILS)
         b->broken = true;
     pthread_barrier_wait(&b->barrier);
@@ -215,6 +245,30 @@ static void test_cannot(void **state)
         3, "transport=shm");
 }
 
+/* Ranks of other releases and builds are named, on all ranks alike. */
+static void test_other_release(void **state)
+{
+    static const struct {
+        enum lie lie;
+        int at; /* 0 is the meeting, 1 the first message of the wireup */
+        const char *words;
+    } rows[] = {
+        {OLD_MEETING, 0, "install the same version"},
+        {OLD_RELEASE, 0, "has Tributary 9.9.9, rank "},
+        {OLD_MESSAGE, 1, "has Tributary 9.9.9, rank 0 (host "},
+        {OLD_BUILD, 1, "messages differ, of versions 14 and 13: install"},
+    };
+
+    (void)state;
+    assert_int_equal(strlen(trib_version()), 5);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        run((struct scene){.board = {.lie = rows[i].lie, .at = rows[i].at},
+                           .status = TRIB_ERR_MISMATCH,
+                           .words = {rows[i].words},
+                           .others = rows[i].words},
+            3, "transport=shm");
+}
+
 static int refused(struct ranks_self *self)
 {
     struct seat seat = {NULL, 0, 0};
@@ -244,7 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meets),   cmocka_unit_test(test_meets_ucx),
         cmocka_unit_test(test_lies),    cmocka_unit_test(test_cannot),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_other_release),
     };
 
     tribtest_deadline(300);

@@ -21,29 +21,6 @@ static void test_messages(void **state)
     assert_true(trib_wireup_machine() == trib_wireup_machine());
 }
 
-static void test_difference(void **state)
-{
-    static const struct {
-        const char *a, *b, *x, *y;
-    } rows[] = {
-        {"chunk=1 codec=none", "chunk=2 codec=none", "chunk=1", "chunk=2"},
-        {"chunk=1 codec=none", "chunk=1 codec=bf16", "codec=none", "codec=bf16"},
-        {"chunk=1", "chunk=12", "chunk=1", "chunk=12"},
-        {"chunk=1", "chunk=1", "other settings", "these"},
-        {"", "chunk=1", "other settings", "these"},
-    };
-    char x[40], y[40];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        trib_wireup_difference(rows[i].a, rows[i].b, x, y, sizeof(x));
-        assert_string_equal(x, rows[i].x);
-        assert_string_equal(y, rows[i].y);
-    }
-    trib_wireup_difference("name=a-long-value", "name=b", x, y, 8); /* cut, and ended */
-    assert_string_equal(x, "name=a-");
-}
-
 static int peers(struct ranks_self *self)
 {
     const struct trib_engine *e = &self->comm->engine;
@@ -150,7 +127,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_difference),
         cmocka_unit_test(test_peers),
         cmocka_unit_test(test_far),
     };

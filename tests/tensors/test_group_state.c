@@ -164,6 +164,9 @@ static int refuses(struct ranks_self *self)
     struct saved s = save(self, group);
     for (size_t cut = 0; cut < s.n; cut += s.n / 37 + 1)
         refused(self, group, &s, cut, cut < 48 ? "shorter" : "cut off");
+    s.bytes[8]++;
+    refused(self, group, &s, s.n, "has version 2, this library reads 1");
+    s.bytes[8]--;
     for (size_t at = 0; at < s.n; at += at < 100 ? 5 : s.n / 23) {
         s.bytes[at] ^= 16;
         refused(self, group, &s, s.n, "");

@@ -93,6 +93,8 @@ static void test_refused(void **state)
     refused("another machine (unknown");
     put("{\"machine\": 5}");
     refused("another machine");
+    put("{\"format\": 2, \"links\": []}");
+    refused("has format 2, this library (");
     put("[1, 2");
     refused("line 1");
     put_machine("Eight", cores, LINK("tcp", "hosts", "0"));

@@ -177,6 +177,11 @@ static int goes_on(struct ranks_self *self)
         ranks_expect(self, trib_trainer_load(b.trainer, bytes, n), TRIB_ERR_INVALID,
                      "damaged bytes");
         ranks_assert(self, strstr(trib_trainer_error(b.trainer), "damaged"));
+        bytes[8]++;
+        ranks_expect(self, trib_trainer_load(b.trainer, bytes, n), TRIB_ERR_INVALID,
+                     "another version");
+        ranks_assert(self, strstr(trib_trainer_error(b.trainer),
+                                  "has version 3, this library reads 2"));
         free(bytes);
         quadratic_close(&a);
         quadratic_close(&b);

@@ -406,12 +406,31 @@ static void test_orphans(void **state)
     rig_close(&rig);
 }
 
+/* An upgrade that changes the format says which release has to read the file. */
+static void test_other_format(void **state)
+{
+    uint8_t bytes[TRIB_SNAPSHOT_HEAD_BYTES] = "TribSnap\4\3\2\1\2";
+    struct trib_snapshot out;
+    struct trib_error err = {0};
+
+    (void)state;
+    assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),
+                  TRIB_ERR_MISMATCH);
+    assert_non_null(strstr(err.text, "in format 2, and this one reads format 1: run"));
+    bytes[12] = 1;
+    err = (struct trib_error){0};
+    assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),
+                  TRIB_ERR_MISMATCH);
+    assert_string_equal(err.text, "its head is damaged");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_owners),  cmocka_unit_test(test_quotas),
         cmocka_unit_test(test_spoiled), cmocka_unit_test(test_orphans),
+        cmocka_unit_test(test_other_format),
     };
 
     tribtest_deadline(100);

@@ -82,8 +82,10 @@ trib_status_t trib_ip_endpoint_read(const struct trib_ip_endpoint *e,
     status = trib_peer_read_address(address, peer, e->owner, e->magic, out,
                                     sizeof(*out), peers->err);
     if (status == TRIB_OK && out->version != e->version)
-        status = trib_fail(peers->err, TRIB_ERR_INVALID,
-                           "peer %d: not an address of %s", peer, e->owner);
+        status = trib_fail(peers->err, TRIB_ERR_MISMATCH,
+                           "peer %d speaks version %u of %s, this process version %u: "
+                           "install the same version of Tributary",
+                           peer, out->version, e->owner, e->version);
     return status;
 }
 

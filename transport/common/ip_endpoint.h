@@ -79,7 +79,8 @@ void trib_ip_endpoint_address(const struct trib_ip_endpoint *e, uint16_t port,
 /**
  * trib_ip_endpoint_read - a peer's address, if the peer can be connected.
  *
- * errors   TRIB_ERR_INVALID: not an address of this backend and version, or as of
+ * errors   TRIB_ERR_INVALID: not an address of this backend; TRIB_ERR_MISMATCH: of
+ *          another version; or as of
  *          trib_peer_check_connect
  */
 trib_status_t trib_ip_endpoint_read(const struct trib_ip_endpoint *e,

@@ -59,7 +59,8 @@ static trib_status_t address_check(struct shm *shm, int peer,
                          peer);
     if (out->version != TRIB_SHM_VERSION)
         return trib_fail(shm->err, TRIB_ERR_MISMATCH,
-                         "peer %d speaks version %u of shm, this process version %u",
+                         "peer %d speaks version %u of shm, this process version %u: "
+                         "install the same version of Tributary",
                          peer, out->version, TRIB_SHM_VERSION);
     if (out->boot != shm->me.boot)
         return trib_fail(
@@ -167,8 +168,8 @@ static trib_status_t header_check(struct shm *shm, int peer,
         return trib_fail(
             shm->err, TRIB_ERR_MISMATCH,
             "peer %d: its control segment does not fit: do all ranks count "
-            "%d peers and run one version?",
-            peer, shm->size);
+            "%d peers and run one version (of shm it says %u, this is %u)?",
+            peer, shm->size, h.version, TRIB_SHM_VERSION);
     *slots_out = slots;
     return TRIB_OK;
 }

@@ -95,7 +95,8 @@ static void test_refuses(void **state)
     refuses(other_host, TRIB_ERR_UNSUPPORTED,
             "runs on another host: shm reaches one host");
     refuses(other_space, TRIB_ERR_UNSUPPORTED, "is in another pid namespace");
-    refuses(other_version, TRIB_ERR_MISMATCH, "speaks version 5 of shm");
+    refuses(other_version, TRIB_ERR_MISMATCH,
+            "speaks version 5 of shm, this process version 4: install");
     refuses(other_backend, TRIB_ERR_INVALID, "peer 1: not an address of shm");
     refuses(earlier_process, TRIB_ERR_PEER_LOST, "has died");
     refuses(no_process, TRIB_ERR_PEER_LOST, "process 4194303 has died");
