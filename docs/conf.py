@@ -16,6 +16,7 @@ root_doc = "index"
 primary_domain = "c"
 highlight_language = "none"
 add_function_parentheses = False
+smartquotes = False  # many of them are of C
 pygments_style = "friendly"
 pygments_dark_style = "native"
 
