@@ -165,8 +165,9 @@ static int shots = 4;
 
 static void sweep_kind(struct job kind, int signal_number, int victims_most)
 {
-    /* A stopped rank is lost after a while, of which the samples of stops are made. */
-    const int n_shots = signal_number == SIGSTOP ? (shots + 1) / 2 : shots;
+    /* Stops take a while each, and plans are of four kinds. */
+    const bool fewer = signal_number == SIGSTOP || kind.plan.codec;
+    const int n_shots = fewer ? (shots + 1) / 2 : shots;
 
     for (int i = 0; i < n_shots; i++) {
         struct job j = kind;
