@@ -3,7 +3,8 @@
 #
 # A tribd and one who has the key, but does not keep to the rules: a job beside it goes on and is
 # right, and what the other held is free again. What that costs is for ./dev soak to measure: here
-# the job has to have a tenth of what it had alone.
+# the job has to have a tenth of what it had alone,
+# a twentieth beside who never waits.
 # shellcheck disable=SC2317 # the functions are called, by others
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -48,9 +49,22 @@ ends() { # WAY: well, and by itself; but whose frames are garbled may wait for i
     within 30 stopped_running "${job_pid[hostile]}"
 }
 
+# The best of four periods: in one alone a busy machine may have had no time for this job.
+rate_beside() {
+    local best=0 one
+    for _ in 1 2 3 4; do
+        one=$(rate)
+        [ "$one" -le "$best" ] || best=$one
+        [ "$((least * best))" -lt "$quiet_rate" ] || break
+    done
+    echo "$best"
+}
+
 judge() { # WAY
-    local hostile_rate
-    hostile_rate=$(rate)
+    local hostile_rate least=10
+    # Who rewrites memory never waits: two such ranks have the most of two cores.
+    [ "$1" != rewrite ] || least=20
+    hostile_rate=$(rate_beside)
     touch "$dir/enough"
     count=0
     shown=("$dir/hostile.log" "$dir/beside.log" "$dir/one.log")
@@ -61,7 +75,7 @@ judge() { # WAY
     before_rate=$quiet_rate
     quiet_rate=$(rate)
     [ "$quiet_rate" -le "$before_rate" ] || quiet_rate=$before_rate
-    [ "$((10 * hostile_rate))" -ge "$quiet_rate" ]
+    [ "$((least * hostile_rate))" -ge "$quiet_rate" ]
     result $? "$1: the job beside it goes on: $hostile_rate operations, and the lesser of before and after: $quiet_rate"
     quiet_rate=$(rate)
     within 5 alone_again
