@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += tests/examples/run_pages.py tests/examples/stand_in_dev.sh
-dist_check_SCRIPTS += tests/examples/test_pages.sh
-TESTS += tests/examples/test_pages.sh
+EXTRA_DIST += tests/examples/known_options.py tests/examples/run_pages.py tests/examples/stand_in_dev.sh
+dist_check_SCRIPTS += tests/examples/test_commands.sh tests/examples/test_pages.sh
+TESTS += tests/examples/test_commands.sh tests/examples/test_pages.sh
 dist_check_SCRIPTS += tests/examples/test_slowest.sh
 TESTS += tests/examples/test_slowest.sh
 dist_check_SCRIPTS += tests/examples/test_uneven.sh

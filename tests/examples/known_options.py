@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""known_options.py - the commands that pages name have options, and words of ./dev, that there are; TAP lines.
+
+Guides and README.md are run by run_pages.py. This is for all other pages of docs/, whose commands need hosts, devices or
+hours: a renamed option is found there, too. The programs are those of the PATH."""
+import pathlib
+import re
+import subprocess
+import sys
+
+# Programs, with their commands that have a --help of their own.
+PROGRAMS = {
+    "trib-run": (), "trib-info": (), "trib-mpi": (), "tribd": (), "tribctl": (),
+    "trib-perf": ("put", "codec", "agg", "groups", "neighbors", "store", "calibrate", "compare", "report"),
+    "trib-train": (),
+}
+SPAN = re.compile(r"`([^`\n]+)`|^(?: {4}|\t)(.+)$|^```[^\n]*\n(.*?)^```", re.M | re.S)
+# Where a command ends: what explains it stands behind some blanks, or is a comment.
+END = re.compile(r" {3,}|[ \t]#| [|;&]|\n")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+
+
+def options_of(program):
+    found = {"--help", "--version", "--completion"}
+    for command in ((), *((one,) for one in PROGRAMS[program])):
+        said = subprocess.run([program, *command, "--help"], capture_output=True, encoding="utf-8", check=True).stdout
+        found.update(OPTION.findall(said))
+    return found
+
+
+def commands(text):
+    """Programs with their arguments, as a page names them."""
+    for match in SPAN.finditer(text):
+        for line in re.split(END, match[1] or match[2] or match[3]):
+            at = None
+            for part in re.split(r"(?<!\S)((?:\S*/)?(?:%s))(?!\S)|\s--\s" % "|".join(PROGRAMS), line):
+                if part and part.rsplit("/", 1)[-1] in PROGRAMS:
+                    at = part.rsplit("/", 1)[-1]
+                elif part and at:
+                    yield at, part
+                    at = None
+
+
+def main():
+    pages = sorted(pathlib.Path("docs").glob("*.md")) + [pathlib.Path("README.md"), pathlib.Path("CONTRIBUTING.md")]
+    known = {program: options_of(program) for program in PROGRAMS}
+    words = set(re.findall(r"^cmd_([a-z-]+)\(\)", pathlib.Path("dev").read_text(), re.M))
+    wrong, seen = [], 0
+    for page in pages:
+        text = page.read_text()
+        for program, arguments in commands(text):
+            seen += 1
+            wrong += [f"{page}: {program} has no {option}" for option in OPTION.findall(arguments) if option not in known[program]]
+        for word in re.findall(r"\./dev ([a-z][a-z-]*)", text):
+            seen += 1
+            wrong += [f"{page}: ./dev has no {word}"] * (word not in words)
+    print("".join(f"# {line}\n" for line in wrong), end="")
+    print(f"{'not ok' if wrong else 'ok'} 1 - options of {seen} commands that pages name")
+    print(f"{'ok' if seen > 200 else 'not ok'} 2 - pages name commands")
+    print("1..2")
+    return bool(wrong) or seen <= 200
+
+
+sys.exit(main())
