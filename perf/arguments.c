@@ -250,6 +250,7 @@ static const struct tool_option options[] = {
          "vector fed layer by layer beside a computation"},
     {"trace", "FILE", tool_set_text, AT(trace),
      .help = "with -n: write what the ranks did when, for Perfetto"},
+    TOOL_WIDE_ROW,
     PERF_CSV_ROW(AT(csv), "one row a size"),
     PERF_JSON_ROW(AT(json)),
     {"link", "RATE", perf_set_gbps, AT(link_gbps),

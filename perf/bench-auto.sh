@@ -57,6 +57,8 @@ contenders=(auto flat direct halving-doubling ring tree codec-auto)
 export build sizes samples
 export -f sums
 
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * $(count_of $links) * $(count_of $ranks_list) * ${#contenders[@]}))
 echo "round,before,after,contender,link,ranks,bytes,us" >"$runs"
 for ((round = 1; round <= rounds; round++)); do
     for link in $links; do

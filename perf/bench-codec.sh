@@ -105,6 +105,8 @@ export -f launch trib
 
 # --- rounds, tables ---------------------------------------------------------------
 
+# shellcheck disable=SC2034 # say reads it
+planned=$((rounds * ${#contenders[@]}))
 echo "round,before,after,contender,name,bytes_per_element,nmse,pass,GBps,ratio" >"$runs"
 for ((round = 1; round <= rounds; round++)); do
     for contender in "${contenders[@]}"; do
@@ -126,7 +128,7 @@ rm -f "$zeros"
     echo
     awk -f "$here/benchlib.awk" -f "$here/bench-codec.awk" "$runs"
 } >"$out/bench.md"
-cat "$out/bench.md"
+show_tables "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, errors.log" >&2
 
 [ -z "$write" ] || write_section codec "$out/bench.md"

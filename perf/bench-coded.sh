@@ -78,6 +78,8 @@ gradiveq gradiveq:train=100 110
 ROWS
 }
 
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * $(count_of $rates) * $(count_of $hosts_list) * 9))
 echo "round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,nmse,wire_bytes" >"$runs"
 measure_hosts
 

@@ -13,10 +13,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 [ $# -ge 2 ] || { sed -n '4,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 out=${!#}
 mkdir -p "$out"
+ended=''
+trap 'ended=yes' INT # the one under way ends with tables of what there is
 for collective in allgather reduce-scatter gather scatter alltoall scan exscan sendrecv; do
+    [ -z "$ended" ] || break
+    rm -f "$out/$collective/bench.md"
     "$here/bench.sh" --collective "$collective" "${@:1:$#-1}" "$out/$collective" >/dev/null
 done
 for collective in allgather reduce-scatter gather scatter alltoall scan exscan sendrecv; do
+    [ -e "$out/$collective/bench.md" ] || continue
     printf '## %s\n\n' "$collective"
     cat "$out/$collective/bench.md"
     echo

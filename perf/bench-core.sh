@@ -171,7 +171,8 @@ fi
     absent_lines
     table near
     table other
-} | tee "$out/bench.md"
+} >"$out/bench.md"
+show_tables "$out/bench.md"
 awk -F, 'NR == 1 { print "what_for,bytes,us"; next }
     { b = $5 + 0; if ($5 ~ /K$/) b *= 1024; if ($5 ~ /M$/) b *= 1048576; print $4 "," b "," b / 4 / $6 * 1e6 }' \
     "$runs" >"$out/times.csv"

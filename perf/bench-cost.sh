@@ -54,6 +54,8 @@ whole() { # NAME CODEC LINK RANKS
 export build size samples
 export -f alone whole
 
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * 9 * (1 + $(count_of $links) * $(count_of $ranks_list))))
 echo "round,before,after,codec,link,ranks,bytes,ns" >"$runs"
 for ((round = 1; round <= rounds; round++)); do
     while read -r name codec; do

@@ -48,11 +48,17 @@ launch() { # RATE COMPUTE
 
 echo "rate,compute_ms,codec,width,estimated_ms,measured_ms,error,gain,measured_gain,at_most,chosen" >"$runs"
 : >"$out/inputs.txt"
+trap interrupt INT
 for rate in $rates; do
     for ms in $compute; do
+        [ -z "$interrupted" ] || continue
         say "$rate, $ms ms"
-        launch "$rate" "$ms" >"$out/launch.txt" || die "a launch failed: see $errors"
-        grep -v '^#' "$out/launch.txt" | sed "s/^/$rate,/" >>"$runs"
+        status=0
+        launch "$rate" "$ms" >"$out/launch.txt" &
+        launch_pid=$!
+        wait "$launch_pid" || status=$?
+        [ "$status" = 0 ] || [ -n "$interrupted" ] || die "a launch failed: see $errors"
+        { grep -v '^#' "$out/launch.txt" || :; } | sed "s/^/$rate,/" >>"$runs"
         sed -n "s/^# /$rate, $ms ms: /p" "$out/launch.txt" >>"$out/inputs.txt"
     done
 done
@@ -60,6 +66,7 @@ rm -f "$out/launch.txt"
 [ ! -t 2 ] || printf '\r\033[K' >&2
 {
     echo "$hosts hosts of one rank, $steps steps a row; a gradient of 535 818 elements is a sleep. Times"
+    [ -z "$interrupted" ] || echo "Interrupted: the last launch is not whole."
     echo "in ms; gains over the dense synchronous step, estimated and measured."
     echo
     echo "| link | compute | codec | width | estimated | measured | error | gain | measured | at most |"
@@ -68,7 +75,7 @@ rm -f "$out/launch.txt"
         printf "| %s | %s | %s`%s` | %s | %s | %s | %s | %s | %s | %s |\n", a[1], a[2],
             b[9] == 1 ? "**chosen** " : "", $2, b[2], b[3], b[4], b[5], b[6], b[7], b[8] }' "$runs"
 } >"$out/bench.md"
-cat "$out/bench.md"
+show_tables "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, inputs.txt, errors.log" >&2
 # Of each codec the width that took least.
 awk -F'"' 'NR == 1 { print "rate,compute_ms,codec,ms"; next }

@@ -64,6 +64,8 @@ trib() {
 
 # --- rounds, tables ---------------------------------------------------------------
 
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * $(count_of $rates) * $(count_of $hosts_list) * (1 + ${#contenders[@]})))
 echo "round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us" >"$runs"
 trap net_close EXIT
 trap 'exit 130' INT TERM HUP
@@ -90,7 +92,7 @@ done
     echo
     awk -f "$here/benchlib.awk" -f "$here/bench-hosts.awk" "$runs"
 } >"$out/bench.md"
-cat "$out/bench.md"
+show_tables "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, errors.log" >&2
 
 iperf_limits

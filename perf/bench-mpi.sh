@@ -70,6 +70,8 @@ for mpi in openmpi mpich; do
     fi
 done
 
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * 3 * $(count_of $mpis) * $(count_of $ranks_list)))
 echo "round,before,after,mpi,way,ranks,place,bytes,us" >"$runs"
 for ((round = 1; round <= rounds; round++)); do
     for mpi in $mpis; do

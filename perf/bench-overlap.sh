@@ -70,6 +70,8 @@ dgc dgc:ratio=0.001
 ROWS
 }
 
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * $(count_of $rates) * $(count_of $hosts_list) * 5))
 echo "round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,encode_GBps,link_GBps,sum_GBps,decode_GBps,bound_GBps,reached_GBps,part,core_part,hidden,hidden_elsewhere" >"$runs"
 mkdir -p "$out/results"
 rm -f "$out/results/"*.json # the newest launch of each is kept

@@ -162,6 +162,8 @@ export -f count trib listens pair next_port ucx perftest launch
 
 # --- rounds, tables ---------------------------------------------------------------
 
+# shellcheck disable=SC2034 # say reads it
+planned=$((rounds * ${#contenders[@]}))
 echo "round,before,after,fabric,contender,what,bytes,value" >"$runs"
 for ((round = 1; round <= rounds; round++)); do
     for contender in "${contenders[@]}"; do
@@ -180,6 +182,6 @@ done
     echo
     awk -f "$here/benchlib.awk" -f "$here/bench-put.awk" "$runs"
 } >"$out/bench.md"
-cat "$out/bench.md"
+show_tables "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, errors.log" >&2
 write_page split_by=fabric name=contender own='^trib$' key= run='"command": "put"'

@@ -212,7 +212,7 @@ for part in "${parts[@]}"; do
     run_part
     [ ! -t 2 ] || printf '\r\033[K' >&2
     tables >"$out/$part.md"
-    cat "$out/$part.md"
+    show_tables "$out/$part.md"
     [ -z "$write" ] || write_section "service $part" "$out/$part.md"
 done
 part_page() { # PART

@@ -103,8 +103,11 @@ simulated() {
 
 trap net_close EXIT
 trap 'exit 130' INT TERM HUP
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * $(count_of $hosts_list) * ${#rows[@]}))
 echo "round,before,after,hosts,row,what,ms" >"$runs"
 for n in $hosts_list; do
+    [ -z "$interrupted" ] || break
     net_open $((n + aggregators)) 1500 4 || die "the hosts cannot be made"
     net_rate "$rate" || die "the rate $rate cannot be set"
     daemons=("$n" $((n + 1)))
@@ -114,7 +117,7 @@ for n in $hosts_list; do
             parse_row "$row"
             wanted "$name" || continue
             launch_probed "$round" "$n hosts, $name" measured
-            [ "$round" -gt 1 ] || simulated | sed 's/^/1,-,-,/' >>"$runs"
+            [ "$round" -gt 1 ] || [ -n "$interrupted" ] || simulated | sed 's/^/1,-,-,/' >>"$runs"
         done
     done
     net_close
@@ -131,7 +134,7 @@ status=0
     echo
 } >"$out/sim.md"
 awk -v within="$within" -f "$here/benchlib.awk" -f "$here/bench-sim.awk" "$runs" >>"$out/sim.md" || status=$?
-cat "$out/sim.md"
+show_tables "$out/sim.md"
 if [ -n "$write" ]; then
     write_section sim "$out/sim.md" scaling.md
     write_simulated

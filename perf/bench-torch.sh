@@ -86,29 +86,41 @@ if "$accuracy"; then
 fi
 
 # Rows "rate,way,round,ms,cpu_ms".
+step_rows() { # RATE
+    grep -E '^[a-z][^,]*,[0-9]+,[0-9.]+,[0-9.]+$' | sed "s/^/$1,/"
+}
 steps_of() { # RATE
     job "$python" "$here/peers/ddp_steps.py" "$(net_address 0)" "$rounds" "$steps" "$batch" "$only" "$layers" |
-        grep -E '^[a-z][^,]*,[0-9]+,[0-9.]+,[0-9.]+$' | sed "s/^/$1,/"
+        step_rows "$1"
 }
 
 trap net_close EXIT
-trap 'exit 130' INT TERM HUP
+trap 'exit 130' TERM HUP
+trap interrupt INT
 echo "rate,way,round,ms,cpu_ms" >"$runs"
 for rate in $rates; do
     say "$rate"
     open_hosts 2
-    steps_of "$rate" >>"$runs" 2>>"$errors" || die "$rate: $(tail -n 3 "$errors")"
+    steps_of "$rate" >"$out/launch.csv" 2>>"$errors" &
+    launch_pid=$!
+    status=0
+    wait "$launch_pid" || status=$?
+    [ -z "$interrupted" ] || step_rows "$rate" <"$net_dir/rank0.out" >"$out/launch.csv" || :
+    [ "$status" = 0 ] || [ -n "$interrupted" ] || die "$rate: $(tail -n 3 "$errors")"
+    cat "$out/launch.csv" >>"$runs"
     net_close
+    [ -z "$interrupted" ] || break
 done
 
 {
     machine_line
     echo "Both hosts are name spaces on it, a rank and a core each, over TCP ($congestion). $layers layers of 2048 by"
     echo "2048, $batch samples a step; medians of $rounds rounds of $steps steps, ms a step, slower rank."
+    [ -z "$interrupted" ] || echo "Interrupted: the tables are of the rounds that were through."
     echo
     awk -f "$here/bench-torch.awk" "$runs"
 } >"$out/torch.md"
-cat "$out/torch.md"
+show_tables "$out/torch.md"
 echo "written to $out: torch.md, runs.csv, errors.log" >&2
 write_page split_by=rate name=way own="^(backend|hook|fed)" key=way bytes=$((layers * 2048 * 2048 * 4)) \
     run='"command": "steps of training", "ranks": 2'

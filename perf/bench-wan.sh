@@ -59,6 +59,7 @@ link_pid=''
 # The device of tests/netns/net.sh gives way to the long link's, which has its name and address.
 open_link() { # MS
     local host end=$((SECONDS + 20))
+    [ -z "$interrupted" ] || return 0
     net_open 2 1500 4 || die "the hosts cannot be made"
     for host in 0 1; do net_on "$host" ip link del eth0; done
     setsid setpriv --pdeathsig KILL "$build/perf/wan" "/proc/${net_pids[0]}/ns/net" \
@@ -97,6 +98,8 @@ measured() { # TRIP NAME CODEC
 
 trap close_link EXIT
 trap 'exit 130' INT TERM HUP
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * $(count_of $trips) * ${#rows[@]}))
 echo "round,before,after,trip,row,ms" >"$runs"
 for trip in $trips; do
     open_link "$trip"
@@ -125,7 +128,7 @@ tables '' >"$out/table.md"
     echo
     tables "$here/../docs/performance.md"
 } >"$out/wan.md"
-cat "$out/wan.md"
+show_tables "$out/wan.md"
 [ -z "$write" ] || write_section wan "$out/table.md"
 rm "$out/table.md"
 echo "written to $out: wan.md, runs.csv, errors.log" >&2

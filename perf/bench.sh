@@ -110,6 +110,8 @@ else
     echo "bytes,cores,kernel,GBps,min_GBps,max_GBps" >"$out/limit.csv"
 fi
 
+# shellcheck disable=SC2034,SC2086 # say reads it; lists of words
+planned=$((rounds * $(count_of $ranks_list) * ${#contenders[@]}))
 echo "round,before,after,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us" >"$runs"
 for ((round = 1; round <= rounds; round++)); do
     for ranks in $ranks_list; do
@@ -138,7 +140,7 @@ done
     awk -v place="$place" -v cores="$both" -v over="$over" \
         -f "$here/benchlib.awk" -f "$here/bench.awk" "$out/limit.csv" "$runs"
 } >"$out/bench.md"
-cat "$out/bench.md"
+show_tables "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, limit.csv, errors.log" >&2
 
 # Two ranks read two vectors and write two: a quarter of the bandwidth is what the bus can have at most.

@@ -11,8 +11,15 @@ die() {
     exit 2
 }
 
+# What is under way; behind it how long the launches that are left may take, where `planned` says how
+# many there are: as long each as those so far.
 say() {
-    if [ -t 2 ]; then printf '\r\033[K%s' "$*" >&2; else echo "$*" >&2; fi
+    local left=''
+    if [ -n "${planned:-}" ] && [ "$launches" -gt 0 ] && [ "$planned" -gt "$launches" ]; then
+        left=$(((SECONDS - first_at) * (planned - launches) / launches))
+        left=", about $((left / 60)) min $((left % 60)) s left"
+    fi
+    if [ -t 2 ]; then printf '\r\033[K%s' "$*$left" >&2; else echo "$*" >&2; fi
 }
 
 # Reads the command line of the script that sources this. settings[NAME] is the variable that
@@ -75,12 +82,17 @@ guarded() { # FUNCTION ARGUMENT…
     timeout -k 5 "$limit" bash -c 'set -euo pipefail; "$@"' guarded "$@"
 }
 
+# How many words there are.
+count_of() { # WORD…
+    echo $#
+}
+
 # Contenders that were not through after `limit` seconds; they are not launched again.
 declare -A late=()
 
 # Ctrl-C ends the launch under way and leaves out those that would follow, so that the tables are of
 # the launches that there are. A second one ends the script.
-interrupted='' launches=0
+interrupted='' launches=0 first_at=$SECONDS
 interrupt() {
     trap - INT
     interrupted=yes
@@ -90,10 +102,17 @@ interrupt() {
 
 # Ends a launch and what it has started: `timeout` passes the signal on to its process group.
 end_launch() { # PID
-    local child
-    for child in $(ps -o pid= --ppid "$1"); do kill -TERM "$child" 2>/dev/null || true; done
+    local child children tries
+    children=$(ps -o pid= --ppid "$1")
+    for child in $children; do kill -TERM "$child" 2>/dev/null || true; done
     kill -TERM "$1" 2>/dev/null || true
     wait "$1" 2>/dev/null || true
+    for child in $children; do # each takes away what it has made
+        for ((tries = 0; tries < 50; tries++)); do
+            kill -0 "$child" 2>/dev/null || break
+            sleep 0.1
+        done
+    done
 }
 
 # One launch between two probes of how near the cores are: its rows go behind the round, the
@@ -104,6 +123,7 @@ launch_probed() { # ROUND KIND COMMAND…
     local what="round $1 of $rounds, $2"
     shift 2
     [ -z "$interrupted" ] || return 0
+    [ "$launches" -gt 0 ] || first_at=$SECONDS
     trap interrupt INT
     if [ -n "${late[$kind]:-}" ]; then
         say "$what: left out, as it took too long before"
@@ -161,9 +181,19 @@ write_section() { # NAME FILE [PAGE]
     echo "wrote $1 into $title" >&2
 }
 
+# A file with tables of Markdown, on standard output; on a terminal such that they fit.
+show_tables() { # FILE
+    local columns
+    if [ -t 1 ] && columns=$(stty size <&1 2>/dev/null | cut -d ' ' -f 2) && [ "${columns:-0}" -gt 0 ]; then
+        LC_ALL=C awk -v width="$columns" -f "$here/bench-show.awk" "$1"
+    else
+        cat "$1"
+    fi
+}
+
 # Shows the tables in bench.md and, with --write, puts them into docs/performance.md.
 tell_tables() { # NAME
-    cat "$out/bench.md"
+    show_tables "$out/bench.md"
     [ -z "$write" ] || write_section "$1" "$out/bench.md"
     echo "written to $out: bench.md, runs.csv, errors.log" >&2
 }

@@ -28,11 +28,13 @@ job() { # COMMAND…
 gloo() {
     local options store failed=0
     mapfile -t options < <(peer_options gloo)
-    store=$(mktemp -d)
+    store=$(mktemp -d "$out/gloo.XXXXXX")
+    # shellcheck disable=SC2064 # it is local, and gone at the end of this process
+    trap "rm -rf '$store'" EXIT
+    trap 'exit 143' TERM
     # shellcheck disable=SC2016 # each rank's shell expands them
     job sh -c 'store=$0; exec "$@" -x "$TRIB_RANK:$TRIB_SIZE:$store:eth0"' "$store" \
         "$out/peers/gloo" "${options[@]}" || failed=1
-    rm -rf "$store"
     return "$failed"
 }
 
@@ -55,6 +57,7 @@ DOOR
 
 # Hosts with links of the rate $rate, whose connections go by $congestion.
 open_hosts() { # HOSTS
+    [ -z "$interrupted" ] || return 0 # nothing is launched any more
     net_open "$1" 1500 4 || die "the hosts cannot be made"
     net_rate "$rate" || die "the rate $rate cannot be set"
     net_congestion "$congestion" || die "congestion control '$congestion' cannot be set"
@@ -108,6 +111,7 @@ daemon_up() { # HOST: it listens, or has ended
 # One on each of these hosts; they end with the hosts.
 start_daemons() { # HOST…
     local host end=$((SECONDS + 30))
+    [ -z "$interrupted" ] || return 0
     [ -e "$net_dir/key" ] || (umask 077 && head -c 32 /dev/urandom >"$net_dir/key")
     for host; do
         net_on "$host" env "TRIBD_LISTEN=$(net_address "$host"):4700" TRIBD_HTTP= TRIBD_AUTH=key \

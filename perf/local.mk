@@ -15,6 +15,7 @@ libperf_la_SOURCES = \
 	perf/calibrate.c perf/calibrate.h \
 	perf/calibratefile.c \
 	perf/colls.h \
+	perf/perf_interrupt.c perf/perf_interrupt.h \
 	perf/loss.c perf/loss.h \
 	perf/machine_json.c perf/machine_json.h \
 	perf/measure.c \
@@ -144,6 +145,7 @@ EXTRA_DIST += \
 	perf/bench-put.awk \
 	perf/bench-put.sh \
 	perf/bench-results.awk \
+	perf/bench-show.awk \
 	perf/bench-rxe.awk \
 	perf/bench-rxe.sh \
 	perf/bench-coded.awk \

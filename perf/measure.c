@@ -16,6 +16,7 @@
 
 #include "perf/colls.h"
 #include "perf/perf.h"
+#include "perf/perf_interrupt.h"
 
 #define AUTO_SECONDS 0.5
 #define AUTO_LEAST 20
@@ -240,11 +241,17 @@ static trib_status_t take_all(struct timing *t, perf_progress_fn progress, void 
         if (done > 0) {
             double pace = (perf_now() - start) / (double)done;
             rest = fmin(rest, fmax(1, GROUP_SECONDS / pace));
+            if (perf_interrupted())
+                rest = 0;
             trib_status_t status = perf_combine(op->comm, TRIB_MIN, &rest, 1);
             if (status != TRIB_OK)
                 return status;
         }
         group = done == 0 ? 1 : (long)rest;
+        if (group == 0) {
+            t->samples = done; /* those there are */
+            return TRIB_OK;
+        }
         trib_status_t status = take_samples(t, done, group);
         if (status != TRIB_OK)
             return status;

@@ -121,6 +121,8 @@ bool perf_output_open(struct perf_output *o, const char *csv, const char *json,
     o->csv_path = csv;
     o->json_path = json;
     o->table = !to_stdout(csv) && !to_stdout(json);
+    if (o->table)
+        tool_fold_stdout();
     if (to_stdout(csv))
         o->csv = stdout;
     else if (csv != NULL)
@@ -150,9 +152,9 @@ void perf_output_flush(struct perf_output *o)
         flush(o, o->csv);
 }
 
-void perf_output_us(double us)
+void perf_output_us(struct tool_table *table, double us)
 {
-    printf(" %10.*f", us < 10 ? 3 : us < 100 ? 2 : us < 10000 ? 1 : 0, us);
+    tool_table_cell(table, "%.*f", us < 10 ? 3 : us < 100 ? 2 : us < 10000 ? 1 : 0, us);
 }
 
 json_t *perf_output_document(const struct perf_output *o, int argc, char **argv,
@@ -203,6 +205,8 @@ static bool json_finish(struct perf_output *o, json_t *document, char *why,
 bool perf_output_finish(struct perf_output *o, json_t *document, char *why,
                         size_t why_bytes)
 {
+    if (o->table)
+        tool_table_end(&o->rows);
     perf_output_flush(o);
     bool good = (o->csv == NULL || csv_finish(o, why, why_bytes)) &&
                 (o->json_path == NULL || json_finish(o, document, why, why_bytes));

@@ -11,9 +11,12 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "tools/tool_table.h"
+
 struct perf_output {
     const char *csv_path; /* of the caller; "-" is standard output; NULL: none */
     const char *json_path;
+    struct tool_table rows; /* its columns */
     bool table; /* on standard output, unless csv or json goes there */
     FILE *csv; /* rows are printed here; NULL: none */
     int error; /* errno of the first row that standard output did not take; 0: none */
@@ -43,9 +46,8 @@ bool perf_output_write(const char *path, const char *text, size_t bytes, char *w
  * perf_output_finish. */
 void perf_output_flush(struct perf_output *o);
 
-/** perf_output_us - a column of the table: four digits that count, as far as it goes.
- */
-void perf_output_us(double us);
+/** perf_output_us - a cell of the table: four digits that count, as far as it goes. */
+void perf_output_us(struct tool_table *table, double us);
 
 /**
  * perf_output_document - what json says: machine, settings, run, results.

@@ -6,6 +6,7 @@
  *     arguments.c  command line -> struct perf_args
  *     setters.[ch] what command lines share
  *     setting_values.c  settings by name
+ *     perf_interrupt.[ch] Ctrl-C
  *     sizes.c      "8,64K,1M:64M:4"
  *     launch.[ch]  ranks on this host by fork
  *     operation.c  buffers and the call
@@ -350,6 +351,8 @@ struct perf_writer;
 struct perf_writer *perf_writer_open(const struct perf_args *args, int ranks, char *why,
                                      size_t why_bytes);
 void perf_writer_add(struct perf_writer *w, const struct perf_result *result);
+/** perf_writer_interrupted - say that only `sizes` of them were measured. */
+void perf_writer_interrupted(struct perf_writer *w, size_t sizes);
 /** perf_writer_finish - memory line, files in place; false: why[] has the sentence. */
 bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *why,
                         size_t why_bytes);

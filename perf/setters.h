@@ -10,6 +10,7 @@
 
 #include "tools/bind.h"
 #include "tools/options.h"
+#include "tools/tool_table.h"
 
 struct perf_sizes;
 

@@ -10,6 +10,7 @@
 #include "perf/beside/beside.h"
 #include "perf/calibrate.h"
 #include "perf/codec/codec_perf.h"
+#include "perf/perf_interrupt.h"
 #include "perf/machine_json.h"
 #include "perf/overlap.h"
 #include "perf/perf.h"
@@ -27,6 +28,7 @@ struct run {
     trib_comm_t *comm;
     struct perf_writer *writer; /* on rank 0 */
     double wrong;
+    bool interrupted;
     struct report_file old; /* of --compare, on rank 0 */
 };
 
@@ -66,12 +68,23 @@ static void say_loss(const struct perf_args *args, const struct perf_result *res
                 size, result->lost, result->lost > 1 ? "s" : "");
 }
 
+/* True on all ranks if one of them was interrupted: they end with the sizes so far. */
+static trib_status_t ask_interrupted(struct run *run)
+{
+    double interrupted = perf_interrupted();
+    const trib_status_t status = perf_combine(run->comm, TRIB_MAX, &interrupted, 1);
+
+    run->interrupted = interrupted > 0;
+    return status;
+}
+
 static trib_status_t sweep(struct run *run)
 {
     const struct perf_args *args = run->args;
     struct perf_progress progress;
     perf_progress_start(&progress, args->sizes.n, trib_rank(run->comm) == 0);
     trib_status_t status = TRIB_OK;
+    perf_interrupt_watch();
     for (size_t i = 0; i < args->sizes.n && status == TRIB_OK; i++) {
         struct perf_result result;
         progress.at = i;
@@ -86,7 +99,14 @@ static trib_status_t sweep(struct run *run)
             perf_writer_add(run->writer, &result);
             say_loss(args, &result);
         }
+        status = ask_interrupted(run);
+        if (!run->interrupted)
+            continue;
+        if (run->writer != NULL)
+            perf_writer_interrupted(run->writer, i + 1);
+        break;
     }
+    perf_interrupt_end();
     return status;
 }
 
@@ -106,7 +126,9 @@ static int finish(struct run *run)
     int code = 0;
     if (run->writer != NULL && report_wanted(run->args))
         code = report_measured(run->args, perf_writer_document(run->writer), &run->old);
-    return run->wrong > 0 ? 1 : code;
+    return run->wrong > 0                   ? 1
+           : code != 0 || !run->interrupted ? code
+                                            : EXIT_INTERRUPTED;
 }
 
 static int run_all(struct run *run)

@@ -16,6 +16,7 @@ struct perf_writer {
     int ranks;
     struct perf_output out;
     json_t *document; /* once finished; NULL: none */
+    bool interrupted;
 };
 
 /* --- table --- */
@@ -43,7 +44,29 @@ static const char *call_text(const struct perf_args *args)
                                            : "blocking";
 }
 
-static void table_open(const struct perf_writer *w)
+static void add_columns(struct tool_table *t, const struct perf_args *args)
+{
+    static const struct {
+        const char *head, *unit;
+        int width, rank;
+    } columns[] = {
+        {"size", "", 10, 0},     {"samples", "", 8, 5}, {"batch", "", 7, 6},
+        {"p50", "µs ", 11, 0},   {"p99", "µs ", 11, 1}, {"p99.9", "µs ", 11, 8},
+        {"min", "µs ", 11, 3},   {"max", "µs ", 11, 7}, {"algbw", "GB/s", 9, 4},
+        {"busbw", "GB/s", 9, 0}, {"wire", "B", 11, 2}};
+
+    for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+        tool_table_add(t, columns[i].head, columns[i].unit, columns[i].width,
+                       columns[i].rank);
+    if (has_codec(args))
+        tool_table_add(t, "ratio", "", 9, 0);
+    if (args->check) {
+        tool_table_add(t, "nmse", "", 9, 0);
+        tool_table_add(t, "wrong", "", 11, 0);
+    }
+}
+
+static void table_open(struct perf_writer *w)
 {
     const struct perf_args *args = w->args;
     bool fed = perf_coll_sums(args->coll) && has_codec(args) &&
@@ -66,12 +89,8 @@ static void table_open(const struct perf_writer *w)
            w->ranks, w->ranks == 1 ? "" : "s", trib_version());
     if (w->ranks == 1)
         puts("1 rank sends nothing: start more with -n, or with trib-run");
-    printf("%10s %7s %6s %10s %10s %10s %10s %10s %8s %8s %10s", "size", "samples",
-           "batch", "p50", "p99", "p99.9", "min", "max", "algbw", "busbw", "wire");
-    printf("%s%s\n", has_codec(args) ? "    ratio" : "",
-           args->check ? "     nmse      wrong" : "");
-    printf("%10s %7s %6s %10s %10s %10s %10s %10s %8s %8s %10s\n", "", "", "", "µs ",
-           "µs ", "µs ", "µs ", "µs ", "GB/s", "GB/s", "B");
+    add_columns(&w->out.rows, args);
+    tool_table_head(&w->out.rows);
 }
 
 /* Each line of a text, indented. */
@@ -84,22 +103,29 @@ static void print_lines(const char *text)
     }
 }
 
-static void table_row(const struct perf_writer *w, const struct perf_result *r)
+static void table_row(struct perf_writer *w, const struct perf_result *r)
 {
+    struct tool_table *t = &w->out.rows;
     char size[32];
-    printf("%10s %7zu %6ld", perf_size_text(r->bytes, size, sizeof(size)), r->us.n,
-           r->batch);
-    perf_output_us(r->us.p50);
-    perf_output_us(r->us.p99);
-    perf_output_us(r->us.p999);
-    perf_output_us(r->us.min);
-    perf_output_us(r->us.max);
-    printf(" %8.3f %8.3f %10.0f", r->algbw_GBps, r->busbw_GBps, r->wire_bytes);
+
+    tool_table_cell(t, "%s", perf_size_text(r->bytes, size, sizeof(size)));
+    tool_table_cell(t, "%zu", r->us.n);
+    tool_table_cell(t, "%ld", r->batch);
+    perf_output_us(t, r->us.p50);
+    perf_output_us(t, r->us.p99);
+    perf_output_us(t, r->us.p999);
+    perf_output_us(t, r->us.min);
+    perf_output_us(t, r->us.max);
+    tool_table_cell(t, "%.3f", r->algbw_GBps);
+    tool_table_cell(t, "%.3f", r->busbw_GBps);
+    tool_table_cell(t, "%.0f", r->wire_bytes);
     if (has_codec(w->args))
-        printf(" %8.2f", r->ratio);
-    if (w->args->check)
-        printf(" %8.2g %10.0f", r->nmse, r->wrong);
-    putchar('\n');
+        tool_table_cell(t, "%.2f", r->ratio);
+    if (w->args->check) {
+        tool_table_cell(t, "%.2g", r->nmse);
+        tool_table_cell(t, "%.0f", r->wrong);
+    }
+    tool_table_row_end(t);
     if (w->args->explain)
         print_lines(r->explain);
     if (r->overlap.measured)
@@ -240,6 +266,8 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
         "slot_bytes", (json_int_t)stats->slot_bytes, "peers", (json_int_t)stats->peers);
     json_t *all = perf_output_document(&w->out, args->argc, args->argv, run);
     json_object_set_new(all, "memory", memory);
+    if (w->interrupted)
+        json_object_set_new(run, "interrupted", json_true());
     if (args->link_gbps > 0)
         add_link(all, args->link_gbps);
     return all;
@@ -278,6 +306,13 @@ void perf_writer_add(struct perf_writer *w, const struct perf_result *result)
     if (w->out.results != NULL)
         json_array_append_new(w->out.results, json_result(w->args, result));
     perf_output_flush(&w->out);
+}
+
+void perf_writer_interrupted(struct perf_writer *w, size_t sizes)
+{
+    w->interrupted = true;
+    fprintf(stderr, "trib-perf: interrupted: these are %zu of %zu sizes.\n", sizes,
+            w->args->sizes.n);
 }
 
 bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *why,

@@ -49,12 +49,16 @@ struct info_request {
     size_t n_words;
 };
 
-extern const struct tool_command info_command, info_doctor_command,
-    info_stacks_command, info_top_command;
+extern const struct tool_command info_command, info_doctor_command, info_stacks_command,
+    info_top_command;
 
 /** info_parse_options - request->words has room for argc; returns -1: go on; else the
  * exit code. */
 int info_parse_options(int argc, char **argv, struct info_request *request);
+
+/** info_print_json - print the version and a list by this name; its reference is taken.
+ * false: no memory. */
+bool info_print_json(const char *name, json_t *list);
 
 bool info_given(const struct info_request *request, enum info_row row);
 const char *info_row_name(enum info_row row);

@@ -8,6 +8,7 @@
 #include <tributary.h>
 
 #include "tools/info_commands.h"
+#include "tools/tool_table.h"
 
 static const struct tool_option options[] = {
     {"folder", "FOLDER", tool_set_text, offsetof(trib_doctor_opts_t, folder),
@@ -56,6 +57,7 @@ int info_doctor(int argc, char **argv)
 
     if (code >= 0)
         return code;
+    tool_fold_stdout();
     trib_status_t status = trib_doctor(&opts, print_finding, &counts, &worst);
     if (status != TRIB_OK) {
         fprintf(stderr, "trib-info doctor: %s\n", trib_status_str(status));

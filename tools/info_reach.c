@@ -120,14 +120,7 @@ static int print_json(const char *all, int size)
                             "host", row(all, size, i / size)->host, "transport",
                             c->transport, "why", c->why));
     }
-    json_t *document =
-        json_pack("{s:s,s:o}", "tributary", trib_version(), "reach", list);
-    char *text = json_dumps(document, JSON_INDENT(2));
-    if (text)
-        puts(text);
-    free(text);
-    json_decref(document);
-    return text ? 0 : 1;
+    return info_print_json("reach", list) ? 0 : 1;
 }
 
 static int show(trib_comm_t *comm, bool json)

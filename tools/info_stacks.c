@@ -80,21 +80,14 @@ static bool print_json(int pid, int *rows_out)
     const bool ok = trib_ranks_each(pid, add_rank, list) == TRIB_OK;
 
     *rows_out = (int)json_array_size(list);
-    json_t *document = json_pack("{s:s,s:o}", "tributary", trib_version(), "ranks",
-                                 list);
-    char *text = json_dumps(document, JSON_INDENT(2));
-    if (text)
-        puts(text);
-    free(text);
-    json_decref(document);
-    return ok && text;
+    return info_print_json("ranks", list) && ok;
 }
 
 int info_stacks(int argc, char **argv)
 {
     struct stacks s = {0};
-    struct tool_rank_table table = {
-        .out = stdout, .width = tool_terminal_width(STDOUT_FILENO)};
+    struct tool_rank_table table = {.out = stdout,
+                                    .width = tool_terminal_width(STDOUT_FILENO)};
     int code = tool_parse(&info_stacks_command, argc, argv, &s, stderr);
 
     if (code >= 0)

@@ -71,8 +71,11 @@ static struct row *find(struct rows *rows, const trib_rank_state_t *s)
         rows->room = room;
     }
     struct row *r = &rows->list[rows->n++];
-    *r = (struct row){.pid = s->pid, .rank = s->rank, .root_pid = s->root_pid,
-                      .first_number = s->number, .first_s = rows->now_s,
+    *r = (struct row){.pid = s->pid,
+                      .rank = s->rank,
+                      .root_pid = s->root_pid,
+                      .first_number = s->number,
+                      .first_s = rows->now_s,
                       .first_moved = s->sent + s->received};
     snprintf(r->part, sizeof(r->part), "%s", s->part);
     return r;
@@ -113,10 +116,9 @@ static bool look(const struct top *top, struct rows *rows)
         return false;
     for (size_t i = 0; i < rows->n; i++)
         for (size_t k = 0; rows->list[i].waits_for >= 0 && k < rows->n; k++)
-            rows->list[k].awaited +=
-                rows->list[k].rank == rows->list[i].waits_for &&
-                rows->list[i].now_s >= rows->now_s &&
-                same_communicator(&rows->list[i], &rows->list[k]);
+            rows->list[k].awaited += rows->list[k].rank == rows->list[i].waits_for &&
+                                     rows->list[i].now_s >= rows->now_s &&
+                                     same_communicator(&rows->list[i], &rows->list[k]);
     return true;
 }
 
@@ -194,16 +196,23 @@ static bool is_silent(const struct row *r)
     return r->part[0] && !r->busy && r->number == r->first_number;
 }
 
+enum { ROW_WIDEST = 90 }; /* columns, with the word on a rank that is late */
+
 /* Below the rates of a rank, in its second line, stands what it does. */
 static void print_row(const struct rows *rows, const struct row *r, int width)
 {
     char moved[24];
     const int room = width > 8 ? width - 8 : 72;
+    const bool narrow = width > 0 && width < ROW_WIDEST;
+    const char *late = straggler(rows, r) != r ? ""
+                       : narrow                ? "the others wait for it; "
+                                               : "  the others wait for it";
 
     printf("%6d %8d  %-12.12s %12.0f %11s/s %5.0f %%%s\n", r->rank, r->pid, r->host,
            operations_of(r), tool_bytes_text(bytes_of(r), moved), percent_of(r),
-           straggler(rows, r) == r ? "  the others wait for it" : "");
-    printf("        %.*s\n", room, r->text);
+           narrow ? "" : late);
+    printf("        %s%.*s\n", narrow ? late : "",
+           narrow ? room - (int)strlen(late) : room, r->text);
 }
 
 static void print_rows(const struct rows *rows, int width)
@@ -245,14 +254,7 @@ static int print_json(const struct rows *rows)
                             "awaited", r->looks ? (double)r->awaited / r->looks : 0.0,
                             "straggler", straggler(rows, r) == r));
     }
-    json_t *document =
-        json_pack("{s:s,s:o}", "tributary", trib_version(), "ranks", list);
-    char *text = json_dumps(document, JSON_INDENT(2));
-    if (text)
-        puts(text);
-    free(text);
-    json_decref(document);
-    return text ? 0 : 1;
+    return info_print_json("ranks", list) ? 0 : 1;
 }
 
 static const struct tool_option options[] = {

@@ -12,6 +12,7 @@ libtools_la_SOURCES = \
 	tools/options.c tools/options.h \
 	tools/rank_table.c tools/rank_table.h \
 	tools/tool.c tools/tool.h \
+	tools/tool_table.c tools/tool_table.h \
 	tools/trace_merge.c tools/trace_merge.h
 
 bin_PROGRAMS += tools/trib-run
@@ -29,6 +30,7 @@ tools_trib_info_SOURCES = \
 	tools/info_doctor.c \
 	tools/info_commands.h \
 	tools/info_codecs.c \
+	tools/info_json.c \
 	tools/info_options.c \
 	tools/info_reach.c \
 	tools/info_schedule.c \

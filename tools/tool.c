@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/tool_table.h"
+
 void tool_begin(void)
 {
     int fd;
@@ -48,7 +50,9 @@ void tool_open_files(struct rlimit *before_out)
 bool tool_flushed(void)
 {
     errno = 0;
-    return fflush(stdout) == 0 && !ferror(stdout);
+    const bool flushed = fflush(stdout) == 0 && !ferror(stdout);
+    tool_fold_end();
+    return flushed;
 }
 
 int tool_end(const char *tool, int code)

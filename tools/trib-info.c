@@ -12,6 +12,7 @@
 
 #include "tools/info_commands.h"
 #include "tools/tool.h"
+#include "tools/tool_table.h"
 
 struct section {
     trib_list_t list;
@@ -192,6 +193,7 @@ static bool asks_parts(const struct info_request *request)
 static trib_status_t show_text(const struct info_request *request)
 {
     trib_status_t status = TRIB_OK;
+    tool_fold_stdout();
     if (!asks_parts(request))
         return print_summary();
     for (int i = 0; i < INFO_SECTIONS; i++) {
@@ -247,10 +249,9 @@ static int show(const struct info_request *request)
 
 static int info_main(int argc, char **argv)
 {
-    static const struct tool_command *const commands[] = {&info_command,
-                                                          &info_doctor_command,
-                                                          &info_stacks_command,
-                                                          &info_top_command, NULL};
+    static const struct tool_command *const commands[] = {
+        &info_command, &info_doctor_command, &info_stacks_command, &info_top_command,
+        NULL};
     struct info_request request = {.words = calloc((size_t)argc + 1, sizeof(char *))};
     int code = tool_completion(argc, argv, commands);
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "tools/options.h"
 #include "tools/tool.h"
+#include "tools/tool_table.h"
 #include "tribd/ctl_client.h"
 #include "tribd/ctl_server.h"
 #include "tribd/tribd_settings.h"
@@ -25,6 +26,7 @@ struct arguments {
 };
 
 static const struct tool_option options[] = {
+    TOOL_WIDE_ROW,
     {"config", "FILE", tool_set_text, offsetof(struct arguments, file),
      .help =
          "tribd's settings: status, jobs and snapshots use its http, drain, kick and "
@@ -182,44 +184,76 @@ static void print_now(const json_t *job)
         printf(", waits for rank %" JSON_INTEGER_FORMAT, json_integer_value(waits));
 }
 
+/* The text on what a job does now stands behind these, or in a line of its own. */
+static void add_job_columns(struct tool_table *t)
+{
+    tool_table_add(t, "job", "", 5, 0);
+    tool_table_add(t, "name", "", -25, 0);
+    tool_table_add(t, "user", "", -11, 1);
+    tool_table_add(t, "state", "", -10, 0);
+    tool_table_add(t, "ranks", "", 6, 0);
+    tool_table_add(t, "slots", "", 9, 3);
+    tool_table_add(t, "operations", "", 11, 0);
+    tool_table_add(t, "received", "", 11, 2);
+    tool_table_add(t, "sent", "", 11, 2);
+}
+
 static void print_jobs(const json_t *o)
 {
     const json_t *jobs = json_object_get(o, "jobs"), *job;
     char a[24], b[24], name[80], user[80], state[80];
+    struct tool_table t = {.n = 0};
     size_t i;
 
-    printf("%5s %-24s %-10s %-9s %5s %8s %10s %10s %10s  %s\n", "job", "name", "user",
-           "state", "ranks", "slots", "operations", "received", "sent", "now");
+    add_job_columns(&t);
+    tool_table_head(&t);
     json_array_foreach(jobs, i, job)
     {
-        printf("%5" JSON_INTEGER_FORMAT " %-24s %-10s %-9s %5" JSON_INTEGER_FORMAT
-               " %8" JSON_INTEGER_FORMAT " %10" JSON_INTEGER_FORMAT " %10s %10s  ",
-               number(job, "id"), word(job, "name", name), word(job, "user", user),
-               word(job, "state", state), number(job, "ranks"), number(job, "slots"),
-               number(job, "operations"), bytes_text(seconds(job, "received_bytes"), a),
-               bytes_text(seconds(job, "sent_bytes"), b));
+        tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(job, "id"));
+        tool_table_cell(&t, "%s", word(job, "name", name));
+        tool_table_cell(&t, "%s", word(job, "user", user));
+        tool_table_cell(&t, "%s", word(job, "state", state));
+        tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(job, "ranks"));
+        tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(job, "slots"));
+        tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(job, "operations"));
+        tool_table_cell(&t, "%s", bytes_text(seconds(job, "received_bytes"), a));
+        tool_table_cell(&t, "%s", bytes_text(seconds(job, "sent_bytes"), b));
+        printf(t.narrow ? "\n      " : "  ");
         print_now(job);
-        putchar('\n');
+        tool_table_row_end(&t);
     }
+    tool_table_end(&t);
 }
 
 static void print_snapshots(const json_t *o)
 {
     const json_t *all = json_object_get(o, "snapshots"), *row;
     char a[24], b[24], name[80], user[80], vector[80];
+    struct tool_table t = {.n = 0};
     size_t i;
 
     if (!json_is_object(all)) {
         puts("this tribd keeps no snapshots: its setting snapshots is empty");
         return;
     }
-    printf("%-24s %-10s %-24s %10s %10s %10s\n", "job", "user", "vector", "version",
-           "size", "age");
-    json_array_foreach(json_object_get(all, "vectors"), i, row) printf(
-        "%-24s %-10s %-24s %10" JSON_INTEGER_FORMAT " %10s %10s\n",
-        word(row, "job", name), word(row, "user", user), word(row, "vector", vector),
-        number(row, "version"), bytes_text(seconds(row, "bytes"), a),
-        time_text(seconds(row, "age_s"), b));
+    tool_table_add(&t, "job", "", -24, 0);
+    tool_table_add(&t, "user", "", -11, 2);
+    tool_table_add(&t, "vector", "", -25, 0);
+    tool_table_add(&t, "version", "", 11, 1);
+    tool_table_add(&t, "size", "", 11, 0);
+    tool_table_add(&t, "age", "", 11, 0);
+    tool_table_head(&t);
+    json_array_foreach(json_object_get(all, "vectors"), i, row)
+    {
+        tool_table_cell(&t, "%s", word(row, "job", name));
+        tool_table_cell(&t, "%s", word(row, "user", user));
+        tool_table_cell(&t, "%s", word(row, "vector", vector));
+        tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(row, "version"));
+        tool_table_cell(&t, "%s", bytes_text(seconds(row, "bytes"), a));
+        tool_table_cell(&t, "%s", time_text(seconds(row, "age_s"), b));
+        tool_table_row_end(&t);
+    }
+    tool_table_end(&t);
     printf("%" JSON_INTEGER_FORMAT " in all, %s of %s\n", number(all, "count"),
            bytes_text(seconds(all, "bytes"), a),
            bytes_text(seconds(all, "disk_bytes"), b));
@@ -342,6 +376,7 @@ static int tribctl_main(int argc, char **argv)
         return fail(&err);
     while (args.words[words])
         words++;
+    tool_fold_stdout();
     return run(&settings, words, args.words);
 }
 

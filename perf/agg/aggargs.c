@@ -108,6 +108,7 @@ static const struct tool_option options[] = {
     {"bind", "HOW", tool_set_choice, AT(each.bind),
      .help = "core: one core a worker of a job, in turn; none [none]",
      .words = "none core"},
+    TOOL_WIDE_ROW,
     PERF_CSV_ROW(AT(each.csv), "one row a size"),
     {"json", "FILE", tool_set_text, AT(each.json),
      .help = "results, of each job too, with a description of the machine; - likewise"},

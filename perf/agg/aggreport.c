@@ -28,7 +28,26 @@ static void join_codecs(const struct agg_args *args, char *text, size_t bytes)
 
 /* --- table --- */
 
-static void table_open(const struct agg_report *r)
+static void add_columns(struct tool_table *t, bool check)
+{
+    tool_table_add(t, "size", "", 10, 0);
+    tool_table_add(t, "operations", "", 11, 2);
+    tool_table_add(t, "input", "GB/s", 9, 0);
+    tool_table_add(t, "p50", "µs ", 11, 0);
+    tool_table_add(t, "p95", "µs ", 11, 4);
+    tool_table_add(t, "p99", "µs ", 11, 1);
+    tool_table_add(t, "max", "µs ", 11, 5);
+    tool_table_add(t, "workers", "CPU s/GB", 10, 3);
+    tool_table_add(t, "tribd", "CPU s/GB", 10, 3);
+    tool_table_add(t, "jain", "", 7, 2);
+    tool_table_add(t, "fell back", "", 10, 0);
+    if (check) {
+        tool_table_add(t, "nmse", "", 9, 0);
+        tool_table_add(t, "wrong", "", 11, 0);
+    }
+}
+
+static void table_open(struct agg_report *r)
 {
     const struct agg_args *args = r->args;
 
@@ -41,32 +60,34 @@ static void table_open(const struct agg_report *r)
     printf(", %s, tributary %s\n",
            args->service != NULL ? args->service : "a tribd of its own",
            trib_version());
-    printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s %6s %9s%s\n", "size",
-           "operations", "input", "p50", "p95", "p99", "max", "workers", "tribd",
-           "jain", "fell back", args->each.check ? "     nmse      wrong" : "");
-    printf("%10s %10s %8s %10s %10s %10s %10s %9s %9s\n", "", "", "GB/s", "µs ", "µs ",
-           "µs ", "µs ", "CPU s/GB", "CPU s/GB");
+    add_columns(&r->out.rows, args->each.check);
+    tool_table_head(&r->out.rows);
 }
 
-static void table_row(const struct agg_report *r, const struct agg_result *p)
+static void table_row(struct agg_report *r, const struct agg_result *p)
 {
+    struct tool_table *t = &r->out.rows;
     char size[32];
 
-    printf("%10s %10llu %8.3f", perf_size_text(p->bytes, size, sizeof(size)),
-           (unsigned long long)p->operations, p->GBps);
-    perf_output_us(p->us.p50);
-    perf_output_us(p->us.p95);
-    perf_output_us(p->us.p99);
-    perf_output_us(p->us.max);
-    printf(" %9.3f", p->workers_cpu);
+    tool_table_cell(t, "%s", perf_size_text(p->bytes, size, sizeof(size)));
+    tool_table_cell(t, "%llu", (unsigned long long)p->operations);
+    tool_table_cell(t, "%.3f", p->GBps);
+    perf_output_us(t, p->us.p50);
+    perf_output_us(t, p->us.p95);
+    perf_output_us(t, p->us.p99);
+    perf_output_us(t, p->us.max);
+    tool_table_cell(t, "%.3f", p->workers_cpu);
     if (isnan(p->tribd_cpu))
-        printf(" %9s", "-");
+        tool_table_cell(t, "-");
     else
-        printf(" %9.3f", p->tribd_cpu);
-    printf(" %6.3f %9llu", p->jain, (unsigned long long)p->fell_back);
-    if (r->args->each.check)
-        printf(" %8.2g %10llu", p->nmse, (unsigned long long)p->wrong);
-    putchar('\n');
+        tool_table_cell(t, "%.3f", p->tribd_cpu);
+    tool_table_cell(t, "%.3f", p->jain);
+    tool_table_cell(t, "%llu", (unsigned long long)p->fell_back);
+    if (r->args->each.check) {
+        tool_table_cell(t, "%.2g", p->nmse);
+        tool_table_cell(t, "%llu", (unsigned long long)p->wrong);
+    }
+    tool_table_row_end(t);
 }
 
 /* --- csv --- */

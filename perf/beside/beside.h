@@ -20,7 +20,7 @@
 #include "perf/perf.h"
 #include "tools/options.h"
 
-enum { BESIDE_WAYS_MAX = 8, BESIDE_ROUNDS_MAX = 100000, BESIDE_OPTIONS = 9 };
+enum { BESIDE_WAYS_MAX = 8, BESIDE_ROUNDS_MAX = 100000, BESIDE_OPTIONS = 10 };
 
 /* All kinds have the same options. */
 extern const struct tool_option beside_options[BESIDE_OPTIONS];

@@ -29,6 +29,7 @@ const struct tool_option beside_options[] = {
      .help = "of the store's coded pushes [topk:ratio=0.01]", .words = "@codecs"},
     PERF_MEMORY_ROW(AT(each.memory)),
     PERF_BIND_ROW(AT(each.bind)),
+    TOOL_WIDE_ROW,
     PERF_CSV_ROW(AT(each.csv), "one row for each size and way"),
     PERF_JSON_ROW(AT(each.json)),
 };

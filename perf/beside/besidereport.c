@@ -31,7 +31,7 @@ static const char *memory_text(const struct beside_args *args)
     return names[args->each.memory];
 }
 
-static void table_open(const struct beside_report *r)
+static void table_open(struct beside_report *r)
 {
     const struct beside_args *args = r->args;
 
@@ -39,22 +39,36 @@ static void table_open(const struct beside_report *r)
            "%ld rounds, tributary %s\n",
            args->kind->name, memory_text(args), r->ranks, r->ranks == 1 ? "" : "s",
            args->rounds, trib_version());
-    printf("%10s %-18s %10s %10s %10s %10s %9s %7s %7s %7s\n", "size", "way", "p50",
-           "min", "max", "all ranks", "all ranks", "ratio", "min", "max");
-    printf("%10s %-18s %10s %10s %10s %10s %9s\n", "", "", "µs ", "µs ", "µs ",
-           "1/s", "GB/s");
+    struct tool_table *t = &r->out.rows;
+    tool_table_add(t, "size", "", 10, 0);
+    tool_table_add(t, "way", "", -19, 0);
+    tool_table_add(t, "p50", "µs ", 11, 0);
+    tool_table_add(t, "min", "µs ", 11, 4);
+    tool_table_add(t, "max", "µs ", 11, 5);
+    tool_table_add(t, "all ranks", "1/s", 11, 3);
+    tool_table_add(t, "all ranks", "GB/s", 10, 2);
+    tool_table_add(t, "ratio", "", 8, 0);
+    tool_table_add(t, "min", "", 8, 1);
+    tool_table_add(t, "max", "", 8, 1);
+    tool_table_head(t);
 }
 
-static void table_row(const struct beside_report *r, const struct beside_row *row)
+static void table_row(struct beside_report *r, const struct beside_row *row)
 {
+    struct tool_table *t = &r->out.rows;
     char size[32];
 
-    printf("%10s %-18s", perf_size_text(row->bytes, size, sizeof(size)), row->way);
-    perf_output_us(row->us.p50);
-    perf_output_us(row->us.min);
-    perf_output_us(row->us.max);
-    printf(" %10.0f %9.3f %7.3f %7.3f %7.3f\n", each_second(r, row), GBps(r, row),
-           row->ratio.p50, row->ratio.min, row->ratio.max);
+    tool_table_cell(t, "%s", perf_size_text(row->bytes, size, sizeof(size)));
+    tool_table_cell(t, "%s", row->way);
+    perf_output_us(t, row->us.p50);
+    perf_output_us(t, row->us.min);
+    perf_output_us(t, row->us.max);
+    tool_table_cell(t, "%.0f", each_second(r, row));
+    tool_table_cell(t, "%.3f", GBps(r, row));
+    tool_table_cell(t, "%.3f", row->ratio.p50);
+    tool_table_cell(t, "%.3f", row->ratio.min);
+    tool_table_cell(t, "%.3f", row->ratio.max);
+    tool_table_row_end(t);
 }
 
 static void csv_row(const struct beside_report *r, const struct beside_row *row)
@@ -68,12 +82,12 @@ static void csv_row(const struct beside_report *r, const struct beside_row *row)
 
 static json_t *json_row(const struct beside_report *r, const struct beside_row *row)
 {
-    return json_pack(
-        "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "way", row->way,
-        "bytes", (json_int_t)row->bytes, "rounds", (json_int_t)row->us.n, "p50_us",
-        row->us.p50, "min_us", row->us.min, "max_us", row->us.max, "each_second",
-        each_second(r, row), "GBps", GBps(r, row), "ratio", row->ratio.p50, "min_ratio",
-        row->ratio.min, "max_ratio", row->ratio.max);
+    return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "way",
+                     row->way, "bytes", (json_int_t)row->bytes, "rounds",
+                     (json_int_t)row->us.n, "p50_us", row->us.p50, "min_us",
+                     row->us.min, "max_us", row->us.max, "each_second",
+                     each_second(r, row), "GBps", GBps(r, row), "ratio", row->ratio.p50,
+                     "min_ratio", row->ratio.min, "max_ratio", row->ratio.max);
 }
 
 struct beside_report *beside_report_open(const struct beside_args *args, int ranks,
@@ -120,11 +134,11 @@ bool beside_report_finish(struct beside_report *r, const char *tell, char *why,
     if (r->out.table && tell[0] != '\0')
         puts(tell);
     if (r->out.results != NULL)
-        all = perf_output_document(
-            &r->out, r->args->each.argc, r->args->each.argv,
-            json_pack("{s:s, s:i, s:I, s:s}", "command", r->args->kind->name, "ranks",
-                      r->ranks, "rounds", (json_int_t)r->args->rounds, "memory",
-                      memory_text(r->args)));
+        all = perf_output_document(&r->out, r->args->each.argc, r->args->each.argv,
+                                   json_pack("{s:s, s:i, s:I, s:s}", "command",
+                                             r->args->kind->name, "ranks", r->ranks,
+                                             "rounds", (json_int_t)r->args->rounds,
+                                             "memory", memory_text(r->args)));
     return perf_output_finish(&r->out, all, why, why_bytes);
 }
 

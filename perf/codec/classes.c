@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "compress/codec.h"
+#include "perf/output.h"
 
 enum { N = CLASSES_ELEMENTS, BUCKET = 512 };
 #define DEVIATIONS 6
@@ -299,16 +300,20 @@ static void print_pair(FILE *f, double measured, double proved, bool last, bool 
         fprintf(f, " %9.4g %9s", measured, "-");
 }
 
+enum { ROW_WIDEST = 140 }; /* columns, of which most codecs' texts need fewer */
+
 bool codec_classes_print(struct trib_codec *const *codecs, const char *const *texts,
                          size_t n, FILE *csv)
 {
     FILE *f = csv ? csv : stdout;
+    const bool narrow = tool_narrow(ROW_WIDEST);
 
     if (csv)
         fputs("codec;alpha;proved;beta;proved;gamma;proved;delta;proved\n", csv);
     else
-        printf("%9s %9s %9s %9s %9s %9s %9s %9s  codec\n", "alpha", "proved", "beta",
-               "proved", "gamma", "proved", "delta", "proved");
+        printf("%9s %9s %9s %9s %9s %9s %9s %9s%s\n", "alpha", "proved", "beta",
+               "proved", "gamma", "proved", "delta", "proved",
+               narrow ? "" : "  codec");
     for (size_t i = 0; i < n; i++) {
         const struct codec_classes proved = codec_classes_proved(texts[i]);
         struct codec_classes measured;
@@ -321,12 +326,14 @@ bool codec_classes_print(struct trib_codec *const *codecs, const char *const *te
         }
         if (csv)
             fprintf(csv, "%s;", texts[i]);
+        else if (narrow)
+            puts(texts[i]);
         print_pair(f, measured.alpha, proved.alpha, false, csv);
         print_pair(f, measured.beta, proved.beta, false, csv);
         print_pair(f, measured.gamma, proved.gamma, false, csv);
         print_pair(f, measured.delta, proved.delta, true, csv);
         if (!csv)
-            printf("  %s\n", texts[i]);
+            printf(narrow ? "\n" : "  %s\n", texts[i]);
     }
     return true;
 }

@@ -72,10 +72,10 @@ static const struct tool_option options[] = {
     {"iters", "N", tool_set_long, AT(iters),
      .help = "passes over the vector [as many as fit 0.2 s, at least 5]", .least = 1},
     {"classes", NULL, tool_set_switch, AT(classes),
-     .help =
-         "no times: constants of the classes of biased compression (arXiv "
-         "2002.12410), as "
-         "measured and as proved"},
+     .help = "no times: constants of the classes of biased compression (arXiv "
+             "2002.12410), as "
+             "measured and as proved"},
+    TOOL_WIDE_ROW,
     PERF_CSV_ROW(AT(csv), "one row a codec and size"),
     PERF_JSON_ROW(AT(json)),
 };

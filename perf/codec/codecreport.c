@@ -18,36 +18,51 @@ static const char *const pass_names[PASSES] = {
 
 /* --- table --- */
 
-static void table_open(const struct codec_report *r)
+/* The most that matters is last to go: what codecs do, before what they are beside. */
+static const int pass_ranks[PASSES] = {1, 5, 0, 4, 0, 2, 3};
+
+static void table_open(struct codec_report *r)
 {
+    struct tool_table *t = &r->out.rows;
+
     printf("codecs, %d thread%s, chunks of %zu KiB, %s input, tributary %s\n",
            r->args->threads, r->args->threads == 1 ? "" : "s", r->args->chunk >> 10,
            codec_input_name(r->args->input), trib_version());
     puts("GB/s of float32, and their ratio to memcpy of it");
-    printf("%10s %7s %8s %7s", "size", "bytes/", "nmse", "cosine");
+    tool_table_add(t, "size", "", 10, 0);
+    tool_table_add(t, "bytes/", "element", 8, 0);
+    tool_table_add(t, "nmse", "", 9, 0);
+    tool_table_add(t, "cosine", "", 8, 1);
     for (int pass = 0; pass < PASSES; pass++)
-        printf(" %12s", pass_names[pass]);
-    printf("  codec\n%10s %7s %8s %7s", "", "element", "", "");
-    for (int pass = 0; pass < PASSES; pass++)
-        printf(" %6s %5s", "GB/s", pass == PASS_MEMCPY ? "" : "ratio");
-    putchar('\n');
+        tool_table_add(t, pass_names[pass],
+                       pass == PASS_MEMCPY ? "  GB/s      " : "  GB/s ratio", 13,
+                       pass_ranks[pass]);
+    tool_table_head(t);
 }
 
-static void table_row(const struct codec_result *p)
+/* The codec's text may be long: it has a line of its own above, or the row's end. */
+static void table_row(struct codec_report *r, const struct codec_result *p)
 {
+    struct tool_table *t = &r->out.rows;
     char size[32];
 
-    printf("%10s %7.4f %8.2g %7.4f", perf_size_text(p->bytes, size, sizeof(size)),
-           p->bytes_per_element, p->nmse, p->cosine);
+    if (t->narrow)
+        puts(p->text);
+    tool_table_cell(t, "%s", perf_size_text(p->bytes, size, sizeof(size)));
+    tool_table_cell(t, "%.4f", p->bytes_per_element);
+    tool_table_cell(t, "%.2g", p->nmse);
+    tool_table_cell(t, "%.4f", p->cosine);
     for (int pass = 0; pass < PASSES; pass++) {
         if (p->rate[pass].GBps <= 0)
-            printf(" %6s %5s", "-", "");
+            tool_table_cell(t, "%6s %5s", "-", "");
         else if (pass == PASS_MEMCPY)
-            printf(" %6.2f %5s", p->rate[pass].GBps, "");
+            tool_table_cell(t, "%6.2f %5s", p->rate[pass].GBps, "");
         else
-            printf(" %6.2f %5.2f", p->rate[pass].GBps, p->rate[pass].ratio);
+            tool_table_cell(t, "%6.2f %5.2f", p->rate[pass].GBps, p->rate[pass].ratio);
     }
-    printf("  %s\n", p->text);
+    if (!t->narrow)
+        printf("  %s", p->text);
+    tool_table_row_end(t);
 }
 
 /* --- csv --- */
@@ -118,7 +133,7 @@ struct codec_report *codec_report_open(const struct codec_args *args, char *why,
 void codec_report_add(struct codec_report *r, const struct codec_result *result)
 {
     if (r->out.table)
-        table_row(result);
+        table_row(r, result);
     if (r->out.csv != NULL)
         csv_row(r->out.csv, result);
     if (r->out.results != NULL)

@@ -67,13 +67,15 @@ mpich() { # RANKS
 gloo() { # RANKS
     local options store rank pids=() failed=0
     mapfile -t options < <(peer_options gloo)
-    store=$(mktemp -d)
+    store=$(mktemp -d "$out/gloo.XXXXXX")
+    # shellcheck disable=SC2064 # it is local, and gone at the end of this process
+    trap "rm -rf '$store'" EXIT
+    trap 'exit 143' TERM
     for ((rank = 0; rank < $1; rank++)); do
         "$out/peers/gloo" "${options[@]}" -x "$rank:$1:$store:lo" &
         pids+=($!)
     done
     for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
-    rm -rf "$store"
     return "$failed"
 }
 

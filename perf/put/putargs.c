@@ -52,9 +52,9 @@ static const struct tool_option options[] = {
          "core: the client to the first core, the server to the second; none [none]",
      .words = "none core"},
     {"check", NULL, tool_set_switch, AT(check),
-     .help =
-         "look at the bytes that arrive, before and after; exit code 1 if one is "
-         "wrong"},
+     .help = "look at the bytes that arrive, before and after; exit code 1 if one is "
+             "wrong"},
+    TOOL_WIDE_ROW,
     PERF_CSV_ROW(AT(csv), "one row a size"),
     PERF_JSON_ROW(AT(json)),
 };

@@ -31,7 +31,28 @@ static const char *ways(const struct put_args *args)
 
 /* --- table --- */
 
-static void table_open(const struct put_report *r)
+static void add_columns(struct tool_table *t, const struct put_args *args)
+{
+    tool_table_add(t, "size", "", 10, 0);
+    if (args->latency) {
+        tool_table_add(t, "samples", "", 8, 5);
+        tool_table_add(t, "p50", "µs ", 11, 0);
+        tool_table_add(t, "p99", "µs ", 11, 1);
+        tool_table_add(t, "p99.9", "µs ", 11, 7);
+        tool_table_add(t, "min", "µs ", 11, 3);
+        tool_table_add(t, "max", "µs ", 11, 4);
+    }
+    if (args->bandwidth) {
+        tool_table_add(t, "writes", "", 9, 6);
+        tool_table_add(t, "bandwidth", "GB/s", 10, 0);
+        tool_table_add(t, "messages", "million/s", 10, 1);
+        tool_table_add(t, "CPU", "s/GB", 10, 2);
+    }
+    if (args->check)
+        tool_table_add(t, "wrong", "bytes", 11, 0);
+}
+
+static void table_open(struct put_report *r)
 {
     const struct put_args *args = r->args;
     printf("put over %s, depth %d, %s, %s to %s, tributary %s\n", transport_text(r),
@@ -39,42 +60,36 @@ static void table_open(const struct put_report *r)
            r->endpoint->me.host, r->endpoint->other.host, trib_version());
     if (args->latency)
         puts("times are one way: half of a round trip");
-    printf("%10s", "size");
-    if (args->latency)
-        printf(" %7s %10s %10s %10s %10s %10s", "samples", "p50", "p99", "p99.9", "min",
-               "max");
-    if (args->bandwidth)
-        printf(" %8s %9s %9s %9s", "writes", "bandwidth", "messages", "CPU");
-    printf("%s\n%10s", args->check ? "      wrong" : "", "");
-    if (args->latency)
-        printf(" %7s %10s %10s %10s %10s %10s", "", "µs ", "µs ", "µs ", "µs ", "µs ");
-    if (args->bandwidth)
-        printf(" %8s %9s %9s %9s", "", "GB/s", "million/s", "s/GB");
-    puts(args->check ? "      bytes" : "");
+    add_columns(&r->out.rows, args);
+    tool_table_head(&r->out.rows);
 }
 
-static void table_row(const struct put_report *r, const struct put_result *p)
+static void table_row(struct put_report *r, const struct put_result *p)
 {
+    struct tool_table *t = &r->out.rows;
     char size[32];
-    printf("%10s", perf_size_text(p->bytes, size, sizeof(size)));
+
+    tool_table_cell(t, "%s", perf_size_text(p->bytes, size, sizeof(size)));
     if (r->args->latency) {
-        printf(" %7zu", p->us.n);
-        perf_output_us(p->us.p50);
-        perf_output_us(p->us.p99);
-        perf_output_us(p->us.p999);
-        perf_output_us(p->us.min);
-        perf_output_us(p->us.max);
+        tool_table_cell(t, "%zu", p->us.n);
+        perf_output_us(t, p->us.p50);
+        perf_output_us(t, p->us.p99);
+        perf_output_us(t, p->us.p999);
+        perf_output_us(t, p->us.min);
+        perf_output_us(t, p->us.max);
     }
-    if (r->args->bandwidth)
-        printf(" %8llu %9.4f %9.4f", (unsigned long long)p->writes, p->GBps,
-               1e-6 * p->messages_per_s);
-    if (r->args->bandwidth && isfinite(p->cpu_s_per_GB))
-        printf(" %9.3f", p->cpu_s_per_GB);
-    else if (r->args->bandwidth)
-        printf(" %9s", "-");
+    if (r->args->bandwidth) {
+        tool_table_cell(t, "%llu", (unsigned long long)p->writes);
+        tool_table_cell(t, "%.4f", p->GBps);
+        tool_table_cell(t, "%.4f", 1e-6 * p->messages_per_s);
+        if (isfinite(p->cpu_s_per_GB))
+            tool_table_cell(t, "%.3f", p->cpu_s_per_GB);
+        else
+            tool_table_cell(t, "-");
+    }
     if (r->args->check)
-        printf(" %10.0f", p->wrong);
-    putchar('\n');
+        tool_table_cell(t, "%.0f", p->wrong);
+    tool_table_row_end(t);
 }
 
 /* --- csv --- */

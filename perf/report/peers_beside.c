@@ -6,11 +6,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "perf/perf_interrupt.h"
 #include "perf/perf.h"
 
 enum { WORDS = 16, LINE = 512 };
@@ -19,6 +21,9 @@ enum { WORDS = 16, LINE = 512 };
 
 static void child(int out, char *const *words)
 {
+    (void)setpgid(0, 0); /* it ends with all that it starts */
+    (void)signal(SIGINT, SIG_DFL);
+    perf_interrupt_take(true);
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
     if (null >= 0)
@@ -37,9 +42,14 @@ static FILE *start(char *const *words, pid_t *pid)
     if (pipe2(ends, O_CLOEXEC) != 0)
         return NULL;
     fflush(NULL);
+    perf_interrupt_take(false);
     *pid = fork();
     if (*pid == 0)
         child(ends[1], words);
+    if (*pid > 0)
+        (void)setpgid(*pid, *pid); /* whichever of the two is first */
+    perf_interrupt_pass(*pid);
+    perf_interrupt_take(true);
     close(ends[1]);
     FILE *f = *pid > 0 ? fdopen(ends[0], "r") : NULL;
     if (f == NULL)
@@ -57,6 +67,7 @@ static bool end(FILE *f, pid_t pid)
     do
         got = waitpid(pid, &status, 0);
     while (got < 0 && errno == EINTR);
+    perf_interrupt_pass(0);
     return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -190,7 +201,7 @@ json_t *peers_launch(const struct peers *peers, size_t at, const struct perf_arg
             json_array_append_new(rows, row);
     }
     free(sizes);
-    if (f != NULL && end(f, pid) && json_array_size(rows) > 0)
+    if (f != NULL && end(f, pid) && json_array_size(rows) > 0 && !perf_interrupted())
         return rows;
     json_decref(rows);
     return NULL;

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "perf/perf_interrupt.h"
 #include "perf/output.h"
 #include "perf/perf.h"
 #include "perf/report/perf_report.h"
@@ -23,16 +24,27 @@ struct turns {
     json_t *document; /* of Tributary's first launch */
     json_t *own[PEERS_ROUNDS];
     json_t *rows[PEERS_MOST][PEERS_ROUNDS];
+    size_t n_own, n_rows[PEERS_MOST]; /* launches that were through */
+    double began;
 };
 
+/* Which launch it is, and how long those that are left will take, by those so far. */
 static void say_turn(const struct turns *t, int round, const char *name)
 {
+    const double took = perf_now() - t->began;
+    size_t done = t->n_own;
+    const size_t all = PEERS_ROUNDS * (t->peers.n + 1);
+
     if (!isatty(2))
         return;
+    for (size_t i = 0; i < t->peers.n; i++)
+        done += t->n_rows[i];
     fprintf(stderr, "\r\033[Kround %d of %d: %s", round + 1, PEERS_ROUNDS, name);
+    if (done > 0)
+        fprintf(stderr, ", %.0f s left", took / (double)done * (double)(all - done));
     if (*name == '\0')
         fputs("\r\033[K", stderr);
-    (void)t;
+    fflush(stderr);
 }
 
 /* --- Tributary --- */
@@ -47,8 +59,12 @@ static json_t *measure_own(const struct turns *t)
     snprintf(path, sizeof(path), "%s/own.json", t->peers.out);
     args.json = path;
     fflush(NULL);
+    perf_interrupt_take(false);
     const pid_t pid = fork();
     if (pid == 0) {
+        (void)setpgid(0, 0); /* it ends with its ranks */
+        perf_interrupt_end();
+        perf_interrupt_take(true);
         const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (null >= 0)
             (void)dup2(null, 1);
@@ -56,9 +72,13 @@ static json_t *measure_own(const struct turns *t)
         fflush(NULL);
         _exit(code);
     }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-        return NULL;
-    return json_load_file(path, 0, NULL);
+    if (pid > 0)
+        (void)setpgid(pid, pid);
+    perf_interrupt_pass(pid);
+    perf_interrupt_take(true);
+    const bool ended = pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+    perf_interrupt_pass(0);
+    return ended ? json_load_file(path, 0, NULL) : NULL;
 }
 
 static bool own_turn(struct turns *t, int round)
@@ -68,6 +88,7 @@ static bool own_turn(struct turns *t, int round)
     if (document == NULL)
         return false;
     t->own[round] = json_incref(json_object_get(document, "results"));
+    t->n_own++;
     if (t->document == NULL)
         t->document = json_incref(document);
     json_decref(document);
@@ -76,24 +97,37 @@ static bool own_turn(struct turns *t, int round)
 
 /* --- rounds --- */
 
+static bool peer_turn(struct turns *t, size_t peer, int round)
+{
+    json_t *rows = peers_launch(&t->peers, peer, t->args);
+
+    t->rows[peer][round] = rows;
+    t->n_rows[peer] += rows != NULL;
+    if (rows == NULL && !perf_interrupted())
+        fprintf(stderr, "trib-perf: --peers: %s failed.\n", t->peers.kind[peer].name);
+    return rows != NULL;
+}
+
+/* True if there is something to show: all rounds, or those before an interruption. */
 static bool take_turns(struct turns *t)
 {
     bool well = true;
 
+    t->began = perf_now();
     for (int round = 0; round < PEERS_ROUNDS && well; round++) {
         say_turn(t, round, "Tributary");
         well = own_turn(t, round);
         for (size_t i = 0; i < t->peers.n && well; i++) {
             say_turn(t, round, t->peers.kind[i].name);
-            t->rows[i][round] = peers_launch(&t->peers, i, t->args);
-            well = t->rows[i][round] != NULL;
-            if (!well)
-                fprintf(stderr, "trib-perf: --peers: %s failed.\n",
-                        t->peers.kind[i].name);
+            well = peer_turn(t, i, round);
         }
     }
     say_turn(t, 0, "");
-    return well;
+    if (!perf_interrupted())
+        return well;
+    if (t->n_own == 0)
+        fputs("trib-perf: interrupted before the first launch was through.\n", stderr);
+    return t->n_own > 0;
 }
 
 /* The document of Tributary's rows, and beside them those of the peers. */
@@ -102,15 +136,19 @@ static void complete(struct turns *t, const struct perf_args *args)
     json_t *peers = json_array(), *words = json_array();
 
     for (size_t i = 0; i < t->peers.n; i++)
-        json_array_append_new(peers, json_pack("{s:s, s:i, s:o}", "name",
-                                               t->peers.kind[i].name, "rounds",
-                                               PEERS_ROUNDS, "results",
-                                               peers_median(t->rows[i], PEERS_ROUNDS)));
+        if (t->n_rows[i] > 0)
+            json_array_append_new(
+                peers, json_pack("{s:s, s:i, s:o}", "name", t->peers.kind[i].name,
+                                 "rounds", (int)t->n_rows[i], "results",
+                                 peers_median(t->rows[i], t->n_rows[i])));
     for (int i = 0; i < args->argc; i++)
         json_array_append_new(words, json_string(args->argv[i]));
     json_object_set_new(t->document, "argv", words);
-    json_object_set_new(t->document, "results", peers_median(t->own, PEERS_ROUNDS));
+    json_object_set_new(t->document, "results", peers_median(t->own, t->n_own));
     json_object_set_new(t->document, "peers", peers);
+    if (perf_interrupted())
+        json_object_set_new(json_object_get(t->document, "run"), "interrupted",
+                            json_true());
 }
 
 static void turns_free(struct turns *t)
@@ -149,7 +187,7 @@ static void print_name(const json_t *peer)
     printf(" %11.*s  ratio", (int)(n > 0 && name[n] != '\0' ? n - 1 : n), name);
 }
 
-static void print_head(json_t *peers, const struct perf_args *args)
+static void print_head(json_t *peers, int rounds, const struct perf_args *args)
 {
     const json_t *peer;
     size_t p;
@@ -157,7 +195,8 @@ static void print_head(json_t *peers, const struct perf_args *args)
     printf("allreduce f32 sum, %d rank%s, %s, tributary %s\n", args->ranks,
            args->ranks == 1 ? "" : "s", args->in_place ? "in place" : "out of place",
            trib_version());
-    printf("%d launches of each, in turns, beside", PEERS_ROUNDS);
+    printf("%s%d launches of each, in turns, beside",
+           perf_interrupted() ? "interrupted: at most " : "", rounds);
     json_array_foreach(peers, p, peer)
     {
         printf("%s %s", p > 0 ? "," : "",
@@ -172,26 +211,32 @@ static void print_head(json_t *peers, const struct perf_args *args)
     putchar('\n');
 }
 
-static void print_table(const json_t *document, const struct perf_args *args)
+static void print_us(double us)
+{
+    printf(" %10.*f", us < 10 ? 3 : us < 100 ? 2 : us < 10000 ? 1 : 0, us);
+}
+
+static void print_table(const json_t *document, int rounds,
+                        const struct perf_args *args)
 {
     const json_t *peer;
     json_t *own = json_object_get(document, "results");
     json_t *peers = json_object_get(document, "peers");
     size_t p;
 
-    print_head(peers, args);
+    print_head(peers, rounds, args);
     for (size_t i = 0; i < json_array_size(own); i++) {
         char size[32];
         const json_t *bytes = json_object_get(json_array_get(own, i), "bytes");
         const double us = p50_of(own, bytes);
         printf("%10s",
                perf_size_text((size_t)json_integer_value(bytes), size, sizeof(size)));
-        perf_output_us(us);
+        print_us(us);
         json_array_foreach(peers, p, peer)
         {
             const double other = p50_of(json_object_get(peer, "results"), bytes);
             putchar(' ');
-            perf_output_us(other);
+            print_us(other);
             printf(" %6.2f", other / us);
         }
         putchar('\n');
@@ -218,11 +263,14 @@ static int show(struct turns *t, const struct perf_args *args,
                 const struct report_file *old)
 {
     complete(t, args);
-    if (args->json == NULL || strcmp(args->json, "-") != 0)
-        print_table(t->document, args);
+    if (args->json == NULL || strcmp(args->json, "-") != 0) {
+        tool_fold_stdout();
+        print_table(t->document, (int)t->n_own, args);
+    }
     if (args->json != NULL && !write_json(t->document, args->json))
         return 1;
-    return report_wanted(args) ? report_measured(args, t->document, old) : 0;
+    const int code = report_wanted(args) ? report_measured(args, t->document, old) : 0;
+    return code == 0 && perf_interrupted() ? EXIT_INTERRUPTED : code;
 }
 
 /* --- the whole --- */
@@ -249,6 +297,7 @@ int peers_measure(const struct perf_args *args,
     char why[4352];
     int code = 2;
 
+    perf_interrupt_watch();
     if (!report_prepare(args, &old, why, sizeof(why)) ||
         !peers_open(&t.peers, *args->peers ? args->peers : TRIB_PEERS, why,
                     sizeof(why)))

@@ -161,6 +161,7 @@ static const struct tool_option options[] = {
          "replay at most so many; 0: all. Beyond it rounds become fewer, of larger "
          "chunks; where that is not enough the rest goes on at the pace so far "
          "[4000000]"},
+    TOOL_WIDE_ROW,
     {"csv", "FILE", tool_set_text, AT(csv),
      .help = "one row a number of ranks; - is standard output"},
     {"json", "FILE", tool_set_text, AT(json), .help = "likewise"},

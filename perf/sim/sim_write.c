@@ -5,7 +5,7 @@
 #include "perf/output.h"
 #include "perf/sim/sim.h"
 
-static void table_open(const struct sim_args *args)
+static void table_open(struct tool_table *t, const struct sim_args *args)
 {
     char size[32];
 
@@ -15,21 +15,36 @@ static void table_open(const struct sim_args *args)
         perf_size_text(args->bytes, size, sizeof(size)), args->codec, args->algorithm,
         args->topology, args->rate * 8e-9, args->per_host,
         args->per_host == 1 ? "" : "s", trib_version());
-    printf("%6s %-16s %12s %10s %10s %10s %10s %6s %9s %9s %8s\n", "ranks", "algorithm",
-           "time", "cpu", "host", "host most", "fabric", "peers", "memory", "messages",
-           "replayed");
-    printf("%6s %-16s %12s %10s %10s %10s %10s %6s %9s %9s %8s\n", "", "", "ms", "ms",
-           "MB", "MB", "MB", "", "MiB", "", "%");
+    tool_table_add(t, "ranks", "", 6, 0);
+    tool_table_add(t, "algorithm", "", -17, 0);
+    tool_table_add(t, "time", "ms", 13, 0);
+    tool_table_add(t, "cpu", "ms", 11, 2);
+    tool_table_add(t, "host", "MB", 11, 1);
+    tool_table_add(t, "host most", "MB", 11, 4);
+    tool_table_add(t, "fabric", "MB", 11, 3);
+    tool_table_add(t, "peers", "", 7, 3);
+    tool_table_add(t, "memory", "MiB", 10, 1);
+    tool_table_add(t, "messages", "", 10, 5);
+    tool_table_add(t, "replayed", "%", 9, 1);
+    tool_table_head(t);
 }
 
-static void table_row(const struct sim_result *r)
+static void table_row(struct tool_table *t, const struct sim_result *r)
 {
     if (r->why[0])
         return;
-    printf("%6d %-16s %12.3f %10.3f %10.3f %10.3f %10.3f %6d %9.2f %9.0f %8.3g\n",
-           r->ranks, r->algorithm, r->time_s * 1e3, r->cpu_s * 1e3, r->host_mean * 1e-6,
-           r->host_most * 1e-6, r->fabric * 1e-6, r->peers_most,
-           r->memory_most / (1 << 20), r->messages, r->replayed * 100);
+    tool_table_cell(t, "%d", r->ranks);
+    tool_table_cell(t, "%s", r->algorithm);
+    tool_table_cell(t, "%.3f", r->time_s * 1e3);
+    tool_table_cell(t, "%.3f", r->cpu_s * 1e3);
+    tool_table_cell(t, "%.3f", r->host_mean * 1e-6);
+    tool_table_cell(t, "%.3f", r->host_most * 1e-6);
+    tool_table_cell(t, "%.3f", r->fabric * 1e-6);
+    tool_table_cell(t, "%d", r->peers_most);
+    tool_table_cell(t, "%.2f", r->memory_most / (1 << 20));
+    tool_table_cell(t, "%.0f", r->messages);
+    tool_table_cell(t, "%.3g", r->replayed * 100);
+    tool_table_row_end(t);
     if (r->agg_peers)
         printf("%6s an aggregator has up to %d peers and %.2f MiB of slots\n", "",
                r->agg_peers, r->agg_memory / (1 << 20));
@@ -104,7 +119,7 @@ static void write_rows(struct perf_output *o, const struct sim_args *args,
                        const struct sim_result *results, size_t n)
 {
     if (o->table)
-        table_open(args);
+        table_open(&o->rows, args);
     if (o->csv)
         fputs("ranks,hosts,algorithm,codec,bytes,time_s,first_s,cpu_s,chunks,rounds,"
               "piece,frames,replayed,messages,payload_bytes,far_payload_bytes,"
@@ -114,7 +129,7 @@ static void write_rows(struct perf_output *o, const struct sim_args *args,
               o->csv);
     for (size_t i = 0; i < n; i++) {
         if (o->table)
-            table_row(&results[i]);
+            table_row(&o->rows, &results[i]);
         if (o->csv)
             csv_row(o->csv, args, &results[i]);
         if (o->results)

@@ -17,6 +17,7 @@ tests_tools_test_options_LDADD = libtools.la $(LDADD)
 
 dist_check_SCRIPTS += \
 	tests/tools/test_completion.sh \
+	tests/tools/test_widths.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \
 	tests/tools/test_schedule.sh \
@@ -28,6 +29,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_trib_run.sh
 TESTS += \
 	tests/tools/test_completion.sh \
+	tests/tools/test_widths.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \
 	tests/tools/test_schedule.sh \

@@ -141,6 +141,12 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     result $? "how late its ranks are is counted"
     says '^ +3 train +key +admitted +2 +32 +[0-9]+ +[0-9.]+ [KMG]?i?B +[0-9.]+ [KMG]?i?B  (operation|idle)' jobs
     result $? "tribctl jobs has a line for it"
+    if ! missing python3 "and fits a terminal"; then
+        "${abs_top_srcdir:-.}/tests/harness/terminal.py" --said "$dir/seen" 80 "$build/tribd/tribctl" \
+            --config "$dir/conf" jobs >"$said" && [ "$(awk '{ print $1 }' "$said")" -le 80 ] &&
+            grep -qE '^ +3 train .* admitted +2 ' "$dir/seen"
+        result $? "and fits a terminal"
+    fi
     says '^jobs +1 of 256$' status && grep -qE '[0-9.]+ [MG]iB received' "$said"
     result $? "tribctl status counts it"
 

@@ -2,6 +2,9 @@
 #include "train/program/text_grid.h"
 
 #include <string.h>
+#include <unistd.h>
+
+#include "tools/rank_table.h"
 
 struct widths {
     int of[TEXT_GRID_COLUMNS_MAX];
@@ -125,7 +128,7 @@ static void print_groups(FILE *out, const struct text_grid *grid,
     }
 }
 
-void text_grid_print(FILE *out, const struct text_grid *grid)
+static void print_whole(FILE *out, const struct text_grid *grid)
 {
     char cell[TEXT_GRID_CELL_BYTES];
     struct widths widths;
@@ -145,4 +148,70 @@ void text_grid_print(FILE *out, const struct text_grid *grid)
             make_cell(grid, r, c, cell);
             print_cell(out, grid, &widths, c, cell);
         }
+}
+
+/* --- parts that fit the terminal --- */
+
+/* Some neighbours of a table, behind its first column. */
+struct part {
+    const struct text_grid *whole;
+    int from;
+};
+
+static void part_cell(const void *arg, int row, int column,
+                      char out[TEXT_GRID_CELL_BYTES])
+{
+    const struct part *part = arg;
+    const struct text_grid *whole = part->whole;
+
+    whole->cell(whole->arg, row, column == 0 ? 0 : part->from + column - 1, out);
+}
+
+static int total_width(const struct text_grid *grid)
+{
+    struct widths widths;
+    int total = 0;
+
+    measure(grid, &widths);
+    for (int c = 0; c < grid->n_columns; c++)
+        total += widths.of[c] + (c ? 2 : 0);
+    return total;
+}
+
+/* As many columns as fit, from this one on; at least one. Returns that behind them. */
+static int print_part(FILE *out, const struct text_grid *grid, int from, int width)
+{
+    const struct part part = {grid, from};
+    struct text_grid sub = *grid;
+    int to = from + 1;
+
+    sub.cell = part_cell;
+    sub.arg = &part;
+    sub.n_columns = 2;
+    sub.columns[1] = grid->columns[from];
+    for (; to < grid->n_columns; to++) {
+        sub.columns[sub.n_columns++] = grid->columns[to];
+        if (total_width(&sub) > width) {
+            sub.n_columns--;
+            break;
+        }
+    }
+    print_whole(out, &sub);
+    return to;
+}
+
+void text_grid_print(FILE *out, const struct text_grid *grid)
+{
+    const int width = out == stdout ? tool_terminal_width(STDOUT_FILENO) : 0;
+
+    if (grid->markdown || width == 0 || grid->n_columns < 3 ||
+        total_width(grid) <= width) {
+        print_whole(out, grid);
+        return;
+    }
+    for (int c = 1; c < grid->n_columns;) {
+        if (c > 1)
+            fputc('\n', out);
+        c = print_part(out, grid, c, width);
+    }
 }

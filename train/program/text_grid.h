@@ -26,7 +26,8 @@ struct text_grid {
     const void *arg;
 };
 
-/** text_grid_print - the heads, and the rows below them. */
+/** text_grid_print - the heads, and the rows below them; on a terminal that is too
+ * narrow in parts one below the other, each with the first column. */
 void text_grid_print(FILE *out, const struct text_grid *grid);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "tools/launch.h"
 #include "tools/tool.h"
+#include "tools/tool_table.h"
 #include "train/program/compare.h"
 #include "train/program/train_coded.h"
 #include "train/program/own_tribd.h"
@@ -201,5 +202,6 @@ int main(int argc, char **argv)
 {
     tool_begin();
     tool_signals();
+    tool_fold_stdout();
     return tool_end("trib-train", run(argc, argv));
 }
