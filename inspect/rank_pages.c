@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -79,7 +80,11 @@ bool trib_rank_page_read(int fd, struct trib_rank_page *out)
 {
     struct trib_state_page *page = &out->page;
 
+    struct stat st;
+
     memset(out, 0, sizeof(*out));
+    if (fstat(fd, &st) == 0)
+        out->inode = st.st_ino;
     if (!read_steady(fd, page) ||
         memcmp(page->magic, TRIB_STATE_PAGE_MAGIC, sizeof(page->magic)) != 0 ||
         page->version != TRIB_STATE_PAGE_VERSION || page->bytes != sizeof(*page) ||
@@ -129,6 +134,16 @@ static bool is_its_own(const struct trib_rank_page *p, const struct trib_process
            (p->page.space != who->space || p->page.pid == who->pid);
 }
 
+/* A process may have a file twice: a thread of it may just be reading its own pages. */
+static bool has(const struct trib_rank_pages *pages, size_t first,
+                const struct trib_rank_page *p)
+{
+    for (size_t i = first; i < pages->n; i++)
+        if (pages->list[i].inode == p->inode)
+            return true;
+    return false;
+}
+
 static bool add(struct trib_rank_pages *pages, const struct trib_rank_page *p)
 {
     if (pages->n == pages->room) {
@@ -168,6 +183,7 @@ bool trib_rank_pages_of(int pid, struct trib_rank_pages *pages)
     char path[64];
     struct trib_process who;
     bool ok = true, looked = false;
+    const size_t first = pages->n;
     struct trib_rank_page p;
 
     snprintf(path, sizeof(path), "/proc/%d/fd", pid);
@@ -182,7 +198,8 @@ bool trib_rank_pages_of(int pid, struct trib_rank_pages *pages)
         if (!looked)
             trib_process_find(pid, &who);
         looked = true;
-        if (trib_rank_page_read(fd, &p) && is_its_own(&p, &who)) {
+        if (trib_rank_page_read(fd, &p) && is_its_own(&p, &who) &&
+            !has(pages, first, &p)) {
             p.pid = pid;
             p.stopped = trib_process_look(&who) == TRIB_PROCESS_STOPPED;
             trib_rank_page_judge(&p);

@@ -15,13 +15,14 @@
 #include "base/state_page.h"
 
 enum {
-    TRIB_RANK_PAGES_MOST = 65536, /* of all processes */
+    TRIB_RANK_PAGES_MOST = 16384, /* of all processes: each is compared with each */
     TRIB_RANK_RANKS_MOST = 1 << 24, /* a larger number of ranks is a lie */
 };
 
 /* A page, read at one time, with texts that end and are plain. */
 struct trib_rank_page {
     int pid; /* as /proc shows it */
+    ino_t inode; /* of the file */
     bool stopped;
     bool chosen;
     struct trib_state_page page;

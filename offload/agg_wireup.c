@@ -19,6 +19,7 @@ struct wireup_job {
     struct trib_control_link *control_link; /* rank 0; others: NULL */
     int aggregators;
     int exchanges; /* exchanges so far */
+    trib_status_t answered; /* rank 0: what the last exchange with tribd has given */
     char why[TRIB_AGG_WHY_MAX];
 };
 
@@ -58,8 +59,13 @@ static trib_status_t exchange_with_aggregators(struct wireup_job *m, uint8_t *al
                            trib_agg_provider_address(s, i));
         if (st != TRIB_OK)
             break;
-        if (c.kind != TRIB_CONTROL_BLOBS || c.blobs.each != bytes ||
-            c.blobs.count != 1 || c.blobs.first != ranks + (uint32_t)i)
+        if (c.kind == TRIB_CONTROL_BLOBS && c.blobs.each != bytes)
+            return trib_fail(&s->err, TRIB_ERR_MISMATCH,
+                             "%s has a build of Tributary whose messages differ, of "
+                             "%u and of %zu bytes: install the same build",
+                             trib_agg_provider_address(s, i), c.blobs.each, bytes);
+        if (c.kind != TRIB_CONTROL_BLOBS || c.blobs.count != 1 ||
+            c.blobs.first != ranks + (uint32_t)i)
             return trib_fail(&s->err, TRIB_ERR_PROTOCOL,
                              "%s answers with something else than what "
                              "it is to be reached by",
@@ -89,7 +95,10 @@ static trib_status_t wireup_with_aggregators(void *arg, const char *phase,
         return TRIB_ERR_NO_MEMORY;
     trib_status_t st = trib_comm_exchange(m->by, TRIB_ALLGATHER, in, bytes, all);
     if (st == TRIB_OK && m->control_link) {
-        v.status = exchange_with_aggregators(m, all, bytes);
+        /* A tribd that lacks what an exchange gives takes part in no later one. */
+        if (m->answered == TRIB_OK)
+            m->answered = exchange_with_aggregators(m, all, bytes);
+        v.status = m->answered;
         if (v.status != TRIB_OK)
             snprintf(v.why, sizeof(v.why), "%s",
                      trib_error_text(&m->control_link->err));

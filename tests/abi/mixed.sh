@@ -51,7 +51,8 @@ with_tribd() {
     local got summed told warned=0 pid port=$((20000 + RANDOM % 12000))
     export MIXED_RANKS=$3
     (umask 077; head -c 32 /dev/urandom >"$dir/key")
-    printf '%s\n' "listen = 127.0.0.1:$port" "auth = key" "key = $dir/key" "threads = 1" >"$dir/conf"
+    printf '%s\n' "listen = 127.0.0.1:$port" "auth = key" "key = $dir/key" "threads = 1" \
+        "http = 127.0.0.1:$((port + 1))" >"$dir/conf"
     LD_LIBRARY_PATH=${4%/*} "$4" --config "$dir/conf" >"$dir/tribd.log" 2>&1 </dev/null &
     pid=$!
     within 20 grep -q "listening at" "$dir/tribd.log"

@@ -11,7 +11,7 @@ fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_cod
 	tests/fuzz/fuzz_meet \
 	tests/fuzz/fuzz_message \
 	tests/fuzz/fuzz_newcomer \
-	tests/fuzz/fuzz_model tests/fuzz/fuzz_pair_word \
+	tests/fuzz/fuzz_model tests/fuzz/fuzz_page tests/fuzz/fuzz_pair_word \
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
 	tests/fuzz/fuzz_region tests/fuzz/fuzz_session tests/fuzz/fuzz_snapshot \
 	tests/fuzz/fuzz_start \
@@ -73,6 +73,10 @@ tests_fuzz_fuzz_meet_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_model_SOURCES = tests/fuzz/fuzz_model.c
 tests_fuzz_fuzz_model_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_model_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_page_SOURCES = tests/fuzz/fuzz_page.c tests/fuzz/edits.h
+tests_fuzz_fuzz_page_LDADD = $(fuzz_link)
+tests_fuzz_fuzz_page_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_pair_word_SOURCES = tests/fuzz/fuzz_pair_word.c
 tests_fuzz_fuzz_pair_word_LDADD = $(fuzz_link)

@@ -172,7 +172,8 @@ static void test_hostile(void **state)
     assert_false(p.waits);
 }
 
-/* Pages of this process: one of its own, a copy of another's, one that can shrink. */
+/* Pages of this process: one of its own, which is open twice, a copy of another's, one
+ * that can shrink. */
 static void test_of_process(void **state)
 {
     struct trib_rank_pages pages = {0};
@@ -180,13 +181,14 @@ static void test_of_process(void **state)
 
     (void)state;
     fill(&page);
-    const int fds[] = {put(&page, true), (page.start++, put(&page, true)),
+    const int own = put(&page, true);
+    const int fds[] = {own, dup(own), (page.start++, put(&page, true)),
                        (page.start--, put(&page, false))};
     assert_true(trib_rank_pages_of(getpid(), &pages));
     assert_int_equal(pages.n, 1);
     assert_int_equal(pages.list[0].pid, getpid());
     free(pages.list);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         close(fds[i]);
 }
 
