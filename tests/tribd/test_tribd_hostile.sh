@@ -60,8 +60,8 @@ rate_beside() {
     echo "$best"
 }
 
-judge() { # WAY
-    local hostile_rate least=10
+judge() { # WAY; quiet_rate is the rate before it, and then that after it
+    local hostile_rate lesser least=10
     # Who rewrites memory never waits: two such ranks have the most of two cores.
     [ "$1" != rewrite ] || least=20
     hostile_rate=$(rate_beside)
@@ -72,12 +72,11 @@ judge() { # WAY
     result $? "$1: it was hostile, and could not stay where it should not"
     grep "hostile by" "$dir/hostile.log" | sed 's/^/# /'
     read -r count < <(sed -n 's/.*hostile by .*: //p' "$dir/hostile.log")
-    before_rate=$quiet_rate
+    lesser=$quiet_rate
     quiet_rate=$(rate)
-    [ "$quiet_rate" -le "$before_rate" ] || quiet_rate=$before_rate
-    [ "$((least * hostile_rate))" -ge "$quiet_rate" ]
-    result $? "$1: the job beside it goes on: $hostile_rate operations, and the lesser of before and after: $quiet_rate"
-    quiet_rate=$(rate)
+    [ "$quiet_rate" -ge "$lesser" ] || lesser=$quiet_rate
+    [ "$((least * hostile_rate))" -ge "$lesser" ]
+    result $? "$1: the job beside it goes on: $hostile_rate operations, and the lesser of before and after: $lesser"
     within 5 alone_again
     result $? "$1: its slots are free within 5 s"
     ! grep -q warning "$dir/beside.log"
