@@ -94,6 +94,7 @@ function run_of(part,    i, of, line, column, x) {
         column = split_column[i]
         x = of[i]
         if (column == "rate") { column = "link_gbps"; x = x ~ /mbit$/ ? x / 1000 : x + 0 }
+        if (column == "place") x = x == "in" ? "in place" : "out of place"
         if (column == "trip") column = "round_trip_ms"
         if (column == "link") column = "transport"
         if (column == "hosts") column = "ranks"

@@ -12,6 +12,7 @@
 
 #include "perf/setters.h"
 #include "perf/perf.h"
+#include "tools/ticker.h"
 
 enum {
     PAIRS_UP_TO = 16, /* ranks of a job of which each pair is measured */
@@ -168,6 +169,7 @@ static void slowest(struct pair *all, const struct pair *p)
 
 static void print_row(const char *name, const struct pair *p)
 {
+    tool_ticker_hide();
     printf("%8s %9.2f %11.2f %9.3f\n", name, p->hop_us, p->message_us,
            p->wire_Bps * 1e-9);
     fflush(stdout);
@@ -190,14 +192,25 @@ static trib_status_t measure(struct rank *r, int a, int b, struct pair *all)
     return st;
 }
 
+/* All pairs of few ranks, else of neighbours. */
+static size_t count_pairs(int ranks)
+{
+    const size_t n = (size_t)ranks;
+
+    return ranks <= PAIRS_UP_TO ? n * (n - 1) / 2 : n - 1;
+}
+
 static trib_status_t measure_pairs(struct rank *r, struct pair *all)
 {
     trib_status_t st = TRIB_OK;
+    size_t done = 0;
 
     for (int a = 0; a < r->ranks; a++) {
         const int most = r->ranks <= PAIRS_UP_TO ? r->ranks : a + 2;
-        for (int b = a + 1; b < most && b < r->ranks && st == TRIB_OK; b++)
+        for (int b = a + 1; b < most && b < r->ranks && st == TRIB_OK; b++) {
+            tool_ticker_part(done++, count_pairs(r->ranks));
             st = measure(r, a, b, all);
+        }
     }
     return st;
 }
@@ -254,7 +267,10 @@ static trib_status_t calibrate(struct rank *r, struct calibrate_link *link)
     if (r->self == 0)
         printf("%8s %9s %11s %9s\n%8s %9s %11s %9s\n", "ranks", "hop", "message",
                "each way", "", "µs", "µs", "GB/s");
+    if (r->self == 0)
+        tool_ticker_begin("trib-perf calibrate: pairs of ranks");
     trib_status_t st = measure_pairs(r, &all);
+    tool_ticker_end();
     if (st != TRIB_OK)
         return st;
     slow[0] = 1 / sum_rate(r);

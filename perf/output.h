@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "tools/ticker.h"
 #include "tools/tool_table.h"
 
 struct perf_output {

@@ -275,6 +275,9 @@ struct perf_progress {
     double last;
     size_t at; /* of sizes */
     size_t sizes;
+    size_t begun; /* the size that the next two belong to, from 1 on */
+    double size_start;
+    long size_done; /* samples that were through then */
 };
 
 /** perf_progress_start - a line on standard error, if that is a terminal and speaks. */

@@ -31,8 +31,17 @@ void perf_progress_show(void *arg, size_t bytes, long done, long samples)
         return;
     p->last = now;
     p->shown = true;
+    if (p->begun != p->at + 1) {
+        p->begun = p->at + 1;
+        p->size_start = now;
+        p->size_done = done;
+    }
     fprintf(stderr, "\r\033[Ksize %zu of %zu (%s), sample %ld of %ld, %.0f s",
             p->at + 1, p->sizes, perf_size_text(bytes, size, sizeof(size)), done,
             samples, now - p->start);
+    if (done > p->size_done && samples > done)
+        fprintf(stderr, ", about %.0f s left of it",
+                (now - p->size_start) / (double)(done - p->size_done) *
+                    (double)(samples - done));
     fflush(stderr);
 }

@@ -8,6 +8,7 @@
 #include <tributary.h>
 
 #include "tools/info_commands.h"
+#include "tools/ticker.h"
 #include "tools/tool_table.h"
 
 static const struct tool_option options[] = {
@@ -43,6 +44,7 @@ static void print_finding(void *arg, const trib_finding_t *f)
     struct counts *counts = arg;
 
     counts->of[f->verdict]++;
+    tool_ticker_hide();
     printf("%-5s %s%s%s: %s%s%s\n", verdicts[f->verdict], f->where,
            f->where[0] != '\0' ? ": " : "", f->topic, f->text,
            f->cure[0] != '\0' ? "; " : "", f->cure);
@@ -58,7 +60,10 @@ int info_doctor(int argc, char **argv)
     if (code >= 0)
         return code;
     tool_fold_stdout();
+    tool_ticker_begin("trib-info doctor: looking at this host, and waiting for other "
+                      "ranks");
     trib_status_t status = trib_doctor(&opts, print_finding, &counts, &worst);
+    tool_ticker_end();
     if (status != TRIB_OK) {
         fprintf(stderr, "trib-info doctor: %s\n", trib_status_str(status));
         return 1;

@@ -12,6 +12,7 @@
 #include <tributary.h>
 
 #include "tools/info_commands.h"
+#include "tools/ticker.h"
 
 struct row { /* of a rank */
     char host[HOST_NAME_MAX + 1];
@@ -137,10 +138,13 @@ static int show(trib_comm_t *comm, bool json)
                trib_allgather(comm, mine, all, bytes, TRIB_I8) != TRIB_OK) {
         code = complain(comm);
     } else if (trib_rank(comm) == 0 && json) {
+        tool_ticker_end();
         code = print_json(all, size);
     } else if (trib_rank(comm) == 0) {
+        tool_ticker_end();
         print_text(all, size);
     }
+    tool_ticker_end();
     free(mine);
     free(all);
     return code || missing;
@@ -152,8 +156,12 @@ int info_reach(bool json)
     trib_comm_t *comm;
 
     opts.config = "codec=none";
-    if (trib_init(&opts, &comm) != TRIB_OK)
+    tool_ticker_begin("trib-info: waiting for the other ranks");
+    if (trib_init(&opts, &comm) != TRIB_OK) {
+        tool_ticker_end();
         return complain(NULL);
+    }
+    tool_ticker_say("trib-info: asking each rank by what it reaches the others");
     int code = show(comm, json);
     if (trib_free_comm(comm) != TRIB_OK && !code)
         code = complain(NULL);

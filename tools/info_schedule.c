@@ -10,6 +10,7 @@
 #include <tributary.h>
 
 #include "tools/info_commands.h"
+#include "tools/tool_table.h"
 
 static void print_line(void *arg, const char *line)
 {
@@ -65,6 +66,8 @@ int info_schedule(const struct info_request *request)
     opts.xml = request->xml;
     opts.service = request->service;
     opts.dot = info_given(request, INFO_DOT);
+    if (!opts.dot)
+        tool_fold_stdout();
     if (trib_schedule_draw(&opts, print_line, NULL) != TRIB_OK) {
         fprintf(stderr, "trib-info: %s\n", trib_last_error(NULL));
         return 1;

@@ -11,6 +11,7 @@ libtools_la_SOURCES = \
 	tools/option_setters.c \
 	tools/options.c tools/options.h \
 	tools/rank_table.c tools/rank_table.h \
+	tools/ticker.c tools/ticker.h \
 	tools/tool.c tools/tool.h \
 	tools/tool_table.c tools/tool_table.h \
 	tools/trace_merge.c tools/trace_merge.h

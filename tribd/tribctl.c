@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "tools/options.h"
+#include "tools/ticker.h"
 #include "tools/tool.h"
 #include "tools/tool_table.h"
 #include "tribd/ctl_client.h"
@@ -261,6 +262,8 @@ static void print_snapshots(const json_t *o)
 
 /* Commands ------------------------------------------------------------------------- */
 
+static const char waiting[] = "tribctl: waiting for the answer of tribd";
+
 static int fail(const struct trib_error *err)
 {
     fprintf(stderr, "tribctl: %s\n", trib_error_text(err));
@@ -278,7 +281,10 @@ static int show(const struct settings *s, void (*print)(const json_t *status))
               stderr);
         return WRONG;
     }
-    if (ctl_client_status(s->http, &err, &text) != TRIB_OK)
+    tool_ticker_begin(waiting);
+    const trib_status_t asked = ctl_client_status(s->http, &err, &text);
+    tool_ticker_end();
+    if (asked != TRIB_OK)
         return fail(&err);
     json_t *status = json_loads(text, JSON_REJECT_DUPLICATES, &wrong);
     free(text);
@@ -317,8 +323,11 @@ static int tell(const struct settings *s, const char *verb, const char *what,
             CTL_LINE - 8);
         return WRONG;
     }
-    if (ctl_client_command(s->socket, line, &err, answer, sizeof(answer), &done) !=
-        TRIB_OK)
+    tool_ticker_begin(waiting);
+    const trib_status_t told =
+        ctl_client_command(s->socket, line, &err, answer, sizeof(answer), &done);
+    tool_ticker_end();
+    if (told != TRIB_OK)
         return fail(&err);
     fprintf(done ? stdout : stderr, "%s%s\n", done ? "" : "tribctl: ", answer);
     return done ? 0 : FAILED;

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "perf/output.h"
+
 /* Names the losses of each job; returns the number of jobs that have any. */
 static int say_jobs(const struct agg_args *args, const struct agg_result *p)
 {
@@ -39,8 +41,11 @@ static int sweep(struct agg_workers *workers, struct agg_report *report)
     double tribd_cpu_s;
     int troubles = jobs == NULL;
 
+    tool_ticker_begin("trib-perf agg: rounds of all jobs");
     for (int round = 1; jobs != NULL && round <= (int)args->each.sizes.n; round++) {
+        tool_ticker_part((size_t)round - 1, args->each.sizes.n);
         bool went = agg_workers_round(workers, round, &tribd_cpu_s);
+        tool_ticker_hide();
         if (workers->signalled != 0)
             break;
         agg_results(workers, round, tribd_cpu_s, jobs, &result);
@@ -49,6 +54,7 @@ static int sweep(struct agg_workers *workers, struct agg_report *report)
             break; /* nobody is left */
         agg_report_add(report, &result);
     }
+    tool_ticker_end();
     free(jobs);
     return troubles > 0;
 }

@@ -106,7 +106,8 @@ static const struct tool_option options[] = {
     {"rewrite", NULL, tool_set_switch, AT(each.rewrite),
      .help = "write the input before each operation, outside its time"},
     {"bind", "HOW", tool_set_choice, AT(each.bind),
-     .help = "core: one core a worker of a job, in turn; none [none]",
+     .help = "core: one core a worker of a job, in turn; none, as a tribd on this host "
+             "needs cores, too [none]",
      .words = "none core"},
     TOOL_WIDE_ROW,
     PERF_CSV_ROW(AT(each.csv), "one row a size"),

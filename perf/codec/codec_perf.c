@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "perf/codec/classes.h"
+#include "perf/output.h"
 
 enum { RANKS = 2 }; /* whose words are merged */
 
@@ -50,7 +51,7 @@ static bool make_codecs(const char *const *texts, size_t n, struct trib_codec **
 
 static bool measure_size(const struct codec_args *args,
                          struct trib_codec *const *codecs, size_t n_codecs,
-                         size_t bytes, struct codec_report *report)
+                         size_t bytes, size_t *told, struct codec_report *report)
 {
     const size_t n = bytes / sizeof(float);
     float *x = codec_input_new(args, n, stderr);
@@ -60,7 +61,9 @@ static bool measure_size(const struct codec_args *args,
     for (size_t i = 0; ok && i < n_codecs; i++) {
         struct codec_result result;
         struct trib_error err = {0};
+        tool_ticker_part((*told)++, n_codecs * args->sizes.n);
         if (codec_measure(args, codecs[i], &vector, &result, &err)) {
+            tool_ticker_hide();
             codec_report_add(report, &result);
             continue;
         }
@@ -77,13 +80,16 @@ static int measure_all(const struct codec_args *args, struct trib_codec *const *
     char why[4352];
     struct codec_report *report = codec_report_open(args, why, sizeof(why));
     bool ok = true;
+    size_t told = 0;
 
     if (report == NULL) {
         fprintf(stderr, "trib-perf: %s.\n", why);
         return 1;
     }
+    tool_ticker_begin("trib-perf codec: codecs and sizes");
     for (size_t i = 0; ok && i < args->sizes.n; i++)
-        ok = measure_size(args, codecs, n_codecs, args->sizes.bytes[i], report);
+        ok = measure_size(args, codecs, n_codecs, args->sizes.bytes[i], &told, report);
+    tool_ticker_end();
     if (ok && !codec_report_finish(report, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);
         ok = false;

@@ -44,7 +44,7 @@ void put_endpoint_init(struct put_endpoint *endpoint, bool server,
 }
 
 trib_status_t put_endpoint_hello(struct put_endpoint *endpoint, int fd, const char *who,
-                             uint64_t deadline)
+                                 uint64_t deadline)
 {
     put_wire_open(&endpoint->wire, fd, who, &endpoint->err);
     return put_wire_hello(&endpoint->wire, endpoint->server, &endpoint->me,
@@ -196,8 +196,8 @@ trib_status_t put_endpoint_open(struct put_endpoint *endpoint)
 
     if (status != TRIB_OK)
         return status;
-    if (endpoint->setup.bind == TOOL_BIND_CORE)
-        (void)tool_bind_rank(TOOL_BIND_CORE, endpoint->server, 0);
+    if (endpoint->setup.bind <= TOOL_BIND_AUTO)
+        (void)tool_bind_rank((enum tool_bind)endpoint->setup.bind, endpoint->server, 2);
     status = open_transport(endpoint, &places[endpoint->server]);
     return status == TRIB_OK ? reach(endpoint, places) : status;
 }

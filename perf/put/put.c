@@ -41,7 +41,10 @@ static trib_status_t reach_server(const struct put_args *args,
     snprintf(endpoint->setup.transport, sizeof(endpoint->setup.transport), "%s",
              args->transport != NULL ? args->transport : endpoint->cfg->transport);
     endpoint->setup.area = put_area(largest);
-    endpoint->setup.bind = args->bind;
+    /* A side that is alone on its host has all of its cores. */
+    endpoint->setup.bind = args->bind == TOOL_BIND_AUTO && args->remote != NULL
+                               ? TOOL_BIND_NONE
+                               : args->bind;
     return put_endpoint_open(endpoint);
 }
 

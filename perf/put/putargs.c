@@ -49,8 +49,9 @@ static const struct tool_option options[] = {
     {"bandwidth", NULL, tool_set_switch, AT(bandwidth), .help = "bandwidth only"},
     {"bind", "HOW", tool_set_choice, AT(bind),
      .help =
-         "core: the client to the first core, the server to the second; none [none]",
-     .words = "none core"},
+         "auto: each side on this host has its share of the cores; core: the client "
+         "the first core, the server the second; none [auto]",
+     .words = TOOL_BIND_WORDS},
     {"check", NULL, tool_set_switch, AT(check),
      .help = "look at the bytes that arrive, before and after; exit code 1 if one is "
              "wrong"},
@@ -94,7 +95,7 @@ static bool check_server(const struct put_args *args, FILE *err)
     }
     if (args->transport != NULL || args->sizes.n != 0 || args->iters != 0 ||
         args->depth != DEPTH || args->bidirectional || args->latency ||
-        args->bandwidth || args->bind != TOOL_BIND_NONE || args->check ||
+        args->bandwidth || args->bind != TOOL_BIND_AUTO || args->check ||
         args->csv != NULL || args->json != NULL) {
         fputs("trib-perf: --listen takes no other options: those of the client "
               "govern.\n",
@@ -149,7 +150,8 @@ static bool check_together(struct put_args *args, FILE *err)
 
 int put_args_parse(int argc, char **argv, FILE *err, struct put_args *args_out)
 {
-    struct put_args args = {.argc = argc, .argv = argv, .depth = DEPTH};
+    struct put_args args = {
+        .argc = argc, .argv = argv, .depth = DEPTH, .bind = TOOL_BIND_AUTO};
     int code = tool_parse(&put_command, argc - 1, argv + 1, &args, err);
 
     if (code < 0 && !check_together(&args, err))

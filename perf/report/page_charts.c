@@ -298,6 +298,15 @@ static bool is_flat(const struct page *page)
     return page->n_timed > 1;
 }
 
+static bool has_p99(const struct page *page)
+{
+    for (size_t i = 0; i < page->n_timed; i++)
+        for (size_t j = 0; j < page->series[i].n; j++)
+            if (page->series[i].rows[j].p99 > 0)
+                return true;
+    return false;
+}
+
 static void draw_lines(const struct page *page, struct page_drawing *d, FILE *f)
 {
     const struct svg_chart time = {
@@ -308,7 +317,10 @@ static void draw_lines(const struct page *page, struct page_drawing *d, FILE *f)
     write_legend(page, f);
     fputs("<div class=\"charts\">\n", f);
     draw_figure(d, page, FIGURE_TIME, &time,
-                "<b>Time</b>: the line is the median, the band reaches up to p99.", f);
+                has_p99(page)
+                    ? "<b>Time</b>: the line is the median, the band reaches up to p99."
+                    : "<b>Time</b>: the median.",
+                f);
     draw_figure(d, page, FIGURE_RATE, &rate,
                 "<b>Bandwidth</b> in GB/s (10⁹ bytes); of collectives "
                 "that of the bus.",

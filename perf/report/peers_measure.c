@@ -195,8 +195,9 @@ static void print_head(json_t *peers, int rounds, const struct perf_args *args)
     printf("allreduce f32 sum, %d rank%s, %s, tributary %s\n", args->ranks,
            args->ranks == 1 ? "" : "s", args->in_place ? "in place" : "out of place",
            trib_version());
-    printf("%s%d launches of each, in turns, beside",
-           perf_interrupted() ? "interrupted: at most " : "", rounds);
+    printf("%s%d launch%s of each, in turns%s",
+           perf_interrupted() ? "interrupted: at most " : "", rounds,
+           rounds == 1 ? "" : "es", json_array_size(peers) > 0 ? ", beside" : "");
     json_array_foreach(peers, p, peer)
     {
         printf("%s %s", p > 0 ? "," : "",
@@ -298,6 +299,8 @@ int peers_measure(const struct perf_args *args,
     int code = 2;
 
     perf_interrupt_watch();
+    if (isatty(2))
+        fputs("building the programs of the peers", stderr);
     if (!report_prepare(args, &old, why, sizeof(why)) ||
         !peers_open(&t.peers, *args->peers ? args->peers : TRIB_PEERS, why,
                     sizeof(why)))

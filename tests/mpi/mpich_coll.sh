@@ -93,18 +93,37 @@ build_tests() {
     grep 'does not build' "$programs/said" | sed 's|.*/||' || :
 }
 
-# passes FILE RANKS COMMAND…
+# passes FILE RANKS COMMAND… - sets verdict. The launch is waited for such that a signal ends the wait.
 passes() {
     local said=$1 ranks=$2 run=("mpirun.$mpi")
     shift 2
     [ "$mpi" = mpich ] || run+=(--oversubscribe)
-    timeout -k 2 "$limit" "${run[@]}" -n "$ranks" "$@" >"$said" 2>&1 </dev/null
+    timeout -k 2 "$limit" "${run[@]}" -n "$ranks" "$@" >"$said" 2>&1 </dev/null &
+    launch=$!
+    wait "$launch"
     case $? in
-    0) grep -q "No Errors" "$said" && echo passes || echo errors ;;
-    124 | 137) echo "not-through-in-$limit-s" ;;
-    *) echo fails ;;
+    0) grep -q "No Errors" "$said" && verdict=passes || verdict=errors ;;
+    124 | 137) verdict=not-through-in-$limit-s ;;
+    *) verdict=fails ;;
     esac
+    launch=''
 }
+
+runs=0 passed=0 worse=0 odd=0 launch=''
+tell_sums() {
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+    echo "MPICH's tests, $mpi: $runs runs, $passed pass under trib-mpi, $((runs - odd)) pass alone; $worse pass alone only"
+}
+
+# A signal ends the launch under way, which passes it on to its process group, and then this.
+ended() {
+    [ -z "$launch" ] || { kill -TERM "$launch" && wait "$launch"; } 2>/dev/null
+    echo "MPICH's tests, $mpi: interrupted"
+    [ "$runs" = 0 ] || runs=$((runs - 1)) # the one under way
+    tell_sums
+    exit 130
+}
+trap ended INT TERM HUP
 
 get_sources
 cd "$out/mpich/test" || exit 2
@@ -113,9 +132,12 @@ build_tests
 cd "$out/mpich/$mpi" || exit 2
 table=$out/mpich-coll-$mpi.txt
 : >"$table"
-runs=0 passed=0 worse=0 odd=0
+of=$(grep -c '^[a-z]' "$out/mpich/test/coll/testlist.in")
+began=$SECONDS line=0
 while read -r name ranks options; do
     case $name in '' | \#* | @*) continue ;; esac
+    line=$((line + 1))
+    [ ! -t 2 ] || printf '\r\033[K%s: test %d of %d, %d s: %s' "$mpi" "$line" "$of" $((SECONDS - began)) "$name" >&2
     [ -x "$name" ] || continue
     [[ "$name $ranks $options" == *"$only"* ]] || continue
     if [ "$ranks" -lt "$least" ] || [ "$ranks" -gt "$most" ]; then continue; fi
@@ -124,8 +146,10 @@ while read -r name ranks options; do
         case $option in arg=*) arguments+=("${option#arg=}") ;; esac
     done
     runs=$((runs + 1))
-    plain=$(passes "said-$runs-plain" "$ranks" "./$name" "${arguments[@]}")
-    ours=$(passes "said-$runs-trib" "$ranks" "$build/mpi/trib-mpi" --prefer tributary --after 0 "./$name" "${arguments[@]}")
+    passes "said-$runs-plain" "$ranks" "./$name" "${arguments[@]}"
+    plain=$verdict
+    passes "said-$runs-trib" "$ranks" "$build/mpi/trib-mpi" --prefer tributary --after 0 "./$name" "${arguments[@]}"
+    ours=$verdict
     echo "$runs $name $ranks ${arguments[*]}: $plain alone, $ours under trib-mpi" >>"$table"
     [ "$ours" != passes ] || passed=$((passed + 1))
     [ "$plain" = passes ] || odd=$((odd + 1))
@@ -134,5 +158,5 @@ while read -r name ranks options; do
         tail -n 1 "$table"
     fi
 done <"$out/mpich/test/coll/testlist.in"
-echo "MPICH's tests, $mpi: $runs runs, $passed pass under trib-mpi, $((runs - odd)) pass alone; $worse pass alone only"
+tell_sums
 [ $worse = 0 ] && [ $runs -gt 0 ]

@@ -30,7 +30,7 @@ static void test_defaults(void **state)
     assert_int_equal(args.iters, 0);
     assert_true(args.latency && args.bandwidth);
     assert_false(args.bidirectional || args.check);
-    assert_int_equal(args.bind, TOOL_BIND_NONE);
+    assert_int_equal(args.bind, TOOL_BIND_AUTO);
     put_args_free(&args);
 }
 

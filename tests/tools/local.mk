@@ -17,6 +17,7 @@ tests_tools_test_options_LDADD = libtools.la $(LDADD)
 
 dist_check_SCRIPTS += \
 	tests/tools/test_completion.sh \
+	tests/tools/test_progress.sh \
 	tests/tools/test_widths.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \
@@ -29,6 +30,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_trib_run.sh
 TESTS += \
 	tests/tools/test_completion.sh \
+	tests/tools/test_progress.sh \
 	tests/tools/test_widths.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \

@@ -40,6 +40,7 @@ void progress_line_show(struct progress_line *line, const struct progress_state 
     static const char bar[] = "##########";
     const size_t width = sizeof(bar) - 1;
     char sent[32] = "";
+    double left = 0; /* seconds, if steps take as long as those so far */
     const uint64_t now = progress_clock();
     const uint64_t pause =
         line->how == TRAIN_PROGRESS_REWRITE ? rewrite_ns : patience_ns;
@@ -52,9 +53,12 @@ void progress_line_show(struct progress_line *line, const struct progress_state 
     erase(line);
     line->shown_ns = now;
     line->shown++;
-    fprintf(stderr, "%-24.24s [%-*.*s] %zu/%zu  loss %.3f%s  %.1f ms\n", line->title,
-            (int)width, (int)(width * state->step / state->steps), bar, state->step,
-            state->steps, state->loss, sent, state->step_ms);
+    if (state->step > 0)
+        left = (double)(now - line->begun_ns) * 1e-9 / (double)state->step *
+               (double)(state->steps - state->step);
+    fprintf(stderr, "%-20.20s [%-*.*s] %zu/%zu  loss %.3f%s  %.1f ms  %.0f s left\n",
+            line->title, (int)width, (int)(width * state->step / state->steps), bar,
+            state->step, state->steps, state->loss, sent, state->step_ms, left);
 }
 
 void progress_line_end(struct progress_line *line)
