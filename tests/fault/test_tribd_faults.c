@@ -9,12 +9,13 @@
  * gets an error in time, which names it, its host and what was under way. Whatever
  * happens, each tribd that is left holds nothing 5 s later, and ends well.
  *
- *     test_tribd_faults [--seed S] [--transport T] [--only I,…] [--long]
+ *     test_tribd_faults [--seed S] [--transport T] [--only I,…] [--at-once N]
+ *                       [--long]
  *
  * Moments are drawn from the seed. --only takes the shots of these numbers, --long
- * draws ten times as many. A shot that was only late is fired twice more, alone: a
- * machine may be busy, and a promise that does not hold is late each time. So is one
- * in which UCX aborts its process.
+ * draws ten times as many. N shots (4) are under way at once. A shot that was only
+ * late is fired twice more, alone: a machine may be busy, and a promise that does not
+ * hold is late each time. So is one in which UCX aborts its process.
  */
 #include "tests/harness/tribtest.h"
 
@@ -31,6 +32,7 @@ enum {
     SHOTS_MOST = 2000,
     ROUNDS = 10,
     MORE_TRIES = 2,
+    LOOK_US = 1000, /* of the test at its shots, on a machine that is not slow */
 };
 
 #define KILL_SECONDS 2.0
@@ -86,13 +88,13 @@ static struct {
     uint64_t seed;
     const char *transport;
     const char *only; /* numbers of shots, with commas; NULL: all */
-    int rounds;
+    int rounds, at_once;
     char folder[DAEMON_PATH - 40];
     struct flight flights[AT_ONCE];
     struct shot shots[SHOTS_MOST], late[SHOTS_MOST];
     int n_late, bad;
     double slowest[KINDS], emptied;
-} sweep = {.seed = 1, .rounds = 1};
+} sweep = {.seed = 1, .rounds = 1, .at_once = AT_ONCE};
 
 static bool hits_rank(const struct shot *s)
 {
@@ -436,7 +438,7 @@ static void fire_all(const struct shot *shots, int n, int at_once)
             drive(f);
             busy += f->stage != IDLE;
         }
-        usleep(500);
+        usleep(LOOK_US * (unsigned)tribtest_slowness());
     }
 }
 
@@ -512,7 +514,7 @@ static void test_faults(void **state)
     (void)state;
     printf("# seed %llu\n", (unsigned long long)sweep.seed);
     assert_true(daemon_folder(sweep.folder));
-    fire_all(sweep.shots, n, AT_ONCE);
+    fire_all(sweep.shots, n, sweep.at_once);
     for (int try = 1; sweep.n_late && try <= MORE_TRIES; try++) {
         const int again = sweep.n_late;
         printf("# %d of %d late, once more\n", again, n);
@@ -547,11 +549,13 @@ static bool take(int argc, char **argv)
             sweep.transport = value;
         else if (strcmp(argv[i], "--only") == 0)
             sweep.only = value;
+        else if (strcmp(argv[i], "--at-once") == 0)
+            sweep.at_once = atoi(value);
         else
             return false;
         i++;
     }
-    return true;
+    return sweep.at_once >= 1 && sweep.at_once <= AT_ONCE;
 }
 
 int main(int argc, char **argv)
@@ -560,7 +564,7 @@ int main(int argc, char **argv)
 
     if (!take(argc, argv)) {
         fprintf(stderr, "usage: %s [--seed S] [--transport T] [--only I,...] "
-                        "[--long]\n", argv[0]);
+                        "[--at-once N] [--long]\n", argv[0]);
         return 2;
     }
     if (sweep.rounds == 1)

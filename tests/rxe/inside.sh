@@ -315,7 +315,7 @@ every_test() {
     check "all-reduce over verbs, 4 ranks" sums 4 8,300K
     check "all-reduce over verbs, qsgd codec" sums 2 1000,64K --codec qsgd:bits=8
     check "all-reduce over verbs, int8 codec" sums 3 1000,64K --codec int8
-    check "tribd is killed, over verbs" served KILL --sizes "$(many 5 8,64K)" --iters 20
+    check "tribd is killed, over verbs" served KILL --sizes "$(many "$4" 8,64K)" --iters 20
     check "a quorum at tribd, over verbs: a rank is stopped" quorum
     check "one tribd sums over verbs and others at once" several verbs shm
     check "all-reduce over verbs, connections by GIDs" by_gids
@@ -327,7 +327,7 @@ every_test() {
     program test_matrix "$build/tests/comm/test_matrix" --transport verbs --every "$1" --ranks 3
     program test_deterministic "$build/tests/comm/test_deterministic" --transport verbs --every "${3:-1}"
     abs_top_builddir=$built program test_tribd_faults "$built/tests/fault/test_tribd_faults" \
-        --transport verbs ${2:+--only "$2"}
+        --transport verbs ${2:+--only "$2" --at-once 1}
     export CONFORMANCE_TRANSPORT=verbs
     CONFORMANCE_FILTER="*processes]" program verbs "$build/tests/transport/test_conformance"
 }
@@ -375,11 +375,11 @@ more_tests() {
 }
 
 if [ -n "$long" ]; then
-    every_test 8 ""
+    every_test 8 "" "" 5
     more_tests
 else
     # A tribd that is killed, stopped, started again, while ranks sum or plans are under way.
-    every_test 96 10,16,17 16
+    every_test 96 10,16,17 16 3
 fi
 rm -rf "$log" "$log".* "$build"
 exit "$3"
