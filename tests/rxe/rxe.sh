@@ -49,9 +49,6 @@ watched() {
 on_one_machine() { # MTU OF-PACKETS
     local bed=("$here/guest" --mtu "$1")
 
-    # Emulated processors that wait for each other take a third of the time: one boots for 11 s of
-    # it, two for 17.
-    [ ${#long[@]} -gt 0 ] || bed+=(--cpus 1)
     [ "$own" = no ] || [ "$1" != 9000 ] || bed=("$here/host") # it is of 9000
     few_images "$data"
     RXE_MTU=$2 watched "${bed[@]}" --timeout "$limit" -- \
