@@ -13,6 +13,7 @@
 #include "tests/harness/tribtest.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "build-config.h"
 #include "tests/fault/hits.h"
@@ -130,8 +131,20 @@ static int act(struct ranks_self *self)
 
 /* The sweep --------------------------------------------------------------------- */
 
+/* UCX 1.13 has an assertion that a death while it connects can break (ADR 13): then it
+ * ends the process. */
+static bool is_aborted(const struct ranks *r, const struct hits *h)
+{
+    for (int i = 0; i < SIZE; i++)
+        if (!hits_is_victim(h, i) && WIFSIGNALED(r->wait_status[i]) &&
+            WTERMSIG(r->wait_status[i]) == SIGABRT)
+            return true;
+    return false;
+}
+
 static void shoot(struct job j)
 {
+    static bool again; /* once in a run */
     struct ranks r;
     char config[120], text[200];
 
@@ -149,8 +162,16 @@ static void shoot(struct job j)
              j.plan.feedback ? j.plan.feedback : "", j.plan.drops ? ", drops" : "");
     assert_true(ranks_start(&r, &job));
     hits_drive(&r, &j.hits, SIZE);
-    hits_judge(&r, &j.hits, text);
+    const bool repeated =
+        !again && strcmp(j.transport, "ucx") == 0 && is_aborted(&r, &j.hits);
+    if (!repeated)
+        hits_judge(&r, &j.hits, text);
     ranks_close(&r);
+    if (repeated) {
+        printf("# UCX has ended a rank by an assertion: once more\n");
+        again = true;
+        shoot(j);
+    }
 }
 
 /* Half of the victims are hit within trib_comm_shrink. */

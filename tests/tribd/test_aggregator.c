@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 
 #include "base/time.h"
+#include "comm/wireup_check.h"
 #include "transport/shm/shm_layout.h"
 #include "tribd/job_settings.h"
 #include "tribd/worker.h"
@@ -389,8 +390,10 @@ static void test_no_peer_is_this_process(void **state)
 /* Texts of peers that have no end: what is behind them is not read. */
 static void test_texts_without_end(void **state)
 {
-    enum { SETTINGS = 8, TEXT = 400 }; /* where a hello has the digest; its end is the
-                                        * text */
+    enum {
+        SETTINGS = offsetof(struct wireup_msg1, settings),
+        TEXT = offsetof(struct wireup_msg1, settings_text),
+    };
     struct trib_control_join j =
         join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
     uint8_t hello[TRIB_CONTROL_BLOB_MAX], other[TRIB_CONTROL_BLOB_MAX];
@@ -403,7 +406,7 @@ static void test_texts_without_end(void **state)
     const uint32_t each = hear(agg, hello);
     memcpy(other, hello, each);
     other[SETTINGS] ^= 1;
-    memset(other + each - TEXT, 'x', TEXT);
+    memset(other + TEXT, 'x', sizeof(((struct wireup_msg1 *)0)->settings_text));
     tell(agg, 0, each, (const uint8_t *const[]){hello, hello, other});
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     while (atomic_load(&agg->state) != AGGREGATOR_GONE) {
