@@ -195,13 +195,14 @@ static trib_status_t read_answer(struct trib_handout_call *call, int pid,
 
 /* Connect and say what is wanted: it fits the socket. A process that stood still
  * between the two, as under load or when stopped, may find that the owner hung up: that
- * is no sign that the owner has gone, and it asks anew. */
+ * is no sign that the owner has gone, and it asks anew. Half of the owner's patience
+ * counts as that, as clocks of two processes may differ. */
 static trib_status_t begin(const struct trib_handout_owner *o,
                            struct trib_handout_call *call, struct trib_error *err)
 {
     const struct trib_handout_request r = {.magic = TRIB_HANDOUT_MAGIC,
                                            .key = call->key};
-    const uint64_t patience = trib_deadline_ms(TRIB_HANDOUT_REQUEST_MS);
+    const uint64_t patience = trib_deadline_ms(TRIB_HANDOUT_REQUEST_MS / 2);
     int fd;
     trib_status_t status = reach(o, &fd, err);
 
