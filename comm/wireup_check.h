@@ -19,7 +19,7 @@
  * release and host stay in their places in every version. */
 struct wireup_msg1 {
     uint32_t magic;   /* TRIB_FRAME_MAGIC */
-    uint32_t version; /* WIREUP_VERSION */
+    uint32_t version; /* TRIB_WIREUP_VERSION */
     char release[TRIB_RELEASE_BYTES];
     char host[TRIB_HOST_BYTES];
     uint64_t settings;

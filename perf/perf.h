@@ -295,7 +295,7 @@ void perf_progress_clear(struct perf_progress *p);
 
 enum { PERF_LAYERS = 32 }; /* parts in which a plan is fed, the last one first */
 
-/* What rank 0 did when, in the round in the middle of those with both. */
+/* The timeline of rank 0 in the median round of those with both. */
 struct perf_timeline {
     double from_us[PERF_LAYERS], to_us[PERF_LAYERS]; /* computing each layer */
     double took_us;

@@ -239,7 +239,7 @@ static json_t *json_result(const struct perf_args *args, const struct perf_resul
     return o;
 }
 
-/* What --link says, and the limit that follows of it. */
+/* This adds the rate of --link, and the limit that follows from it. */
 static void add_link(json_t *all, double gbps)
 {
     char name[40];

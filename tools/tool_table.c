@@ -161,7 +161,8 @@ static struct fold {
     char line[8192]; /* without an end so far */
 } fold;
 
-/* Where the last column begins that has room for its text: behind two spaces. */
+/* This returns the start of the last column with room for its text; a column begins
+ * behind two spaces. */
 static int last_column(const char *line, size_t n, int width)
 {
     int at = 0, found = 0;

@@ -154,7 +154,8 @@ static double speed_up(const struct page *page, const struct page_series *s)
                      : (double)NAN;
 }
 
-/* Where the line between two points passes 1, by powers; NAN: it does not. */
+/* The x at which the line between two points passes 1, both axes logarithmic; NAN if it
+ * does not. */
 static double crossing(const struct svg_point *a, const struct svg_point *b)
 {
     if ((a->y > 1) == (b->y > 1))
@@ -190,7 +191,7 @@ static void write_crossings(struct page_drawing *d, const struct svg_line *line,
         fputs(p[0].y > 1 ? ": pays at all of these" : ": pays at none of these", f);
 }
 
-/* One line into the chart and the legend. */
+/* This adds the line of one series to the chart and to the legend. */
 static void add_speed_up(const struct page *page, const struct members *m,
                          const char *unit, struct page_drawing *d, FILE *f)
 {

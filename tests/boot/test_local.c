@@ -301,7 +301,8 @@ static void test_fail_of_no_kind(void **state)
     close(fd);
 }
 
-/* One of another release is named as such, whatever is behind its first fields. */
+/* A rendezvous of another release is named as such, whatever follows its first
+ * fields. */
 static void test_rendezvous_of_others(void **state)
 {
     struct trib_rendezvous made, found;

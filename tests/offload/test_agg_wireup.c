@@ -47,7 +47,7 @@ static void wire_up(struct ranks_self *self, size_t row)
         ranks_die(self, "row %zu: %s: \"%s\", not \"%s\"", row, trib_status_name(st),
                   why, says);
     ranks_assert(self, !out);
-    /* One wait for tribd at most, though the wireup has more exchanges. */
+    /* The rank waits for tribd once at most, though the wireup has more exchanges. */
     if (ranks_seconds() - begin > 1.8 * tribtest_slowness())
         ranks_die(self, "row %zu took %.1f s", row, ranks_seconds() - begin);
     if (self->rank == 0) {

@@ -178,7 +178,7 @@ static int total_width(const struct text_grid *grid)
     return total;
 }
 
-/* As many columns as fit, from this one on; at least one. Returns that behind them. */
+/* This prints as many columns as fit, at least one, and returns the one behind them. */
 static int print_part(FILE *out, const struct text_grid *grid, int from, int width)
 {
     const struct part part = {grid, from};
