@@ -21,6 +21,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_widths.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \
+	tests/tools/test_retry.sh \
 	tests/tools/test_schedule.sh \
 	tests/tools/test_topo.sh \
 	tests/tools/test_trace.sh \
@@ -34,6 +35,7 @@ TESTS += \
 	tests/tools/test_widths.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \
+	tests/tools/test_retry.sh \
 	tests/tools/test_schedule.sh \
 	tests/tools/test_topo.sh \
 	tests/tools/test_trace.sh \
