@@ -298,7 +298,8 @@ static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t 
 
     if (trib_store_changes(o->table, vector) == k->changes || now_ns < k->retry_ns)
         return false;
-    return (o->every_pushes && version >= k->version + o->every_pushes) ||
+    return (o->every_pushes && version > k->version &&
+            version - k->version >= o->every_pushes) ||
            (o->every_ns && now_ns >= k->taken_ns + o->every_ns);
 }
 

@@ -133,7 +133,7 @@ static const struct field store_open[] = {
 static const struct field store_push[] = {
     {U32, AT(store_push.vector), 0, U32_MAX},
     {U8, AT(store_push.purpose), TRIB_CONTROL_PUSH, TRIB_CONTROL_PUSH_RESTORE},
-    {U64, AT(store_push.number), 1, UINT64_MAX},
+    {U64, AT(store_push.number), 1, TRIB_CONTROL_PUSHES_MAX + 1},
     {U64, AT(store_push.rate), 0, UINT64_MAX},
     {U64, AT(store_push.offset), 0, UINT64_MAX},
     {REST, AT(store_push.data), 0, TRIB_CONTROL_STORE_BYTES},
@@ -156,9 +156,9 @@ static const struct field store_data[] = {
 
 static const struct field store_state[] = {
     {U32, AT(store_state.vector), 0, U32_MAX},
-    {U64, AT(store_state.version), 0, UINT64_MAX},
-    {U64, AT(store_state.saved), 0, UINT64_MAX},
-    {U64, AT(store_state.pushes), 0, UINT64_MAX},
+    {U64, AT(store_state.version), 0, TRIB_CONTROL_PUSHES_MAX},
+    {U64, AT(store_state.saved), 0, TRIB_CONTROL_PUSHES_MAX + 1},
+    {U64, AT(store_state.pushes), 0, TRIB_CONTROL_PUSHES_MAX + 1},
 };
 
 static const struct field store_refused[] = {

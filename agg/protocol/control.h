@@ -52,6 +52,9 @@
 #define TRIB_CONTROL_UNBOUNDED UINT32_MAX
 #define TRIB_CONTROL_WAIT_MAX 86400000 /* ms */
 #define TRIB_CONTROL_COUNT_MAX (UINT64_C(1) << 48) /* elements of a vector */
+/* The most pushes that a vector takes, so its highest version. The limit keeps sums of
+ * two such numbers from wrapping. */
+#define TRIB_CONTROL_PUSHES_MAX ((uint64_t)INT64_MAX)
 
 /* The longest frames: of any kind, and before both sides are authenticated. */
 #define TRIB_CONTROL_FRAME_BYTES \

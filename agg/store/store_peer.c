@@ -447,7 +447,7 @@ void trib_store_peer_kept(struct trib_store_peer *peer,
     }
     answer_state(peer, what->vector, trib_store_version(peer->opts.table, what->vector),
                  0);
-    if (!restores) /* the vector may have gone on */
+    if (!restores && peer->answer.store_state.saved) /* the vector may have gone on */
         peer->answer.store_state.version = peer->answer.store_state.saved - 1;
 }
 

@@ -302,6 +302,11 @@ static trib_status_t check_push(const struct vector *v,
 {
     const uint64_t last = v->clock[push->rank];
 
+    if (push->number > last && v->version >= TRIB_CONTROL_PUSHES_MAX)
+        return trib_fail(err, TRIB_ERR_OVERFLOW,
+                         "vector %s has version %" PRIu64
+                         ", the highest one: restore a copy with a lower version",
+                         v->name, v->version);
     if (!isfinite(push->rate) || push->rate < 0 ||
         (push->rate > 0 && !v->rule.row->rated))
         return trib_fail(err, TRIB_ERR_INVALID, "vector %s: %s", v->name,

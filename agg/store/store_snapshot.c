@@ -143,7 +143,8 @@ static const char *fault_of(const struct head *h, uint64_t file_bytes)
         !is_text(h->name, sizeof(h->name)) || !is_text(h->rule, sizeof(h->rule)) ||
         h->dtype >= TRIB_DTYPE_COUNT || h->kept >= TRIB_DTYPE_COUNT || !h->count ||
         h->states > TRIB_STORE_RULE_STATES || !h->ranks || h->lasting > 1 ||
-        h->ranks > TRIB_CONTROL_RANKS_MAX || h->count > TRIB_CONTROL_COUNT_MAX)
+        h->ranks > TRIB_CONTROL_RANKS_MAX || h->count > TRIB_CONTROL_COUNT_MAX ||
+        h->version > TRIB_CONTROL_PUSHES_MAX)
         return "its head says what is not possible";
     const uint64_t body =
         h->ranks * sizeof(uint64_t) +
@@ -190,6 +191,20 @@ trib_status_t trib_snapshot_head(const uint8_t *bytes, uint64_t file_bytes,
     return TRIB_OK;
 }
 
+/* True if no rank has pushed more often than a vector takes pushes. */
+static bool clock_fits(const struct trib_store_image *image)
+{
+    const uint8_t *clock = image->clock;
+    uint64_t pushes;
+
+    for (uint32_t i = 0; i < image->ranks; i++) {
+        memcpy(&pushes, clock + i * sizeof(pushes), sizeof(pushes));
+        if (pushes > TRIB_CONTROL_PUSHES_MAX)
+            return false;
+    }
+    return true;
+}
+
 trib_status_t trib_snapshot_read(const uint8_t *bytes, uint64_t n,
                                  struct trib_error *err, struct trib_snapshot *out)
 {
@@ -206,6 +221,9 @@ trib_status_t trib_snapshot_read(const uint8_t *bytes, uint64_t n,
     image->spec.name = out->about.name;
     image->spec.rule = out->rule;
     image->clock = at;
+    if (!clock_fits(image))
+        return trib_fail(err, TRIB_ERR_MISMATCH,
+                         "a rank has pushed more often than a vector takes pushes");
     at += image->ranks * sizeof(uint64_t);
     image->value = at;
     for (uint32_t i = 0; i < image->states; i++)

@@ -127,6 +127,7 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
  * trib_store_replace - give it all its elements and a version, whatever it was.
  *
  * The state of its rule is zero, and the numbers of pushes begin anew.
+ * version  at most TRIB_CONTROL_PUSHES_MAX
  */
 void trib_store_replace(struct trib_store_table *table, uint32_t vector,
                         const void *data, uint64_t version);
@@ -139,8 +140,9 @@ void trib_store_replace(struct trib_store_table *table, uint32_t vector,
  * tick     or NULL
  * errors   TRIB_ERR_PROTOCOL: a number between the last one and its own is missing;
  *          TRIB_ERR_INVALID: a rate for a rule that has none; TRIB_ERR_UNSUPPORTED:
- *          it was encoded, and the rule changes the pusher's elements. The sentence is
- *          in err, and nothing has changed
+ *          it was encoded, and the rule changes the pusher's elements;
+ *          TRIB_ERR_OVERFLOW: the vector has the highest version. The sentence is in
+ *          err, and nothing has changed
  */
 trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vector,
                                     struct trib_store_table_push *push,

@@ -15,7 +15,7 @@ fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_cod
 	tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
 	tests/fuzz/fuzz_region tests/fuzz/fuzz_session tests/fuzz/fuzz_snapshot \
 	tests/fuzz/fuzz_start \
-	tests/fuzz/fuzz_store \
+	tests/fuzz/fuzz_store tests/fuzz/fuzz_store_talk \
 	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
 
 tests_fuzz_fuzz_announce_SOURCES = tests/fuzz/fuzz_announce.c
@@ -118,6 +118,10 @@ tests_fuzz_fuzz_start_LDFLAGS = $(fuzz_link_flags)
 tests_fuzz_fuzz_store_SOURCES = tests/fuzz/fuzz_store.c
 tests_fuzz_fuzz_store_LDADD = libservice.la $(fuzz_link)
 tests_fuzz_fuzz_store_LDFLAGS = $(fuzz_link_flags)
+
+tests_fuzz_fuzz_store_talk_SOURCES = tests/fuzz/fuzz_store_talk.c tests/fuzz/edits.h
+tests_fuzz_fuzz_store_talk_LDADD = libservice.la $(fuzz_link)
+tests_fuzz_fuzz_store_talk_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_tree_SOURCES = tests/fuzz/fuzz_tree.c
 tests_fuzz_fuzz_tree_LDADD = $(fuzz_link)

@@ -347,6 +347,13 @@ static void test_limits(void **state)
     REFUSED(TRIB_CONTROL_BLOBS, m.blobs.each = 2);
     REFUSED(TRIB_CONTROL_BLOBS, m.blobs.each = TRIB_CONTROL_BLOB_MAX + 1;
             m.blobs.count = 1; m.blobs.data.n = TRIB_CONTROL_BLOB_MAX + 1);
+    REFUSED(TRIB_CONTROL_STORE_PUSH,
+            m.store_push.number = TRIB_CONTROL_PUSHES_MAX + 2);
+    REFUSED(TRIB_CONTROL_STORE_DONE,
+            m.store_state.version = TRIB_CONTROL_PUSHES_MAX + 1);
+    REFUSED(TRIB_CONTROL_STORE_DONE,
+            m.store_state.saved = TRIB_CONTROL_PUSHES_MAX + 2);
+    REFUSED(TRIB_CONTROL_STORE_VECTOR, m.store_state.pushes = UINT64_MAX);
 #undef REFUSED
     fill(TRIB_CONTROL_ERROR, &m);
     memcpy(m.said.text, "\033\n\377", 3);

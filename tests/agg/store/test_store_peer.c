@@ -191,6 +191,32 @@ static void test_waits(void **state)
     rig_close(rig);
 }
 
+/* A copy of the highest version takes no push until another copy replaces it. */
+static void test_highest_version(void **state)
+{
+    struct rig *rig = rig_open(0);
+    struct trib_control m;
+
+    (void)state;
+    open_vector(rig);
+    push(rig, TRIB_CONTROL_PUSHES_MAX, TRIB_CONTROL_PUSH_RESTORE);
+    (void)hear(rig, TRIB_CONTROL_STORE_DONE);
+    push(rig, 1, TRIB_CONTROL_PUSH);
+    m = hear(rig, TRIB_CONTROL_STORE_DONE);
+    assert_true(m.store_state.version == TRIB_CONTROL_PUSHES_MAX);
+    push(rig, 1, TRIB_CONTROL_PUSH); /* again: it is not applied, but answered */
+    (void)hear(rig, TRIB_CONTROL_STORE_DONE);
+    push(rig, 2, TRIB_CONTROL_PUSH);
+    m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
+    assert_int_equal(m.store_refused.status, -TRIB_ERR_OVERFLOW);
+    assert_non_null(strstr(m.store_refused.text, "version 9223372036854775807"));
+    push(rig, 5, TRIB_CONTROL_PUSH_RESTORE);
+    (void)hear(rig, TRIB_CONTROL_STORE_DONE);
+    push(rig, 1, TRIB_CONTROL_PUSH);
+    assert_int_equal(hear(rig, TRIB_CONTROL_STORE_DONE).store_state.version, 5);
+    rig_close(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_not_due),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_highest_version),
     };
 
     tribtest_deadline(60);
