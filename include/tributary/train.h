@@ -166,11 +166,14 @@ TRIB_API trib_status_t trib_trainer_end(trib_trainer_t *trainer, double loss);
  * trib_trainer_settle - finish what is under way; params is then the model to evaluate
  * or to keep.
  *
- * sync: nothing is left to do; pipe: the last gradients are applied; local, diloco and
- * easgd: the centre; sgp, osgp, agp: messages are drained, and it is the mean of all x,
- * as the weights add up to the number of ranks; lsgd: the mean of all ranks; ps,
- * downpour and hybrid: what the store has. The same bits on all ranks. The run goes on
- * behind it as if it had not been called, but for messages that have come earlier.
+ * The model counts every step, wherever in a period the run is. sync: the parameters;
+ * pipe: the last gradients are applied; local, diloco and easgd: the centre, and if
+ * steps came after the last round, the centre after one more round without a codec;
+ * sgp, osgp and agp: messages are drained, and it is the mean of all x, as the weights
+ * add up to the number of ranks; lsgd: the mean of all ranks; ps and hybrid: the vector
+ * in the store; downpour: that vector with the changes that were not pushed yet. The
+ * same bits on all ranks. The run continues as if settle had not been called, but for
+ * messages that have come earlier.
  * params_out [count]; NULL: desc.params
  * thread   collective
  * errors   TRIB_ERR_BUSY: a step has begun; what ended the communicator

@@ -42,3 +42,8 @@ check_PROGRAMS += tests/train/test_optimizer
 TESTS += tests/train/test_optimizer
 tests_train_test_optimizer_SOURCES = tests/train/test_optimizer.c
 tests_train_test_optimizer_LDADD = libtrain.la $(comm_tests_link) -lm
+check_PROGRAMS += tests/train/test_settle
+TESTS += tests/train/test_settle
+tests_train_test_settle_SOURCES = tests/train/test_settle.c \
+	tests/train/quadratic.c tests/train/quadratic.h
+tests_train_test_settle_LDADD = libtrain.la $(comm_tests_link) -lm

@@ -436,6 +436,11 @@ static int serves(struct ranks_self *self)
         train(self, alone[s], "sgd:momentum=0.5", 24, b);
         near(self, alone[s], a, b, 1e-5);
     }
+    train(self, "sync", "sgd:momentum=0.5", 22, a); /* within a period */
+    train(self, "downpour:period=4", "sgd:momentum=0.5", 22, b);
+    if (self->size == 1)
+        near(self, "downpour that stops within a period", a, b, 1e-5);
+    train(self, "sync", "sgd:momentum=0.5", 24, a);
     train(self, "hybrid:groups=1", "sgd:momentum=0.5", 24, b);
     near(self, "hybrid of one group", a, b, 1e-5);
     snprintf(rate, sizeof(rate), "%.17g", 0.1 / self->size);

@@ -97,12 +97,28 @@ static trib_status_t elastic_end(struct trib_trainer *t, double loss)
                : TRIB_OK;
 }
 
+/* Steps after the last round count in the model as if a round, without a codec, came
+ * after them. Neither the centre nor x moves, so the run continues as if nobody had
+ * asked. */
 static trib_status_t elastic_settle(struct trib_trainer *t, float *model_out)
 {
     const struct elastic *e = t->strategy;
+    const float beta = (float)trib_train_number(t, BETA);
+    int32_t since = t->number % (uint64_t)trib_train_number(t, PERIOD) > 0;
+    trib_status_t st = trib_train_taken(
+        t, trib_allreduce(t->comm, NULL, &since, 1, TRIB_I32, TRIB_MAX));
 
+    if (st != TRIB_OK)
+        return st;
     memcpy(model_out, e->centre, t->count * sizeof(float));
-    return TRIB_OK;
+    if (!since)
+        return TRIB_OK;
+    for (size_t i = 0; i < t->count; i++)
+        e->distance[i] = e->x[i] - e->centre[i];
+    st = trib_train_mean(t, e->distance, e->distance);
+    for (size_t i = 0; i < t->count && st == TRIB_OK; i++)
+        model_out[i] += beta * e->distance[i];
+    return st;
 }
 
 static bool elastic_busy(const struct trib_trainer *t)

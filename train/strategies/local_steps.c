@@ -134,24 +134,40 @@ static trib_status_t start(struct trib_trainer *t, struct local *l, struct fragm
     return trib_train_start(t, f->sum, l->change);
 }
 
+/* The outer optimiser. */
+struct outer {
+    float rate, momentum;
+    bool nesterov;
+};
+
+static struct outer outer_of(const struct trib_trainer *t)
+{
+    return (struct outer){(float)trib_train_number(t, RATE),
+                          (float)trib_train_number(t, MOMENTUM),
+                          trib_train_number(t, NESTEROV) != 0};
+}
+
+/* Return by how much the centre falls; *velocity becomes that after the step. */
+static float outer_step(const struct outer *o, float change, float *velocity)
+{
+    *velocity = o->momentum * *velocity + change;
+    return o->rate * (o->nesterov ? change + o->momentum * *velocity : *velocity);
+}
+
 /* The outer step. A rank whose mean is late keeps the steps that it has taken since. */
 static void apply(const struct trib_trainer *t, struct local *l,
                   const struct fragment *f)
 {
-    const float rate = (float)trib_train_number(t, RATE),
-                m = (float)trib_train_number(t, MOMENTUM);
-    const bool nesterov = trib_train_number(t, NESTEROV) != 0;
+    const struct outer o = outer_of(t);
 
     for (size_t i = f->first; i < f->first + f->count; i++) {
-        float step = l->change[i];
+        float none = 0;
+        const float step =
+            outer_step(&o, l->change[i], l->velocity ? &l->velocity[i] : &none);
 
-        if (l->velocity) {
-            l->velocity[i] = m * l->velocity[i] + step;
-            step = nesterov ? step + m * l->velocity[i] : l->velocity[i];
-        }
-        l->centre[i] -= rate * step;
+        l->centre[i] -= step;
         if (l->own)
-            l->x[i] += l->own[i] - rate * step;
+            l->x[i] += l->own[i] - step;
         else
             l->x[i] = l->centre[i];
     }
@@ -167,12 +183,14 @@ static trib_status_t finish(struct trib_trainer *t, struct local *l, struct frag
     return st;
 }
 
-/* Fragments take their turns evenly within a period. */
-static bool has_turn(const struct trib_trainer *t, const struct local *l, size_t i)
+/* Fragments take their turns evenly within a period: return how many of the first n
+ * steps come after the last turn of fragment i. */
+static uint64_t steps_since(const struct trib_trainer *t, const struct local *l,
+                            size_t i, uint64_t n)
 {
     const uint64_t period = (uint64_t)trib_train_number(t, PERIOD);
 
-    return (t->number + 1 + period * i / l->n_fragments) % period == 0;
+    return (n + period * i / l->n_fragments) % period;
 }
 
 static trib_status_t local_end(struct trib_trainer *t, double loss)
@@ -188,11 +206,50 @@ static trib_status_t local_end(struct trib_trainer *t, double loss)
 
         if (trib_train_sum_runs(f->sum) && t->number >= f->started + late)
             st = finish(t, l, f);
-        if (st == TRIB_OK && has_turn(t, l, i))
+        if (st == TRIB_OK && steps_since(t, l, i, t->number + 1) == 0)
             st = start(t, l, f);
         if (st == TRIB_OK && late == 0)
             st = finish(t, l, f);
     }
+    return st;
+}
+
+/* Move model_out, which is the centre, as one more round of fragment f would. */
+static void add_round(const struct trib_trainer *t, const struct local *l,
+                      const struct fragment *f, float *model_out)
+{
+    const struct outer o = outer_of(t);
+
+    for (size_t i = f->first; i < f->first + f->count; i++) {
+        float velocity = l->velocity ? l->velocity[i] : 0;
+
+        model_out[i] -= outer_step(&o, l->change[i], &velocity);
+    }
+}
+
+/* Steps after the last round count in the model as if a round, without a codec, came
+ * after them. Centre, velocity and x stay, so the run continues as if nobody had
+ * asked. */
+static trib_status_t add_steps(struct trib_trainer *t, struct local *l,
+                               float *model_out)
+{
+    int32_t since[TRIB_TRAIN_SUMS + 1] = {0};
+    trib_status_t st;
+
+    for (size_t i = 0; i < l->n_fragments; i++) {
+        since[i] = steps_since(t, l, i, t->number) > 0;
+        since[l->n_fragments] |= since[i];
+    }
+    st = trib_train_taken(t, trib_allreduce(t->comm, NULL, since, l->n_fragments + 1,
+                                            TRIB_I32, TRIB_MAX));
+    if (st != TRIB_OK || !since[l->n_fragments])
+        return st;
+    for (size_t i = 0; i < t->count; i++)
+        l->change[i] = l->centre[i] - l->x[i];
+    st = trib_train_mean(t, l->change, l->change);
+    for (size_t i = 0; i < l->n_fragments && st == TRIB_OK; i++)
+        if (since[i])
+            add_round(t, l, &l->fragments[i], model_out);
     return st;
 }
 
@@ -203,9 +260,10 @@ static trib_status_t local_settle(struct trib_trainer *t, float *model_out)
 
     for (size_t i = 0; i < l->n_fragments && st == TRIB_OK; i++)
         st = finish(t, l, &l->fragments[i]);
-    if (st == TRIB_OK)
-        memcpy(model_out, l->centre, t->count * sizeof(float));
-    return st;
+    if (st != TRIB_OK)
+        return st;
+    memcpy(model_out, l->centre, t->count * sizeof(float));
+    return add_steps(t, l, model_out);
 }
 
 static bool local_busy(const struct trib_trainer *t)

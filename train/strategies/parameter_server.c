@@ -305,6 +305,36 @@ static trib_status_t pull_together(struct trib_trainer *t, struct server *s)
                          : "no rank has got the model of the store");
 }
 
+/* Steps after the last push count in the model as if they had been pushed. The store
+ * stays as it is: they are part of the next push. */
+static trib_status_t add_steps(struct trib_trainer *t, struct server *s,
+                               float *model_out)
+{
+    int32_t since = s->pulled && memcmp(s->x, s->pulled, t->count * sizeof(float)) != 0;
+    trib_status_t st = trib_allreduce(s->meet, NULL, &since, 1, TRIB_I32, TRIB_MAX);
+
+    if (st != TRIB_OK || !since)
+        return st;
+    for (size_t i = 0; i < t->count; i++)
+        s->gradient[i] = s->x[i] - s->pulled[i];
+    st = trib_allreduce(s->meet, NULL, s->gradient, t->count, TRIB_F32, TRIB_SUM);
+    for (size_t i = 0; i < t->count && st == TRIB_OK; i++)
+        model_out[i] += s->gradient[i];
+    return st;
+}
+
+/* The model of all ranks that are left. */
+static trib_status_t collect_model(struct trib_trainer *t, struct server *s,
+                                   float *model_out)
+{
+    const trib_status_t st = pull_together(t, s);
+
+    if (st != TRIB_OK)
+        return st;
+    memcpy(model_out, s->model, t->count * sizeof(float));
+    return s->pulled ? add_steps(t, s, model_out) : TRIB_OK;
+}
+
 /* True if all other ranks have been lost, or have left. */
 static bool is_alone(const struct server *s)
 {
@@ -318,19 +348,32 @@ static bool is_alone(const struct server *s)
     return !mine && n == ranks - 1;
 }
 
+/* The model of a rank that is alone. */
+static trib_status_t own_model(struct trib_trainer *t, struct server *s,
+                               float *model_out)
+{
+    const trib_status_t st = store_taken(t, s, pull_newest(t, s, s->model));
+
+    if (st != TRIB_OK)
+        return st;
+    for (size_t i = 0; i < t->count; i++)
+        model_out[i] = s->model[i] + (s->pulled ? s->x[i] - s->pulled[i] : 0);
+    return TRIB_OK;
+}
+
 /* Goes on without the ranks that are lost. A rank that is alone has no communicator. */
-static trib_status_t shrink(struct trib_trainer *t, struct server *s)
+static trib_status_t shrink(struct trib_trainer *t, struct server *s, float *model_out)
 {
     trib_comm_t *smaller;
     const trib_status_t st = trib_comm_shrink(s->meet, &smaller);
 
     if (st != TRIB_OK && s->pushes && is_alone(s))
-        return store_taken(t, s, pull_newest(t, s, s->model));
+        return own_model(t, s, model_out);
     if (st != TRIB_OK)
         return trib_fail(&t->err, st, "%s", trib_last_error(NULL));
     trib_free_comm(s->left);
     s->meet = s->left = smaller;
-    return pull_together(t, s);
+    return collect_model(t, s, model_out);
 }
 
 /* A rank that is lost pushes no more, and the others have a model without it. */
@@ -341,13 +384,12 @@ static trib_status_t server_settle(struct trib_trainer *t, float *model_out)
     if (!s->meet)
         return trib_fail(&t->err, TRIB_ERR_PEER_LOST,
                          "the group of this rank has lost a rank");
-    trib_status_t st = pull_together(t, s);
+    trib_status_t st = collect_model(t, s, model_out);
     while ((st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_ABORTED) &&
            t->err.status == TRIB_OK)
-        st = shrink(t, s);
+        st = shrink(t, s, model_out);
     if (st < 0)
         return trib_fail(&t->err, st, "%s", trib_last_error(s->meet));
-    memcpy(model_out, s->model, t->count * sizeof(float));
     s->settled = true;
     return TRIB_OK;
 }
