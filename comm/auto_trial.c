@@ -35,6 +35,10 @@ enum {
 
 static const uint64_t KEY = 0x6175746f; /* of random rounding on the sample */
 
+/* An error that an earlier look has found counts for that much at the next one, as the
+ * blocks may now miss the place that it came from. */
+static const double REMEMBERED = 0.75;
+
 struct candidate {
     struct trib_codec *codec;
     struct trib_words *words;
@@ -49,6 +53,7 @@ struct trib_auto_trial {
     trib_dtype_t dtype;
     size_t count, n; /* elements of the vector, and of the sample */
     size_t taken;
+    uint32_t look; /* number of the sample; all ranks count alike */
     float *sample, *decoded; /* [n] */
     uint8_t *bytes; /* the longest words */
 };
@@ -140,14 +145,25 @@ void trib_auto_trial_destroy(struct trib_auto_trial *trial)
 void trib_auto_trial_forget(struct trib_auto_trial *trial)
 {
     trial->taken = 0;
+    trial->look++;
 }
 
-/* Block b of the sample begins at this element of the vector. */
+/* Block b of the sample begins at this element of the vector. Each block has one of
+ * BLOCKS equal parts of the vector for itself, and moves in it from look to look: by
+ * multiples of the golden section, so that a part of n blocks is seen as a whole within
+ * about 2 n looks, and its regions evenly long before. */
 static size_t place_of(const struct trib_auto_trial *t, size_t b)
 {
-    const size_t step = t->count / BLOCKS / BLOCK * BLOCK;
+    static const uint32_t golden = 0x9e3779b9, apart = 0x85ebca6b; /* of 2^32 */
+    const size_t all = (t->count + BLOCK - 1) / BLOCK;
+    const size_t first = b * all / BLOCKS, n = (b + 1) * all / BLOCKS - first;
 
-    return t->n == t->count ? b * BLOCK : b * trib_max(step, (size_t)BLOCK);
+    if (t->n == t->count)
+        return b * BLOCK;
+    assert(b < BLOCKS && n > 0);
+    const uint32_t share = t->look * golden + (uint32_t)b * apart;
+    const size_t block = first + (size_t)(((uint64_t)share * n) >> 32);
+    return trib_min(block * BLOCK, t->count - BLOCK);
 }
 
 void trib_auto_trial_take(struct trib_auto_trial *trial, const void *input,
@@ -275,7 +291,7 @@ void trib_auto_trial_read(struct trib_auto_trial *trial, const float *floats,
         const double once = (double)at[BYTES] / p;
         const double result = trial->of[i].sum_bytes;
         const double nmse = nmse_of(trial, i, (double)at[ERROR], sum, square);
-        c->nmse = isfinite(nmse) ? nmse : -1;
+        c->nmse = isfinite(nmse) ? fmax(nmse, REMEMBERED * c->nmse) : -1;
         c->bytes = (once + (result > 0 ? result : once)) / 2;
         c->work_ns = (double)at[WORK] / p;
     }

@@ -74,9 +74,8 @@ static void agree(struct rig *r, size_t count, float special)
 
 static void test_figures(void **state)
 {
-    static const char text[] =
-        "auto:of=bf16|int8:bucket=128|topk:ratio=0.1,ef=0|blocks"
-        "|int8:bucket=128,result=requantised|qsgd:bits=8";
+    static const char text[] = "auto:of=bf16|int8:bucket=128|topk:ratio=0.1,ef=0|blocks"
+                               "|int8:bucket=128,result=requantised|qsgd:bits=8";
     struct rig r;
 
     (void)state;
@@ -109,17 +108,15 @@ static void test_figures(void **state)
 /* Pieces in any order give the sample of the whole. */
 static void pieces(size_t count)
 {
-    struct rig r;
-    float *whole;
+    struct rig r, whole;
 
     open_rig(&r, "auto:of=bf16", count);
+    open_rig(&whole, "auto:of=bf16", count);
     const size_t n = trib_auto_trial_floats(r.trial);
-    whole = calloc(n, sizeof(float));
-    assert_non_null(whole);
+    fill(&whole, count, 1, 0);
+    trib_auto_trial_take(whole.trial, whole.x, 0, count);
+    trib_auto_trial_write(whole.trial, 0, 0, whole.figures);
     fill(&r, count, 1, 0);
-    trib_auto_trial_take(r.trial, r.x, 0, count);
-    trib_auto_trial_write(r.trial, 0, 0, whole);
-    trib_auto_trial_forget(r.trial);
     for (size_t end = count; end > 0;) {
         const size_t piece = end < 777 ? end : 777;
         assert_false(trib_auto_trial_full(r.trial));
@@ -129,8 +126,9 @@ static void pieces(size_t count)
     assert_true(trib_auto_trial_full(r.trial));
     trib_auto_trial_write(r.trial, 0, 0, r.figures);
     const size_t head = n - (count < 16384 ? count : 16384);
-    assert_memory_equal(whole + head, r.figures + head, (n - head) * sizeof(float));
-    free(whole);
+    assert_memory_equal(whole.figures + head, r.figures + head,
+                        (n - head) * sizeof(float));
+    close_rig(&whole);
     close_rig(&r);
 }
 
@@ -142,6 +140,80 @@ static void test_pieces(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         pieces(counts[i]);
+}
+
+/* Takes another sample of elements that are their own numbers, marks these as seen, and
+ * checks that no stretch of two parts of the vector was left out. */
+static void look(struct rig *r, size_t count, bool *seen)
+{
+    enum { PARTS = 64, SAMPLE = 16384 };
+    const size_t n = count < SAMPLE ? count : SAMPLE;
+    const float *sample = r->figures + trib_auto_trial_floats(r->trial) - n;
+    size_t next = 0;
+
+    trib_auto_trial_forget(r->trial);
+    trib_auto_trial_take(r->trial, r->x, 0, count);
+    trib_auto_trial_write(r->trial, 0, 0, r->figures);
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = (size_t)sample[i];
+        assert_true(at >= next && at - next < 2 * count / PARTS + 512);
+        seen[at] = true;
+        next = at + 1;
+    }
+    assert_true(count - next < 2 * count / PARTS + 512);
+}
+
+/* Each sample is spread over the whole vector, and together they see all of it. */
+static void test_whole_vector(void **state)
+{
+    static const size_t counts[] = {100,   16384, 16385, 16640, 16641, 20001,
+                                    30000, 32767, 32768, 49151, COUNT, 535818};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        const size_t count = counts[c], looks = 2 * (count / 16384 + 2);
+        bool *seen = calloc(count, sizeof(*seen));
+        struct rig r;
+
+        open_rig(&r, "auto:of=bf16", count);
+        assert_non_null(seen);
+        for (size_t i = 0; i < count; i++)
+            r.x[i] = (float)i;
+        for (size_t i = 0; i < looks; i++)
+            look(&r, count, seen);
+        for (size_t i = 0; i < count; i++)
+            if (!seen[i])
+                fail_msg("%zu elements: number %zu is in none of %zu samples", count, i,
+                         looks);
+        free(seen);
+        close_rig(&r);
+    }
+}
+
+/* An error from a stretch that not every sample has is remembered by the next ones. */
+static void test_short_stretch(void **state)
+{
+    enum { COUNT_LONG = 400000, STRETCH = 3000, FIRST = 390000, LOOKS = 24 };
+    struct rig r;
+    int missed = 0, known = 0;
+
+    (void)state;
+    open_rig(&r, "auto:of=int8:bucket=128", COUNT_LONG);
+    const struct trib_auto_candidate *int8 = &r.choice.of[1];
+    for (size_t i = 0; i < COUNT_LONG; i++)
+        r.x[i] = i < FIRST || i >= FIRST + STRETCH ? 1e-6f : i % 64 ? 1.0f / 254 : 1;
+    for (int i = 0; i < LOOKS; i++) {
+        const double before = int8->nmse;
+        trib_auto_trial_forget(r.trial);
+        trib_auto_trial_take(r.trial, r.x, 0, COUNT_LONG);
+        trib_auto_trial_write(r.trial, 0, 0, r.figures);
+        trib_auto_trial_read(r.trial, r.figures, &r.choice);
+        missed += known && int8->nmse < before;
+        known += int8->nmse > 1e-4;
+        assert_true(!known || int8->nmse > 1e-4);
+    }
+    assert_true(known > LOOKS / 2 && missed > 0);
+    close_rig(&r);
 }
 
 /* Nothing is known of the error of what is no number; zeros lose nothing. */
@@ -159,8 +231,8 @@ static void test_odd_numbers(void **state)
         assert_false(trib_auto_allowed(&r.choice, i));
     agree(&r, COUNT, 0);
     assert_true(trib_auto_allowed(&r.choice, 1));
-    memset(r.x, 0, COUNT * sizeof(float));
-    trib_auto_trial_forget(r.trial);
+    close_rig(&r);
+    open_rig(&r, "auto:max_nmse=1e-3", COUNT);
     trib_auto_trial_take(r.trial, r.x, 0, COUNT);
     trib_auto_trial_write(r.trial, 0, 0, r.figures);
     trib_auto_trial_read(r.trial, r.figures, &r.choice);
@@ -172,8 +244,8 @@ static void test_odd_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_figures),
-        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_figures),      cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_whole_vector), cmocka_unit_test(test_short_stretch),
         cmocka_unit_test(test_odd_numbers),
     };
 

@@ -169,6 +169,44 @@ static void test_every_way(void **state)
     ranks_pass(.size = 3, .fn = by_every_way, .config = "transport=tcp+delay:us=2000");
 }
 
+/* A vector of two layers: the numbers of one, a fifth of it, are rounded badly. */
+static float layered(size_t i, size_t count, int layer)
+{
+    const float sign = oracle_mix(i) % 2 ? 1.0f : -1.0f;
+
+    if ((int)(i * 5 / count) != layer)
+        return 1e-3f * element(0, i, 0);
+    return i % 500 ? sign / 254 : sign;
+}
+
+/* Wherever that layer lies, the sample of the choice has some of it. */
+static int layers(struct ranks_self *self)
+{
+    struct scene s;
+
+    open_scene(&s, self, TRIB_F32, 32000);
+    for (int layer = 0; layer < 5; layer++) {
+        trib_plan_t *plan = plan_of(&s, "auto:max_nmse=1e-3", STARTED);
+        for (int step = 0; step < 40; step++) {
+            for (size_t i = 0; i < s.count; i++) {
+                store(&s, s.send, i, layered(i, s.count, layer));
+                s.sum[i] = self->size * (double)layered(i, s.count, layer);
+            }
+            sum_once(&s, plan, STARTED);
+            check(&s, step, 1e-3, "layers");
+        }
+        ranks_ok(self, trib_plan_free(plan));
+    }
+    close_scene(&s);
+    return 0;
+}
+
+static void test_layers(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = layers, .config = "transport=tcp+delay:us=2000");
+}
+
 /* Ranks that share memory, and halves: the sum is within its budget. */
 static int near(struct ranks_self *self)
 {
@@ -291,8 +329,7 @@ static void sum_held(const struct scene *s, const char *codec, enum way way)
             got += (double)out[i];
     }
     mine[1] = held_by(s, plan);
-    ranks_ok(s->self,
-             trib_allreduce(s->self->comm, NULL, mine, 2, TRIB_F64, TRIB_SUM));
+    ranks_ok(s->self, trib_allreduce(s->self->comm, NULL, mine, 2, TRIB_F64, TRIB_SUM));
     if (got + mine[1] < mine[0] || got + mine[1] > mine[0])
         ranks_die(s->self, "%s: of %.0f %.0f came and %.0f are held back", codec,
                   mine[0], got, mine[1]);
@@ -447,10 +484,11 @@ static void test_moves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_way),    cmocka_unit_test(test_near),
-        cmocka_unit_test(test_calls),        cmocka_unit_test(test_odd_inputs),
-        cmocka_unit_test(test_held_back),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_few_elements), cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_every_way),  cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_near),       cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_odd_inputs), cmocka_unit_test(test_held_back),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_few_elements),
+        cmocka_unit_test(test_moves),
     };
 
     tribtest_deadline(120);
