@@ -86,7 +86,7 @@ static trib_status_t begin(const trib_opts_t *opts, struct way *way,
     if (st == TRIB_OK) {
         comm->log.level = (trib_log_level_t)comm->cfg.log;
         if (!way->until)
-            way->until = trib_deadline_ms(comm->cfg.boot_timeout_ms);
+            way->until = trib_limit_deadline(comm->cfg.boot_timeout_ms);
         st = way->join(comm, &ours);
     }
     if (st == TRIB_OK && way->comes_late)

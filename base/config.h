@@ -47,6 +47,7 @@ enum trib_config_origin {
 
 #define TRIB_CONFIG_FIELD_BOOL(name) bool name;
 #define TRIB_CONFIG_FIELD_INT(name) int name;
+#define TRIB_CONFIG_FIELD_LIMIT(name) int name;
 #define TRIB_CONFIG_FIELD_SIZE(name) size_t name;
 #define TRIB_CONFIG_FIELD_TEXT(name) char name[TRIB_CONFIG_TEXT_BYTES];
 #define TRIB_CONFIG_FIELD_ENUM(name) int name;

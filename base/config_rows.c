@@ -24,7 +24,8 @@ _Static_assert(TRIB_CONFIG_ROWS <= 40, "the budget of settings is 40");
 
 const char *trib_config_row_type(const struct trib_config_row *row)
 {
-    static const char *const names[] = {"bool", "integer", "size", "text", "choice"};
+    static const char *const names[] = {"bool", "integer", "integer",
+                                        "size", "text", "choice"};
 
     return names[row->type];
 }
@@ -70,7 +71,10 @@ static bool parse_int(const struct trib_config_row *row, const char *value, int 
 
     errno = 0;
     long long number = strtoll(value, &end, 10);
-    if (end == value || *end || errno || number < row->min || number > row->max)
+    if (end == value || *end || errno)
+        return false;
+    if ((number < row->min || number > row->max) &&
+        !(row->type == TRIB_CONFIG_LIMIT && number == 0))
         return false;
     *out = (int)number;
     return true;
@@ -130,6 +134,7 @@ bool trib_config_row_parse(const struct trib_config_row *row, const char *value,
     case TRIB_CONFIG_BOOL:
         return parse_bool(value, field);
     case TRIB_CONFIG_INT:
+    case TRIB_CONFIG_LIMIT:
         return parse_int(row, value, field);
     case TRIB_CONFIG_SIZE:
         return parse_size(row, value, field);
@@ -154,6 +159,7 @@ void trib_config_row_format(const struct trib_config_row *row,
         snprintf(text, TRIB_CONFIG_TEXT_BYTES, "%d", *(const bool *)field);
         break;
     case TRIB_CONFIG_INT:
+    case TRIB_CONFIG_LIMIT:
         snprintf(text, TRIB_CONFIG_TEXT_BYTES, "%d", *(const int *)field);
         break;
     case TRIB_CONFIG_SIZE:
@@ -185,6 +191,9 @@ void trib_config_row_range(const struct trib_config_row *row,
     case TRIB_CONFIG_INT:
         snprintf(text, TRIB_CONFIG_RANGE_BYTES, "%lld..%lld", row->min, row->max);
         break;
+    case TRIB_CONFIG_LIMIT:
+        snprintf(text, TRIB_CONFIG_RANGE_BYTES, "0,%lld..%lld", row->min, row->max);
+        break;
     case TRIB_CONFIG_SIZE:
         snprintf(text, TRIB_CONFIG_RANGE_BYTES, "%s..%s",
                  trib_size_format((size_t)row->min, min),
@@ -213,6 +222,10 @@ void trib_config_row_allowed(const struct trib_config_row *row, char *text,
     case TRIB_CONFIG_SIZE:
         snprintf(text, bytes, "a number in %s%s%s", range, row->unit[0] ? " " : "",
                  row->unit);
+        break;
+    case TRIB_CONFIG_LIMIT:
+        snprintf(text, bytes, "0, for no limit, or a number in %lld..%lld %s", row->min,
+                 row->max, row->unit);
         break;
     case TRIB_CONFIG_BOOL:
     case TRIB_CONFIG_ENUM:

@@ -20,6 +20,7 @@
 enum trib_config_type {
     TRIB_CONFIG_BOOL,
     TRIB_CONFIG_INT,
+    TRIB_CONFIG_LIMIT, /* an integer that may be 0, too: there is no limit */
     TRIB_CONFIG_SIZE,
     TRIB_CONFIG_TEXT,
     TRIB_CONFIG_ENUM,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time. Every wait of the library has a deadline on this clock.
+ * Time. Every wait of the library has a deadline on this clock, which is TRIB_NEVER
+ * where a setting says that there is no limit.
  */
 #ifndef BASE_TIME_H
 #define BASE_TIME_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -34,6 +36,34 @@ static inline uint64_t trib_deadline_ms(int ms)
     return trib_now_ns() + (ms > 0 ? (uint64_t)ms * 1000000u : 0);
 }
 
+#define TRIB_NEVER UINT64_MAX /* a deadline that does not pass; a time without end */
+
+/** trib_limit_ns - a limit of the settings in nanoseconds; 0 ms: TRIB_NEVER. */
+static inline uint64_t trib_limit_ns(int ms)
+{
+    return ms > 0 ? (uint64_t)ms * 1000000u : TRIB_NEVER;
+}
+
+/** trib_limit_sum - one limit after another, in ms; 0, no limit, if one has none. */
+static inline int trib_limit_sum(int ms, int more_ms)
+{
+    return ms > 0 && more_ms > 0 ? ms + more_ms : 0;
+}
+
+/** trib_deadline_later - a deadline `ns` later; TRIB_NEVER stays, and so does a sum that
+ * is too large. */
+static inline uint64_t trib_deadline_later(uint64_t deadline, uint64_t ns)
+{
+    return ns < TRIB_NEVER - deadline ? deadline + ns : TRIB_NEVER;
+}
+
+/** trib_limit_deadline - when a limit of the settings ends that begins now; 0 ms:
+ * TRIB_NEVER. */
+static inline uint64_t trib_limit_deadline(int ms)
+{
+    return trib_deadline_later(trib_now_ns(), trib_limit_ns(ms));
+}
+
 /** trib_deadline_passed - is it later than `deadline`? */
 static inline bool trib_deadline_passed(uint64_t deadline)
 {
@@ -41,12 +71,13 @@ static inline bool trib_deadline_passed(uint64_t deadline)
 }
 
 /** trib_deadline_left_ms - milliseconds until `deadline`, rounded up; 0 if it has
- * passed. */
+ * passed; INT_MAX, which is 24 days, at most. */
 static inline int trib_deadline_left_ms(uint64_t deadline)
 {
     uint64_t now = trib_now_ns();
+    uint64_t left = now >= deadline ? 0 : (deadline - now - 1) / 1000000u + 1;
 
-    return now >= deadline ? 0 : (int)((deadline - now + 999999u) / 1000000u);
+    return left < INT_MAX ? (int)left : INT_MAX;
 }
 
 /**

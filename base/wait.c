@@ -19,7 +19,7 @@ bool trib_wait_fd(int fd, short events, uint64_t deadline, struct trib_idle *idl
 
     do
         n = trib_idle_poll(idle, &ready, 1, trib_deadline_left_ms(deadline));
-    while (n < 0 && errno == EINTR && !trib_deadline_passed(deadline));
+    while ((n == 0 || (n < 0 && errno == EINTR)) && !trib_deadline_passed(deadline));
     if (n == 0 || (n < 0 && errno == EINTR))
         errno = ETIMEDOUT;
     return n > 0;

@@ -178,7 +178,7 @@ static trib_status_t look_at(struct local *l, const struct wait *w, int rank)
     case TRIB_PROCESS_STOPPED:
         if (!l->stopped_since[rank])
             l->stopped_since[rank] = w->now;
-        if (w->now - l->stopped_since[rank] < (uint64_t)l->stop_timeout_ms * 1000000u)
+        if (w->now - l->stopped_since[rank] < trib_limit_ns(l->stop_timeout_ms))
             return TRIB_OK;
         return fail_rank(
             l, rank, process.pid,
@@ -228,7 +228,7 @@ static void forgive_gap(struct local *l, struct wait *w)
 {
     uint64_t gap = trib_gap_ns(&w->now, GAP_MS);
 
-    w->deadline += gap;
+    w->deadline = trib_deadline_later(w->deadline, gap);
     if (gap)
         memset(l->stopped_since, 0, (size_t)l->size * sizeof(*l->stopped_since));
 }
@@ -240,7 +240,7 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
 
     w->now = trib_now_ns();
     w->looked = w->now;
-    w->deadline = trib_deadline_ms(l->boot_timeout_ms);
+    w->deadline = trib_limit_deadline(l->boot_timeout_ms);
     for (;;) {
         /* Looks even if all have published: the others may have given up since. */
         trib_status_t status =

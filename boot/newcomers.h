@@ -61,7 +61,7 @@ void trib_listen_answer(struct trib_listen *l, int i, const void *result, size_t
  * trib_listen_collect - what all newcomers of the round give to the next exchange.
  *
  * out      receives `bytes` of each
- * ms       how long to wait for them
+ * ms       how long to wait for them; 0: as long as they live
  * idle     called meanwhile; or NULL
  * errors   TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT, TRIB_ERR_PROTOCOL: the sentence names
  *          the newcomer; TRIB_ERR_ABORTED: the idle function

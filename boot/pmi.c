@@ -182,7 +182,7 @@ static trib_status_t check_maxes(struct pmi *p, const char *text)
 
 trib_status_t trib_pmi_pass(const struct trib_pmi_opts *opts, char *text, size_t bytes)
 {
-    struct pmi p = {.opts = opts, .deadline = trib_deadline_ms(opts->timeout_ms)};
+    struct pmi p = {.opts = opts, .deadline = trib_limit_deadline(opts->timeout_ms)};
     char space[257]; /* PMI allows 256 bytes */
 
     trib_status_t status = ask(&p, "cmd=init pmi_version=1 pmi_subversion=1\n",
@@ -204,7 +204,7 @@ trib_status_t trib_pmi_pass(const struct trib_pmi_opts *opts, char *text, size_t
 
 trib_status_t trib_pmi_leave(const struct trib_pmi_opts *opts)
 {
-    struct pmi p = {.opts = opts, .deadline = trib_deadline_ms(opts->timeout_ms)};
+    struct pmi p = {.opts = opts, .deadline = trib_limit_deadline(opts->timeout_ms)};
 
     return ask(&p, "cmd=finalize\n", "finalize_ack", "say good-bye");
 }

@@ -28,7 +28,7 @@ bool trib_pmi_word(const char *line, const char *name, char *value, size_t bytes
 struct trib_pmi_opts {
     int fd; /* stays open: it is the launcher's, and its number may not be used again */
     int rank;
-    int timeout_ms; /* limit for all exchanges together */
+    int timeout_ms; /* limit for all exchanges together; 0: none */
     struct trib_error *err;
     struct trib_idle *idle; /* called meanwhile; or NULL */
 };

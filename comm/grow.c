@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/time.h"
+
 enum {
     SLACK_MS = 1000, /* to a newcomer beyond stop_timeout_ms */
 };
@@ -38,7 +40,7 @@ static size_t head_bytes(const struct trib_grow *g, size_t bytes)
 static void collect(struct trib_grow *g, size_t bytes)
 {
     struct head *h = (struct head *)g->theirs;
-    const int ms = g->comm->cfg.stop_timeout_ms + SLACK_MS;
+    const int ms = trib_limit_sum(g->comm->cfg.stop_timeout_ms, SLACK_MS);
     struct trib_error err = {0};
 
     memset(g->theirs, 0, head_bytes(g, bytes));

@@ -305,7 +305,7 @@ static void check_time(struct trib_survivors *s, int rank)
     const int ms = s->comm->cfg.timeout_ms;
     char who[128];
 
-    if (trib_now_ns() - s->moved < (uint64_t)ms * 1000000u)
+    if (trib_now_ns() - s->moved < trib_limit_ns(ms))
         return;
     trib_engine_name_rank(&s->comm->engine, rank, who, sizeof(who));
     trib_survivors_stop(s, TRIB_ERR_TIMEOUT,

@@ -202,7 +202,8 @@ static trib_verdict_t examine(struct trib_doctor *d, const trib_opts_t *opts,
 
     trib_report_init(&merged);
     judge_settings(d, opts->config);
-    if (st == TRIB_OK && d->comm.cfg.boot_timeout_ms < STEP_MS)
+    if (st == TRIB_OK && d->comm.cfg.boot_timeout_ms &&
+        d->comm.cfg.boot_timeout_ms < STEP_MS)
         d->comm.cfg.boot_timeout_ms = STEP_MS;
     if (st == TRIB_OK)
         st = trib_comm_join(&d->comm, opts, &boot, &d->rank, &d->size);

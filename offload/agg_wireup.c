@@ -48,7 +48,7 @@ static trib_status_t exchange_with_aggregators(struct wireup_job *m, uint8_t *al
 {
     struct trib_control_link *s = m->control_link;
     const uint32_t ranks = (uint32_t)m->parent->engine.ranks;
-    const uint64_t until = trib_deadline_ms(m->parent->cfg.boot_timeout_ms);
+    const uint64_t until = trib_limit_deadline(m->parent->cfg.boot_timeout_ms);
     trib_status_t st = TRIB_OK;
 
     for (int i = 0; i < s->n && st == TRIB_OK; i++) {
@@ -171,7 +171,7 @@ static trib_status_t announce(void *arg, uint32_t number, const char *text,
     snprintf(m.plan.text, sizeof(m.plan.text), "%s", text);
     for (int i = 0; i < s->n && st == TRIB_OK; i++)
         st = trib_session_send_wait(
-            s->sessions[i], trib_deadline_ms(w->parent->cfg.stop_timeout_ms), &m);
+            s->sessions[i], trib_limit_deadline(w->parent->cfg.stop_timeout_ms), &m);
     if (st == TRIB_OK)
         return st;
     (void)trib_fail(err, st, "%s", trib_error_text(&s->err));

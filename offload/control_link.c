@@ -18,12 +18,14 @@ enum {
     ALIVES = 3, /* missed heartbeats before a tribd is lost: it sends one each second */
 };
 
-/* A tribd counts as lost after the time after which a stopped or silent rank does. */
+/* A tribd counts as lost after the time after which a stopped or silent rank does; 0:
+ * never. */
 static int silent_ms(const struct trib_config *cfg)
 {
     const int least = ALIVES * TRIB_SESSION_ALIVE_MS;
 
-    return cfg->stop_timeout_ms > least ? cfg->stop_timeout_ms : least;
+    return !cfg->stop_timeout_ms || cfg->stop_timeout_ms > least ? cfg->stop_timeout_ms
+                                                                 : least;
 }
 
 /* A tribd that is stopped while it proves who it is counts as lost no later than one
@@ -32,7 +34,7 @@ static int handshake_ms(const struct trib_config *cfg)
 {
     const int silent = silent_ms(cfg);
 
-    return silent < HANDSHAKE_MS ? silent : HANDSHAKE_MS;
+    return silent && silent < HANDSHAKE_MS ? silent : HANDSHAKE_MS;
 }
 
 /* Finds the user of TRIB_SERVICE_USER; 0: there is no user of that name here. */

@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-enum type { BOOL, INT, SIZE, TEXT, ENUM };
+enum type { BOOL, INT, LIMIT, SIZE, TEXT, ENUM };
 enum agree { LOCAL, SAME };
 
 struct row {
@@ -64,8 +64,9 @@ static void allowed(const struct row *row, char *text, size_t bytes)
         snprintf(text, bytes, "0 or 1");
         break;
     case INT:
-        snprintf(text, bytes, "%lld to %lld%s%s", row->min, row->max,
-                 row->unit[0] ? " " : "", row->unit);
+    case LIMIT:
+        snprintf(text, bytes, "%s%lld to %lld%s%s", row->type == LIMIT ? "0, or " : "",
+                 row->min, row->max, row->unit[0] ? " " : "", row->unit);
         break;
     case SIZE:
         snprintf(text, bytes, "%s to %s%s%s", trib_size_format((size_t)row->min, min),

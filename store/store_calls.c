@@ -184,9 +184,12 @@ static trib_status_t make_data(struct trib_store_request *r, const trib_push_opt
     return trib_vector_sort(r, given);
 }
 
+/* Without a limit: as long as a tribd lets a rank wait. */
 static uint32_t wait_ms(const struct trib_store *store, int timeout_ms)
 {
-    return (uint32_t)(timeout_ms ? timeout_ms : store->job.cfg.timeout_ms);
+    const int ms = timeout_ms ? timeout_ms : store->job.cfg.timeout_ms;
+
+    return ms ? (uint32_t)ms : TRIB_CONTROL_WAIT_MAX;
 }
 
 /* Public --------------------------------------------------------------------------- */

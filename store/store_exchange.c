@@ -30,9 +30,10 @@ static void put_off(const struct trib_store_request *r, struct trib_part_request
     const struct trib_store *store = r->vector->store;
 
     q->until = q->stage < TRIB_PART_ANSWER
-                   ? trib_deadline_ms(trib_control_link_silent_ms(store->link))
-                   : trib_deadline_ms(store->job.cfg.timeout_ms) +
-                         r->wait_ms * UINT64_C(1000000);
+                   ? trib_limit_deadline(trib_control_link_silent_ms(store->link))
+                   : trib_deadline_later(
+                         trib_limit_deadline(store->job.cfg.timeout_ms),
+                         r->wait_ms * UINT64_C(1000000));
 }
 
 static void begin(const struct trib_store_request *r, struct trib_vector_part *p)

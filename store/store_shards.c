@@ -32,7 +32,7 @@ trib_status_t trib_store_send(struct trib_store *store, int shard,
 
     assert(shard >= 0 && shard < store->link->n);
     const trib_status_t st =
-        trib_session_send_wait(session, trib_deadline_ms(silent_ms(store)), m);
+        trib_session_send_wait(session, trib_limit_deadline(silent_ms(store)), m);
     return st == TRIB_OK ? st : trib_store_lost(store, shard, st);
 }
 
@@ -66,7 +66,7 @@ trib_status_t trib_store_hear(struct trib_store *store, int shard,
                               enum trib_control_kind kind, struct trib_control *out)
 {
     struct trib_session *session = store->link->sessions[shard];
-    const uint64_t until = trib_deadline_ms(store->job.cfg.timeout_ms);
+    const uint64_t until = trib_limit_deadline(store->job.cfg.timeout_ms);
     trib_status_t st;
 
     while ((st = trib_session_take_wait(session, until, out)) == TRIB_OK) {

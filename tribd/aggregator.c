@@ -96,7 +96,7 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
 {
     struct aggregator *agg = arg;
     const uint32_t total = (uint32_t)(agg->ranks + agg->aggregators);
-    const uint64_t until = trib_deadline_ms(agg->cfg.boot_timeout_ms);
+    const uint64_t until = trib_limit_deadline(agg->cfg.boot_timeout_ms);
     trib_status_t st = TRIB_OK;
 
     (void)phase;

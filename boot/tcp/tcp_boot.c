@@ -137,7 +137,7 @@ static void forgive_gap(struct trib_tcp_client *t)
     uint64_t gap = trib_gap_ns(&t->now, TRIB_TCP_GAP_MS);
 
     t->heard += gap;
-    t->deadline += gap;
+    t->deadline = trib_deadline_later(t->deadline, gap);
 }
 
 static trib_status_t check_times(struct trib_tcp_client *t,
@@ -148,7 +148,7 @@ static trib_status_t check_times(struct trib_tcp_client *t,
 
     if (limit < TRIB_TCP_SILENT_MS)
         limit = TRIB_TCP_SILENT_MS;
-    if (!t->server && t->now > t->heard &&
+    if (t->stop_timeout_ms && !t->server && t->now > t->heard &&
         t->now - t->heard >= (uint64_t)(limit + MARGIN_MS) * MS)
         return trib_fail(t->err, TRIB_ERR_PEER_LOST,
                          "%s at %s port %s has been silent for %d ms, phase %s of the "
@@ -236,7 +236,8 @@ trib_status_t trib_boot_ask(struct trib_boot *b, const char *phase, const void *
     set_busy(t, true);
     t->exchange++;
     if (t->welcome)
-        t->deadline = trib_deadline_ms(t->boot_timeout_ms + t->stop_timeout_ms);
+        t->deadline = trib_limit_deadline(
+            trib_limit_sum(t->boot_timeout_ms, t->stop_timeout_ms));
     trib_tcp_client_put_gather(t, &mine);
     trib_tcp_client_flush(t);
     status = exchange(t, &mine, &q);
@@ -373,7 +374,7 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->err = opts->err;
     t->idle = opts->idle;
     t->now = trib_now_ns();
-    t->deadline = trib_deadline_ms(t->boot_timeout_ms);
+    t->deadline = trib_limit_deadline(t->boot_timeout_ms);
     t->jitter = (t->now ^ (uint64_t)t->hello.who.pid << 32) | 1;
     trib_status_t status = opts->rank == 0 && !opts->knocks
                                ? open_server(t, opts->root)

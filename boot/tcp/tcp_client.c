@@ -263,7 +263,8 @@ static trib_status_t take_frame(struct trib_tcp_client *t,
             return not_ours(t, TRIB_ERR_PROTOCOL);
         t->server_name = hello.who;
         t->welcome = true;
-        t->deadline = trib_deadline_ms(t->boot_timeout_ms + t->stop_timeout_ms);
+        t->deadline = trib_limit_deadline(
+            trib_limit_sum(t->boot_timeout_ms, t->stop_timeout_ms));
         return TRIB_OK;
     case TRIB_TCP_RESULT:
         if (!t->welcome || q->done || frame->exchange != t->exchange ||

@@ -10,6 +10,7 @@
 
 #include "base/addresses.h"
 #include "base/log.h"
+#include "base/time.h"
 
 void trib_tcp_fail_all(struct trib_tcp_server *s, trib_status_t status, const char *fmt,
                        ...)
@@ -102,7 +103,7 @@ void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
         if (s->failed && s->failure.status == TRIB_ERR_ABORTED)
             ms = TRIB_TCP_ABORT_MS;
         s->leaving = true;
-        s->farewell = s->now + (uint64_t)ms * TRIB_TCP_MS;
+        s->farewell = trib_deadline_later(s->now, trib_limit_ns(ms));
     }
     trib_tcp_drop(c);
 }
@@ -123,7 +124,8 @@ static bool begin_exchange(struct trib_tcp_server *s,
     memcpy(s->phase, gather->phase, sizeof(s->phase));
     trib_tcp_put_head(result, TRIB_TCP_RESULT, s->exchange, len - TRIB_TCP_HEAD_BYTES);
     if (s->exchange > 1)
-        s->deadline = s->now + (uint64_t)s->opts.boot_timeout_ms * TRIB_TCP_MS;
+        s->deadline =
+            trib_deadline_later(s->now, trib_limit_ns(s->opts.boot_timeout_ms));
     for (int i = 0; i < s->size; i++)
         if (s->gone[i] && s->ranks[i])
             blame_gone(s, i, &s->ranks[i]->who);

@@ -407,7 +407,7 @@ trib_status_t trib_listen_collect(struct trib_listen *l, size_t bytes, void *out
                                   int ms, struct trib_idle *idle,
                                   struct trib_error *err)
 {
-    const uint64_t until = trib_deadline_ms(ms);
+    const uint64_t until = trib_limit_deadline(ms);
     struct pollfd news = {.fd = l->news, .events = POLLIN};
     struct trib_error why = {0};
 

@@ -213,9 +213,9 @@ static void check_silence(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     char who[TRIB_RANK_NAME_BYTES];
     int limit = s->opts.stop_timeout_ms;
 
-    if (limit < TRIB_TCP_SILENT_MS)
+    if (limit && limit < TRIB_TCP_SILENT_MS)
         limit = TRIB_TCP_SILENT_MS;
-    if (c->own || s->now - c->heard < (uint64_t)limit * TRIB_TCP_MS)
+    if (c->own || s->now - c->heard < trib_limit_ns(limit))
         return;
     trib_tcp_fail_all(
         s, TRIB_ERR_PEER_LOST,
@@ -252,7 +252,7 @@ static void forgive_gap(struct trib_tcp_server *s)
 {
     uint64_t gap = trib_gap_ns(&s->now, TRIB_TCP_GAP_MS);
 
-    s->deadline += gap;
+    s->deadline = trib_deadline_later(s->deadline, gap);
     for (int i = 0; gap && i < trib_tcp_conns(s); i++)
         s->conns[i].heard += gap;
 }
@@ -390,7 +390,7 @@ trib_status_t trib_tcp_server_start(const struct trib_tcp_server_opts *opts,
     snprintf(s->phase, sizeof(s->phase), "join");
     s->now = trib_now_ns();
     s->ticked = s->now;
-    s->deadline = s->now + (uint64_t)opts->boot_timeout_ms * TRIB_TCP_MS;
+    s->deadline = trib_limit_deadline(opts->boot_timeout_ms);
     if (!server_alloc(s)) {
         close(opts->own);
         server_free(s);

@@ -67,7 +67,7 @@ uint64_t put_area(size_t largest)
 
 static uint64_t deadline_of(const struct put_endpoint *endpoint)
 {
-    return trib_deadline_ms(endpoint->cfg->timeout_ms);
+    return trib_limit_deadline(endpoint->cfg->timeout_ms);
 }
 
 static trib_status_t agree(struct put_endpoint *endpoint)
@@ -401,8 +401,7 @@ static trib_status_t look(struct put_endpoint *endpoint, uint64_t now)
     endpoint->look_at = now + LOOK_NS;
     trib_status_t status = put_wire_look(&endpoint->wire);
     if (status != TRIB_OK ||
-        now - endpoint->idle_since <
-            (uint64_t)endpoint->cfg->timeout_ms * UINT64_C(1000000))
+        now - endpoint->idle_since < trib_limit_ns(endpoint->cfg->timeout_ms))
         return status;
     return trib_fail(&endpoint->err, TRIB_ERR_TIMEOUT,
                      "nothing came from %s for %d ms (TRIB_TIMEOUT_MS): is it stopped, "

@@ -49,7 +49,7 @@ static trib_status_t nobody(struct put_endpoint *endpoint,
 trib_status_t put_meet_client(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where)
 {
-    uint64_t deadline = trib_deadline_ms(endpoint->cfg->boot_timeout_ms);
+    uint64_t deadline = trib_limit_deadline(endpoint->cfg->boot_timeout_ms);
     char why[128], who[96], before[128] = "";
     int fd;
 
@@ -136,7 +136,7 @@ static int next_guest(const int *listeners, int n, uint64_t deadline, char *who,
 static trib_status_t await_client(struct put_endpoint *endpoint, const int *listeners,
                                   int n)
 {
-    uint64_t deadline = trib_deadline_ms(endpoint->cfg->boot_timeout_ms);
+    uint64_t deadline = trib_limit_deadline(endpoint->cfg->boot_timeout_ms);
     char who[96];
 
     for (;;) {

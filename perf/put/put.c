@@ -68,7 +68,7 @@ static trib_status_t sweep(const struct put_args *args, struct put_endpoint *end
     }
     return status == TRIB_OK
                ? put_wire_send(&endpoint->wire, PUT_END, NULL, 0,
-                               trib_deadline_ms(endpoint->cfg->timeout_ms))
+                               trib_limit_deadline(endpoint->cfg->timeout_ms))
                : status;
 }
 
@@ -120,7 +120,7 @@ static int be_side(void *arg, int rank, const char *root)
     close(both->fds[!rank]);
     trib_status_t status = put_endpoint_hello(
         &endpoint, both->fds[rank], rank == 1 ? "the client" : "the server",
-        trib_deadline_ms(both->cfg->boot_timeout_ms));
+        trib_limit_deadline(both->cfg->boot_timeout_ms));
     if (rank == 0) {
         code = status == TRIB_OK ? client(both->args, &endpoint) : complain(&endpoint);
     } else { /* the client says what befalls the server, and its exit code counts */

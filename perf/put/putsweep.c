@@ -18,7 +18,7 @@
 
 static uint64_t deadline_of(const struct put_endpoint *endpoint)
 {
-    return trib_deadline_ms(endpoint->cfg->timeout_ms);
+    return trib_limit_deadline(endpoint->cfg->timeout_ms);
 }
 
 /* The figures of a phase; a server only fills in its counters. */

@@ -147,7 +147,7 @@ static bool is_over_limit(struct trib_engine *e, uint64_t now)
 static bool is_over_time(const struct trib_engine *e, uint64_t now)
 {
     return !(e->head && e->head->desc.limit_ms) &&
-           now - e->last_progress > (uint64_t)e->cfg->timeout_ms * 1000000u;
+           now - e->last_progress > trib_limit_ns(e->cfg->timeout_ms);
 }
 
 void trib_engine_call_abort(struct trib_engine *e, const char *why)

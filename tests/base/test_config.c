@@ -319,6 +319,27 @@ static void test_each_prints_what_was_parsed(void **state)
     assert_int_equal(rows, TRIB_CONFIG_ROWS);
 }
 
+/* 0 is no limit, and nothing else is below the least one. */
+static void test_no_limit(void **state)
+{
+    static const char *const rows[] = {"timeout_ms", "stop_timeout_ms",
+                                       "boot_timeout_ms"};
+    struct trib_error err = {0};
+    struct trib_config cfg;
+    char text[64];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        snprintf(text, sizeof(text), "%s=0", rows[i]);
+        assert_status(trib_config_load(&cfg, text, NULL, &err), TRIB_OK);
+        snprintf(text, sizeof(text), "%s=9", rows[i]);
+        assert_status(trib_config_load(&cfg, text, NULL, &err), TRIB_ERR_CONFIG);
+        assert_non_null(strstr(err.text, "0, for no limit, or a number in"));
+    }
+    assert_status(trib_config_load(&cfg, "stop_timeout_ms=0", NULL, NULL), TRIB_OK);
+    assert_int_equal(cfg.stop_timeout_ms, 0);
+}
+
 static void test_examine_goes_to_the_end(void **state)
 {
     struct trib_config cfg;
@@ -363,6 +384,7 @@ int main(void)
         CASE(test_digest_covers_same_rows_only),
         CASE(test_same_text),
         CASE(test_each_prints_what_was_parsed),
+        CASE(test_no_limit),
         CASE(test_examine_goes_to_the_end),
     };
 

@@ -50,6 +50,27 @@ static void test_deadlines(void **state)
     assert_false(trib_deadline_passed(trib_deadline_ms(INT_MAX)));
 }
 
+/* 0 is no limit, and no sum of it becomes one. */
+static void test_limits(void **state)
+{
+    const uint64_t never = trib_limit_deadline(0);
+
+    (void)state;
+    assert_true(never == TRIB_NEVER);
+    assert_true(trib_limit_ns(0) == TRIB_NEVER);
+    assert_true(trib_limit_ns(86400000) == UINT64_C(86400000000000));
+    assert_true(trib_deadline_later(never, 1) == TRIB_NEVER);
+    assert_true(trib_deadline_later(5, TRIB_NEVER) == TRIB_NEVER);
+    assert_true(trib_deadline_later(5, 6) == 11);
+    assert_false(trib_deadline_passed(never));
+    assert_int_equal(trib_deadline_left_ms(never), INT_MAX);
+    assert_in_range(trib_deadline_left_ms(trib_limit_deadline(1000000)), 900000,
+                    1000000);
+    assert_int_equal(trib_limit_sum(3, 4), 7);
+    assert_int_equal(trib_limit_sum(0, 4), 0);
+    assert_int_equal(trib_limit_sum(3, 0), 0);
+}
+
 static void test_gaps(void **state)
 {
     uint64_t now = trib_now_ns();
@@ -80,6 +101,7 @@ int main(void)
         cmocka_unit_test(test_clock_moves_forward),
         cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_digest),
     };

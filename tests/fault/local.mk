@@ -2,6 +2,9 @@
 check_PROGRAMS += tests/fault/test_fault
 TESTS += tests/fault/test_fault
 tests_fault_test_fault_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/fault/test_limits
+TESTS += tests/fault/test_limits
+tests_fault_test_limits_LDADD = $(comm_tests_link)
 check_PROGRAMS += tests/fault/test_shrink_faults
 TESTS += tests/fault/test_shrink_faults
 tests_fault_test_shrink_faults_SOURCES = tests/fault/test_shrink_faults.c \

@@ -413,12 +413,13 @@ static void ask_for_refusals(const struct trib_net_port *port)
 
 static void set_times(struct trib_heartbeat *p, const struct trib_config *cfg)
 {
-    uint64_t ms = (uint64_t)cfg->stop_timeout_ms, step_ms = ms / BEATS;
+    const uint64_t least = STEP_MIN_MS * UINT64_C(1000000);
+    const uint64_t most = STEP_MAX_MS * UINT64_C(1000000);
 
-    step_ms = step_ms < STEP_MIN_MS ? STEP_MIN_MS : step_ms;
-    step_ms = step_ms > STEP_MAX_MS ? STEP_MAX_MS : step_ms;
-    p->timeout_ns = ms * 1000000u;
-    p->step_ns = step_ms * 1000000u;
+    p->timeout_ns = trib_limit_ns(cfg->stop_timeout_ms);
+    p->step_ns = p->timeout_ns / BEATS;
+    p->step_ns = p->step_ns < least ? least : p->step_ns;
+    p->step_ns = p->step_ns > most ? most : p->step_ns;
 }
 
 trib_status_t trib_heartbeat_open(const struct trib_transport_opts *opts,

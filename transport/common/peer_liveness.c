@@ -74,7 +74,7 @@ static uint64_t clip(uint64_t elapsed, uint64_t stop_timeout_ns)
 static bool look(struct trib_peer_liveness *w, uint64_t due, int stop_timeout_ms,
                  char *why, size_t bytes)
 {
-    const uint64_t stop_timeout_ns = (uint64_t)stop_timeout_ms * 1000000u;
+    const uint64_t stop_timeout_ns = trib_limit_ns(stop_timeout_ms);
     enum trib_process_state state = trib_process_watch_look(&w->process);
 
     if (state == TRIB_PROCESS_DEAD) {

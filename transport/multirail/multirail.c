@@ -20,6 +20,7 @@
 enum {
     SLICE_US = 250, /* of a sleep on one inner while others may have news */
     LEAVE_MS = 1000, /* for what has to be repeated to be posted */
+    SILENT_MS = 4000, /* of a rail beside others, if peers may be silent without limit */
 };
 
 /* One loss, after all that came before it; 0: it has to wait. */
@@ -215,7 +216,8 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
     r->log = opts->log;
     r->err = opts->err;
     r->pid = getpid();
-    r->timeout_ns = (uint64_t)opts->cfg->stop_timeout_ms * 1000000u;
+    r->timeout_ns = trib_limit_ns(
+        opts->cfg->stop_timeout_ms ? opts->cfg->stop_timeout_ms : SILENT_MS);
     r->peers = calloc((size_t)opts->size, sizeof(*r->peers));
     r->list = calloc((size_t)opts->size, sizeof(*r->list));
     if (!r->peers || !r->list)

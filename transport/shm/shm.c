@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/meminfo.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "transport/backends.h"
 #include "transport/params.h"
 
@@ -60,15 +61,14 @@ static trib_status_t parse_params(struct shm *shm, const char *text, bool *cma_o
 
 static void set_timeouts(struct shm *shm, const struct trib_config *cfg)
 {
-    uint64_t ms = cfg ? (uint64_t)cfg->stop_timeout_ms : STOP_TIMEOUT_MS;
-    uint64_t check_ms = ms / 16;
+    const uint64_t least = 10000000, most = 200000000;
 
-    if (check_ms < 10)
-        check_ms = 10;
-    if (check_ms > 200)
-        check_ms = 200;
-    shm->stop_timeout_ns = ms * 1000000u;
-    shm->stop_check_ns = check_ms * 1000000u;
+    shm->stop_timeout_ns = trib_limit_ns(cfg ? cfg->stop_timeout_ms : STOP_TIMEOUT_MS);
+    shm->stop_check_ns = shm->stop_timeout_ns / 16;
+    if (shm->stop_check_ns < least)
+        shm->stop_check_ns = least;
+    if (shm->stop_check_ns > most)
+        shm->stop_check_ns = most;
 }
 
 /* Datagrams: who has the second can neither end nor fill what the first reads for good.

@@ -83,7 +83,7 @@ bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
     g->proves = true;
     g->have = 0;
     /* It answers with its next poll, which may be as far away as one of a peer's. */
-    uint64_t until = trib_deadline_ms(tcp->cfg->timeout_ms);
+    uint64_t until = trib_limit_deadline(tcp->cfg->timeout_ms);
     g->until = until > g->until ? until : g->until;
     return true;
 }

@@ -299,11 +299,12 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
     p->key = p->out_key = a.key;
     const struct trib_ip_identity who = trib_ip_identity_of(&a);
     trib_ip_endpoint_watch(&u->local, peer, &who, found.ip, &p->base);
-    int ms =
-        u->cfg->stop_timeout_ms > CONNECT_MS ? u->cfg->stop_timeout_ms : CONNECT_MS;
+    const int stop_ms = u->cfg->stop_timeout_ms;
     struct call call = {.peer = peer,
                         .fd = fd,
-                        .until = trib_deadline_ms(ms),
+                        .until = trib_limit_deadline(stop_ms && stop_ms < CONNECT_MS
+                                                             ? CONNECT_MS
+                                                             : stop_ms),
                         .looked_at = trib_now_ns(),
                         .address = &a};
     status = make(u, &call);

@@ -62,7 +62,7 @@ static ucs_status_t configure(struct ucx *u, ucp_config_t *config)
     if (is_set_to(&u->api, config, "UCX_TLS=all"))
         status = u->api.ucp_config_modify(config, "TLS", "^sm");
     snprintf(interval, sizeof(interval), "%dms", u->cfg->stop_timeout_ms / 2);
-    if (status == UCS_OK)
+    if (status == UCS_OK && u->cfg->stop_timeout_ms)
         status = u->api.ucp_config_modify(config, "KEEPALIVE_INTERVAL", interval);
     return status;
 }

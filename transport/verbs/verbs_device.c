@@ -345,13 +345,14 @@ void trib_verbs_devices(char *text, size_t bytes)
         v.api.ibv_free_device_list(list);
 }
 
-/* A silent peer is lost after stop_ms, not before: the device sends a packet this
+/* A silent peer is lost after stop_ms, not before (0: as late as can be): the device sends a packet this
  * often, and waits 4.096 us · 2^n after each. */
 static uint8_t ack_timeout(int stop_ms)
 {
     uint8_t n = 8;
 
-    while (n < 21 && 4.096e-3 * (double)(1u << n) * TRANSMISSIONS < stop_ms)
+    while (n < 21 &&
+           (!stop_ms || 4.096e-3 * (double)(1u << n) * TRANSMISSIONS < stop_ms))
         n++;
     return n;
 }

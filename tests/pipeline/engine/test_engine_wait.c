@@ -208,6 +208,25 @@ static void test_times_out(void **state)
     }
 }
 
+/* A limit of 0 is none: an hour without progress ends nothing. */
+static void test_no_limit(void **state)
+{
+    struct engines *t = engines_two("shm", true);
+    struct trib_engine *e = &t->side[0].engine;
+    struct trib_config cfg = *e->cfg;
+
+    (void)state;
+    cfg.timeout_ms = 0;
+    e->cfg = &cfg;
+    engines_start_in_place(t, 0);
+    set_idle(e, (uint64_t)3600000 * MS);
+    (void)trib_engine_look(e);
+    assert_int_equal(e->failed, 0);
+    engines_start_in_place(t, 1);
+    engines_drive(t);
+    engines_close(t);
+}
+
 /* Rank 0 waits for its own caller, which has named no element as ready. */
 static void test_times_out_unfed(void **state)
 {
@@ -231,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_sleeps),
         cmocka_unit_test(test_looks),
         cmocka_unit_test(test_notices),
+        cmocka_unit_test(test_no_limit),
         cmocka_unit_test(test_times_out),
         cmocka_unit_test(test_times_out_unfed),
     };
