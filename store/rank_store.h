@@ -10,11 +10,23 @@
 #ifndef STORE_RANK_STORE_H
 #define STORE_RANK_STORE_H
 
+#include <pthread.h>
+#include <sys/types.h>
+
 #include <tributary.h>
 
 #include "base/idle_function.h"
 #include "comm/sorted_pairs.h"
 #include "offload/control_link.h"
+
+/* The thread of store_alive.c. */
+struct trib_store_alive {
+    pthread_t thread;
+    pthread_mutex_t lock; /* of all sessions */
+    pthread_cond_t wake;
+    pid_t pid; /* the process that has the thread; 0: none */
+    bool stop;
+};
 
 struct trib_store {
     struct trib_comm *comm; /* of trib_store_open; for calls that all ranks make */
@@ -25,6 +37,7 @@ struct trib_store {
     uint64_t seed; /* setting seed */
     struct trib_control_link_job job;
     struct trib_control_link *link; /* session i is with address i of the job */
+    struct trib_store_alive alive;
     uint8_t token[TRIB_CONTROL_NONCE_BYTES];
     uint8_t owner[TRIB_CONTROL_NONCE_BYTES]; /* the key to its snapshots */
     bool lasting; /* later runs have that key, too */
@@ -142,6 +155,23 @@ struct trib_store_request {
 trib_status_t trib_store_fail(struct trib_store *store, trib_status_t status,
                               const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The thread that says ALIVE: store_alive.c ---------------------------------------- */
+
+/** trib_store_alive_start - start it, once all sessions are there; errors:
+ * TRIB_ERR_SYSTEM, with the sentence in store->err. */
+trib_status_t trib_store_alive_start(struct trib_store *store);
+
+/** trib_store_alive_stop - end it, if it was started. */
+void trib_store_alive_stop(struct trib_store *store);
+
+/** trib_store_lock, trib_store_unlock - keep the thread from the sessions while a call
+ * uses them. A call that holds the lock for long calls trib_store_keep_alive. */
+void trib_store_lock(struct trib_store *store);
+void trib_store_unlock(struct trib_store *store);
+
+/** trib_store_keep_alive - say ALIVE to each tribd where that is due. */
+void trib_store_keep_alive(struct trib_store *store);
 
 /* The sessions: store_shards.c ----------------------------------------------------- */
 

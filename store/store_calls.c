@@ -91,8 +91,10 @@ trib_status_t trib_vector_open(struct trib_vector *v)
 {
     trib_status_t st = TRIB_OK;
 
+    trib_store_lock(v->store);
     for (int i = 0; i < v->n_parts && st == TRIB_OK; i++)
         st = open_part(v, &v->parts[i]);
+    trib_store_unlock(v->store);
     return st;
 }
 

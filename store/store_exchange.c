@@ -325,12 +325,11 @@ static void end(struct trib_store_request *r)
     assert(r->status != TRIB_OK || r->version != UINT64_MAX);
 }
 
-trib_status_t trib_store_exchange(struct trib_store_request *r)
+/* Begins with each part that is asked. */
+static void begin_all(struct trib_store_request *r)
 {
     struct trib_vector *v = r->vector;
-    const uint64_t began = trib_now_ns();
 
-    r->status = TRIB_OK;
     for (int i = 0; i < v->n_parts; i++) {
         struct trib_vector_part *p = &v->parts[i];
         p->request.asked = p->request.stage != TRIB_PART_DONE;
@@ -341,13 +340,25 @@ trib_status_t trib_store_exchange(struct trib_store_request *r)
         else
             begin(r, p);
     }
+}
+
+trib_status_t trib_store_exchange(struct trib_store_request *r)
+{
+    struct trib_vector *v = r->vector;
+    const uint64_t began = trib_now_ns();
+
+    r->status = TRIB_OK;
+    trib_store_lock(v->store);
+    begin_all(r);
     do {
         for (int i = 0; i < v->n_parts; i++)
             if (v->parts[i].request.stage != TRIB_PART_DONE)
                 step(r, &v->parts[i]);
         if (trib_idle_answer(&v->store->idle))
             give_up(r);
+        trib_store_keep_alive(v->store); /* also to shards that are not asked */
     } while (wait_for_parts(r));
+    trib_store_unlock(v->store);
     end(r);
     v->store->stats.wait_ns += trib_now_ns() - began;
     return r->status;

@@ -214,6 +214,7 @@ trib_status_t trib_store_free(trib_store_t *store)
         store->vectors = v->next_vector;
         trib_vector_free(v);
     }
+    trib_store_alive_stop(store);
     trib_control_link_free(store->link);
     free(store);
     return TRIB_OK;

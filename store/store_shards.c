@@ -130,7 +130,7 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
             return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
         st = join(store, i, again);
     }
-    return st;
+    return st == TRIB_OK ? trib_store_alive_start(store) : st;
 }
 
 static trib_status_t connect_again(struct trib_store *store, int shard, bool again)
@@ -158,5 +158,8 @@ trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
 
 trib_status_t trib_store_shard_remake(struct trib_store *store, int shard)
 {
-    return connect_again(store, shard, store->rank != 0);
+    trib_store_lock(store);
+    const trib_status_t st = connect_again(store, shard, store->rank != 0);
+    trib_store_unlock(store);
+    return st;
 }

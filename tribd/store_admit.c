@@ -96,8 +96,8 @@ static bool take_key(struct server *s, struct client *c,
     }
     if (other && !store_job_is_deserted(other->store)) {
         refuse(s, c, TRIB_ERR_BUSY,
-               "a store with the same key is in use: end that run, or give this one "
-               "another key");
+               "a store with the same key is in use: end that run (ranks that are "
+               "stopped lose it after 5 s), or give this one another key");
         return false;
     }
     if (other)

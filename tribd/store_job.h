@@ -11,7 +11,9 @@
  *
  * The store ends when all ranks that had joined have said goodbye. A rank whose
  * connection is lost may come back for STORE_JOB_KEEP_MS: so long the store stays, even
- * if nobody else is there.
+ * if nobody else is there. A rank that says nothing for STORE_JOB_SILENT_MS is lost: a
+ * thread of the library says ALIVE every second, so its process is stopped, or its host
+ * cannot be reached.
  */
 #ifndef TRIBD_STORE_JOB_H
 #define TRIBD_STORE_JOB_H
@@ -28,7 +30,7 @@ struct store_job;
 struct trib_log;
 struct trib_quota;
 
-enum { STORE_JOB_KEEP_MS = 10000 };
+enum { STORE_JOB_KEEP_MS = 10000, STORE_JOB_SILENT_MS = 5000 };
 
 /* Memory for each declared rank: its session, and what this file keeps of it. */
 #define STORE_JOB_RANK_BYTES (5 * TRIB_CONTROL_FRAME_BYTES + 8192)

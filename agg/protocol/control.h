@@ -26,8 +26,10 @@
 #define TRIB_CONTROL_FRAMING 1
 /* The version of the messages; HELLO and WELCOME agree on one. */
 #define TRIB_CONTROL_VERSION_MIN 2
-#define TRIB_CONTROL_VERSION_MAX 3
+#define TRIB_CONTROL_VERSION_MAX 4
 #define TRIB_CONTROL_VERSION_STORE 3 /* the first one that has stores */
+#define TRIB_CONTROL_VERSION_ALIVE 4 /* the first one whose ranks say ALIVE to a store
+                                      * also while they make no call */
 #define TRIB_CONTROL_HEAD_BYTES 12
 #define TRIB_CONTROL_SEAL_BYTES 17
 #define TRIB_CONTROL_NONCE_BYTES 32

@@ -344,7 +344,9 @@ static trib_status_t check_times(struct trib_session *s)
         snprintf(text, sizeof(text),
                  "silent for %d ms: it is stopped, or its host cannot be reached",
                  s->opts.silent_ms);
-        return end_telling(s, TRIB_ERR_PEER_LOST, text);
+        return s->opts.role == TRIB_CONTROL_JOB
+                   ? end_telling(s, TRIB_ERR_PEER_LOST, text)
+                   : end(s, TRIB_ERR_PEER_LOST, text);
     }
     say_alive(s);
     return TRIB_INPROGRESS;
@@ -535,6 +537,12 @@ void trib_session_free(struct trib_session *session)
     trib_handshake_free(session->handshake);
     trib_control_conn_free(session->conn);
     free(session);
+}
+
+void trib_session_set_silent(struct trib_session *session, int silent_ms)
+{
+    session->opts.silent_ms = silent_ms;
+    session->heard = trib_now_ns();
 }
 
 void trib_session_set_error(struct trib_session *session, struct trib_error *err)

@@ -33,7 +33,8 @@ struct trib_session_opts {
     const char *peer; /* name of the peer for sentences, such as "tribd at
                        * node7:4700" */
     int handshake_ms; /* time that the other side has to prove its identity */
-    int silent_ms; /* the other side is lost if it says nothing for so long; 0: never */
+    int silent_ms; /* the other side is lost if it says nothing for so long; 0: never.
+                    * A job that is lost is not told: it may connect again */
     struct trib_error *err; /* receives the sentence of whatever ends the session */
     struct trib_idle *idle; /* called by the waits below; or NULL. Outlives the
                              * session */
@@ -54,6 +55,10 @@ void trib_session_set_idle(struct trib_session *session, struct trib_idle *idle)
 /** trib_session_set_error - change trib_session_opts.err: another owner has the session
  * from now on. */
 void trib_session_set_error(struct trib_session *session, struct trib_error *err);
+
+/** trib_session_set_silent - change trib_session_opts.silent_ms; the time begins
+ * now. */
+void trib_session_set_silent(struct trib_session *session, int silent_ms);
 
 /** trib_session_free - close it. NULL is allowed. What is not written yet is lost. */
 void trib_session_free(struct trib_session *session);

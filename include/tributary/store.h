@@ -34,6 +34,11 @@
  * longest list of indices. All is freed when the ranks free the store, or 10 s after
  * the last of them was lost.
  *
+ * A rank is lost when its connection ends, and when its process is stopped, or its host
+ * cannot be reached, for 5 s: a thread of the library tells each tribd every second
+ * that the process runs, also while the rank makes no call for minutes. A lost rank
+ * that goes on connects again with its next call, as long as its store exists.
+ *
  * A tribd that has a folder for them (its setting snapshots) writes snapshots of
  * vectors there: when a rank asks, every so often, and of all that has changed when it
  * ends in good order (SIGTERM). After that, or a kill -9 of a tribd, each push or pull
@@ -98,8 +103,8 @@ typedef struct trib_store_opts {
  * As trib_store_open, and
  * opts     NULL: all defaults. Rank 0's count
  * errors   TRIB_ERR_INVALID: an option; TRIB_ERR_UNSUPPORTED: it is to take snapshots,
- *          and a tribd has no folder for them; TRIB_ERR_BUSY: another run that is still
- *          there uses the key
+ *          and a tribd has no folder for them; TRIB_ERR_BUSY: another run uses the key.
+ *          Once all ranks of that run are lost, the new store takes the key over
  */
 TRIB_API trib_status_t trib_store_open_with(trib_comm_t *comm,
                                             const trib_store_opts_t *opts,

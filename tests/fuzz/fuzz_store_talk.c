@@ -255,7 +255,8 @@ static void go_on(struct talk *t, uint32_t step, uint32_t rank, uint32_t vector,
         pull(t, rank, vector, name_some(t, rank, vector, bytes / element));
     } else if (step == TAKE || step == PUT_BACK) {
         order(t, rank, vector,
-              step == TAKE ? TRIB_CONTROL_SNAPSHOT_TAKE : TRIB_CONTROL_SNAPSHOT_RESTORE);
+              step == TAKE ? TRIB_CONTROL_SNAPSHOT_TAKE
+                           : TRIB_CONTROL_SNAPSHOT_RESTORE);
     } else {
         if (step == CODED)
             name_codec(t, rank, vector, shape);

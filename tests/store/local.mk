@@ -29,3 +29,8 @@ tests_store_test_store_shards_SOURCES = tests/store/test_store_shards.c \
 	tests/store/snapshot_rig.c tests/store/snapshot_rig.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_store_test_store_shards_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/store/test_store_silent
+TESTS += tests/store/test_store_silent
+tests_store_test_store_silent_SOURCES = tests/store/test_store_silent.c \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_store_test_store_silent_LDADD = $(comm_tests_link)

@@ -69,7 +69,7 @@ static void test_versions(void **state)
         snprintf(words, sizeof(words), "(library %s) speaks versions %d to %d",
                  trib_release, other, other);
         check_failed(&m, &m.aggregator, TRIB_ERR_UNSUPPORTED, words);
-        assert_non_null(strstr(m.aggregator.err.text, "2 to 3: install the same"));
+        assert_non_null(strstr(m.aggregator.err.text, "2 to 4: install the same"));
         meeting_end(&m);
     }
     m.meddle = welcome_speaks;
