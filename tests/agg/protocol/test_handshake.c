@@ -75,7 +75,7 @@ static void test_versions(void **state)
     m.meddle = welcome_speaks;
     m.number = MAX + 1;
     meeting_run(&m);
-    check_failed(&m, &m.job, TRIB_ERR_UNSUPPORTED, "version 4 of the control protocol");
+    check_failed(&m, &m.job, TRIB_ERR_UNSUPPORTED, "version 5 of the control protocol");
     meeting_end(&m);
     trib_auth_free(none);
 }
