@@ -9,6 +9,7 @@
 #include "mpi/idle_progress.h"
 #include "mpi/next.h"
 #include "mpi/pending.h"
+#include "mpi/type_layout.h"
 
 static int begin(int result)
 {
@@ -22,6 +23,7 @@ static int begin(int result)
         return result;
     tmpi_inside++;
     tmpi_elements_begin();
+    tmpi_layouts_begin();
     tmpi_attached_begin();
     tmpi_idle_begin();
     tmpi_pending_begin();
@@ -40,6 +42,7 @@ static int finalize(void)
         tmpi_pending_end();
         tmpi_attached_end();
         tmpi_report_write();
+        tmpi_layouts_end();
         tmpi_idle_end();
         tmpi_inside--;
     }

@@ -213,24 +213,12 @@ enum tmpi_able tmpi_element_of(MPI_Datatype type, MPI_Op op, struct tmpi_element
     return able;
 }
 
-bool tmpi_layout_of(MPI_Datatype type, struct tmpi_layout *out)
+bool tmpi_element_bytes(MPI_Datatype type, MPI_Count *out)
 {
     const struct type_row *t = type_row(type);
 
-    if (t) {
-        const MPI_Count bytes = (MPI_Count)trib_dtype_size(t->dtype) *
-                                (t->form == COMPLEX || t->form == PAIRS ? 2 : 1);
-        *out = (struct tmpi_layout){bytes, 0, bytes, 0, bytes, true};
-        return true;
-    }
-    if (type == MPI_DATATYPE_NULL)
-        return false;
-    if (tmpi_next.Type_size_x(type, &out->size) != MPI_SUCCESS ||
-        tmpi_next.Type_get_extent_x(type, &out->lower, &out->extent) != MPI_SUCCESS ||
-        tmpi_next.Type_get_true_extent_x(type, &out->true_lower, &out->true_extent) !=
-            MPI_SUCCESS)
-        return false;
-    out->dense = out->size > 0 && out->lower == 0 && out->true_lower == 0 &&
-                 out->extent == out->size && out->true_extent == out->size;
-    return true;
+    if (t)
+        *out = (MPI_Count)trib_dtype_size(t->dtype) *
+               (t->form == COMPLEX || t->form == PAIRS ? 2 : 1);
+    return t;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datatypes and operators of MPI as the library's: which it can reduce, and which lie
- * in memory without holes.
+ * Datatypes and operators of MPI as the library's: which it can reduce.
  */
 #ifndef MPI_ELEMENT_H
 #define MPI_ELEMENT_H
@@ -28,15 +27,8 @@ enum tmpi_able {
  * ranks, as MPI wants the same operator and type of all of them. */
 enum tmpi_able tmpi_element_of(MPI_Datatype type, MPI_Op op, struct tmpi_element *out);
 
-/* Memory of elements of a datatype. */
-struct tmpi_layout {
-    MPI_Count size, lower, extent;
-    MPI_Count true_lower, true_extent;
-    bool dense; /* elements lie without holes, from the buffer's address on */
-};
-
-/** tmpi_layout_of - false if the type is not valid here; MPI has then to say so. */
-bool tmpi_layout_of(MPI_Datatype type, struct tmpi_layout *out);
+/** tmpi_element_bytes - false if the type is not one of the library's. */
+bool tmpi_element_bytes(MPI_Datatype type, MPI_Count *out);
 
 /** tmpi_elements_begin - make the table of types; before all else here. */
 void tmpi_elements_begin(void);

@@ -26,7 +26,9 @@ mpi_sources = \
 	mpi/pending.c mpi/pending.h \
 	mpi/settings.def \
 	mpi/side_choice.c mpi/side_choice.h \
-	mpi/turn.c mpi/turn.h
+	mpi/turn.c mpi/turn.h \
+	mpi/type_layout.c mpi/type_layout.h \
+	mpi/typemap.c mpi/typemap.h
 mpi_ldflags = $(AM_LDFLAGS) -module -avoid-version -shared
 mpi_cflags = $(AM_CFLAGS) -fvisibility=hidden -ftls-model=initial-exec
 

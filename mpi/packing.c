@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mpi/packing.h"
 
+#include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "mpi/next.h"
@@ -34,22 +36,64 @@ static MPI_Count step_of(const struct tmpi_packed *p)
     return fit > 0 ? fit : 1;
 }
 
-static int move(struct tmpi_packed *p, MPI_Comm comm, bool fill)
+/* Some elements from `i` on. */
+static int move_step(struct tmpi_packed *p, MPI_Comm comm, bool fill, MPI_Count i)
 {
     const MPI_Count step = step_of(p);
+    const MPI_Count n = p->count - i < step ? p->count - i : step;
+    const MPI_Count bytes = n * p->layout.size;
+    char *user = (char *)p->user + i * p->layout.extent;
+    char *packed = (char *)p->bytes + i * p->layout.size;
+    int at = 0;
+
+#if MPI_VERSION >= 4
+    MPI_Count wide_at = 0;
+    if (bytes > INT_MAX && tmpi_next.Pack_c && tmpi_next.Unpack_c)
+        return fill ? tmpi_next.Pack_c(user, n, p->type, packed, bytes, &wide_at, comm)
+                    : tmpi_next.Unpack_c(packed, bytes, &wide_at, user, n, p->type,
+                                         comm);
+#endif
+    if (bytes > INT_MAX) { /* one element; MPI 3 cannot pack it */
+        tmpi_next.Comm_call_errhandler(comm, MPI_ERR_COUNT);
+        return MPI_ERR_COUNT;
+    }
+    return fill
+               ? tmpi_next.Pack(user, (int)n, p->type, packed, (int)bytes, &at, comm)
+               : tmpi_next.Unpack(packed, (int)bytes, &at, user, (int)n, p->type, comm);
+}
+
+static int move(struct tmpi_packed *p, MPI_Comm comm, bool fill);
+
+/* MPICH refuses to pack from address 0, which is MPI_BOTTOM: the elements then count
+ * from another address, in a datatype with places that are as much smaller. */
+static int move_bottom(struct tmpi_packed *p, MPI_Comm comm, bool fill)
+{
+    static char anchor;
+    const MPI_Aint before = -(MPI_Aint)(intptr_t)&anchor;
+    const int one = 1;
+    struct tmpi_packed moved = *p;
+
+    moved.user = &anchor;
+    int result = tmpi_next.Type_create_hindexed(1, &one, &before, p->type, &moved.type);
+    if (result != MPI_SUCCESS)
+        return result;
+    result = tmpi_next.Type_commit(&moved.type);
+    if (result == MPI_SUCCESS)
+        result = move(&moved, comm, fill);
+    tmpi_next.Type_free(&moved.type);
+    return result;
+}
+
+static int move(struct tmpi_packed *p, MPI_Comm comm, bool fill)
+{
     int result = MPI_SUCCESS;
 
-    if (p->layout.dense)
+    if (p->bytes == p->user)
         return MPI_SUCCESS;
-    for (MPI_Count i = 0; i < p->count && result == MPI_SUCCESS; i += step) {
-        const int n = (int)(p->count - i < step ? p->count - i : step);
-        const int bytes = (int)(n * p->layout.size);
-        char *user = (char *)p->user + i * p->layout.extent;
-        char *packed = (char *)p->bytes + i * p->layout.size;
-        int at = 0;
-        result = fill ? tmpi_next.Pack(user, n, p->type, packed, bytes, &at, comm)
-                      : tmpi_next.Unpack(packed, bytes, &at, user, n, p->type, comm);
-    }
+    if (!p->user && p->count > 0)
+        return move_bottom(p, comm, fill);
+    for (MPI_Count i = 0; i < p->count && result == MPI_SUCCESS; i += step_of(p))
+        result = move_step(p, comm, fill, i);
     return result;
 }
 

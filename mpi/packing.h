@@ -7,8 +7,9 @@
 #define MPI_PACKING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "mpi/element.h"
+#include "mpi/type_layout.h"
 
 struct tmpi_packed {
     MPI_Datatype type;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += \
 	tests/mpi/all_collectives.c \
+	tests/mpi/datatypes.c \
 	tests/mpi/driver_of_gpu.c \
 	tests/mpi/inputs/lj.lammps \
 	tests/mpi/inputs/lu_two_ranks.dat \
@@ -15,5 +16,11 @@ EXTRA_DIST += \
 	tests/mpi/reductions.f90 \
 	tests/mpi/reductions77.f \
 	tests/mpi/situations.c
-dist_check_SCRIPTS += tests/mpi/test_mpi_apps.sh tests/mpi/test_trib_mpi.sh
-TESTS += tests/mpi/test_mpi_apps.sh tests/mpi/test_trib_mpi.sh
+dist_check_SCRIPTS += \
+	tests/mpi/test_mpi_apps.sh \
+	tests/mpi/test_mpi_data.sh \
+	tests/mpi/test_trib_mpi.sh
+TESTS += \
+	tests/mpi/test_mpi_apps.sh \
+	tests/mpi/test_mpi_data.sh \
+	tests/mpi/test_trib_mpi.sh

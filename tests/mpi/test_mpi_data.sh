@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What unmodified MPI programs may pass to a collective, under trib-mpi: datatypes of any
+# order, buffers that are NULL where nothing is moved, and wrong arguments.
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+source=${abs_top_srcdir:-.}
+build=$(cd "$build" && pwd)
+start=$build/mpi/trib-mpi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export TRIB_MPI_MODULES=$build/.libs
+export TMPDIR=$dir # mpiruns that end remove what others begin to use
+unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
+
+always=(--prefer tributary --after 0)
+
+compiled() { # MPI PROGRAM
+    "mpicc.$1" -O1 "$source/tests/mpi/$2.c" -o "$dir/$2.$1" >"$said" 2>&1
+    result $? "$1: $2 compiles"
+}
+
+all_of() { # MPI
+    compiled "$1" datatypes
+    expect "$1: datatypes in another order than memory" 0 "wrong 0" \
+        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/datatypes.$1"
+}
+
+if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
+    why="a program of mpicc does not load a library that is built for a sanitizer"
+fi
+for mpi in openmpi mpich; do
+    run=("mpirun.$mpi")
+    [ $mpi = mpich ] || run+=(--oversubscribe)
+    if [ -n "${why:-}" ]; then
+        skip "$mpi" "$why"
+    elif [ ! -e "$build/.libs/libtributary_mpi-$mpi.so" ]; then
+        skip "$mpi" "configure did not find its headers"
+    elif ! missing "mpirun.$mpi" "$mpi" && ! missing "mpicc.$mpi" "$mpi"; then
+        all_of $mpi
+    fi
+done
+finish
