@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <tributary/elastic.h>
 #include <tributary/send.h>
 
@@ -76,15 +75,6 @@ struct Meeting {
     }
 };
 
-/* A call that starts something: one at a time, without a history of gradients. */
-struct Starting {
-    explicit Starting(std::mutex &start) : hold(start)
-    {
-    }
-    std::lock_guard<std::mutex> hold;
-    at::AutoDispatchBelowADInplaceOrView below;
-};
-
 int idle(void *)
 {
     return signal_raised() ? 1 : 0;
@@ -118,9 +108,9 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
     const trib_status_t status = trib_init(&opts, &comm_);
     throw_signal();
     if (status < 0 && !meeting.failed.empty())
-        throw Failure(status, std::string(trib_last_error(nullptr)) +
-                                  "; the store of torch.distributed says: " +
-                                  meeting.failed);
+        throw Failure(status,
+                      std::string(trib_last_error(nullptr)) +
+                          "; the store of torch.distributed says: " + meeting.failed);
     check(status, nullptr);
     waiters_ = std::make_shared<Waiters>(comm_);
     init();
@@ -222,10 +212,10 @@ void Group::start(Collective &work, const Kind &kind, const void *from, void *to
     work.slots.push_back(slot);
 }
 
-CollectivePtr Group::new_work(c10d::OpType type, const char *title, Tensors results)
+CollectivePtr Group::new_work(Title title, const Tensors &inputs, Tensors results)
 {
-    return c10::make_intrusive<Collective>(rank_, type, title, std::move(results),
-                                           waiters_);
+    return c10::make_intrusive<Collective>(rank_, title.type, title.text, inputs,
+                                           std::move(results), waiters_);
 }
 
 Group::WorkPtr Group::hand_over(CollectivePtr work)
@@ -239,16 +229,43 @@ Group::WorkPtr Group::hand_over(CollectivePtr work)
 Group::WorkPtr Group::allreduce_coalesced(Tensors &tensors,
                                           const c10d::AllreduceCoalescedOptions &opts)
 {
-    return allreduce(tensors, opts);
+    return allreduce_packed(tensors, opts.reduceOp);
 }
 
+/* A list is reduced across, as c10d says: a tensor for each device of a rank. */
 Group::WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
+{
+    if (!tensors.empty() && tensors[0].is_sparse())
+        return allreduce_sparse(tensors, opts.reduceOp);
+    return tensors.size() > 1 ? allreduce_across(tensors, opts.reduceOp)
+                              : allreduce_packed(tensors, opts.reduceOp);
+}
+
+Group::WorkPtr Group::allreduce_across(Tensors &tensors, const c10d::ReduceOp &op)
 {
     const Starting starting(start_);
     CollectivePtr work =
-        new_work(c10d::OpType::ALLREDUCE, "tributary:all_reduce", tensors);
+        new_work({c10d::OpType::ALLREDUCE, "tributary:all_reduce"}, tensors, tensors);
+    const at::Tensor own = combined(tensors, op_of(op));
+    const Elements e = elements(own, op_of(op));
+
+    work->kept = {own};
+    work->after = [own, tensors] {
+        for (const at::Tensor &each : tensors)
+            each.copy_(own);
+    };
+    start(*work, {TRIB_ALLREDUCE, e.count, e.dtype, e.op, 0, {}, {}}, nullptr,
+          own.data_ptr());
+    return hand_over(work);
+}
+
+Group::WorkPtr Group::allreduce_packed(Tensors &tensors, const c10d::ReduceOp &op)
+{
+    const Starting starting(start_);
+    CollectivePtr work =
+        new_work({c10d::OpType::ALLREDUCE, "tributary:all_reduce"}, tensors, tensors);
     Packed packed(tensors);
-    const Elements e = elements(packed.memory, op_of(opts.reduceOp));
+    const Elements e = elements(packed.memory, op_of(op));
 
     work->kept = {packed.memory};
     work->after = packed.unpack();
@@ -257,27 +274,43 @@ Group::WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &
     return hand_over(work);
 }
 
+/* A list gets the root's tensor number rootTensor. */
 Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
 {
     const Starting starting(start_);
     CollectivePtr work =
-        new_work(c10d::OpType::BROADCAST, "tributary:broadcast", tensors);
-    Packed packed(tensors);
-    const int root = static_cast<int>(opts.rootRank);
+        new_work({c10d::OpType::BROADCAST, "tributary:broadcast"}, tensors, tensors);
+    demand_list_alike(tensors);
+    demand(opts.rootTensor >= 0 &&
+               opts.rootTensor < static_cast<int64_t>(tensors.size()),
+           "a rootTensor that the list has");
+    const at::Tensor memory = dense(tensors[opts.rootTensor]);
 
-    work->kept = {packed.memory};
-    if (root != rank_)
-        work->after = packed.unpack();
-    start(*work, {TRIB_BROADCAST, packed.memory.nbytes(), TRIB_U8, TRIB_SUM, root, {}, {}},
-          nullptr, packed.memory.data_ptr());
+    work->kept = {memory};
+    work->after = [memory, tensors] {
+        for (const at::Tensor &each : tensors) {
+            if (!each.is_same(memory))
+                each.copy_(memory);
+        }
+    };
+    start(*work,
+          {TRIB_BROADCAST,
+           memory.nbytes(),
+           TRIB_U8,
+           TRIB_SUM,
+           static_cast<int>(opts.rootRank),
+           {},
+           {}},
+          nullptr, memory.data_ptr());
     return hand_over(work);
 }
 
 Group::WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
 {
     const Starting starting(start_);
-    CollectivePtr work = new_work(c10d::OpType::REDUCE, "tributary:reduce", tensors);
-    Packed packed(tensors);
+    CollectivePtr work =
+        new_work({c10d::OpType::REDUCE, "tributary:reduce"}, tensors, tensors);
+    Packed packed({one(tensors)});
     const Elements e = elements(packed.memory, op_of(opts.reduceOp));
     const int root = static_cast<int>(opts.rootRank);
     void *const memory = packed.memory.data_ptr();
@@ -287,90 +320,6 @@ Group::WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
         work->after = packed.unpack();
     start(*work, {TRIB_REDUCE, e.count, e.dtype, e.op, root, {}, {}},
           root == rank_ ? nullptr : memory, root == rank_ ? memory : nullptr);
-    return hand_over(work);
-}
-
-void Group::add_allgather(Allgathers &all, Tensors outputs, const at::Tensor &input)
-{
-    const at::Tensor from = dense(input);
-
-    all.push_back({from, blocks_like(outputs, from, size_), std::move(outputs)});
-}
-
-Group::WorkPtr Group::start_allgathers(const Allgathers &all)
-{
-    Tensors results;
-    for (const Allgather &each : all)
-        results.insert(results.end(), each.outputs.begin(), each.outputs.end());
-    CollectivePtr work =
-        new_work(c10d::OpType::ALLGATHER, "tributary:all_gather", std::move(results));
-
-    for (const Allgather &each : all)
-        work->kept.insert(work->kept.end(), {each.from, each.to});
-    work->after = [all] {
-        for (const Allgather &each : all)
-            copy_blocks(each.to, each.outputs);
-    };
-    try {
-        for (const Allgather &each : all)
-            start(*work,
-                  {TRIB_ALLGATHER, each.from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
-                  each.from.data_ptr(), each.to.data_ptr());
-    } catch (...) {
-        /* Those that were started use their memory until they end. */
-        work->fail(std::current_exception());
-        hand_over(work);
-        throw;
-    }
-    return hand_over(work);
-}
-
-Group::WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
-                                const c10d::AllgatherOptions &)
-{
-    const Starting starting(start_);
-    Allgathers all;
-
-    demand(outputs.size() == inputs.size(), "a list of outputs for each input");
-    for (size_t i = 0; i < inputs.size(); i++)
-        add_allgather(all, outputs[i], inputs[i]);
-    return start_allgathers(all);
-}
-
-Group::WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs,
-                                          Tensors &inputs,
-                                          const c10d::AllgatherOptions &)
-{
-    const Starting starting(start_);
-    Allgathers all;
-
-    demand(outputs.size() == static_cast<size_t>(size_),
-           "a list of outputs for each rank");
-    for (const Tensors &list : outputs)
-        demand(list.size() == inputs.size(), "an output of each rank for each input");
-    for (size_t i = 0; i < inputs.size(); i++) {
-        Tensors of_ranks;
-        for (const Tensors &list : outputs)
-            of_ranks.push_back(list[i]);
-        add_allgather(all, std::move(of_ranks), inputs[i]);
-    }
-    return start_allgathers(all);
-}
-
-Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
-                                      const c10d::AllgatherOptions &)
-{
-    const Starting starting(start_);
-    CollectivePtr work =
-        new_work(c10d::OpType::_ALLGATHER_BASE, "tributary:_all_gather_base", {output});
-    const at::Tensor from = dense(input), to = dense(output);
-
-    demand_one_type(from, to);
-    demand(from.nbytes() * size_ == to.nbytes(), "an output of size times the input");
-    work->kept = {from, to};
-    work->after = write_back(to, output);
-    start(*work, {TRIB_ALLGATHER, from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
-          from.data_ptr(), to.data_ptr());
     return hand_over(work);
 }
 
@@ -386,9 +335,13 @@ Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     if (root == rank_) {
         demand(outputs.size() == 1, "one list of outputs on the root");
         results = outputs[0];
-        to = blocks_like(results, from, size_);
+        demand_alike(results, from, size_);
+        to = blocks_like(from, size_);
+    } else {
+        demand(outputs.empty(), "outputs on the root alone");
     }
-    CollectivePtr work = new_work(c10d::OpType::GATHER, "tributary:gather", results);
+    CollectivePtr work =
+        new_work({c10d::OpType::GATHER, "tributary:gather"}, inputs, results);
     work->kept = {from, to};
     if (root == rank_)
         work->after = [to, results] { copy_blocks(to, results); };
@@ -402,14 +355,17 @@ Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 {
     const Starting starting(start_);
     const int root = static_cast<int>(opts.rootRank);
-    CollectivePtr work = new_work(c10d::OpType::SCATTER, "tributary:scatter", outputs);
     const at::Tensor output = one(outputs), to = dense(output);
     at::Tensor from;
 
     if (root == rank_) {
         demand(inputs.size() == 1, "one list of inputs on the root");
         from = joined(inputs[0], output, size_);
+    } else {
+        demand(inputs.empty(), "inputs on the root alone");
     }
+    CollectivePtr work = new_work({c10d::OpType::SCATTER, "tributary:scatter"},
+                                  root == rank_ ? inputs[0] : Tensors(), outputs);
     work->kept = {from, to};
     work->after = write_back(to, output);
     start(*work, {TRIB_SCATTER, to.nbytes(), TRIB_U8, TRIB_SUM, root, {}, {}},
@@ -432,7 +388,8 @@ Group::WorkPtr Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input
 {
     const Starting starting(start_);
     CollectivePtr work =
-        new_work(c10d::OpType::_REDUCE_SCATTER_BASE, "tributary:reduce_scatter", {output});
+        new_work({c10d::OpType::_REDUCE_SCATTER_BASE, "tributary:reduce_scatter"},
+                 {input}, {output});
     const at::Tensor from = dense(input), to = dense(output);
     const Elements e = elements(to, op_of(opts.reduceOp));
 
@@ -451,8 +408,8 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
                                     const c10d::AllToAllOptions &)
 {
     const Starting starting(start_);
-    CollectivePtr work =
-        new_work(c10d::OpType::ALLTOALL_BASE, "tributary:all_to_all", {output});
+    CollectivePtr work = new_work({c10d::OpType::ALLTOALL_BASE, "tributary:all_to_all"},
+                                  {input}, {output});
     const at::Tensor from = dense(input), to = dense(output);
     Kind kind = {TRIB_ALLTOALL, 0, TRIB_U8, TRIB_SUM, 0, {}, {}};
 
@@ -476,7 +433,7 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
 {
     const Starting starting(start_);
     CollectivePtr work =
-        new_work(c10d::OpType::ALLTOALL, "tributary:all_to_all", outputs);
+        new_work({c10d::OpType::ALLTOALL, "tributary:all_to_all"}, inputs, outputs);
     const size_t ranks = static_cast<size_t>(size_);
     Kind kind = {TRIB_ALLTOALL, 0, TRIB_U8, TRIB_SUM, 0, {}, {}};
 
@@ -498,7 +455,7 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
 Group::WorkPtr Group::barrier(const c10d::BarrierOptions &)
 {
     const Starting starting(start_);
-    CollectivePtr work = new_work(c10d::OpType::BARRIER, "tributary:barrier", {});
+    CollectivePtr work = new_work({c10d::OpType::BARRIER, "tributary:barrier"}, {}, {});
 
     start(*work, {TRIB_BARRIER, 0, TRIB_U8, TRIB_SUM, 0, {}, {}}, nullptr, nullptr);
     return hand_over(work);

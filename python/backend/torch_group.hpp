@@ -14,9 +14,20 @@
 #include <memory>
 #include <tuple>
 
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include "python/backend/torch_work.hpp"
 
 namespace tributary {
+
+/* A call that starts something: one at a time, without a history of gradients. */
+struct Starting {
+    explicit Starting(std::mutex &start) : hold(start)
+    {
+    }
+    std::lock_guard<std::mutex> hold;
+    at::AutoDispatchBelowADInplaceOrView below;
+};
 
 class Group final : public c10d::ProcessGroup {
 public:
@@ -30,7 +41,10 @@ public:
     /* Ends what is under way: waits for it, unless the program gave up. */
     void end(bool gives_up);
 
-    const std::string getBackendName() const override { return "tributary"; }
+    const std::string getBackendName() const override
+    {
+        return "tributary";
+    }
 
     WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) override;
     WorkPtr allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) override;
@@ -62,8 +76,13 @@ public:
     WorkPtr send(Tensors &tensors, int to, int tag) override;
     WorkPtr recv(Tensors &tensors, int from, int tag) override;
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
-    void setSequenceNumberForGroup() override {}
-    uint64_t getSequenceNumberForGroup() override { return started_; }
+    void setSequenceNumberForGroup() override
+    {
+    }
+    uint64_t getSequenceNumberForGroup() override
+    {
+        return started_;
+    }
 
 private:
     /* What plans are made for, by trib_coll_t. */
@@ -78,7 +97,10 @@ private:
         {
             return std::tie(coll, count, dtype, op, root, send_counts, recv_counts);
         }
-        bool operator<(const Kind &other) const { return key() < other.key(); }
+        bool operator<(const Kind &other) const
+        {
+            return key() < other.key();
+        }
     };
     /* The k-th start of a kind takes slot k mod 4, on all ranks: what is made and freed
      * goes by the order of calls alone, as aggregators want it. */
@@ -88,10 +110,10 @@ private:
         uint64_t used = 0;
     };
 
-    /* An input, and memory for those of all ranks, which go on to `outputs`. */
+    /* An input, memory for those of all ranks, and the lists that each get them all. */
     struct Allgather {
         at::Tensor from, to;
-        Tensors outputs;
+        std::vector<Tensors> outputs;
     };
     using Allgathers = std::vector<Allgather>;
 
@@ -102,9 +124,21 @@ private:
     void free_plans(Ring &ring);
     WorkPtr hand_over(CollectivePtr work);
     WorkPtr message(Tensors &tensors, int peer, int tag, bool sends);
-    CollectivePtr new_work(c10d::OpType type, const char *title, Tensors results);
-    void add_allgather(Allgathers &all, Tensors outputs, const at::Tensor &input);
-    WorkPtr start_allgathers(const Allgathers &all);
+    /* An operation of c10d, and its name in torch's profiler. */
+    struct Title {
+        c10d::OpType type;
+        const char *text;
+    };
+    CollectivePtr new_work(Title title, const Tensors &inputs, Tensors results);
+    WorkPtr allreduce_packed(Tensors &tensors, const c10d::ReduceOp &op);
+    WorkPtr allreduce_across(Tensors &tensors, const c10d::ReduceOp &op);
+    WorkPtr allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &op);
+    /* The same number of bytes of each rank; `after` runs once `to` has them. */
+    WorkPtr gather_bytes(CollectivePtr work, const at::Tensor &from,
+                         const at::Tensor &to, std::function<void()> after);
+    void add_allgather(Allgathers &all, std::vector<Tensors> outputs,
+                       const at::Tensor &input);
+    WorkPtr start_allgathers(const Tensors &inputs, const Allgathers &all);
 
     trib_comm_t *comm_ = nullptr;
     std::mutex start_; /* calls that start something come one by one */

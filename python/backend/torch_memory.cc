@@ -81,7 +81,10 @@ static void demand_reachable(const at::Tensor &tensor)
 {
     TORCH_CHECK(tensor.device().is_cpu() && !tensor.is_sparse(),
                 "the backend tributary wants dense tensors on the CPU, not one on ",
-                tensor.device(), tensor.is_sparse() ? ", sparse" : "");
+                tensor.device(),
+                tensor.is_sparse() ? ", sparse (a sum of one such tensor is possible; "
+                                     "sparse=False of nn.Embedding gives dense ones)"
+                                   : "");
 }
 
 at::Tensor dense(const at::Tensor &tensor)
@@ -141,8 +144,20 @@ std::function<void()> Packed::unpack() const
     };
 }
 
-static void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &each,
-                         int size)
+void demand_list_alike(const std::vector<at::Tensor> &list)
+{
+    demand(!list.empty(), "at least one tensor");
+    for (const at::Tensor &each : list) {
+        demand_reachable(each);
+        demand(
+            each.sizes() == list[0].sizes() &&
+                each.scalar_type() == list[0].scalar_type(),
+            "tensors of one shape and type in a list, across which it reduces (others "
+            "go by all_reduce_coalesced)");
+    }
+}
+
+void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &each, int size)
 {
     demand(list.size() == static_cast<size_t>(size), "a tensor for each rank");
     demand_reachable(each);
@@ -154,10 +169,47 @@ static void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &
     }
 }
 
-at::Tensor blocks_like(const std::vector<at::Tensor> &outputs, const at::Tensor &each,
-                       int size)
+static void combine(at::Tensor &into, const at::Tensor &with, trib_op_t op)
 {
-    demand_alike(outputs, each, size);
+    switch (op) {
+    case TRIB_SUM:
+        into.add_(with);
+        break;
+    case TRIB_PROD:
+        into.mul_(with);
+        break;
+    case TRIB_MIN:
+        into = at::minimum(into, with);
+        break;
+    case TRIB_MAX:
+        into = at::maximum(into, with);
+        break;
+    case TRIB_BAND:
+        into.bitwise_and_(with);
+        break;
+    case TRIB_BOR:
+        into.bitwise_or_(with);
+        break;
+    case TRIB_BXOR:
+        into.bitwise_xor_(with);
+        break;
+    default:
+        demand(false, "one tensor for a mean: it has none across a list");
+    }
+}
+
+at::Tensor combined(const std::vector<at::Tensor> &list, trib_op_t op)
+{
+    demand_list_alike(list);
+    at::Tensor whole = dense(list[0]).clone(at::MemoryFormat::Contiguous);
+
+    for (size_t i = 1; i < list.size(); i++)
+        combine(whole, list[i], op);
+    return whole;
+}
+
+at::Tensor blocks_like(const at::Tensor &each, int size)
+{
     return at::empty({size, each.numel()}, each.options());
 }
 

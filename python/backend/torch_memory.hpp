@@ -53,9 +53,18 @@ struct Packed {
     std::vector<at::Tensor> tensors;
 };
 
-/* Memory for `size` blocks that are like `each`, which outputs are to be alike. */
-at::Tensor blocks_like(const std::vector<at::Tensor> &outputs, const at::Tensor &each,
-                       int size);
+/* Throws unless a list has tensors, all dense and of one shape and type. */
+void demand_list_alike(const std::vector<at::Tensor> &list);
+
+/* Throws unless a list has `size` tensors of the length and type of `each`. */
+void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &each,
+                  int size);
+
+/* The tensors of a list combined by an operator, which is no mean, in new memory. */
+at::Tensor combined(const std::vector<at::Tensor> &list, trib_op_t op);
+
+/* Memory for `size` blocks that are like `each`. */
+at::Tensor blocks_like(const at::Tensor &each, int size);
 void copy_blocks(const at::Tensor &from, const std::vector<at::Tensor> &outputs);
 
 /* `size` inputs, all alike `each`, behind one another. */

@@ -30,9 +30,10 @@ void check(trib_status_t status, const trib_comm_t *comm)
 }
 
 Collective::Collective(int rank, c10d::OpType type, const char *title,
+                       const std::vector<at::Tensor> &inputs,
                        std::vector<at::Tensor> results,
                        std::shared_ptr<Waiters> waiters)
-    : Work(rank, type, title), title_(title), results_(std::move(results)),
+    : Work(rank, type, title, inputs), title_(title), results_(std::move(results)),
       future_(c10::make_intrusive<c10::ivalue::Future>(
           c10::ListType::create(c10::TensorType::get()))),
       waiters_(std::move(waiters))
@@ -75,8 +76,7 @@ void Collective::wait_for_plans(const trib_comm_t *comm)
         /* All are waited for: none may use the memory any more. */
         const trib_status_t status = trib_plan_wait(slot->plan);
         if (status < 0 && !failure_)
-            failure_ =
-                std::make_exception_ptr(Failure(status, trib_last_error(comm)));
+            failure_ = std::make_exception_ptr(Failure(status, trib_last_error(comm)));
     }
 }
 
@@ -125,9 +125,8 @@ void Waiters::run()
     std::unique_lock<std::mutex> hold(lock_);
     for (;;) {
         idle_++;
-        changed_.wait(hold, [this] {
-            return !waiting_ && (!queue_.empty() || stopping_);
-        });
+        changed_.wait(hold,
+                      [this] { return !waiting_ && (!queue_.empty() || stopping_); });
         idle_--;
         if (queue_.empty())
             return;

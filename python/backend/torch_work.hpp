@@ -58,15 +58,21 @@ class Waiters;
 /* One or several plans that were started one after the other. */
 class Collective final : public c10d::Work {
 public:
-  Collective(int rank, c10d::OpType type, const char *title,
-             std::vector<at::Tensor> results, std::shared_ptr<Waiters> waiters);
-  ~Collective() override = default;
+    /* inputs: what torch's profiler is shown of the call */
+    Collective(int rank, c10d::OpType type, const char *title,
+               const std::vector<at::Tensor> &inputs, std::vector<at::Tensor> results,
+               std::shared_ptr<Waiters> waiters);
+    ~Collective() override = default;
 
-  bool wait(std::chrono::milliseconds timeout) override;
-  std::vector<at::Tensor> result() override
-  {
-      return results_; }
-    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+    bool wait(std::chrono::milliseconds timeout) override;
+    std::vector<at::Tensor> result() override
+    {
+        return results_;
+    }
+    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override
+    {
+        return future_;
+    }
 
     /* What threads of the group do: the end of all plans, then what follows it. */
     void wait_for_plans(const trib_comm_t *comm);
@@ -83,13 +89,13 @@ public:
     std::function<void()> after; /* copies results to where the caller wants them */
 
 private:
-  [[noreturn]] void time_out(std::chrono::milliseconds timeout);
+    [[noreturn]] void time_out(std::chrono::milliseconds timeout);
 
-  const char *title_;
-  std::vector<at::Tensor> results_;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
-  std::exception_ptr failure_;
-  std::shared_ptr<Waiters> waiters_;
+    const char *title_;
+    std::vector<at::Tensor> results_;
+    c10::intrusive_ptr<c10::ivalue::Future> future_;
+    std::exception_ptr failure_;
+    std::shared_ptr<Waiters> waiters_;
 };
 
 using CollectivePtr = c10::intrusive_ptr<Collective>;
@@ -101,8 +107,13 @@ using CollectivePtr = c10::intrusive_ptr<Collective>;
  */
 class Waiters {
 public:
-    explicit Waiters(const trib_comm_t *comm) : comm_(comm) {}
-    ~Waiters() { stop(); }
+    explicit Waiters(const trib_comm_t *comm) : comm_(comm)
+    {
+    }
+    ~Waiters()
+    {
+        stop();
+    }
 
     void add(CollectivePtr work);
     void wait_for_slot(Slot *slot, bool heeds_signals); /* until it is not busy */
@@ -146,16 +157,25 @@ class Message final : public c10d::Work {
 public:
     Message(int rank, c10d::OpType type, const char *title, trib_comm_t *comm,
             at::Tensor tensor, at::Tensor memory, int peer)
-        : Work(rank, type, title), comm_(comm), tensor_(std::move(tensor)),
-          memory_(std::move(memory)), peer_(peer)
+        : Work(rank, type, title, std::vector<at::Tensor>{tensor}), comm_(comm),
+          tensor_(std::move(tensor)), memory_(std::move(memory)), peer_(peer)
     {
     }
-    ~Message() override { (void)trib_request_free(request); }
+    ~Message() override
+    {
+        (void)trib_request_free(request);
+    }
 
     bool isCompleted() override;
     bool wait(std::chrono::milliseconds timeout) override;
-    int sourceRank() const override { return peer_; }
-    std::vector<at::Tensor> result() override { return {tensor_}; }
+    int sourceRank() const override
+    {
+        return peer_;
+    }
+    std::vector<at::Tensor> result() override
+    {
+        return {tensor_};
+    }
 
     trib_request_t *request = nullptr;
 

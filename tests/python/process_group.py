@@ -19,6 +19,7 @@ from torch import nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+import as_gloo
 import collectives
 import tributary as tb
 import tributary.torch  # the backend
@@ -195,12 +196,13 @@ def training():
         if SIZE == 2:  # more are added in another order than Gloo's
             assert torch.equal(ours, theirs), (ours, theirs)
         assert torch.allclose(ours, theirs, atol=1e-5), (ours, theirs)
+    as_gloo.check(gloo)
     ways_of_ddp.check(gloo)
 
 
 def refusals():
-    raises(RuntimeError, "dense tensors on the CPU", dist.all_reduce,
-           torch.ones(3).to_sparse())
+    raises(RuntimeError, "sparse=False", dist.broadcast,
+           torch.ones(3).to_sparse(), 0)
     raises(RuntimeError, "of one length", dist.all_gather,
            [torch.ones(2) for _ in range(SIZE)], torch.ones(3))
     raises(RuntimeError, "recvAnysource", dist.recv, torch.ones(1))
