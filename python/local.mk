@@ -7,9 +7,11 @@ python_package = \
 	python/tributary/__main__.py \
 	python/tributary/_backend.py \
 	python/tributary/_buffers.py \
+	python/tributary/_calls.py \
 	python/tributary/_comm.py \
 	python/tributary/_errors.py \
 	python/tributary/_ffi.py \
+	python/tributary/_handles.py \
 	python/tributary/_library.py \
 	python/tributary/_plan.py \
 	python/tributary/py.typed \

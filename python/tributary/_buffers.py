@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of any kind as addresses: NumPy's, torch's, and all that has the buffer protocol."""
+"""Arrays of any kind as addresses: NumPy's, torch's, and all that has the buffer protocol.
+
+Only memory that the array itself owns, or keeps alive, has an address here. Objects that
+describe memory in another way (__array_interface__, __array__, __dlpack__), as NumPy's
+scalars and wrappers of arrays do, may describe a copy that is freed at once.
+"""
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
-from typing import Any, Tuple
+import sys
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, List, Optional, Tuple
 
 from . import _ffi
+from ._library import lib
 
 _TYPES = {
     "f4": _ffi.TRIB_F32,
@@ -34,30 +42,66 @@ _TORCH = {
     "uint8": _ffi.TRIB_U8,
     "bool": _ffi.TRIB_BOOL,
 }
-_FORMATS = dict(
-    f="f4", d="f8", e="f2", b="i1", h="i2", i="i4", B="u1", H="u2", I="u4", q="i8", Q="u8"
-)
-_FORMATS.update({"?": "b1", "l": f"i{ctypes.sizeof(ctypes.c_long)}", "c": "u1"})
-_FORMATS["L"] = f"u{ctypes.sizeof(ctypes.c_long)}"
+# Kinds of the buffer protocol's elements. Their size is the buffer's itemsize: "l" has 4 or
+# 8 bytes by who says it.
+_KINDS = {**dict.fromkeys("efd", "f"), **dict.fromkeys("bhilq", "i"),
+          **dict.fromkeys("BHILQc", "u"), "?": "b"}
 
 
 @dataclass
 class Buffer:
-    """Memory of an array; `owner` keeps it alive."""
+    """Memory of an array; `owner` keeps it alive and where it is."""
 
     address: int
     count: int
     dtype: int
     shape: Tuple[int, ...]
     writable: bool
-    owner: Any
+    array: Any
+    owner: Any = None
+    pins: List[Any] = field(default_factory=list)
 
-    @property
-    def nbytes(self) -> int:
-        from ._library import lib
+    def pin(self) -> None:
+        """The array is not resized while this buffer lives, nor later if it is torch's."""
+        if _is_tensor(self.array):
+            flat = self.array.detach()
+            bits = getattr(sys.modules["torch"], "int16")
+            try:  # a storage of which NumPy has an array cannot be resized
+                self.pins.append((flat.view(bits) if self.dtype == _ffi.TRIB_BF16
+                                  else flat).numpy())
+            except RuntimeError:  # torch is without NumPy
+                self.pins.append(flat)
+        elif _is_array(self.array):
+            self.pins.append(weakref.ref(self.array))  # ndarray.resize refuses then
 
-        size: int = lib.trib_dtype_size(self.dtype)
-        return self.count * size
+    def write(self) -> None:
+        """The library writes the memory: torch is to know that what it has saved of the
+        array for back-propagation has changed."""
+        if _is_tensor(self.array):
+            self.array.detach().transpose_(0, 0)
+
+
+def dtype_name(dtype: int) -> str:
+    """Such as "f32"."""
+    name: bytes = lib.trib_dtype_name(dtype)
+    return name.decode()
+
+
+def _loaded(module: str, name: str) -> Any:
+    """A class of a module that the program has imported, or of none."""
+    return getattr(sys.modules.get(module), name, ())
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, _loaded("torch", "Tensor"))
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, _loaded("numpy", "ndarray"))
+
+
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, _loaded("numpy", "generic"))
 
 
 def _count(shape: Tuple[int, ...]) -> int:
@@ -78,80 +122,124 @@ def _instead(name: str) -> str:
     return ""
 
 
-def _of_torch(x: Any) -> Buffer:
-    name = str(x.dtype).replace("torch.", "")
+def _refuse_tensor(x: Any) -> None:
+    """TypeError for tensors whose elements do not lie where their data_ptr says."""
+    torch = sys.modules["torch"]
+    if x.is_nested or type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise TypeError(f"a {'nested tensor' if x.is_nested else type(x).__name__} has no memory "
+                        "of its own: give the tensors that it is made of")
+    if x.device.type == "meta":
+        raise TypeError("a tensor on meta has no elements")
     if x.device.type != "cpu":
         raise TypeError(f"a tensor on {x.device}: copy it to the CPU first")
     if str(x.layout) != "torch.strided":
         raise TypeError(f"a tensor of layout {x.layout}: only strided ones have an address")
     if not x.is_contiguous():
         raise TypeError("the tensor is not contiguous: call .contiguous()")
-    if name not in _TORCH:
-        raise TypeError(f"tensors of {name} cannot be summed{_instead(name)}")
     if x.is_neg():
         raise TypeError("the tensor's memory has the negative of its elements: call .resolve_neg()")
-    return Buffer(x.data_ptr(), x.numel(), _TORCH[name], tuple(x.shape), True, x)
+    if x.grad_fn is not None and torch.is_grad_enabled():
+        raise TypeError("the tensor is part of a graph, and no gradient flows back through the "
+                        "call: give .detach() of it, or call under torch.no_grad()")
 
 
-def _of_interface(x: Any) -> Buffer:
-    what = x.__array_interface__
-    text, shape = str(what["typestr"]), tuple(what["shape"])
-    strides = what.get("strides")
-    if getattr(getattr(x, "dtype", None), "name", "") == "bfloat16":
+def _of_torch(x: Any) -> Buffer:
+    try:
+        _refuse_tensor(x)
+        name = str(x.dtype).replace("torch.", "")
+        if name not in _TORCH:
+            raise TypeError(f"tensors of {name} cannot be summed{_instead(name)}")
+        b = Buffer(x.data_ptr(), x.numel(), _TORCH[name], tuple(x.shape), True, x)
+        size = x.element_size()
+        storage = (x.untyped_storage() if hasattr(x, "untyped_storage") else x.storage()).nbytes()
+    except (RuntimeError, ValueError, NotImplementedError) as why:
+        raise TypeError(f"a {type(x).__name__} whose memory torch does not give: {why}") from None
+    if (x.storage_offset() + b.count) * size > storage and b.count:
+        raise TypeError(f"the tensor has {b.count} elements, and its storage was resized to "
+                        f"{storage} bytes")
+    return b
+
+
+def _of_array(x: Any) -> Buffer:
+    numpy = sys.modules["numpy"]
+    if isinstance(x, numpy.ma.MaskedArray):
+        raise TypeError("a masked array: the sum would have what lies under the mask; give "
+                        "x.filled(value)")
+    text, name = x.dtype.str, x.dtype.name
+    if name == "bfloat16":
         dtype = _ffi.TRIB_BF16
     elif text[1:] in _TYPES:
         dtype = _TYPES[text[1:]]
     else:
-        name = getattr(getattr(x, "dtype", None), "name", text)
-        raise TypeError(f"arrays of {name} cannot be summed{_instead(name)}")
-    size = int(text[2:])
-    if text[0] == ">" and size > 1:
+        kind = "void" if x.dtype.names else name
+        raise TypeError(f"arrays of {name} cannot be summed{_instead(kind)}")
+    if not x.dtype.isnative:
         raise TypeError("the array has the other order of bytes: call .byteswap() and a view")
-    if strides is not None:
-        dense = size
-        for length, stride in zip(reversed(shape), reversed(strides)):
-            if length > 1 and stride != dense:
-                raise TypeError("the array is not C-contiguous: numpy.ascontiguousarray makes one")
-            dense *= length
-    address, read_only = what["data"]
-    return Buffer(address, _count(shape), dtype, shape, not read_only, x)
+    if not x.flags.c_contiguous:
+        raise TypeError("the array is not C-contiguous: numpy.ascontiguousarray makes one")
+    return Buffer(x.__array_interface__["data"][0], x.size, dtype, x.shape, x.flags.writeable, x)
 
 
 def _of_view(x: Any) -> Buffer:
     try:
         view = memoryview(x)
     except TypeError:
+        if any(hasattr(x, n) for n in ("__array_interface__", "__array__", "__dlpack__")):
+            raise TypeError(f"{type(x).__name__} may describe a copy that is freed at once: give "
+                            "the array that numpy.asarray(x) makes") from None
         raise TypeError(f"{type(x).__name__} has neither an array interface nor a buffer") from None
+    except (ValueError, BufferError) as why:
+        raise TypeError(f"{type(x).__name__} gives no buffer: {why}") from None
     text = view.format.lstrip("@=<")
     if not view.c_contiguous:
         raise TypeError("the buffer is not C-contiguous")
-    if text not in _FORMATS:
+    kind = f"{_KINDS.get(text)}{view.itemsize}"
+    if kind not in _TYPES:
         raise TypeError(f"elements of format {view.format!r} cannot be summed")
     if view.readonly:
         raise TypeError("the buffer is read-only: copy it into a bytearray or an array")
     raw = view.cast("B") if view.nbytes else view
     address = ctypes.addressof(ctypes.c_char.from_buffer(raw)) if view.nbytes else 0
     shape = tuple(view.shape or ())
-    return Buffer(address, _count(shape), _TYPES[_FORMATS[text]], shape, True, (x, view))
+    return Buffer(address, _count(shape), _TYPES[kind], shape, True, x, view)
 
 
 def buffer_of(x: Any, writable: bool = False) -> Buffer:
     """The memory of an array. TypeError says what is wrong with it."""
-    if type(x).__module__.split(".")[0] == "torch" and hasattr(x, "data_ptr"):
+    if _is_tensor(x):
         b = _of_torch(x)
-    elif hasattr(x, "__array_interface__"):
-        b = _of_interface(x)
+    elif _is_array(x):
+        b = _of_array(x)
+    elif _is_scalar(x):
+        if writable:
+            raise TypeError(f"a {type(x).__name__} of NumPy is read-only, and the result goes "
+                            "there: give an array")
+        b = _of_array(array_of(x))
     else:
         b = _of_view(x)
     if writable and not b.writable:
         raise TypeError("the array is read-only, and the result goes there")
+    if b.count and b.address % lib.trib_dtype_size(b.dtype):
+        raise TypeError(f"the array begins at {b.address:#x}, which is no address of a "
+                        f"{dtype_name(b.dtype)}: give a copy of it")
     return b
 
 
-def empty_like(x: Any, shape: Tuple[int, ...]) -> Any:
+def array_of(x: Any) -> Any:
+    """x; a NumPy scalar, such as x.mean() is one, as an array with a copy of it."""
+    return sys.modules["numpy"].array(x) if _is_scalar(x) else x
+
+
+def result_of(array: Any, x: Any) -> Any:
+    """What array_of(x) holds by now, of x's kind."""
+    return array if array is x else array[()]
+
+
+def empty_like(x: Any, b: Buffer, shape: Tuple[int, ...]) -> Any:
     """An array of x's kind and element type, of another shape."""
-    if type(x).__module__.split(".")[0] == "torch":
+    if _is_tensor(x):
         return x.new_empty(shape)
     import numpy  # pylint: disable=import-outside-toplevel
 
-    return numpy.empty(shape, dtype=getattr(x, "dtype", None) or memoryview(x).format)
+    names = {number: name for name, number in _TYPES.items()}
+    return numpy.empty(shape, dtype=getattr(x, "dtype", None) or names[b.dtype])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import weakref
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Union
+from typing import (Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type,
+                    Union)
 
 from . import _ffi
-from ._buffers import Buffer, buffer_of, empty_like
+from ._buffers import array_of, buffer_of, empty_like, result_of
+from ._calls import Call, whole
+from ._handles import Handle, Unique
 from ._library import IDLE, check, interrupts, lib, wait
 from ._plan import Plan
 
@@ -41,16 +45,50 @@ COLLECTIVES: Dict[str, int] = {
 }
 
 
+_INT_MOST = 2**31 - 1
+_SIZE_MOST = 2**63 - 1
+
+# The library has their addresses until they are closed, whoever forgets them before.
+_open: Set["Comm"] = set()
+
+
 def op_of(op: Union[str, int]) -> int:
     """The number of an operator by its name."""
     if isinstance(op, int):
-        return op
+        return whole("op", op, _ffi.TRIB_OP_COUNT - 1)
     if op not in OPS:
         raise ValueError(f"no operator is called {op!r}: {', '.join(OPS)}")
     return OPS[op]
 
 
+def _parameter_of(op: int, parameter: float) -> float:
+    """Of an operator that takes one."""
+    if op == _ffi.TRIB_CLIPPED_MEAN and not parameter > 0:
+        raise ValueError("op clipped-mean cuts elements to a largest magnitude: give it as "
+                         "parameter=, above 0")
+    if parameter and op not in (_ffi.TRIB_CLIPPED_MEAN, _ffi.TRIB_TRIMMED_MEAN):
+        raise ValueError("parameter= is of op trimmed-mean and clipped-mean")
+    return parameter
+
+
+def _refuse(options: Mapping[str, Any]) -> None:
+    """Those of plans, of which blocking calls have none."""
+    for name in options:
+        raise TypeError(f"{name}= is not for a blocking call: make a plan once, by Comm.plan, if "
+                        "plans have it, and start it each time")
+
+
+def _counts(name: str, counts: Optional[Sequence[int]]) -> Optional[Tuple[int, ...]]:
+    return None if counts is None else tuple(whole(name, n, _SIZE_MOST) for n in counts)
+
+
+def _array_of_counts(counts: Optional[Sequence[int]]) -> Any:
+    return None if counts is None else (ctypes.c_size_t * len(counts))(*counts)
+
+
 def _text(value: Optional[str]) -> Optional[bytes]:
+    if value is not None and "\0" in value:
+        raise ValueError(f"{value!r} has a character of value 0")
     return None if value is None else value.encode()
 
 
@@ -60,7 +98,7 @@ def _config(settings: Optional[Mapping[str, object]]) -> Optional[bytes]:
     return ";".join(f"{k}={v}" for k, v in settings.items()).encode()
 
 
-class Comm:
+class Comm(Unique):
     """Ranks that sum together. `with tributary.init() as comm` frees it at the end.
 
     One thread at a time may use it, except that any thread may wait for plans.
@@ -69,8 +107,10 @@ class Comm:
     def __init__(self, handle: ctypes.c_void_p, keep: Any = None) -> None:
         self._handle: Optional[ctypes.c_void_p] = handle
         self._keep = keep
-        self._plans: "weakref.WeakSet[Plan]" = weakref.WeakSet()
-        self._forgotten: List[ctypes.c_void_p] = []  # plans that were not closed
+        self._children: "weakref.WeakSet[Handle]" = weakref.WeakSet()
+        # Handles that were not closed: how they are freed, and memory that they may use.
+        self._forgotten: List[Tuple[Callable[..., int], ctypes.c_void_p, Any]] = []
+        _open.add(self)
         self.rank: int = lib.trib_rank(handle)
         self.size: int = lib.trib_size(handle)
 
@@ -82,24 +122,22 @@ class Comm:
         return self._handle
 
     def close(self) -> None:
-        """Leave the other ranks. Plans of it are freed."""
+        """Leave the other ranks. Its plans, and what else was made for it, are closed."""
         if self._handle is None:
             return
-        self._close_plans()
+        for child in list(self._children):
+            child.close()
+        self._free_forgotten()
         handle, self._handle = self._handle, None
+        _open.discard(self)
         wait(lib.trib_free_comm, handle)
 
-    def _close_plans(self) -> None:
-        for plan in list(self._plans):
-            plan.close()
-        self._free_forgotten()
-
     def _free_forgotten(self) -> None:
-        """Frees plans of which only the garbage collector knew; busy ones later."""
-        plans, self._forgotten = self._forgotten, []
-        for handle in plans:
-            if lib.trib_plan_free(handle) == _ffi.TRIB_ERR_BUSY:
-                self._forgotten.append(handle)
+        """Frees handles of which only the garbage collector knew; busy ones later."""
+        for _ in range(len(self._forgotten)):  # other threads may append meanwhile
+            free, handle, keep = self._forgotten.pop(0)
+            if free(handle) == _ffi.TRIB_ERR_BUSY:
+                self._forgotten.append((free, handle, keep))
 
     def __enter__(self) -> "Comm":
         return self
@@ -110,12 +148,15 @@ class Comm:
         elif self._handle is not None:
             # Peers may be anywhere: they are told, and nobody waits for them.
             lib.trib_comm_abort(self._handle, f"rank {self.rank}: {kind.__name__}".encode())
-            try:
-                self._close_plans()
-            except Exception:  # pylint: disable=broad-except
-                pass  # what was raised before says more
+            for child in list(self._children):
+                try:
+                    child.close()
+                except Exception:  # pylint: disable=broad-except
+                    pass  # what was raised before says more
+            self._free_forgotten()
             handle, self._handle = self._handle, None
-            lib.trib_free_comm(handle)
+            if lib.trib_free_comm(handle) != _ffi.TRIB_ERR_BUSY:
+                _open.discard(self)
 
     def __repr__(self) -> str:
         state = "" if self._handle is not None else ", closed"
@@ -123,67 +164,110 @@ class Comm:
 
     # ---- calls that block -------------------------------------------------------------
 
-    def allreduce(self, x: Any, out: Any = None, op: Union[str, int] = "sum") -> Any:
-        """The sum over all ranks, or what op says: in place, or into out. Returns it."""
-        to = buffer_of(x if out is None else out, writable=True)
-        send = None if out is None else self._alike(x, to, to.count)
-        wait(lib.trib_allreduce, self.handle, send, to.address, to.count, to.dtype, op_of(op),
-             comm=self._handle)
-        return x if out is None else out
+    def _call(self, name: str, root: int = 0) -> Call:
+        return Call(name, self.rank, self.size, whole("root", root, _INT_MOST, -_INT_MOST))
 
-    def reduce(self, x: Any, out: Any = None, op: Union[str, int] = "sum", root: int = 0) -> Any:
+    def allreduce(self, x: Any, out: Any = None, op: Union[str, int] = "sum", *,
+                  parameter: float = 0.0, name: Optional[str] = None, **more: Any) -> Any:
+        """The sum over all ranks, or what op says: in place, or into out. Returns it: of a
+        NumPy scalar, which has no place, another scalar.
+
+        parameter  of op clipped-mean and trimmed-mean
+        name       of the vector: see trib_allreduce_named(3)
+        """
+        _refuse(more)
+        array = array_of(x) if out is None else x
+        lent = self._call("allreduce").lend(array, out)
+        number = op_of(op)
+        if _parameter_of(number, parameter):
+            if name is not None:
+                raise ValueError("parameter= and name= are for a plan: see Comm.plan")
+            self._run_once("allreduce", array, out, op=op, parameter=parameter)
+        elif name is not None:
+            lent.begin()
+            wait(lib.trib_allreduce_named, self.handle, _text(name), *lent.addresses, lent.count,
+                 lent.dtype, number, comm=self._handle)
+        else:
+            lent.begin()
+            wait(lib.trib_allreduce, self.handle, *lent.addresses, lent.count, lent.dtype,
+                 number, comm=self._handle)
+        return result_of(array, x) if out is None else out
+
+    def reduce(self, x: Any, out: Any = None, op: Union[str, int] = "sum", root: int = 0, *,
+               parameter: float = 0.0, **more: Any) -> Any:
         """allreduce whose result goes to root alone; returns it there, elsewhere None."""
-        if self.rank != root:
-            b = buffer_of(x)
-            wait(lib.trib_reduce, self.handle, b.address, None, b.count, b.dtype, op_of(op), root,
-                 comm=self._handle)
+        _refuse(more)
+        array = array_of(x) if out is None else x
+        call = self._call("reduce", root)
+        lent, number = call.lend(array, out), op_of(op)
+        if _parameter_of(number, parameter):
+            self._run_once("reduce", array, out, op=op, parameter=parameter, root=root)
+        else:
+            lent.begin()
+            wait(lib.trib_reduce, self.handle, *lent.addresses, lent.count, lent.dtype, number,
+                 call.root, comm=self._handle)
+        if not call.receives:
             return None
-        to = buffer_of(x if out is None else out, writable=True)
-        send = None if out is None else self._alike(x, to, to.count)
-        wait(lib.trib_reduce, self.handle, send, to.address, to.count, to.dtype, op_of(op), root,
-             comm=self._handle)
-        return x if out is None else out
+        return result_of(array, x) if out is None else out
 
     def broadcast(self, x: Any, root: int = 0) -> Any:
-        """x of root on all ranks, in place. Returns x."""
-        b = buffer_of(x, writable=True)
-        wait(lib.trib_broadcast, self.handle, b.address, b.count, b.dtype, root,
+        """x of root on all ranks, in place. Returns it: of a NumPy scalar another one."""
+        array = array_of(x)
+        call = self._call("broadcast", root)
+        lent = call.lend(array)
+        lent.begin()
+        wait(lib.trib_broadcast, self.handle, lent.addresses[1], lent.count, lent.dtype, call.root,
              comm=self._handle)
-        return x
+        return result_of(array, x)
 
     def allgather(self, x: Any, out: Any = None) -> Any:
         """x of all ranks, by rank: an array of shape (size, *x.shape)."""
         b = buffer_of(x)
-        out = empty_like(x, (self.size, *b.shape)) if out is None else out
-        to = buffer_of(out, writable=True)
-        self._fits(b, to, self.size)
-        wait(lib.trib_allgather, self.handle, b.address, to.address, b.count, b.dtype,
+        out = empty_like(x, b, (self.size, *b.shape)) if out is None else out
+        lent = self._call("allgather").lend(x, out)
+        lent.begin()
+        wait(lib.trib_allgather, self.handle, *lent.addresses, lent.count, lent.dtype,
              comm=self._handle)
         return out
 
-    def reduce_scatter(self, x: Any, out: Any = None, op: Union[str, int] = "sum") -> Any:
+    def reduce_scatter(self, x: Any, out: Any = None, op: Union[str, int] = "sum", *,
+                       parameter: float = 0.0, **more: Any) -> Any:
         """Block `rank` of the sum of x, whose first axis is cut into `size` blocks."""
+        _refuse(more)
         b = buffer_of(x)
-        if not b.shape or b.shape[0] % self.size:
-            raise ValueError(f"the first axis of {b.shape} cannot be cut into {self.size} blocks")
-        out = empty_like(x, (b.shape[0] // self.size, *b.shape[1:])) if out is None else out
-        to = buffer_of(out, writable=True)
-        self._fits(to, b, self.size)
-        wait(lib.trib_reduce_scatter, self.handle, b.address, to.address, to.count, b.dtype,
-             op_of(op), comm=self._handle)
+        rows = self._cut(b.shape)
+        out = empty_like(x, b, (rows, *b.shape[1:])) if out is None else out
+        lent = self._call("reduce_scatter").lend(x, out)
+        number = op_of(op)
+        if _parameter_of(number, parameter):
+            self._run_once("reduce_scatter", x, out, op=op, parameter=parameter)
+            return out
+        lent.begin()
+        wait(lib.trib_reduce_scatter, self.handle, *lent.addresses, lent.count, lent.dtype, number,
+             comm=self._handle)
         return out
 
     def alltoall(self, x: Any, out: Any = None) -> Any:
         """Block q of x goes to rank q; block r of the result is of rank r."""
         b = buffer_of(x)
-        if not b.shape or b.shape[0] % self.size:
-            raise ValueError(f"the first axis of {b.shape} cannot be cut into {self.size} blocks")
-        out = empty_like(x, b.shape) if out is None else out
-        to = buffer_of(out, writable=True)
-        self._fits(b, to, 1)
-        wait(lib.trib_alltoall, self.handle, b.address, to.address, b.count // self.size, b.dtype,
+        self._cut(b.shape)
+        out = empty_like(x, b, b.shape) if out is None else out
+        lent = self._call("alltoall").lend(x, out)
+        lent.begin()
+        wait(lib.trib_alltoall, self.handle, *lent.addresses, lent.count, lent.dtype,
              comm=self._handle)
         return out
+
+    def _cut(self, shape: Tuple[int, ...]) -> int:
+        """Rows of a block of an array of this shape."""
+        if not shape or shape[0] % self.size:
+            raise ValueError(f"the first axis of {shape} cannot be cut into {self.size} blocks")
+        return shape[0] // self.size
+
+    def _run_once(self, collective: str, x: Any, out: Any, **options: Any) -> None:
+        """What has no blocking call of the C API. Only sums that keep nothing come here."""
+        with self.plan(collective, x, out, codec="none", **options) as plan:
+            plan.run()
 
     def barrier(self) -> None:
         """Wait until all ranks are here."""
@@ -194,7 +278,8 @@ class Comm:
     def split(self, color: int, key: int = 0) -> Optional["Comm"]:
         """A communicator of the ranks that give the same color; None if it is negative."""
         handle = ctypes.c_void_p()
-        wait(lib.trib_split, self.handle, color, key, ctypes.byref(handle), comm=self._handle)
+        wait(lib.trib_split, self.handle, whole("color", color, _INT_MOST, -_INT_MOST),
+             whole("key", key, _INT_MOST, -_INT_MOST), ctypes.byref(handle), comm=self._handle)
         return Comm(handle, self._keep) if handle.value else None
 
     def empty(self, shape: Union[int, Tuple[int, ...]], dtype: Any = "float32") -> Any:
@@ -222,56 +307,50 @@ class Comm:
         return numpy.frombuffer(view, dtype=wanted, count=count).reshape(lengths)
 
     def plan(self, collective: str, x: Any, out: Any = None, *, op: Union[str, int] = "sum",
-             codec: Optional[str] = None, feedback: Optional[str] = None,
-             algorithm: Optional[str] = None, feed: str = "whole", root: int = 0,
-             name: Optional[str] = None, chunk: int = 0, seed: int = 0,
-             timeout_ms: int = 0) -> Plan:
-        """A collective that is made once and started often: see trib_plan_create(3)."""
+             parameter: float = 0.0, codec: Optional[str] = None, feedback: Optional[str] = None,
+             algorithm: Optional[str] = None, quorum: Optional[str] = None, feed: str = "whole",
+             root: int = 0, name: Optional[str] = None, chunk: int = 0, seed: int = 0,
+             send_counts: Optional[Sequence[int]] = None,
+             recv_counts: Optional[Sequence[int]] = None, prescale: float = 0.0,
+             postscale: float = 0.0, weighted: bool = False, timeout_ms: int = 0) -> Plan:
+        """A collective that is made once and started often: see trib_plan_create(3).
+
+        out None: in place, so x has the length of the longer one of input and result.
+        Where a rank gives, or gets, nothing, as in scatter and gather, x or out may be None
+        """
         if collective not in COLLECTIVES:
             raise ValueError(f"no plan is called {collective!r}: {', '.join(COLLECTIVES)}")
         feeds: List[str] = ["whole", "forward", "backward"]
         if feed not in feeds:
             raise ValueError(f"feed {feed!r} is unknown: {', '.join(feeds)}")
-        to = buffer_of(x if out is None else out, writable=True)
-        send = None if out is None else buffer_of(x)
-        counted = to if collective in ("allreduce", "reduce", "broadcast", "scan", "exscan") else (
-            to if collective in ("reduce_scatter", "scatter") and send else send or to)
-        count = counted.count
-        if send is None and collective not in ("allreduce", "reduce", "broadcast", "scan",
-                                               "exscan"):
-            count //= self.size
+        call = dataclasses.replace(
+            self._call(collective, root), send_counts=_counts("send_counts", send_counts),
+            recv_counts=_counts("recv_counts", recv_counts))
+        call.check_counts()
+        made = call.lend(x, out)
+        number = op_of(op)
         d = _ffi.trib_desc_t(
-            size=ctypes.sizeof(_ffi.trib_desc_t), send=send.address if send else None,
-            recv=to.address, count=count, dtype=to.dtype, op=op_of(op), root=root,
-            codec=_text(codec), feedback=_text(feedback), algorithm=_text(algorithm),
-            chunk=chunk, feed=feeds.index(feed), name=_text(name), seed=seed,
-            timeout_ms=timeout_ms)
+            size=ctypes.sizeof(_ffi.trib_desc_t), send=made.addresses[0], recv=made.addresses[1],
+            count=made.count, dtype=made.dtype, op=number,
+            parameter=_parameter_of(number, parameter), root=call.root, codec=_text(codec),
+            feedback=_text(feedback), algorithm=_text(algorithm), quorum=_text(quorum),
+            chunk=whole("chunk", chunk, _SIZE_MOST), feed=feeds.index(feed), name=_text(name),
+            seed=whole("seed", seed, 2**64 - 1), send_counts=_array_of_counts(call.send_counts),
+            recv_counts=_array_of_counts(call.recv_counts), prescale=prescale,
+            postscale=postscale, weighted=bool(weighted),
+            timeout_ms=whole("timeout_ms", timeout_ms, _INT_MOST, -_INT_MOST))
         self._free_forgotten()
         handle = ctypes.c_void_p()
         check(lib.trib_plan_create(self.handle, COLLECTIVES[collective], ctypes.byref(d),
                                    ctypes.byref(handle)), self._handle)
-        plan = Plan(self, handle, (x, out, to, send), count)
-        self._plans.add(plan)
-        return plan
+        return Plan(self, handle, dataclasses.replace(call, count=made.count, dtype=made.dtype),
+                    (x, out), made)
 
     def stats(self) -> Dict[str, int]:
         """What the communicator has done, and what it holds: see trib_stats(3)."""
         s = _ffi.trib_stats_t(size=ctypes.sizeof(_ffi.trib_stats_t))
         check(lib.trib_stats(self.handle, ctypes.byref(s)), self._handle)
         return {n: getattr(s, n) for n, *_ in s._fields_ if n != "size"}
-
-    def _alike(self, x: Any, to: Buffer, count: int) -> int:
-        b = buffer_of(x)
-        if b.dtype != to.dtype or b.count != count:
-            raise ValueError(f"the input has {b.count} elements and the result {count}, or of "
-                             "another type")
-        return b.address
-
-    @staticmethod
-    def _fits(short: Buffer, whole: Buffer, times: int) -> None:
-        if short.dtype != whole.dtype or short.count * times != whole.count:
-            raise ValueError(f"{short.count} elements by {times} do not make {whole.count}, or "
-                             "are of another type")
 
 
 class _Exchange:

@@ -22,7 +22,7 @@ import torch
 from . import _backend, _ffi
 from ._comm import Comm
 from ._library import check, lib, wait
-from ._plan import Plan
+from ._plan import Plan, name_of
 
 __all__ = ["Fed", "Hook"]
 
@@ -144,7 +144,7 @@ class Hook:
             return self._dense_plan(piece, part)
         if mine.plan is None:
             mine.plan = self.comm.plan("allreduce", part, op="mean", codec=piece.codec,
-                                       name=mine.name[-_NAME_MOST:])
+                                       name=name_of(mine.name))
             if mine.loaded is not None:
                 mine.plan.load_state_dict(mine.loaded)
                 mine.loaded = None
@@ -209,7 +209,6 @@ class Hook:
                 p.loaded = mine
 
 
-_NAME_MOST = 63  # TRIB_PLAN_NAME_MAX
 _SELECTS = ("topk", "dgc", "blocks", "randomk", "threshold")  # what goes with in_grad
 
 

@@ -44,16 +44,19 @@ result $? "transports are among it"
 expect "it needs neither NumPy nor torch" 0 "none" "$python" -c "
 import sys, tributary
 print('none' if not {'numpy', 'torch'} & set(sys.modules) else 'some')"
-if has numpy "arrays" "ends"; then
-    ranks "arrays of all kinds" 2 arrays.py
-    ranks "arrays of all kinds" 3 arrays.py
+if has numpy "arrays" "buffers" "ends"; then
+    for n in 2 3; do
+        ranks "arrays of all kinds" "$n" arrays.py
+        ranks "memory of arrays" "$n" buffers.py
+    done
     expect "Ctrl-C in init" 0 "all right" "$python" "$here/ends.py" interrupt
     ranks "Ctrl-C in a sum" 2 ends.py interrupt_wait
     ranks "an exception in a with block" 2 ends.py raised
     expect "a rank that is lost is named" any "all right" "$build/tools/trib-run" -n 3 --timeout 50 \
         --grace 5 -- "$python" "$here/ends.py" lost
 fi
-if has torch "training"; then
+if has torch "tensors" "training"; then
+    ranks "memory of tensors" 2 tensors.py
     for n in 2 4; do
         mkdir "$dir/$n"
         ranks "DDP's hook and Fed" "$n" training.py "$dir/$n"
