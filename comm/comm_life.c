@@ -96,15 +96,17 @@ static void keep_peer(struct trib_transport *t, int peer)
  */
 void trib_comm_drop_copy(struct trib_comm *comm)
 {
-    static const struct trib_transport_ops nothing = {
-        .dereg = trib_no_release_pages, .release = keep_remote, .disconnect = keep_peer,
-        .leave = keep_peers};
+    static const struct trib_transport_ops nothing = {.dereg = trib_no_release_pages,
+                                                      .release = keep_remote,
+                                                      .disconnect = keep_peer,
+                                                      .leave = keep_peers};
     struct trib_engine *e = &comm->engine;
     struct trib_transport *t = e->transport;
     const struct trib_transport_ops *ops = t->ops;
 
     assert(trib_comm_in_child(comm));
     t->ops = &nothing;
+    trib_plan_destroy(comm->leaving);
     trib_requests_clear(comm);
     trib_plan_cache_clear(comm);
     if (comm->hooks)
@@ -207,21 +209,56 @@ trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
     return st;
 }
 
-/* The last operation is a barrier: no rank disconnects while a peer still needs it. */
+/* Start the last operation, a barrier: no rank disconnects while a peer still needs it.
+ * A progress thread that exists has requests to drive; none is created for this. */
+static trib_status_t begin_to_leave(struct trib_comm *comm)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_status_t st = TRIB_OK;
+
+    if (comm->leaving)
+        return TRIB_OK;
+    if (!comm->progress_thread.running)
+        comm->cfg.progress = TRIB_PROGRESS_CALLER;
+    desc.dtype = TRIB_I8;
+    trib_gate_enter(comm);
+    st = trib_plan_make(comm, TRIB_BARRIER, &desc, true, &comm->leaving);
+    trib_gate_leave(comm);
+    return st == TRIB_OK ? trib_plan_start(comm->leaving) : st;
+}
+
+/* Free the last operation, which has ended or was never started. */
+static void end_leaving(struct trib_comm *comm)
+{
+    trib_progress_thread_stop(comm);
+    trib_plan_destroy(comm->leaving);
+    comm->leaving = NULL;
+}
+
 static trib_status_t leave(struct trib_comm *comm)
 {
-    struct trib_plan *plan;
-    trib_desc_t desc = TRIB_DESC_INIT;
-
-    if (comm->engine.failed || comm->engine.ranks == 1)
+    if (comm->engine.failed || comm->engine.ranks == 1) {
+        end_leaving(comm);
         return TRIB_OK;
-    /* It would take a peer that leaves behind the barrier for one that is lost. */
+    }
+    /* The thread would report a peer that disconnects after the barrier as lost. */
     trib_progress_thread_stop(comm);
-    desc.dtype = TRIB_I8;
-    trib_status_t st = trib_plan_make(comm, TRIB_BARRIER, &desc, true, &plan);
+    trib_status_t st = begin_to_leave(comm);
     if (st == TRIB_OK)
-        st = trib_plan_run(plan, NULL, NULL);
-    trib_plan_destroy(plan);
+        st = trib_plan_wait(comm->leaving);
+    end_leaving(comm);
+    return st;
+}
+
+/* TRIB_ERR_BUSY, and an error message, if this many are left. */
+static trib_status_t refuse(struct trib_comm *comm, int left, const char *what,
+                            const char *call)
+{
+    const trib_status_t st =
+        trib_comm_fail(comm, TRIB_ERR_BUSY, "%d %s%s not freed: call %s first", left,
+                       what, left == 1 ? " is" : "s are", call);
+
+    trib_say_error(trib_last_error(comm));
     return st;
 }
 
@@ -229,20 +266,10 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
 {
     if (!comm)
         return TRIB_OK;
-    if (comm->n_plans) {
-        trib_status_t st = trib_comm_fail(
-            comm, TRIB_ERR_BUSY, "%d plan%s not freed: call trib_plan_free first",
-            comm->n_plans, comm->n_plans == 1 ? " is" : "s are");
-        trib_say_error(trib_last_error(comm));
-        return st;
-    }
-    if (comm->n_requests) {
-        trib_status_t st = trib_comm_fail(
-            comm, TRIB_ERR_BUSY, "%d request%s not freed: call trib_request_free first",
-            comm->n_requests, comm->n_requests == 1 ? " is" : "s are");
-        trib_say_error(trib_last_error(comm));
-        return st;
-    }
+    if (comm->n_plans)
+        return refuse(comm, comm->n_plans, "plan", "trib_plan_free");
+    if (comm->n_requests)
+        return refuse(comm, comm->n_requests, "request", "trib_request_free");
     if (trib_comm_in_child(comm)) {
         trib_comm_drop_copy(comm);
         return TRIB_OK;
@@ -254,6 +281,25 @@ trib_status_t trib_free_comm(trib_comm_t *comm)
         st = leave(comm);
     if (st != TRIB_OK)
         trib_say_error(trib_last_error(comm));
+    trib_comm_dispose(comm);
+    return st;
+}
+
+trib_status_t trib_try_free_comm(trib_comm_t *comm)
+{
+    if (!comm || comm->n_plans || trib_comm_in_child(comm) || comm->hooks)
+        return trib_free_comm(comm);
+    trib_status_t st = TRIB_OK;
+    if (!comm->engine.failed && comm->engine.ranks > 1) {
+        st = begin_to_leave(comm);
+        if (st == TRIB_OK)
+            st = trib_plan_test(comm->leaving);
+    }
+    if (st == TRIB_INPROGRESS || comm->n_requests)
+        return TRIB_INPROGRESS;
+    if (st != TRIB_OK)
+        trib_say_error(trib_last_error(comm));
+    end_leaving(comm);
     trib_comm_dispose(comm);
     return st;
 }

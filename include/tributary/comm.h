@@ -152,6 +152,23 @@ TRIB_API trib_status_t trib_split(trib_comm_t *comm, int color, int key,
  */
 TRIB_API trib_status_t trib_free_comm(trib_comm_t *comm);
 
+/**
+ * trib_try_free_comm - free the communicator without waiting for the other ranks.
+ *
+ * For finalisers and garbage collectors, which free communicators in a different order
+ * on each rank. The first call notifies the peers; call it again, from time to time,
+ * until it returns something other than TRIB_INPROGRESS. Operations that were started
+ * before complete normally; start no others. trib_free_comm waits for the rest.
+ *
+ * It connects to the peers of a barrier first if no operation has; call trib_barrier
+ * once, early, where even that is too long. With TRIB_SERVICE it waits as
+ * trib_free_comm does.
+ * errors   TRIB_INPROGRESS: a rank has not called this or trib_free_comm yet, or a
+ *          request of this rank is not freed; TRIB_ERR_BUSY: as trib_free_comm. After
+ *          TRIB_OK and all other errors, such as TRIB_ERR_PEER_LOST, comm is freed
+ */
+TRIB_API trib_status_t trib_try_free_comm(trib_comm_t *comm);
+
 /** trib_rank, trib_size - the number of this rank, from 0 on; how many there are. */
 TRIB_API int trib_rank(const trib_comm_t *comm);
 TRIB_API int trib_size(const trib_comm_t *comm);

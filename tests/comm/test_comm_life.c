@@ -40,10 +40,100 @@ static void test_ends(void **state)
             ranks_pass(.size = size, .fn = ends, .config = configs[i], .bare = true);
 }
 
+enum { COMMS = 3 };
+
+static void sum(struct ranks_self *self, trib_comm_t *comm)
+{
+    int64_t x = 1;
+
+    ranks_ok(self, trib_allreduce(comm, NULL, &x, 1, TRIB_I64, TRIB_SUM));
+    ranks_assert(self, x == trib_size(comm));
+}
+
+/* Each rank frees its communicators in another order, and a sum between two of them
+ * shows that none waits. */
+static int tries(struct ranks_self *self)
+{
+    trib_comm_t *comm, *parts[COMMS];
+    int left = COMMS;
+
+    ranks_ok(self, trib_init(&self->opts, &comm));
+    for (int i = 0; i < COMMS; i++) {
+        ranks_ok(self, trib_split(comm, 0, 0, &parts[i]));
+        ranks_ok(self, trib_barrier(parts[i]));
+    }
+    for (int i = 0; i < COMMS; i++) {
+        trib_comm_t **one = &parts[(i + self->rank) % COMMS];
+        const trib_status_t st = trib_try_free_comm(*one);
+        ranks_assert(self, st == TRIB_OK || st == TRIB_INPROGRESS);
+        ranks_assert(self, st == TRIB_INPROGRESS || self->size == 1 || i > 0);
+        if (st == TRIB_OK)
+            *one = NULL;
+        sum(self, comm);
+    }
+    while (left) {
+        left = 0;
+        for (int i = 0; i < COMMS; i++) {
+            if (parts[i] && trib_try_free_comm(parts[i]) == TRIB_OK)
+                parts[i] = NULL;
+            left += parts[i] != NULL;
+        }
+    }
+    ranks_ok(self, trib_free_comm(comm));
+    return 0;
+}
+
+/* A request that was started before completes, and a plan is refused. One rank tries,
+ * the others wait. */
+static int tries_with_requests(struct ranks_self *self)
+{
+    int64_t x = 1, y = 0;
+    trib_comm_t *comm;
+    trib_request_t *request;
+    trib_plan_t *plan;
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_status_t st = TRIB_INPROGRESS;
+
+    ranks_ok(self, trib_init(&self->opts, &comm));
+    d.count = 10;
+    ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
+    ranks_assert(self, trib_try_free_comm(comm) == TRIB_ERR_BUSY);
+    ranks_ok(self, trib_plan_free(plan));
+    ranks_ok(self, trib_iallreduce(comm, &x, &y, 1, TRIB_I64, TRIB_SUM, &request));
+    if (self->rank == 0)
+        for (int i = 0; i < 100; i++)
+            ranks_assert(self, trib_try_free_comm(comm) == TRIB_INPROGRESS);
+    ranks_ok(self, trib_request_wait(request));
+    ranks_assert(self, y == self->size);
+    ranks_ok(self, trib_request_free(request));
+    if (self->rank > 0)
+        ranks_ok(self, trib_free_comm(comm));
+    while (self->rank == 0 && st == TRIB_INPROGRESS)
+        st = trib_try_free_comm(comm);
+    ranks_assert(self, self->rank > 0 || st == TRIB_OK);
+    return 0;
+}
+
+static void test_tries(void **state)
+{
+    static const char *const configs[] = {"transport=shm", "transport=tcp",
+                                          "transport=shm;progress=caller"};
+
+    (void)state;
+    assert_status(trib_try_free_comm(NULL), TRIB_OK);
+    for (int i = 0; i < 3; i++)
+        for (int size = 1; size <= 4; size++) {
+            ranks_pass(.size = size, .fn = tries, .config = configs[i], .bare = true);
+            ranks_pass(.size = size, .fn = tries_with_requests, .config = configs[i],
+                       .bare = true);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_tries),
     };
 
     tribtest_deadline(60);
