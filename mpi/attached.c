@@ -2,16 +2,19 @@
 #include "mpi/attached.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mpi/call_report.h"
 #include "mpi/codec_plans.h"
-#include "mpi/device_context.h"
 #include "mpi/idle_progress.h"
+#include "mpi/library_comm.h"
 #include "mpi/next.h"
+#include "mpi/pending.h"
 
 /* A communicator takes about 8 ms to make, of each rank: 2 % of PAYS_S, so that no
  * program loses more of its time by it. That of MPI_COMM_WORLD is made early: it also
@@ -31,7 +34,7 @@ _Thread_local int tmpi_inside;
 static struct {
     pthread_mutex_t lock;
     struct tmpi_attached *newest;
-    int64_t order; /* of the newest communicator of this process */
+    struct tmpi_attached *retired; /* freed by the program, but not yet on all ranks */
     atomic_uint freed; /* communicators so far: what threads remember may be stale */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -52,19 +55,6 @@ static void link_in(struct tmpi_attached *a)
     pthread_mutex_unlock(&all.lock);
 }
 
-static void leave(struct tmpi_attached *a)
-{
-    if (!a->comm)
-        return;
-    tmpi_inside++;
-    tmpi_plans_free(a);
-    if (trib_free_comm(a->comm) != TRIB_OK)
-        fprintf(stderr, "tributary: mpi: %s\n", trib_last_error(NULL));
-    tmpi_inside--;
-    a->comm = NULL;
-    a->never = true;
-}
-
 static void link_out(struct tmpi_attached *a)
 {
     pthread_mutex_lock(&all.lock);
@@ -74,86 +64,86 @@ static void link_out(struct tmpi_attached *a)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* MPI calls it on all ranks of the communicator when the program frees it. */
+void tmpi_attached_hold(struct tmpi_attached *a)
+{
+    __atomic_add_fetch(&a->holds, 1, __ATOMIC_RELAXED);
+}
+
+void tmpi_attached_release(struct tmpi_attached *a)
+{
+    __atomic_sub_fetch(&a->holds, 1, __ATOMIC_RELEASE);
+}
+
+/* False: the communicator of the library is still there, as operations are under way or
+ * other ranks have not come to this yet. Never waits. */
+static bool leaves(struct tmpi_attached *a, trib_status_t *st_out)
+{
+    if (!a->comm)
+        return true;
+    if (__atomic_load_n(&a->holds, __ATOMIC_ACQUIRE))
+        return false;
+    tmpi_inside++;
+    tmpi_plans_free(a);
+    const trib_status_t st = trib_try_free_comm(a->comm);
+    tmpi_inside--;
+    if (st == TRIB_INPROGRESS)
+        return false;
+    if (st != TRIB_OK && *st_out == TRIB_OK)
+        *st_out = st;
+    a->comm = NULL;
+    a->never = true;
+    return true;
+}
+
+/* Frees what it can of the retired ones; returns what is left. Each thread takes the
+ * whole list, so no two have the same communicator. */
+static struct tmpi_attached *reap(void)
+{
+    trib_status_t st = TRIB_OK;
+
+    pthread_mutex_lock(&all.lock);
+    struct tmpi_attached *list = all.retired, *left;
+    all.retired = NULL;
+    pthread_mutex_unlock(&all.lock);
+    for (struct tmpi_attached **at = &list; *at;) {
+        struct tmpi_attached *a = *at;
+        if (!leaves(a, &st)) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        free(a);
+    }
+    pthread_mutex_lock(&all.lock);
+    struct tmpi_attached **end = &all.retired;
+    while (*end)
+        end = &(*end)->next;
+    *end = list;
+    left = all.retired;
+    pthread_mutex_unlock(&all.lock);
+    return left;
+}
+
+/* MPI calls it when the program frees the communicator. Other ranks may free theirs
+ * much later, so nothing here waits for them. */
 static int on_delete(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     struct tmpi_attached *a = value;
 
     (void)comm, (void)keyval, (void)extra;
-    leave(a);
     link_out(a);
     tmpi_report_add(a);
     for (int k = 0; k < TMPI_KINDS; k++)
         free(a->choices[k]);
-    free(a);
+    memset(a->choices, 0, sizeof(a->choices));
+    a->handle = MPI_COMM_WORLD;
     atomic_fetch_add(&all.freed, 1);
+    pthread_mutex_lock(&all.lock);
+    a->next = all.retired;
+    all.retired = a;
+    pthread_mutex_unlock(&all.lock);
+    reap();
     return MPI_SUCCESS;
-}
-
-static int gather(void *arg, const void *in, void *out, size_t bytes)
-{
-    return tmpi_next.Allgather(in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE,
-                               *(MPI_Comm *)arg);
-}
-
-/* True if all ranks have made the communicator. Its order is the next one of all of
- * them. */
-static bool agreed(struct tmpi_attached *a)
-{
-    int64_t mine[2] = {a->comm != NULL, 0}, least[2];
-
-    pthread_mutex_lock(&all.lock);
-    mine[1] = -(all.order + 1);
-    pthread_mutex_unlock(&all.lock);
-    if (tmpi_next.Allreduce(mine, least, 2, MPI_INT64_T, MPI_MIN, a->handle))
-        return false;
-    pthread_mutex_lock(&all.lock);
-    a->order = -least[1];
-    if (a->order > all.order)
-        all.order = a->order;
-    pthread_mutex_unlock(&all.lock);
-    return least[0];
-}
-
-/* True if a rank of the communicator uses a GPU: only that rank could tell whether a
- * buffer lies there, and so MPI does the calls of all. */
-static bool has_device(const struct tmpi_attached *a)
-{
-    static atomic_bool told;
-    int mine = tmpi_has_device(), most = 1;
-
-    if (tmpi_next.Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, a->handle) || !most)
-        return most;
-    if (a->rank == 0 && !atomic_exchange(&told, true))
-        fprintf(stderr,
-                "tributary: mpi: communicator %s has ranks that use a GPU: MPI does "
-                "its calls, as buffers may lie there\n",
-                a->name);
-    return true;
-}
-
-static void make(struct tmpi_attached *a)
-{
-    trib_opts_t opts = TRIB_OPTS_INIT;
-
-    a->never = has_device(a);
-    if (a->never)
-        return;
-    opts.rank_plus_1 = a->rank + 1;
-    opts.ranks = a->ranks;
-    opts.config = "progress=thread;codec=none;feedback=codec;quorum=all;service=";
-    opts.allgather = gather;
-    opts.allgather_arg = &a->handle;
-    opts.idle = tmpi_idle;
-    opts.threads = tmpi_module.threads ? TRIB_THREADS_MANY : TRIB_THREADS_ONE;
-    if (trib_init(&opts, &a->comm) != TRIB_OK)
-        fprintf(stderr,
-                "tributary: mpi: rank %d of communicator %s: %s; MPI does its "
-                "calls\n",
-                a->rank, a->name, trib_last_error(NULL));
-    if (!agreed(a))
-        leave(a);
-    a->never = !a->comm;
 }
 
 static struct tmpi_attached *create(MPI_Comm comm)
@@ -164,6 +154,7 @@ static struct tmpi_attached *create(MPI_Comm comm)
 
     if (!a)
         return NULL;
+    reap();
     a->handle = comm;
     tmpi_next.Comm_test_inter(comm, &inter);
     tmpi_next.Comm_size(comm, &a->ranks);
@@ -220,10 +211,11 @@ static bool is_due(struct tmpi_attached *a)
     double least = 0;
 
     a->calls++;
-    if (!has_to_pay(a))
-        return a->calls > tmpi_module.settings.after;
-    if (a->calls < a->ask_at)
+    if (has_to_pay(a) ? a->calls < a->ask_at : a->calls <= tmpi_module.settings.after)
         return false;
+    a->never = tmpi_has_outsiders(a);
+    if (a->never || !has_to_pay(a))
+        return !a->never;
     a->ask_at *= 2;
     return tmpi_next.Allreduce(&a->seconds, &least, 1, MPI_DOUBLE, MPI_MIN,
                                a->handle) == MPI_SUCCESS &&
@@ -239,7 +231,7 @@ struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
         return a;
     tmpi_inside++;
     if (is_due(a))
-        make(a);
+        tmpi_library_comm_make(a);
     tmpi_inside--;
     return a;
 }
@@ -285,22 +277,33 @@ void tmpi_attached_begin(void)
                                  NULL);
 }
 
-/* The newest order first. Two processes that share two communicators free them in the
- * same order, so none waits for the other in another one. */
-static struct tmpi_attached *next_to_leave(void)
+/* True if a communicator of the library is left. */
+static bool any_left(trib_status_t *st_out)
 {
-    struct tmpi_attached *found = NULL;
+    bool any = reap();
 
     for (struct tmpi_attached *a = all.newest; a; a = a->next)
-        if (a->comm && (!found || a->order > found->order))
-            found = a;
-    return found;
+        any |= !leaves(a, st_out);
+    return any;
 }
 
 void tmpi_attached_end(void)
 {
-    for (struct tmpi_attached *a; (a = next_to_leave());)
-        leave(a);
+    enum { EAGER = 1000, NAP_US = 50 };
+    trib_status_t st = TRIB_OK;
+
+    for (int turn = 0; any_left(&st); turn++) {
+        tmpi_pending_complete();
+        tmpi_inside++;
+        tmpi_idle(NULL);
+        tmpi_inside--;
+        if (turn < EAGER)
+            sched_yield();
+        else
+            usleep(NAP_US);
+    }
+    if (st != TRIB_OK)
+        fprintf(stderr, "tributary: mpi: MPI_Finalize: %s\n", trib_last_error(NULL));
     for (const struct tmpi_attached *a = all.newest; a; a = a->next)
         tmpi_report_add(a);
 }

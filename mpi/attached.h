@@ -22,14 +22,16 @@ struct tmpi_plan;
 
 struct tmpi_attached {
     struct tmpi_attached *next, *previous; /* all of this process, newest first */
-    MPI_Comm handle;
+    MPI_Comm handle; /* MPI_COMM_WORLD once the program has freed it */
     trib_comm_t *comm; /* NULL: not yet, or never */
-    bool never; /* an intercommunicator, a single rank, or the ranks disagree */
+    bool never; /* an intercommunicator, a single rank, processes of another
+                 * MPI_COMM_WORLD, or the ranks disagree */
+    bool made; /* the library has made a communicator */
+    int holds; /* non-blocking operations under way */
     int rank, ranks;
     unsigned long calls; /* that could have used it */
     unsigned long ask_at; /* number of calls at which the ranks compare `seconds` */
     double seconds; /* that these calls took on this rank, about: some are timed */
-    int64_t order; /* larger than of all that share a rank with it and came before */
     char name[64];
     struct tmpi_side_choice *choices[TMPI_KINDS]; /* [TMPI_CLASSES] each, when used */
     struct tmpi_plan *plans; /* of sums with TRIB_MPI_CODEC */
@@ -77,8 +79,13 @@ bool tmpi_settings_agree(void);
 /** tmpi_attached_begin - behind MPI_Init. */
 void tmpi_attached_begin(void);
 
-/** tmpi_attached_end - leave all communicators, in an order on which the ranks agree
- * without a message, and count them in the report. */
+/** tmpi_attached_hold, tmpi_attached_release - an operation under way needs the
+ * communicator of the library, also after the program has freed that of MPI. */
+void tmpi_attached_hold(struct tmpi_attached *a);
+void tmpi_attached_release(struct tmpi_attached *a);
+
+/** tmpi_attached_end - free the library's communicators, in whatever order the ranks
+ * come to them, and count them in the report; in MPI_Finalize. */
 void tmpi_attached_end(void);
 
 #endif

@@ -25,7 +25,7 @@ static struct {
 static const char *const reasons[TMPI_REASONS] = {
     [TMPI_ALONE] = "on communicators of one rank",
     [TMPI_EARLY] = "on communicators with too few calls, or too short ones, so far",
-    [TMPI_NEVER] = "between two groups, on memory of a GPU, or as a set-up failed",
+    [TMPI_NEVER] = "between groups or jobs, on memory of a GPU, or as a set-up failed",
     [TMPI_TYPE] = "of an operator or a datatype that the library does not take",
     [TMPI_LONG] = "of a program's own operator, on more than 64 KiB of all ranks",
     [TMPI_SMALL] = "of no element, or below TRIB_MPI_MIN",
@@ -57,7 +57,7 @@ static void add_row(struct row *row, const struct tmpi_side_choice *c)
 
 void tmpi_report_add(const struct tmpi_attached *a)
 {
-    totals.communicators += a->order > 0;
+    totals.communicators += a->made;
     for (int k = 0; k < TMPI_KINDS; k++)
         for (int i = 0; a->choices[k] && i < TMPI_CLASSES; i++)
             add_row(&totals.rows[k][i], &a->choices[k][i]);

@@ -38,9 +38,9 @@ static int finalize(void)
     if (tmpi_module.runs) {
         tmpi_module.runs = false;
         tmpi_module.taken = 0;
-        tmpi_inside++;
         tmpi_pending_end();
         tmpi_attached_end();
+        tmpi_inside++;
         tmpi_report_write();
         tmpi_layouts_end();
         tmpi_idle_end();

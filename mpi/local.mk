@@ -7,6 +7,7 @@ mpi_sources = \
 	mpi/attached.c mpi/attached.h \
 	mpi/call_kinds.def mpi/call_kinds.h \
 	mpi/call_report.c mpi/call_report.h \
+	mpi/calls_completion.c \
 	mpi/calls_job.c \
 	mpi/calls_counts.c \
 	mpi/calls_move.c \
@@ -20,6 +21,7 @@ mpi_sources = \
 	mpi/failure_class.c mpi/failure_class.h \
 	mpi/generic_reduce.c mpi/generic_reduce.h \
 	mpi/idle_progress.c mpi/idle_progress.h \
+	mpi/library_comm.c mpi/library_comm.h \
 	mpi/mpi_settings.c mpi/mpi_settings.h \
 	mpi/next.c mpi/next.def mpi/next.h \
 	mpi/packing.c mpi/packing.h \

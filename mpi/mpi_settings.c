@@ -134,6 +134,12 @@ static bool read_after(struct tmpi_settings *s, const char *text)
                  "it is a number of calls, or the word of trib-mpi --help");
 }
 
+static void see_setting(void *arg, const trib_item_t *item)
+{
+    if (!strcmp(item->name, "TRIB_STOP_TIMEOUT_MS"))
+        *(bool *)arg = !strcmp(item->origin, "default");
+}
+
 static bool read_all(struct tmpi_settings *s)
 {
     for (int i = 0; i < TMPI_SETTINGS; i++)
@@ -160,5 +166,6 @@ void tmpi_settings_read(struct tmpi_settings *s)
     *s = (struct tmpi_settings){.report = strcmp(report, "0") ? report : NULL};
     const bool is_wrong = !read_all(s);
     settle(s);
+    (void)trib_list_each(TRIB_LIST_CONFIG, see_setting, &s->waits_for_stopped);
     s->off = (whole && !strcmp(whole, "off")) || is_wrong || !s->calls;
 }

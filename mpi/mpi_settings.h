@@ -26,6 +26,7 @@ struct tmpi_settings {
     unsigned long after; /* else, and for MPI_COMM_WORLD, at this number of calls */
     bool always; /* prefer=tributary */
     const char *codec; /* NULL: none */
+    bool waits_for_stopped; /* nobody has set TRIB_STOP_TIMEOUT_MS */
     const char *report; /* NULL: none; "1": a table on standard error; else a file */
     uint64_t digest[TMPI_SETTINGS]; /* of each value, for the agreement of the ranks */
 };

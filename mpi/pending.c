@@ -3,93 +3,90 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "mpi/failure_class.h"
-#include "mpi/idle_progress.h"
 #include "mpi/next.h"
-
-typedef int poll_function(void *arg, MPI_Status *status);
-typedef int wait_function(int count, void **args, double timeout, MPI_Status *status);
-
-/* MPICH's extension; NULL with another MPI. */
-static int (*grequest_start)(MPI_Grequest_query_function *,
-                             MPI_Grequest_free_function *,
-                             MPI_Grequest_cancel_function *, poll_function *,
-                             wait_function *, void *, MPI_Request *);
 
 static struct {
     pthread_mutex_t lock;
-    struct tmpi_pending *first;
-} under_way = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct tmpi_pending *first, **end; /* in the order of their begins */
+    bool hooked; /* MPI's progress completes them */
+} under_way = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &under_way.first};
 
-/* Tells MPI if it is done. The library may not be called from a wait of its own. */
-static bool ends(struct tmpi_pending *p)
+static void let_go(struct tmpi_pending *p)
 {
-    if (tmpi_inside)
-        return false;
-    tmpi_inside++;
-    const trib_status_t st = trib_request_test(p->request);
-    if (st != TRIB_INPROGRESS) {
-        if (st == TRIB_OK && p->unpack)
-            p->code = tmpi_packed_empty(&p->packed, p->a->handle);
-        else if (st != TRIB_OK)
-            p->code = tmpi_failed(p->a, st);
-        trib_request_free(p->request);
-        p->request = NULL;
-        tmpi_packed_close(&p->packed);
-        tmpi_next.Grequest_complete(p->mpi);
-    }
-    tmpi_inside--;
-    return st != TRIB_INPROGRESS;
+    if (__atomic_sub_fetch(&p->holders, 1, __ATOMIC_ACQ_REL) == 0)
+        free(p);
 }
 
-/* Open MPI calls it whenever it makes progress; returns how many have ended. */
-static int look(void)
+/* Completes the request if its operation is done. The communicator may have been freed,
+ * so MPI unpacks by another one. */
+static bool ends(struct tmpi_pending *p)
+{
+    const trib_status_t st = trib_request_test(p->request);
+
+    if (st == TRIB_INPROGRESS)
+        return false;
+    if (st == TRIB_OK && p->unpack)
+        p->code = tmpi_packed_empty(&p->packed, MPI_COMM_WORLD);
+    else if (st != TRIB_OK)
+        p->code = tmpi_failed(p->a, st);
+    trib_request_free(p->request);
+    tmpi_attached_release(p->a);
+    tmpi_packed_close(&p->packed);
+    if (p->mpi != MPI_REQUEST_NULL)
+        tmpi_next.Grequest_complete(p->mpi);
+    let_go(p);
+    return true;
+}
+
+/* Completes what is done, of all or up to the first that is not; returns the number.
+ * Within a wait of the library it does nothing: the library may not be called there. */
+static int complete(bool all)
 {
     int ended = 0;
 
     if (tmpi_inside || !__atomic_load_n(&under_way.first, __ATOMIC_RELAXED) ||
         pthread_mutex_trylock(&under_way.lock))
         return 0;
+    tmpi_inside++;
     for (struct tmpi_pending **at = &under_way.first; *at;) {
         struct tmpi_pending *p = *at, *next = p->next;
-        if (!ends(p)) {
+        if (ends(p)) {
+            __atomic_store_n(at, next, __ATOMIC_RELAXED);
+            ended++;
+        } else if (all) {
             at = &p->next;
-            continue;
+        } else {
+            break;
         }
-        *at = next;
-        ended++;
     }
+    if (ended)
+        under_way.end = &under_way.first;
+    while (*under_way.end)
+        under_way.end = &(*under_way.end)->next;
+    tmpi_inside--;
     pthread_mutex_unlock(&under_way.lock);
     return ended;
 }
 
-/* MPICH calls it when this request is waited for or tested. */
-static int poll_one(void *arg, MPI_Status *status)
+static int on_progress(void)
 {
-    struct tmpi_pending *p = arg;
-
-    (void)status;
-    if (p->request)
-        ends(p);
-    return MPI_SUCCESS;
+    return complete(true);
 }
 
-/* MPICH calls it in MPI_Wait, and makes no progress itself meanwhile. */
-static int wait_all(int count, void **args, double timeout, MPI_Status *status)
+void tmpi_pending_complete(void)
 {
-    (void)timeout, (void)status;
-    for (int i = 0; i < count; i++) {
-        struct tmpi_pending *p = args[i];
-        while (p->request && !ends(p)) {
-            sched_yield();
-            if (!tmpi_module.threads)
-                tmpi_idle(NULL);
-        }
-    }
-    return MPI_SUCCESS;
+    complete(true);
+}
+
+bool tmpi_pending_poll(void)
+{
+    if (under_way.hooked || tmpi_inside)
+        return false;
+    complete(true);
+    return __atomic_load_n(&under_way.first, __ATOMIC_RELAXED);
 }
 
 static int on_query(void *arg, MPI_Status *status)
@@ -103,9 +100,10 @@ static int on_query(void *arg, MPI_Status *status)
     return p->code;
 }
 
+/* MPICH calls it in MPI_Request_free, where the operation may be under way. */
 static int on_free(void *arg)
 {
-    free(arg);
+    let_go(arg);
     return MPI_SUCCESS;
 }
 
@@ -120,12 +118,7 @@ void tmpi_pending_begin(void)
     int (*register_progress)(int (*)(void)) =
         (int (*)(int (*)(void)))dlsym(RTLD_DEFAULT, "opal_progress_register");
 
-    *(void **)&grequest_start = dlsym(RTLD_DEFAULT, "PMPIX_Grequest_start");
-    if (register_progress)
-        register_progress(look);
-    else if (!grequest_start) /* then nobody would ever look */
-        tmpi_module.settings.calls &=
-            ~(1u << TMPI_IALLREDUCE | 1u << TMPI_IBARRIER | 1u << TMPI_IBCAST);
+    under_way.hooked = register_progress && register_progress(on_progress) == 0;
 }
 
 void tmpi_pending_end(void)
@@ -133,23 +126,20 @@ void tmpi_pending_end(void)
     int (*unregister)(int (*)(void)) =
         (int (*)(int (*)(void)))dlsym(RTLD_DEFAULT, "opal_progress_unregister");
 
-    if (unregister)
-        unregister(look);
+    if (under_way.hooked && unregister)
+        unregister(on_progress);
 }
 
 static int give(struct tmpi_pending *p, MPI_Request *request)
 {
-    const int result = grequest_start ? grequest_start(on_query, on_free, on_cancel,
-                                                       poll_one, wait_all, p, request)
-                                      : tmpi_next.Grequest_start(on_query, on_free,
-                                                                 on_cancel, p, request);
+    const int result =
+        tmpi_next.Grequest_start(on_query, on_free, on_cancel, p, request);
 
-    p->mpi = *request;
-    if (result != MPI_SUCCESS || grequest_start)
-        return result;
+    p->mpi = result == MPI_SUCCESS ? *request : MPI_REQUEST_NULL;
+    p->holders = result == MPI_SUCCESS ? 2 : 1;
     pthread_mutex_lock(&under_way.lock);
-    p->next = under_way.first;
-    __atomic_store_n(&under_way.first, p, __ATOMIC_RELAXED);
+    __atomic_store_n(under_way.end, p, __ATOMIC_RELAXED);
+    under_way.end = &p->next;
     pthread_mutex_unlock(&under_way.lock);
     return result;
 }
@@ -167,5 +157,7 @@ int tmpi_pending_start(struct tmpi_turn *t, const struct tmpi_pending *p,
     *kept = *p;
     kept->a = t->a;
     kept->code = MPI_SUCCESS;
+    tmpi_attached_hold(t->a);
+    complete(false); /* requests that the program has freed */
     return give(kept, request);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += \
 	tests/mpi/all_collectives.c \
+	tests/mpi/both_mpis.sh \
 	tests/mpi/datatypes.c \
 	tests/mpi/driver_of_gpu.c \
 	tests/mpi/inputs/lj.lammps \
@@ -8,6 +9,7 @@ EXTRA_DIST += \
 	tests/mpi/inputs/pppm.lammps \
 	tests/mpi/inputs/silicon.pwscf \
 	tests/mpi/inputs/water.nwchem \
+	tests/mpi/life_cycle.c \
 	tests/mpi/long_counts.c \
 	tests/mpi/mpi4py_calls.py \
 	tests/mpi/mpi_apps.py \
@@ -19,8 +21,10 @@ EXTRA_DIST += \
 dist_check_SCRIPTS += \
 	tests/mpi/test_mpi_apps.sh \
 	tests/mpi/test_mpi_data.sh \
+	tests/mpi/test_mpi_life.sh \
 	tests/mpi/test_trib_mpi.sh
 TESTS += \
 	tests/mpi/test_mpi_apps.sh \
 	tests/mpi/test_mpi_data.sh \
+	tests/mpi/test_mpi_life.sh \
 	tests/mpi/test_trib_mpi.sh

@@ -3,14 +3,9 @@
 # Unmodified MPI programs, of both MPIs, under trib-mpi.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-source=${abs_top_srcdir:-.}
-build=$(cd "$build" && pwd)
-start=$build/mpi/trib-mpi
+# shellcheck source=tests/mpi/both_mpis.sh
+. "${abs_top_srcdir:-.}/tests/mpi/both_mpis.sh"
 report=$dir/report.json
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export TRIB_MPI_MODULES=$build/.libs
-export TMPDIR=$dir # mpiruns that end remove what others begin to use
-unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
 
 # CALL FIELD: its number in the report
 reported() {
@@ -29,7 +24,7 @@ same() {
     result $? "$1"
 }
 
-always=(--prefer tributary --after 0 "--report=$report")
+always+=("--report=$report")
 
 every_call() { # MPI
     expect "$1: all collectives, types and operators, by the library" 0 "wrong 0" \
@@ -85,7 +80,7 @@ situations() { # MPI
         # MPICH ends the others by itself, and at once, when a rank is killed.
         [ "$1$s" != mpichkilled ] || continue
         expect_seconds=20 expect "$1: a rank is $s, and is named" any "rank 1 (" \
-            "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/situations.$1" "$s"
+            env TRIB_STOP_TIMEOUT_MS=1000 "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/situations.$1" "$s"
     done
 }
 
@@ -139,8 +134,7 @@ long_counts() { # MPI
 all_of() { # MPI
     local p
     for p in all_collectives long_counts situations; do
-        "mpicc.$1" -O1 "$source/tests/mpi/$p.c" -o "$dir/$p.$1" -lpthread >"$said" 2>&1
-        result $? "$1: $p compiles"
+        compiled "$p"
     done
     every_call "$1"
     settings "$1"
@@ -157,9 +151,6 @@ expect "an option without its value" 2 "--min needs a value" "$start" --min
 expect "a program of no MPI" 2 "--mpi names the one" env -u PMI_RANK "$start" /bin/true
 expect "an MPI for which there is no module" 2 "TRIB_MPI_MODULES must name" \
     env TRIB_MPI_MODULES="$dir" "$start" --mpi mpich /bin/true
-if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
-    why="a program of mpicc does not load a library that is built for a sanitizer"
-fi
 built_here() { # MPI
     rm -f "$report"
     expect "$1: in the build folder the modules are found" 0 "wrong 0" \
@@ -168,16 +159,10 @@ built_here() { # MPI
     result $? "$1: so the library does the calls"
 }
 
-for mpi in openmpi mpich; do
-    run=("mpirun.$mpi")
-    [ $mpi = mpich ] || run+=(--oversubscribe)
-    if [ -n "${why:-}" ]; then
-        skip "$mpi" "$why"
-    elif [ ! -e "$build/.libs/libtributary_mpi-$mpi.so" ]; then
-        skip "$mpi" "configure did not find its headers"
-    elif ! missing "mpirun.$mpi" "$mpi" && ! missing "mpicc.$mpi" "$mpi"; then
-        all_of $mpi
-        built_here $mpi
-    fi
-done
+both() {
+    all_of "$mpi"
+    built_here "$mpi"
+}
+
+each_mpi both
 finish

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Wait, MPI_Test and the like. MPICH's progress has no hook that completes requests
+ * of this module, so a wait becomes a loop of tests while any of them is not done.
+ */
+#include <sched.h>
+
+#include "mpi/entry.h"
+#include "mpi/next.h"
+#include "mpi/pending.h"
+
+static int wait_one(MPI_Request *request, MPI_Status *status)
+{
+    int done = 0;
+
+    while (tmpi_pending_poll()) {
+        const int result = tmpi_next.Test(request, &done, status);
+        if (done || result != MPI_SUCCESS)
+            return result;
+        sched_yield();
+    }
+    return tmpi_next.Wait(request, status);
+}
+
+static int wait_all(int count, MPI_Request *requests, MPI_Status *statuses)
+{
+    int done = 0;
+
+    while (tmpi_pending_poll()) {
+        const int result = tmpi_next.Testall(count, requests, &done, statuses);
+        if (done || result != MPI_SUCCESS)
+            return result;
+        sched_yield();
+    }
+    return tmpi_next.Waitall(count, requests, statuses);
+}
+
+static int wait_any(int count, MPI_Request *requests, int *index, MPI_Status *status)
+{
+    int done = 0;
+
+    while (tmpi_pending_poll()) {
+        const int result = tmpi_next.Testany(count, requests, index, &done, status);
+        if (done || result != MPI_SUCCESS)
+            return result;
+        sched_yield();
+    }
+    return tmpi_next.Waitany(count, requests, index, status);
+}
+
+static int wait_some(int count, MPI_Request *requests, int *done, int *indices,
+                     MPI_Status *statuses)
+{
+    while (tmpi_pending_poll()) {
+        const int result = tmpi_next.Testsome(count, requests, done, indices, statuses);
+        if (result != MPI_SUCCESS || *done) /* MPI_UNDEFINED: none is active */
+            return result;
+        sched_yield();
+    }
+    return tmpi_next.Waitsome(count, requests, done, indices, statuses);
+}
+
+#define TESTED(name, arguments) (tmpi_pending_poll(), tmpi_next.name arguments)
+
+TMPI_ENTRY(Wait, (MPI_Request * request, MPI_Status *status), wait_one(request, status))
+TMPI_ENTRY(Waitall, (int count, MPI_Request *requests, MPI_Status *statuses),
+           wait_all(count, requests, statuses))
+TMPI_ENTRY(Waitany, (int count, MPI_Request *requests, int *index, MPI_Status *status),
+           wait_any(count, requests, index, status))
+TMPI_ENTRY(Waitsome,
+           (int count, MPI_Request *requests, int *done, int *indices,
+            MPI_Status *statuses),
+           wait_some(count, requests, done, indices, statuses))
+TMPI_ENTRY(Test, (MPI_Request * request, int *done, MPI_Status *status),
+           TESTED(Test, (request, done, status)))
+TMPI_ENTRY(Testall, (int count, MPI_Request *requests, int *done, MPI_Status *statuses),
+           TESTED(Testall, (count, requests, done, statuses)))
+TMPI_ENTRY(Testany,
+           (int count, MPI_Request *requests, int *index, int *done,
+            MPI_Status *status),
+           TESTED(Testany, (count, requests, index, done, status)))
+TMPI_ENTRY(Testsome,
+           (int count, MPI_Request *requests, int *done, int *indices,
+            MPI_Status *statuses),
+           TESTED(Testsome, (count, requests, done, indices, statuses)))
+TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
+           TESTED(Request_get_status, (request, done, status)))

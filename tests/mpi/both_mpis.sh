@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced behind tap.sh by tests that run programs under trib-mpi: each_mpi, compiled.
+source=${abs_top_srcdir:-.}
+build=$(cd "$build" && pwd)
+start=$build/mpi/trib-mpi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export TRIB_MPI_MODULES=$build/.libs
+export TMPDIR=$dir # mpiruns that end remove what others begin to use
+unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
+always=(--prefer tributary --after 0)
+
+# PROGRAM: tests/mpi/PROGRAM.c becomes $dir/PROGRAM.$mpi
+compiled() {
+    "mpicc.$mpi" -O1 -w "$source/tests/mpi/$1.c" -o "$dir/$1.$mpi" -lpthread >"$said" 2>&1
+    result $? "$mpi: $1 compiles"
+}
+
+# FUNCTION: calls it for each MPI that is there, with $mpi and the array run.
+each_mpi() {
+    local why=
+    if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
+        why="a program of mpicc does not load a library that is built for a sanitizer"
+    fi
+    for mpi in openmpi mpich; do
+        run=("mpirun.$mpi")
+        [ $mpi = mpich ] || run+=(--oversubscribe)
+        if [ -n "$why" ]; then
+            skip "$mpi" "$why"
+        elif [ ! -e "$build/.libs/libtributary_mpi-$mpi.so" ]; then
+            skip "$mpi" "configure did not find its headers"
+        elif ! missing "mpirun.$mpi" "$mpi" && ! missing "mpicc.$mpi" "$mpi"; then
+            "$1"
+        fi
+    done
+}
