@@ -23,6 +23,7 @@ libbase_la_SOURCES = \
 	base/library.c base/library.h \
 	base/log.c base/log.h \
 	base/log_pace.c base/log_pace.h \
+	base/log_write.c base/log_write.h \
 	base/minmax.h \
 	base/memfd.c base/memfd.h \
 	base/meminfo.c base/meminfo.h \

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/log_pace.h"
+#include "base/log_write.h"
 #include "base/plain.h"
-#include "base/quiet.h"
 #include "base/time.h"
 
 #define LINE_MAX_BYTES 1024
@@ -107,17 +107,18 @@ static void format_json(char line[LINE_MAX_BYTES], const struct trib_log *log,
     strcat(line, "\"}");
 }
 
-/* A line must not end the program where nobody reads its standard error any more. */
-static void write_line(const char *line)
+static bool write_line(const struct trib_log *log, trib_log_level_t level,
+                       const char *line)
 {
-    struct trib_quiet quiet;
+    static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"};
+    char out[LINE_MAX_BYTES + 8];
 
-    trib_quiet_begin(&quiet, SIGPIPE);
-    fprintf(stderr, "%s\n", line);
-    trib_quiet_end(&quiet);
+    const int n = snprintf(out, sizeof(out), "%s%s\n",
+                           log && log->priorities ? priorities[level] : "", line);
+    return trib_log_write_mt(out, (size_t)n);
 }
 
-static void show(const struct trib_log *log, trib_log_level_t level,
+static bool show(const struct trib_log *log, trib_log_level_t level,
                  const char *component, const char *text)
 {
     char line[LINE_MAX_BYTES];
@@ -126,10 +127,33 @@ static void show(const struct trib_log *log, trib_log_level_t level,
         format_json(line, log, level, component, text);
     else
         format_text(line, log, level, component, text);
-    if (log && log->fn)
-        log->fn(log->arg, level, line);
-    else
-        write_line(line);
+    if (!log || !log->fn)
+        return write_line(log, level, line);
+    log->fn(log->arg, level, line);
+    return true;
+}
+
+/* Report dropped lines before the first line that can be written again. */
+static void show_dropped(const struct trib_log *log)
+{
+    char text[LINE_MAX_BYTES];
+    const uint64_t lines = log && log->pace ? trib_log_pace_dropped_mt(log->pace) : 0;
+
+    if (!lines)
+        return;
+    snprintf(text, sizeof(text),
+             "%" PRIu64 " lines were dropped: standard error did not accept them",
+             lines);
+    if (show(log, TRIB_LOG_WARN, "log", text))
+        trib_log_pace_reported_mt(log->pace, lines);
+}
+
+static void show_or_drop(const struct trib_log *log, trib_log_level_t level,
+                         const char *component, const char *text)
+{
+    show_dropped(log);
+    if (!show(log, level, component, text) && log && log->pace)
+        trib_log_pace_drop_mt(log->pace);
 }
 
 static void show_more(const struct trib_log *log, const struct trib_log_more *more)
@@ -141,7 +165,7 @@ static void show_more(const struct trib_log *log, const struct trib_log_more *mo
     snprintf(text, sizeof(text),
              "%" PRIu64 " more like this in the last %" PRIu64 " s: %s", more->lines,
              (more->ns + 999999999) / 1000000000, more->sample);
-    show(log, more->level, more->component, text);
+    show_or_drop(log, more->level, more->component, text);
 }
 
 void trib_log(const struct trib_log *log, trib_log_level_t level, const char *component,
@@ -163,7 +187,7 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     show_more(log, &more);
-    show(log, level, component, text);
+    show_or_drop(log, level, component, text);
     trib_log_pace_note_mt(pace, fmt, text);
     errno = saved_errno;
 }
@@ -177,5 +201,6 @@ void trib_log_tell(const struct trib_log *log, bool all)
 
     while (trib_log_pace_next_mt(log->pace, since_ns, &more))
         show_more(log, &more);
+    show_dropped(log);
     errno = saved_errno;
 }

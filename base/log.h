@@ -8,6 +8,9 @@
  *     {"time":"2026-01-31T09:05:00.123Z","level":"info","component":"tribd",
  *      "text":"text"}
  *
+ * A line that standard error does not accept at once is dropped and counted: no caller
+ * waits for a reader.
+ *
  * Whatever a line is made of, it is one line of plain text (base/plain.h): much of it
  * comes from strangers.
  */
@@ -29,6 +32,7 @@ struct trib_log {
     int rank;               /* -1: not known, not printed */
     bool stamps;            /* lines begin with the time of day, UTC */
     bool json;              /* lines are objects */
+    bool priorities;        /* lines begin with sd-daemon(3)'s "<N>" */
     struct trib_log_pace *pace; /* rate limit of the context, so that lines of one kind
                                  * are not too many; or NULL */
 };
@@ -55,7 +59,7 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
 
 /**
  * trib_log_tell - log how many lines the rate limit has held back, if that began a
- * second ago, or always with `all`.
+ * second ago, or always with `all`; and how many standard error did not accept.
  *
  * Now and then, and at the end: the next line of that kind, which says so too, may
  * never come.

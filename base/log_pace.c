@@ -108,3 +108,19 @@ bool trib_log_pace_next_mt(struct trib_log_pace *pace, uint64_t since_ns,
     pthread_mutex_unlock(&pace->mutex);
     return found;
 }
+
+void trib_log_pace_drop_mt(struct trib_log_pace *pace)
+{
+    atomic_fetch_add_explicit(&pace->dropped, 1, memory_order_relaxed);
+}
+
+uint64_t trib_log_pace_dropped_mt(const struct trib_log_pace *pace)
+{
+    return atomic_load_explicit(&pace->dropped, memory_order_relaxed) -
+           atomic_load_explicit(&pace->reported, memory_order_relaxed);
+}
+
+void trib_log_pace_reported_mt(struct trib_log_pace *pace, uint64_t lines)
+{
+    atomic_fetch_add_explicit(&pace->reported, lines, memory_order_relaxed);
+}

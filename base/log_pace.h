@@ -37,6 +37,8 @@ struct trib_log_kind {
 struct trib_log_pace {
     pthread_mutex_t mutex;
     _Atomic bool holds; /* some lines were held back, which nobody was told */
+    _Atomic uint64_t dropped;  /* lines that standard error did not accept */
+    _Atomic uint64_t reported; /* of these, lines that a later line has counted */
     struct trib_log_kind kinds[TRIB_LOG_KINDS]; /* under mutex */
 };
 
@@ -72,5 +74,14 @@ void trib_log_pace_note_mt(struct trib_log_pace *pace, const char *format,
  * false: none. */
 bool trib_log_pace_next_mt(struct trib_log_pace *pace, uint64_t since_ns,
                            struct trib_log_more *more);
+
+/** trib_log_pace_drop_mt - count a line that standard error did not accept. */
+void trib_log_pace_drop_mt(struct trib_log_pace *pace);
+
+/** trib_log_pace_dropped_mt - return how many dropped lines were not reported yet. */
+uint64_t trib_log_pace_dropped_mt(const struct trib_log_pace *pace);
+
+/** trib_log_pace_reported_mt - that many dropped lines were reported. */
+void trib_log_pace_reported_mt(struct trib_log_pace *pace, uint64_t lines);
 
 #endif

@@ -380,6 +380,16 @@ static void step_clients(struct server *s)
 }
 
 /* One pass: wait, then look at all that is ready. */
+static void count_dropped_lines(struct server *s)
+{
+    const uint64_t dropped =
+        atomic_load_explicit(&s->log.pace->dropped, memory_order_relaxed);
+
+    trib_metrics_event_mt(s->metrics, TRIB_SERVICE_COUNTS_LOG_DROPPED,
+                          dropped - s->log_dropped);
+    s->log_dropped = dropped;
+}
+
 static void run_pass(struct server *s, const struct server_ear *ear)
 {
     struct pollfd fds[3 + LISTENERS_MAX + CTL_FDS];
@@ -418,6 +428,7 @@ static void run_pass(struct server *s, const struct server_ear *ear)
         read_signals(s, ear);
     end_drain(s);
     trib_log_tell(&s->log, false);
+    count_dropped_lines(s);
     health_done(&s->health, began_ns);
 }
 

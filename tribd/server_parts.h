@@ -92,6 +92,7 @@ struct client {
 struct server {
     struct settings settings;
     struct trib_log log;
+    uint64_t log_dropped; /* lines of it that /metrics has counted as dropped */
     struct credentials *credentials; /* credentials for the next client */
     struct clerk *clerk;
     struct reload *reload; /* under way, or NULL */

@@ -3,9 +3,8 @@
 #ifndef TRIBD_SYSTEMD_H
 #define TRIBD_SYSTEMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
-
-#include <tributary/comm.h>
 
 /** systemd_notify - such as "READY=1", to $NOTIFY_SOCKET, as sd_notify(3) does. */
 void systemd_notify(const char *state);
@@ -17,8 +16,8 @@ void systemd_reloading(void);
  * it does not, or it wants that of another process. */
 uint64_t systemd_watchdog_ns(void);
 
-/** systemd_log - a sink for trib_log_init that writes lines with the priority of
- * sd-daemon(3), if standard error is the journal's; else NULL. */
-trib_log_fn systemd_log(void);
+/** systemd_log - return whether standard error is the journal, which reads priorities
+ * at the start of lines. */
+bool systemd_log(void);
 
 #endif

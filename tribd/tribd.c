@@ -151,12 +151,13 @@ static int serve(struct arguments *args, const struct settings *settings)
     struct server *server;
 
     (void)settings_level(settings, &level);
-    trib_log_init(&log, level, systemd_log(), NULL);
+    trib_log_init(&log, level, NULL, NULL);
     trib_log_pace_init(&pace);
     log.pace = &pace;
+    log.priorities = systemd_log();
     log.json = strcmp(settings->log_format, "json") == 0;
     log.stamps = strcmp(settings->log_time, "yes") == 0 ||
-                 (trib_text_is_auto(settings->log_time) && !log.fn);
+                 (trib_text_is_auto(settings->log_time) && !log.priorities);
     say_open_files(&log, &args->files);
     const trib_status_t st = server_open(settings, &log, &err, &server);
     if (st != TRIB_OK)

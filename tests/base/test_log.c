@@ -2,6 +2,9 @@
 #include "tests/harness/tribtest.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -199,9 +202,143 @@ static void test_standard_error_is_the_default(void **state)
     assert_string_equal(line, "tributary: warning: x: said\n");
 }
 
+/* Standard error is `fd` until restored. */
+static int redirect(int fd)
+{
+    const int saved = dup(STDERR_FILENO);
+
+    assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    return saved;
+}
+
+static void restore(int saved)
+{
+    assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+    close(saved);
+}
+
+/* Fill a pipe or socket; its other users keep a blocking descriptor. */
+static void fill(int fd)
+{
+    static const char dots[256] = "................";
+    const int flags = fcntl(fd, F_GETFL);
+
+    assert_int_equal(fcntl(fd, F_SETFL, flags | O_NONBLOCK), 0);
+    while (write(fd, dots, sizeof(dots)) > 0)
+        ;
+    while (write(fd, dots, 1) > 0)
+        ;
+    assert_int_equal(fcntl(fd, F_SETFL, flags), 0);
+}
+
+/* Read all bytes that have arrived. */
+static void drain(int fd, char text[1 << 20])
+{
+    ssize_t n = 0, got;
+    const int flags = fcntl(fd, F_GETFL);
+
+    assert_int_equal(fcntl(fd, F_SETFL, flags | O_NONBLOCK), 0);
+    while ((got = read(fd, text + n, (1 << 20) - 1 - (size_t)n)) > 0)
+        n += got;
+    assert_int_equal(fcntl(fd, F_SETFL, flags), 0);
+    text[n] = 0;
+}
+
+/* Fails by the deadline of this program where a line waits for its reader. */
+static void drop_and_report(int ends[2])
+{
+    static char text[1 << 20];
+    struct trib_log log;
+    struct trib_log_pace pace;
+
+    trib_log_init(&log, TRIB_LOG_INFO, NULL, NULL);
+    trib_log_pace_init(&pace);
+    log.pace = &pace;
+    fill(ends[1]);
+    const int saved = redirect(ends[1]);
+    for (int i = 0; i < 5; i++)
+        trib_log(&log, TRIB_LOG_ERROR, "x", "unread %d", i);
+    trib_log_tell(&log, true);
+    drain(ends[0], text);
+    const bool dropped = !strstr(text, "unread");
+    trib_log(&log, TRIB_LOG_ERROR, "x", "read");
+    trib_log(&log, TRIB_LOG_ERROR, "x", "again");
+    restore(saved);
+    assert_true(dropped);
+    drain(ends[0], text);
+    assert_string_equal(text,
+                        "tributary: warning: log: 5 lines were dropped: standard error "
+                        "did not accept them\ntributary: error: x: read\n"
+                        "tributary: error: x: again\n");
+    assert_int_equal(pace.dropped, 5);
+}
+
+static void test_full_pipe(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    drop_and_report(ends);
+    assert_false(fcntl(ends[1], F_GETFL) & O_NONBLOCK);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void test_full_socket(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    drop_and_report(ends);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Where no descriptor is left to open the pipe again. */
+static void test_full_pipe_without_descriptors(void **state)
+{
+    int ends[2];
+    struct rlimit files, none;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    fill(ends[1]);
+    const int saved = redirect(ends[1]);
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = files.rlim_max};
+    (void)setrlimit(RLIMIT_NOFILE, &none);
+    trib_log(NULL, TRIB_LOG_ERROR, "x", "unread");
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    restore(saved);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* The log does not raise SIGPIPE, and a program without standard error goes on. */
+static void test_no_reader(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    int saved = redirect(ends[1]);
+    trib_log(NULL, TRIB_LOG_ERROR, "x", "unread");
+    close(ends[1]);
+    close(STDERR_FILENO);
+    trib_log(NULL, TRIB_LOG_ERROR, "x", "unread");
+    restore(saved);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_full_pipe),
+        cmocka_unit_test(test_full_socket),
+        cmocka_unit_test(test_full_pipe_without_descriptors),
+        cmocka_unit_test(test_no_reader),
         cmocka_unit_test(test_form_of_a_line),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_errno_is_kept_and_long_lines_cut),

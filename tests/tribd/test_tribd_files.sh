@@ -92,4 +92,24 @@ fi
 kill -TERM "${daemon_pid[one]}"
 ended one 0
 result $? "it ends well"
+
+# A log whose reader has stopped: a pipe that is full before tribd starts.
+mkfifo "$dir/log"
+exec {log}<>"$dir/log"
+dd if=/dev/zero of="$dir/log" oflag=nonblock bs=4096 count=1024 2>/dev/null # until the pipe is full
+"$build/tribd/tribd" --config "$dir/one.conf" 2>"$dir/log" </dev/null &
+daemon_pid[one]=$!
+within 20 is_served
+result $? "a log that nobody reads does not stop it"
+service "one" job unread allreduce -n 2 --check --iters 20 --sizes 4K
+ended unread 0 && right "$dir/unread.log"
+result $? "jobs are served"
+dropped() {
+    curl -sf "http://127.0.0.1:${daemon_http[one]}/metrics" | grep -q '^tribd_log_lines_dropped_total [1-9]'
+}
+missing curl "it counts the lines that it dropped" || { within 20 dropped; result $? "it counts the lines that it dropped"; }
+kill -TERM "${daemon_pid[one]}"
+ended one 0
+result $? "it obeys SIGTERM"
+exec {log}>&-
 finish
