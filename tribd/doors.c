@@ -20,7 +20,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/digest.h"
+#include "base/addresses.h"
+#include "base/crowd.h"
 #include "base/fd.h"
 #include "base/token_bucket.h"
 #include "base/time.h"
@@ -31,7 +32,6 @@ enum {
     STRANGER_MS = 500,
     ACCEPTS_AT_ONCE = 128, /* number accepted from a listener in one pass; clients are
                             * heard between two passes */
-    CROWDS = 1024,
     SAY_AT_ONCE = 20, /* lines of the log about strangers, and one more each so often */
     SAY_MS = 500,
 };
@@ -47,26 +47,12 @@ static bool is_idle(const struct client *c)
     return c->session && c->proven && !c->asked;
 }
 
-/* All addresses of an IPv6 network count as one: a host chooses the lower half of its
- * own freely. */
 static uint64_t source_of(const struct server *s, const struct sockaddr_storage *from)
 {
-    uint8_t bytes[sizeof(s->seed) + sizeof(struct in6_addr)] = {0};
-    uint8_t *at = bytes + sizeof(s->seed);
+    uint8_t ip[16];
 
-    memcpy(bytes, &s->seed, sizeof(s->seed));
-    if (from->ss_family == AF_INET) {
-        memcpy(at, &((const struct sockaddr_in *)from)->sin_addr,
-               sizeof(struct in_addr));
-    } else if (from->ss_family == AF_INET6) {
-        const struct in6_addr *a = &((const struct sockaddr_in6 *)from)->sin6_addr;
-        if (IN6_IS_ADDR_V4MAPPED(a)) /* an IPv4 client of a listener for both
-                                      * families */
-            memcpy(at, a->s6_addr + 12, sizeof(struct in_addr));
-        else
-            memcpy(at, a->s6_addr, 8);
-    }
-    return trib_digest(bytes, sizeof(bytes));
+    trib_net_ip((const struct sockaddr *)from, ip);
+    return trib_crowd_source(ip, s->seed);
 }
 
 /* The oldest of a source, and how many are its own. */
@@ -90,17 +76,17 @@ static int oldest_of(const struct server *s, uint64_t source, int *n_out)
  * strangers, else the oldest client that asks for nothing; -1: all others have jobs. */
 static int first_to_leave(const struct server *s)
 {
-    uint16_t crowds[CROWDS] = {0}; /* counts by a seeded digest, so that few sources
-                                    * share one */
+    struct trib_crowds crowds = {0};
     int best = -1, idle = -1;
 
     for (int i = 0; i < s->n_clients; i++)
-        crowds[s->clients[i]->source % CROWDS] += is_stranger(s->clients[i]);
+        if (is_stranger(s->clients[i]))
+            trib_crowds_add(&crowds, s->clients[i]->source);
     for (int i = 0; i < s->n_clients; i++) {
         const struct client *c = s->clients[i];
         const struct client *before = best < 0 ? NULL : s->clients[best];
-        const int crowd = crowds[c->source % CROWDS];
-        const int most = before ? crowds[before->source % CROWDS] : 0;
+        const int crowd = trib_crowds_size(&crowds, c->source);
+        const int most = before ? trib_crowds_size(&crowds, before->source) : 0;
         if (is_idle(c) && (idle < 0 || c->came_ns < s->clients[idle]->came_ns))
             idle = i;
         if (is_stranger(c) &&

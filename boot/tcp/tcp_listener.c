@@ -2,78 +2,31 @@
 /*
  * The port where newcomers come to a job that runs: a thread has the sockets and the
  * clock, so that a newcomer is refused at once, and silence means that this process is
- * stopped. tcp_newcomer.c judges what each one says.
+ * stopped. listener_places.c has
+ * the connections, tcp_newcomer.c judges the bytes of each.
  */
+#include "boot/tcp/listener_parts.h"
+
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/accept.h"
+#include "base/addresses.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/idle_function.h"
-#include "base/log.h"
-#include "base/log_pace.h"
 #include "base/release.h"
 #include "base/sockets.h"
-#include "base/stranger.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "boot/newcomers.h"
-#include "boot/tcp/tcp_newcomer.h"
-#include "boot/tcp/tcp_server.h"
-
-enum {
-    PLACES = 64, /* for newcomers and strangers; the oldest stranger makes room */
-    HELLO_MS = 5000, /* time to knock after the connection */
-    FAREWELL_MS = 1000, /* time to read the last frame */
-    TICK_MS = TRIB_TCP_TICK_MS,
-};
-
-struct place {
-    int fd; /* -1: free */
-    uint8_t ip[16];
-    uint64_t since; /* ns: time of the connection, or since when it is OVER */
-    uint64_t heard; /* ns */
-    uint64_t number; /* of its knock: who comes first is admitted first */
-    bool is_counted; /* number is set */
-    struct trib_newcomer n;
-};
-
-struct trib_listen {
-    pthread_t thread;
-    pthread_mutex_t lock; /* for all below */
-    pid_t pid; /* a forked child has no thread */
-    bool stop;
-    int wake; /* eventfd: the thread has something to send */
-    int news; /* eventfd: the round has changed */
-    struct trib_newcomer_rules rules;
-    struct trib_log log;
-    struct trib_log_pace pace;
-    struct trib_accept_pause pause;
-    struct trib_strangers strangers;
-    unsigned port;
-    int fds[TRIB_TCP_LISTENERS_MAX], n_fds;
-    int silent_ms;
-    struct place places[PLACES];
-    uint64_t knocks;
-    uint64_t now, ticked;
-    struct place *round[PLACES];
-    int n_round;
-};
-
-static void ring(int fd)
-{
-    const uint64_t one = 1;
-
-    if (write(fd, &one, sizeof(one)) < 0)
-        assert(errno == EAGAIN);
-}
 
 static void clear(int fd)
 {
@@ -83,131 +36,13 @@ static void clear(int fd)
         assert(errno == EAGAIN || errno == EINTR);
 }
 
-/* Places -------------------------------------------------------------------------- */
-
-static bool is_in_round(const struct trib_listen *l, const struct place *p)
+/* Without the lock. Returns how many were accepted. */
+static int accept_some(struct trib_listen *l, int listener,
+                       struct arrival out[ACCEPTS_AT_ONCE])
 {
-    for (int i = 0; i < l->n_round; i++)
-        if (l->round[i] == p)
-            return true;
-    return false;
-}
+    int n = 0;
 
-/* Its place stays taken while the round may name it. */
-static void hang_up(struct trib_listen *l, struct place *p)
-{
-    if (p->fd >= 0)
-        close(p->fd);
-    p->fd = -1;
-    if (is_in_round(l, p))
-        return;
-    trib_newcomer_free(&p->n);
-}
-
-/* Whoever has not proved to be of the job is a stranger. */
-static void tell_of(struct trib_listen *l, struct place *p)
-{
-    const bool known = trib_net_is_set(p->ip);
-
-    if (p->n.why[0])
-        trib_stranger_warn(&l->strangers, &l->log, "boot", known ? p->ip : NULL,
-                           l->port, p->n.why);
-}
-
-/* After anything that may have changed it. */
-static void look_at(struct trib_listen *l, struct place *p,
-                    enum trib_newcomer_state before)
-{
-    if (p->n.state == TRIB_NEWCOMER_WAITS && !p->is_counted) {
-        p->is_counted = true;
-        p->number = ++l->knocks;
-    }
-    if (p->n.state == TRIB_NEWCOMER_OVER && before != TRIB_NEWCOMER_OVER) {
-        p->since = l->now;
-        if (before <= TRIB_NEWCOMER_WELCOME)
-            tell_of(l, p);
-    }
-    if (before == TRIB_NEWCOMER_ADMITTED)
-        ring(l->news);
-}
-
-static void end(struct trib_listen *l, struct place *p, const char *why)
-{
-    const enum trib_newcomer_state before = p->n.state;
-
-    trib_newcomer_end(&p->n, why);
-    look_at(l, p, before);
-}
-
-static void read_place(struct trib_listen *l, struct place *p)
-{
-    const enum trib_newcomer_state before = p->n.state;
-    struct trib_newcomer *n = &p->n;
-
-    if (before == TRIB_NEWCOMER_OVER)
-        n->in_len = 0;
-    assert(n->in_len < sizeof(n->in)); /* a whole frame fits */
-    const ssize_t got =
-        recv(p->fd, n->in + n->in_len, sizeof(n->in) - n->in_len, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (got <= 0) {
-        end(l, p, "has left");
-        hang_up(l, p);
-        return;
-    }
-    p->heard = l->now;
-    n->in_len += (size_t)got;
-    if (before == TRIB_NEWCOMER_OVER)
-        return;
-    trib_newcomer_take(n, &l->rules);
-    look_at(l, p, before);
-}
-
-static void write_place(struct trib_listen *l, struct place *p)
-{
-    struct trib_newcomer *n = &p->n;
-
-    while (p->fd >= 0 && n->out_len) {
-        const ssize_t sent =
-            send(p->fd, n->out, n->out_len, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0 && errno == EAGAIN)
-            return;
-        if (sent < 0) {
-            end(l, p, "has left");
-            hang_up(l, p);
-            return;
-        }
-        n->out_len -= (size_t)sent;
-        memmove(n->out, n->out + sent, n->out_len);
-    }
-}
-
-/* Others wait: a stranger loses its place before a newcomer does. */
-static struct place *find_place(struct trib_listen *l)
-{
-    struct place *oldest = NULL;
-
-    for (int i = 0; i < PLACES; i++) {
-        struct place *p = &l->places[i];
-        if (p->fd < 0 && !is_in_round(l, p))
-            return p;
-        if (p->fd >= 0 && p->n.state < TRIB_NEWCOMER_WAITS &&
-            (!oldest || p->since < oldest->since))
-            oldest = p;
-    }
-    if (oldest) {
-        end(l, oldest, "said nothing while many others came");
-        hang_up(l, oldest);
-    }
-    return oldest;
-}
-
-static void accept_all(struct trib_listen *l, int listener)
-{
-    for (;;) {
+    while (n < ACCEPTS_AT_ONCE) {
         struct sockaddr_storage from = {0};
         socklen_t bytes = sizeof(from);
         const int fd = trib_fd_keep(accept4(listener, (struct sockaddr *)&from, &bytes,
@@ -217,32 +52,22 @@ static void accept_all(struct trib_listen *l, int listener)
         if (fd < 0) {
             if (trib_accept_failed(&l->pause, errno))
                 trib_log(&l->log, TRIB_LOG_WARN, "boot",
-                         "newcomers cannot be let in at port %u: %m; %s", l->port,
+                         "newcomers cannot be accepted at port %u: %m; %s", l->port,
                          trib_accept_cure(errno));
-            return;
+            l->starved = trib_accept_paused(&l->pause);
+            break;
         }
-        struct place *p = find_place(l);
-        if (!p) {
-            close(fd);
-            return;
-        }
-        memset(p, 0, sizeof(*p));
-        p->fd = fd;
-        p->since = p->heard = l->now;
-        trib_net_ip((struct sockaddr *)&from, p->ip);
+        out[n].fd = fd;
+        trib_net_ip((struct sockaddr *)&from, out[n++].ip);
     }
+    return n;
 }
 
 /* Time ----------------------------------------------------------------------------- */
 
-static bool older(const struct trib_listen *l, uint64_t since, int ms)
-{
-    return l->now > since && l->now - since >= (uint64_t)ms * 1000000u;
-}
-
 static void check_times(struct trib_listen *l)
 {
-    const bool tick = older(l, l->ticked, TICK_MS);
+    const bool tick = trib_places_older(l, l->ticked, TICK_MS);
 
     if (tick)
         l->ticked = l->now;
@@ -250,15 +75,17 @@ static void check_times(struct trib_listen *l)
         struct place *p = &l->places[i];
         if (p->fd < 0)
             continue;
-        if (p->n.state < TRIB_NEWCOMER_WAITS && older(l, p->since, HELLO_MS)) {
-            end(l, p, "did not knock within 5 s");
-            hang_up(l, p);
+        if (p->n.state < TRIB_NEWCOMER_WAITS &&
+            trib_places_older(l, p->since, HELLO_MS)) {
+            trib_place_end(l, p, "did not knock within 5 s");
+            trib_place_hang_up(l, p);
         } else if (p->n.state == TRIB_NEWCOMER_OVER) {
-            if (older(l, p->since, FAREWELL_MS))
-                hang_up(l, p);
-        } else if (older(l, p->heard, l->silent_ms)) {
-            end(l, p, "is silent: it is stopped, or its host cannot be reached");
-            hang_up(l, p);
+            if (trib_places_older(l, p->since, FAREWELL_MS))
+                trib_place_hang_up(l, p);
+        } else if (trib_places_older(l, p->heard, l->silent_ms)) {
+            trib_place_end(l, p,
+                           "is silent: it is stopped, or its host cannot be reached");
+            trib_place_hang_up(l, p);
         } else if (tick && p->n.state >= TRIB_NEWCOMER_WELCOME) {
             trib_newcomer_tick(&p->n);
         }
@@ -299,11 +126,53 @@ static int fill_polls(struct trib_listen *l, struct pollfd *polls, struct place 
     return n;
 }
 
+static void read_places(struct trib_listen *l, const struct pollfd *polls,
+                        struct place *const *which, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (polls[i].revents && which[i] && which[i]->fd == polls[i].fd)
+            trib_place_read(l, which[i]);
+}
+
+static int accept_all(struct trib_listen *l, const struct pollfd *polls,
+                      struct place *const *which, int n,
+                      struct arrival out[TRIB_TCP_LISTENERS_MAX * ACCEPTS_AT_ONCE])
+{
+    int n_out = 0;
+
+    for (int i = 1; i < n; i++)
+        if (polls[i].revents && !which[i])
+            n_out += accept_some(l, polls[i].fd, out + n_out);
+    return n_out;
+}
+
+/* With the lock: all that the events of one pass, and the time, ask for. */
+static void take_pass(struct trib_listen *l, const struct arrival *arrivals, int n)
+{
+    if (l->starved)
+        trib_places_make_room(l, 0, true);
+    l->starved = false;
+    for (int i = 0; i < n; i++)
+        trib_places_take(l, &arrivals[i]);
+    check_times(l);
+    for (int i = 0; i < PLACES; i++)
+        trib_place_write(l, &l->places[i]);
+    trib_places_count_waiting(l);
+}
+
+/* Without this the thread could take the mutex again before a call that waits. */
+static void yield_to_calls(struct trib_listen *l)
+{
+    while (atomic_load(&l->asking))
+        sched_yield();
+}
+
 static void *serve(void *arg)
 {
     struct trib_listen *l = arg;
     struct pollfd polls[1 + TRIB_TCP_LISTENERS_MAX + PLACES];
     struct place *which[1 + TRIB_TCP_LISTENERS_MAX + PLACES];
+    struct arrival arrivals[TRIB_TCP_LISTENERS_MAX * ACCEPTS_AT_ONCE];
 
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
@@ -311,18 +180,13 @@ static void *serve(void *arg)
         const int ms = l->pause.until ? TRIB_ACCEPT_PAUSE_MS : TICK_MS / 2;
         pthread_mutex_unlock(&l->lock);
         (void)trib_poll(polls, (nfds_t)n, ms);
+        const int n_arrivals = accept_all(l, polls, which, n, arrivals);
+        yield_to_calls(l);
         pthread_mutex_lock(&l->lock);
         clear(l->wake);
         forgive_gap(l);
-        for (int i = 1; i < n; i++)
-            if (polls[i].revents && which[i] && which[i]->fd == polls[i].fd)
-                read_place(l, which[i]);
-        for (int i = 1; i < n; i++)
-            if (polls[i].revents && !which[i])
-                accept_all(l, polls[i].fd);
-        check_times(l);
-        for (int i = 0; i < PLACES; i++)
-            write_place(l, &l->places[i]);
+        read_places(l, polls, which, n);
+        take_pass(l, arrivals, n_arrivals);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -330,15 +194,16 @@ static void *serve(void *arg)
 
 /* Rounds --------------------------------------------------------------------------- */
 
+static void lock_for_call(struct trib_listen *l)
+{
+    atomic_fetch_add(&l->asking, 1);
+    pthread_mutex_lock(&l->lock);
+    atomic_fetch_sub(&l->asking, 1);
+}
+
 int trib_listen_waiting(struct trib_listen *l)
 {
-    int n = 0;
-
-    pthread_mutex_lock(&l->lock);
-    for (int i = 0; i < PLACES; i++)
-        n += l->places[i].fd >= 0 && l->places[i].n.state == TRIB_NEWCOMER_WAITS;
-    pthread_mutex_unlock(&l->lock);
-    return n;
+    return atomic_load(&l->waiting);
 }
 
 static struct place *first_waiting(struct trib_listen *l)
@@ -358,24 +223,27 @@ int trib_listen_begin(struct trib_listen *l, int most)
 {
     struct place *p;
 
-    pthread_mutex_lock(&l->lock);
+    if (!trib_listen_waiting(l))
+        return 0;
+    lock_for_call(l);
     assert(l->n_round == 0);
     while (l->n_round < most && (p = first_waiting(l))) {
         p->n.state = TRIB_NEWCOMER_ADMITTED;
         l->round[l->n_round++] = p;
     }
+    trib_places_count_waiting(l);
     pthread_mutex_unlock(&l->lock);
     return l->n_round;
 }
 
 void trib_listen_answer(struct trib_listen *l, int i, const void *result, size_t n)
 {
-    pthread_mutex_lock(&l->lock);
+    lock_for_call(l);
     assert(i < l->n_round);
     trib_newcomer_answer(&l->round[i]->n, result, n);
-    write_place(l, l->round[i]);
+    trib_place_write(l, l->round[i]);
     pthread_mutex_unlock(&l->lock);
-    ring(l->wake);
+    trib_listen_ring(l->wake);
 }
 
 /* TRIB_INPROGRESS: they have not all given. */
@@ -413,7 +281,7 @@ trib_status_t trib_listen_collect(struct trib_listen *l, size_t bytes, void *out
 
     for (;;) {
         clear(l->news);
-        pthread_mutex_lock(&l->lock);
+        lock_for_call(l);
         const trib_status_t st = look(l, bytes, out, &why);
         pthread_mutex_unlock(&l->lock);
         if (st == TRIB_OK)
@@ -439,17 +307,18 @@ static void end_round(struct trib_listen *l)
     l->n_round = 0;
     for (int i = 0; i < n; i++) {
         l->round[i]->since = l->now;
-        write_place(l, l->round[i]);
+        trib_place_write(l, l->round[i]);
         if (l->round[i]->fd < 0)
             trib_newcomer_free(&l->round[i]->n);
     }
+    trib_places_count_waiting(l);
     pthread_mutex_unlock(&l->lock);
-    ring(l->wake);
+    trib_listen_ring(l->wake);
 }
 
 void trib_listen_put_back(struct trib_listen *l)
 {
-    pthread_mutex_lock(&l->lock);
+    lock_for_call(l);
     for (int i = 0; i < l->n_round; i++)
         if (l->round[i]->n.state == TRIB_NEWCOMER_ADMITTED)
             l->round[i]->n.state = TRIB_NEWCOMER_WAITS;
@@ -458,7 +327,7 @@ void trib_listen_put_back(struct trib_listen *l)
 
 void trib_listen_dismiss(struct trib_listen *l, trib_status_t status, const char *text)
 {
-    pthread_mutex_lock(&l->lock);
+    lock_for_call(l);
     for (int i = 0; i < l->n_round; i++)
         trib_newcomer_refuse(&l->round[i]->n, status, "%s", text);
     end_round(l);
@@ -466,7 +335,7 @@ void trib_listen_dismiss(struct trib_listen *l, trib_status_t status, const char
 
 void trib_listen_finish(struct trib_listen *l)
 {
-    pthread_mutex_lock(&l->lock);
+    lock_for_call(l);
     for (int i = 0; i < l->n_round; i++)
         trib_newcomer_end(&l->round[i]->n, "");
     end_round(l);
@@ -535,6 +404,8 @@ trib_status_t trib_listen_open(const struct trib_listen_opts *opts,
     if (!l)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
     pthread_mutex_init(&l->lock, NULL);
+    if (getrandom(&l->seed, sizeof(l->seed), GRND_NONBLOCK) != (ssize_t)sizeof(l->seed))
+        l->seed = trib_now_ns();
     l->pid = getpid();
     l->wake = l->news = -1;
     for (int i = 0; i < PLACES; i++)
@@ -563,7 +434,7 @@ void trib_listen_close(struct trib_listen *l)
         pthread_mutex_lock(&l->lock);
         l->stop = true;
         pthread_mutex_unlock(&l->lock);
-        ring(l->wake);
+        trib_listen_ring(l->wake);
         pthread_join(l->thread, NULL);
     }
     listen_free(l);

@@ -296,7 +296,7 @@ static void test_full_socket(void **state)
     close(ends[1]);
 }
 
-/* Where no descriptor is left to open the pipe again. */
+/* The pipe cannot be opened again without a free descriptor. */
 static void test_full_pipe_without_descriptors(void **state)
 {
     int ends[2];

@@ -2,7 +2,7 @@
 EXTRA_DIST += tests/boot/boottest.h tests/boot/mpi_order.c
 boot_tests = tests/boot/test_boot tests/boot/test_launcher tests/boot/test_local \
 	tests/boot/test_pmi tests/boot/test_root tests/boot/test_job_secret tests/boot/test_slurm \
-	tests/boot/tcp/test_tcp
+	tests/boot/tcp/test_tcp tests/boot/tcp/test_listener_places
 check_PROGRAMS += $(boot_tests)
 dist_check_SCRIPTS += tests/boot/test_launchers.sh
 TESTS += $(boot_tests) tests/boot/test_launchers.sh
