@@ -42,6 +42,7 @@ _TORCH = {
     "uint8": _ffi.TRIB_U8,
     "bool": _ffi.TRIB_BOOL,
 }
+_SIZES = {dtype: int(lib.trib_dtype_size(dtype)) for dtype in range(_ffi.TRIB_DTYPE_COUNT)}
 # Kinds of the buffer protocol's elements. Their size is the buffer's itemsize: "l" has 4 or
 # 8 bytes by who says it.
 _KINDS = {**dict.fromkeys("efd", "f"), **dict.fromkeys("bhilq", "i"),
@@ -132,7 +133,7 @@ def _refuse_tensor(x: Any) -> None:
         raise TypeError("a tensor on meta has no elements")
     if x.device.type != "cpu":
         raise TypeError(f"a tensor on {x.device}: copy it to the CPU first")
-    if str(x.layout) != "torch.strided":
+    if x.layout is not torch.strided:
         raise TypeError(f"a tensor of layout {x.layout}: only strided ones have an address")
     if not x.is_contiguous():
         raise TypeError("the tensor is not contiguous: call .contiguous()")
@@ -165,12 +166,11 @@ def _of_array(x: Any) -> Buffer:
     if isinstance(x, numpy.ma.MaskedArray):
         raise TypeError("a masked array: the sum would have what lies under the mask; give "
                         "x.filled(value)")
-    text, name = x.dtype.str, x.dtype.name
-    if name == "bfloat16":
-        dtype = _ffi.TRIB_BF16
-    elif text[1:] in _TYPES:
-        dtype = _TYPES[text[1:]]
-    else:
+    dtype = _TYPES.get(x.dtype.str[1:])
+    if dtype is None:
+        name = x.dtype.name
+        dtype = _ffi.TRIB_BF16 if name == "bfloat16" else None
+    if dtype is None:
         kind = "void" if x.dtype.names else name
         raise TypeError(f"arrays of {name} cannot be summed{_instead(kind)}")
     if not x.dtype.isnative:
@@ -219,7 +219,7 @@ def buffer_of(x: Any, writable: bool = False) -> Buffer:
         b = _of_view(x)
     if writable and not b.writable:
         raise TypeError("the array is read-only, and the result goes there")
-    if b.count and b.address % lib.trib_dtype_size(b.dtype):
+    if b.address % _SIZES[b.dtype] and b.count:
         raise TypeError(f"the array begins at {b.address:#x}, which is no address of a "
                         f"{dtype_name(b.dtype)}: give a copy of it")
     return b

@@ -153,8 +153,9 @@ class Call:
         return Lent(send, recv, count, dtype)
 
     def _check(self, name: str, b: Buffer, length: int, dtype: int) -> None:
+        if b.dtype == dtype and b.count == length:
+            return
         what = f"{self.name}: {name} has {b.count} elements of {dtype_name(b.dtype)}"
         if b.dtype != dtype:
             raise ValueError(f"{what}, and {dtype_name(dtype)} is wanted, another type")
-        if b.count != length:
-            raise ValueError(f"{what}, and {length} elements are wanted")
+        raise ValueError(f"{what}, and {length} elements are wanted")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import weakref
 from typing import (Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type,
                     Union)
@@ -95,7 +96,7 @@ def _text(value: Optional[str]) -> Optional[bytes]:
 def _config(settings: Optional[Mapping[str, object]]) -> Optional[bytes]:
     if not settings:
         return None
-    return ";".join(f"{k}={v}" for k, v in settings.items()).encode()
+    return _text(";".join(f"{k}={v}" for k, v in settings.items()))
 
 
 class Comm(Unique):
@@ -110,6 +111,7 @@ class Comm(Unique):
         self._children: "weakref.WeakSet[Handle]" = weakref.WeakSet()
         # Handles that were not closed: how they are freed, and memory that they may use.
         self._forgotten: List[Tuple[Callable[..., int], ctypes.c_void_p, Any]] = []
+        self._calls: Dict[Tuple[str, int], Call] = {}  # those of blocking calls
         _open.add(self)
         self.rank: int = lib.trib_rank(handle)
         self.size: int = lib.trib_size(handle)
@@ -165,7 +167,11 @@ class Comm(Unique):
     # ---- calls that block -------------------------------------------------------------
 
     def _call(self, name: str, root: int = 0) -> Call:
-        return Call(name, self.rank, self.size, whole("root", root, _INT_MOST, -_INT_MOST))
+        call = self._calls.get((name, root))
+        if call is None:
+            call = Call(name, self.rank, self.size, whole("root", root, _INT_MOST, -_INT_MOST))
+            self._calls[name, root] = call
+        return call
 
     def allreduce(self, x: Any, out: Any = None, op: Union[str, int] = "sum", *,
                   parameter: float = 0.0, name: Optional[str] = None, **more: Any) -> Any:
@@ -299,8 +305,11 @@ class Comm(Unique):
 
         def give_back() -> None:
             owner = comm()
-            if owner is not None and owner._handle is not None:
-                lib.trib_free(owner._handle, ctypes.c_void_p(address))
+            if owner is None or owner._handle is None:
+                return
+            free = functools.partial(lib.trib_free, owner._handle)
+            if free(address) == _ffi.TRIB_ERR_BUSY:  # another plan runs
+                owner._forgotten.append((free, ctypes.c_void_p(address), None))
 
         weakref.finalize(raw, give_back)
         view: Any = raw
@@ -356,14 +365,17 @@ class Comm(Unique):
 class _Exchange:
     """An all-gather of the caller's, as trib_init wants it."""
 
-    def __init__(self, fn: Callable[[bytes], List[bytes]]) -> None:
-        self.fn = fn
+    def __init__(self, fn: Callable[[bytes], List[bytes]], size: Optional[int]) -> None:
+        self.fn, self.size = fn, size
         self.raised: Optional[BaseException] = None
         self.callback = _ffi.trib_allgather_fn(self.call)
 
     def call(self, _: Any, given: Any, out: Any, count: int) -> int:
         try:
-            parts = self.fn(ctypes.string_at(given, count))
+            parts = [bytes(part) for part in self.fn(ctypes.string_at(given, count))]
+            if len(parts) != self.size or any(len(part) != count for part in parts):
+                raise ValueError(f"allgather returned {[len(part) for part in parts]} bytes, and "
+                                 f"{count} of each of {self.size} ranks are wanted")
             ctypes.memmove(out, b"".join(parts), count * len(parts))
             return 0
         except BaseException as why:  # pylint: disable=broad-except
@@ -380,10 +392,14 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, root: Optional[
     allgather  by which the ranks meet, instead of root: gets bytes and returns those of
                all ranks, by rank
     """
-    exchange = _Exchange(allgather) if allgather else None
+    if allgather and (rank is None or size is None):
+        raise ValueError("with allgather= give rank and size, too")
+    exchange = _Exchange(allgather, size) if allgather else None
     opts = _ffi.trib_opts_t(
-        size=ctypes.sizeof(_ffi.trib_opts_t), rank_plus_1=0 if rank is None else rank + 1,
-        ranks=size or 0, root=_text(root), config=_config(config), idle=IDLE,
+        size=ctypes.sizeof(_ffi.trib_opts_t),
+        rank_plus_1=0 if rank is None else whole("rank", rank, _INT_MOST - 1) + 1,
+        ranks=0 if size is None else whole("size", size, _INT_MOST), root=_text(root),
+        config=_config(config), idle=IDLE,
         threads=_ffi.TRIB_THREADS_MANY if many_threads else _ffi.TRIB_THREADS_ONE)
     if exchange:
         opts.allgather = exchange.callback

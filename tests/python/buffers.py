@@ -372,6 +372,32 @@ async def wait_for(plan):
     await plan
 
 
+def exchanges():
+    """An all-gather of the caller's that returns too little, or too much."""
+    for returned in (lambda b: [b], lambda b: [b] * 3, lambda b: [b, b + b"more"], lambda b: [b, b""]):
+        refused(ValueError, "of each of 2 ranks are wanted", tb.init, 0, 2, allgather=returned)
+    refused(ValueError, "rank and size", tb.init, allgather=lambda b: [b])
+    for rank in (-1, 2**31):
+        refused(ValueError, "rank is", tb.init, rank, 2, "127.0.0.1:1")
+
+
+def given_back(comm, beside):
+    """Memory of the communicator that is dropped while a plan runs is freed later."""
+    before = comm.stats()["shared_bytes"]
+    a, x = comm.empty(1 << 20), np.ones(3)
+    plan = comm.plan("allreduce", x)
+    if comm.rank == 0:
+        plan.start()
+    del a
+    beside.barrier()
+    if comm.rank != 0:
+        plan.start()
+    plan.wait()
+    plan.close()
+    comm.plan("allreduce", x).close()
+    assert comm.stats()["shared_bytes"] <= before + (1 << 20), comm.stats()
+
+
 def closes(world):
     """A communicator closes what was made for it; a closed one keeps nothing alive."""
     comm = world.split(0)
@@ -386,6 +412,7 @@ def closes(world):
     assert there() is None
 
 
+exchanges()
 with tb.init() as world:
     with world.split(0) as second:
         kinds(world)
@@ -395,6 +422,7 @@ with tb.init() as world:
         results(world)
         options(world)
         kept(world, second)
+        given_back(world, second)
         copies(world)
         asyncio.run(awaited(world))
     closes(world)
