@@ -21,12 +21,17 @@ int main(void)
     for (int64_t done = 0; done < STEPS;) {
         for (int i = 0; i < N; i++)
             x[i] = (float)(i % 100);
-        const trib_status_t st = trib_plan_start(plan);
+        trib_status_t st = trib_plan_start(plan);
         if (done == DIES_AT && trib_rank(comm) == 0 && trib_size(comm) == 4)
             raise(SIGKILL);
-        done += st == TRIB_OK && trib_plan_wait(plan) == TRIB_OK;
-        if (trib_progress(comm) == TRIB_OK)
+        st = st == TRIB_OK ? trib_plan_wait(plan) : st;
+        done += st == TRIB_OK;
+        if (st == TRIB_OK && done == STEPS) /* nobody leaves before all are done */
+            st = trib_barrier(comm);
+        if (st == TRIB_OK)
             continue;
+        if (st != TRIB_ERR_PEER_LOST && st != TRIB_ERR_ABORTED)
+            return fprintf(stderr, "%s\n", trib_last_error(comm)), 1;
         if (trib_comm_shrink(comm, &smaller) != TRIB_OK ||
             trib_allreduce(smaller, NULL, &done, 1, TRIB_I64, TRIB_MIN) != TRIB_OK)
             return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;

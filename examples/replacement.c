@@ -31,9 +31,11 @@ int main(int argc, char **argv)
             trib_comm_sync(comm = next, x, sizeof(x), NULL);
         if (x[0] == 7 && trib_rank(comm) == 0 && trib_size(comm) == 3)
             raise(SIGKILL);
-        ok = trib_allreduce(comm, NULL, &one, 1, TRIB_F32, TRIB_MEAN) == TRIB_OK;
-        x[0] += (float)ok;
-        ok = (ok && !trib_comm_grow(comm, listener, 1, &next)) || go_on(argv[1]);
+        trib_status_t st = trib_allreduce(comm, NULL, &one, 1, TRIB_F32, TRIB_MEAN);
+        x[0] += (float)(st == TRIB_OK);
+        st = st ? st : trib_comm_grow(comm, listener, 1, &next);
+        ok = !st ||
+             ((st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_ABORTED) && go_on(argv[1]));
     }
     printf("rank %d of %d\n", trib_rank(comm), trib_size(comm));
     return trib_free_comm(comm) != TRIB_OK || !ok;

@@ -349,7 +349,9 @@ trib_status_t trib_trainer_end(trib_trainer_t *trainer, double loss)
 {
     trib_error_clear(&trainer->err);
     if (!trainer->begun)
-        return trib_fail(&trainer->err, TRIB_ERR_INVALID, "no step has begun");
+        return trib_fail(&trainer->err, TRIB_ERR_INVALID,
+                         "no step has begun: call trib_trainer_begin first, also after "
+                         "trib_trainer_move, which drops a step");
     trainer->begun = false;
     trainer->stats.compute_ns += trib_train_now() - trainer->begun_ns;
 

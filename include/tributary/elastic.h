@@ -3,13 +3,25 @@
  * When ranks are lost or come: which ones, how the others go on, and whether all have
  * the same state.
  *
- *     while (trib_allreduce(comm, NULL, x, n, TRIB_F32, TRIB_SUM) != TRIB_OK) {
- *         if (trib_comm_shrink(comm, &smaller) != TRIB_OK)
- *             break;
- *         trib_free_comm(comm);
- *         comm = smaller;
- *         restore(x);
+ *     while (step <= steps) {
+ *         prepare(in, step);
+ *         st = step < steps ? trib_allreduce(comm, in, out, n, TRIB_F32, TRIB_SUM)
+ *                           : trib_barrier(comm); // no rank leaves before all are done
+ *         step += st == TRIB_OK;
+ *         while (st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_ABORTED) {
+ *             if ((st = trib_comm_shrink(comm, &smaller)) != TRIB_OK)
+ *                 break; // trib_last_error(NULL) says why
+ *             trib_free_comm(comm);
+ *             comm = smaller;
+ *             st = trib_allreduce(comm, NULL, &step, 1, TRIB_U64, TRIB_MIN);
+ *         }
+ *         if (st != TRIB_OK)
+ *             break; // another error: shrinking does not help
  *     }
+ *
+ * When a rank is lost, some of the others may have the result of a step that others
+ * have not. All of them repeat the first step that a rank has not finished, so a
+ * program keeps what it needs to start from there.
  */
 #ifndef TRIBUTARY_ELASTIC_H
 #define TRIBUTARY_ELASTIC_H

@@ -5,7 +5,7 @@
  * which gossip (SGP) is made:
  *
  *     trib_plan_neighbors(comm, &desc, &plan);
- *     trib_plan_start_neighbors(plan, &graph, x, &weight);     at every step
+ *     trib_plan_start_neighbors(plan, &graph, x, &weight);     // at every step
  *     trib_plan_wait(plan);
  *
  * The rank sends each rank of `to` the share of x and of its weight, 1 at first, that

@@ -4,11 +4,11 @@
  * processes, synchronously or not. The program says what one replica does with its part
  * of a batch; a text, the kind, says where replicas are and how they go together:
  *
- *     opts.kind = "workers";                      or "threads:4", "ps:staleness=2", …
+ *     opts.kind = "workers";              // or "threads:4", "ps:staleness=2", …
  *     opts.batch = 128; opts.sample_bytes = sizeof(struct sample); opts.steps = 1000;
- *     opts.start = make_model;                    parameters, trib_replica_trainer
- *     opts.input = read_samples;                  samples by their numbers
- *     opts.step = train;                          trib_replica_train(replica, …)
+ *     opts.start = make_model;            // parameters, trib_replica_trainer
+ *     opts.input = read_samples;          // samples by their numbers
+ *     opts.step = train;                  // trib_replica_train(replica, …)
  *     opts.finish = print_accuracy;
  *     trib_replicator_run(&opts);
  *

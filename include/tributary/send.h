@@ -2,8 +2,10 @@
 /*
  * Messages from one rank to another, with tags.
  *
- *     rank 0: trib_send(comm, x, n, TRIB_F32, 1, tag);
- *     rank 1: trib_recv(comm, y, n, TRIB_F32, 0, tag);
+ *     if (rank == 0)
+ *         trib_send(comm, x, n, TRIB_F32, 1, tag);
+ *     else if (rank == 1)
+ *         trib_recv(comm, y, n, TRIB_F32, 0, tag);
  *
  * Of one sender, receiver and tag the first message is for the first receive, the
  * second for the second, and so on, in the order of their starts. A receive names its

@@ -6,7 +6,7 @@
  * bits everywhere.
  *
  *     trib_plan_sparse(comm, &desc, &plan);
- *     trib_plan_start_sparse(plan, indices, values, count);     at every step
+ *     trib_plan_start_sparse(plan, indices, values, count);     // at every step
  *     trib_plan_wait(plan);
  *     trib_plan_sparse_count(plan, &n);
  *     trib_plan_sparse_pairs(plan, union_indices, union_values, n);

@@ -4,12 +4,12 @@
  * pull, each in its own time. A rule of the vector says what a push does: add, a step
  * of SGD or Adam, elastic averaging. So it is a parameter server.
  *
- *     trib_store_open(comm, &store);                          all ranks
+ *     trib_store_open(comm, &store);                          // all ranks
  *     desc.name = "layer1"; desc.count = n; desc.rule = "sgd:rate=0.1,momentum=0.9";
- *     desc.initial = x;                                       rank 0's counts
- *     trib_store_create(store, &desc, &vector);               all ranks
- *     …
- *     trib_store_pull(vector, x, NULL, &version);             any rank, any time
+ *     desc.initial = x;                                       // rank 0's counts
+ *     trib_store_create(store, &desc, &vector);               // all ranks
+ *
+ *     trib_store_pull(vector, x, NULL, &version);             // any rank, any time
  *     trib_store_push(vector, gradient, NULL, &version);
  *
  * A vector has a version, the number of pushes that it has taken. A push is applied

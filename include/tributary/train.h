@@ -3,13 +3,14 @@
  * Training: a strategy, chosen by a text, says what becomes of gradients and parameters
  * at each step. The same loop runs every strategy:
  *
- *     trib_trainer_create(comm, &desc, &trainer);
- *     for (size_t i = 0; i < steps; i++) {
- *         trib_trainer_begin(trainer, &step);         // where to differentiate
- *         loss = my_gradient(step.params, step.gradient);
- *         trib_trainer_end(trainer, loss);            // sums, updates
+ *     st = trib_trainer_create(comm, &desc, &trainer);
+ *     for (size_t i = 0; i < steps && st == TRIB_OK; i++) {
+ *         st = trib_trainer_begin(trainer, &step); // where to differentiate
+ *         if (st == TRIB_OK)                       // sums, updates
+ *             st = trib_trainer_end(trainer, my_gradient(step.params, step.gradient));
  *     }
- *     trib_trainer_settle(trainer, NULL);             // params is the model
+ *     if (st == TRIB_OK)
+ *         st = trib_trainer_settle(trainer, NULL); // params is the model
  *
  * The caller computes gradients, and the trainer does everything else: it says at which
  * parameters to differentiate (sgp: x / w; a pipeline: those of a step before),
@@ -214,18 +215,32 @@ TRIB_API trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *st
  * description, as if the run began: all of that together is one collective call. The
  * old communicator is freed behind it.
  *
- *     while (trib_trainer_end(t, loss) != TRIB_OK) {
- *         trib_comm_shrink(comm, &smaller);
- *         trib_trainer_move(t, smaller);
- *         trib_free_comm(comm);
- *         comm = smaller;
+ *     // After TRIB_ERR_PEER_LOST or TRIB_ERR_ABORTED; then call trib_trainer_begin.
+ *     static trib_status_t survive(trib_trainer_t *trainer, trib_comm_t **comm)
+ *     {
+ *         trib_comm_t *old = *comm, *smaller;
+ *         trib_status_t st;
+ *
+ *         do {
+ *             if ((st = trib_comm_shrink(*comm, &smaller)) != TRIB_OK)
+ *                 return st; // trib_last_error(NULL) says why
+ *             if (*comm != old)
+ *                 trib_free_comm(*comm); // another rank is lost meanwhile
+ *             *comm = smaller;
+ *             st = trib_trainer_move(trainer, smaller);
+ *         } while (st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_ABORTED);
+ *         if (st == TRIB_OK)
+ *             trib_free_comm(old);
+ *         return st;
  *     }
  *
  * Parameters, and all else that is the same on all ranks, come from the lowest of the
  * old ranks that are furthest ahead. A rank's own state goes on as it is, as residuals
  * do by trib_plan_state_move; newcomers begin with the model, and with 0 for the rest.
- * A step that has begun is dropped. trib_step_t.number is then the same on all ranks,
- * and may be that of the step that has failed: do it again.
+ * A step that has begun is dropped, so the next call is trib_trainer_begin and not
+ * trib_trainer_end. Its trib_step_t.number is the same on all ranks, and may be that of
+ * the step that has failed: the loop counts steps by that number, as ranks may have
+ * been a step apart (docs/training.md has such a loop).
  *
  * A sum that was cut short, and that no rank has got, is taken back if
  * trib_opts_t.rewind says so or no codec keeps anything, else dropped: what was sent in

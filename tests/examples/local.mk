@@ -46,4 +46,15 @@ TESTS += tests/examples/test_embedding.sh
 dist_check_SCRIPTS += tests/examples/test_replacement.sh
 TESTS += tests/examples/test_replacement.sh
 dist_check_SCRIPTS += tests/examples/test_notified.sh
+EXTRA_DIST += tests/examples/snippets.py \
+	tests/examples/snippets/printed_coded.c \
+	tests/examples/snippets/printed_elastic.c \
+	tests/examples/snippets/printed_replicator.c \
+	tests/examples/snippets/printed_state.c \
+	tests/examples/snippets/printed_store.c \
+	tests/examples/snippets/printed_sums.c \
+	tests/examples/snippets/printed_trainer.c \
+	tests/examples/snippets/printed_trainer_lost.c
+dist_check_SCRIPTS += tests/examples/test_snippets.sh
 TESTS += tests/examples/test_notified.sh
+TESTS += tests/examples/test_snippets.sh
