@@ -11,7 +11,8 @@
  *     NaN, Inf   the bucket travels as floating-point numbers (with rel that of all
  *                ranks), and comes out as these add, in float64
  *     large      as NaN: from 2^30 steps on, and where a sum of integers is beyond
- *                32 bits
+ *                32 bits. The bound then holds as far as float64 holds the sum: to
+ *                2^-53 of the partial sums
  *     state      none
  */
 #include "compress/quantise/bounded_parts.h"
