@@ -21,7 +21,7 @@ libtrain_la_SOURCES = \
 	train/strategy.h \
 	train/strategy_table.c \
 	train/train_sum.c train/train_sum.h \
-	train/trainer.c train/trainer.h \
+	train/trainer.c train/trainer_desc.c train/trainer.h \
 	train/trainer_move.c \
 	train/tuning.c train/tuning.h
 libtrain_la_LIBADD =

@@ -189,6 +189,12 @@ double trib_train_optimizer_momentum(const struct trib_train_optimizer *optimize
     return optimizer->kind == SGD ? optimizer->number[MOMENTUM] : 0;
 }
 
+bool trib_train_optimizer_has_momentum(const struct trib_train_optimizer *optimizer)
+{
+    return (optimizer->kind == SGD && optimizer->number[MOMENTUM] > 0) ||
+           (optimizer->kind == ADAM && optimizer->number[BETA1] > 0);
+}
+
 void trib_train_optimizer_rule(const struct trib_train_optimizer *optimizer,
                                double rate, char *text, size_t bytes)
 {

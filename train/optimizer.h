@@ -5,6 +5,7 @@
 #ifndef TRIB_TRAIN_OPTIMIZER_H
 #define TRIB_TRAIN_OPTIMIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,6 +58,10 @@ void trib_train_optimizer_step(struct trib_train_optimizer *optimizer);
 /** trib_train_optimizer_momentum - the factor of a velocity in vector[0]; 0: it has
  * none. */
 double trib_train_optimizer_momentum(const struct trib_train_optimizer *optimizer);
+
+/** trib_train_optimizer_has_momentum - does it average gradients of several steps, by
+ * momentum of SGD or beta1 of Adam? Of a caller's function nothing is known. */
+bool trib_train_optimizer_has_momentum(const struct trib_train_optimizer *optimizer);
 
 /** trib_train_optimizer_rule - the optimiser as a rule of the store
  * (trib_store_create). */

@@ -42,6 +42,11 @@ static trib_status_t copy_part(const trib_part_t *theirs, size_t i, uint64_t rou
     char number[32];
 
     snprintf(number, sizeof(number), "part%zu", i);
+    if (theirs->feedback && !theirs->codec)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "part %s has feedback \"%s\", and no codec of its own: name "
+                         "the codec, too",
+                         theirs->name ? theirs->name : number, theirs->feedback);
     out->count = theirs->count;
     out->dims = theirs->dims;
     trib_status_t st = copy_codec(theirs->codec, rounds, err, &out->codec);

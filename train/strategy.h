@@ -38,6 +38,7 @@ struct trib_train_move {
 
 struct trib_strategy_ops {
     bool apart; /* ranks take steps of their own, each with an optimiser of its own */
+    bool sums_changes; /* of parameters: the optimiser has made them already */
 
     /* Of what the strategy text gives. No optimiser: it has one of its own. */
     const struct trib_keyed_key *keys;

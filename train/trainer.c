@@ -10,14 +10,10 @@
 
 #include "base/sized.h"
 #include "base/time.h"
-#include "train/run_share.h"
 #include "train/estimate.h"
 
 static _Thread_local char create_error[512];
 
-static const struct trib_sized desc_kind = {
-    "trib_trainer_desc_t", "TRIB_TRAINER_DESC_INIT", sizeof(trib_trainer_desc_t),
-    TRIB_SIZED_UP_TO(trib_trainer_desc_t, seed)};
 static const struct trib_sized step_kind = {"trib_step_t", "TRIB_STEP_INIT",
                                             sizeof(trib_step_t),
                                             TRIB_SIZED_UP_TO(trib_step_t, rate)};
@@ -203,82 +199,6 @@ uint64_t trib_train_wire_bytes(const struct trib_trainer *t)
     return bytes + (ops->store_bytes ? ops->store_bytes(t) : 0);
 }
 
-/* Sums of the whole run; 0: it is not known how many steps it has. */
-static uint64_t rounds_of(const struct trib_trainer *t)
-{
-    const struct trib_strategy_ops *ops = t->choice.row->ops;
-    uint64_t period = 1;
-
-    for (int i = 0; i < ops->n_keys; i++)
-        if (strcmp(ops->keys[i].name, "period") == 0 && t->choice.number[i] >= 1)
-            period = (uint64_t)t->choice.number[i];
-    return t->rate.steps / period;
-}
-
-/* Several codecs, with | between them, are for strategies that choose; the parts get
- * the first one. */
-static trib_status_t read_codecs(struct trib_trainer *t,
-                                 const trib_trainer_desc_t *desc)
-{
-    const char *codec = t->choice.codec[0] ? t->choice.codec : desc->codec;
-    const char *more = codec ? strchr(codec, '|') : NULL;
-
-    if (!more)
-        return trib_train_parts_create(desc, codec, rounds_of(t), &t->err,
-                                       &t->parts);
-    if (!t->choice.row->ops->picks)
-        return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "codecs \"%s\": strategy %s does not choose, so give it one; "
-                         "pipe does",
-                         codec, t->choice.row->name);
-    char *first = strndup(codec, (size_t)(more - codec));
-    trib_status_t st =
-        first ? trib_train_run_share(codec, rounds_of(t), &t->err, &t->codecs)
-              : trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a text");
-    if (st == TRIB_OK)
-        st = trib_train_parts_create(desc, first, rounds_of(t), &t->err, &t->parts);
-    free(first);
-    return st;
-}
-
-/* What can be said without the other ranks. */
-static trib_status_t read_texts(struct trib_trainer *t, const trib_trainer_desc_t *desc)
-{
-    trib_status_t st = trib_strategy_parse(desc->strategy, &t->err, &t->choice);
-
-    if (st == TRIB_OK && desc->codec && t->choice.codec[0])
-        return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "two codecs: \"%s\" of the strategy \"%s\", and codec \"%s\"",
-                         t->choice.codec, desc->strategy, desc->codec);
-    if (st == TRIB_OK)
-        st = trib_train_rate_parse(desc->rate, t->ranks, &t->err, &t->rate);
-    if (st == TRIB_OK)
-        st =
-            trib_train_optimizer_create(desc->optimizer, desc->update, desc->update_arg,
-                                        desc->count, &t->err, &t->optimizer);
-    if (st == TRIB_OK)
-        st = read_codecs(t, desc);
-    return st;
-}
-
-static trib_status_t take_desc(struct trib_trainer *t,
-                               const trib_trainer_desc_t *theirs)
-{
-    trib_trainer_desc_t desc = TRIB_TRAINER_DESC_INIT;
-    trib_status_t st = trib_sized_take(&desc_kind, theirs, &desc, &t->err);
-
-    if (st != TRIB_OK)
-        return st;
-    if (!desc.params || desc.count == 0)
-        return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "a trainer needs params and a count");
-    t->params = desc.params;
-    t->count = desc.count;
-    t->feed = desc.feed;
-    t->seed = desc.seed;
-    return read_texts(t, &desc);
-}
-
 trib_status_t trib_trainer_create(trib_comm_t *comm, const trib_trainer_desc_t *desc,
                                   trib_trainer_t **trainer_out)
 {
@@ -290,7 +210,7 @@ trib_status_t trib_trainer_create(trib_comm_t *comm, const trib_trainer_desc_t *
         t->comm = comm;
         t->rank = trib_rank(comm);
         t->ranks = trib_size(comm);
-        st = trib_train_meet(t, take_desc(t, desc), NULL);
+        st = trib_train_meet(t, trib_train_take_desc(t, desc), NULL);
         t->wire_at_create = st == TRIB_OK ? trib_train_wire_bytes(t) : 0;
     }
     if (st == TRIB_OK) {

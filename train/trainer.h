@@ -78,6 +78,18 @@ uint64_t trib_train_wire_bytes(const struct trib_trainer *t);
 trib_status_t trib_train_meet(struct trib_trainer *t, trib_status_t mine,
                               struct trib_trainer *from);
 
+/** trib_train_take_desc - read a description, without the other ranks. */
+trib_status_t trib_train_take_desc(struct trib_trainer *t,
+                                   const trib_trainer_desc_t *theirs);
+
+/** trib_train_check_configured - TRIB_ERR_INVALID if the feedback of the configuration
+ * (TRIB_FEEDBACK) has momentum, and what applies the sums has it, too. */
+trib_status_t trib_train_check_configured(struct trib_trainer *t);
+
+/** trib_train_refuse_parts - TRIB_ERR_UNSUPPORTED if the description has feedback, or
+ * parts with codecs: for strategies that send the vector as a whole. */
+trib_status_t trib_train_refuse_parts(struct trib_trainer *t);
+
 /** trib_train_alloc, trib_train_calloc - zeroed floats in reach of the peers, or plain
  * ones. */
 trib_status_t trib_train_alloc(struct trib_trainer *t, size_t count, float **out);

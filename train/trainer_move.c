@@ -118,7 +118,8 @@ static trib_status_t take_params(struct meeting *m)
 /* An error on one rank is an error on all: the others say whose it is. */
 static trib_status_t make_strategy(struct trib_trainer *t)
 {
-    const trib_status_t mine = t->choice.row->ops->create(t);
+    const trib_status_t made = t->choice.row->ops->create(t);
+    const trib_status_t mine = made == TRIB_OK ? trib_train_check_configured(t) : made;
     int32_t lowest = mine == TRIB_OK ? t->ranks : t->rank;
     const trib_status_t st =
         trib_allreduce(t->comm, NULL, &lowest, 1, TRIB_I32, TRIB_MIN);

@@ -283,6 +283,12 @@ static void test_takes_shares(void **state)
     ranks_pass(.size = 2, .fn = takes_shares, .config = "transport=shm");
 }
 
+static void no_update(void *arg, float *params, const float *gradient, size_t first,
+                      size_t count, double rate)
+{
+    (void)arg, (void)params, (void)gradient, (void)first, (void)count, (void)rate;
+}
+
 static int refuses(struct ranks_self *self)
 {
     static const struct {
@@ -323,10 +329,109 @@ static int refuses(struct ranks_self *self)
     return 0;
 }
 
+/* Momentum in the feedback and in what applies the sum; texts that the strategy has no
+ * use for. */
+static const struct {
+    const char *strategy, *optimizer, *codec, *feedback;
+    const char *words[2]; /* of the sentence; NULL: it is taken */
+} texts[] = {
+    {"sync", "sgd:momentum=0.9", "topk", "ef14:momentum=0.9", {"ef14:m", "sgd, m"}},
+    {"pipe", "sgd:momentum=0.9", "topk", "ef14:momentum=0.5", {"ef14:m", "sgd, m"}},
+    {"sync+topk", "adam", NULL, "ef14:momentum=0.9", {"momentum twice", "adam"}},
+    {"sync", "sgd:momentum=0.9", "topk", "ef21:momentum=0.1", {"ef21:m", "sgd, m"}},
+    {"diloco+topk", NULL, NULL, "ef14:momentum=0.9", {"ef14:m", "momentum=0.5"}},
+    {"local:momentum=0.5+topk", NULL, NULL, "ef14:momentum=0.9", {"ef14:m", "local"}},
+    {"sync", "sgd:momentum=0.9", "topk", "ef21:momentum=1", {NULL}},
+    {"sync", "sgd:momentum=0.9", "topk", "ef14:clip=1", {NULL}},
+    {"sync", "adam:beta1=0", "topk", "ef14:momentum=0.9", {NULL}},
+    {"local", "sgd:momentum=0.9", "topk", "ef14:momentum=0.9", {NULL}},
+    {"diloco:momentum=0", "adam", "topk", "ef14:momentum=0.9", {NULL}},
+    {"sgp", NULL, "int8", "ef14", {"sgp", "ef14"}},
+    {"agp", NULL, NULL, "ef14", {"agp", "ef14"}},
+    {"lsgd", NULL, NULL, "ef14", {"lsgd", "ef14"}},
+    {"lsgd:period=4,global=8", NULL, NULL, NULL, {"global", "groups"}},
+    {"local:nesterov=1", NULL, NULL, NULL, {"nesterov", "momentum"}},
+};
+
+static int takes_texts(struct ranks_self *self)
+{
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct quadratic q;
+
+        quadratic_init(&q, self, texts[i].strategy);
+        q.desc.optimizer = texts[i].optimizer;
+        q.desc.codec = texts[i].codec;
+        q.desc.feedback = texts[i].feedback;
+        if (!texts[i].words[0]) {
+            quadratic_open(&q);
+            quadratic_close(&q);
+            continue;
+        }
+        ranks_assert(self, trib_trainer_create(self->comm, &q.desc, &q.trainer) < 0);
+        for (int w = 0; w < 2; w++)
+            if (!strstr(trib_trainer_error(NULL), texts[i].words[w]))
+                ranks_die(self, "row %zu: \"%s\" does not say \"%s\"", i,
+                          trib_trainer_error(NULL), texts[i].words[w]);
+    }
+    return 0;
+}
+
+/* The same of parts, which have texts of their own, and of an optimiser beside a
+ * function. */
+static int takes_parts(struct ranks_self *self)
+{
+    static const char *const strategies[] = {"sync", "agp", "lsgd", "sgp"};
+    struct quadratic q;
+
+    for (int s = 0; s < 4; s++) {
+        quadratic_init(&q, self, strategies[s]);
+        quadratic_cut(&q);
+        q.desc.optimizer = s ? NULL : "sgd:momentum=0.9";
+        q.parts[0].codec = "topk";
+        q.parts[0].feedback = "ef14:momentum=0.9";
+        ranks_assert(self, trib_trainer_create(self->comm, &q.desc, &q.trainer) < 0);
+        if (!strstr(trib_trainer_error(NULL), s ? "part part0" : "momentum twice"))
+            ranks_die(self, "%s: %s", strategies[s], trib_trainer_error(NULL));
+    }
+    quadratic_init(&q, self, "sync+topk");
+    quadratic_cut(&q);
+    q.parts[1].codec = NULL;
+    q.parts[1].feedback = "ef14";
+    ranks_assert(self, trib_trainer_create(self->comm, &q.desc, &q.trainer) < 0);
+    ranks_assert(self, strstr(trib_trainer_error(NULL), "name the codec"));
+    quadratic_init(&q, self, "sync");
+    q.desc.optimizer = "adam";
+    q.desc.update = no_update;
+    ranks_assert(self, trib_trainer_create(self->comm, &q.desc, &q.trainer) < 0);
+    ranks_assert(self, strstr(trib_trainer_error(NULL), "adam"));
+    return 0;
+}
+
+/* The feedback comes from TRIB_FEEDBACK. */
+static int takes_configured(struct ranks_self *self)
+{
+    struct quadratic q;
+
+    quadratic_init(&q, self, "sync+topk");
+    quadratic_open(&q);
+    quadratic_close(&q);
+    q.desc.optimizer = "sgd:momentum=0.9";
+    ranks_assert(self, trib_trainer_create(self->comm, &q.desc, &q.trainer) < 0);
+    ranks_assert(self, strstr(trib_trainer_error(NULL), "momentum twice"));
+    q.desc.feedback = "ef14";
+    quadratic_open(&q);
+    quadratic_close(&q);
+    return 0;
+}
+
 static void test_refuses(void **state)
 {
     (void)state;
+    ranks_pass(.size = 2, .fn = takes_configured,
+               .config = "transport=shm;feedback=ef14:momentum=0.9");
     ranks_pass(.size = 2, .fn = refuses, .config = "transport=shm");
+    ranks_pass(.size = 2, .fn = takes_texts, .config = "transport=shm");
+    ranks_pass(.size = 2, .fn = takes_parts, .config = "transport=shm");
 }
 
 /* An error on one rank is an error on all, which say whose it is. */

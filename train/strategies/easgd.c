@@ -175,6 +175,7 @@ static void elastic_explain(const struct trib_trainer *t, char *text, size_t byt
 
 const struct trib_strategy_ops trib_strategy_easgd = {
     .apart = true,
+    .sums_changes = true,
     .keys = keys,
     .defaults = defaults,
     .n_keys = KEYS,

@@ -80,6 +80,12 @@ static trib_status_t local_create(struct trib_trainer *t)
                          t->choice.row->name, trib_train_number(t, LATE),
                          trib_train_number(t, PERIOD));
 
+    if (t->choice.row->ops->defaults[NESTEROV] < trib_train_number(t, NESTEROV) &&
+        trib_train_number(t, MOMENTUM) == 0)
+        return trib_fail(
+            &t->err, TRIB_ERR_INVALID,
+            "strategy %s: nesterov=1 needs momentum=", t->choice.row->name);
+
     trib_status_t st = trib_train_alloc(t, t->count, &l->change);
     if (st == TRIB_OK)
         st = trib_train_calloc(t, t->count, &l->x);
@@ -338,11 +344,11 @@ static void local_explain(const struct trib_trainer *t, char *text, size_t bytes
 
 #define LOCAL(starts) \
     { \
-        .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
-        .create = local_create, .destroy = local_destroy, .begin = local_begin, \
-        .end = local_end, .settle = local_settle, .busy = local_busy, \
-        .fields = local_fields, .sums = local_sums, .model = local_model, \
-        .moved = local_moved, .explain = local_explain \
+        .apart = true, .sums_changes = true, .keys = keys, .defaults = starts, \
+        .n_keys = KEYS, .create = local_create, .destroy = local_destroy, \
+        .begin = local_begin, .end = local_end, .settle = local_settle, \
+        .busy = local_busy, .fields = local_fields, .sums = local_sums, \
+        .model = local_model, .moved = local_moved, .explain = local_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_local = LOCAL(local_defaults);

@@ -53,6 +53,11 @@ static trib_status_t check_numbers(struct trib_trainer *t)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "strategy lsgd: global=%g is not a multiple of period=%g",
                          global, period);
+    if (global > 0 && trib_train_number(t, GROUPS) == 1 && !t->moves)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "strategy lsgd: global=%g is for several groups: add groups=, "
+                         "or leave it out",
+                         global);
     if (trib_train_number(t, LATE) >= period)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "strategy lsgd: late=%g is not below period=%g",
@@ -109,7 +114,9 @@ static trib_status_t leader_create(struct trib_trainer *t)
                          "strategy lsgd broadcasts parameters as they are, and not by "
                          "codec \"%s\"",
                          t->parts.codec);
-    trib_status_t st = trib_train_calloc(t, t->count, &l->x);
+    trib_status_t st = trib_train_refuse_parts(t);
+    if (st == TRIB_OK)
+        st = trib_train_calloc(t, t->count, &l->x);
     if (st == TRIB_OK)
         st = trib_train_calloc(t, t->count, &l->gradient);
     if (st != TRIB_OK)

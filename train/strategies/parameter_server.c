@@ -120,7 +120,7 @@ static trib_status_t make_groups(struct trib_trainer *t, struct server *s)
 
     s->pushes = true;
     if (groups == 0)
-        return TRIB_OK;
+        return trib_train_refuse_parts(t);
     if (trib_train_number(t, PERIOD) > 1)
         return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
                          "strategy %s: with groups=%d the period is 1",

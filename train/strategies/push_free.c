@@ -81,12 +81,10 @@ static trib_status_t make_edges(struct trib_trainer *t, struct push_free *p)
 
 static trib_status_t refuse_codecs(struct trib_trainer *t)
 {
-    const char *codec = t->parts.codec ? t->parts.codec : t->parts.feedback;
+    const char *codec = t->parts.codec;
 
-    for (size_t i = 0; i < t->parts.n && !codec; i++)
-        codec = t->parts.part[i].codec;
     if (!codec)
-        return TRIB_OK;
+        return trib_train_refuse_parts(t);
     return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
                      "strategy agp gives shares of parameters as they are, and not by "
                      "\"%s\"",

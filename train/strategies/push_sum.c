@@ -45,23 +45,6 @@ static trib_status_t make_plan(struct trib_trainer *t, struct push_sum *p)
     return trib_train_taken(t, trib_plan_neighbors(t->comm, &desc, &p->plan));
 }
 
-/* A part of the vector cannot have another codec, nor keep what it loses twice. */
-static trib_status_t check_parts(struct trib_trainer *t)
-{
-    if (t->parts.feedback)
-        return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                         "strategy %s has no use for feedback \"%s\": what the codec "
-                         "of a share leaves out stays with its rank",
-                         t->choice.row->name, t->parts.feedback);
-    for (size_t i = 0; i < t->parts.n; i++)
-        if (t->parts.part[i].codec)
-            return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                             "strategy %s has one codec, and part %s another, \"%s\"",
-                             t->choice.row->name, t->parts.part[i].name,
-                             t->parts.part[i].codec);
-    return TRIB_OK;
-}
-
 static trib_status_t push_sum_create(struct trib_trainer *t)
 {
     struct push_sum *p = t->strategy = calloc(1, sizeof(*p));
@@ -70,7 +53,7 @@ static trib_status_t push_sum_create(struct trib_trainer *t)
         return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
     p->push.weight = 1;
 
-    trib_status_t st = check_parts(t);
+    trib_status_t st = trib_train_refuse_parts(t);
     if (st == TRIB_OK)
         st = trib_train_alloc(t, t->count, &p->push.x);
     if (st == TRIB_OK)
