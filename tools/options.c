@@ -210,7 +210,35 @@ static int take_option(struct tool_given *given, int key, const char *value,
         say_version(given->command);
         return 0;
     }
+    if (given->command->modes)
+        *(uint64_t *)((char *)given->args + given->command->given) |=
+            UINT64_C(1) << (given->option - given->command->options);
     return given->option->set(given, value) ? -1 : 2;
+}
+
+bool tool_check_mode(const struct tool_command *command, const void *args, int mode,
+                     FILE *err)
+{
+    const uint64_t bits = *(const uint64_t *)((const char *)args + command->given);
+    const char *comma = "";
+
+    for (size_t i = 0; i < command->n_options; i++) {
+        const struct tool_option *row = &command->options[i];
+
+        if (!(bits >> i & 1) || !row->of || row->of >> mode & 1)
+            continue;
+        fprintf(err, "%s: --%s has no effect in \"%s\": it is for", command->name,
+                row->name, command->modes[mode]);
+        for (int m = 0; command->modes[m]; m++) {
+            if (!(row->of >> m & 1))
+                continue;
+            fprintf(err, "%s \"%s\"", comma, command->modes[m]);
+            comma = ",";
+        }
+        fputs(".\n", err);
+        return false;
+    }
+    return true;
 }
 
 int tool_parse(const struct tool_command *command, int argc, char **argv, void *args,

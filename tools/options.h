@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ struct tool_option {
     const char *words; /* that the value may be, with spaces between; NULL: any */
     double least; /* of a number */
     double most; /* 0: no limit */
+    unsigned of; /* bit m: it has an effect in mode m of the command; 0: in all */
 };
 
 struct tool_command {
@@ -64,6 +66,8 @@ struct tool_command {
         word; /* of a word that is no option, in its turn; NULL: none is taken */
     const char
         *words; /* that words may be, for completion; "FILE": a file; NULL: any */
+    const char *const *modes; /* as the user types them, NULL at the end; NULL: one */
+    size_t given; /* where modes: offset of a uint64_t of args, bit i: options[i] */
     bool stops; /* the first word and all behind it are left, to a char ** at `rest` */
     size_t rest;
 };
@@ -102,6 +106,14 @@ bool tool_say(const struct tool_given *given, const char *format, ...)
 
 /** tool_refuse_word - a `word` of commands that take options alone. */
 bool tool_refuse_word(const struct tool_given *given, const char *word);
+
+/**
+ * tool_check_mode - refuse an option that was given and has no effect in a mode.
+ *
+ * returns  false after a sentence on err, which names the modes of the option
+ */
+bool tool_check_mode(const struct tool_command *command, const void *args, int mode,
+                     FILE *err);
 
 /* Setters -------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@ tests_tools_test_options_LDADD = libtools.la $(LDADD)
 dist_check_SCRIPTS += \
 	tests/tools/test_completion.sh \
 	tests/tools/test_progress.sh \
+	tests/tools/test_modes.sh \
 	tests/tools/test_widths.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \
@@ -32,6 +33,7 @@ dist_check_SCRIPTS += \
 TESTS += \
 	tests/tools/test_completion.sh \
 	tests/tools/test_progress.sh \
+	tests/tools/test_modes.sh \
 	tests/tools/test_widths.sh \
 	tests/tools/test_namespaces.sh \
 	tests/tools/test_reach.sh \

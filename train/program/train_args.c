@@ -104,91 +104,125 @@ static bool take_word(const struct tool_given *given, const char *value)
 
 #define AT(field) offsetof(struct train_args, field)
 
+/* What the first word, --code and --kind make of a command line. */
+enum mode { MODE_FIT, MODE_CODE, MODE_KIND, MODE_ROWS, MODE_STRAGGLERS, MODE_LIST };
+
+static const char *const modes[] = {
+    [MODE_FIT] = "TASK",
+    [MODE_CODE] = "TASK --code",
+    [MODE_KIND] = "TASK --kind",
+    [MODE_ROWS] = "compare",
+    [MODE_STRAGGLERS] = "compare stragglers",
+    [MODE_LIST] = "list",
+    NULL,
+};
+
+enum {
+    FIT = 1 << MODE_FIT,
+    CODE = 1 << MODE_CODE,
+    KIND = 1 << MODE_KIND,
+    ONE = FIT | CODE | KIND,
+    ROWS = 1 << MODE_ROWS,
+    COMPARE = ROWS | 1 << MODE_STRAGGLERS,
+    RUNS = ONE | COMPARE,
+};
+
 static const struct tool_option options[] = {
     {.help = "What is trained:"},
     {"strategy", "TEXT", tool_set_text, AT(strategy),
-     .help = "sync, pipe:width=2+int8, sgp, …; trib-train list has all [sync]"},
+     .help = "sync, pipe:width=2+int8, sgp, …; trib-train list has all [sync]",
+     .of = FIT | KIND},
     {"codec", "TEXT", tool_set_text, AT(codec),
-     .help = "of what is sent: topk:ratio=0.001+natural, …", .words = "@codecs"},
+     .help = "of what is sent: topk:ratio=0.001+natural, …", .words = "@codecs",
+     .of = FIT | KIND},
     {"feedback", "TEXT", tool_set_text, AT(feedback),
-     .help = "what the codec does with its error"},
+     .help = "what the codec does with its error", .of = FIT | KIND},
     {"parts", "TEXT", tool_set_text, AT(parts),
      .help = "layers: each layer's weights as a part; or codecs of layers by name, as "
-             "in conv=adacomp:bin=50;dense=int8"},
+             "in conv=adacomp:bin=50;dense=int8",
+     .of = FIT | KIND},
     {"optimizer", "TEXT", tool_set_text, AT(optimizer),
-     .help = "sgd:momentum=0.9, adam, … [the task's]"},
+     .help = "sgd:momentum=0.9, adam, … [the task's]", .of = FIT | KIND},
     {"rate", "TEXT", tool_set_text, AT(rate),
-     .help = "a number, or linear:rate=0.1,warmup=0.05 [the task's]"},
+     .help = "a number, or linear:rate=0.1,warmup=0.05 [the task's]", .of = ONE},
     {"batch", "N", tool_set_size, AT(batch),
-     .help = "samples of a rank and step [the task's]", .least = 1, .most = 4096},
+     .help = "samples of a rank and step [the task's]", .least = 1, .most = 4096,
+     .of = FIT | KIND | ROWS},
     {"epochs", "N", tool_set_size, AT(epochs), .help = "passes over the data [3]",
-     .least = 1, .most = 10000},
+     .least = 1, .most = 10000, .of = ONE | ROWS},
     {"steps", "N", tool_set_size, AT(steps), .help = "steps, instead", .least = 1,
-     .most = 1e8},
-    {"seed", "N", set_seed, .help = "of first parameters, order of data, codecs [1]"},
+     .most = 1e8, .of = RUNS},
+    {"seed", "N", set_seed, .help = "of first parameters, order of data, codecs [1]",
+     .of = RUNS},
     {"seeds", "N", tool_set_int, AT(seeds),
      .help = "so many trainings, from --seed on: mean and spread", .least = 1,
-     .most = TRAIN_SEEDS_MAX},
+     .most = TRAIN_SEEDS_MAX, .of = ONE | ROWS},
     {"data", "PATH", tool_set_text, AT(data),
-     .help = "folder or file of the data [where Debian has it]"},
+     .help = "folder or file of the data [where Debian has it]", .of = RUNS},
     {"feed", "HOW", set_feed, AT(feed),
-     .help = "of gradients: backward (by layers) or whole", .words = "whole backward"},
+     .help = "of gradients: backward (by layers) or whole", .words = "whole backward",
+     .of = FIT | COMPARE},
     {"code", "TEXT", tool_set_text, AT(code),
      .help = "of logreg and svm: gradients of all samples that wait for no slow rank, "
-             "by rlnc, mds, gradient:spare=1 or none"},
+             "by rlnc, mds, gradient:spare=1 or none",
+     .of = CODE},
     {"partitions", "K", tool_set_int, AT(partitions),
      .help = "of the samples, each in a rank [3/4 of the ranks]", .least = 1,
-     .most = TRAIN_RANKS_MAX},
+     .most = TRAIN_RANKS_MAX, .of = CODE},
     {"kind", "TEXT", tool_set_text, AT(kind),
      .help = "replicas that share batches: one, threads, workers, ps, "
-             "hybrid:groups=2; shares=S: the same bits for any N"},
+             "hybrid:groups=2; shares=S: the same bits for any N",
+     .of = KIND},
     {"replicas", "N", tool_set_int, AT(replicas),
      .help = "so many threads of --kind threads, or processes", .least = 1,
-     .most = TRAIN_RANKS_MAX},
+     .most = TRAIN_RANKS_MAX, .of = KIND},
     {.help = "Where:"},
     {"ranks", "N", tool_set_int, AT(ranks), .help = "start so many ranks on this host",
-     .least = 1, .most = TRAIN_RANKS_MAX, .letter = 'n'},
+     .least = 1, .most = TRAIN_RANKS_MAX, .letter = 'n', .of = RUNS},
     {"bind", "HOW", tool_set_choice, AT(bind), .help = TOOL_BIND_HELP,
-     .words = TOOL_BIND_WORDS},
+     .words = TOOL_BIND_WORDS, .of = RUNS},
     {"transport", "TEXT", tool_set_text, AT(transport), .help = "as TRIB_TRANSPORT",
-     .words = "@transports"},
+     .words = "@transports", .of = RUNS},
     {"service", "HOST:PORT", tool_set_text, AT(service),
      .help = "as TRIB_SERVICE: the tribd of ps, downpour, hybrid; in compare of those "
-             "rows alone [with -n: one of its own]"},
+             "rows alone [with -n: one of its own]",
+     .of = RUNS},
     {"link", "RATE", add_link,
      .help = "make each rank a host with a link of RATE, such as 1gbit: network "
-             "namespaces, so root is needed"},
+             "namespaces, so root is needed",
+     .of = ONE | ROWS},
     {"compute-ms", "T", tool_set_number, AT(compute_ms),
      .help = "a gradient takes T ms at least: the rest is slept, as if an accelerator "
              "computed",
-     .most = 60000},
+     .most = 60000, .of = RUNS},
     {"straggle", "P,X", set_straggle,
-     .help = "a step takes X times as long with probability P"},
+     .help = "a step takes X times as long with probability P", .of = ONE | ROWS},
     {"leave", "R,S", set_leave,
-     .help = "of --code: rank R ends before step S, without a word"},
+     .help = "of --code: rank R ends before step S, without a word", .of = CODE},
     {"join", "S", tool_set_size, AT(join),
      .help = "of --code: the last of the ranks comes before step S", .least = 1,
-     .most = 1e8},
+     .most = 1e8, .of = CODE},
     {"slow-rank", "R,X", set_slow_rank,
-     .help = "all steps of rank R take X times as long"},
+     .help = "all steps of rank R take X times as long", .of = ONE | ROWS},
     {"until", "WHO", tool_set_second, AT(until_first),
      .help = "first: agp and downpour end with the first rank that has taken its "
              "steps; all [all]",
-     .words = "all first"},
+     .words = "all first", .of = FIT},
     {.help = "What is told:"},
-    {"csv", "FILE", tool_set_text, AT(csv), .help = "the table; - is standard output"},
-    {"json", "FILE", tool_set_text, AT(json), .help = "likewise"},
+    {"csv", "FILE", tool_set_text, AT(csv), .help = "the table; - is standard output",
+     .of = ONE | ROWS},
+    {"json", "FILE", tool_set_text, AT(json), .help = "likewise", .of = RUNS},
     {"curve", "FILE", tool_set_text, AT(curve),
-     .help = "of the first seed: step, bytes, result, loss, seconds"},
+     .help = "of the first seed: step, bytes, result, loss, seconds", .of = ONE},
     {"record", "FOLDER", tool_set_text, AT(record),
-     .help = "rank 0's gradients of steps 1, 2, 4, 7, 11, …"},
+     .help = "rank 0's gradients of steps 1, 2, 4, 7, 11, …", .of = FIT},
     {"progress", "HOW", tool_set_choice, AT(progress),
      .help = "rewrite one line, lines, none or auto",
-     .words = "auto rewrite lines none"},
+     .words = "auto rewrite lines none", .of = RUNS},
     {"out", "FOLDER", tool_set_text, AT(out),
-     .help = "of compare: its tables and pictures"},
+     .help = "of compare: its tables and pictures", .of = COMPARE},
     {"quick", NULL, tool_set_switch, AT(quick),
-     .help = "of compare: one seed, few steps"},
+     .help = "of compare: one seed, few steps", .of = COMPARE},
 };
 
 static const struct tool_command train_command = {
@@ -205,6 +239,8 @@ static const struct tool_command train_command = {
               "exit code: 0 done; 1 failed; 2 wrong arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
+    .modes = modes,
+    .given = AT(given),
     .word = take_word,
     .words = "compare list"
 #define TASK(name, ...) " " name
@@ -225,6 +261,17 @@ __attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
     return 2;
 }
 
+static enum mode mode_of(const struct train_args *args)
+{
+    if (strcmp(args->word[0], "list") == 0)
+        return MODE_LIST;
+    if (strcmp(args->word[0], "compare") == 0)
+        return args->n_words == 2 && strcmp(args->word[1], "stragglers") == 0
+                   ? MODE_STRAGGLERS
+                   : MODE_ROWS;
+    return args->code ? MODE_CODE : args->kind ? MODE_KIND : MODE_FIT;
+}
+
 /* A rank that ends by itself leaves nobody waiting, and no point of a curve is then one
  * of all ranks. */
 static int check_until(const struct train_args *args)
@@ -233,8 +280,7 @@ static int check_until(const struct train_args *args)
 
     if (!args->until_first)
         return -1;
-    if (args->code || args->kind || args->curve || args->record ||
-        strcmp(args->word[0], "compare") == 0)
+    if (args->curve || args->record)
         return wrong("--until first is for one training by a strategy, without a curve "
                      "or record");
     if (strcspn(strategy, ":+") == 3 && strncmp(strategy, "agp", 3) == 0)
@@ -254,8 +300,6 @@ static int place_replicas(struct train_args *args)
 
     if (!args->replicas)
         return -1;
-    if (!args->kind)
-        return wrong("--replicas are of a --kind");
     if (args->ranks)
         return wrong("--replicas and --ranks: one of both");
     if (strncmp(args->kind, "one", 3) == 0)
@@ -278,13 +322,16 @@ int train_args_parse(int argc, char **argv, struct train_args *args_out)
         return code;
     if (args.epochs && args.steps)
         return wrong("--epochs and --steps: one of both");
-    if (!args.code && (args.partitions || args.leave || args.join))
-        return wrong("--partitions, --leave and --join belong to --code");
     if (args.n_words == 0)
         return wrong("say what to train, such as trib-train mlp -n 4");
+    if (!tool_check_mode(&train_command, &args, mode_of(&args), stderr))
+        return 2;
     code = check_until(&args);
     if (code < 0)
         code = place_replicas(&args);
+    if (code < 0 && args.bind != TOOL_BIND_AUTO && !args.ranks &&
+        mode_of(&args) <= MODE_KIND)
+        return wrong("--bind places the ranks that --ranks starts: say how many");
 
     *args_out = args;
     if (args.threads[0])

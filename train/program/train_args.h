@@ -29,6 +29,7 @@ enum train_progress {
 
 /* Texts point into argv; NULL: not given. */
 struct train_args {
+    uint64_t given; /* options, by their rows */
     const char *strategy, *codec, *feedback, *optimizer, *rate, *parts;
     const char *code; /* NULL: a trainer */
     const char *kind; /* of replicas; NULL: a trainer on each rank */

@@ -85,11 +85,6 @@ int train_coded_check(const struct train_job *job)
 
     if (!linear_is(job->task))
         wrong = "--code is for gradients of linear models: logreg and svm";
-    else if (a->strategy || a->codec || a->feedback || a->parts || a->optimizer ||
-             a->batch || a->feed >= 0 || a->record)
-        wrong = "--code is gradient descent on all samples: without --strategy, "
-                "--codec, --feedback, --parts, --optimizer, --batch, --feed and "
-                "--record";
     else if (rate_of(job) <= 0)
         wrong = "--rate must be a number with --code, such as 0.02";
     else if ((a->straggle > 0 || a->slow_times > 0) && a->compute_ms <= 0)

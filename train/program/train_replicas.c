@@ -351,14 +351,11 @@ static int train(struct process *p, trib_comm_t *comm)
 
 int train_replicas_check(const struct train_job *job)
 {
-    const struct train_args *a = job->args;
     const char *wrong = NULL;
 
     if (!job->task->ops->sample)
         wrong = "--kind is for tasks whose samples have numbers: mlp, cnn, cnnall, "
                 "cnnwide, logreg and svm";
-    else if (a->code || a->feed >= 0 || a->record)
-        wrong = "--kind goes without --code, --feed and --record";
     if (wrong)
         fprintf(stderr, "trib-train: %s\n", wrong);
     return wrong ? 2 : -1;

@@ -66,8 +66,6 @@ static int check(const struct train_args *args)
 
     if (args->n_words > 1)
         wrong = "one task at a time; see trib-train compare for many";
-    else if (args->out || args->quick)
-        wrong = "--out and --quick belong to trib-train compare";
     else if (args->n_links > 1)
         wrong = "one --link at a time; see trib-train compare for many";
     else if (args->n_links > 0 && args->service)
@@ -173,11 +171,7 @@ static int obey(const struct train_args *args)
     for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
         if (strcmp(args->word[0], commands[i].name) != 0)
             continue;
-        if (!args->code && !args->kind)
-            return commands[i].main(args);
-        fputs("trib-train: --code and --kind are of one training: say its task\n",
-              stderr);
-        return 2;
+        return commands[i].main(args);
     }
     return train(args);
 }

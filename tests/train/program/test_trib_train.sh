@@ -269,6 +269,8 @@ wrong "parts that no layer has" "names begin with" mlp -n 2 --batch 8 --steps 1 
     --parts lstm=int8
 wrong "a batch that does not fit" "does not fit" logreg -n 2 --batch 4000 --steps 1
 wrong "a word where a number belongs" "--steps 'many' is not" logreg --steps many
+wrong "momentum twice" "momentum twice: feedback .*, and the optimiser" logreg -n 2 --codec topk \
+    --feedback ef14:momentum=0.9 --optimizer sgd:momentum=0.9 --steps 1
 wrong "half a straggler" "--straggle '0.5' is not" logreg --straggle 0.5
 wrong "a rank that is not there" "there are 2 ranks" logreg -n 2 --steps 1 --slow-rank 2,4
 wrong "an end of nobody" "--until 'never' must be" logreg --until never
@@ -286,17 +288,17 @@ wrong "a row that is not there" "no task or row" compare mlp dcg
 wrong "a task without rows" "no task or row 'cnnwide'" compare cnnwide
 wrong "a code without a linear model" "logreg and svm" mlp -n 2 --code rlnc
 wrong "a code that is not there" "did you mean" logreg -n 3 --code rlmc
-wrong "a code and a strategy" "without --strategy" logreg -n 2 --code rlnc --codec int8
+wrong "a code and a strategy" "codec has no effect" logreg -n 2 --code rlnc --codec int8
 wrong "more partitions than ranks" "at first there are 2" logreg -n 2 --code rlnc \
     --partitions 3
 wrong "too many ranks lost" "need as many ranks" logreg -n 3 --code none --leave 1,2 --steps 9
 wrong "a batch that replicas cannot share" "18 would" mlp --kind workers --replicas 3 \
     --batch 16
 wrong "a kind of a task without numbers" "samples have numbers" lstm --kind one
-wrong "a kind of many trainings" "say its task" compare mlp --kind one
-wrong "replicas of no kind" "of a --kind" mlp --replicas 2
+wrong "a kind of many trainings" "kind has no effect" compare mlp --kind one
+wrong "replicas of no kind" "replicas has no effect" mlp --replicas 2
 wrong "devices of a task" "not cut into parts" logreg --kind workers:devices=2 --replicas 2
-wrong "an option of compare" "belong to trib-train compare" logreg --quick
+wrong "an option of compare" "quick has no effect" logreg --quick
 expect "no data" any "install dataset-fashion-mnist" "$train" logreg -n 3 \
     --data "$dir/none" --steps 1
 expect "no word" 2 "say what to train" "$train"
