@@ -10,10 +10,14 @@ python_package = \
 	python/tributary/_calls.py \
 	python/tributary/_comm.py \
 	python/tributary/_errors.py \
+	python/tributary/_fed.py \
 	python/tributary/_ffi.py \
+	python/tributary/_gradient.py \
 	python/tributary/_handles.py \
 	python/tributary/_library.py \
 	python/tributary/_plan.py \
+	python/tributary/_policy.py \
+	python/tributary/_replicas.py \
 	python/tributary/py.typed \
 	python/tributary/torch.py
 

@@ -65,6 +65,8 @@ fi
 if [ ! -e "$build/.libs/_torch_backend.so" ]; then
     skip "process groups" "this build has no backend of torch.distributed"
 elif has torch "process groups"; then
+    mkdir "$dir/replicas"
+    ranks "what programs do with DDP, by Fed, Hook and the backend" 2 fed.py "$dir/replicas"
     cc -shared -fPIC -I"$source/include" "$here/failing_start.c" -o "$dir/failing_start.so"
     for n in 2 3; do
         mkdir "$dir/group$n"

@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fed: gradients are summed as back-propagation makes them, without DDP's buckets."""
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from . import _ffi
+from ._comm import Comm
+from ._gradient import Gradient
+from ._handles import Handle
+from ._library import lib, wait
+from ._plan import name_of
+from ._policy import DENSE, Policy, codec_of, warn_of_momentum_twice, with_columns
+from ._replicas import broadcast, demand_alike
+
+_SELECTS = ("topk", "dgc", "blocks", "randomk", "threshold")  # what goes with in_grad
+_NAME_MOST = 255  # TRIB_TENSOR_NAME_MAX
+_TURN = 1024  # steps that the ranks compare are counted modulo this
+
+# The Fed whose sums are under way on a communicator.
+_under_way: "weakref.WeakKeyDictionary[Comm, weakref.ref[Fed]]" = weakref.WeakKeyDictionary()
+# The open Fed of a parameter, by its id.
+_owners: "weakref.WeakValueDictionary[int, Fed]" = weakref.WeakValueDictionary()
+
+
+class Fed(Handle):
+    """An optimizer whose gradients are summed as back-propagation makes them.
+
+    When backward() returns p.grad are the means over all ranks, as with
+    DistributedDataParallel: they may be clipped or looked at before step(). They lie in
+    memory that peers reach without a copy. There are no buckets, and each parameter keeps
+    what its codec holds back. All parameters are float32 on the CPU.
+
+    All ranks begin with rank 0's parameters and buffers, and call backward(), outside of
+    no_sync(), and step() equally often. A parameter that has no gradient on one rank
+    counts as zeros there; if it has one on no rank, p.grad stays None.
+
+    codec, small, small_below, policy   as of Hook
+    feedback    of the codecs that send with a loss, as "ef14:momentum=0.9"; None: the
+                configuration's
+    clip_norm   gradients are scaled so that their norm is at most that, once summed
+    in_grad     of parameters whose codec selects (topk, dgc …) p.grad holds back what is
+                not sent: backward() adds to it, and takes from it what it sends; the sums
+                lie in other memory. That spares three passes over all gradients, if
+                zero_grad() of Fed is called before each backward(). An optimizer may
+                scale p.grad, but not add to it
+    broadcast_buffers   all ranks have rank 0's buffers after each step()
+    """
+
+    def __init__(self, model: torch.nn.Module, optimizer: Any, comm: Comm,
+                 codec: str = "none", *, small: str = "none", small_below: int = 16384,
+                 policy: Policy = (), clip_norm: Optional[float] = None,
+                 in_grad: bool = False, feedback: Optional[str] = None,
+                 broadcast_buffers: bool = True) -> None:
+        self.model, self.optimizer, self.clip_norm = model, optimizer, clip_norm
+        self.broadcast_buffers = broadcast_buffers
+        named = _trainable(model)
+        warn_of_momentum_twice(optimizer, feedback, comm)
+        counts = [1 + len(named)] + [p.numel() for _, p in named]
+        self._memory = comm.empty(sum(counts))
+        self._memory[:] = 0
+        # Tensors of their own: each counts the changes of its own elements.
+        parts, at = [], 0
+        for count in counts:
+            parts.append(torch.from_numpy(self._memory[at: at + count]))
+            at += count
+        self._control = parts[0]  # steps so far; then 1 for each parameter with a gradient
+        self._syncing, self._begun, self._summed, self._queued = True, False, False, False
+        self._steps, self._waiting = 0, list[int]()
+        self._gradients = [
+            Gradient(i + 1, name, p, parts[i + 1].view(p.shape), with_columns(
+                codec_of(name, p.numel(), codec, policy, small, small_below), p))
+            for i, (name, p) in enumerate(named)]
+        self._known = {id(p) for _, p in named}
+        for g in self._gradients:
+            if in_grad and g.codec.replace("+", ":").split(":")[0] in _SELECTS:
+                g.rest = torch.zeros(g.sums.shape)
+        super().__init__(comm, self._create(comm, feedback), lib.trib_group_free)
+        self._keep = (self._memory, [g.rest for g in self._gradients])
+        try:
+            demand_alike(comm, model, broadcast_buffers)
+            broadcast(comm, list(model.parameters()) + self._buffers())
+        except BaseException:
+            self.close()
+            raise
+        for g in self._gradients:
+            self._hook(g)
+            _owners[id(g.parameter)] = self
+
+    def _create(self, comm: Comm, feedback: Optional[str]) -> ctypes.c_void_p:
+        size = ctypes.sizeof(_ffi.trib_tensor_t)
+        base, at = self._memory.ctypes.data, self._control.numel()
+        tensors = (_ffi.trib_tensor_t * (1 + len(self._gradients)))()
+        tensors[0] = _ffi.trib_tensor_t(size=size, name=b"(gradients there are)", recv=base,
+                                        count=at, dtype=_ffi.TRIB_F32, dims=1, codec=b"none")
+        for g in self._gradients:
+            tensors[g.index] = _ffi.trib_tensor_t(
+                size=size, name=name_of(g.name, _NAME_MOST).encode(), recv=base + 4 * at,
+                count=g.sums.numel(), dtype=_ffi.TRIB_F32, dims=g.sums.dim(), codec=g.codec.encode())
+            at += g.sums.numel()
+            if g.rest is not None:
+                tensors[g.index].send = g.rest.data_ptr()
+                tensors[g.index].feedback = b"ef14:caller=1"
+            elif feedback is not None and g.codec not in DENSE:
+                tensors[g.index].feedback = feedback.encode()
+        opts = _ffi.trib_group_opts_t(size=ctypes.sizeof(_ffi.trib_group_opts_t),
+                                      op=_ffi.TRIB_MEAN, feed=_ffi.TRIB_FEED_BACKWARD)
+        handle = ctypes.c_void_p()
+        wait(lib.trib_group_create, comm.handle, tensors, len(tensors), ctypes.byref(opts),
+             ctypes.byref(handle), comm=comm.handle)
+        return handle
+
+    def _buffers(self) -> List[Any]:
+        if not self.broadcast_buffers:
+            return []
+        for name, b in self.model.named_buffers():
+            if b.layout is not torch.strided or b.device.type != "cpu":
+                raise TypeError(f"the buffer {name} is {b.layout} on {b.device}, which Fed cannot "
+                                "broadcast: give broadcast_buffers=False")
+        return list(self.model.buffers())
+
+    # ---- back-propagation -------------------------------------------------------------
+
+    def _hook(self, g: Gradient) -> None:
+        """Call _before and _after around each addition to p.grad."""
+        me = weakref.ref(self)
+
+        def before(_: Any) -> None:
+            fed = me()
+            if fed is not None:
+                fed._before(g)
+
+        def after(*_: Any) -> None:
+            fed = me()
+            if fed is not None:
+                fed._after(g)
+
+        for h in g.hooks:
+            h.remove()
+        p = g.parameter
+        later: Any = getattr(p, "register_post_accumulate_grad_hook", None)
+        if later is not None:
+            g.hooks = (p.register_hook(before), later(after))
+            return
+        with torch.enable_grad():
+            node: Any = p.expand_as(p).grad_fn
+        accumulator = node.next_functions[0][0]
+        # The parameter has only a weak reference to its accumulator.
+        g.hooks = (p.register_hook(before), _Kept(accumulator, accumulator.register_hook(after)))
+
+    def _before(self, g: Gradient) -> None:
+        if g.fed:
+            self._refuse(
+                f"{g.name} gets a second gradient while its first is being summed, as reentrant "
+                "checkpoints do of a layer that is used twice: give checkpoint() "
+                "use_reentrant=False, or run this backward() under no_sync(), and step() sums")
+        if g.rest is not None and g.lies_in(g.rest) and g.rest._version != g.version:
+            self._refuse(
+                f"p.grad of {g.name} holds back what is not sent yet, as in_grad says, and was "
+                "written to: clear it by zero_grad() of Fed and by no other")
+        g.pending = True
+
+    def _after(self, g: Gradient) -> None:
+        g.pending, self._summed = False, False
+        if not self._syncing:
+            g.version, g.added = g.memory._version, True
+            return
+        if g.parameter.grad.requires_grad:
+            self._refuse(
+                f"the gradient of {g.name} has a graph, which a sum over ranks cannot keep: take "
+                "torch.autograd.grad(create_graph=True), or backward(create_graph=True) under "
+                "no_sync()")
+        try:
+            with torch.no_grad():
+                g.collect()
+        except TypeError:
+            self._finish()  # raises the same error
+            raise
+        g.version, g.fed = g.memory._version, True
+        if self._begin():
+            self._check(lib.trib_group_ready(self.handle, g.index))
+        else:
+            self._waiting.append(g.index)
+        if not self._queued:
+            self._queued = True
+            torch.autograd.Variable._execution_engine.queue_callback(self._backward_ends)
+
+    def _refuse(self, why: str) -> None:
+        """Raise, after the sums have ended: the communicator is usable again."""
+        self._finish()
+        raise RuntimeError(why)
+
+    def _begin(self) -> bool:
+        """False: the sums of another Fed are under way on the communicator."""
+        if self._begun:
+            return True
+        other = _under_way.get(self.comm)
+        if other is not None and other() is not None:
+            return False
+        self._check(lib.trib_group_start(self.handle))
+        self._begun, _under_way[self.comm] = True, weakref.ref(self)
+        return True
+
+    def _backward_ends(self) -> None:
+        """End the sums, unless this backward() runs inside another one, as in a reentrant
+        checkpoint, and gradients are missing."""
+        self._queued = False
+        if not _nested() or all(g.fed for g in self._gradients):
+            self._finish()
+
+    def _finish(self) -> None:
+        """Wait for the sums, and give them to p.grad."""
+        self._queued = False
+        changed = [g.name for g in self._gradients if g.fed and g.changed()]
+        if not self._begin():
+            raise RuntimeError("the sums of another Fed on this communicator are under way: "
+                               "call its step() or wait() first")
+        with torch.no_grad():
+            why = self._feed_rest()
+        try:
+            wait(lib.trib_group_wait, self.handle, comm=self.comm.handle)
+        except Exception:  # the step has failed; after a KeyboardInterrupt it goes on
+            self._end()
+            raise
+        self._end()
+        if why is not None:
+            raise why
+        self._take(changed)
+
+    def _feed_rest(self) -> Optional[TypeError]:
+        """Mark all gradients as ready. Returns why one cannot be summed: it counts as zeros."""
+        has, refused = [0.0] * len(self._gradients), None
+        for index in self._waiting:
+            self._check(lib.trib_group_ready(self.handle, index))
+        for k in reversed(range(len(has))):
+            g = self._gradients[k]
+            try:
+                has[k] = 1.0 if g.collect() or g.owes else 0.0
+            except TypeError as why:
+                refused = why
+                g.memory.zero_()
+            if not g.fed:
+                self._check(lib.trib_group_ready(self.handle, g.index))
+                g.fed = True
+        self._control.copy_(torch.tensor([float(self._steps % _TURN), *has]))
+        self._check(lib.trib_group_ready(self.handle, 0))
+        self._waiting.clear()
+        return refused
+
+    def _end(self) -> None:
+        self._begun = False
+        _under_way.pop(self.comm, None)
+        for g in self._gradients:
+            g.fed = g.added = False
+            if g.pending:  # _after did not run: the parameter has a new accumulator
+                g.pending = False
+                self._hook(g)
+
+    def _take(self, changed: List[str]) -> None:
+        steps, *used = self._control.tolist()
+        if abs(steps - self._steps % _TURN) > 0.4 / self.comm.size:
+            raise RuntimeError(
+                f"the ranks are at different steps, this one at {self._steps}: all are to call "
+                "backward(), outside of no_sync(), and step() equally often")
+        for g, of_any in zip(self._gradients, used):
+            if of_any:
+                g.show(g.sums)
+                g.owes = g.codec not in DENSE
+            if g.rest is not None:
+                g.version = g.rest._version
+        if changed:
+            raise RuntimeError(
+                f"p.grad of {changed[0]} was changed while it was being summed, and its sum is "
+                "wrong: call wait() before you clear, clip or replace gradients")
+        self._summed = True
+
+    # ---- a step -----------------------------------------------------------------------
+
+    def wait(self) -> None:
+        """End the sums of this step without the optimizer's step. All ranks call it.
+
+        backward() mostly ends them itself. Call this before gradients are changed if
+        backward() ran under no_sync() or in reentrant checkpoints alone, and before
+        zero_grad() if backward() has raised."""
+        if not self._summed:
+            self._finish()
+
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+        """End the sums, then the optimizer's step. The optimizer calls a closure as often as
+        it wants; each call sums, and returns the mean loss of all ranks, so that all
+        ranks decide alike."""
+        if closure is not None:
+            given = closure
+
+            def summing() -> Any:
+                loss = given()
+                self._prepare()
+                return self._mean(loss)
+
+            return self.optimizer.step(summing)
+        self._prepare()
+        return self.optimizer.step()
+
+    def _prepare(self) -> None:
+        """Do all that comes before the optimizer's step: p.grad are the means then."""
+        self.wait()
+        self._refuse_others()
+        if self.clip_norm is not None:
+            grads = [g.parameter.grad for g in self._gradients if g.parameter.grad is not None]
+            norm = float(torch.stack([grad.norm() for grad in grads]).norm()) if grads else 0.0
+            if norm > self.clip_norm:
+                for grad in grads:
+                    grad.mul_(self.clip_norm / norm)
+        broadcast(self.comm, self._buffers())
+        self._summed = False
+        self._steps += 1
+
+    def _refuse_others(self) -> None:
+        for group in self.optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and id(p) not in self._known:
+                    name = next((n for n, q in self.model.named_parameters() if q is p),
+                                f"of shape {tuple(p.shape)}, which is not in the model")
+                    raise RuntimeError(
+                        f"the optimizer has a gradient of the parameter {name} that Fed does not "
+                        "sum, as it was added, replaced or given requires_grad later: close() "
+                        "this Fed, and make it anew")
+
+    def _mean(self, loss: Any) -> Any:
+        known = isinstance(loss, (int, float)) or (
+            isinstance(loss, torch.Tensor) and loss.numel() == 1 and not loss.is_complex())
+        mean = torch.tensor([float(loss) if known else 0.0], dtype=torch.float64)
+        self.comm.allreduce(mean, op="mean")
+        if not known:
+            return loss
+        if isinstance(loss, torch.Tensor):
+            return mean.to(loss.dtype).reshape(loss.shape)
+        return float(mean)
+
+    @property
+    def param_groups(self) -> Any:
+        """The optimizer's: torch's GradScaler takes a Fed as an optimizer."""
+        return self.optimizer.param_groups
+
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """Clear the gradients in place, or set them to None. With in_grad p.grad becomes what
+        is held back."""
+        if self._begun or self._waiting:
+            raise RuntimeError("sums of gradients are under way, as backward() has raised, or "
+                               "leaves them to step(): call wait() on all ranks before zero_grad()")
+        kept = [g.name for g in self._gradients if g.rest is not None and g.added]
+        if kept:
+            raise RuntimeError(f"p.grad of {kept[0]} holds back what is not sent, as in_grad says, "
+                               "and backward() under no_sync() has added to it: sum it by step()")
+        self._summed = False
+        if not set_to_none:
+            self._memory[:] = 0
+        for g in self._gradients:
+            if g.rest is not None:
+                g.version = g.rest._version
+                if g.parameter.grad is not None:
+                    g.show(g.rest)
+            elif set_to_none or not g.lies_in(g.sums):
+                g.parameter.grad = None
+
+    def no_sync(self) -> "_NoSync":
+        """`with fed.no_sync():` gradients are added up here, and summed in a later step."""
+        return _NoSync(self)
+
+    # ---- the rest ---------------------------------------------------------------------
+
+    def state_dict(self) -> Dict[str, Any]:
+        """The optimizer's, and what the codecs hold back, of this rank."""
+        n = ctypes.c_size_t()
+        self._check(lib.trib_group_state_save(self.handle, None, 0, ctypes.byref(n)))
+        state = ctypes.create_string_buffer(max(1, n.value))
+        self._check(lib.trib_group_state_save(self.handle, state, n.value, ctypes.byref(n)))
+        return {"optimizer": self.optimizer.state_dict(), "group": state.raw[: n.value],
+                "rests": {g.name: g.rest.clone() for g in self._gradients if g.rest is not None}}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """Go on from what state_dict gave."""
+        self.optimizer.load_state_dict(state["optimizer"])
+        data: bytes = state["group"]
+        self._check(lib.trib_group_state_load(self.handle, data, len(data)))
+        rests = state["rests"]
+        for g in self._gradients:
+            if g.rest is not None:
+                g.rest.copy_(rests[g.name])
+                g.version = g.rest._version
+            g.owes = g.codec not in DENSE
+
+    def explain(self) -> str:
+        """A line for each part that is summed by itself: tensors, bytes, codec."""
+        text = ctypes.create_string_buffer(1 << 16)
+        self._check(lib.trib_group_explain(self.handle, text, len(text)))
+        return text.value.decode()
+
+    def close(self) -> None:
+        """Free it, once no sum is under way. p.grad keep their values, in memory of torch's."""
+        super().close()
+        self._leave()
+
+    def __del__(self) -> None:
+        super().__del__()
+        if self._handle is not None:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Release the parameters: gradients must not stay in memory of the communicator."""
+        for g in self._gradients:
+            for h in g.hooks:
+                h.remove()
+            g.hooks = ()
+            if _owners.get(id(g.parameter)) is self:
+                del _owners[id(g.parameter)]
+            if g.lies_in(g.sums) or g.rest is not None and g.lies_in(g.rest):
+                g.parameter.grad = g.parameter.grad.clone()
+
+
+@dataclass
+class _Kept:
+    """A hook, and the node that it is registered on."""
+
+    accumulator: Any
+    handle: Any
+
+    def remove(self) -> None:
+        self.handle.remove()
+
+
+class _NoSync:
+    def __init__(self, fed: Fed) -> None:
+        self.fed, self.before = fed, True
+
+    def __enter__(self) -> None:
+        self.before, self.fed._syncing = self.fed._syncing, False
+
+    def __exit__(self, *_: Any) -> None:
+        self.fed._syncing = self.before
+
+
+def _trainable(model: torch.nn.Module) -> Any:
+    for module in model.modules():
+        if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+            raise TypeError("the model is DistributedDataParallel, which sums its gradients "
+                            "itself: give Fed the module that it wraps, or take Hook")
+    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    if not named:
+        raise ValueError("the model has no parameters that require a gradient")
+    for name, p in named:
+        if p.dtype != torch.float32 or p.device.type != "cpu":
+            raise TypeError(f"{name} is {p.dtype} on {p.device}: Fed sums float32 on the CPU")
+        if id(p) in _owners:
+            raise ValueError(f"another Fed sums the gradients of {name}: close() that one first")
+    return named
+
+
+def _nested() -> bool:
+    """Whether a backward() runs within another, of this thread."""
+    entries = [getattr(f, "__code__", None) for f in (torch.autograd.backward, torch.autograd.grad)]
+    frame: Any = sys._getframe()
+    depth = 0
+    while frame is not None and depth < 2:
+        depth += frame.f_code in entries
+        frame = frame.f_back
+    return depth == 2
