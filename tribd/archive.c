@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The threads of an archive: files that they write and read. */
 #include "tribd/archive_parts.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agg/store/store_snapshot.h"
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/quota.h"
-#include "base/text.h"
+#include "base/time.h"
 #include "base/wait.h"
-
 
 enum {
     WRITE_BYTES = 8 << 20, /* most bytes of one write */
+    SYNC_BYTES = 64 << 20, /* bytes between two synchronisations, so that a long write
+                            * is seen to go on */
 };
 
 /* Writing -------------------------------------------------------------------------- */
@@ -36,7 +31,7 @@ static trib_status_t choose_number(struct archive *a, struct archive_task *task,
 {
     pthread_mutex_lock(&a->mutex);
     const struct archive_file *f = archive_find(a, &task->key);
-    const trib_status_t st = archive_check_room(a, task->key.user, task->n, &task->err);
+    const trib_status_t st = archive_check_room(a, task);
     *out = f ? f->number : a->last_number + 1;
     if (st == TRIB_OK && !f)
         a->last_number++;
@@ -44,8 +39,10 @@ static trib_status_t choose_number(struct archive *a, struct archive_task *task,
     return st;
 }
 
-static bool write_all(int fd, const uint8_t *bytes, uint64_t n)
+static bool write_all(struct archive *a, int fd, const uint8_t *bytes, uint64_t n)
 {
+    uint64_t synced = 0;
+
     for (uint64_t at = 0; at < n;) {
         const uint64_t left = n - at;
         const ssize_t done =
@@ -53,20 +50,36 @@ static bool write_all(int fd, const uint8_t *bytes, uint64_t n)
         if (done < 0 && errno != EINTR)
             return false;
         at += done > 0 ? (uint64_t)done : 0;
+        if (at - synced < SYNC_BYTES && at < n)
+            continue;
+        if (fsync(fd) != 0)
+            return false;
+        (void)atomic_fetch_add(&a->written, at - synced);
+        synced = at;
     }
-    return fsync(fd) == 0;
+    return true;
+}
+
+/* A file is in the way where a tribd was killed, or could not rename it. */
+static int create_part(const struct archive *a, const char *part)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    const int fd = trib_fd_keep(openat(a->folder_fd, part, flags, 0600));
+
+    if (fd >= 0 || errno != EEXIST || unlinkat(a->folder_fd, part, 0) != 0)
+        return fd;
+    return trib_fd_keep(openat(a->folder_fd, part, flags, 0600));
 }
 
 /* Writes beside the old file, and puts the new one in its place. */
-static bool replace(const struct archive *a, const struct archive_task *task,
+static bool replace(struct archive *a, const struct archive_task *task,
                     const char *part, const char *whole)
 {
-    const int fd = trib_fd_keep(
-        openat(a->folder_fd, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const int fd = create_part(a, part);
 
     if (fd < 0)
         return false;
-    const bool well = write_all(fd, task->bytes, task->n) &&
+    const bool well = write_all(a, fd, task->bytes, task->n) &&
                       renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
     const int why = errno;
     close(fd);
@@ -78,7 +91,7 @@ static bool replace(const struct archive *a, const struct archive_task *task,
 }
 
 /* Notes the file that has been written. */
-static void note(struct archive *a, const struct archive_task *task, uint64_t number)
+static void note(struct archive *a, struct archive_task *task, uint64_t number)
 {
     struct trib_snapshot read;
 
@@ -87,8 +100,9 @@ static void note(struct archive *a, const struct archive_task *task, uint64_t nu
     pthread_mutex_lock(&a->mutex);
     struct archive_file *f = archive_find(a, &task->key);
     f = f ? f : archive_append(a);
+    task->noted = f;
     if (f)
-        *f = (struct archive_file){number, task->n, read.about};
+        *f = (struct archive_file){number, task->n, trib_now_ns(), read.about};
     pthread_mutex_unlock(&a->mutex);
 }
 
@@ -146,18 +160,22 @@ static trib_status_t take_memory(struct archive_task *task, uint64_t n)
 }
 
 /* Reads a file whole, and checks it. */
-static void read_file(const struct archive *a, struct archive_task *task, int fd,
+static void read_file(const struct archive *a, struct archive_task *task,
                       const char *name)
 {
     struct trib_error fault = {0};
-    struct stat s;
+    uint64_t bytes;
+    const int fd = archive_open_file(a, name, &fault, &bytes);
 
-    if (fd < 0 || fstat(fd, &s) != 0) {
-        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM, "%.300s/%s: %m", a->folder, name);
+    if (fd < 0) {
+        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM, "%.300s/%s: %s", a->folder, name,
+                        trib_error_text(&fault));
         return;
     }
-    if (take_memory(task, (uint64_t)s.st_size + 1) != TRIB_OK)
+    if (take_memory(task, bytes + 1) != TRIB_OK) {
+        close(fd);
         return;
+    }
     if (!read_all(fd, task->bytes, task->n - 1))
         (void)trib_fail(&task->err, TRIB_ERR_SYSTEM, "%.300s/%s: %m", a->folder, name);
     else if (trib_snapshot_read(task->bytes, task->n - 1, &fault, task->snapshot))
@@ -170,6 +188,7 @@ static void read_file(const struct archive *a, struct archive_task *task, int fd
         (void)trib_fail(&task->err, TRIB_ERR_MISMATCH,
                         "the snapshot of vector %s, %.200s/%s, is now of another one",
                         task->key.name, a->folder, name);
+    close(fd);
 }
 
 static void read_task(struct archive *a, struct archive_task *task)
@@ -188,47 +207,52 @@ static void read_task(struct archive *a, struct archive_task *task)
                         task->key.name, a->folder);
         return;
     }
-    const int fd =
-        trib_fd_keep(openat(a->folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    read_file(a, task, fd, name);
-    if (fd >= 0)
-        close(fd);
+    read_file(a, task, name);
 }
 
-/* The thread ----------------------------------------------------------------------- */
+/* The threads ---------------------------------------------------------------------- */
 
-static struct archive_task *wait_for_task(struct archive *a)
+static bool wait_for_task(struct archive_thread *t)
 {
-    while (!a->first && !a->stop)
+    struct archive *a = t->archive;
+
+    while (!(t->task = archive_take_turn(a)) && (!a->stop || a->first))
         pthread_cond_wait(&a->wake, &a->mutex);
-    struct archive_task *task = a->first;
-    if (!task)
-        return NULL;
-    a->first = task->next;
-    if (!a->first)
-        a->last = NULL;
-    return task;
+    return t->task;
 }
 
-static void *run(void *arg)
+static void work(struct archive *a, struct archive_task *task)
 {
-    struct archive *a = arg;
+    const uint64_t began_ns = trib_now_ns();
+
+    if (task->writes)
+        write_task(a, task);
+    else
+        read_task(a, task);
+    if (task->writes && task->err.status)
+        archive_failed_mt(a);
+    task->took_ns = trib_now_ns() - began_ns;
+}
+
+void *archive_serve(void *arg)
+{
+    struct archive_thread *t = arg;
+    struct archive *a = t->archive;
     const uint64_t one = 1;
-    struct archive_task *task;
 
     trib_thread_give_way();
     pthread_mutex_lock(&a->mutex);
-    while ((task = wait_for_task(a))) {
+    while (wait_for_task(t)) {
+        struct archive_task *task = t->task;
         pthread_mutex_unlock(&a->mutex);
-        if (task->writes)
-            write_task(a, task);
-        else
-            read_task(a, task);
+        work(a, task);
         pthread_mutex_lock(&a->mutex);
         archive_expire(a);
+        t->task = NULL;
         task->done = true;
         (void)!write(task->wake_fd, &one, sizeof(one));
         pthread_cond_broadcast(&a->ended);
+        pthread_cond_broadcast(&a->wake);
     }
     pthread_mutex_unlock(&a->mutex);
     return NULL;
@@ -236,13 +260,14 @@ static void *run(void *arg)
 
 void archive_give(struct archive *a, struct archive_task *task)
 {
+    assert(!task->writes || task->bytes);
     pthread_mutex_lock(&a->mutex);
     trib_error_clear(&task->err);
-    task->done = false;
+    task->done = task->noted = false;
     task->next = NULL;
     *(a->last ? &a->last->next : &a->first) = task;
     a->last = task;
-    pthread_cond_signal(&a->wake);
+    pthread_cond_broadcast(&a->wake);
     pthread_mutex_unlock(&a->mutex);
 }
 
@@ -260,137 +285,4 @@ void archive_wait(struct archive *a, const struct archive_task *task)
     while (!task->done)
         pthread_cond_wait(&a->ended, &a->mutex);
     pthread_mutex_unlock(&a->mutex);
-}
-
-/* Opening -------------------------------------------------------------------------- */
-
-/* Takes one file of the folder into the list; one that is no good is named. */
-static void look_at(struct archive *a, const char *name)
-{
-    uint8_t head[TRIB_SNAPSHOT_HEAD_BYTES] = {0};
-    struct trib_error fault = {0};
-    struct trib_snapshot read;
-    char *end, plain[ARCHIVE_NAME_BYTES];
-    struct stat s;
-
-    const uint64_t number = strtoull(name, &end, 16);
-    archive_name_file(plain, number, "");
-    const int fd =
-        trib_fd_keep(openat(a->folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    const bool opened = fd >= 0 && fstat(fd, &s) == 0;
-    const uint64_t bytes = opened ? (uint64_t)s.st_size : 0;
-    if (opened && pread(fd, head, sizeof(head), 0) < 0)
-        (void)trib_fail(&fault, TRIB_ERR_SYSTEM, "it cannot be read: %m");
-    else if (!opened)
-        (void)trib_fail(&fault, TRIB_ERR_SYSTEM, "it cannot be opened: %m");
-    else if (strcmp(plain, name))
-        (void)trib_fail(&fault, TRIB_ERR_MISMATCH, "it has no name of a snapshot");
-    else
-        (void)trib_snapshot_head(head, bytes, &fault, &read);
-    if (fd >= 0)
-        close(fd);
-    a->last_number = number > a->last_number ? number : a->last_number;
-    struct archive_file *f = fault.status ? NULL : archive_append(a);
-    if (f)
-        *f = (struct archive_file){number, bytes, read.about};
-    else
-        a->other_bytes += bytes;
-    if (fault.status)
-        trib_log(a->log, TRIB_LOG_WARN, "tribd",
-                 "%.300s/%s is not used: %s; remove it, or put a good one there",
-                 a->folder, name, trib_error_text(&fault));
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t n = strlen(name), m = strlen(end);
-
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
-/* Of a tribd that was killed, files that were not complete are removed. */
-static trib_status_t look_around(struct archive *a, struct trib_error *err)
-{
-    const int fd = trib_fd_keep(dup(a->folder_fd));
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (!dir && fd >= 0)
-        close(fd);
-    if (!dir)
-        return trib_fail(err, TRIB_ERR_CONFIG, "snapshots: %.300s: %m", a->folder);
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (ends_with(e->d_name, ARCHIVE_SUFFIX ARCHIVE_PART))
-            (void)unlinkat(a->folder_fd, e->d_name, 0);
-        else if (ends_with(e->d_name, ARCHIVE_SUFFIX))
-            look_at(a, e->d_name);
-    }
-    closedir(dir);
-    return TRIB_OK;
-}
-
-static void dispose(struct archive *a)
-{
-    if (a->folder_fd >= 0)
-        close(a->folder_fd);
-    pthread_cond_destroy(&a->ended);
-    pthread_cond_destroy(&a->wake);
-    pthread_mutex_destroy(&a->mutex);
-    free(a->users);
-    free(a->files);
-    free(a);
-}
-
-trib_status_t archive_open(const char *folder, uint64_t disk, uint64_t user_disk,
-                           const struct trib_log *log, struct trib_error *err,
-                           struct archive **out)
-{
-    struct archive *a = calloc(1, sizeof(*a));
-
-    *out = NULL;
-    if (!a)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for snapshots");
-    a->log = log;
-    snprintf(a->folder, sizeof(a->folder), "%s", folder);
-    pthread_mutex_init(&a->mutex, NULL);
-    pthread_cond_init(&a->wake, NULL);
-    pthread_cond_init(&a->ended, NULL);
-    a->folder_fd = trib_fd_keep(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    trib_status_t st = TRIB_OK;
-    if (a->folder_fd >= 0 && flock(a->folder_fd, LOCK_EX | LOCK_NB) != 0)
-        st = trib_fail(err, TRIB_ERR_CONFIG,
-                       "snapshots: another tribd uses %.300s: give each its own folder",
-                       folder);
-    else if (a->folder_fd < 0 || faccessat(a->folder_fd, ".", R_OK | W_OK | X_OK, 0))
-        st = trib_fail(err, TRIB_ERR_CONFIG,
-                       "snapshots: %.300s: %m; make that folder, which tribd alone "
-                       "may read and write",
-                       folder);
-    if (st == TRIB_OK)
-        st = look_around(a, err);
-    if (st == TRIB_OK) {
-        archive_expire(a);
-        archive_limit(a, disk, user_disk);
-        errno = trib_thread_start(&a->thread, run, a);
-        if (errno)
-            st = trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread: %m");
-    }
-    if (st != TRIB_OK) {
-        dispose(a);
-        return st;
-    }
-    *out = a;
-    return TRIB_OK;
-}
-
-void archive_close(struct archive *a)
-{
-    if (!a)
-        return;
-    pthread_mutex_lock(&a->mutex);
-    a->stop = true;
-    pthread_cond_signal(&a->wake);
-    pthread_mutex_unlock(&a->mutex);
-    pthread_join(a->thread, NULL);
-    assert(!a->first);
-    dispose(a);
 }

@@ -6,8 +6,11 @@
  * A snapshot is written beside the one that it replaces, synchronised, and renamed: a
  * tribd that is killed at any moment leaves the old one or the new one. Files that are
  * damaged, cut short or foreign are named in the log, and stay as they are. Those whose
- * key no later run has are removed when no store uses them, ARCHIVE_ORPHAN_S after they
- * were taken.
+ * key no later run has are removed once this tribd has run for ARCHIVE_ORPHAN_S without
+ * a store that uses them: the time of day counts for nothing, as it may be wrong.
+ *
+ * Some threads write and read. Users take turns for them, and the stores of a user;
+ * the last thread that is free takes what is small, or of a user without another one.
  */
 #ifndef TRIBD_ARCHIVE_H
 #define TRIBD_ARCHIVE_H
@@ -16,7 +19,10 @@
 #include "agg/store/snapshot_about.h"
 #include "base/error.h"
 
-enum { ARCHIVE_ORPHAN_S = 7 * 86400 };
+enum {
+    ARCHIVE_ORPHAN_S = 7 * 86400,
+    ARCHIVE_ROWS_MOST = 1024, /* snapshots that archive_view describes */
+};
 
 struct archive;
 struct trib_log;
@@ -42,25 +48,40 @@ struct archive_task {
     int wake_fd; /* an eventfd that is written to at the end */
     struct trib_snapshot *snapshot; /* receives what is read; unused by a write */
     struct trib_error err; /* status 0: it went well */
+    uint64_t took_ns; /* time on a thread of the archive */
+    bool noted; /* the file is in the list */
     bool done; /* archive_is_done */
 };
 
+/* Most bytes on the disk, and files, of all snapshots and of one user's. 0: half of
+ * what is free for all; no limit of bytes for a user, and half of the files, but all of
+ * them for those who come by a method that names no users. */
+struct archive_limits {
+    uint64_t disk, user_disk;
+    uint32_t files, user_files;
+};
+
 /**
- * archive_open - look into a folder, and start the thread.
+ * archive_open - look into a folder, and start the threads.
  *
- * disk, user_disk most bytes of all snapshots, of one user's; 0: half of what is free,
- *          no limit
- * errors   TRIB_ERR_CONFIG: there is no such folder, or it is not to be written
+ * errors   TRIB_ERR_CONFIG: there is no such folder, it is not to be written, or others
+ *          could change what is in it
  */
-trib_status_t archive_open(const char *folder, uint64_t disk, uint64_t user_disk,
+trib_status_t archive_open(const char *folder, const struct archive_limits *limits,
                            const struct trib_log *log, struct trib_error *err,
                            struct archive **out);
 
-/** archive_close - end the thread after the task under way; NULL is allowed. */
+/** archive_close - end the threads after the tasks under way; NULL is allowed. */
 void archive_close(struct archive *archive);
 
 /** archive_limit - other limits, from now on. */
-void archive_limit(struct archive *archive, uint64_t disk, uint64_t user_disk);
+void archive_limit(struct archive *archive, const struct archive_limits *limits);
+
+/** archive_written_mt - bytes that have gone to the disk so far. */
+uint64_t archive_written_mt(const struct archive *archive);
+
+/** archive_failed_mt - count a snapshot that could not even be given. */
+void archive_failed_mt(struct archive *archive);
 
 /** archive_give - have it done. */
 void archive_give(struct archive *archive, struct archive_task *task);

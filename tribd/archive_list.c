@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of snapshots: what there is, within which limits, and who asks for it. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "tribd/archive_parts.h"
+#include "tribd/quotas.h"
 
 void archive_name_file(char out[ARCHIVE_NAME_BYTES], uint64_t number, const char *more)
 {
@@ -59,24 +63,73 @@ static void remove_file(struct archive *a, uint32_t i)
     a->files[i] = a->files[--a->n];
 }
 
-trib_status_t archive_check_room(const struct archive *a, const char *user, uint64_t n,
-                                struct trib_error *err)
+uint64_t archive_on_disk(const struct archive *a, uint64_t bytes)
 {
-    uint64_t all = a->other_bytes, own = 0;
+    assert(a->block);
+    return trib_max((bytes + a->block - 1) / a->block, 1) * a->block;
+}
+
+/* Bytes and files of the folder. */
+struct load {
+    uint64_t bytes;
+    uint32_t files;
+};
+
+/* The load of a user; NULL: of all. What threads are writing counts, too. */
+static struct load load_of(const struct archive *a, const char *user)
+{
+    struct load load = {user ? 0 : a->other_bytes, user ? 0 : a->n_other};
 
     for (uint32_t i = 0; i < a->n; i++) {
-        all += a->files[i].bytes;
-        own += strcmp(a->files[i].about.user, user) ? 0 : a->files[i].bytes;
+        if (user && strcmp(a->files[i].about.user, user))
+            continue;
+        load.bytes += archive_on_disk(a, a->files[i].bytes);
+        load.files++;
     }
-    if (n <= a->disk && all <= a->disk - n &&
-        (!a->user_disk || (n <= a->user_disk && own <= a->user_disk - n)))
-        return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_NO_RESOURCE,
-                     "a snapshot of %" PRIu64 " bytes beside the %" PRIu64
-                     " that there are (%" PRIu64
-                     " of this user) is more than tribd's settings disk and user_disk "
-                     "allow: tribctl snapshots shows them, tribctl forget removes some",
-                     n, all, own);
+    for (uint32_t i = 0; i < a->n_threads; i++) {
+        const struct archive_task *task = a->threads[i].task;
+        if (!task || !task->writes || task->noted ||
+            (user && strcmp(task->key.user, user)))
+            continue;
+        load.bytes += archive_on_disk(a, task->n);
+        load.files += !archive_find(a, &task->key);
+    }
+    return load;
+}
+
+static uint32_t user_files(const struct archive *a, const char *user)
+{
+    if (a->limits.user_files)
+        return a->limits.user_files;
+    return quotas_is_unnamed(user) ? a->limits.files : (a->limits.files + 1) / 2;
+}
+
+/* The task is one of those under way, and so in both loads. */
+trib_status_t archive_check_room(const struct archive *a, struct archive_task *task)
+{
+    const struct load all = load_of(a, NULL), own = load_of(a, task->key.user);
+    const struct archive_limits *most = &a->limits;
+    const uint64_t bytes = archive_on_disk(a, task->n);
+
+    assert(own.bytes >= bytes && all.bytes >= own.bytes);
+    if (all.bytes > most->disk || (most->user_disk && own.bytes > most->user_disk))
+        return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
+                         "a snapshot of %" PRIu64 " bytes beside the %" PRIu64
+                         " that there are (%" PRIu64
+                         " of this user) is more than tribd's settings disk and "
+                         "user_disk allow: tribctl snapshots shows them, tribctl "
+                         "forget removes some",
+                         bytes, all.bytes - bytes, own.bytes - bytes);
+    if (!archive_find(a, &task->key) && (all.files > most->files ||
+                                         own.files > user_files(a, task->key.user)))
+        return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
+                         "one more snapshot beside the %" PRIu32
+                         " that there are (%" PRIu32
+                         " of this user) is more than tribd's settings disk_files and "
+                         "user_disk_files allow: tribctl snapshots shows them, tribctl "
+                         "forget removes some",
+                         all.files - 1, own.files - 1);
+    return TRIB_OK;
 }
 
 static bool is_used(const struct archive *a, const struct archive_file *f)
@@ -89,23 +142,30 @@ static bool is_used(const struct archive *a, const struct archive_file *f)
 
 void archive_expire(struct archive *a)
 {
-    const int64_t now_s = time(NULL);
+    const uint64_t now_ns = trib_now_ns();
 
     for (uint32_t i = a->n; i-- > 0;) {
         const struct archive_file *f = &a->files[i];
-        if (f->about.lasting || now_s - f->about.taken_s <= ARCHIVE_ORPHAN_S ||
-            is_used(a, f))
+        if (f->about.lasting || is_used(a, f) ||
+            now_ns - f->unused_ns <= (uint64_t)ARCHIVE_ORPHAN_S * 1000000000)
             continue;
         trib_log(
             a->log, TRIB_LOG_INFO, "tribd",
-            "the snapshot of job %s, vector %s, is removed: its run ended days ago, "
-            "and no other has its key",
-            f->about.job, f->about.name);
+            "the snapshot of job %s, vector %s, is removed: this tribd has run for %d "
+            "days without a store that uses it",
+            f->about.job, f->about.name, ARCHIVE_ORPHAN_S / 86400);
         remove_file(a, i);
     }
 }
 
 /* Stores --------------------------------------------------------------------------- */
+
+static void begin_unused(struct archive *a, const uint8_t *owner)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        if (memcmp(a->files[i].about.owner, owner, TRIB_SNAPSHOT_OWNER_BYTES) == 0)
+            a->files[i].unused_ns = trib_now_ns();
+}
 
 bool archive_use(struct archive *a, const uint8_t *owner, bool uses)
 {
@@ -124,7 +184,8 @@ bool archive_use(struct archive *a, const uint8_t *owner, bool uses)
             memcpy(a->users[a->n_users++], owner, sizeof(*more));
         }
     } else if (i < a->n_users) {
-        memcpy(a->users[i], a->users[--a->n_users], sizeof(a->users[i]));
+        memmove(a->users[i], a->users[--a->n_users], sizeof(a->users[i]));
+        begin_unused(a, owner);
     }
     pthread_mutex_unlock(&a->mutex);
     return well;
@@ -132,19 +193,34 @@ bool archive_use(struct archive *a, const uint8_t *owner, bool uses)
 
 /* Questions ------------------------------------------------------------------------ */
 
-void archive_limit(struct archive *a, uint64_t disk, uint64_t user_disk)
+void archive_limit(struct archive *a, const struct archive_limits *limits)
 {
-    struct statvfs s;
+    struct archive_limits most = *limits;
+    struct statvfs s = {0};
 
     pthread_mutex_lock(&a->mutex);
-    uint64_t held = a->other_bytes;
-    for (uint32_t i = 0; i < a->n; i++)
-        held += a->files[i].bytes;
-    if (!disk && fstatvfs(a->folder_fd, &s) == 0)
-        disk = held + (uint64_t)s.f_bavail * s.f_frsize / 2;
-    a->disk = disk;
-    a->user_disk = user_disk;
+    const struct load load = load_of(a, NULL);
+    const bool known = fstatvfs(a->folder_fd, &s) == 0;
+    if (!most.disk && known)
+        most.disk = load.bytes + (uint64_t)s.f_bavail * s.f_frsize / 2;
+    if (!most.files) {
+        const uint64_t half = load.files + (uint64_t)s.f_favail / 2;
+        const bool counts = known && s.f_files; /* some file systems have no inodes */
+        most.files =
+            counts && half < ARCHIVE_FILES_MAX ? (uint32_t)half : ARCHIVE_FILES_MAX;
+    }
+    a->limits = most;
     pthread_mutex_unlock(&a->mutex);
+}
+
+uint64_t archive_written_mt(const struct archive *a)
+{
+    return atomic_load(&a->written);
+}
+
+void archive_failed_mt(struct archive *a)
+{
+    (void)atomic_fetch_add(&a->failures, 1);
 }
 
 uint64_t archive_version(struct archive *a, const struct archive_key *key)
@@ -214,29 +290,40 @@ bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes
     return removed;
 }
 
+static void fill_row(const struct archive_file *f, uint64_t age_s,
+                     struct trib_snapshot_row *row)
+{
+    const struct trib_snapshot_about *about = &f->about;
+
+    *row = (struct trib_snapshot_row){.version = about->version,
+                                      .bytes = f->bytes,
+                                      .age_s = age_s};
+    snprintf(row->job, sizeof(row->job), "%.64s", about->job);
+    snprintf(row->user, sizeof(row->user), "%.64s", about->user);
+    snprintf(row->name, sizeof(row->name), "%.64s", about->name);
+}
+
 void archive_view(struct archive *a, struct trib_snapshots_view *out)
 {
     const int64_t now_s = time(NULL);
 
     pthread_mutex_lock(&a->mutex);
+    const uint32_t most = (uint32_t)trib_min(a->n, ARCHIVE_ROWS_MOST);
     *out = (struct trib_snapshots_view){.known = true,
+                                        .n = a->n,
                                         .bytes = a->other_bytes,
-                                        .disk_bytes = a->disk,
-                                        .rows = calloc(a->n + 1, sizeof(*out->rows))};
+                                        .disk_bytes = a->limits.disk,
+                                        .n_most = a->limits.files,
+                                        .failures = atomic_load(&a->failures),
+                                        .rows = calloc(most + 1, sizeof(*out->rows))};
     for (uint32_t i = 0; i < a->n; i++) {
-        const struct trib_snapshot_about *about = &a->files[i].about;
-        const int64_t age = now_s - about->taken_s;
-        out->bytes += a->files[i].bytes;
-        out->n++;
-        if (!out->rows)
-            continue;
-        struct trib_snapshot_row *row = &out->rows[out->n_rows++];
-        *row = (struct trib_snapshot_row){.version = about->version,
-                                          .bytes = a->files[i].bytes,
-                                          .age_s = age > 0 ? (uint64_t)age : 0};
-        snprintf(row->job, sizeof(row->job), "%.64s", about->job);
-        snprintf(row->user, sizeof(row->user), "%.64s", about->user);
-        snprintf(row->name, sizeof(row->name), "%.64s", about->name);
+        const struct archive_file *f = &a->files[i];
+        const int64_t behind_s = now_s - f->about.taken_s;
+        const uint64_t age_s = behind_s > 0 ? (uint64_t)behind_s : 0;
+        out->bytes += archive_on_disk(a, f->bytes);
+        out->oldest_s = trib_max(out->oldest_s, age_s);
+        if (out->rows && out->n_rows < most)
+            fill_row(f, age_s, &out->rows[out->n_rows++]);
     }
     pthread_mutex_unlock(&a->mutex);
 }

@@ -3,9 +3,13 @@ bin_PROGRAMS += tribd/tribd
 tribd_tribd_SOURCES = \
 	tribd/admit.c \
 	tribd/archive.c tribd/archive.h \
+	tribd/archive_file.c \
 	tribd/archive_list.c tribd/archive_parts.h \
+	tribd/archive_open.c \
+	tribd/archive_turns.c \
 	tribd/clerk.c tribd/clerk.h \
 	tribd/doors.c \
+	tribd/draining.c \
 	tribd/inquiries.c \
 	tribd/from.c \
 	tribd/health.c tribd/health.h \

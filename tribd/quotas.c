@@ -74,7 +74,7 @@ trib_status_t quotas_read(const struct settings *settings, struct trib_error *er
     return read_weights(settings->weights, err, out);
 }
 
-static bool is_unnamed(const char *user)
+bool quotas_is_unnamed(const char *user)
 {
     return strcmp(user, trib_auth_name(TRIB_AUTH_KEY)) == 0 ||
            strcmp(user, trib_auth_name(TRIB_AUTH_NONE)) == 0;
@@ -89,6 +89,7 @@ void quotas_apply(const struct quotas *quotas, struct trib_jobs *jobs)
     (void)trib_jobs_user(jobs, trib_auth_name(TRIB_AUTH_KEY), 1, unnamed, NULL);
     (void)trib_jobs_user(jobs, trib_auth_name(TRIB_AUTH_NONE), 1, unnamed, NULL);
     for (int i = 0; i < quotas->n_users; i++)
-        (void)trib_jobs_user(jobs, quotas->users[i].name, quotas->users[i].weight,
-                             is_unnamed(quotas->users[i].name) ? unnamed : NULL, NULL);
+        (void)trib_jobs_user(
+            jobs, quotas->users[i].name, quotas->users[i].weight,
+            quotas_is_unnamed(quotas->users[i].name) ? unnamed : NULL, NULL);
 }

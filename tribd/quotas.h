@@ -25,6 +25,10 @@ struct quotas {
 trib_status_t quotas_read(const struct settings *settings, struct trib_error *err,
                           struct quotas *out);
 
+/** quotas_is_unnamed - true for the name of all who come by a method that names no
+ * users. */
+bool quotas_is_unnamed(const char *user);
+
 /** quotas_apply - replace the limits of the table; jobs that ask later are measured by
  * them. */
 void quotas_apply(const struct quotas *quotas, struct trib_jobs *jobs);

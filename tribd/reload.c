@@ -37,13 +37,14 @@ static void end(struct server *s, const char *why)
 static void apply(struct server *s, struct reload *r)
 {
     char kept[256];
+    struct archive_limits disk;
 
     quotas_apply(&r->quotas, s->jobs);
     server_publish(s); /* weights, to those that run */
     settings_renew(&s->settings, &r->settings, kept, sizeof(kept));
+    disk = server_disk(&s->settings);
     if (s->archive)
-        archive_limit(s->archive, (uint64_t)s->settings.disk << 20,
-                      (uint64_t)s->settings.user_disk << 20);
+        archive_limit(s->archive, &disk);
     (void)settings_level(&s->settings, &s->log.level);
     credentials_release(s->credentials);
     s->credentials = r->credentials;

@@ -15,7 +15,6 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "tribd/server_parts.h"
-#include "tribd/systemd.h"
 
 /* Clients -------------------------------------------------------------------------- */
 
@@ -290,29 +289,6 @@ static void sweep_clients(struct server *s)
 
 /* Running -------------------------------------------------------------------------- */
 
-void server_drain(struct server *s, uint32_t uid, uint32_t pid)
-{
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd",
-             "draining: %d job%s (by uid %u, process %u)", s->n_clients,
-             s->n_clients == 1 ? "" : "s", uid, pid);
-    systemd_notify("STOPPING=1");
-    s->draining = true;
-    atomic_store(&s->health.state, HEALTH_DRAINING);
-    s->drain_until = trib_deadline_ms((int)s->settings.drain_ms);
-    trib_jobs_drain(s->jobs, true);
-    for (int i = 0; i < s->n_listeners; i++)
-        close(s->listeners[i]);
-    s->n_listeners = 0;
-    for (int i = 0; i < s->n_clients; i++) {
-        if (s->clients[i]->aggregator)
-            aggregator_drain(s->clients[i]->aggregator);
-        else if (s->clients[i]->store)
-            store_job_drain(s->clients[i]->store);
-        else
-            server_hang_up(s, s->clients[i]);
-    }
-}
-
 static void read_signals(struct server *s, const struct server_ear *ear)
 {
     struct signalfd_siginfo info;
@@ -325,16 +301,6 @@ static void read_signals(struct server *s, const struct server_ear *ear)
         else
             server_drain(s, info.ssi_uid, info.ssi_pid);
     }
-}
-
-static void end_drain(struct server *s)
-{
-    if (!s->draining || s->drained || !trib_deadline_passed(s->drain_until))
-        return;
-    s->drained = true;
-    for (int i = 0; i < s->n_clients; i++)
-        if (s->clients[i]->session || s->clients[i]->store)
-            server_hang_up(s, s->clients[i]);
 }
 
 static int wait_ms(const struct server *s)
@@ -426,7 +392,7 @@ static void run_pass(struct server *s, const struct server_ear *ear)
     trib_http_tend_mt(s->http);
     if (fds[0].revents)
         read_signals(s, ear);
-    end_drain(s);
+    drain_step(s);
     trib_log_tell(&s->log, false);
     count_dropped_lines(s);
     health_done(&s->health, began_ns);

@@ -367,14 +367,21 @@ static trib_status_t open_manage(struct server *s, struct trib_error *err)
                : TRIB_OK;
 }
 
+struct archive_limits server_disk(const struct settings *t)
+{
+    return (struct archive_limits){.disk = (uint64_t)t->disk << 20,
+                                   .user_disk = (uint64_t)t->user_disk << 20,
+                                   .files = t->disk_files,
+                                   .user_files = t->user_disk_files};
+}
+
 static trib_status_t open_archive(struct server *s, struct trib_error *err)
 {
-    const struct settings *t = &s->settings;
+    const struct archive_limits limits = server_disk(&s->settings);
 
-    return t->snapshots[0]
-               ? archive_open(t->snapshots, (uint64_t)t->disk << 20,
-                              (uint64_t)t->user_disk << 20, &s->log, err, &s->archive)
-               : TRIB_OK;
+    return s->settings.snapshots[0] ? archive_open(s->settings.snapshots, &limits,
+                                                   &s->log, err, &s->archive)
+                                    : TRIB_OK;
 }
 
 /* Opens the descriptors and tables by which the server's thread waits. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a server, for server*.c, admit.c, doors.c, inquiries.c, ready.c and
- * reload.c. */
+/* The parts of a server, for server*.c, admit.c, doors.c, draining.c, inquiries.c,
+ * ready.c and reload.c. */
 #ifndef TRIBD_SERVER_PARTS_H
 #define TRIBD_SERVER_PARTS_H
 
@@ -126,6 +126,8 @@ struct server {
     struct health health;
     bool draining, drained; /* told to; and its time is up */
     uint64_t drain_until;
+    uint64_t extend_at; /* when systemd may be asked for more time */
+    uint64_t extended_for; /* bytes of snapshots, plus 1, when it was asked last */
 };
 
 /** server_holds - true if a client is not read because its worker is behind with
@@ -211,6 +213,9 @@ void reload_begin(struct server *s, const struct server_ear *ear);
 /** server_memory - the memory that the settings allow behind all slots, in bytes. */
 uint64_t server_memory(const struct settings *t);
 
+/** server_disk - the limits of snapshots that the settings give. */
+struct archive_limits server_disk(const struct settings *t);
+
 /** server_warn - warn in the log of settings that let strangers in. */
 void server_warn(const struct server *s);
 
@@ -220,6 +225,10 @@ bool server_control(void *arg, const struct ctl_request *request, char *say,
 
 /** server_drain - no more jobs, and an end; whose word that was. */
 void server_drain(struct server *s, uint32_t uid, uint32_t pid);
+
+/** drain_step - do what is due of a drain: end it, and ask systemd for more time while
+ * snapshots are written. */
+void drain_step(struct server *s);
 
 /** server_hang_up_saying - end a job's connection and its aggregator, whose ranks hear
  * `say` or nothing. */

@@ -10,6 +10,7 @@
 
 #include "agg/store/store_snapshot.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/quota.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -17,6 +18,9 @@
 enum {
     LOOKS = 64, /* vectors that one step looks at */
     RETRY_MS = 5000, /* after a snapshot that was due has failed */
+    PAUSE_MS = 100, /* between snapshots of a vector that are due by themselves, at
+                     * least; and PAUSES times as long as the last one took */
+    PAUSES = 3,
 };
 
 /* The snapshots of one vector. */
@@ -24,7 +28,8 @@ struct kept {
     uint64_t changes; /* of the vector in its newest snapshot */
     uint64_t version;
     uint64_t taken_ns;
-    uint64_t retry_ns; /* none is due by itself before, as the last one has failed */
+    uint64_t retry_ns; /* none is due by itself before: the last one has failed, or it
+                        * was just now */
 };
 
 struct store_keeper {
@@ -225,6 +230,8 @@ bool store_keeper_give(struct store_keeper *keeper,
     if (is_idle(keeper)) /* else another thread was first, and the rank goes on to
                           * wait */
         failed = begin(keeper, what, &out->err) != TRIB_OK;
+    if (failed && what->order == TRIB_CONTROL_SNAPSHOT_TAKE)
+        archive_failed_mt(keeper->opts.archive);
     pthread_mutex_unlock(&keeper->mutex);
     return failed;
 }
@@ -247,7 +254,11 @@ static void end_write(struct store_keeper *keeper, uint64_t now_ns)
     if (!grow(keeper))
         return;
     keeper->kept[vector] = (struct kept){
-        .changes = keeper->changes, .version = read.about.version, .taken_ns = now_ns};
+        .changes = keeper->changes,
+        .version = read.about.version,
+        .taken_ns = now_ns,
+        .retry_ns = now_ns + trib_max((uint64_t)PAUSE_MS * 1000000,
+                                      PAUSES * keeper->task.took_ns)};
 }
 
 static void end_read(struct store_keeper *keeper)
@@ -320,6 +331,7 @@ static bool step(struct store_keeper *keeper, uint64_t now_ns, struct store_kept
         *out = (struct store_kept){.what = what};
         if (begin(keeper, &what, &out->err) == TRIB_OK)
             continue;
+        archive_failed_mt(keeper->opts.archive);
         trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
                  keeper->opts.about.job, trib_error_text(&out->err));
         keeper->kept[what.vector].retry_ns = now_ns + (uint64_t)RETRY_MS * 1000000;
@@ -353,9 +365,11 @@ void store_keeper_last(struct store_keeper *keeper)
         if (i == n ||
             trib_store_changes(keeper->opts.table, i) == keeper->kept[i].changes)
             continue;
-        if (begin(keeper, &what, &kept.err) != TRIB_OK)
+        if (begin(keeper, &what, &kept.err) != TRIB_OK) {
+            archive_failed_mt(keeper->opts.archive);
             trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
                      keeper->opts.about.job, trib_error_text(&kept.err));
+        }
         trib_error_clear(&kept.err);
     }
 }

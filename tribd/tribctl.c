@@ -255,6 +255,9 @@ static void print_snapshots(const json_t *o)
         tool_table_row_end(&t);
     }
     tool_table_end(&t);
+    if (number(all, "vectors_left_out"))
+        printf("… and %" JSON_INTEGER_FORMAT " more\n",
+               number(all, "vectors_left_out"));
     printf("%" JSON_INTEGER_FORMAT " in all, %s of %s\n", number(all, "count"),
            bytes_text(seconds(all, "bytes"), a),
            bytes_text(seconds(all, "disk_bytes"), b));

@@ -282,9 +282,12 @@ struct trib_snapshot_row {
 struct trib_snapshots_view {
     bool known; /* false: the service keeps none */
     uint32_t n;
-    uint64_t bytes; /* of all files */
+    uint32_t n_most;
+    uint64_t bytes; /* of all files, on the disk */
     uint64_t disk_bytes; /* most of them */
-    uint32_t n_rows; /* 0 without memory for them */
+    uint64_t oldest_s; /* age of the oldest */
+    uint64_t failures; /* snapshots that could not be written */
+    uint32_t n_rows; /* a bounded number; 0 without memory for them */
     struct trib_snapshot_row *rows;
 };
 

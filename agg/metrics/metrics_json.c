@@ -235,6 +235,9 @@ static json_t *snapshots_json(const struct trib_snapshots_view *view)
     json_object_set_new(o, "count", count_json(view->n));
     json_object_set_new(o, "bytes", count_json(view->bytes));
     json_object_set_new(o, "disk_bytes", count_json(view->disk_bytes));
+    json_object_set_new(o, "disk_files", count_json(view->n_most));
+    json_object_set_new(o, "failures", count_json(view->failures));
+    json_object_set_new(o, "vectors_left_out", count_json(view->n - view->n_rows));
     json_object_set_new(o, "vectors", all);
     return o;
 }

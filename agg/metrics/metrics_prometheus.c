@@ -174,18 +174,18 @@ static void put_process(FILE *to, const struct trib_process_view *p)
 
 static void put_snapshots(FILE *to, const struct trib_snapshots_view *s)
 {
-    uint64_t oldest = 0;
-
     if (!s->known)
         return;
-    for (uint32_t i = 0; i < s->n_rows; i++)
-        oldest = s->rows[i].age_s > oldest ? s->rows[i].age_s : oldest;
     put_gauge(to, "tribd_snapshots_held", "Snapshots that there are.", s->n, 1);
-    put_gauge(to, "tribd_snapshots_held_bytes", "Bytes of these.", s->bytes, 1);
+    put_gauge(to, "tribd_snapshots_limit", "Snapshots, at most.", s->n_most, 1);
+    put_gauge(to, "tribd_snapshots_held_bytes", "Bytes of these on the disk.", s->bytes,
+              1);
     put_gauge(to, "tribd_snapshots_limit_bytes", "Bytes of snapshots, at most.",
               s->disk_bytes, 1);
     put_gauge(to, "tribd_snapshots_oldest_age_seconds", "Age of the oldest of these.",
-              oldest, 1);
+              s->oldest_s, 1);
+    put_total(to, "tribd_snapshot_failures_total",
+              "Snapshots that could not be written.", s->failures, 1);
 }
 
 static void put_service(FILE *to, const struct trib_service_view *v)

@@ -57,5 +57,13 @@ tests_tribd_test_aggregator_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/tribd/test_archive
 TESTS += tests/tribd/test_archive
 tests_tribd_test_archive_SOURCES = tests/tribd/test_archive.c tribd/archive.h \
-	tribd/archive_list.c tribd/archive_parts.h
+	tribd/archive_list.c tribd/archive_parts.h tribd/archive_open.c tribd/archive_turns.c \
+	tribd/archive_file.c \
+	tribd/quotas.c
 tests_tribd_test_archive_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/tribd/test_archive_turns
+TESTS += tests/tribd/test_archive_turns
+tests_tribd_test_archive_turns_SOURCES = tests/tribd/test_archive_turns.c \
+	tribd/archive_list.c tribd/archive_parts.h tribd/archive_turns.c tribd/quotas.c
+tests_tribd_test_archive_turns_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)

@@ -3,10 +3,13 @@
  * The folder of snapshots: killed before and after each of its system calls, and amid a
  * write; refused by the disk at each; damaged, foreign and forgotten files; quotas.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Calls that change the disk go through here, under their own names. */
@@ -22,6 +25,7 @@ static int renameat_at(int from, const char *old, int to, const char *name);
 #undef fsync
 #undef renameat
 
+#include "base/log.h"
 #include "tests/harness/tribtest.h"
 
 enum { COUNT = 3001, CALLS_MOST = 16 };
@@ -99,6 +103,7 @@ struct rig {
     uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
     bool own_run; /* no later one has the key */
     int64_t age_s; /* of what is saved */
+    struct trib_error err; /* of look_again */
 };
 
 static void rig_open(struct rig *rig)
@@ -117,11 +122,12 @@ static void rig_open(struct rig *rig)
 
 static trib_status_t look_again(struct rig *rig, uint64_t disk, uint64_t user_disk)
 {
-    struct trib_error err = {0};
+    const struct archive_limits limits = {.disk = disk, .user_disk = user_disk};
 
     archive_close(rig->archive);
     rig->archive = NULL;
-    return archive_open(rig->folder, disk, user_disk, &rig->log, &err, &rig->archive);
+    rig->err = (struct trib_error){0};
+    return archive_open(rig->folder, &limits, &rig->log, &rig->err, &rig->archive);
 }
 
 static void rig_close(struct rig *rig)
@@ -292,7 +298,8 @@ static void test_owners(void **state)
     (void)state;
     rig_open(&rig);
     assert_status(look_again(&rig, 0, 0), TRIB_OK);
-    assert_status(archive_open(rig.folder, 0, 0, &rig.log, &err, &second),
+    const struct archive_limits none = {0};
+    assert_status(archive_open(rig.folder, &none, &rig.log, &err, &second),
                   TRIB_ERR_CONFIG);
     assert_non_null(strstr(err.text, "another tribd"));
     set(&rig, 5);
@@ -321,14 +328,24 @@ static void test_owners(void **state)
     rig_close(&rig);
 }
 
+static void limit(struct rig *rig, struct archive_limits limits)
+{
+    archive_limit(rig->archive, &limits);
+}
+
+/* Bytes count as whole blocks of the disk. */
 static void test_quotas(void **state)
 {
-    const uint64_t one = TRIB_SNAPSHOT_HEAD_BYTES + 16 + 2 * 8 * COUNT;
+    const uint64_t bytes = TRIB_SNAPSHOT_HEAD_BYTES + 16 + 2 * 8 * COUNT;
     struct rig rig;
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 3 * one, 2 * one), TRIB_OK);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    const uint64_t block = rig.archive->block;
+    const uint64_t one = (bytes + block - 1) / block * block;
+    assert_true(one > bytes);
+    limit(&rig, (struct archive_limits){.disk = 3 * one, .user_disk = 2 * one});
     set(&rig, 1);
     save(&rig, "ana");
     save(&rig, "ana"); /* the old one and the new one */
@@ -338,13 +355,75 @@ static void test_quotas(void **state)
     assert_status(rig.task.err.status, TRIB_OK);
     save(&rig, "dan"); /* one too many for all */
     assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
-    archive_limit(rig.archive, 9 * one, 2 * one - 1);
+    limit(&rig, (struct archive_limits){.disk = 9 * one, .user_disk = 2 * one - 1});
     save(&rig, "dan");
     assert_status(rig.task.err.status, TRIB_OK);
     save(&rig, "ana"); /* beside her own */
     assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
     assert_non_null(strstr(rig.task.err.text, "tribctl snapshots"));
     assert_int_equal(load(&rig, "ana"), 1);
+    rig_close(&rig);
+}
+
+/* Saves a snapshot of another store of a user; true: there was room. */
+static bool save_next(struct rig *rig, const char *user)
+{
+    rig->owner[0]++;
+    save(rig, user);
+    return rig->task.err.status == TRIB_OK;
+}
+
+/* A user has half of the files, and all who come by the key count as one user. */
+static void test_files(void **state)
+{
+    struct trib_snapshots_view view;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_true(rig.archive->limits.files > 0 &&
+                rig.archive->limits.files <= ARCHIVE_FILES_MAX);
+    limit(&rig, (struct archive_limits){.disk = 1 << 30, .files = 6});
+    for (int i = 0; i < 3; i++)
+        assert_true(save_next(&rig, "ana"));
+    assert_false(save_next(&rig, "ana"));
+    assert_non_null(strstr(rig.task.err.text, "user_disk_files"));
+    rig.owner[0]--;
+    save(&rig, "ana"); /* one that there is takes no other file */
+    assert_status(rig.task.err.status, TRIB_OK);
+    for (int i = 0; i < 3; i++)
+        assert_true(save_next(&rig, "key"));
+    assert_false(save_next(&rig, "bob"));
+    limit(&rig, (struct archive_limits){.disk = 1 << 30, .files = 9, .user_files = 1});
+    assert_true(save_next(&rig, "bob"));
+    assert_false(save_next(&rig, "bob"));
+    archive_view(rig.archive, &view);
+    assert_int_equal(view.n, 7);
+    assert_int_equal(view.n_most, 9);
+    assert_int_equal(view.failures, 3);
+    assert_true(view.bytes >= 7 * rig.archive->block);
+    free(view.rows);
+    rig_close(&rig);
+}
+
+/* The view describes a bounded number of them. */
+static void test_rows(void **state)
+{
+    struct trib_snapshots_view view;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    pthread_mutex_lock(&rig.archive->mutex);
+    for (int i = 0; i < ARCHIVE_ROWS_MOST + 5; i++)
+        archive_append(rig.archive)->number = ARCHIVE_NUMBER_MAX;
+    pthread_mutex_unlock(&rig.archive->mutex);
+    archive_view(rig.archive, &view);
+    assert_int_equal(view.n, ARCHIVE_ROWS_MOST + 5);
+    assert_int_equal(view.n_rows, ARCHIVE_ROWS_MOST);
+    free(view.rows);
     rig_close(&rig);
 }
 
@@ -376,8 +455,17 @@ static void test_spoiled(void **state)
     rig_close(&rig);
 }
 
-/* Snapshots of a run that has died go after some days, unless a store is there that has
- * their key. */
+/* Has the archive run for days without a store. */
+static void let_days_pass(struct rig *rig)
+{
+    pthread_mutex_lock(&rig->archive->mutex);
+    for (uint32_t i = 0; i < rig->archive->n; i++)
+        rig->archive->files[i].unused_ns -= (uint64_t)ARCHIVE_ORPHAN_S * 1000000000;
+    pthread_mutex_unlock(&rig->archive->mutex);
+}
+
+/* Snapshots of a run that has died go once tribd has run for days without a store that
+ * has their key; what the clock says of their age counts for nothing. */
 static void test_orphans(void **state)
 {
     struct rig rig;
@@ -385,24 +473,81 @@ static void test_orphans(void **state)
     (void)state;
     rig_open(&rig);
     assert_status(look_again(&rig, 0, 0), TRIB_OK);
-    rig.age_s = ARCHIVE_ORPHAN_S + 60;
     save(&rig, "lasting");
     rig.own_run = true;
     assert_true(archive_use(rig.archive, rig.owner, true));
-    save(&rig, "used");
-    assert_int_equal(files(&rig), 2);
-    assert_true(archive_use(rig.archive, rig.owner, false));
-    rig.age_s = ARCHIVE_ORPHAN_S - 60;
-    save(&rig, "young");
-    assert_int_equal(files(&rig), 2); /* the used one is gone */
-    assert_int_equal(load(&rig, "used"), UINT64_MAX);
     rig.age_s = ARCHIVE_ORPHAN_S + 60;
     save(&rig, "old");
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
-    assert_int_equal(files(&rig), 2);
+    rig.age_s = -ARCHIVE_ORPHAN_S;
+    save(&rig, "future");
+    let_days_pass(&rig);
     set(&rig, 1);
+    assert_int_equal(load(&rig, "old"), 0); /* a store uses them */
+    assert_true(archive_use(rig.archive, rig.owner, false));
+    assert_int_equal(load(&rig, "old"), 0);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "future"), 0);
+    assert_int_equal(files(&rig), 3);
+    let_days_pass(&rig);
+    save(&rig, "young");
+    assert_int_equal(files(&rig), 2);
+    assert_int_equal(load(&rig, "old"), UINT64_MAX);
     assert_int_equal(load(&rig, "lasting"), 0);
     assert_int_equal(load(&rig, "young"), 0);
+    rig_close(&rig);
+}
+
+/* A folder that others may write to is refused. */
+static void test_folder(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    for (mode_t more = 020; more; more = more == 020 ? 02 : 0) {
+        assert_int_equal(chmod(rig.folder, 0700 | more), 0);
+        assert_status(look_again(&rig, 0, 0), TRIB_ERR_CONFIG);
+        assert_non_null(strstr(rig.err.text, "chmod 700"));
+    }
+    assert_int_equal(chmod(rig.folder, 0755), 0);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(rig.folder, 1, 1), 0);
+        assert_status(look_again(&rig, 0, 0), TRIB_ERR_CONFIG);
+        assert_non_null(strstr(rig.err.text, "belongs to user 1"));
+        assert_int_equal(chown(rig.folder, 0, 0), 0);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    }
+    rig_close(&rig);
+}
+
+/* An entry that is no file neither hangs the start nor receives a snapshot. */
+static void test_no_files(void **state)
+{
+    struct rig rig;
+    struct stat s;
+    char target[120];
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    const int at = rig.archive->folder_fd;
+    snprintf(target, sizeof(target), "%s/victim", rig.folder);
+    close(trib_fd_keep(open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)));
+    assert_int_equal(symlinkat(target, at, "0000000000000001.snapshot.part"), 0);
+    assert_int_equal(mkfifoat(at, "0000000000000005.snapshot", 0600), 0);
+    assert_int_equal(symlinkat("/dev/zero", at, "0000000000000006.snapshot"), 0);
+    assert_int_equal(mkfifoat(at, "ffffffffffffffff.snapshot", 0600), 0);
+    save(&rig, "ana");
+    assert_status(rig.task.err.status, TRIB_OK);
+    assert_int_equal(stat(target, &s), 0);
+    assert_int_equal(s.st_size, 0);
+    assert_int_equal(fstatat(at, "0000000000000001.snapshot", &s, AT_SYMLINK_NOFOLLOW),
+                     0);
+    assert_true(S_ISREG(s.st_mode));
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "ana"), 0);
+    assert_int_equal(rig.archive->last_number, 6);
     rig_close(&rig);
 }
 
@@ -429,7 +574,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_owners),  cmocka_unit_test(test_quotas),
+        cmocka_unit_test(test_files),   cmocka_unit_test(test_rows),
         cmocka_unit_test(test_spoiled), cmocka_unit_test(test_orphans),
+        cmocka_unit_test(test_folder),  cmocka_unit_test(test_no_files),
         cmocka_unit_test(test_other_format),
     };
 

@@ -86,6 +86,18 @@ end_steps job "a watchdog"
 
 kill "${daemon_pid[one]}" && ended one 0 && heard STOPPING=1
 result $? "it ends"
+(umask 077; mkdir "$dir/snaps")
+NOTIFY_SOCKET=$dir/notify start_daemon keeps "snapshots = $dir/snaps" "drain_ms = 200" || finish
+run_store() {
+    TRIB_SERVICE_JOB=store TRIB_TRANSPORT=shm "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/pushes" \
+        "$dir/never" 10000 >"$dir/store.log" 2>&1 </dev/null &
+    job_pid[store]=$!
+}
+service "keeps" run_store
+within 30 status_of keeps '.jobs[] | select(.name == "store/store" and .pushes > 20)'
+kill "${daemon_pid[keeps]}"
+ended keeps 0 && heard EXTEND_TIMEOUT_USEC=30000000 && [ "$(find "$dir/snaps" -name '*.snapshot' | wc -l)" = 6 ]
+result $? "it asks for more time while it writes the last snapshots of a store"
 WATCHDOG_PID=1 WATCHDOG_USEC=1000000 NOTIFY_SOCKET=$dir/notify start_daemon two || finish
 before=$(fed)
 sleep 2

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The turns of users and stores at the threads of an archive. */
+#include "tests/harness/tribtest.h"
+#include "tribd/archive_parts.h"
+
+/* Tasks in the order in which they get their turns. */
+static void test_turns(void **state)
+{
+    enum { TASKS = 7 };
+    static const struct {
+        const char *user;
+        uint8_t store;
+        uint64_t bytes;
+    } given[TASKS] = {{"ana", 1, ARCHIVE_SMALL_BYTES + 1},
+                      {"ana", 1, 1},
+                      {"ana", 1, 1},
+                      {"ana", 2, 1},
+                      {"bob", 3, 1},
+                      {"ana", 1, ARCHIVE_SMALL_BYTES + 1},
+                      {"cat", 4, ARCHIVE_SMALL_BYTES + 1}};
+    static const int order[TASKS] = {0, 4, 6, 3, 1, 2, 5};
+    uint8_t owners[TASKS][TRIB_SNAPSHOT_OWNER_BYTES] = {{0}};
+    struct archive_task tasks[TASKS] = {{0}};
+    struct archive a = {.n_threads = 1};
+
+    (void)state;
+    for (int i = 0; i < TASKS; i++) {
+        owners[i][0] = given[i].store;
+        tasks[i] = (struct archive_task){.writes = true,
+                                         .key = {owners[i], given[i].user, "x"},
+                                         .n = given[i].bytes,
+                                         .next = i + 1 < TASKS ? &tasks[i + 1] : NULL};
+    }
+    a.first = &tasks[0];
+    a.last = &tasks[TASKS - 1];
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(archive_take_turn(&a) - tasks, order[i]);
+    assert_null(archive_take_turn(&a));
+    assert_null(a.first);
+    assert_null(a.last);
+    /* The last of four threads is not for a second long task of a user. */
+    a = (struct archive){.n_threads = 4, .first = &tasks[5], .last = &tasks[5]};
+    for (int i = 0; i < 3; i++)
+        a.threads[i].task = &tasks[0];
+    tasks[5].next = NULL;
+    assert_null(archive_take_turn(&a));
+    tasks[5].next = &tasks[1];
+    a.last = &tasks[1];
+    tasks[1].next = NULL;
+    assert_ptr_equal(archive_take_turn(&a), &tasks[1]);
+    a.threads[2].task = NULL;
+    assert_ptr_equal(archive_take_turn(&a), &tasks[5]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns)};
+
+    tribtest_deadline(30);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

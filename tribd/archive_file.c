@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens a file of a folder of snapshots to read it. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "tribd/archive_parts.h"
+
+static bool is_ours(const struct stat *s, struct trib_error *fault)
+{
+    if (!S_ISREG(s->st_mode))
+        (void)trib_fail(fault, TRIB_ERR_MISMATCH, "it is no regular file");
+    else if (s->st_uid != geteuid() && s->st_uid != 0)
+        (void)trib_fail(fault, TRIB_ERR_MISMATCH,
+                        "it belongs to user %u, who could change it",
+                        (unsigned)s->st_uid);
+    return !fault->status;
+}
+
+/* To open a device may do something to it, and a FIFO may wait: so the first look is by
+ * its name. */
+int archive_open_file(const struct archive *a, const char *name,
+                      struct trib_error *fault, uint64_t *bytes_out)
+{
+    const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    struct stat s;
+
+    *bytes_out = 0;
+    if (fstatat(a->folder_fd, name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !is_ours(&s, fault))
+        return -1;
+    const int fd = trib_fd_keep(openat(a->folder_fd, name, flags));
+    if (fd < 0 || fstat(fd, &s) != 0)
+        (void)trib_fail(fault, TRIB_ERR_SYSTEM, "it cannot be opened: %m");
+    else if (is_ours(&s, fault))
+        *bytes_out = (uint64_t)s.st_size;
+    if (!fault->status)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The order of tasks: users take turns, and the stores of a user. A user who has fewer
+ * tasks under way goes first, then the one whose last turn was longer ago.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tribd/archive_parts.h"
+
+static bool is_same_user(const struct archive_task *a, const struct archive_task *b)
+{
+    return strcmp(a->key.user, b->key.user) == 0;
+}
+
+static bool is_same_store(const struct archive_task *a, const struct archive_task *b)
+{
+    return is_same_user(a, b) &&
+           memcmp(a->key.owner, b->key.owner, TRIB_SNAPSHOT_OWNER_BYTES) == 0;
+}
+
+/* The rank of a task in the queue: the lowest is next. */
+struct rank {
+    uint64_t part[4]; /* the first that differs counts */
+};
+
+static struct rank rank_of(const struct archive *a, const struct archive_task *task)
+{
+    struct rank rank = {.part = {0}};
+
+    for (uint32_t i = 0; i < a->n_threads; i++) {
+        const struct archive_task *other = a->threads[i].task;
+        rank.part[0] += other && is_same_user(other, task);
+        rank.part[2] += other && is_same_store(other, task);
+    }
+    for (int i = 0; i < ARCHIVE_TURNS; i++) {
+        const struct archive_turn *t = &a->turns[i];
+        const struct archive_task of = {.key = {t->owner, t->user, NULL}};
+        if (t->number > rank.part[1] && is_same_user(&of, task))
+            rank.part[1] = t->number;
+        if (t->number > rank.part[3] && is_same_store(&of, task))
+            rank.part[3] = t->number;
+    }
+    return rank;
+}
+
+static bool is_before(const struct rank *a, const struct rank *b)
+{
+    for (size_t i = 0; i < sizeof(a->part) / sizeof(*a->part); i++)
+        if (a->part[i] != b->part[i])
+            return a->part[i] < b->part[i];
+    return false;
+}
+
+static bool is_small(const struct archive *a, const struct archive_task *task)
+{
+    const struct archive_file *f = task->writes ? NULL : archive_find(a, &task->key);
+    const uint64_t bytes = f ? f->bytes : task->n;
+
+    return bytes <= ARCHIVE_SMALL_BYTES;
+}
+
+/* The last thread that is free is for what is short, and for users without another. */
+static bool may_begin(const struct archive *a, const struct archive_task *task,
+                      const struct rank *rank)
+{
+    uint32_t n_free = 0;
+
+    for (uint32_t i = 0; i < a->n_threads; i++)
+        n_free += !a->threads[i].task;
+    return n_free > 1 || a->n_threads == 1 || a->stop || !rank->part[0] ||
+           is_small(a, task);
+}
+
+/* Notes the turn in place of the oldest one, or of the store's last. */
+static void note_turn(struct archive *a, const struct archive_task *task)
+{
+    struct archive_turn *oldest = &a->turns[0];
+
+    for (int i = 0; i < ARCHIVE_TURNS; i++) {
+        struct archive_turn *t = &a->turns[i];
+        const struct archive_task of = {.key = {t->owner, t->user, NULL}};
+        if (t->number && is_same_store(&of, task)) {
+            oldest = t;
+            break;
+        }
+        if (t->number < oldest->number)
+            oldest = t;
+    }
+    oldest->number = ++a->turn;
+    memcpy(oldest->owner, task->key.owner, sizeof(oldest->owner));
+    snprintf(oldest->user, sizeof(oldest->user), "%s", task->key.user);
+}
+
+struct archive_task *archive_take_turn(struct archive *a)
+{
+    struct archive_task *best = NULL, *before = NULL, *last = NULL;
+    struct rank lowest = {.part = {0}};
+
+    for (struct archive_task *t = a->first; t; last = t, t = t->next) {
+        const struct rank rank = rank_of(a, t);
+        if (!may_begin(a, t, &rank) || (best && !is_before(&rank, &lowest)))
+            continue;
+        best = t;
+        before = last;
+        lowest = rank;
+    }
+    if (!best)
+        return NULL;
+    assert(a->last && !a->last->next);
+    *(before ? &before->next : &a->first) = best->next;
+    if (a->last == best)
+        a->last = before;
+    note_turn(a, best);
+    return best;
+}
