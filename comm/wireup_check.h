@@ -13,7 +13,7 @@
 #include "comm/communicator.h"
 #include "topo/cpus.h"
 
-#define TRIB_WIREUP_VERSION 13
+#define TRIB_WIREUP_VERSION 14
 
 /* The first message: who a rank is, and what all ranks must agree on. magic, version,
  * release and host stay in their places in every version. */

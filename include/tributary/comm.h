@@ -276,7 +276,7 @@ typedef struct trib_stats {
     uint64_t shared_bytes; /* memory of this rank now shared or pinned: slots and
                             * trib_alloc; what it maps of a peer's is counted there */
     uint64_t slot_bytes; /* of these, slots: edges * lanes * window * slot, see
-                          * trib-info; between hosts also 832 bytes for each rank; and
+                          * trib-info; between hosts also 1088 bytes for each rank; and
                           * those of messages */
     uint64_t peers; /* ranks to which this one is connected: whom its
                      * collectives needed so far */

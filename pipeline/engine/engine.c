@@ -546,7 +546,7 @@ static void pay_credits(struct trib_engine *e, const struct trib_run *run)
             slots_failed(e, l->peer, st);
         for (int lane = 0; lane < TRIB_LANES && !l->lost; lane++)
             if (l->recv[lane].owed)
-                trib_link_give_back(l, &e->arena, lane);
+                trib_link_give_back(l, lane);
     }
 }
 

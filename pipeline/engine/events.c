@@ -40,6 +40,11 @@ static bool take_event(struct trib_engine *e, const struct trib_event *event)
         trib_engine_protocol(e, event->peer, "a frame twice");
         return false;
     }
+    if (event->imm >> 24 == TRIB_LINK_CREDITS &&
+        !trib_link_credits_fit(&e->links[event->peer], event)) {
+        trib_engine_protocol(e, event->peer, "credits for frames that were not sent");
+        return false;
+    }
     if (!trib_link_event(&e->links[event->peer], event))
         return false;
     if (event->kind == TRIB_EVENT_ARRIVED)

@@ -240,10 +240,10 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
     char who[128], where[160], text[560];
 
     assert(peer != e->rank);
+    e->links[peer].lost = true;
     /* A peer that fails tells the others before it leaves; then that notice is the
      * cause. */
     trib_engine_notice(e, peer);
-    e->links[peer].lost = true;
     e->links[peer].left = left;
     trib_trace_now(&e->trace, TRIB_TRACE_PEER_LOST, peer, 0, 0);
     if (e->failed || (left && may_leave(e)))

@@ -20,7 +20,8 @@ static inline size_t round_up(size_t n, size_t to)
 #define NOTICE_OFF sizeof(struct trib_credits)
 #define ADVERT_OFF (NOTICE_OFF + sizeof(struct trib_oob_notice))
 #define MAILBOX_OFF (ADVERT_OFF + sizeof(struct trib_slot_advert))
-#define LANES_OFF (MAILBOX_OFF + sizeof(struct trib_slot_advert))
+#define WAITING_OFF (MAILBOX_OFF + sizeof(struct trib_slot_advert))
+#define LANES_OFF (WAITING_OFF + sizeof(struct trib_oob_notice))
 #define HEAD_BYTES LANES_OFF /* size of a block without lanes */
 
 /* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
@@ -104,10 +105,8 @@ static inline size_t abort_notice_off(int size)
 
 /*
  * Sources of writes to a peer beside frames. A transport may read a source until the
- * write is done, so each lies still that long: a credit has the entry of its position,
- * which comes round when the peer has sent a window more and so has seen this credit; a
- * notice of waiting is made when the last one is done; that of a failure and the advert
- * are sent once. _Atomic credits[TRIB_LANES][slots] follow.
+ * write is done, so each lies still that long: a notice of waiting is made when the
+ * last one is done; that of a failure and the advert are sent once.
  */
 struct sources {
     struct trib_oob_notice waiting;
@@ -115,16 +114,10 @@ struct sources {
     struct trib_slot_advert slot_advert;
 };
 
-static inline size_t sources_bytes(const struct trib_arena *a)
-{
-    return round_up(
-        sizeof(struct sources) + TRIB_LANES * a->slots * sizeof(_Atomic uint32_t), 64);
-}
-
 static inline size_t sources_off(const struct trib_arena *a, int peer)
 {
     assert(peer >= 0 && peer <= a->size);
-    return blocks_bytes(a) + sources_bytes(a) * (size_t)peer;
+    return blocks_bytes(a) + sizeof(struct sources) * (size_t)peer;
 }
 
 /* The size of staging: the entries of all peers as in the arena, then the sources for
@@ -140,7 +133,8 @@ static inline size_t link_bytes(const struct trib_arena *a, bool mapped)
 {
     size_t lanes = both_lanes_bytes(a, mapped);
 
-    return round_up(mapped ? LANES_OFF + lanes : 2 * lanes + sources_bytes(a), 4096);
+    return round_up(mapped ? LANES_OFF + lanes : 2 * lanes + sizeof(struct sources),
+                    4096);
 }
 
 #endif

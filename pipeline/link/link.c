@@ -8,31 +8,7 @@
 #include "base/error.h"
 #include "base/snapshot.h"
 #include "pipeline/link/arena_layout.h"
-
-/*
- * The immediate bits of a transport write: what it was, and for frames which lane.
- * Credits and notices are memory writes that need no reaction, but an event, so that a
- * sleeping peer wakes.
- */
-enum {
-    IMM_FRAME = TRIB_LINK_FRAME,
-    IMM_CREDITS = 2,
-    IMM_NOTICE = 3,
-    IMM_ADVERT = 4,
-    IMM_MAILBOX = 5,
-};
-
-/* Tokens of writes whose end is told. */
-enum {
-    TOKEN_NOTICE,
-    TOKEN_ZCOPY,
-    TOKEN_REPORT,
-};
-
-static uint32_t imm(uint32_t kind, int lane)
-{
-    return kind << 24 | (uint32_t)lane;
-}
+#include "pipeline/link/link_words.h"
 
 static trib_status_t make_staging(struct trib_arena *a)
 {
@@ -237,21 +213,15 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
     memset(l, 0, sizeof(*l));
 }
 
-/* Writes from an offset of the source to the head of the block that the peer keeps for
- * this rank. */
-static trib_status_t write_head(struct trib_link *l, size_t from, size_t to, size_t len,
-                                uint32_t bits)
+static trib_status_t write_advert(struct trib_link *l, size_t from)
 {
-    struct trib_write w = {
-        .local = l->outbox.region,
-        .local_off = from,
-        .remote = l->arena,
-        .remote_off = l->head_off + to,
-        .len = len,
-        .imm = bits,
-        .signal = bits == imm(IMM_NOTICE, 0),
-        .token = TOKEN_NOTICE,
-    };
+    const struct trib_write w = {.local = l->outbox.region,
+                                 .local_off = from,
+                                 .remote = l->arena,
+                                 .remote_off = l->head_off + ADVERT_OFF,
+                                 .len = sizeof(struct trib_slot_advert),
+                                 .imm = trib_link_imm(LINK_IMM_ADVERT, 0)};
+
     return l->transport->ops->write(l->transport, l->peer, &w);
 }
 
@@ -272,7 +242,7 @@ trib_status_t trib_link_advertise(struct trib_link *l, const struct trib_arena *
     if (l->mapped)
         l->transport->ops->wake(l->transport, l->peer);
     else
-        st = write_head(l, from, ADVERT_OFF, sizeof(*g), imm(IMM_ADVERT, 0));
+        st = write_advert(l, from);
     l->advert_unsent = st == TRIB_ERR_NO_RESOURCE;
     /* An event tells of a lost peer. */
     return l->advert_unsent || st == TRIB_ERR_PEER_LOST ? TRIB_OK : st;
@@ -299,7 +269,7 @@ trib_status_t trib_link_advertise_mailbox(struct trib_link *l,
                            .remote = l->arena,
                            .remote_off = l->head_off + MAILBOX_OFF,
                            .len = sizeof(*g),
-                           .imm = imm(IMM_MAILBOX, 0)};
+                           .imm = trib_link_imm(LINK_IMM_MAILBOX, 0)};
     st = ops->write(l->transport, l->peer, &w);
     return st == TRIB_ERR_PEER_LOST ? TRIB_OK : st; /* of which an event tells */
 }
@@ -377,7 +347,7 @@ static trib_status_t post_zcopy(struct trib_link *l, int lane, size_t slot)
         .len = c->len,
         .quiet = true,
         .signal = c->from != NULL,
-        .token = TOKEN_ZCOPY,
+        .token = LINK_TOKEN_ZCOPY,
     };
     assert(c->len && !l->send[lane].zcopied);
     trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
@@ -413,7 +383,7 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
         .remote = l->slots,
         .remote_off = l->slots_off + off,
         .len = len,
-        .imm = imm(IMM_FRAME, lane),
+        .imm = trib_link_imm(LINK_IMM_FRAME, lane),
     };
     trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
     if (st != TRIB_OK)
@@ -423,154 +393,62 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
     return TRIB_OK;
 }
 
-void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane)
+void trib_link_give_back(struct trib_link *l, int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
 
+    assert(l->connected && lane >= 0 && lane < TRIB_LANES);
     if (l->mapped) {
         atomic_store_explicit(&l->peer_credits[lane], r->next, memory_order_release);
         r->returned = r->next;
         return;
     }
-    size_t entry = (size_t)lane * a->slots + (r->next & (a->slots - 1));
-    size_t from = l->outbox.sources_off + sizeof(struct sources) +
-                  entry * sizeof(_Atomic uint32_t);
-    size_t to = CREDITS_OFF + (size_t)lane * sizeof(_Atomic uint32_t);
-    *(uint32_t *)(l->outbox.base + from) = r->next;
-    r->owed =
-        write_head(l, from, to, sizeof(uint32_t), imm(IMM_CREDITS, lane)) != TRIB_OK;
+    const struct trib_write w = {.imm = trib_link_imm(LINK_IMM_CREDITS,
+                                                      r->next << 1 | (uint32_t)lane)};
+    r->owed = l->transport->ops->write(l->transport, l->peer, &w) != TRIB_OK;
     if (!r->owed)
         r->returned = r->next;
 }
 
-/* Copies the notice between its two versions, by words that may be written while they
- * are read: the versions tell afterwards whether they were. */
-static void copy_notice(struct trib_oob_notice *to, const struct trib_oob_notice *from)
+/* The frames that credits of an event release beyond those known so far. The immediate
+ * has the lower bits of their number, which is enough: fewer are under way. */
+static uint32_t newly_released(const struct trib_link *l, uint32_t imm)
 {
-    uint32_t *dst = &to->kind;
-    const uint32_t *src = &from->kind;
-    size_t words = (offsetof(struct trib_oob_notice, version_end) -
-                    offsetof(struct trib_oob_notice, kind)) /
-                   sizeof(*dst);
+    const uint32_t known =
+        atomic_load_explicit(&l->my_credits[imm & 1], memory_order_relaxed);
 
-    for (size_t i = 0; i < words; i++)
-        __atomic_store_n(&dst[i], __atomic_load_n(&src[i], __ATOMIC_RELAXED),
-                         __ATOMIC_RELAXED);
+    return ((imm >> 1) - known) & LINK_IMM_COUNT;
 }
 
-static void fill_notice(struct trib_oob_notice *out,
-                        const struct trib_oob_notice *notice, uint32_t version)
+bool trib_link_credits_fit(const struct trib_link *l, const struct trib_event *event)
 {
-    assert(version % 2 == 0);
-    atomic_store_explicit(&out->version, version - 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    copy_notice(out, notice);
-    atomic_store_explicit(&out->version_end, version, memory_order_release);
-    atomic_store_explicit(&out->version, version, memory_order_release);
+    if (event->kind != TRIB_EVENT_ARRIVED || event->imm >> 24 != LINK_IMM_CREDITS ||
+        !l->connected || l->mapped)
+        return true;
+    const uint32_t lane = event->imm & 1;
+    const uint32_t under_way =
+        l->send[lane].next -
+        atomic_load_explicit(&l->my_credits[lane], memory_order_relaxed);
+    return newly_released(l, event->imm) <= under_way;
 }
 
-/* Sets the one notice for all peers whose links were not open. It is the first that
- * each gets, and made once, as the transport may read it till the end. */
-static void use_abort_notice(struct trib_link *l, struct trib_arena *a,
-                             const struct trib_oob_notice *notice)
+/* Only this thread stores them; the metrics of a service read them. */
+static void take_credits(struct trib_link *l, uint32_t imm)
 {
-    size_t off = abort_notice_off(a->size);
+    _Atomic uint32_t *credits = &l->my_credits[imm & 1];
+    const uint32_t known = atomic_load_explicit(credits, memory_order_relaxed);
 
-    l->outbox = (struct trib_outbox){.region = a->region, .base = a->base};
-    l->notice_version = 2;
-    assert(a->per_link && !l->opened);
-    if (!a->abort_notice)
-        fill_notice((struct trib_oob_notice *)(a->base + off), notice, 2);
-    a->abort_notice = true;
-}
-
-trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
-                               const struct trib_oob_notice *notice)
-{
-    bool failed = notice->kind == TRIB_OOB_NOTICE_FAILED;
-    size_t from = 0;
-
-    if (!l->connected || l->lost || (l->notice_busy && !failed))
-        return TRIB_OK;
-    if (l->mapped) {
-        fill_notice(l->notice_out, notice, l->notice_version += 2);
-        l->transport->ops->wake(l->transport, l->peer);
-        return TRIB_OK;
-    }
-    if (!l->opened && a->per_link && failed) {
-        use_abort_notice(l, a, notice);
-        from = abort_notice_off(a->size);
-    } else if (l->outbox.region) {
-        from = l->outbox.sources_off + (failed ? offsetof(struct sources, failed) : 0);
-        fill_notice((struct trib_oob_notice *)(l->outbox.base + from), notice,
-                    l->notice_version += 2);
-    } else {
-        return TRIB_OK;
-    }
-    trib_status_t st =
-        write_head(l, from, NOTICE_OFF, sizeof(*notice), imm(IMM_NOTICE, 0));
-    l->notice_busy = st == TRIB_OK;
-    return st;
-}
-
-trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
-                               const struct trib_oob_notice *notice)
-{
-    const size_t from = (size_t)l->peer * sizeof(*notice);
-
-    if (!l->connected || (l->lost && !l->mapped))
-        return TRIB_OK;
-    if (l->mapped) {
-        fill_notice(l->notice_out, notice, l->notice_version += 2);
-        l->transport->ops->wake(l->transport, l->peer);
-        return TRIB_OK;
-    }
-    if (l->report_busy)
-        return TRIB_ERR_NO_RESOURCE;
-    assert(a->reports);
-    fill_notice((struct trib_oob_notice *)(a->reports + from), notice,
-                l->notice_version += 2);
-    const struct trib_write w = {
-        .local = a->reports_region,
-        .local_off = from,
-        .remote = l->arena,
-        .remote_off = l->head_off + NOTICE_OFF,
-        .len = sizeof(*notice),
-        .imm = imm(IMM_NOTICE, 0),
-        .signal = true,
-        .token = TOKEN_REPORT,
-    };
-    const trib_status_t st = l->transport->ops->write(l->transport, l->peer, &w);
-    l->report_busy = st == TRIB_OK;
-    return st;
-}
-
-bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
-                      struct trib_oob_notice *out)
-{
-    const struct trib_oob_notice *in =
-        (struct trib_oob_notice *)(a->base + own_head_off(a, peer) + NOTICE_OFF);
-    uint32_t version = atomic_load_explicit(&in->version, memory_order_acquire);
-
-    if (version == l->notice_seen || version % 2 != 0 ||
-        atomic_load_explicit(&in->version_end, memory_order_acquire) != version)
-        return false;
-    copy_notice(out, in);
-    out->text[sizeof(out->text) - 1] = 0;
-    atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(&in->version, memory_order_relaxed) != version)
-        return false;
-    l->notice_seen = version;
-    return true;
+    atomic_store_explicit(credits, known + newly_released(l, imm),
+                          memory_order_release);
 }
 
 bool trib_link_event(struct trib_link *l, const struct trib_event *event)
 {
-    uint32_t lane = event->imm & 0xffffff;
+    const uint32_t kind = event->imm >> 24, bits = event->imm & LINK_IMM_BITS;
 
-    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == TOKEN_ZCOPY)
+    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == LINK_TOKEN_ZCOPY)
         return l->n_zcopies && --l->n_zcopies == 0;
-    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == TOKEN_REPORT) {
+    if (event->kind == TRIB_EVENT_WRITE_DONE && event->token == LINK_TOKEN_REPORT) {
         l->report_busy = false;
         return false;
     }
@@ -578,11 +456,17 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
         l->notice_busy = false;
         return false;
     }
-    if (event->imm >> 24 == IMM_ADVERT)
+    if (kind == LINK_IMM_FRAME && bits < TRIB_LANES)
+        l->recv[bits].arrived++;
+    else if (kind == LINK_IMM_CREDITS && l->connected && !l->mapped)
+        take_credits(l, bits);
+    else if (kind == LINK_IMM_ADVERT)
         l->advertised = true;
-    if (event->imm >> 24 == IMM_MAILBOX)
+    else if (kind == LINK_IMM_MAILBOX)
         l->mailbox_advertised = true;
-    if (event->imm >> 24 == IMM_FRAME && lane < TRIB_LANES)
-        l->recv[lane].arrived++;
-    return event->imm >> 24 != IMM_NOTICE;
+    else if (kind == LINK_IMM_NOTICE)
+        l->notice_told[TRIB_OOB_NOTICE_LAST_WORDS] = bits;
+    else if (kind == LINK_IMM_WAITING)
+        l->notice_told[TRIB_OOB_NOTICE_OF_WAITING] = bits;
+    return kind != LINK_IMM_NOTICE && kind != LINK_IMM_WAITING;
 }

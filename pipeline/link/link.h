@@ -8,7 +8,8 @@
  * arena:
  *
  *   arena of rank r = size - 1 blocks, one for each peer, written by that peer only:
- *     | credits 64 | notice 256 | advert 256 | mailbox 256 | lane 0: slot 0 … S-1 | … |
+ *     | credits 64 | notice 256 | advert 256 | mailbox 256 | waiting 256 |
+ *     | lane 0: slot 0 … S-1 | … |
  *   slot = | entry (64): frame, short payload, position | payload (slot_bytes) |
  *
  * Where not all peers are mapped the blocks have no lanes: those of a link are a
@@ -32,8 +33,15 @@
  * way between two cores would gain nothing, and few places stay in their caches.
  *
  * Credits. Position n of a lane may be written once the receiver has released
- * position n - W. The receiver writes the number of released positions into the
- * sender's arena.
+ * position n - W. The receiver stores the number of released positions in the sender's
+ * arena. Without load/store reach it sends that number in the immediate of a write
+ * without bytes, and the sender stores it at the event. A write of the number itself
+ * would not do: the transport orders events, and memory that two writes share may keep
+ * the older value (transport/transport.h).
+ *
+ * Notices. Without load/store reach the receiver reads a notice only after its event,
+ * and only if the memory then has the version of that event. A notice of waiting has a
+ * place of its own, so that it never replaces the words of a failure.
  *
  * Beside aggregators, over transport writes, contributions and the credits of results
  * share the way out. A link that is full of contributions keeps those credits for as
@@ -65,6 +73,7 @@
 #define TRIB_BIG_SLOTS 2
 #define TRIB_SMALL_BYTES 4096
 #define TRIB_LINK_FRAME 1 /* the upper byte of the immediate of a frame's write */
+#define TRIB_LINK_CREDITS 2 /* the same of credits */
 #define TRIB_LINK_MESSAGE 6 /* the same of a write into a mailbox, and of its credits */
 #define TRIB_LINK_MESSAGE_CREDITS 7
 #define TRIB_LINK_MESSAGE_TOKEN 16 /* tokens from here on are those of mailboxes */
@@ -171,6 +180,13 @@ struct trib_outbox {
     size_t sources_off; /* offset of sources of writes beside frames */
 };
 
+/* Where a peer writes notices. With load/store reach all are in the first place. */
+enum trib_oob_notice_place {
+    TRIB_OOB_NOTICE_LAST_WORDS,
+    TRIB_OOB_NOTICE_OF_WAITING,
+    TRIB_OOB_NOTICE_PLACES,
+};
+
 struct trib_link {
     int peer;
     bool connected;
@@ -204,11 +220,14 @@ struct trib_link {
     struct trib_out *out; /* results to be sent before all others: see quorum.h */
     uint32_t out_frames;  /* frames of these results in all */
     uint32_t n_zcopies; /* writes out of the caller's memory that are under way */
-    _Atomic uint32_t *my_credits;        /* [lane], written by the peer */
+    _Atomic uint32_t *my_credits; /* [lane]; with load/store reach the peer stores
+                                   * them, else their events do */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
     struct trib_oob_notice *notice_out; /* in the peer's arena, or NULL */
     uint32_t notice_version;             /* version of the last notice sent; even */
-    uint32_t notice_seen;
+    uint32_t notice_seen[TRIB_OOB_NOTICE_PLACES];
+    uint32_t notice_told[TRIB_OOB_NOTICE_PLACES]; /* of the last event: the version's
+                                                   * lower 24 bits; 0: none came */
     bool notice_busy; /* the transport may still read the last notice of waiting */
     bool report_busy; /* the same of the last notice of trib_link_report */
     bool untold;      /* the transport refused the notice of a failure */
@@ -442,7 +461,7 @@ static inline uint8_t *trib_link_received(const struct trib_link *l,
 
 /** trib_link_give_back - return all credits of a lane now; they stay owed if the
  * transport is full. */
-void trib_link_give_back(struct trib_link *l, const struct trib_arena *a, int lane);
+void trib_link_give_back(struct trib_link *l, int lane);
 
 /**
  * trib_link_release - release the entry that trib_link_peek gave.
@@ -462,7 +481,7 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
     r->taken = false;
     r->next++;
     if (now || r->next - r->returned >= l->give_back_after)
-        trib_link_give_back(l, a, lane);
+        trib_link_give_back(l, lane);
 }
 
 /**
@@ -516,7 +535,7 @@ static inline bool trib_link_is_withdrawn(const struct trib_link *l)
  * more. */
 static inline void trib_link_reread(struct trib_link *l)
 {
-    l->notice_seen = 0;
+    l->notice_seen[TRIB_OOB_NOTICE_LAST_WORDS] = 0;
 }
 
 /**
@@ -526,6 +545,10 @@ static inline void trib_link_reread(struct trib_link *l)
  */
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
                       struct trib_oob_notice *out);
+
+/** trib_link_credits_fit - true unless an event brings credits for frames that were not
+ * sent. */
+bool trib_link_credits_fit(const struct trib_link *l, const struct trib_event *event);
 
 /**
  * trib_link_event - note an ARRIVED or WRITE_DONE event of this link.

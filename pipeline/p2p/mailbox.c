@@ -4,13 +4,18 @@
 #include <assert.h>
 #include <string.h>
 
-/* Tokens of writes whose end is told. */
+/* The token of writes whose end is told. */
 enum {
     TOKEN_ENTRY = TRIB_LINK_MESSAGE_TOKEN,
-    TOKEN_CREDITS,
 };
 
 #define SLOTS_OFF sizeof(struct trib_mailbox_credits)
+
+/* Credits over writes: the immediate has the lower bits of both numbers. */
+#define COUNT_BITS 12
+#define COUNT_MASK ((UINT32_C(1) << COUNT_BITS) - 1)
+_Static_assert(TRIB_MAILBOX_SLOTS <= (1 << COUNT_BITS) - 1,
+               "the lower bits say how many were added");
 
 static size_t stride(const struct trib_mailbox *m)
 {
@@ -30,14 +35,9 @@ static size_t addressed(const struct trib_mailbox *m)
     return SLOTS_OFF + m->slots * stride(m);
 }
 
-static size_t credits_source(const struct trib_mailbox *m)
-{
-    return addressed(m) + m->slots * stride(m);
-}
-
 static size_t advert_source(const struct trib_mailbox *m)
 {
-    return credits_source(m) + sizeof(struct trib_mailbox_credits);
+    return addressed(m) + m->slots * stride(m);
 }
 
 size_t trib_mailbox_bytes(const struct trib_mailbox *m)
@@ -113,13 +113,14 @@ static const struct trib_mailbox_credits *credits(const struct trib_mailbox *m)
     return (const struct trib_mailbox_credits *)m->base;
 }
 
-/* The peer writes credits now and then, each time into a line that this rank then has
- * to fetch: it looks only where those that it knows of do not suffice. */
+/* With load/store reach the peer stores credits now and then, each time into a line
+ * that this rank then has to fetch: it looks only where those that it knows of do not
+ * suffice. Over writes their events count (take_credits). */
 bool trib_mailbox_has_room(struct trib_mailbox *m)
 {
     if (!m->remote || m->unposted)
         return false;
-    if (m->sent - m->released_seen >= m->slots)
+    if (m->remote_base && m->sent - m->released_seen >= m->slots)
         m->released_seen =
             atomic_load_explicit(&credits(m)->released, memory_order_acquire);
     return m->sent - m->released_seen < m->slots;
@@ -127,7 +128,8 @@ bool trib_mailbox_has_room(struct trib_mailbox *m)
 
 bool trib_mailbox_takes_eager(struct trib_mailbox *m, uint32_t most)
 {
-    if (m->sent_eager - m->consumed_seen >= most)
+    assert(most <= COUNT_MASK);
+    if (m->remote_base && m->sent_eager - m->consumed_seen >= most)
         m->consumed_seen =
             atomic_load_explicit(&credits(m)->consumed, memory_order_acquire);
     return m->sent_eager - m->consumed_seen < most;
@@ -224,7 +226,7 @@ void trib_mailbox_pay(struct trib_mailbox *m)
 {
     struct trib_transport *t = m->link->transport;
 
-    if (!m->remote || m->credits_busy || !is_due(m))
+    if (!m->remote || !is_due(m))
         return;
     if (m->remote_base) {
         struct trib_mailbox_credits *c = (struct trib_mailbox_credits *)m->remote_base;
@@ -232,36 +234,38 @@ void trib_mailbox_pay(struct trib_mailbox *m)
         atomic_store_explicit(&c->released, m->taken, memory_order_release);
         t->ops->wake(t, m->link->peer);
     } else {
-        struct trib_mailbox_credits *c =
-            (struct trib_mailbox_credits *)(m->base + credits_source(m));
-        c->released = m->taken;
-        c->consumed = m->consumed;
-        struct trib_write w = {.local = m->region,
-                               .local_off = credits_source(m),
-                               .remote = m->remote,
-                               .len = offsetof(struct trib_mailbox_credits, unused),
-                               .imm = (uint32_t)TRIB_LINK_MESSAGE_CREDITS << 24,
-                               .signal = true,
-                               .token = TOKEN_CREDITS};
+        const struct trib_write w = {.imm = (uint32_t)TRIB_LINK_MESSAGE_CREDITS << 24 |
+                                            (m->consumed & COUNT_MASK) << COUNT_BITS |
+                                            (m->taken & COUNT_MASK)};
         if (t->ops->write(t, m->link->peer, &w) != TRIB_OK)
             return;
-        m->credits_busy = true;
     }
     m->returned[0] = m->taken;
     m->returned[1] = m->consumed;
 }
 
+/* False: they are for more than was sent. */
+static bool take_credits(struct trib_mailbox *m, uint32_t imm)
+{
+    const uint32_t released = (imm - m->released_seen) & COUNT_MASK;
+    const uint32_t consumed = ((imm >> COUNT_BITS) - m->consumed_seen) & COUNT_MASK;
+
+    if (released > m->sent - m->released_seen ||
+        consumed > m->sent_eager - m->consumed_seen)
+        return false;
+    m->released_seen += released;
+    m->consumed_seen += consumed;
+    return true;
+}
+
 bool trib_mailbox_event(struct trib_mailbox *m, const struct trib_event *event)
 {
     if (event->kind == TRIB_EVENT_WRITE_DONE) {
-        if (event->token == TOKEN_CREDITS)
-            m->credits_busy = false;
-        else
-            m->written++;
+        m->written++;
         return true;
     }
-    if (event->imm >> 24 != TRIB_LINK_MESSAGE)
-        return true;
+    if (event->imm >> 24 == TRIB_LINK_MESSAGE_CREDITS)
+        return m->remote_base || take_credits(m, event->imm);
     const struct trib_message *entry = entry_in(m, m->arrived);
     if (atomic_load_explicit(&entry->position, memory_order_relaxed) != m->arrived + 1)
         return false;

@@ -8,7 +8,7 @@
  * first plan that sends to or receives from that rank, and told of by an advert in the
  * peer's arena. Until the peer's advert has come, nothing can be sent. Where the peer
  * is reached by writes, behind the slots are a copy of them, from which the transport
- * reads, and sources for credits and the advert.
+ * reads, and the source of the advert; credits then travel in immediates.
  *
  * A receiver takes entries in their order and keeps none in its slot, whether there is
  * a receive for them or not. So a mailbox never stands still because of one message.
@@ -51,7 +51,6 @@ struct trib_mailbox {
     uint32_t arrived; /* of which events told; over writes */
     uint32_t consumed;
     uint32_t returned[2]; /* credits as the peer knows them: taken, consumed */
-    bool credits_busy; /* the transport may still read the last ones */
     struct trib_message seen; /* copy of the entry that trib_mailbox_peek gave */
     bool has_seen;
 };
@@ -95,7 +94,8 @@ void trib_mailbox_release(struct trib_mailbox *m);
 /** trib_mailbox_pay - return credits, if there are enough of them. */
 void trib_mailbox_pay(struct trib_mailbox *m);
 
-/** trib_mailbox_event - note an event of a mailbox. false: an entry has come twice. */
+/** trib_mailbox_event - note an event of a mailbox. false: an entry has come twice, or
+ * credits for more than was sent. */
 bool trib_mailbox_event(struct trib_mailbox *m, const struct trib_event *event);
 
 #endif

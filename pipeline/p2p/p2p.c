@@ -549,7 +549,9 @@ bool trib_p2p_take_event(struct trib_engine *e, const struct trib_event *event)
     if (!is_mine || !p || p->self)
         return false;
     if (!trib_mailbox_event(&p->box, event))
-        trib_engine_protocol(e, p->peer, "a message twice");
+        trib_engine_protocol(e, p->peer,
+                             "a message twice, or credits for messages that were not "
+                             "sent");
     return true;
 }
 

@@ -366,7 +366,7 @@ static bool pay(struct trib_engine *e, struct trib_link *l)
         (void)trib_link_take_advert(l, &e->arena);
     for (int lane = 0; lane < TRIB_LANES; lane++) {
         if (l->recv[lane].owed)
-            trib_link_give_back(l, &e->arena, lane);
+            trib_link_give_back(l, lane);
         owed |= l->recv[lane].owed;
     }
     return !owed;

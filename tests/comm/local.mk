@@ -240,11 +240,14 @@ tests_comm_test_threads_LDADD = $(comm_tests_link)
 # Communicators over verbs: the device is one in memory (tests/transport/local.mk).
 if TRIB_VERBS
 comm_verbs_tests = \
+	tests/comm/test_late_rails \
 	tests/comm/test_matrix_verbs \
 	tests/comm/test_over_verbs \
 	tests/comm/test_revoked
 check_PROGRAMS += $(comm_verbs_tests)
 TESTS += $(comm_verbs_tests)
+tests_comm_test_late_rails_SOURCES = tests/comm/test_late_rails.c $(fake_verbs_sources)
+tests_comm_test_late_rails_LDADD = $(comm_tests_link)
 tests_comm_test_matrix_verbs_SOURCES = \
 	tests/comm/matrix_cases.h tests/comm/matrix_codecs.h tests/comm/sealed.h tests/comm/test_matrix.c \
 	$(fake_verbs_sources)

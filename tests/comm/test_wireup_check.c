@@ -75,7 +75,7 @@ static void test_check(void **state)
     last.settings = 8; /* of what is laid out in another way nothing else is said */
     says(last, 3, TRIB_ERR_MISMATCH,
          "rank 2 (host a) and rank 0 (host a) have builds of Tributary 1.2.3 whose "
-         "messages differ, of versions 14 and 13: install the same build");
+         "messages differ, of versions 15 and 14: install the same build");
     last = sound;
     last.magic = 0;
     says(last, 3, TRIB_ERR_BOOT,

@@ -69,6 +69,7 @@ static void open_arena(void)
 /* One end of a link whose other end is the input. */
 static void check_link(const uint8_t *data, size_t size)
 {
+    _Atomic uint32_t credits[TRIB_LANES] = {0};
     struct trib_link l = {.peer = 0};
     struct trib_oob_notice n;
     struct trib_advert open;
@@ -87,7 +88,14 @@ static void check_link(const uint8_t *data, size_t size)
         abort();
     l.peer = 1;
     l.transport = arena.transport;
-    trib_link_event(&l, &event);
+    trib_link_event(&l, &event); /* not connected */
+    l.connected = true;
+    l.my_credits = credits;
+    l.send[0].next = l.send[1].next = arena.window;
+    if (trib_link_credits_fit(&l, &event))
+        trib_link_event(&l, &event);
+    if (credits[0] > arena.window || credits[1] > arena.window)
+        abort();
     if (opened && (trib_link_import(&l, &open.send.blob, NULL) ||
                    trib_link_import(&l, &open.recv.blob, NULL)))
         abort(); /* nobody exported it */

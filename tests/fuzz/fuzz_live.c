@@ -191,6 +191,8 @@ static void put_notice(const struct edits *all, const struct edit *e,
                offsetof(struct trib_oob_notice, kind));
     atomic_store(&at->version_end, version);
     atomic_store(&at->version, version);
+    engine->links[1 - engine->rank].notice_told[TRIB_OOB_NOTICE_LAST_WORDS] =
+        version & 0xffffff; /* as its event does, without load/store reach */
 }
 
 static void put_advert(const struct edits *all, const struct edit *e,
@@ -216,8 +218,9 @@ static void edit_side(struct two *t, const struct edits *all, const struct edit 
     struct trib_engine *engine = &t->side[e->offset >> 14 & 1].engine;
     struct trib_link *l = &engine->links[1 - engine->rank];
     struct trib_recv_lane *r = &l->recv[e->offset >> 13 & 1];
-    const size_t heads = sizeof(struct trib_credits) + sizeof(struct trib_oob_notice) +
-                         sizeof(struct trib_slot_advert);
+    const size_t heads = sizeof(struct trib_credits) +
+                         2 * sizeof(struct trib_oob_notice) +
+                         2 * sizeof(struct trib_slot_advert);
     uint8_t *slots = r->slots;
 
     switch ((enum place)(e->place % AT_PLACES)) {

@@ -213,8 +213,9 @@ static trib_status_t hear(void *arg, const char *phase, const void *in, size_t b
 static bool has_room(struct trib_engine *e, const struct trib_link *l)
 {
     const struct trib_transport_ops *ops = e->transport->ops;
-    const size_t head = sizeof(struct trib_credits) + sizeof(struct trib_oob_notice) +
-                        sizeof(struct trib_slot_advert);
+    const size_t head = sizeof(struct trib_credits) +
+                        2 * sizeof(struct trib_oob_notice) +
+                        2 * sizeof(struct trib_slot_advert);
     const size_t places =
         l->small < e->arena.slot_bytes ? TRIB_BIG_SLOTS * e->arena.slot_bytes : 0;
     const size_t lanes = TRIB_LANES * (l->stride * e->arena.slots + places);

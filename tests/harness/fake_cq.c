@@ -97,6 +97,8 @@ static int poll_cq(struct ibv_cq *base, int max, struct ibv_wc *wc)
     int n = 0;
 
     fake_lock();
+    if (fake_opts.late_us)
+        fake_queues_run();
     for (; n < max && cq->head != cq->tail; n++) {
         struct fake_entry *entry = &cq->ring[cq->head++ % (uint32_t)base->cqe];
         wc[n] = entry->wc;

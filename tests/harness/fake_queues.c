@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/time.h"
 #include "tests/harness/fake_hub.h"
 
 #define SENDS_MAX 4096
@@ -23,6 +24,7 @@ struct send {
     struct ibv_send_wr wr;
     struct ibv_sge sge;
     uint8_t bytes[512]; /* of an inline one */
+    uint64_t due; /* ns; it is not carried out before */
 };
 
 struct qp {
@@ -183,9 +185,9 @@ static bool carry_out(struct qp *qp, const struct send *send)
 
     fail_with = IBV_WC_SUCCESS;
     if (status == IBV_WC_SUCCESS) {
-        if (held || !to || to->state < IBV_QPS_RTR || to->state == IBV_QPS_ERR ||
-            !is_up(qp) || !is_up(to) ||
-            (receives && ((struct srq *)to->base.srq)->free == 0))
+        if (held || (send->due && !trib_deadline_passed(send->due)) || !to ||
+            to->state < IBV_QPS_RTR || to->state == IBV_QPS_ERR || !is_up(qp) ||
+            !is_up(to) || (receives && ((struct srq *)to->base.srq)->free == 0))
             return false;
         status = copy(qp, to, send);
     }
@@ -217,6 +219,15 @@ void fake_queues_run(void)
     run_all();
 }
 
+/* When a request is carried out. The transport's wr_id names the peer. */
+static uint64_t due_time(const struct qp *qp, const struct ibv_send_wr *wr)
+{
+    const bool late = fake_opts.late_us && fake_device_of(qp->base.context) == 0 &&
+                      (int)(wr->wr_id >> 32 & 0xfffffff) == fake_opts.late_peer;
+
+    return late ? trib_now_ns() + (uint64_t)fake_opts.late_us * 1000u : 0;
+}
+
 static int enqueue(struct qp *qp, const struct ibv_send_wr *wr)
 {
     struct send *send = &qp->sends[qp->tail % SENDS_MAX];
@@ -228,6 +239,7 @@ static int enqueue(struct qp *qp, const struct ibv_send_wr *wr)
         return ENOMEM;
     }
     send->wr = *wr;
+    send->due = due_time(qp, wr);
     if (wr->num_sge)
         send->sge = wr->sg_list[0];
     counts.sends++;

@@ -51,6 +51,9 @@ struct fake_verbs_opts {
     bool no_gid_query;   /* a library without ibv_query_gid_table */
     bool no_rdmacm;      /* no librdmacm.so.1 */
     bool infiniband;     /* the ports' link layer; else Ethernet */
+    int late_us;         /* what goes to rank late_peer over the first device is on
+                          * its way for so long; 0: it is there at once */
+    int late_peer;
     int lid;             /* of the first device, which the others count on from; 0:
                           * none. The next ports' begin FAKE_PORT_LIDS above */
 };

@@ -6,6 +6,7 @@ pipeline_tests = \
 	tests/pipeline/link/test_frame \
 	tests/pipeline/link/test_shared_layout \
 	tests/pipeline/link/test_link \
+	tests/pipeline/link/test_notice \
 	tests/pipeline/link/test_billboard \
 	tests/pipeline/link/test_link_import \
 	tests/pipeline/link/test_advert \

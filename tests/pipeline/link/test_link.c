@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links: slots, credits, positions that wrap, notices. Two ends in one process, once
+ * Links: slots, credits, positions that wrap. Two ends in one process, once
  * with load/store reach and once by writes.
  */
 #include "tests/pipeline/link/link_pair.h"
@@ -262,168 +262,105 @@ static void test_frames_that_change(void **state)
     }
 }
 
-/* Notices -------------------------------------------------------------------------- */
-
-static void test_notices(void **state)
-{
-    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED,
-                                .status = -22,
-                                .text = "because"},
-                           got;
-
-    (void)state;
-    for (int t = 0; t < 2; t++) {
-        struct pair *p = open_pair(transports[t], 2);
-        struct end *a = &p->end[0], *b = &p->end[1];
-        assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
-        n.frame = (struct trib_frame){.magic = TRIB_FRAME_MAGIC, .seq = 77};
-        trib_link_notify(&a->link, &a->arena, &n);
-        poll_pair(p);
-        assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
-        assert_int_equal(got.kind, TRIB_OOB_NOTICE_FAILED);
-        assert_int_equal(got.status, -22);
-        assert_int_equal(got.frame.seq, 77);
-        assert_string_equal(got.text, "because");
-        assert_false(trib_link_notice(&b->link, &b->arena, 0, &got)); /* once */
-        assert_false(trib_link_notice(&a->link, &a->arena, 1, &got));
-        for (uint32_t i = 0; i < 5; i++) { /* the newest counts */
-            n.frame.seq = i;
-            trib_link_notify(&a->link, &a->arena, &n);
-        }
-        poll_pair(p);
-        assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
-        assert_int_equal(got.frame.seq, 4);
-        close_pair(p);
-    }
-}
-
-/* A notice must lie still until the transport has read it. */
-static void test_notices_wait_for_the_last(void **state)
-{
-    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING}, got;
-    struct pair *p = open_pair("shm+nomap", 2);
-    struct end *a = &p->end[0], *b = &p->end[1];
-    struct trib_event done = {.kind = TRIB_EVENT_WRITE_DONE};
-
-    (void)state;
-    for (uint32_t i = 1; i <= 2; i++) {
-        n.frame.seq = i;
-        trib_link_notify(&a->link, &a->arena, &n);
-    }
-    poll_pair(p);
-    assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
-    assert_int_equal(got.frame.seq, 1);
-    assert_false(trib_link_event(&a->link, &done));
-    trib_link_notify(&a->link, &a->arena, &n);
-    trib_link_notify(&a->link, &a->arena,
-                     &(struct trib_oob_notice){.kind = TRIB_OOB_NOTICE_FAILED});
-    poll_pair(p);
-    assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
-    assert_int_equal(got.kind, TRIB_OOB_NOTICE_FAILED);
-    close_pair(p);
-}
-
-/* The notice of rank 0 in the arena of rank 1. */
-static struct trib_oob_notice *raw_notice(struct pair *p)
-{
-    return (struct trib_oob_notice *)(p->end[1].arena.base +
-                                      sizeof(struct trib_credits));
-}
-
-static void test_half_a_notice_is_none(void **state)
-{
-    struct pair *p = open_pair("shm", 2);
-    struct end *b = &p->end[1];
-    struct trib_oob_notice got, *raw = raw_notice(p);
-
-    (void)state;
-    atomic_store(&raw->version, 1); /* being written */
-    assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
-    atomic_store(&raw->version, 2); /* its end has not come */
-    assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
-    atomic_store(&raw->version_end, 2);
-    memset(raw->text, 'x', sizeof(raw->text)); /* hostile: no final zero */
-    assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
-    assert_int_equal(strlen(got.text), sizeof(got.text) - 1);
-    close_pair(p);
-}
-
-struct writer {
-    struct end *end;
-    _Atomic int stop;
-};
-
-static void *write_notices(void *arg)
-{
-    struct writer *w = arg;
-    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING};
-
-    for (uint32_t i = 1; !atomic_load(&w->stop); i++) {
-        n.frame.seq = n.frame.digest = i;
-        memset(n.text, 'a' + (int)(i % 26), sizeof(n.text) - 1);
-        trib_link_notify(&w->end->link, &w->end->arena, &n);
-        for (uint32_t k = 0; k < i % 300; k++)
-            trib_pause(); /* now and then one stays long enough to be read */
-    }
-    return NULL;
-}
-
-/* Read while it is written, again and again: what is taken is whole. */
-static void test_notices_are_whole(void **state)
-{
-    struct pair *p = open_pair("shm", 2);
-    struct writer w = {.end = &p->end[0]};
-    struct end *b = &p->end[1];
-    struct trib_oob_notice got;
-    pthread_t thread;
-    uint32_t last = 0;
-
-    (void)state;
-    assert_int_equal(pthread_create(&thread, NULL, write_notices, &w), 0);
-    for (int taken = 0; taken < 5000;) {
-        if (!trib_link_notice(&b->link, &b->arena, 0, &got))
-            continue;
-        taken++;
-        assert_int_equal(got.frame.seq, got.frame.digest);
-        assert_true(got.frame.seq > last);
-        last = got.frame.seq;
-        for (size_t i = 0; i < sizeof(got.text) - 1; i++)
-            assert_int_equal(got.text[i], 'a' + (int)(last % 26));
-    }
-    atomic_store(&w.stop, 1);
-    pthread_join(thread, NULL);
-    close_pair(p);
-}
-
-/*
- * A sender sees credits in its memory before it looks at the events that tell of them.
- * If it does not look for long, the receiver cannot return the next ones, and owes
- * them.
- */
+/* While a sender does not look, its transport fills up; then the receiver owes the
+ * credits, and none is lost. */
 static void test_owed_credits(void **state)
 {
     struct pair *p = open_pair("shm+nomap", 2);
     struct end *a = &p->end[0], *b = &p->end[1];
     struct trib_event events[8];
-    int frames = 0;
 
     (void)state;
-    for (; !b->link.recv[0].owed && frames < 100000; frames++) {
-        assert_true(trib_link_can_send(&a->link, 0, 8));
-        send_number(a, 0, 1, 8);
-        int n = b->transport->ops->poll(b->transport, events, 8);
-        for (int k = 0; k < n; k++)
-            assert_true(trib_link_event(&b->link, &events[k]));
+    for (uint32_t i = 0; i < 2; i++)
+        send_number(a, 0, i, 8);
+    int n = b->transport->ops->poll(b->transport, events, 8);
+    for (int k = 0; k < n; k++)
+        assert_true(trib_link_event(&b->link, &events[k]));
+    for (int i = 0; !b->link.recv[0].owed && i < 100000; i++)
+        trib_link_give_back(&b->link, 0);
+    assert_true(b->link.recv[0].owed);
+    for (uint32_t i = 0; i < 2; i++) {
         assert_non_null(trib_link_peek(&b->link, &b->arena, 0));
         trib_link_release(&b->link, &b->arena, 0);
     }
     assert_true(b->link.recv[0].owed);
-    trib_link_give_back(&b->link, &b->arena, 0);
-    assert_true(b->link.recv[0].owed);
+    assert_int_equal(b->link.recv[0].returned, 0);
+    assert_false(trib_link_can_send(&a->link, 0, 8));
     poll_pair(p);
-    trib_link_give_back(&b->link, &b->arena, 0);
+    trib_link_give_back(&b->link, 0);
     assert_false(b->link.recv[0].owed);
-    assert_int_equal(b->link.recv[0].returned, frames);
+    assert_int_equal(b->link.recv[0].returned, 2);
+    do
+        poll_pair(p);
+    while (!trib_link_can_send(&a->link, 0, 8));
+    assert_int_equal(a->link.send[0].released, 2);
+    close_pair(p);
+}
+
+/* Fills the lane of a link that goes by events. */
+static struct pair *full_pair(void)
+{
+    struct pair *p = open_pair("shm+nomap", 4);
+
+    for (uint32_t i = 0; i < 4; i++)
+        send_number(&p->end[0], 1, i, 8);
+    assert_false(trib_link_can_send(&p->end[0].link, 1, 8));
+    return p;
+}
+
+static struct trib_event credits_of(int lane, uint32_t count)
+{
+    return (struct trib_event){.kind = TRIB_EVENT_ARRIVED,
+                               .imm = (uint32_t)TRIB_LINK_CREDITS << 24 |
+                                      (count << 1 & 0xfffffe) | (uint32_t)lane};
+}
+
+/* The value of a credit is that of its event, whatever the memory holds that its writes
+ * once shared: over several rails an older write may end there last. */
+static void test_credits_travel_in_events(void **state)
+{
+    struct pair *p = full_pair();
+    struct end *a = &p->end[0], *b = &p->end[1];
+    struct trib_event events[8];
+
+    (void)state;
+    const int n = b->transport->ops->poll(b->transport, events, 8);
+    for (int k = 0; k < n; k++)
+        (void)trib_link_event(&b->link, &events[k]);
+    for (int i = 0; i < 4; i++) {
+        assert_non_null(trib_link_peek(&b->link, &b->arena, 1));
+        trib_link_release(&b->link, &b->arena, 1);
+    }
+    assert_false(trib_link_can_send(&a->link, 1, 8)); /* no event was taken yet */
+    poll_pair(p);
+    assert_true(trib_link_can_send(&a->link, 1, 8));
+    assert_int_equal(a->link.send[1].released, 4);
+    close_pair(p);
+}
+
+/* Credits are a peer's: those for frames that were not sent are refused, and the same
+ * ones twice change nothing. */
+static void test_credits_fit(void **state)
+{
+    struct pair *p = full_pair();
+    struct trib_link *l = &p->end[0].link;
+
+    (void)state;
+    for (uint32_t count = 1; count <= 4; count++) {
+        const struct trib_event e = credits_of(1, count);
+        for (int twice = 0; twice < 2; twice++) {
+            assert_true(trib_link_credits_fit(l, &e));
+            assert_true(trib_link_event(l, &e));
+            assert_int_equal(atomic_load(&l->my_credits[1]), count);
+        }
+    }
+    for (uint32_t count = 5; count < 1u << 23; count = count * 2 + 1) {
+        const struct trib_event e = credits_of(1, count);
+        assert_false(trib_link_credits_fit(l, &e));
+    }
+    const struct trib_event other = credits_of(0, 1), older = credits_of(1, 3);
+    assert_false(trib_link_credits_fit(l, &other)); /* nothing was sent there */
+    assert_false(trib_link_credits_fit(l, &older));
     close_pair(p);
 }
 
@@ -455,11 +392,9 @@ int main(void)
         cmocka_unit_test(test_frames_that_change),
         cmocka_unit_test(test_not_advertised),
         cmocka_unit_test(test_adverts_are_checked),
-        cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_notices_wait_for_the_last),
-        cmocka_unit_test(test_half_a_notice_is_none),
-        cmocka_unit_test(test_notices_are_whole),
         cmocka_unit_test(test_owed_credits),
+        cmocka_unit_test(test_credits_travel_in_events),
+        cmocka_unit_test(test_credits_fit),
         cmocka_unit_test(test_unknown_events),
     };
 

@@ -17,7 +17,7 @@ static void test_short_arenas(void **state)
         assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
         for (int i = 0; i < 2; i++)
             open_end(p, i, transports[!mapped], 2, per_link);
-        const size_t needed = per_link ? 64 + 256 + 256 + 256 : b->arena.block_bytes;
+        const size_t needed = per_link ? 64 + 4 * 256 : b->arena.block_bytes;
         struct trib_arena_blob told = b->blob;
         struct trib_region *small = region_of(b, nearly ? needed - 1 : 64, &told.blob);
         assert_status(trib_link_connect(&a->link, &a->arena, 1, &b->address, &told),
