@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import tributary as tb
-from tributary.torch import Hook
+from tributary.torch import Fed, Hook
 
 
 def refused(kind, words, call, *arguments, **options):
@@ -121,6 +121,22 @@ def copies(comm):
     model.plan.close()
 
 
+def closes(world):
+    """A communicator closes a Fed, and one that was dropped, and gradients stay."""
+    comm = world.split(0)
+    models = [nn.Linear(3, 3) for _ in range(2)]
+    kept, dropped = (Fed(m, torch.optim.SGD(m.parameters(), lr=0.1), comm) for m in models)
+    models[0](torch.ones(2, 3)).sum().backward()
+    for copied in (copy.copy, copy.deepcopy):
+        refused(TypeError, "belongs to this process", copied, kept)
+    del dropped
+    models.pop()
+    gc.collect()
+    comm.close()
+    assert (models[0].weight.grad == 2).all()
+    refused(ValueError, "closed", kept.explain)
+
+
 class Bucket:
     """Of DDP's: two parameters with the same gradient."""
 
@@ -161,4 +177,5 @@ with tb.init() as world:
         kept(world, second)
         copies(world)
         named(world)
+    closes(world)
 print("all right", file=sys.stdout)
