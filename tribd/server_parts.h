@@ -169,6 +169,20 @@ bool admit_waiting(struct server *s);
 void store_admit_join(struct server *s, struct client *c,
                       const struct trib_control_store_join *join);
 
+/* A rank that asks for a store, which has `ranks` of them. */
+struct store_share {
+    const char *user;
+    uint32_t ranks;
+};
+
+/**
+ * store_share_allows - true if stores leave open files for one more connection.
+ *
+ * why      receives the sentence if not
+ */
+bool store_share_allows(const struct server *s, const struct store_share *asked,
+                        char *why, size_t bytes);
+
 /** store_admit_sweep - look after a client's store; true if it is over, and gone. */
 bool store_admit_sweep(struct server *s, struct client *c);
 

@@ -214,10 +214,15 @@ void store_admit_join(struct server *s, struct client *c,
                       const struct trib_control_store_join *join)
 {
     struct client *holder = find(s, c, join);
+    char user[TRIB_JOB_NAME_BYTES], why[TRIB_CONTROL_TEXT_MAX];
+    const struct store_share share = {user, join->ranks};
 
+    admit_name_user(c, user);
     c->asked = true;
     if (!holder && join->again)
         refuse_lost(s, c, join);
+    else if (!store_share_allows(s, &share, why, sizeof(why)))
+        refuse(s, c, TRIB_ERR_NO_RESOURCE, why);
     else if (!holder)
         join_new(s, c, join);
     else if (!join->again || join->ranks != holder->store_join.ranks)

@@ -260,6 +260,11 @@ bool store_job_reap(struct store_job *job)
     return over;
 }
 
+uint32_t store_job_files(const struct store_job *job)
+{
+    return atomic_load(&job->present) + job->n_threads;
+}
+
 bool store_job_is_deserted(const struct store_job *job)
 {
     return atomic_load(&job->present) == 0;

@@ -76,6 +76,9 @@ void store_job_drain(struct store_job *job);
  */
 bool store_job_reap(struct store_job *job);
 
+/** store_job_files - the open files of its ranks and threads. */
+uint32_t store_job_files(const struct store_job *job);
+
 /** store_job_is_deserted - true if none of its ranks is there now. */
 bool store_job_is_deserted(const struct store_job *job);
 

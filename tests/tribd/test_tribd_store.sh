@@ -18,7 +18,7 @@ start_store() {
     service "$2" run_store "$1" "${@:3}"
 }
 run_store() {
-    TRIB_SERVICE_JOB=$1 "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/pushes" "$dir/$1.stop" "${@:2}" \
+    TRIB_SERVICE_JOB=$1 "$build/tools/trib-run" -n "${ranks:-2}" -- "$build/tests/tribd/pushes" "$dir/$1.stop" "${@:2}" \
         >"$dir/$1.log" 2>&1 </dev/null &
     job_pid[$1]=$!
 }
@@ -67,6 +67,21 @@ patience=60 ended large 1
 shown=("$dir/large.log")
 grep -q "more than the job, its user or the service has left" "$dir/large.log"
 result $? "job_memory: a vector beyond it is refused"
+
+# One with few open files, of which a store may have a part.
+start_daemon few || finish
+if prlimit --pid "${daemon_pid[few]}" --nofile=72 2>/dev/null; then
+    ranks=10 start_store crowd few
+    patience=60 ended crowd 1
+    shown=("$dir/crowd.log")
+    grep -q "a store may have 9 connections here, and has 10 ranks" "$dir/crowd.log"
+    result $? "a store of more ranks than its share of open files is refused"
+    start_store modest few
+    within 30 pushes_at few modest
+    end_store modest "beside it"
+else
+    skip "a store of more ranks than its share of open files is refused" "no prlimit"
+fi
 
 start_daemon two || finish
 start_store both "one two"

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The share of open files that stores may have: each rank of a store is a connection,
+ * and one tenant's are to leave files for the connections of others.
+ *
+ *     all files but a few of tribd's own    1
+ *     connections of all stores             3/4
+ *     of the stores of one user             1/2, or 3/4 where a method names no users
+ *     of one store                          3/8
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "tribd/server_parts.h"
+
+enum { OWN_FILES = 48, EIGHTHS_ALL = 6, EIGHTHS_USER = 4, EIGHTHS_STORE = 3 };
+
+/* The files that tribd may open for others; the limit may change while it runs. */
+static uint64_t files_of_others(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return UINT32_MAX;
+    return files.rlim_cur > OWN_FILES ? files.rlim_cur - OWN_FILES : 0;
+}
+
+/* The files of stores; user: NULL, or of its stores alone. */
+static uint64_t files_of_stores(const struct server *s, const char *user)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < s->n_clients; i++) {
+        const struct client *c = s->clients[i];
+        if (c->store && (!user || strcmp(c->join.user, user) == 0))
+            n += store_job_files(c->store);
+    }
+    return n;
+}
+
+bool store_share_allows(const struct server *s, const struct store_share *asked,
+                        char *why, size_t bytes)
+{
+    const uint64_t files = files_of_others();
+    const uint64_t of_user =
+        files * (quotas_is_unnamed(asked->user) ? EIGHTHS_ALL : EIGHTHS_USER) / 8;
+    const uint64_t of_store = files * EIGHTHS_STORE / 8;
+
+    assert(asked->user[0] && asked->ranks > 0);
+    if (asked->ranks > of_store)
+        snprintf(why, bytes,
+                 "a store may have %ju connections here, and has %u ranks: start fewer, "
+                 "or raise the limit of open files of tribd (LimitNOFILE=)",
+                 (uintmax_t)of_store, asked->ranks);
+    else if (files_of_stores(s, asked->user) >= of_user ||
+             files_of_stores(s, NULL) >= files * EIGHTHS_ALL / 8)
+        snprintf(why, bytes,
+                 "stores have all connections that they may have, and leave the rest "
+                 "of the open files to other jobs: try again later, or raise the limit "
+                 "of tribd (LimitNOFILE=)");
+    else
+        return true;
+    return false;
+}
