@@ -20,6 +20,17 @@ static void let_go(struct tmpi_pending *p)
         free(p);
 }
 
+/* MPI lets the program free the datatype while the operation is under way. */
+static void keep_type(struct tmpi_pending *p)
+{
+    MPI_Datatype own;
+
+    p->owns_type = p->unpack && p->packed.taken &&
+                   tmpi_next.Type_dup(p->packed.type, &own) == MPI_SUCCESS;
+    if (p->owns_type)
+        p->packed.type = own;
+}
+
 /* Completes the request if its operation is done. The communicator may have been freed,
  * so MPI unpacks by another one. */
 static bool ends(struct tmpi_pending *p)
@@ -34,6 +45,8 @@ static bool ends(struct tmpi_pending *p)
         p->code = tmpi_failed(p->a, st);
     trib_request_free(p->request);
     tmpi_attached_release(p->a);
+    if (p->owns_type)
+        tmpi_next.Type_free(&p->packed.type);
     tmpi_packed_close(&p->packed);
     if (p->mpi != MPI_REQUEST_NULL)
         tmpi_next.Grequest_complete(p->mpi);
@@ -157,6 +170,7 @@ int tmpi_pending_start(struct tmpi_turn *t, const struct tmpi_pending *p,
     *kept = *p;
     kept->a = t->a;
     kept->code = MPI_SUCCESS;
+    keep_type(kept);
     tmpi_attached_hold(t->a);
     complete(false); /* requests that the program has freed */
     return give(kept, request);

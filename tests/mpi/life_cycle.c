@@ -5,7 +5,8 @@
  *
  * order        ranks free communicators in different orders, and wait for messages
  *              meanwhile; one after the other, memory and descriptors stay
- * pending      communicators are freed while non-blocking calls are under way
+ * pending      communicators and datatypes are freed while non-blocking calls are under
+ *              way
  * released     MPI_Request_free of barriers that are under way
  * completion   each call that completes requests, on lists of different kinds
  * late         a rank works alone for half a second, and then for longer
@@ -104,17 +105,22 @@ static int pending(void)
     for (int round = 0; round < ROUNDS; round++) {
         MPI_Comm one;
         MPI_Request request[3];
-        int x = rank + round, y = -1, z = rank ? -1 : round;
+        MPI_Datatype ends;
+        int x = rank + round, y = -1, z[3] = {rank ? -1 : round, 7, rank ? -1 : round};
         MPI_Comm_dup(MPI_COMM_WORLD, &one);
         wrong += sum(one, round);
         if (rank && round % 4 == 3)
             usleep(5000);
         MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, one, &request[0]);
-        MPI_Ibcast(&z, 1, MPI_INT, 0, one, &request[1]);
+        MPI_Type_vector(2, 1, 2, MPI_INT, &ends);
+        MPI_Type_commit(&ends);
+        MPI_Ibcast(z, 1, ends, 0, one, &request[1]);
         MPI_Ibarrier(one, &request[2]);
+        MPI_Type_free(&ends);
         MPI_Comm_free(&one);
         MPI_Waitall(3, request, MPI_STATUSES_IGNORE);
-        wrong += y != ranks * (ranks - 1) / 2 + ranks * round || z != round;
+        wrong += y != ranks * (ranks - 1) / 2 + ranks * round;
+        wrong += z[0] != round || z[1] != 7 || z[2] != round;
         if (round == 2)
             before = descriptors() + SLACK;
     }
