@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mpi/call_report.h"
@@ -236,6 +237,44 @@ struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
     return a;
 }
 
+static bool is_over(const struct timespec *since)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return tmpi_module.settings.boot_ms &&
+           (now.tv_sec - since->tv_sec) * 1000 +
+                   (now.tv_nsec - since->tv_nsec) / 1000000 >
+               tmpi_module.settings.boot_ms;
+}
+
+/* An all-reduce in MPI_Init, to which a rank without this module does not come. A
+ * blocking one could match the first collective of its program. */
+static int least_of_all(const int64_t *mine, int64_t *least, int n)
+{
+    struct timespec since;
+    MPI_Request request;
+    int done = 0;
+    int result = tmpi_next.Iallreduce(mine, least, n, MPI_INT64_T, MPI_MIN,
+                                      MPI_COMM_WORLD, &request);
+
+    clock_gettime(CLOCK_MONOTONIC, &since);
+    while (result == MPI_SUCCESS && !done) {
+        result = tmpi_next.Test(&request, &done, MPI_STATUS_IGNORE);
+        if (done || !is_over(&since)) {
+            sched_yield();
+            continue;
+        }
+        fprintf(stderr,
+                "tributary: mpi: some ranks were not started by trib-mpi, or take "
+                "longer than %d ms in MPI_Init: start all ranks by it, or none, or "
+                "raise TRIB_BOOT_TIMEOUT_MS\n",
+                tmpi_module.settings.boot_ms);
+        tmpi_next.Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
+    return result;
+}
+
 /* The settings that decide about calls must be the same on all ranks. A rank that is
  * off turns the others off, too. */
 bool tmpi_settings_agree(void)
@@ -249,9 +288,7 @@ bool tmpi_settings_agree(void)
         mine[2 * i + 1] = -mine[2 * i];
     }
     mine[AGREED - 1] = !tmpi_module.settings.off;
-    if (tmpi_next.Allreduce(mine, least, AGREED, MPI_INT64_T, MPI_MIN,
-                            MPI_COMM_WORLD) ||
-        !least[AGREED - 1])
+    if (least_of_all(mine, least, AGREED) || !least[AGREED - 1])
         return false;
     tmpi_next.Comm_rank(MPI_COMM_WORLD, &rank);
     for (int i = 0; i < TMPI_SETTINGS; i++) {

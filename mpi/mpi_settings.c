@@ -136,8 +136,12 @@ static bool read_after(struct tmpi_settings *s, const char *text)
 
 static void see_setting(void *arg, const trib_item_t *item)
 {
+    struct tmpi_settings *s = arg;
+
     if (!strcmp(item->name, "TRIB_STOP_TIMEOUT_MS"))
-        *(bool *)arg = !strcmp(item->origin, "default");
+        s->waits_for_stopped = !strcmp(item->origin, "default");
+    if (!strcmp(item->name, "TRIB_BOOT_TIMEOUT_MS"))
+        s->boot_ms = atoi(item->value);
 }
 
 static bool read_all(struct tmpi_settings *s)
@@ -166,6 +170,6 @@ void tmpi_settings_read(struct tmpi_settings *s)
     *s = (struct tmpi_settings){.report = strcmp(report, "0") ? report : NULL};
     const bool is_wrong = !read_all(s);
     settle(s);
-    (void)trib_list_each(TRIB_LIST_CONFIG, see_setting, &s->waits_for_stopped);
+    (void)trib_list_each(TRIB_LIST_CONFIG, see_setting, s);
     s->off = (whole && !strcmp(whole, "off")) || is_wrong || !s->calls;
 }

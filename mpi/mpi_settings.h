@@ -27,6 +27,7 @@ struct tmpi_settings {
     bool always; /* prefer=tributary */
     const char *codec; /* NULL: none */
     bool waits_for_stopped; /* nobody has set TRIB_STOP_TIMEOUT_MS */
+    int boot_ms; /* TRIB_BOOT_TIMEOUT_MS; 0: no limit */
     const char *report; /* NULL: none; "1": a table on standard error; else a file */
     uint64_t digest[TMPI_SETTINGS]; /* of each value, for the agreement of the ranks */
 };

@@ -24,6 +24,8 @@ life() {
     quiet "requests of all kinds, completed in each way" 3 completion
     quiet "the same with MPI_THREAD_MULTIPLE" 3 completion pending multiple
     quiet "a rank works alone for longer than TRIB_TIMEOUT_MS" 2 late
+    expect "$mpi: one of two programs is started without trib-mpi" any "some ranks were not started by trib-mpi" \
+        env TRIB_BOOT_TIMEOUT_MS=$((500 * slow)) "${run[@]}" -n 1 "$start" "$dir/life_cycle.$mpi" : -n 1 "$dir/life_cycle.$mpi"
     # Debian's MPICH spawns no processes; one MPI is enough for a wait of 5 s.
     [ "$mpi" = openmpi ] || return
     quiet "processes of another MPI_COMM_WORLD" 2 spawned
