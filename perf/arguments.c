@@ -8,6 +8,7 @@
 
 #include "perf/colls.h"
 #include "perf/perf.h"
+#include "perf/perf_number.h"
 #include "perf/setters.h"
 
 #define LONGEST_NAME 63
@@ -201,8 +202,7 @@ static const struct tool_option options[] = {
     {"input", "WHAT", tool_set_choice, AT(input),
      .help =
          "floats are about normal, or smooth: three waves of 997 to 40009 elements, "
-         "and "
-         "noise of 0.001 [normal]",
+         "and noise of 0.001 [normal]",
      .words = "normal smooth"},
     {"root", "RANK", tool_set_int, AT(root), .help = "of reduce and broadcast [0]",
      .most = 4096},
@@ -222,10 +222,8 @@ static const struct tool_option options[] = {
     {"call", "KIND", tool_set_choice, AT(call),
      .help =
          "blocking, plan, auto: plan if op has a parameter, or codec, feedback, "
-         "quorum, "
-         "algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM; pairs: what is "
-         "not 0, "
-         "as a sparse vector [auto]",
+         "quorum, algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM; pairs: "
+         "what is not 0, as a sparse vector [auto]",
      .words = "auto blocking plan pairs"},
     {"iters", "N", tool_set_long, AT(iters),
      .help = "samples a size [as many as fit 0.5 s, 20 to 1000]", .least = 1},
@@ -376,14 +374,19 @@ static bool check_applies(struct perf_args *args, FILE *err)
                 args->quorum != NULL || args->algorithm != NULL || args->chunk != 0 ||
                 args->dtype_named || args->op_named ||
                 args->memory != PERF_MEMORY_ALLOC || args->in_place || args->rewrite ||
-                args->density < 1;
+                args->density < 1 || args->input != PERF_INPUT_NORMAL;
 
     if (coll == TRIB_BARRIER && data) {
         fputs(
             "trib-perf: a barrier moves no data: leave out --sizes, --dtype, --op, "
-            "--density, --codec, --feedback, --quorum, --algorithm, --chunk, --memory, "
-            "--in-place and --rewrite.\n",
+            "--density, --input, --codec, --feedback, --quorum, --algorithm, --chunk, "
+            "--memory, --in-place and --rewrite.\n",
             err);
+        return false;
+    }
+    if (args->input == PERF_INPUT_SMOOTH && perf_number_is_integer(args->dtype)) {
+        fprintf(err, "trib-perf: --input smooth is of floats, not of %s.\n",
+                trib_dtype_name(args->dtype));
         return false;
     }
     if (coll == PERF_SENDRECV &&

@@ -94,9 +94,11 @@ measured() {
 }
 
 simulated() {
-    "$build/perf/sim/trib-sim" --csv - --ranks $((n * per_host)) --per-host "$per_host" --leaders 1 \
-        --bytes $((bytes * times)) --rate "$rate" --codec "$text" --algorithm "$algorithm" \
-        --aggregators "$aggregators" --cores "$(nproc)" |
+    local of=()
+    [ "$algorithm" != hierarchical ] || of=(--leaders 1)
+    [ "$algorithm" != service ] || of=(--aggregators "$aggregators")
+    "$build/perf/sim/trib-sim" --csv - --ranks $((n * per_host)) --per-host "$per_host" "${of[@]}" \
+        --bytes $((bytes * times)) --rate "$rate" --codec "$text" --algorithm "$algorithm" --cores "$(nproc)" |
         awk -F, -v n="$n" -v name="$name" '{ gsub(/"[^"]*"/, "codec") }
             NR == 2 { print n "," name ",simulated," $6 * 1000 }'
 }

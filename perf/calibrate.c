@@ -385,7 +385,7 @@ int calibrate_main(int argc, char **argv)
 
     perf_args_init(&args.each, argc, argv);
     int code = tool_parse(&calibrate_command, argc - 1, argv + 1, &args, stderr);
-    if (code < 0 && perf_launched_twice(args.each.ranks, stderr))
+    if (code < 0 && perf_launched_twice(args.each.ranks, args.each.bind, stderr))
         code = 2;
     if (code < 0) {
         const struct tool_job job = {

@@ -30,10 +30,17 @@ bool perf_set_gbps(const struct tool_given *given, const char *value)
     return tool_refuse(given, value, "is not a rate such as 10gbit or 100mbit");
 }
 
-bool perf_launched_twice(int ranks, FILE *err)
+bool perf_launched_twice(int ranks, enum tool_bind bind, FILE *err)
 {
     char by[96];
 
+    if (ranks == 0 && bind != TOOL_BIND_AUTO) {
+        fputs(
+            "trib-perf: --bind places the ranks that -n starts: say how many, or bind "
+            "them by the launcher, as by trib-run --bind.\n",
+            err);
+        return true;
+    }
     if (ranks == 0 || !tool_launched(by, sizeof(by)))
         return false;
     fprintf(err,

@@ -56,8 +56,8 @@ bool perf_set_density(const struct tool_given *given, const char *value);
 /* clang-format on */
 
 /** perf_launched_twice - true, after a sentence: -n was given, and a launcher has
- * started this process. */
-bool perf_launched_twice(int ranks, FILE *err);
+ * started this process; or --bind was given without ranks to place. */
+bool perf_launched_twice(int ranks, enum tool_bind bind, FILE *err);
 
 /** perf_float_sizes - sizes of float32; those of `preset` where none are given (NULL:
  * none either). false after a sentence: one is no whole number of them. */

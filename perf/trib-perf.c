@@ -217,7 +217,7 @@ static int collective_main(int argc, char **argv)
     int code = perf_args_parse(argc, argv, stderr, &args);
     if (code < 0)
         args.overlap_fn = perf_overlap_measure;
-    if (code < 0 && perf_launched_twice(args.ranks, stderr)) {
+    if (code < 0 && perf_launched_twice(args.ranks, args.bind, stderr)) {
         perf_args_free(&args);
         code = 2;
     }

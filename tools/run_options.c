@@ -24,12 +24,20 @@ static bool set_seconds(const struct tool_given *given, const char *value)
                        may_be_0 ? "from 0" : "above 0");
 }
 
+static bool set_tag(const struct tool_given *given, const char *value)
+{
+    struct run_options *options = given->args;
+
+    options->tagged = true;
+    return value ? tool_set_second(given, value) : tool_set_switch(given, value);
+}
+
 static const struct tool_option options[] = {
     {"ranks", "N", tool_set_int, AT(ranks), .help = "number of ranks", .letter = 'n',
      .least = 1, .most = RUN_RANKS_MAX},
-    {"prefix", NULL, tool_set_switch, AT(prefix),
+    {"prefix", NULL, set_tag, AT(prefix),
      .help = "begin each line with its rank, \"[2] \" (the default)"},
-    {"tag", "HOW", tool_set_second, AT(prefix),
+    {"tag", "HOW", set_tag, AT(prefix),
      .help = "prefix, or none: lines as they are; whole lines stay whole",
      .words = "none prefix"},
     {"output", "DIR", tool_set_text, AT(output_dir),
@@ -81,6 +89,11 @@ int run_parse_options(int argc, char **argv, struct run_options *o)
         return code;
     if (!o->ranks) {
         run_say("say how many ranks to start: trib-run -n 4 -- program");
+        return RUN_EXIT_USAGE;
+    }
+    if (o->tagged && o->output_dir) {
+        run_say("--prefix and --tag are of lines on the terminal: with --output each "
+                "rank has files of its own, so leave out one");
         return RUN_EXIT_USAGE;
     }
     if (!*o->program) {

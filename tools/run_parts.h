@@ -33,6 +33,7 @@ enum {
 struct run_options {
     int ranks;
     bool prefix; /* "[2] " before each line */
+    bool tagged; /* the user has said so, or not so */
     enum tool_bind bind;
     double timeout_s; /* 0: none */
     double grace_s; /* for the others, once a rank has failed */

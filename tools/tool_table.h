@@ -66,9 +66,11 @@ void tool_fold_end(void);
 int tool_text_width(const char *text);
 
 /* clang-format off */
-#define TOOL_WIDE_ROW \
+#define TOOL_WIDE_ROW TOOL_WIDE_ROW_OF(0)
+#define TOOL_WIDE_ROW_OF(modes) \
     {"wide", NULL, tool_set_wide, \
-     .help = "all columns of the table, also where the terminal is narrower"}
+     .help = "all columns of the table, also where the terminal is narrower", \
+     .of = (modes)}
 /* clang-format on */
 
 #endif

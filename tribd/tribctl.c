@@ -22,12 +22,21 @@
 enum { FAILED = 1, WRONG = 2 };
 
 struct arguments {
+    uint64_t given; /* options, by their rows */
     const char *file;
     char **words;
 };
 
+enum mode { TABLE, OTHER };
+
+static const char *const modes[] = {
+    [TABLE] = "tribctl jobs|snapshots",
+    [OTHER] = "tribctl status|drain|kick|forget",
+    NULL,
+};
+
 static const struct tool_option options[] = {
-    TOOL_WIDE_ROW,
+    TOOL_WIDE_ROW_OF(1 << TABLE),
     {"config", "FILE", tool_set_text, offsetof(struct arguments, file),
      .help =
          "tribd's settings: status, jobs and snapshots use its http, drain, kick and "
@@ -56,6 +65,8 @@ static const struct tool_command command = {
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
     .words = "status jobs snapshots drain kick forget",
+    .modes = modes,
+    .given = offsetof(struct arguments, given),
     .stops = true,
     .rest = offsetof(struct arguments, words),
 };
@@ -374,6 +385,13 @@ static int run(const struct settings *s, int argc, char **argv)
     return WRONG;
 }
 
+static enum mode mode_of(const char *verb)
+{
+    return verb && (strcmp(verb, "jobs") == 0 || strcmp(verb, "snapshots") == 0)
+               ? TABLE
+               : OTHER;
+}
+
 static int tribctl_main(int argc, char **argv)
 {
     struct settings settings;
@@ -384,6 +402,8 @@ static int tribctl_main(int argc, char **argv)
 
     if (code >= 0)
         return code;
+    if (!tool_check_mode(&command, &args, mode_of(args.words[0]), stderr))
+        return WRONG;
     if (settings_load(args.file, &settings, &err) != TRIB_OK)
         return fail(&err);
     while (args.words[words])

@@ -32,7 +32,7 @@ static int parse(int argc, char **argv, struct beside_args *args)
     int code = tool_parse(&kind->command, argc - 1, argv + 1, args, stderr);
     if (code >= 0)
         return code;
-    if (perf_launched_twice(args->each.ranks, stderr))
+    if (perf_launched_twice(args->each.ranks, args->each.bind, stderr))
         return 2;
     if (!kind->is_store && (args->rule != NULL || args->each.codec != NULL)) {
         fprintf(stderr,

@@ -32,6 +32,7 @@ struct sim_rates {
 };
 
 struct sim_args {
+    uint64_t given; /* options, by their rows */
     const char *algorithm;
     const char *codec;
     size_t bytes; /* of the vector of floats */

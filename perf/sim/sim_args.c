@@ -101,9 +101,14 @@ static bool set_slow_link(const struct tool_given *given, const char *value)
 
 #define AT(field) offsetof(struct sim_args, field)
 
+enum { REPLAY = 1 }; /* options that say how auto is asked have an effect in both */
+
+static const char *const modes[] = {"trib-sim", "trib-sim --choose", NULL};
+
 static const struct tool_option options[] = {
     {"algorithm", "NAME", tool_set_text, AT(algorithm),
-     .help = "of trib-info --algorithms, or auto [ring]", .words = "@algorithms"},
+     .help = "of trib-info --algorithms, or auto [ring]", .words = "@algorithms",
+     .of = REPLAY},
     {"codec", "TEXT", tool_set_text, AT(codec), .help = "of trib-info --codecs [none]",
      .words = "@codecs"},
     {"bytes", "SIZE", set_size, AT(bytes), .help = "of the vector, of f32 [25000000]"},
@@ -113,28 +118,31 @@ static const struct tool_option options[] = {
     {"leaders", "N", set_size, AT(leaders),
      .help = "of a host, in algorithm hierarchical; 0: as the library chooses [0]"},
     {"aggregators", "N", set_size, AT(aggregators),
-     .help = "that sum in algorithm service, each on a host of its own [4]"},
+     .help = "that sum in algorithm service, each on a host of its own [4]",
+     .of = REPLAY},
     {"rack", "N", set_size, AT(rack),
-     .help = "ranks that have an aggregator of their own below these; 0: none [0]"},
+     .help = "ranks that have an aggregator of their own below these; 0: none [0]",
+     .of = REPLAY},
     {"chunk", "SIZE", set_size, AT(chunk),
      .help = "TRIB_CHUNK [0: as plans between hosts]"},
-    {"window", "N", set_size, AT(window), .help = "TRIB_WINDOW [8]"},
+    {"window", "N", set_size, AT(window), .help = "TRIB_WINDOW [8]", .of = REPLAY},
     {"topology", "TEXT", tool_set_text, AT(topology),
      .help =
          "star; fat-tree:HOSTS, of a leaf switch; dragonfly:CHASSIS,ROUTERS,HOSTS of a "
-         "group, a chassis, a router [star]"},
+         "group, a chassis, a router [star]",
+     .of = REPLAY},
     {"rate", "RATE", set_bits, AT(rate),
      .help = "of each link, each way: 100mbit, 10gbit [1gbit]"},
     {"latency", "TIME", set_time, AT(latency_s),
      .help = "of a link; two are between hosts of a switch [5us]"},
     {"oversubscribed", "X", set_times, AT(oversubscribed),
-     .help = "hosts of a leaf switch for each of its links upwards [1]"},
+     .help = "hosts of a leaf switch for each of its links upwards [1]", .of = REPLAY},
     {"mtu", "SIZE", set_size, AT(mtu),
      .help = "of Ethernet; 0: no headers of TCP [1500]"},
     {"crowding", "X", set_part, AT(crowding),
-     .help =
-         "bytes take longer by X (k - 1) / (k + 1) where k connections share the "
-         "links at both ends [0.2]"},
+     .help = "bytes take longer by X (k - 1) / (k + 1) where k connections share the "
+             "links at both ends [0.2]",
+     .of = REPLAY},
     {"message-time", "TIME", set_time, AT(rates.message_s),
      .help = "of a processor for a message, at each end [10us]"},
     {"wake-time", "TIME", set_time, AT(rates.wake_s),
@@ -144,23 +152,24 @@ static const struct tool_option options[] = {
     {"sum-rate", "RATE", set_gigabytes, AT(rates.sum_Bps),
      .help = "GB/s of contributions [8]"},
     {"encode-rate", "RATE", set_gigabytes, AT(rates.encode_Bps),
-     .help = "GB/s of elements [1.5]"},
+     .help = "GB/s of elements [1.5]", .of = REPLAY},
     {"decode-rate", "RATE", set_gigabytes, AT(rates.decode_Bps),
-     .help = "GB/s of elements [4]"},
+     .help = "GB/s of elements [4]", .of = REPLAY},
     {"cores", "N", set_size, AT(cores),
-     .help =
-         "that all ranks share, as name spaces of one machine; 0: each has one [0]"},
-    {"late", "RANK:TIME", set_late, .help = "this rank starts late"},
-    {"slow", "RANK:X", set_slow, .help = "this rank's processor takes X times as long"},
+     .help = "that all ranks share, as name spaces of one machine; 0: each has one [0]",
+     .of = REPLAY},
+    {"late", "RANK:TIME", set_late, .help = "this rank starts late", .of = REPLAY},
+    {"slow", "RANK:X", set_slow, .help = "this rank's processor takes X times as long",
+     .of = REPLAY},
     {"slow-link", "HOST:X", set_slow_link,
-     .help = "this host's link of a star has its rate divided by X"},
+     .help = "this host's link of a star has its rate divided by X", .of = REPLAY},
     {"choose", NULL, tool_set_switch, AT(choose),
      .help = "say what auto would choose on this network, and replay nothing"},
     {"messages", "N", set_size, AT(messages),
-     .help =
-         "replay at most so many; 0: all. Beyond it rounds become fewer, of larger "
-         "chunks; where that is not enough the rest goes on at the pace so far "
-         "[4000000]"},
+     .help = "replay at most so many; 0: all. Beyond it rounds become fewer, of larger "
+             "chunks; where that is not enough the rest goes on at the pace so far "
+             "[4000000]",
+     .of = REPLAY},
     TOOL_WIDE_ROW,
     {"csv", "FILE", tool_set_text, AT(csv),
      .help = "one row a number of ranks; - is standard output"},
@@ -182,10 +191,16 @@ static const struct tool_command command = {
         "exit code: 0 done; 1 a replay failed; 2 wrong arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
+    .modes = modes,
+    .given = AT(given),
 };
 
 static const char *wrong(const struct sim_args *args)
 {
+    long most = 0;
+
+    for (size_t i = 0; i < args->ranks.n; i++)
+        most = (long)args->ranks.bytes[i] > most ? (long)args->ranks.bytes[i] : most;
     for (size_t i = 0; i < args->ranks.n; i++)
         if (args->ranks.bytes[i] < 1 || args->ranks.bytes[i] > SIM_RANKS_MOST)
             return "--ranks: 1 to 4096";
@@ -193,7 +208,7 @@ static const char *wrong(const struct sim_args *args)
         return "--bytes: a whole number of f32, at least one";
     if (args->per_host < 1 || args->per_host > SIM_RANKS_MOST)
         return "--per-host: 1 to 4096";
-    if (args->aggregators < 1 || args->aggregators > 256)
+    if (args->aggregators > 256)
         return "--aggregators: 1 to 256";
     if (args->rack > SIM_RANKS_MOST || args->leaders > SIM_RANKS_MOST)
         return "--rack, --leaders: at most 4096";
@@ -203,6 +218,8 @@ static const char *wrong(const struct sim_args *args)
         return "--chunk: 64 bytes to 16M";
     if (args->mtu && (args->mtu < 576 || args->mtu > 65536))
         return "--mtu: 0, or 576 to 65536";
+    if (args->late_rank >= most || args->slow_rank >= most)
+        return "--late, --slow: there is no such rank in --ranks";
     if (args->slow_host >= 0 && strcmp(args->topology, "star") != 0)
         return "--slow-link: the hosts of a star alone have links of their own";
     if (args->oversubscribed > 1 && strncmp(args->topology, "fat-tree", 8) != 0)
@@ -224,7 +241,6 @@ static void defaults(struct sim_args *args)
                               .codec = "none",
                               .bytes = 25000000,
                               .per_host = 1,
-                              .aggregators = 4,
                               .window = 8,
                               .topology = "star",
                               .rate = 125e6,
@@ -247,6 +263,8 @@ int sim_args_parse(int argc, char **argv, FILE *err, struct sim_args *out)
     defaults(out);
     (void)perf_sizes_parse("2:64:2", &out->ranks, why, sizeof(why));
     const int code = tool_parse_program(&command, argc, argv, out, err);
+    if (code < 0 && !tool_check_mode(&command, out, out->choose, err))
+        return 2;
     const char *text = code < 0 ? wrong(out) : NULL;
     if (!text)
         return code;

@@ -114,7 +114,9 @@ static bool make_groups(struct sim_plan *p, char why[SIM_WHY])
 /* The root has `aggregators`, each rack one. */
 static bool make_tree(struct sim_plan *p, char why[SIM_WHY])
 {
-    const int ranks = p->shape.size, root = (int)p->args->aggregators;
+    enum { USUAL = 4 };
+    const size_t asked = p->args->aggregators;
+    const int ranks = p->shape.size, root = asked ? (int)asked : USUAL;
     const int rack = (int)p->args->rack, racks = rack ? (ranks + rack - 1) / rack : 0;
     struct trib_agg_tree *t = &p->tree;
 
@@ -267,8 +269,10 @@ bool sim_plan_open(struct sim_plan *p, const struct sim_args *args, int ranks,
     describe(p);
     const struct trib_algo *asked = trib_algo_find(args->algorithm);
     const bool sums = asked && asked->aggregators;
-    if (args->rack && !sums)
-        return fail(why, "--rack: this algorithm has no aggregators");
+    if ((args->rack || args->aggregators) && !sums)
+        return fail(why, "--rack, --aggregators: this algorithm has no aggregators");
+    if (args->leaders && !args->choose && asked && !asked->groups)
+        return fail(why, "--leaders: this algorithm has no leaders");
     if (!make_groups(p, why) || (sums && !make_tree(p, why)) || !make_codec(p, why) ||
         !measure_words(p, why) || !find_algorithm(p, why))
         return false;

@@ -71,5 +71,48 @@ for mode in fit code kind rows stragglers list; do
     [ -z "$taken" ]
     result $? "trib-train ${words[$mode]}: options without effect are refused"
 done
+# Other programs, whose options depend on one another.
+perf=$build/perf/trib-perf
+refused() { # WORDS, COMMAND…
+    expect "${2##*/} ${*:3}" 2 "$1" "${@:2}"
+}
+for args in "allreduce --sizes 64" "store" "calibrate"; do
+    # shellcheck disable=SC2086 # several words
+    refused "--bind places the ranks that -n starts" "$perf" $args --bind core
+done
+refused "a barrier moves no data" "$perf" barrier -n 2 --input smooth
+refused "is of floats, not of i32" "$perf" allreduce -n 2 --dtype i32 --input smooth
+refused "leave them out" "$perf" groups -n 2 --rule sgd
+refused "leave out one" "$build/tools/trib-run" -n 2 --tag none -o "$dir/out" -- true
+refused "leave out one" "$build/tools/trib-run" -n 2 --prefix -o "$dir/out" -- true
+for verb in status drain "kick 1" "forget 1"; do
+    # shellcheck disable=SC2086 # several words
+    refused "--wide has no effect in" "$build/tribd/tribctl" --wide $verb
+done
+sim=$build/perf/sim/trib-sim
+if [ -x "$sim" ]; then
+    while read -r option value; do
+        refused "--$option has no effect in" "$sim" --choose --ranks 4 "--$option" "$value"
+    done <<'END'
+algorithm ring
+aggregators 2
+rack 2
+window 4
+topology star
+oversubscribed 1
+crowding 0.1
+encode-rate 1
+decode-rate 1
+cores 2
+late 1:1ms
+slow 1:2
+slow-link 0:2
+messages 10
+END
+    expect "trib-sim: aggregators of a ring" 1 "has no aggregators" "$sim" --aggregators 2 --ranks 4
+    expect "trib-sim: leaders of a ring" 1 "has no leaders" "$sim" --leaders 1 --ranks 4
+    refused "no such rank" "$sim" --late 9:1ms --ranks 4
+    refused "no such rank" "$sim" --slow 4:2 --ranks 2,4
+fi
 expect "--bind without ranks to place" 2 "ranks that --ranks starts" "$train" logreg --bind core
 finish
