@@ -25,6 +25,7 @@ tribd_tribd_SOURCES = \
 	tribd/server_open.c tribd/server_parts.h \
 	tribd/store_admit.c \
 	tribd/store_share.c \
+	tribd/store_turns.c tribd/store_turns.h \
 	tribd/store_job.c tribd/store_job.h \
 	tribd/store_thread.c tribd/store_job_parts.h \
 	tribd/store_keeper.c tribd/store_keeper.h \

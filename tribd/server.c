@@ -26,10 +26,14 @@ void server_event(struct server *s, enum trib_service_counter c)
 void server_publish(struct server *s)
 {
     (void)trib_metrics_publish(s->metrics, s->jobs, trib_now_ns());
-    for (int i = 0; i < s->n_clients; i++)
-        if (s->clients[i]->aggregator && s->clients[i]->job)
-            aggregator_set_weight(s->clients[i]->aggregator,
-                       trib_jobs_weight(s->jobs, s->clients[i]->job));
+    for (int i = 0; i < s->n_clients; i++) {
+        const struct client *c = s->clients[i];
+        const uint32_t weight = c->job ? trib_jobs_weight(s->jobs, c->job) : 0;
+        if (c->aggregator)
+            aggregator_set_weight(c->aggregator, weight);
+        if (c->store)
+            store_job_set_weight(c->store, weight);
+    }
 }
 
 /* The end of the conversation; the aggregator, if any, ends, and then the client is
@@ -423,6 +427,7 @@ void server_close(struct server *s)
     for (int i = 0; i < s->n_workers; i++)
         worker_stop(s->workers[i]);
     free(s->workers);
+    store_turns_free(s->turns);
     trib_metrics_destroy(s->metrics);
     trib_jobs_destroy(s->jobs);
     credentials_release(s->credentials);

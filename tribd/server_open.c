@@ -296,6 +296,8 @@ static trib_status_t start_workers(struct server *s, struct trib_error *err)
         st = worker_start(err, &s->workers[i]);
         s->n_workers += st == TRIB_OK;
     }
+    if (st == TRIB_OK && store_turns_create((uint32_t)n, &s->turns) != TRIB_OK)
+        st = trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for turns of stores");
     return st;
 }
 

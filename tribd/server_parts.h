@@ -20,6 +20,7 @@
 #include "tribd/watchdog.h"
 #include "tribd/credentials.h"
 #include "tribd/store_job.h"
+#include "tribd/store_turns.h"
 
 enum {
     STRANGERS_MAX = 512, /* places for those who have not proved who they are: see
@@ -104,6 +105,7 @@ struct server {
     struct archive *archive; /* or NULL: no snapshots */
     struct worker **workers;
     int n_workers;
+    struct store_turns *turns; /* of the threads of all stores */
     struct watchdog watchdog;
     int wake_fd;
     int epoll_fd; /* epoll set of the clients that may send something */

@@ -163,6 +163,7 @@ static bool make(struct server *s, struct client *c,
                                         .wake_fd = s->wake_fd,
                                         .archive = s->archive,
                                         .log = &s->log,
+                                        .turns = s->turns,
                                         .every_pushes = join->every_pushes,
                                         .every_ms = join->every_ms,
                                         .about = about_of(c, join)};

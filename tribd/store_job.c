@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agg/jobs/drr.h"
 #include "base/minmax.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -48,6 +49,7 @@ static void *serve_more(void *arg)
 
     while (!atomic_load(&t->job->stop))
         store_thread_serve(t);
+    store_thread_rest(t);
     store_thread_end(t);
     return NULL;
 }
@@ -80,6 +82,7 @@ static void *serve(void *arg)
     store_thread_take_comers(&job->threads[0]);
     while (!is_over(job))
         store_thread_serve(&job->threads[0]);
+    store_thread_rest(&job->threads[0]);
     const bool well = has_ended_well(job);
     stop_more(job, job->n_threads);
     if (atomic_load(&job->draining) && !well) /* its ranks go on when tribd is back */
@@ -195,6 +198,8 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
     job->id = opts->id;
     job->server_fd = opts->wake_fd;
     job->archive = opts->archive;
+    job->turns = opts->turns;
+    job->flow.weight = TRIB_DRR_WEIGHT_ONE;
     job->about = opts->about;
     pthread_mutex_init(&job->mutex, NULL);
     trib_status_t st = allocate(job, err);
@@ -243,6 +248,12 @@ void store_job_end(struct store_job *job, const char *say)
     job->ending = true;
     pthread_mutex_unlock(&job->mutex);
     store_thread_wake(&job->threads[0]);
+}
+
+void store_job_set_weight(struct store_job *job, uint32_t weight)
+{
+    if (weight)
+        atomic_store(&job->flow.weight, weight);
 }
 
 void store_job_drain(struct store_job *job)

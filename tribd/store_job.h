@@ -27,6 +27,7 @@
 struct archive;
 struct credentials;
 struct store_job;
+struct store_turns;
 struct trib_log;
 struct trib_quota;
 
@@ -44,6 +45,7 @@ struct store_job_opts {
     int wake_fd; /* an eventfd of the server */
     struct archive *archive; /* NULL: no snapshots */
     const struct trib_log *log;
+    struct store_turns *turns; /* outlives the store */
     uint64_t every_pushes, every_ms; /* of snapshots; 0: not by these */
     struct trib_snapshot_about about; /* owner, user and job of snapshots */
 };
@@ -65,6 +67,10 @@ bool store_job_add(struct store_job *job, struct trib_session *session, uint32_t
 
 /** store_job_end - end it; its ranks are told this sentence. */
 void store_job_end(struct store_job *job, const char *say);
+
+/** store_job_set_weight - its weight among stores, of trib_jobs_weight; 0: as
+ * before. */
+void store_job_set_weight(struct store_job *job, uint32_t weight);
 
 /** store_job_drain - tell the ranks that the service is about to end. */
 void store_job_drain(struct store_job *job);

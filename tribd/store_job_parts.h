@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "tribd/store_job.h"
 #include "tribd/store_keeper.h"
+#include "tribd/store_turns.h"
 
 enum {
     STORE_KEPT_MAX = 8, /* news of snapshots that not all threads have heard */
@@ -47,7 +48,9 @@ struct store_thread {
     pthread_t thread;
     int wake_fd;
     struct trib_metrics_writer *writer; /* or NULL: nothing is counted */
-    struct trib_store_tick tick;
+    struct trib_store_tick tick; /* amid long work */
+    struct trib_store_tick alive; /* while it waits for its turn */
+    struct store_turn turn;
     struct pollfd *fds; /* [1 + ranks of the thread] */
     uint32_t *who; /* [ranks of the thread] rank of fds[1 + i] */
     uint32_t n_here; /* of its ranks */
@@ -66,6 +69,8 @@ struct store_job {
     int server_fd;
     struct archive *archive; /* or NULL */
     struct trib_snapshot_about about; /* of its snapshots */
+    struct store_turns *turns;
+    struct store_flow flow;
     struct trib_store_table *table;
     struct store_keeper *keeper;
     struct store_member **members; /* [ranks], each of its thread; NULL: not here */
@@ -102,6 +107,9 @@ void store_thread_free(struct store_thread *t);
 
 /** store_thread_serve - one pass of the thread's ranks. */
 void store_thread_serve(struct store_thread *t);
+
+/** store_thread_rest - after its last pass: another thread may work. */
+void store_thread_rest(struct store_thread *t);
 
 /** store_thread_take_comers - take in the ranks that were handed over. */
 void store_thread_take_comers(struct store_thread *t);

@@ -51,8 +51,8 @@ bool store_share_allows(const struct server *s, const struct store_share *asked,
     assert(asked->user[0] && asked->ranks > 0);
     if (asked->ranks > of_store)
         snprintf(why, bytes,
-                 "a store may have %ju connections here, and has %u ranks: start fewer, "
-                 "or raise the limit of open files of tribd (LimitNOFILE=)",
+                 "a store may have %ju connections here, and has %u ranks: start "
+                 "fewer, or raise the limit of open files of tribd (LimitNOFILE=)",
                  (uintmax_t)of_store, asked->ranks);
     else if (files_of_stores(s, asked->user) >= of_user ||
              files_of_stores(s, NULL) >= files * EIGHTHS_ALL / 8)

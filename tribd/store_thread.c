@@ -299,8 +299,8 @@ static void keep(struct store_thread *t)
 
 /* A pass --------------------------------------------------------------------------- */
 
-/* During a long push the other ranks hear that this host is not stopped. */
-static void tick(void *arg)
+/* The other ranks hear that this host is not stopped. */
+static void say_alive(void *arg)
 {
     const struct store_thread *t = arg;
     const struct store_job *job = t->job;
@@ -308,6 +308,15 @@ static void tick(void *arg)
     for (uint32_t r = t->index; r < job->ranks; r += job->n_threads)
         if (job->members[r])
             trib_session_keep_alive(job->members[r]->session);
+}
+
+/* Amid a long push, others have their turns. */
+static void tick(void *arg)
+{
+    struct store_thread *t = arg;
+
+    say_alive(t);
+    store_turn_pause(t->job->turns, &t->turn, &t->alive);
 }
 
 /* Fills in what to wait for; returns the number of descriptors, and the time by which
@@ -364,14 +373,26 @@ static void wake_pulls(struct store_thread *t)
     }
 }
 
+/* True if one of the first n that were waited for may have said more. */
+static bool has_more(const struct store_thread *t, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct store_member *m = t->job->members[t->who[i]];
+        if (m && m->more)
+            return true;
+    }
+    return false;
+}
+
 void store_thread_serve(struct store_thread *t)
 {
     struct store_job *job = t->job;
     uint64_t due, count;
     const uint32_t n = prepare_wait(t, &due);
     const int ready = trib_poll(t->fds, n + 1, trib_deadline_left_ms(due));
-    const uint64_t began_ns = trib_now_ns();
 
+    store_turn_begin(job->turns, &t->turn, &job->flow, &t->alive);
+    const uint64_t began_ns = trib_now_ns();
     if (t->fds[0].revents)
         (void)!read(t->wake_fd, &count, sizeof(count));
     for (uint32_t i = 0; i < n; i++) {
@@ -387,6 +408,12 @@ void store_thread_serve(struct store_thread *t)
     store_thread_take_comers(t);
     if (t->writer)
         trib_metrics_count(t->writer, TRIB_JOB_COUNTS_BUSY, trib_now_ns() - began_ns);
+    store_turn_end(job->turns, &t->turn, has_more(t, n));
+}
+
+void store_thread_rest(struct store_thread *t)
+{
+    store_turn_end(t->job->turns, &t->turn, false);
 }
 
 void store_thread_end(struct store_thread *t)
@@ -415,6 +442,7 @@ trib_status_t store_thread_open(struct store_job *job, uint32_t index,
     t->job = job;
     t->index = index;
     t->tick = (struct trib_store_tick){tick, t};
+    t->alive = (struct trib_store_tick){say_alive, t};
     t->fds = calloc(ranks + 1, sizeof(*t->fds));
     t->who = calloc(ranks, sizeof(*t->who));
     t->wake_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));

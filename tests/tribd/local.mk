@@ -67,3 +67,9 @@ TESTS += tests/tribd/test_archive_turns
 tests_tribd_test_archive_turns_SOURCES = tests/tribd/test_archive_turns.c \
 	tribd/archive_list.c tribd/archive_parts.h tribd/archive_turns.c tribd/quotas.c
 tests_tribd_test_archive_turns_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/tribd/test_store_turns
+TESTS += tests/tribd/test_store_turns
+tests_tribd_test_store_turns_SOURCES = tests/tribd/test_store_turns.c \
+	tribd/store_turns.c tribd/store_turns.h
+tests_tribd_test_store_turns_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tribd/store_turns.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "agg/jobs/drr.h"
+#include "base/minmax.h"
+#include "base/time.h"
+#include "base/wait.h"
+
+enum {
+    LONG_NS = 5000000, /* a turn of the weight of a user's only job */
+    WEIGHT_MOST = 16 * TRIB_DRR_WEIGHT_ONE, /* with which a turn grows */
+    TICK_MS = 250, /* between two calls of the tick while a thread waits */
+};
+
+struct store_turns {
+    pthread_mutex_t mutex; /* of all, and of the flows */
+    uint32_t n_free; /* threads that may begin */
+    uint64_t now; /* start of the newest turn */
+    struct store_turn *waiting;
+};
+
+trib_status_t store_turns_create(uint32_t n, struct store_turns **out)
+{
+    struct store_turns *turns = calloc(1, sizeof(*turns));
+
+    *out = turns;
+    if (!turns)
+        return TRIB_ERR_NO_MEMORY;
+    turns->n_free = n;
+    pthread_mutex_init(&turns->mutex, NULL);
+    return TRIB_OK;
+}
+
+void store_turns_free(struct store_turns *turns)
+{
+    if (!turns)
+        return;
+    assert(!turns->waiting);
+    pthread_mutex_destroy(&turns->mutex);
+    free(turns);
+}
+
+static uint64_t processor_ns(void)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Under the mutex ------------------------------------------------------------------ */
+
+static bool may_begin(const struct store_turn *turn)
+{
+    return turn->paused || !turn->flow->n_paused;
+}
+
+/* True if the turn has lasted as long as its weight allows while others wait. */
+static bool is_long(const struct store_turn *turn)
+{
+    const uint64_t weight = trib_min(atomic_load(&turn->flow->weight), WEIGHT_MOST);
+
+    return processor_ns() - turn->began_ns >= LONG_NS * weight / TRIB_DRR_WEIGHT_ONE;
+}
+
+/* Takes the one that is next out of those that wait; NULL: none may begin. */
+static struct store_turn *take_next(struct store_turns *turns)
+{
+    struct store_turn **best = NULL;
+
+    for (struct store_turn **at = &turns->waiting; *at; at = &(*at)->next)
+        if (may_begin(*at) && (!best || (*at)->start < (*best)->start))
+            best = at;
+    struct store_turn *turn = best ? *best : NULL;
+    if (turn)
+        *best = turn->next;
+    return turn;
+}
+
+/* Lets those begin that may. */
+static void grant(struct store_turns *turns)
+{
+    struct store_turn *turn;
+
+    while (turns->n_free && (turn = take_next(turns))) {
+        assert(!turn->has);
+        turns->n_free--;
+        turns->now = trib_max(turns->now, turn->start);
+        turn->flow->n_paused -= turn->paused;
+        turn->paused = false;
+        turn->has = true;
+        pthread_cond_signal(&turn->granted);
+    }
+}
+
+/* Charges the flow for what the turn has used. */
+static void charge(struct store_turn *turn)
+{
+    struct store_flow *flow = turn->flow;
+    const uint64_t weight = trib_max(atomic_load(&flow->weight), 1);
+    const uint64_t used_ns = processor_ns() - turn->began_ns;
+
+    flow->tag =
+        trib_max(flow->tag, turn->start) + used_ns * TRIB_DRR_WEIGHT_ONE / weight;
+}
+
+/* Waits behind all that have waited for longer with the same tag. */
+static void wait_turn(struct store_turns *turns, struct store_turn *turn,
+                      const struct trib_store_tick *tick)
+{
+    struct store_turn **last = &turns->waiting;
+
+    turn->has = false;
+    turn->start = trib_max(turn->flow->tag, turns->now);
+    turn->next = NULL;
+    while (*last)
+        last = &(*last)->next;
+    *last = turn;
+    grant(turns);
+    while (!turn->has) {
+        const uint64_t until = trib_deadline_ms(TICK_MS);
+        if (trib_cond_wait(&turn->granted, &turns->mutex, until) || turn->has || !tick)
+            continue;
+        pthread_mutex_unlock(&turns->mutex);
+        tick->call(tick->arg);
+        pthread_mutex_lock(&turns->mutex);
+    }
+}
+
+/* Turns ---------------------------------------------------------------------------- */
+
+void store_turn_begin(struct store_turns *turns, struct store_turn *turn,
+                      struct store_flow *flow, const struct trib_store_tick *tick)
+{
+    if (turn->has)
+        return; /* it was kept */
+    *turn = (struct store_turn){.flow = flow};
+    trib_cond_init(&turn->granted);
+    pthread_mutex_lock(&turns->mutex);
+    wait_turn(turns, turn, tick);
+    pthread_mutex_unlock(&turns->mutex);
+    turn->began_ns = processor_ns();
+}
+
+void store_turn_pause(struct store_turns *turns, struct store_turn *turn,
+                      const struct trib_store_tick *tick)
+{
+    assert(turn->has);
+    if (!is_long(turn))
+        return;
+    pthread_mutex_lock(&turns->mutex);
+    charge(turn);
+    if (turns->waiting) {
+        turns->n_free++;
+        turn->paused = true;
+        turn->flow->n_paused++;
+        wait_turn(turns, turn, tick);
+    }
+    pthread_mutex_unlock(&turns->mutex);
+    turn->began_ns = processor_ns();
+}
+
+void store_turn_end(struct store_turns *turns, struct store_turn *turn, bool more)
+{
+    if (!turn->has || (more && !is_long(turn)))
+        return;
+    pthread_mutex_lock(&turns->mutex);
+    charge(turn);
+    turns->n_free++;
+    turn->has = false;
+    grant(turns);
+    pthread_mutex_unlock(&turns->mutex);
+    pthread_cond_destroy(&turn->granted);
+}
