@@ -67,7 +67,8 @@ static const struct tool_option options[] = {
      .help =
          "normal, laplace, student (3 degrees of freedom), smooth (three waves of 997 "
          "to "
-         "40009 elements, noise of 0.001), or a file of float32 [normal]",
+         "40009 elements, noise of 0.001), or a file of float32, of which a longer one "
+         "gives pieces from all of it [normal]",
      .words = "normal laplace student smooth"},
     {"iters", "N", tool_set_long, AT(iters),
      .help = "passes over the vector [as many as fit 0.2 s, at least 5]", .least = 1},

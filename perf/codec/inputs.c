@@ -6,12 +6,16 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/rng.h"
 #include "perf/codec/codec_perf.h"
 #include "perf/smooth.h"
 
-enum { DRAWN = 1 << 20 }; /* of these it is repeated */
+enum {
+    DRAWN = 1 << 20, /* of these it is repeated */
+    PIECES = 64, /* of a file that is longer than the vector */
+};
 
 static double uniform(uint32_t bits)
 {
@@ -38,10 +42,42 @@ static double draw(enum codec_input input, uint64_t i)
     return normal / sqrt(squares / 3);
 }
 
+/* How many float32 are in a regular file; 0 for a pipe. */
+static size_t length_of(FILE *f)
+{
+    struct stat about;
+
+    return fstat(fileno(f), &about) == 0 && S_ISREG(about.st_mode)
+               ? (size_t)about.st_size / sizeof(float)
+               : 0;
+}
+
+/* Reads n numbers: of a longer file in pieces that are spread over all of it, because
+ * the layers of a gradient differ. */
+static size_t read_spread(FILE *f, float *x, size_t n)
+{
+    const size_t length = length_of(f), piece = (n + PIECES - 1) / PIECES;
+    size_t got = 0;
+
+    if (length <= n)
+        return fread(x, sizeof(*x), n, f);
+    while (got < n) {
+        const size_t count = n - got < piece ? n - got : piece;
+        const size_t last = n > count ? n - count : 1;
+        const double share = (double)got / (double)last;
+        const size_t at = (size_t)(share * (double)(length - count));
+        if (fseeko(f, (off_t)(at * sizeof(*x)), SEEK_SET) != 0 ||
+            fread(x + got, sizeof(*x), count, f) != count)
+            return got;
+        got += count;
+    }
+    return got;
+}
+
 static size_t read_file(const char *path, float *x, size_t n, FILE *err)
 {
     FILE *f = fopen(path, "rb");
-    size_t got = f == NULL ? 0 : fread(x, sizeof(*x), n, f);
+    size_t got = f == NULL ? 0 : read_spread(f, x, n);
 
     if (f == NULL)
         fprintf(err, "trib-perf: %s: %s.\n", path, strerror(errno));

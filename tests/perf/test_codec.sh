@@ -29,6 +29,13 @@ done
 head -c 6000 /dev/urandom >"$dir/gradient.f32"
 codec "of a file" 0 "file input" none --input "$dir/gradient.f32" "${quick[@]}"
 
+head -c 262144 /dev/zero >"$dir/layers.f32"
+head -c 65536 /dev/zero | tr '\0' '>' >>"$dir/layers.f32"
+codec "of a file whose last layer alone is not 0" 0 "" topk:k=1 --csv "$dir/out.csv" \
+    --input "$dir/layers.f32" --iters 2 --sizes 16K
+awk -v x="$(field nmse)" 'BEGIN { exit !(x > 0.5 && x < 1) }'
+result $? "a part of the vector is of that layer"
+
 codec "csv" 0 "" f16 --csv "$dir/out.csv" --iters 2 --sizes 64K
 [ "$(field bytes_per_element)" = 2.000000 ] && [ -z "$(field merge_GBps)" ]
 result $? "f16 takes 2 bytes, and its words do not add"
