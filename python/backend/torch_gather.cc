@@ -16,15 +16,11 @@ void Group::add_allgather(Allgathers &all, std::vector<Tensors> outputs,
     all.push_back({from, blocks_like(from, size_), std::move(outputs)});
 }
 
-Group::WorkPtr Group::start_allgathers(const Tensors &inputs, const Allgathers &all)
+Group::WorkPtr Group::start_allgathers(const std::vector<Tensors> &outputs,
+                                       const Tensors &inputs, const Allgathers &all)
 {
-    Tensors results;
-    for (const Allgather &each : all) {
-        for (const Tensors &list : each.outputs)
-            results.insert(results.end(), list.begin(), list.end());
-    }
     CollectivePtr work = new_work({c10d::OpType::ALLGATHER, "tributary:all_gather"},
-                                  inputs, std::move(results));
+                                  inputs, outputs);
 
     for (const Allgather &each : all)
         work->kept.insert(work->kept.end(), {each.from, each.to});
@@ -69,7 +65,7 @@ Group::WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
         }
         add_allgather(all, std::move(of_ranks), inputs[i]);
     }
-    return start_allgathers(inputs, all);
+    return start_allgathers(outputs, inputs, all);
 }
 
 Group::WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs,
@@ -90,7 +86,7 @@ Group::WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs,
             of_ranks.push_back(list[i]);
         add_allgather(all, {std::move(of_ranks)}, inputs[i]);
     }
-    return start_allgathers(inputs, all);
+    return start_allgathers(outputs, inputs, all);
 }
 
 Group::WorkPtr Group::gather_bytes(CollectivePtr work, const at::Tensor &from,
@@ -109,7 +105,7 @@ Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
     const Starting starting(start_);
     CollectivePtr work =
         new_work({c10d::OpType::_ALLGATHER_BASE, "tributary:_all_gather_base"}, {input},
-                 {output});
+                 Tensors{output});
     const at::Tensor from = dense(input), to = dense(output);
 
     demand_one_type(from, to);

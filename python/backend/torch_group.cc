@@ -212,10 +212,19 @@ void Group::start(Collective &work, const Kind &kind, const void *from, void *to
     work.slots.push_back(slot);
 }
 
-CollectivePtr Group::new_work(Title title, const Tensors &inputs, Tensors results)
+CollectivePtr Group::new_work(Title title, const Tensors &inputs,
+                              std::vector<Tensors> results)
 {
     return c10::make_intrusive<Collective>(rank_, title.type, title.text, inputs,
                                            std::move(results), waiters_);
+}
+
+CollectivePtr Group::new_work(Title title, const Tensors &inputs, Tensors results)
+{
+    std::vector<Tensors> list;
+
+    list.push_back(std::move(results));
+    return new_work(title, inputs, std::move(list));
 }
 
 Group::WorkPtr Group::hand_over(CollectivePtr work)
@@ -389,7 +398,7 @@ Group::WorkPtr Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input
     const Starting starting(start_);
     CollectivePtr work =
         new_work({c10d::OpType::_REDUCE_SCATTER_BASE, "tributary:reduce_scatter"},
-                 {input}, {output});
+                 {input}, Tensors{output});
     const at::Tensor from = dense(input), to = dense(output);
     const Elements e = elements(to, op_of(opts.reduceOp));
 
@@ -409,7 +418,7 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
 {
     const Starting starting(start_);
     CollectivePtr work = new_work({c10d::OpType::ALLTOALL_BASE, "tributary:all_to_all"},
-                                  {input}, {output});
+                                  {input}, Tensors{output});
     const at::Tensor from = dense(input), to = dense(output);
     Kind kind = {TRIB_ALLTOALL, 0, TRIB_U8, TRIB_SUM, 0, {}, {}};
 
@@ -455,7 +464,8 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
 Group::WorkPtr Group::barrier(const c10d::BarrierOptions &)
 {
     const Starting starting(start_);
-    CollectivePtr work = new_work({c10d::OpType::BARRIER, "tributary:barrier"}, {}, {});
+    CollectivePtr work =
+        new_work({c10d::OpType::BARRIER, "tributary:barrier"}, {}, Tensors());
 
     start(*work, {TRIB_BARRIER, 0, TRIB_U8, TRIB_SUM, 0, {}, {}}, nullptr, nullptr);
     return hand_over(work);

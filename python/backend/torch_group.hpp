@@ -130,6 +130,8 @@ private:
         const char *text;
     };
     CollectivePtr new_work(Title title, const Tensors &inputs, Tensors results);
+    CollectivePtr new_work(Title title, const Tensors &inputs,
+                           std::vector<Tensors> results);
     WorkPtr allreduce_packed(Tensors &tensors, const c10d::ReduceOp &op);
     WorkPtr allreduce_across(Tensors &tensors, const c10d::ReduceOp &op);
     WorkPtr allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &op);
@@ -138,7 +140,8 @@ private:
                          const at::Tensor &to, std::function<void()> after);
     void add_allgather(Allgathers &all, std::vector<Tensors> outputs,
                        const at::Tensor &input);
-    WorkPtr start_allgathers(const Tensors &inputs, const Allgathers &all);
+    WorkPtr start_allgathers(const std::vector<Tensors> &outputs, const Tensors &inputs,
+                             const Allgathers &all);
 
     trib_comm_t *comm_ = nullptr;
     std::mutex start_; /* calls that start something come one by one */

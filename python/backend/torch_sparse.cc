@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums of sparse tensors: an all-gather of what their ranks have, in blocks of one size,
- * which each rank then adds up.
+ * Sums of sparse tensors: an all-gather of all elements, in blocks of one size, then
+ * each rank adds them up.
  */
 #include "python/backend/torch_group.hpp"
 
@@ -21,7 +21,7 @@ constexpr int64_t DIMS_MOST = 12; /* as the description has room for */
 constexpr int64_t DESCRIPTION = 4 + DIMS_MOST; /* nnz, sparse dims, dims, type, sizes */
 constexpr int64_t ROOM_LEAST = 16;
 
-/* What all ranks are to have alike, behind the number of elements that this has. */
+/* The number of elements, then what must be equal on all ranks. */
 at::Tensor description(const at::Tensor &tensor)
 {
     at::Tensor text = at::zeros({DESCRIPTION}, at::kLong);
@@ -151,7 +151,7 @@ Group::WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &o
         all = at::empty({size_, DESCRIPTION}, at::kLong);
         sizes = gather_bytes(
             new_work({c10d::OpType::ALLREDUCE, "tributary:sparse_all_reduce_sizes"}, {},
-                     {}),
+                     Tensors()),
             mine, all, nullptr);
     }
     sizes->wait(kNoTimeout);

@@ -29,15 +29,28 @@ void check(trib_status_t status, const trib_comm_t *comm)
         throw Failure(status, trib_last_error(comm));
 }
 
+static c10::TypePtr type_of_results(size_t lists)
+{
+    const c10::TypePtr list = c10::ListType::create(c10::TensorType::get());
+
+    return lists > 1 ? c10::ListType::create(list) : list;
+}
+
 Collective::Collective(int rank, c10d::OpType type, const char *title,
-                       const std::vector<at::Tensor> &inputs,
-                       std::vector<at::Tensor> results,
+                       const std::vector<at::Tensor> &inputs, Lists results,
                        std::shared_ptr<Waiters> waiters)
     : Work(rank, type, title, inputs), title_(title), results_(std::move(results)),
-      future_(c10::make_intrusive<c10::ivalue::Future>(
-          c10::ListType::create(c10::TensorType::get()))),
+      future_(
+          c10::make_intrusive<c10::ivalue::Future>(type_of_results(results_.size()))),
       waiters_(std::move(waiters))
 {
+}
+
+std::vector<at::Tensor> Collective::result()
+{
+    TORCH_CHECK(results_.size() == 1, "the result is ", results_.size(),
+                " lists of tensors: take get_future().value()");
+    return results_[0];
 }
 
 void Collective::time_out(std::chrono::milliseconds timeout)
@@ -97,7 +110,8 @@ void Collective::complete()
     if (failure_)
         future_->setError(failure_);
     else
-        future_->markCompleted(c10::IValue(results_));
+        future_->markCompleted(results_.size() > 1 ? c10::IValue(results_)
+                                                   : c10::IValue(results_[0]));
 }
 
 void Waiters::add(CollectivePtr work)

@@ -58,17 +58,17 @@ class Waiters;
 /* One or several plans that were started one after the other. */
 class Collective final : public c10d::Work {
 public:
-    /* inputs: what torch's profiler is shown of the call */
+    using Lists = std::vector<std::vector<at::Tensor>>;
+
+    /* inputs: what torch's profiler shows. results: one list, or, of calls that fill
+     * several, all of them, which are then the value of the future. */
     Collective(int rank, c10d::OpType type, const char *title,
-               const std::vector<at::Tensor> &inputs, std::vector<at::Tensor> results,
+               const std::vector<at::Tensor> &inputs, Lists results,
                std::shared_ptr<Waiters> waiters);
     ~Collective() override = default;
 
     bool wait(std::chrono::milliseconds timeout) override;
-    std::vector<at::Tensor> result() override
-    {
-        return results_;
-    }
+    std::vector<at::Tensor> result() override;
     c10::intrusive_ptr<c10::ivalue::Future> getFuture() override
     {
         return future_;
@@ -92,7 +92,7 @@ private:
     [[noreturn]] void time_out(std::chrono::milliseconds timeout);
 
     const char *title_;
-    std::vector<at::Tensor> results_;
+    Lists results_;
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     std::exception_ptr failure_;
     std::shared_ptr<Waiters> waiters_;

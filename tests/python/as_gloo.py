@@ -46,8 +46,10 @@ def moved(group):
         group.broadcast(xs, options).wait()
         yield f"broadcast {root}", xs
     outs = [[torch.zeros(2, 3) for _ in range(2 * group.size())] for _ in range(2)]
-    group.allgather(outs, [mine(0), mine(1)]).wait()
+    work = group.allgather(outs, [mine(0), mine(1)])
+    work.wait()
     yield "allgather", [x for out in outs for x in out]
+    yield "its future", [x for out in work.get_future().value() for x in out]
 
 
 def some(count, *row, like=torch.float32, of=40):
