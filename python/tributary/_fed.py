@@ -73,14 +73,13 @@ class Fed(Handle):
         self._control = parts[0]  # steps so far; then 1 for each parameter with a gradient
         self._syncing, self._begun, self._summed, self._queued = True, False, False, False
         self._steps, self._waiting = 0, list[int]()
-        self._gradients = [
-            Gradient(i + 1, name, p, parts[i + 1].view(p.shape), with_columns(
-                codec_of(name, p.numel(), codec, policy, small, small_below), p))
-            for i, (name, p) in enumerate(named)]
+        self._gradients: List[Gradient] = []
+        for i, (name, p) in enumerate(named):
+            text = with_columns(codec_of(name, p.numel(), codec, policy, small, small_below), p)
+            holds_back = in_grad and text.replace("+", ":").split(":")[0] in _SELECTS
+            self._gradients.append(Gradient(i + 1, name, p, parts[i + 1].view(p.shape), text,
+                                            torch.zeros(p.shape) if holds_back else None))
         self._known = {id(p) for _, p in named}
-        for g in self._gradients:
-            if in_grad and g.codec.replace("+", ":").split(":")[0] in _SELECTS:
-                g.rest = torch.zeros(g.sums.shape)
         super().__init__(comm, self._create(comm, feedback), lib.trib_group_free)
         self._keep = (self._memory, [g.rest for g in self._gradients])
         try:
@@ -177,8 +176,7 @@ class Fed(Handle):
                 "torch.autograd.grad(create_graph=True), or backward(create_graph=True) under "
                 "no_sync()")
         try:
-            with torch.no_grad():
-                g.collect()
+            g.collect()
         except TypeError:
             self._finish()  # raises the same error
             raise
@@ -221,8 +219,7 @@ class Fed(Handle):
         if not self._begin():
             raise RuntimeError("the sums of another Fed on this communicator are under way: "
                                "call its step() or wait() first")
-        with torch.no_grad():
-            why = self._feed_rest()
+        why = self._feed_rest()
         try:
             wait(lib.trib_group_wait, self.handle, comm=self.comm.handle)
         except Exception:  # the step has failed; after a KeyboardInterrupt it goes on
@@ -240,14 +237,16 @@ class Fed(Handle):
             self._check(lib.trib_group_ready(self.handle, index))
         for k in reversed(range(len(has))):
             g = self._gradients[k]
+            if g.fed:
+                has[k] = 1.0
+                continue
             try:
                 has[k] = 1.0 if g.collect() or g.owes else 0.0
             except TypeError as why:
                 refused = why
                 g.memory.zero_()
-            if not g.fed:
-                self._check(lib.trib_group_ready(self.handle, g.index))
-                g.fed = True
+            self._check(lib.trib_group_ready(self.handle, g.index))
+            g.fed = True
         self._control.copy_(torch.tensor([float(self._steps % _TURN), *has]))
         self._check(lib.trib_group_ready(self.handle, 0))
         self._waiting.clear()
@@ -404,6 +403,9 @@ class Fed(Handle):
 
     def close(self) -> None:
         """Free it, once no sum is under way. p.grad keep their values, in memory of torch's."""
+        if self._begun:
+            raise RuntimeError("sums of gradients are under way: call wait() on all ranks before "
+                               "close()")
         super().close()
         self._leave()
 

@@ -24,22 +24,29 @@ class Gradient:
     pending: bool = False  # backward() is about to add to it
     added: bool = False  # under no_sync(), since the last sum
     hooks: Any = ()
+    shown: Any = None  # the p.grad that show() has made,
+    shown_in: Any = None  # in this memory,
+    address: int = 0  # which is there
 
-    @property
-    def memory(self) -> Any:
-        """Where its contribution lies."""
-        return self.sums if self.rest is None else self.rest
+    def __post_init__(self) -> None:
+        self.memory = self.sums if self.rest is None else self.rest  # its contribution's
 
     def lies_in(self, memory: Any) -> bool:
         grad = self.parameter.grad
-        return (grad is not None and grad.layout is torch.strided
-                and grad.data_ptr() == memory.data_ptr() and grad.dtype == memory.dtype
-                and grad.stride() == memory.stride())
+        if grad is None:
+            return False
+        if grad is self.shown and memory is self.shown_in:
+            at: bool = grad.data_ptr() == self.address
+            return at
+        return (grad.layout is torch.strided and grad.data_ptr() == memory.data_ptr()
+                and grad.dtype == memory.dtype and grad.stride() == memory.stride())
 
     def show(self, memory: Any) -> None:
         """Make p.grad a new tensor in that memory, which the user may change."""
         if not self.lies_in(memory):
-            self.parameter.grad = memory.view(memory.shape)
+            self.shown, self.shown_in = memory.view(memory.shape), memory
+            self.address = self.shown.data_ptr()
+            self.parameter.grad = self.shown
 
     def collect(self) -> bool:
         """Copy p.grad into the memory that is summed, if it lies elsewhere. False: there is
@@ -52,13 +59,14 @@ class Gradient:
         if self.lies_in(self.memory):
             return True
         self._demand_summable(grad)
-        if self.rest is not None:
-            self.rest.add_(grad)
-            self.sums.zero_()  # the library clears only the elements that it has written
-        elif grad.layout is torch.strided:
-            self.sums.copy_(grad)
-        else:
-            self.sums.zero_().add_(grad)
+        with torch.no_grad():
+            if self.rest is not None:
+                self.rest.add_(grad)
+                self.sums.zero_()  # the library clears only the elements that it has written
+            elif grad.layout is torch.strided:
+                self.sums.copy_(grad)
+            else:
+                self.sums.zero_().add_(grad)
         self.show(self.memory)
         return True
 

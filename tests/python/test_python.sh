@@ -24,7 +24,7 @@ has() { # MODULE, NAME...: skip them all where Python lacks it
 ranks() {
     local name=$1 n=$2
     shift 2
-    expect "$name, $n ranks" 0 "all right" "$build/tools/trib-run" -n "$n" --timeout 50 -- \
+    expect "$name, $n ranks" 0 "all right" "$build/tools/trib-run" -n "$n" --timeout 100 -- \
         "$python" "$here/$1" "${@:2}"
     [ "$(grep -c 'all right' "$said")" = "$n" ]
     result $? "$name: each of the $n says so"
