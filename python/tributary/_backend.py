@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from datetime import timedelta
+from multiprocessing import util
 from typing import Any
 
 import torch
@@ -34,18 +36,24 @@ def _load() -> Any:
 
 
 _module: Any = None
+_ends_in = 0  # the process that ends its groups at its exit
 
 
 def _end() -> None:
-    """What is under way is waited for, unless an exception ends the program."""
-    _module.end_all(hasattr(sys, "last_type"))
+    """Wait for what is under way, unless an exception ends the program. A child of
+    multiprocessing comes here while the exception is on its way."""
+    raised = hasattr(sys, "last_type") or sys.exc_info()[0] not in (None, SystemExit)
+    _module.end_all(raised)
 
 
 def _create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
-    global _module  # pylint: disable=global-statement
+    global _module, _ends_in  # pylint: disable=global-statement
     if _module is None:
         _module = _load()
         atexit.register(_end)
+    if _ends_in != os.getpid():
+        _ends_in = os.getpid()
+        util.Finalize(None, _end, exitpriority=0)  # its children run no atexit functions
     return _module.create(store, rank, size, timeout.total_seconds())
 
 

@@ -152,7 +152,7 @@ class Hook:
     def on_bucket(self, bucket: Any) -> Any:
         """Starts the sums of a bucket. Its future is done once all of the step are: DDP
         waits for them behind the last one."""
-        flat = bucket.buffer()
+        flat = bucket.buffer().detach()  # with create_graph it has a graph
         if flat.layout is not torch.strided:
             raise TypeError("Hook sums dense gradients, and this bucket of DDP's is sparse: give "
                             "nn.Embedding sparse=False, or take Fed, or DDP over the backend "

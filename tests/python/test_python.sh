@@ -72,7 +72,8 @@ elif has torch "process groups"; then
         mkdir "$dir/group$n"
         LD_PRELOAD=$dir/failing_start.so ranks "a process group" "$n" process_group.py all "$dir/group$n"
     done
-    mkdir "$dir/lost"
+    mkdir "$dir/children" "$dir/lost"
+    expect "ranks that are children of multiprocessing" 0 "all right" "$python" "$here/children.py" "$dir/children"
     expect "a rank that is late, then lost, is named" any "all right" "$build/tools/trib-run" -n 2 \
         --timeout 50 --grace 5 -- "$python" "$here/process_group.py" lost "$dir/lost"
 fi
