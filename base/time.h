@@ -30,6 +30,16 @@ static inline uint64_t trib_now_coarse_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/** trib_boot_ns - a clock that also goes on while the machine is suspended, which
+ * trib_now_ns does not. */
+static inline uint64_t trib_boot_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 /** trib_deadline_ms - the moment `ms` milliseconds from now; ms < 0 counts as 0. */
 static inline uint64_t trib_deadline_ms(int ms)
 {
@@ -50,8 +60,8 @@ static inline int trib_limit_sum(int ms, int more_ms)
     return ms > 0 && more_ms > 0 ? ms + more_ms : 0;
 }
 
-/** trib_deadline_later - a deadline `ns` later; TRIB_NEVER stays, and so does a sum that
- * is too large. */
+/** trib_deadline_later - a deadline `ns` later; TRIB_NEVER stays, and stands for a sum
+ * that is too large. */
 static inline uint64_t trib_deadline_later(uint64_t deadline, uint64_t ns)
 {
     return ns < TRIB_NEVER - deadline ? deadline + ns : TRIB_NEVER;

@@ -193,7 +193,8 @@ static trib_status_t talk(struct talk *t, const struct trib_boot_opts *opts,
                           struct trib_launch *launch)
 {
     int timeout_ms = opts->cfg->boot_timeout_ms;
-    int error = trib_errand_run(run, free, t, trib_limit_deadline(timeout_ms), opts->idle);
+    const uint64_t until = trib_limit_deadline(timeout_ms);
+    int error = trib_errand_run(run, free, t, until, opts->idle);
 
     if (error == ECANCELED)
         return TRIB_ERR_ABORTED; /* trib_launch_complete has the sentence */

@@ -190,12 +190,16 @@ static void finish(struct shrink *k, enum trib_survivors_end end)
         assert(k->child);
         trib_survivors_say(s, TRIB_SURVIVOR_COMMITTED);
         trib_survivors_flush(s, FLUSH_MS);
+        trib_survivors_part(s);
         return;
     }
     assert(s->why != TRIB_OK);
     drop_child(k);
-    if (s->is_evicted) /* the others go on */
+    if (s->is_evicted) { /* the others go on */
+        trib_survivors_say(s, TRIB_SURVIVOR_AGREES);
+        trib_survivors_flush(s, 0);
         return;
+    }
     trib_survivors_say(s, TRIB_SURVIVOR_GAVE_UP);
     trib_survivors_flush(s, FLUSH_MS);
 }

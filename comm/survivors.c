@@ -16,6 +16,7 @@
 enum {
     YIELDS = 100, /* looks before a sleep: all answer within microseconds, or late */
     SLEEP_US = 200,
+    PART_MS = 20, /* for the last word to those that are lost */
     REPEAT_NS = 50000000, /* a notice of the failure may have replaced a report */
     REPORT_BYTES = offsetof(struct trib_survivor_report, data) + TRIB_SURVIVOR_DATA,
 };
@@ -62,12 +63,14 @@ static void take_set(struct trib_survivors *s, const struct trib_survivor_report
 {
     const struct trib_engine *e = &s->comm->engine;
 
-    for (int r = 0; r < e->size; r++) {
-        if (has_bit(w->data, r) && r == e->rank)
-            s->is_evicted = true;
-        else if (has_bit(w->data, r))
-            set_bit(s->next_lost, r);
+    if (has_bit(w->data, e->rank)) {
+        s->is_evicted = true;
+        memcpy(s->evicted, w->data, sizeof(s->evicted));
+        return;
     }
+    for (int r = 0; r < e->size; r++)
+        if (has_bit(w->data, r))
+            set_bit(s->next_lost, r);
 }
 
 static void take_fragment(struct trib_survivors *s, struct trib_survivor *of)
@@ -127,6 +130,7 @@ static void hear(void *arg, int peer, const struct trib_oob_notice *n)
 
     memcpy(&w, &n->frame, sizeof(n->frame));
     memcpy(w.data, n->text, sizeof(w.data));
+    s->is_evicted |= n->lost == (uint32_t)s->comm->engine.rank + 1;
     if (has_bit(s->next_lost, peer) || w.attempt < s->attempt)
         return;
     /* It has more to send, or waits to hear that its fragment was taken. */
@@ -143,20 +147,26 @@ static void hear(void *arg, int peer, const struct trib_oob_notice *n)
 
 /* Reports that go --------------------------------------------------------------- */
 
+/* A rank of the set gets nothing but the set, in which it finds itself. A rank that is
+ * lost itself hands on the set that it was told, as others may be in it that hear of
+ * that by this rank alone. */
 static void fill_report(const struct trib_survivors *s, const struct trib_survivor *of,
                         struct trib_survivor_report *w)
 {
+    const int to = (int)(of - s->of);
+    const bool is_out = s->is_evicted || trib_survivors_is_lost(s, to);
     const uint32_t acked = of->heard && of->said.set == s->set ? of->said.taken : 0;
 
     assert(of->taken <= s->fragments && s->given <= s->fragments);
     *w = (struct trib_survivor_report){.attempt = s->attempt,
-                                       .phase = s->phase,
+                                       .phase =
+                                           is_out ? TRIB_SURVIVOR_AGREES : s->phase,
                                        .set = s->set,
                                        .taken = of->taken,
                                        .why = s->why,
                                        .origin = s->origin};
-    if (s->phase == TRIB_SURVIVOR_AGREES) {
-        memcpy(w->data, s->lost, sizeof(w->data));
+    if (w->phase == TRIB_SURVIVOR_AGREES) {
+        memcpy(w->data, s->is_evicted ? s->evicted : s->lost, sizeof(w->data));
     } else if (acked < s->given) {
         w->position = acked + 1;
         memcpy(w->data, s->stream + (size_t)acked * TRIB_SURVIVOR_DATA,
@@ -181,14 +191,16 @@ static void tell(struct trib_survivors *s, int peer, uint64_t now)
 {
     struct trib_survivor *of = &s->of[peer];
     struct trib_engine *e = &s->comm->engine;
-    struct trib_oob_notice n = {
-        .kind = TRIB_OOB_NOTICE_SURVIVOR, .status = e->failed, .lost = e->cause_lost};
+    const bool is_out = has_bit(s->is_evicted ? s->evicted : s->lost, peer);
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_SURVIVOR,
+                                .status = e->failed,
+                                .lost = is_out ? (uint32_t)peer + 1 : e->cause_lost};
     struct trib_survivor_report w;
 
     fill_report(s, of, &w);
     memcpy(&n.frame, &w, sizeof(n.frame));
     memcpy(n.text, w.data, sizeof(w.data));
-    if (e->failed && s->phase == TRIB_SURVIVOR_AGREES)
+    if (e->failed && w.phase == TRIB_SURVIVOR_AGREES)
         add_sentence(e, &n);
     of->due = trib_link_report(&e->links[peer], &e->arena, &n) == TRIB_ERR_NO_RESOURCE;
     of->told = now;
@@ -225,6 +237,33 @@ uint32_t trib_survivors_give(struct trib_survivors *s, const void *bytes, size_t
     return s->given;
 }
 
+/* Is this rank itself lost to the others? They may have said so; and a rank that was
+ * away for longer than they wait finds those that gave it up gone. */
+static void check_eviction(struct trib_survivors *s)
+{
+    const struct trib_engine *e = &s->comm->engine;
+    const uint64_t away_ns = e->away_ns ? e->away_ns : trib_engine_away(e);
+    bool has_lost = false;
+
+    for (int r = 0; r < e->size; r++)
+        has_lost |= r != e->rank && has_bit(s->next_lost, r);
+    if (has_lost && away_ns && !s->is_evicted && s->why == TRIB_OK) {
+        s->is_evicted = true;
+        trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                            "rank %d was stopped or away for %.1f s, in which the "
+                            "others have given it up (TRIB_STOP_TIMEOUT_MS)",
+                            e->rank, (double)away_ns / 1e9);
+    }
+    if (s->is_evicted || e->links[e->rank].said_lost) {
+        s->is_evicted = true;
+        set_bit(s->evicted, e->rank);
+        trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                            "the other ranks count rank %d as lost, and go on without "
+                            "it: it was stopped, or out of reach",
+                            e->rank);
+    }
+}
+
 /* The loop --------------------------------------------------------------------- */
 
 /* One look at the peers; true if there was news. */
@@ -243,6 +282,7 @@ static bool step(struct trib_survivors *s)
         set_bit(s->next_lost, r);
         s->moved = trib_now_ns();
     }
+    check_eviction(s);
     tell_all(s);
     return s->moved != before;
 }
@@ -282,11 +322,6 @@ static void look(struct trib_survivors *s)
         trib_survivors_stop(s, TRIB_ERR_ABORTED,
                             "the idle function of rank %d has given up",
                             s->comm->engine.rank);
-    if (s->is_evicted)
-        trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                            "the other ranks count rank %d as lost, and go on without "
-                            "it: it was stopped, or out of reach",
-                            s->comm->engine.rank);
 }
 
 static int first_not_done(const struct trib_survivors *s,
@@ -324,6 +359,8 @@ enum trib_survivors_end trib_survivors_wait(
     for (;;) {
         if (s->is_committed)
             return TRIB_SURVIVORS_COMMIT;
+        if (s->is_evicted)
+            return TRIB_SURVIVORS_STOP;
         const int missing = first_not_done(s, is_done, arg);
         if (missing < 0)
             return TRIB_SURVIVORS_DONE;
@@ -372,6 +409,38 @@ void trib_survivors_flush(struct trib_survivors *s, int ms)
             return;
         rest(s);
     } while (!trib_deadline_passed(until));
+}
+
+/* Is the word to a rank of the set, to which there is a connection, still to go? */
+static bool is_telling_lost(const struct trib_survivors *s)
+{
+    for (int r = 0; r < s->comm->engine.size; r++) {
+        const struct trib_link *l = &s->comm->engine.links[r];
+        if (trib_survivors_is_lost(s, r) && l->connected && !l->lost &&
+            (s->of[r].due || l->report_busy))
+            return true;
+    }
+    return false;
+}
+
+void trib_survivors_part(struct trib_survivors *s)
+{
+    struct trib_engine *e = &s->comm->engine;
+    struct trib_transport *t = e->transport;
+    bool *which = calloc((size_t)e->size, sizeof(*which));
+    const uint64_t until = trib_deadline_ms(PART_MS);
+
+    while (is_telling_lost(s) && !trib_deadline_passed(until))
+        rest(s);
+    trib_comm_lock(s->comm);
+    for (int r = 0; which && r < e->size; r++) {
+        which[r] = trib_survivors_is_lost(s, r) && !e->links[r].lost;
+        e->links[r].lost |= which[r];
+    }
+    if (which)
+        t->ops->leave(t, which);
+    trib_comm_unlock(s->comm);
+    free(which);
 }
 
 void trib_survivors_renew(struct trib_survivors *s)
@@ -427,7 +496,8 @@ static void connect_all(struct trib_survivors *s)
         trib_error_clear(&s->comm->cause);
         const trib_status_t st =
             trib_link_connect(l, &e->arena, r, &p->address, &p->arena);
-        if (st == TRIB_ERR_PEER_LOST)
+        /* INVALID: it has closed its memory, and uses the descriptor for another. */
+        if (st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_INVALID)
             l->lost = true;
         else if (st != TRIB_OK)
             trib_survivors_stop(s, st, "rank %d cannot be reached: %s", r,
@@ -451,7 +521,7 @@ trib_status_t trib_survivors_open(struct trib_survivors *s)
                 set_bit(s->next_lost, r);
             trib_link_reread(&e->links[r]);
         }
-        s->is_evicted = e->links[e->rank].said_lost;
+        check_eviction(s);
         e->survivor_said = hear;
         e->survivor_said_arg = s;
         trib_survivors_renew(s);

@@ -87,6 +87,7 @@ struct trib_survivors {
     uint32_t origin; /* of the rank's report, once why is set */
     trib_status_t why; /* set once this rank has to give up */
     bool is_evicted; /* others count this rank as lost */
+    uint8_t evicted[TRIB_SURVIVOR_DATA]; /* then: the set that they told, with it */
     uint8_t lost[TRIB_SURVIVOR_DATA]; /* the set */
     uint8_t next_lost[TRIB_SURVIVOR_DATA]; /* with what was added since */
     uint64_t set;
@@ -146,6 +147,10 @@ void trib_survivors_await_loss(struct trib_survivors *s, int ms);
 /** trib_survivors_flush - until all others have the newest report and have committed as
  * well, or ms have passed. */
 void trib_survivors_flush(struct trib_survivors *s, int ms);
+
+/** trib_survivors_part - cut the connections to the ranks of the set, lest one of them
+ * that goes on writes into memory that is in use again. */
+void trib_survivors_part(struct trib_survivors *s);
 
 /** trib_survivors_stop - set s->why and its sentence, if they are not set. */
 void trib_survivors_stop(struct trib_survivors *s, trib_status_t why, const char *fmt,

@@ -81,8 +81,8 @@ trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
  * ended. */
 trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i);
 
-/** trib_control_link_silent_ms - a tribd that says nothing for so long is lost; 0: there
- * is no limit. */
+/** trib_control_link_silent_ms - a tribd that says nothing for so long is lost; 0: it
+ * is waited for without a limit. */
 int trib_control_link_silent_ms(const struct trib_control_link *s);
 
 /** trib_control_link_request - ask over connection i to be admitted, as aggregator i of

@@ -15,6 +15,10 @@
  *   - A dead peer becomes one PEER_LOST event: about 100 ms after a clean death, and
  *     stop_timeout_ms after a stop. This holds for every connected peer, even if
  *     nothing is posted to it.
+ *   - A peer that is reported lost though its process may go on is told so before the
+ *     connection ends, if it can still be told, and gets PEER_LOST with `given_up`.
+ *     Nothing that it writes afterwards gets into memory of this rank, but for memory
+ *     that it maps.
  *   - A write that was taken (TRIB_OK) gets to a peer that polls, though this rank does
  *     not poll again: it may compute, or wait in another transport. A quiet write does
  *     so with the next one that is not quiet. Some milliseconds may pass.
@@ -77,6 +81,7 @@ struct trib_event {
     int peer;
     uint32_t imm; /* ARRIVED */
     bool left; /* PEER_LOST: the peer has left by disconnect or close */
+    bool given_up; /* PEER_LOST: the peer has said that it counts this rank as lost */
     uint64_t len; /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
@@ -240,6 +245,8 @@ struct trib_transport_text {
  *               wait(timeout). wait returns at an arrival, a wake() or after
  *               timeout_us; spurious returns are allowed. A wake that comes while
  *               arming may be missed, so timeout_us should be at most 1000.
+ * away          nanoseconds for which this process was itself stopped or suspended
+ *               lately, if that was so long that peers may have given it up; else 0.
  * wake          ends `peer`'s wait (after a store through map()); cheap if the peer
  *               does not sleep. peer == self ends this rank's own wait, from another
  *               thread.
@@ -307,6 +314,7 @@ struct trib_transport_ops {
     void (*arm)(struct trib_transport *t);
     void (*wait)(struct trib_transport *t, int timeout_us);
     void (*wake)(struct trib_transport *t, int peer);
+    uint64_t (*away)(struct trib_transport *t);
 };
 
 /* Operations for the slots that a backend has no use for. */
@@ -328,6 +336,7 @@ bool trib_no_reads(struct trib_transport *t, int peer);
 trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, void *to,
                            size_t len);
 int trib_no_event_fd(struct trib_transport *t);
+uint64_t trib_no_away(struct trib_transport *t);
 void trib_no_arm(struct trib_transport *t);
 
 /**

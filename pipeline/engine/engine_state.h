@@ -88,6 +88,9 @@ struct trib_engine {
     uint32_t
         cause_lost; /* the rank whose loss is the failure, plus 1; 0: another cause.
                           * Written before failed */
+    uint64_t away_ns; /* how long this rank itself was away before the failure, if
+                       * others may have given it up meanwhile; else 0. Written before
+                       * failed */
     struct trib_error failure; /* sentence of the failure, written once, before
                                 * failed */
     uint32_t idle;          /* passes without progress */

@@ -59,10 +59,13 @@ bool trib_engine_events(struct trib_engine *e)
     int n = e->transport->ops->poll(e->transport, events, EVENTS);
 
     for (int i = 0; i < n; i++) {
-        if (events[i].kind == TRIB_EVENT_PEER_LOST)
-            trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);
-        else
+        if (events[i].kind != TRIB_EVENT_PEER_LOST) {
             moved |= take_event(e, &events[i]);
+            continue;
+        }
+        if (events[i].given_up)
+            trib_engine_given_up(e);
+        trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);
     }
     return moved;
 }

@@ -48,6 +48,11 @@ void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_oob_not
     l->untold = trib_link_notify(l, &e->arena, n) == TRIB_ERR_NO_RESOURCE;
 }
 
+uint64_t trib_engine_away(const struct trib_engine *e)
+{
+    return e->transport ? e->transport->ops->away(e->transport) : 0;
+}
+
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text)
 {
     struct trib_oob_notice n = {
@@ -57,6 +62,7 @@ void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *t
     if (e->failed)
         return;
     (void)trib_fail(&e->failure, status, "%s", text);
+    e->away_ns = trib_engine_away(e);
     atomic_store_explicit(&e->failed, status, memory_order_release);
     trib_engine_page_failed(e);
     snprintf(n.text, sizeof(n.text), "%.199s", text);
@@ -235,9 +241,23 @@ void trib_engine_notices(struct trib_engine *e)
             trib_engine_notice(e, p);
 }
 
+void trib_engine_given_up(struct trib_engine *e)
+{
+    e->links[e->rank].said_lost = true;
+}
+
+/* A rank that was away for longer than others wait, and finds a peer gone, must not
+ * take that one for lost: it is lost itself. Nor may it tell others so. */
+static uint32_t cause_of(struct trib_engine *e, int peer, uint64_t away_ns)
+{
+    if (away_ns)
+        trib_engine_given_up(e);
+    return 1 + (uint32_t)(e->links[e->rank].said_lost ? e->rank : peer);
+}
+
 void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why)
 {
-    char who[128], where[160], text[560];
+    char who[128], where[160], text[640], self[80] = "";
 
     assert(peer != e->rank);
     e->links[peer].lost = true;
@@ -250,8 +270,12 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
         return;
     trib_engine_name_rank(e, peer, who, sizeof(who));
     trib_engine_describe(e, where, sizeof(where));
-    snprintf(text, sizeof(text), "%s is lost: %.160s; seen by rank %d in %s", who, why,
-             e->rank, where);
-    e->cause_lost = (uint32_t)peer + 1;
+    const uint64_t away_ns = left ? 0 : trib_engine_away(e);
+    if (away_ns)
+        snprintf(self, sizeof(self), ", after this rank was stopped or away for %.1f s",
+                 (double)away_ns / 1e9);
+    snprintf(text, sizeof(text), "%s is lost: %.160s%s; seen by rank %d in %s", who,
+             why, self, e->rank, where);
+    e->cause_lost = cause_of(e, peer, away_ns);
     trib_engine_mark(e, TRIB_ERR_PEER_LOST, text);
 }

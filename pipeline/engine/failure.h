@@ -66,6 +66,14 @@ void trib_engine_notice(struct trib_engine *e, int peer);
  * engine. */
 void trib_engine_notices(struct trib_engine *e);
 
+/** trib_engine_away - how long this rank itself was stopped or suspended lately, in
+ * ns, if others may have given it up meanwhile; else 0. */
+uint64_t trib_engine_away(const struct trib_engine *e);
+
+/** trib_engine_given_up - a peer counts this rank as lost. trib_engine_lost of it
+ * follows. */
+void trib_engine_given_up(struct trib_engine *e);
+
 /**
  * trib_engine_lost - mark the engine: a peer has died, was stopped or has left; why is
  * a clause.

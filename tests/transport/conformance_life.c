@@ -107,7 +107,8 @@ static void check_kill(struct spawn *s, const struct row *row)
             goto out;
     }
     char why[64];
-    snprintf(why, sizeof(why), "process %d has died", (int)spawn_pid(s, victim));
+    snprintf(why, sizeof(why), "process %d %s", (int)spawn_pid(s, victim),
+             row->flags & ROW_REMOTE ? "closed its connection" : "has died");
     expect_loss(&rig, victim, why);
     SPAWN_CHECK(s, s->rank != 0 || ms_since(start) < SOON_MS);
     expect_silence(&rig, 50);

@@ -15,6 +15,7 @@ transport_tests = \
 	tests/transport/common/test_segment \
 	tests/transport/common/test_own_memory \
 	tests/transport/common/test_heartbeat \
+	tests/transport/common/test_absence \
 	tests/transport/multirail/test_multirail \
 	tests/transport/common/test_sealed_record \
 	tests/transport/common/test_region_table \
@@ -53,6 +54,7 @@ tests_transport_common_test_peer_SOURCES = tests/transport/common/test_peer.c
 tests_transport_common_test_peer_liveness_SOURCES = tests/transport/common/test_peer_liveness.c
 tests_transport_common_test_segment_SOURCES = tests/transport/common/test_segment.c
 tests_transport_common_test_own_memory_SOURCES = tests/transport/common/test_own_memory.c
+tests_transport_common_test_absence_SOURCES = tests/transport/common/test_absence.c
 tests_transport_common_test_heartbeat_SOURCES = tests/transport/common/test_heartbeat.c
 tests_transport_multirail_test_multirail_SOURCES = \
 	tests/transport/multirail/test_multirail.c tests/transport/multirail/multirail_rig.h tests/transport/pair.h \

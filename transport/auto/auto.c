@@ -500,6 +500,13 @@ static const struct trib_transport_text texts[] = {
     {NULL, 0},
 };
 
+static uint64_t auto_away(struct trib_transport *t)
+{
+    struct choosing *c = choosing_of(t);
+
+    return c->heartbeat ? trib_heartbeat_away(c->heartbeat) : 0;
+}
+
 const struct trib_transport_ops trib_auto_ops = {
     .name = TRIB_AUTO,
     .composite = true,
@@ -541,4 +548,5 @@ const struct trib_transport_ops trib_auto_ops = {
     .arm = auto_arm,
     .wait = auto_wait,
     .wake = auto_wake,
+    .away = auto_away,
 };

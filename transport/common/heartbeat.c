@@ -7,8 +7,8 @@
  * digest in place of the MAC, which keeps other jobs' ranks apart, but no stranger who
  * wants to be heard.
  *
- * A peer is judged only once it was heard: where a firewall lets no UDP through, the
- * job runs on without heartbeats, and says so.
+ * A peer is judged only once it was heard, or another one at its address: where a
+ * firewall lets no UDP through, the job runs on without heartbeats, and says so.
  *
  * The kernel of a process that ends closes its port, and answers what still comes there
  * (ICMP: port unreachable). That quotes the beat, seal and all, so strangers cannot
@@ -29,8 +29,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <linux/errqueue.h> /* needs struct timespec */
-
 #include "base/config.h"
 #include "base/digest.h"
 #include "base/error.h"
@@ -39,6 +37,7 @@
 #include "base/secret.h"
 #include "base/time.h"
 #include "base/wait.h"
+#include "transport/common/absence.h"
 #include "transport/common/net_addr.h"
 #include "transport/transport.h"
 
@@ -94,6 +93,7 @@ struct trib_heartbeat {
     _Atomic bool soon; /* the helper is to run without its descriptor */
     uint64_t key;
     uint64_t timeout_ns, step_ns;
+    struct trib_absence absence; /* of this process; the thread ticks */
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     bool stop;
@@ -226,20 +226,6 @@ static void take_refusal(struct trib_heartbeat *p, const struct beat *b,
         ask(p, b->to);
 }
 
-static bool says_closed(struct msghdr *m)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        struct sock_extended_err e;
-        if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
-            !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
-            continue;
-        memcpy(&e, CMSG_DATA(c), sizeof(e));
-        return e.ee_errno == ECONNREFUSED &&
-               (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6);
-    }
-    return false;
-}
-
 /* Reads all errors that the network returned; unread ones would keep the socket
  * readable. */
 static void take_returned(struct trib_heartbeat *p)
@@ -260,7 +246,7 @@ static void take_returned(struct trib_heartbeat *p)
             continue;
         if (n < 0)
             return;
-        if (n == (ssize_t)sizeof(b) && m.msg_namelen && says_closed(&m))
+        if (n == (ssize_t)sizeof(b) && m.msg_namelen && trib_net_says_closed(&m))
             take_refusal(p, &b, (const struct sockaddr *)&to);
     }
 }
@@ -283,6 +269,15 @@ static void take_all(struct trib_heartbeat *p)
     }
 }
 
+/* Has any peer at this address been heard? Then beats get there. */
+static bool is_reached(const struct trib_heartbeat *p, const uint8_t ip[16])
+{
+    for (int i = 0; i < p->size; i++)
+        if (p->peers[i].heard && memcmp(p->peers[i].who.ip, ip, 16) == 0)
+            return true;
+    return false;
+}
+
 static void judge(struct trib_heartbeat *p, int peer)
 {
     struct watched *w = &p->peers[peer];
@@ -290,7 +285,7 @@ static void judge(struct trib_heartbeat *p, int peer)
 
     if (w->silent_ns < p->timeout_ns)
         return;
-    if (w->heard) {
+    if (is_reached(p, w->who.ip)) {
         atomic_store(&w->lost, true);
         return;
     }
@@ -332,15 +327,14 @@ static void help(struct trib_heartbeat *p, const struct pollfd *at, uint64_t *so
         atomic_store(&p->soon, true);
 }
 
-/* Milliseconds until `due`, 0: never, or the helper's time; -1: until somebody
- * rings. */
+/* Milliseconds until `due`, or the helper's time; -1: until somebody rings. */
 static int sleep_ms(struct trib_heartbeat *p, uint64_t due, uint64_t *soon_at)
 {
     if (!*soon_at && atomic_load(&p->soon))
         *soon_at = trib_deadline_ms(TRIB_HEARTBEAT_SOON_MS);
-    if (*soon_at && (!due || *soon_at < due))
+    if (*soon_at && *soon_at < due)
         due = *soon_at;
-    return due ? trib_deadline_left_ms(due) : -1;
+    return due == TRIB_NEVER ? -1 : trib_deadline_left_ms(due);
 }
 
 static void *beat(void *arg)
@@ -353,11 +347,13 @@ static void *beat(void *arg)
 
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
-        uint64_t due = stepped + p->step_ns;
         bool idle = p->n_watched == 0;
+        uint64_t due = trib_deadline_later(
+            stepped, idle ? trib_absence_step_ns(&p->absence) : p->step_ns);
         fds[2].fd = p->helps_at;
         pthread_mutex_unlock(&p->lock);
-        (void)trib_poll(fds, 3, sleep_ms(p, idle ? 0 : due, &soon_at));
+        (void)trib_poll(fds, 3, sleep_ms(p, due, &soon_at));
+        trib_absence_tick(&p->absence);
         if (fds[1].revents && read(p->bell, &rings, sizeof(rings)) < 0)
             fds[1].revents = 0; /* somebody rang once for two */
         pthread_mutex_lock(&p->lock);
@@ -440,6 +436,7 @@ trib_status_t trib_heartbeat_open(const struct trib_transport_opts *opts,
     p->bell = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     p->peers = calloc((size_t)opts->size, sizeof(*p->peers));
     set_times(p, opts->cfg);
+    trib_absence_begin(&p->absence, opts->cfg->stop_timeout_ms);
     snprintf(name, sizeof(name), "heartbeats of %s", owner);
     trib_status_t status = TRIB_OK;
     if (!p->peers)
@@ -542,6 +539,11 @@ void trib_heartbeat_forget(struct trib_heartbeat *p, int peer)
     atomic_store(&w->lost, false);
     atomic_store(&w->closed, false);
     pthread_mutex_unlock(&p->lock);
+}
+
+uint64_t trib_heartbeat_away(struct trib_heartbeat *p)
+{
+    return trib_absence_recent(&p->absence);
 }
 
 bool trib_heartbeat_heard(struct trib_heartbeat *p, int peer)

@@ -116,6 +116,14 @@ uint64_t trib_heartbeat_ask(struct trib_heartbeat *heartbeat, int peer);
 bool trib_heartbeat_answered(struct trib_heartbeat *heartbeat, int peer,
                              uint64_t number);
 
+/**
+ * trib_heartbeat_away - how long this process was itself away lately, in ns, if peers
+ * may have given it up meanwhile; else 0 (absence.h).
+ *
+ * thread   as trib_heartbeat_lost
+ */
+uint64_t trib_heartbeat_away(struct trib_heartbeat *heartbeat);
+
 /** trib_heartbeat_heard - was anything heard of this peer? true where it is not
  * watched. */
 bool trib_heartbeat_heard(struct trib_heartbeat *heartbeat, int peer);

@@ -5,6 +5,7 @@ libtransport_la_SOURCES += \
 	transport/common/handout.c transport/common/handout.h \
 	transport/common/handout_ask.c \
 	transport/common/handout_wire.h \
+	transport/common/absence.c transport/common/absence.h \
 	transport/common/heartbeat.c transport/common/heartbeat.h \
 	transport/common/net_addr.c transport/common/net_addr.h \
 	transport/common/net_fence.c \

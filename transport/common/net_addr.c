@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <linux/errqueue.h> /* needs struct timespec */
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -122,4 +126,18 @@ uint64_t trib_net_space(void)
     struct stat net;
 
     return stat("/proc/self/ns/net", &net) == 0 ? net.st_ino : 0;
+}
+
+bool trib_net_says_closed(struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        struct sock_extended_err e;
+        if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+            !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+            continue;
+        memcpy(&e, CMSG_DATA(c), sizeof(e));
+        return e.ee_errno == ECONNREFUSED &&
+               (e.ee_origin == SO_EE_ORIGIN_ICMP || e.ee_origin == SO_EE_ORIGIN_ICMP6);
+    }
+    return false;
 }

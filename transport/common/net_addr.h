@@ -139,4 +139,8 @@ int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *plac
 /** trib_net_space - inode of the network name space; 0: not known. */
 uint64_t trib_net_space(void);
 
+/** trib_net_says_closed - of a message of MSG_ERRQUEUE: does a host answer that nobody
+ * has the port? */
+bool trib_net_says_closed(struct msghdr *m);
+
 #endif

@@ -101,6 +101,12 @@ int trib_no_event_fd(struct trib_transport *t)
     return -1;
 }
 
+uint64_t trib_no_away(struct trib_transport *t)
+{
+    (void)t;
+    return 0;
+}
+
 void trib_no_arm(struct trib_transport *t)
 {
     (void)t;

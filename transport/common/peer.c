@@ -99,6 +99,15 @@ void trib_peer_explain(struct trib_peer_base *p, const char *format, ...)
     va_end(args);
 }
 
+void trib_peer_explain_end(struct trib_peer_base *p)
+{
+    const bool dead = p->liveness.by == TRIB_LIVENESS_BY_KERNEL &&
+                      trib_peer_liveness_dead(&p->liveness);
+
+    trib_peer_explain(p, "process %d %s", p->who.pid,
+                      dead ? "has died" : "closed its connection");
+}
+
 void trib_peer_going(struct trib_peer_base *p, int *n_going)
 {
     assert(trib_peer_is_there(p));
@@ -114,5 +123,6 @@ void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
     out->kind = TRIB_EVENT_PEER_LOST;
     out->peer = peer;
     out->left = left;
+    out->given_up = p->given_up;
     memcpy(out->why, p->why, sizeof(out->why));
 }

@@ -37,7 +37,13 @@ struct trib_peer_base {
     struct trib_peer_liveness liveness;
     uint64_t going_at; /* GOING: since when, by trib_now_ns */
     char why[TRIB_WHY_MAX]; /* GOING: the reason, a clause */
+    bool given_up; /* the peer has said that it counts this rank as lost */
 };
+
+/* Reasons, with the number of the peer's process. */
+#define TRIB_PEER_ENDED "process %d has ended, or closed its connection"
+#define TRIB_PEER_GAVE_UP \
+    "process %d counts this rank as lost: its own error says why"
 
 /* All peers of a transport; `first` is an array of the backend's structs. */
 struct trib_peers {
@@ -112,6 +118,10 @@ static inline bool trib_peer_is_there(const struct trib_peer_base *p)
 /** trib_peer_explain - set the reason of a loss. */
 void trib_peer_explain(struct trib_peer_base *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** trib_peer_explain_end - the reason is that its connection has ended: it has died, if
+ * that is known. */
+void trib_peer_explain_end(struct trib_peer_base *p);
 
 /** trib_peer_going - the loss begins; n_going counts the peers that go. */
 void trib_peer_going(struct trib_peer_base *p, int *n_going);

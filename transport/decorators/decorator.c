@@ -184,6 +184,11 @@ static void fwd_wake(struct trib_transport *t, int peer)
     inner_of(t)->ops->wake(inner_of(t), peer);
 }
 
+static uint64_t fwd_away(struct trib_transport *t)
+{
+    return inner_of(t)->ops->away(inner_of(t));
+}
+
 static const struct trib_transport_ops forward_ops = {
     .open = fwd_open,
     .close = trib_decorator_close,
@@ -216,6 +221,7 @@ static const struct trib_transport_ops forward_ops = {
     .arm = fwd_arm,
     .wait = fwd_wait,
     .wake = fwd_wake,
+    .away = fwd_away,
 };
 
 trib_status_t trib_decorate(const struct trib_decorator *decorator,

@@ -476,4 +476,5 @@ const struct trib_transport_ops trib_loop_ops = {
     .arm = loop_arm,
     .wait = loop_wait,
     .wake = loop_wake,
+    .away = trib_no_away,
 };

@@ -20,7 +20,7 @@
 enum {
     SLICE_US = 250, /* of a sleep on one inner while others may have news */
     LEAVE_MS = 1000, /* for what has to be repeated to be posted */
-    SILENT_MS = 4000, /* of a rail beside others, if peers may be silent without limit */
+    SILENT_MS = 4000, /* of a rail beside others, if peers are waited for for ever */
 };
 
 /* One loss, after all that came before it; 0: it has to wait. */
@@ -32,6 +32,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
         .kind = TRIB_EVENT_PEER_LOST,
         .peer = peer,
         .left = (p->left & ~(unsigned)(p->dead | p->failing)) != 0,
+        .given_up = p->given_up == multirail_all(p),
     };
     memcpy(event->why, p->why, sizeof(event->why));
     if (!event->left)
@@ -389,6 +390,13 @@ static const struct trib_transport_text texts[] = {
     {NULL, 0},
 };
 
+static uint64_t multirail_away(struct trib_transport *t)
+{
+    const struct multirail *r = (const struct multirail *)t;
+
+    return r->inner[0]->ops->away(r->inner[0]);
+}
+
 const struct trib_transport_ops trib_multirail_ops = {
     .name = MULTIRAIL_NAME,
     .composite = true,
@@ -420,4 +428,5 @@ const struct trib_transport_ops trib_multirail_ops = {
     .arm = multirail_arm,
     .wait = multirail_wait,
     .wake = multirail_wake,
+    .away = multirail_away,
 };

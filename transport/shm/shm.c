@@ -317,8 +317,11 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = peer;
         events[n].left = p->left;
+        events[n].given_up = p->given_up;
         memcpy(events[n].why, p->why, sizeof(p->why));
         n++;
+        if (!p->left)
+            atomic_store(&p->in->left, TRIB_SHM_GAVE_UP);
         trib_shm_peer_lost(shm, peer);
     }
     return n;
@@ -491,4 +494,5 @@ const struct trib_transport_ops trib_shm_ops = {
     .arm = shm_arm,
     .wait = shm_wait,
     .wake = shm_wake,
+    .away = trib_no_away, /* who gives a peer up writes so into shared memory */
 };

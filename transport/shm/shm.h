@@ -51,6 +51,7 @@ struct shm_peer {
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* watched in state "stopped" so far */
     bool left; /* GOING: it left us or closed; what the event will say */
+    bool given_up; /* the same: it counts this rank as lost */
     char why[TRIB_WHY_MAX]; /* the same */
 };
 
@@ -241,7 +242,19 @@ bool trib_shm_may_read(struct shm *shm, int pid);
 trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
                                  const struct trib_shm_export *x);
 
-/** trib_shm_cma_write - the bytes of a write to memory that is in no segment. */
+/** trib_shm_has_left - has the peer closed its transport, left this rank or given it
+ * up? Then nothing may be written to it any more. */
+static inline bool trib_shm_has_left(const struct shm_peer *p)
+{
+    return atomic_load(&p->header->state) == TRIB_SHM_CLOSED ||
+           atomic_load(&p->out->left) != TRIB_SHM_HERE;
+}
+
+/**
+ * trib_shm_cma_write - the bytes of a write to memory that is in no segment.
+ *
+ * errors   TRIB_ERR_PEER_LOST: the peer has ended, or trib_shm_has_left
+ */
 trib_status_t trib_shm_cma_write(struct shm *shm, const struct shm_remote *remote,
                                  size_t off, const void *from, size_t len);
 

@@ -15,6 +15,8 @@
 #include "transport/common/guard.h"
 #include "transport/shm/shm.h"
 
+#define PIECE ((size_t)1 << 20) /* bytes between two looks whether the peer is there */
+
 /* Is this process allowed to write there? Reading a byte takes the same permission. */
 trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
                                  const struct trib_shm_export *x)
@@ -43,16 +45,27 @@ trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
     return TRIB_ERR_UNSUPPORTED;
 }
 
+/*
+ * A rank that was stopped, and goes on once its peer has given it up, must not write
+ * into memory that the peer uses for something else by now. So the word in the peer's
+ * segment is looked at before each piece, which takes less time than the peers need to
+ * agree on the loss. What remains are the instructions between that look and the system
+ * call: a process that is stopped there writes one piece too late. A stop during the
+ * call takes effect at its end.
+ */
 trib_status_t trib_shm_cma_write(struct shm *shm, const struct shm_remote *remote,
                                  size_t off, const void *from, size_t len)
 {
-    int pid = shm->peers[remote->peer].who.pid;
+    const struct shm_peer *peer = &shm->peers[remote->peer];
+    int pid = peer->who.pid;
     size_t done = 0;
 
     while (done < len) {
-        struct iovec local = {(char *)(uintptr_t)from + done, len - done};
-        struct iovec target = {(void *)(uintptr_t)(remote->addr + off + done),
-                               len - done};
+        const size_t piece = len - done < PIECE ? len - done : PIECE;
+        struct iovec local = {(char *)(uintptr_t)from + done, piece};
+        struct iovec target = {(void *)(uintptr_t)(remote->addr + off + done), piece};
+        if (trib_shm_has_left(peer))
+            return TRIB_ERR_PEER_LOST;
         ssize_t n = process_vm_writev(pid, &local, 1, &target, 1, 0);
         if (n > 0) {
             done += (size_t)n;

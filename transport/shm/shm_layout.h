@@ -37,6 +37,13 @@ enum trib_shm_state {
     TRIB_SHM_CLOSED = 2,
 };
 
+/* The values of the word `left` of a ring. */
+enum trib_shm_left {
+    TRIB_SHM_HERE = 0,
+    TRIB_SHM_LEFT = 1, /* the owner has left this peer */
+    TRIB_SHM_GAVE_UP = 2, /* it counts this peer as lost */
+};
+
 /* The values of the word `sleeping`: they say how the owner is woken. */
 enum trib_shm_sleep {
     TRIB_SHM_AWAKE = 0,
@@ -72,7 +79,8 @@ struct trib_shm_entry {
 struct trib_shm_ring {
     alignas(TRIB_SHM_APART) _Atomic uint32_t head; /* by the owner: entries consumed */
     alignas(TRIB_SHM_APART) _Atomic uint32_t attached; /* by the peer: it maps this */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t left; /* by the owner: it left this peer */
+    /* By the owner: enum trib_shm_left. From then on the peer writes nothing more. */
+    alignas(TRIB_SHM_APART) _Atomic uint32_t left;
     alignas(TRIB_SHM_APART) struct trib_shm_entry entries[];
 };
 

@@ -276,7 +276,8 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     struct shm_peer *p = &shm->peers[peer];
     if (p->state == TRIB_PEER_LEFT)
         return;
-    atomic_store(&p->in->left, 1);
+    uint32_t here = TRIB_SHM_HERE; /* else it was told before, and that stays */
+    atomic_compare_exchange_strong(&p->in->left, &here, TRIB_SHM_LEFT);
     if (p->state == TRIB_PEER_CONNECTED)
         trib_shm_ring(shm, peer);
     if (p->state == TRIB_PEER_GOING)
@@ -348,23 +349,20 @@ void trib_shm_ring(struct shm *shm, int peer)
         return; /* full: it wakes anyway; or the peer is gone */
 }
 
-/* Closed as a whole, or left us alone. */
-static bool has_left(const struct shm_peer *p)
-{
-    return atomic_load(&p->header->state) == TRIB_SHM_CLOSED ||
-           atomic_load(&p->out->left);
-}
-
 static void peer_left(struct shm *shm, struct shm_peer *p)
 {
-    p->left = true;
-    trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+    p->given_up = atomic_load(&p->out->left) == TRIB_SHM_GAVE_UP;
+    p->left = !p->given_up;
+    if (p->given_up)
+        trib_shm_peer_going(shm, p, TRIB_PEER_GAVE_UP, p->who.pid);
+    else
+        trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
 }
 
 /* A process that closes its transport does so before it ends: "left" beats "died". */
 static void peer_ended(struct shm *shm, struct shm_peer *p)
 {
-    if (has_left(p))
+    if (trib_shm_has_left(p))
         peer_left(shm, p);
     else
         trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
@@ -379,7 +377,7 @@ static void look_for_deaths(struct shm *shm)
         struct shm_peer *p = &shm->peers[shm->active[i]];
         if (p->state != TRIB_PEER_CONNECTED)
             continue;
-        if (has_left(p)) {
+        if (trib_shm_has_left(p)) {
             peer_left(shm, p);
         } else if (p->watch.pidfd >= 0) {
             shm->pidfds[n] = (struct pollfd){.fd = p->watch.pidfd, .events = POLLIN};

@@ -273,6 +273,11 @@ static const struct trib_transport_text texts[] = {
     {NULL, 0},
 };
 
+static uint64_t tcp_away(struct trib_transport *t)
+{
+    return trib_heartbeat_away(tcp_of(t)->local.heartbeat);
+}
+
 const struct trib_transport_ops trib_tcp_ops = {
     .name = "tcp",
     .nets = true,
@@ -306,4 +311,5 @@ const struct trib_transport_ops trib_tcp_ops = {
     .arm = trib_no_arm,
     .wait = tcp_wait,
     .wake = trib_socket_wake,
+    .away = tcp_away,
 };

@@ -31,7 +31,7 @@
 #include "transport/transport.h"
 
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT", for ever */
-#define TCP_VERSION 6
+#define TCP_VERSION 7
 #define TCP_QUEUE 256u /* writes to one peer that the kernel has not taken yet */
 #define TCP_BUFFER \
     ((size_t)64 << 10) /* received at once, beside what goes to its \
@@ -55,6 +55,8 @@ enum tcp_kind {
     TCP_LAST, /* on the writer's connection: it goes on along the reader's; back:
                * seen */
     TCP_CHALLENGE, /* only on the way back, before TCP_ACCEPT: struct tcp_challenge */
+    TCP_GIVEN_UP, /* both ways: the writer counts the reader as lost, and ends the
+                   * connection */
 };
 
 enum tcp_refusal {
@@ -357,6 +359,9 @@ int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max);
  * polled since the last call. true: writes still wait for room. */
 bool trib_socket_push_for_owner(struct tcp *tcp);
 void trib_socket_say_bye(struct tcp *tcp, int peer);
+/* The last word to a peer that is lost and may go on, in place of what has not been
+ * sent. It gets there if the peer's kernel has room for it. */
+void trib_socket_say_given_up(struct tcp *tcp, int peer);
 /* TCP_LAST here, and on along the peer's connection. false: no room just now. */
 bool trib_socket_enqueue_move(struct tcp *tcp, int peer);
 
@@ -380,6 +385,8 @@ int trib_socket_take_word(struct tcp_peer *p, struct tcp_head *head, bool *seale
  * stream. */
 void trib_socket_forged(struct tcp *tcp, int peer);
 void trib_socket_ended(struct tcp *tcp, int peer);
+/* The peer has given this rank up. */
+void trib_socket_given_up(struct tcp *tcp, int peer);
 
 /* tcp_receive.c */
 int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, int max);

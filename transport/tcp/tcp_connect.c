@@ -21,7 +21,9 @@
 #include "transport/tcp/tcp.h"
 
 enum {
-    GOING_MS = 50, /* for what a dead peer may have left in its stream */
+    GOING_MS = 50, /* for what a lost peer may have left in its stream */
+    DEAD_MS = 1500, /* the same of one that has died: its kernel sends it to the end,
+                     * and once more what the network loses */
     LEAVE_MS = 100, /* for the last words to all peers that are left together */
     PROOF_MS = 500, /* for their proofs: a thread makes them, whatever else a peer
                      * does */
@@ -131,6 +133,24 @@ void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
 }
 
+/* May the loss of a peer that goes be told? A kernel shows the end of a process a
+ * moment after that of its connections. */
+static bool is_over(struct tcp_peer *p)
+{
+    const uint64_t ms = (trib_now_ns() - p->base.going_at) / 1000000;
+    const bool by_kernel = p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL;
+    const bool dead = by_kernel && trib_peer_liveness_dead(&p->base.liveness);
+
+    if (p->said_bye || p->base.given_up)
+        return p->finished || ms > GOING_MS;
+    if (!dead)
+        return (p->finished && !by_kernel) || ms > GOING_MS;
+    if (!p->finished && p->in.fd >= 0 && ms <= DEAD_MS)
+        return false;
+    trib_peer_explain(&p->base, "process %d has died", p->base.who.pid);
+    return true;
+}
+
 /* A lost peer is reported after everything that it sent. */
 int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max)
 {
@@ -138,10 +158,11 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
 
     for (int i = 0; i < tcp->size && n < max && tcp->n_going; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        bool late = trib_now_ns() - p->base.going_at > GOING_MS * UINT64_C(1000000);
-        if (p->base.state != TRIB_PEER_GOING || (!p->finished && !late))
+        if (p->base.state != TRIB_PEER_GOING || !is_over(p))
             continue;
         trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
+        if (!p->said_bye)
+            trib_socket_say_given_up(tcp, i);
         trib_socket_close_peer(tcp, i);
         p->base.state = TRIB_PEER_LOST;
         assert(tcp->n_going > 0);

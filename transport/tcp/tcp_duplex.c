@@ -69,7 +69,7 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
             "this rank's key is of another job: has its port changed hands?",
         [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
         [TCP_TWICE] = "it has a connection of this rank already",
-        [TCP_WAS_LOST] = "it had lost this rank before",
+        [TCP_WAS_LOST] = "it counts this rank as lost",
         [TCP_OTHER_FLAGS] =
             "one of both has a secret and the other has not: give all ranks the "
             "same TRIB_KEY, or none",
@@ -120,6 +120,11 @@ static bool moved(struct tcp *tcp, int peer)
     return yes;
 }
 
+static bool is_proved(const struct tcp *tcp, enum tcp_proof proof)
+{
+    return proof == TCP_PROOF_DONE || !tcp_has_secret(tcp);
+}
+
 /* false: nothing more to be read here. */
 static bool take_word(struct tcp *tcp, int peer)
 {
@@ -147,8 +152,8 @@ static bool take_word(struct tcp *tcp, int peer)
         trib_socket_forged(tcp, peer);
         return false;
     }
-    if (word && proof != TCP_PROOF_DONE && tcp_has_secret(tcp) &&
-        head.kind != TCP_REFUSE && head.kind != TCP_BYE) {
+    if (word && !is_proved(tcp, proof) && head.kind != TCP_REFUSE &&
+        head.kind != TCP_BYE) {
         trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
                           p->base.who.pid);
         return false;
@@ -164,8 +169,12 @@ static bool take_word(struct tcp *tcp, int peer)
     }
     if (word && head.kind == TCP_LAST && moved(tcp, peer))
         return false;
-    if (word && head.kind == TCP_REFUSE)
+    if (word && head.kind == TCP_REFUSE) {
         refused(tcp, peer, &head);
+        p->base.given_up |= head.imm == TCP_WAS_LOST && is_proved(tcp, proof);
+    }
+    if (word && head.kind == TCP_GIVEN_UP)
+        trib_socket_given_up(tcp, peer);
     p->said_bye |= word && head.kind == TCP_BYE;
     trib_socket_ended(tcp, peer);
     return false;

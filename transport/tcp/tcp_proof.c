@@ -20,11 +20,11 @@
 #include "base/time.h"
 #include "transport/tcp/tcp.h"
 
-#define LABEL "tcp 6"
+#define LABEL "tcp 7"
 
 enum { READY = 16 };
 
-_Static_assert(TCP_VERSION == 6, "the label of a proof names the version");
+_Static_assert(TCP_VERSION == 7, "the label of a proof names the version");
 
 /* The statement that both sides prove: the hello, the nonces and the flags of the
  * listener. */

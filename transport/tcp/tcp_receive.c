@@ -105,6 +105,10 @@ static bool begin_frame(struct tcp *tcp, int peer)
         trib_socket_going(tcp, peer, "process %d has left", p->base.who.pid);
         return true;
     }
+    if (h->magic == TCP_MAGIC && h->kind == TCP_GIVEN_UP && h->len == 0) {
+        trib_socket_given_up(tcp, peer);
+        return true;
+    }
     if (h->magic == TCP_MAGIC && h->kind == TCP_LAST && trib_socket_last(tcp, peer))
         return true;
     if (h->magic != TCP_MAGIC || (h->kind != TCP_WRITE && h->kind != TCP_QUIET)) {

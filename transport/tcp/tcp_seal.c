@@ -81,11 +81,21 @@ void trib_socket_forged(struct tcp *tcp, int peer)
 
 void trib_socket_ended(struct tcp *tcp, int peer)
 {
-    trib_socket_going(tcp, peer, "process %d has died%s", tcp->peers[peer].base.who.pid,
-                      tcp->seals
-                          ? ", or its connection was cut or tampered with: its own "
-                            "error says which"
-                          : "");
+    trib_socket_going(tcp, peer, "process %d closed its connection%s",
+                      tcp->peers[peer].base.who.pid,
+                      tcp->seals ? ", or it was cut or tampered with: its own error "
+                                   "says which"
+                                 : "");
+}
+
+void trib_socket_given_up(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    p->base.given_up = true;
+    trib_socket_going(tcp, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
+    if (p->base.state == TRIB_PEER_GOING)
+        trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
 }
 
 /* Out ------------------------------------------------------------------------------ */

@@ -273,6 +273,27 @@ void trib_socket_say_bye(struct tcp *tcp, int peer)
         trib_socket_say_back(tcp, peer, p->in.fd, TCP_BYE);
 }
 
+void trib_socket_say_given_up(struct tcp *tcp, int peer)
+{
+    const struct tcp_entry word = {.head = {.magic = TCP_MAGIC, .kind = TCP_GIVEN_UP}};
+    struct tcp_peer *p = &tcp->peers[peer];
+
+    pthread_mutex_lock(&tcp->lock);
+    push_out(tcp, p);
+    const bool whole = p->fd >= 0 && p->sent_bytes == 0 &&
+                       (!p->seals || p->seals->record.sent == p->seals->record.have);
+    if (whole) {
+        if (backlogged(p))
+            atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
+        p->head = p->tail = p->sent;
+        (void)append(tcp, p, &word, 1);
+    }
+    const int back = p->in.fd != p->fd ? p->in.fd : -1;
+    pthread_mutex_unlock(&tcp->lock);
+    if (back >= 0)
+        trib_socket_say_back(tcp, peer, back, TCP_GIVEN_UP);
+}
+
 /* Reports the writes that the kernel has taken. */
 static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int max)
 {

@@ -267,6 +267,11 @@ static const struct trib_transport_text texts[] = {
     {NULL, 0},
 };
 
+static uint64_t ucx_away(struct trib_transport *t)
+{
+    return trib_heartbeat_away(ucx_of(t)->local.heartbeat);
+}
+
 const struct trib_transport_ops trib_ucx_ops = {
     .name = "ucx",
     .nets = true,
@@ -299,4 +304,5 @@ const struct trib_transport_ops trib_ucx_ops = {
     .arm = ucx_arm,
     .wait = ucx_wait,
     .wake = trib_ucx_wake,
+    .away = ucx_away,
 };

@@ -229,8 +229,8 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
             return TRIB_OK;
         }
         if (has_ended(u, peer))
-            return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d has died",
-                             p->base.who.pid);
+            return trib_fail(u->err, TRIB_ERR_PEER_LOST,
+                             "process %d closed its connection", p->base.who.pid);
         pthread_mutex_lock(&u->lock);
         ucs_status_t fault = p->fault;
         pthread_mutex_unlock(&u->lock);

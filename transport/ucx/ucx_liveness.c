@@ -49,10 +49,9 @@ static void take_news_of(struct ucx *u, int peer)
     if (p->misdeed)
         going(u, peer, "process %d %s", p->base.who.pid, p->misdeed);
     else if (p->dropped)
-        going(u, peer, "process %d has given this rank up: see what it says",
-              p->base.who.pid);
+        going(u, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
     else if (p->said_bye || p->gone)
-        going(u, peer, "process %d has died", p->base.who.pid);
+        going(u, peer, "process %d closed its connection", p->base.who.pid);
     else if (p->fault != UCS_OK)
         going(u, peer, "process %d: %s", p->base.who.pid,
               trib_ucx_status_text(&u->api, p->fault));
@@ -121,11 +120,15 @@ static bool has_come(struct ucx *u, int peer, bool *left_out)
     bool all = p->said_bye ? next >= p->sent || ms > LEFT_MS
                            : (ended && p->gone) || ms > GOING_MS;
     bool gone = p->gone && !p->misdeed && !p->dropped;
+    /* A kernel shows the end of a process a moment after that of its sockets. */
+    if (gone && !p->said_bye && p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL)
+        all &= trib_peer_liveness_dead(&p->base.liveness) || ms > GOING_MS;
+    p->base.given_up = p->dropped && !p->said_bye;
     pthread_mutex_unlock(&u->links);
     if (*left_out)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
     else if (gone) /* UCX may have noticed first, and knows less */
-        trib_peer_explain(&p->base, "process %d has died", p->base.who.pid);
+        trib_peer_explain_end(&p->base);
     return all;
 }
 

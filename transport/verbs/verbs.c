@@ -289,6 +289,11 @@ static void verbs_close(struct trib_transport *t)
     take_down(v);
 }
 
+static uint64_t verbs_away(struct trib_transport *t)
+{
+    return trib_heartbeat_away(verbs_of(t)->local.heartbeat);
+}
+
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
     .nets = true,
@@ -321,4 +326,5 @@ const struct trib_transport_ops trib_verbs_ops = {
     .arm = trib_verbs_arm,
     .wait = trib_verbs_wait,
     .wake = trib_verbs_wake,
+    .away = verbs_away,
 };

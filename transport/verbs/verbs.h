@@ -163,7 +163,8 @@ struct verbs_peer {
     _Atomic uint32_t head; /* oldest that is not known to be done */
     uint32_t tail; /* next free */
     uint32_t unsignalled; /* since the last that reports its completion */
-    bool bye_pending; /* on the inlet */
+    bool bye_pending; /* the last word, on the inlet */
+    bool may_return; /* it is given up, for it was stopped or silent */
     struct verbs_link severed[2]; /* of a peer that is lost: to be dropped */
     /* under `links` */
     struct verbs_link out, in;
@@ -436,7 +437,8 @@ void trib_verbs_leave(struct trib_transport *t, const bool *which);
 trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);
 void trib_verbs_wake(struct trib_transport *t, int peer);
-void trib_verbs_say_bye(struct verbs *v, int peer);
+/* VERBS_BYE or VERBS_GIVEN_UP. */
+void trib_verbs_say_last(struct verbs *v, int peer, enum verbs_control word);
 bool trib_verbs_post_proof(struct verbs *v, int peer);
 
 /* verbs_cq.c */

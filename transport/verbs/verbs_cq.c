@@ -99,6 +99,12 @@ static void take_word(struct verbs *v, struct verbs_route route, uint32_t word)
             p->finished = true;
         trib_verbs_going(v, route.peer, "process %d has left", p->base.who.pid);
         break;
+    case VERBS_GIVEN_UP:
+        p->base.given_up = true;
+        trib_verbs_going(v, route.peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
+        if (p->base.state == TRIB_PEER_GOING && !p->said_bye)
+            trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
+        break;
     default:
         break;
     }

@@ -345,8 +345,8 @@ void trib_verbs_devices(char *text, size_t bytes)
         v.api.ibv_free_device_list(list);
 }
 
-/* A silent peer is lost after stop_ms, not before (0: as late as can be): the device sends a packet this
- * often, and waits 4.096 us · 2^n after each. */
+/* A silent peer is lost after stop_ms, not before (0: as late as can be): the device
+ * sends a packet this often, and waits 4.096 us · 2^n after each. */
 static uint8_t ack_timeout(int stop_ms)
 {
     uint8_t n = 8;

@@ -24,6 +24,7 @@ enum {
     DYING_MS = 3000, /* for any sign of it: a process may take long to end */
     LOOK_MS = 5, /* between two looks for them */
     LEAVE_MS = 200, /* for what is posted to get there */
+    WORD_MS = 20, /* for the last word to a peer that is given up, at its device */
 };
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -92,7 +93,7 @@ void trib_verbs_take_async_events(struct verbs *v)
         else if (p->gone && p->unclear == VERBS_REFUSED && !p->said_bye)
             p->ended = true; /* by whom is still to be found out */
         else if (p->gone)
-            trib_verbs_going(v, i, "process %d has died", p->base.who.pid);
+            trib_verbs_going(v, i, "process %d closed its connection", p->base.who.pid);
     }
     pthread_mutex_unlock(&v->links);
 }
@@ -107,11 +108,13 @@ void trib_verbs_tick(struct verbs *v)
         if (p->base.state != TRIB_PEER_CONNECTED)
             continue;
         if (trib_peer_liveness_lost(&p->base.liveness, due, v->cfg->stop_timeout_ms,
-                                    why, sizeof(why)))
+                                    why, sizeof(why))) {
             trib_verbs_going(v, i, "%s", why);
-        else if (p->base.liveness.by == TRIB_LIVENESS_BY_HEARTBEAT &&
-                 trib_peer_liveness_dead(&p->base.liveness))
-            trib_verbs_going(v, i, "process %d has died", p->base.who.pid);
+            p->may_return = !trib_peer_liveness_dead(&p->base.liveness);
+        } else if (p->base.liveness.by == TRIB_LIVENESS_BY_HEARTBEAT &&
+                   trib_peer_liveness_dead(&p->base.liveness)) {
+            trib_verbs_going(v, i, TRIB_PEER_ENDED, p->base.who.pid);
+        }
     }
 }
 
@@ -172,7 +175,7 @@ static bool is_clear(struct verbs *v, int peer, uint64_t now)
     if (!dead && !lives && !late && p->base.liveness.by != TRIB_LIVENESS_BY_NOBODY)
         return false;
     if (dead)
-        trib_verbs_going(v, peer, "process %d has died", p->base.who.pid);
+        trib_verbs_going(v, peer, TRIB_PEER_ENDED, p->base.who.pid);
     else
         trib_verbs_complain(v, peer, p->status, p->vendor);
     p->unclear = VERBS_CLEAR;
@@ -191,6 +194,20 @@ static bool is_over(struct verbs *v, int peer)
            (p->unclear != VERBS_REFUSED || is_clear(v, peer, now));
 }
 
+/* Its writes fail before its end is told: the cause is its death. */
+static void explain(struct verbs_peer *p)
+{
+    if (p->said_bye || p->base.given_up ||
+        trib_peer_liveness_answered(&p->base.liveness, p->question) ||
+        !trib_peer_liveness_dead(&p->base.liveness))
+        return;
+    trib_peer_explain(&p->base,
+                      p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL
+                          ? "process %d has died"
+                          : TRIB_PEER_ENDED,
+                      p->base.who.pid);
+}
+
 /* A lost peer is reported after everything that it wrote. */
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max)
 {
@@ -200,12 +217,12 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
         struct verbs_peer *p = &v->peers[i];
         if (p->base.state != TRIB_PEER_GOING || !is_over(v, i))
             continue;
-        /* Its writes fail before its end is told: the cause is its death. */
-        if (!p->said_bye &&
-            !trib_peer_liveness_answered(&p->base.liveness, p->question) &&
-            trib_peer_liveness_dead(&p->base.liveness))
-            trib_peer_explain(&p->base, "process %d has died", p->base.who.pid);
+        explain(p);
         trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
+        if (p->may_return) {
+            trib_verbs_say_last(v, i, VERBS_GIVEN_UP);
+            trib_verbs_drain(v, i, trib_deadline_ms(WORD_MS));
+        }
         part(v, i, TRIB_PEER_LOST);
         assert(v->n_going > 0);
         v->n_going--;
@@ -233,7 +250,7 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
     if (p->base.state == TRIB_PEER_GOING)
         v->n_going--;
     if (trib_peer_is_there(&p->base)) {
-        trib_verbs_say_bye(v, peer);
+        trib_verbs_say_last(v, peer, VERBS_BYE);
         trib_verbs_drain(v, peer, trib_deadline_ms(LEAVE_MS));
     }
     part(v, peer, TRIB_PEER_LEFT);
@@ -245,7 +262,7 @@ static void say_goodbyes(struct verbs *v, const bool *which, uint64_t until)
 {
     for (int i = 0; i < v->size; i++) {
         if ((!which || which[i]) && trib_peer_is_there(&v->peers[i].base))
-            trib_verbs_say_bye(v, i);
+            trib_verbs_say_last(v, i, VERBS_BYE);
     }
     if (!which)
         trib_verbs_drain(v, -1, until);

@@ -172,16 +172,15 @@ bool trib_verbs_post_proof(struct verbs *v, int peer)
     return error == 0;
 }
 
-/* Says BYE on both connections that there are. On the outlet it comes behind all
- * writes. */
-void trib_verbs_say_bye(struct verbs *v, int peer)
+/* On both connections that there are. On the outlet it comes behind all writes. */
+void trib_verbs_say_last(struct verbs *v, int peer, enum verbs_control word)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct ibv_send_wr wr = {
         .wr_id = verbs_work_id(VERBS_SAID_BYE, peer, 0),
         .opcode = IBV_WR_SEND_WITH_IMM,
         .send_flags = IBV_SEND_SIGNALED,
-        .imm_data = htonl((uint32_t)VERBS_BYE << VERBS_CONTROL_SHIFT),
+        .imm_data = htonl((uint32_t)word << VERBS_CONTROL_SHIFT),
     };
     struct ibv_send_wr *bad;
 
@@ -191,6 +190,6 @@ void trib_verbs_say_bye(struct verbs *v, int peer)
     pthread_mutex_unlock(&v->links);
     pthread_mutex_lock(&v->posting);
     if (p->qp)
-        (void)post_word(v, peer, VERBS_BYE, 0, true);
+        (void)post_word(v, peer, word, 0, true);
     pthread_mutex_unlock(&v->posting);
 }

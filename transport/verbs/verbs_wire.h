@@ -104,6 +104,7 @@ static_assert(sizeof(struct verbs_answer) == 64, "private data of a rejection: 1
 enum verbs_control {
     VERBS_BYE = 1,
     VERBS_PIECES, /* that many pieces came before the write that follows */
+    VERBS_GIVEN_UP, /* the sender counts the receiver as lost */
 };
 #define VERBS_CONTROL_SHIFT 28
 

@@ -250,7 +250,7 @@ static void test_cut(void **state)
     fake_verbs_cut();
     expect(&pair, 1, TRIB_EVENT_ARRIVED, &e);
     expect(&pair, 1, TRIB_EVENT_PEER_LOST, &e);
-    contains(e.why, "has died");
+    contains(e.why, "closed its connection");
     assert_false(e.left);
     assert_int_equal(pair_poll(&pair, 1, 150, &e), 0);
     pair_close(&pair);

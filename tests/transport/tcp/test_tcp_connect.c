@@ -338,6 +338,33 @@ static void test_leaving_silent_peers(void **state)
     close(listener);
 }
 
+/* A peer that is given up is told so, in whatever state its connections are, and also
+ * where writes wait for room. */
+static void test_given_up(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    for (int writes = 0; writes < 2; writes++) {
+        pair_open(&pair, "tcp", "tcp");
+        if (writes)
+            assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+        for (int i = 0; i < 2 && writes; i++)
+            assert_true(pair_await(&pair, !i, &e) > 0);
+        trib_socket_going(tcp_of(pair.t[0]), 1, "process 7 is stopped");
+        assert_int_equal(pair_await(&pair, 0, &e), 1);
+        assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+        assert_false(e.given_up);
+        assert_int_equal(pair_await(&pair, 1, &e), 1);
+        assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+        assert_true(e.given_up);
+        assert_false(e.left);
+        assert_non_null(strstr(e.why, "counts this rank as lost"));
+        pair_close(&pair);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_choice_of_networks),
         cmocka_unit_test(test_sleeps_without_pwait2),
         cmocka_unit_test(test_leaving_silent_peers),
+        cmocka_unit_test(test_given_up),
     };
 
     tribtest_deadline(180);

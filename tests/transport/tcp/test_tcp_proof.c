@@ -28,7 +28,7 @@ static void proof_of(const struct trib_secret *secret, const struct tcp_hello *h
                      const uint8_t *nonce, uint8_t out[TRIB_PROOF_BYTES])
 {
     struct trib_proof about = {
-        .label = "tcp 6",
+        .label = "tcp 7",
         .listener = hello->key,
         .rank = {0, 1},
         .more = hello->flags | TCP_HAS_SECRET << 16};

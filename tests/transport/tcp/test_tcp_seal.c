@@ -166,7 +166,7 @@ static void spoil(const char *text, enum tap_deed deed, size_t at, const char *r
     assert_int_equal(b.arrived[1], 0);
     expect_untouched(&b);
     expect_why(&b, 1, reason);
-    expect_why(&b, 0, deed == TAP_REFLECT ? "was changed" : "its own error says which");
+    expect_why(&b, 0, deed == TAP_REFLECT ? "was changed" : "its own error says");
     assert_status(pair_write(&b.pair, 8, 2), TRIB_ERR_PEER_LOST);
     close_sides(&b);
 }
@@ -216,7 +216,7 @@ static void test_cut(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        spoil("tcp", TAP_CUT, places[i], "or its connection was cut");
+        spoil("tcp", TAP_CUT, places[i], "or it was cut");
 }
 
 /* The first time it is right; the memory is then what the test makes it. */

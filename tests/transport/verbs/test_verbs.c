@@ -330,7 +330,7 @@ static void test_leave_stuck(void **state)
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
     pair.t[0]->ops->disconnect(pair.t[0], 1);
     assert_in_range(trib_now_ns() - start, 100000000u, 5000000000u);
-    expect_loss(&pair, 1, "has died");
+    expect_loss(&pair, 1, "closed its connection");
     pair_close(&pair);
 }
 
@@ -344,7 +344,7 @@ static void test_deferred_cqes(void **state)
     struct trib_write w = {.imm = 5};
     assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_OK);
     struct verbs *v = (struct verbs *)pair.t[0];
-    trib_verbs_say_bye(v, 1);
+    trib_verbs_say_last(v, 1, VERBS_BYE);
     trib_verbs_drain(v, 1, trib_deadline_ms(5000));
     expect_arrival(&pair, 0, 5, 0);
     expect_loss(&pair, 1, "has left");
@@ -506,8 +506,8 @@ static void test_cut(void **state)
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
     fake_verbs_cut();
     expect_arrival(&pair, 1, 3, 0);
-    expect_loss(&pair, 1, "has died");
-    expect_loss(&pair, 0, "has died");
+    expect_loss(&pair, 1, "closed its connection");
+    expect_loss(&pair, 0, "closed its connection");
     pair_close(&pair);
 }
 
@@ -536,7 +536,7 @@ static void test_sleep(void **state)
     fake_verbs_cut();
     pair.t[0]->ops->wait(pair.t[0], 30000000);
     assert_true(trib_now_ns() - start < UINT64_C(15000000000));
-    expect_loss(&pair, 0, "has died");
+    expect_loss(&pair, 0, "closed its connection");
     pair_close(&pair);
 }
 

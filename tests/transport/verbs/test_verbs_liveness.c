@@ -75,7 +75,7 @@ static void test_closed_port(void **state)
     (void)state;
     open_far(&pair, 60000);
     close(silence(&pair, 1));
-    expect_loss(&pair, 0, "has died");
+    expect_loss(&pair, 0, "closed its connection");
     assert_int_equal(pair.lines, 0);
     pair_close(&pair);
 }
@@ -119,7 +119,7 @@ static void test_left_port(void **state)
     (void)state;
     open_far(&pair, 60000);
     struct verbs *v = (struct verbs *)pair.t[0];
-    trib_verbs_say_bye((struct verbs *)pair.t[1], 0);
+    trib_verbs_say_last((struct verbs *)pair.t[1], 0, VERBS_BYE);
     close(silence(&pair, 1));
     uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     while (!trib_heartbeat_closed(v->local.heartbeat, 1) &&
@@ -162,7 +162,7 @@ static void test_refused_by_dying(void **state)
             close(port);
         else
             fake_verbs_cut();
-        expect_loss(&pair, 0, "has died");
+        expect_loss(&pair, 0, "closed its connection");
         assert_int_equal(pair.lines, 0);
         if (!says_closed)
             close(port);

@@ -425,7 +425,7 @@ static void test_death(void **state)
     assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_false(e.left);
-    assert_non_null(strstr(e.why, "has died"));
+    assert_non_null(strstr(e.why, "closed its connection"));
     assert_int_equal(pair_poll(&pair, 0, 50, &e), 0);
     assert_int_equal(pair.lines, 0);
     pair_close(&pair);

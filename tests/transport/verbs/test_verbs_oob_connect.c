@@ -359,8 +359,8 @@ static void test_death(void **state)
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
     assert_int_equal(shutdown(inside(&pair, 0)->peers[1].out.oob_fd, SHUT_RDWR), 0);
     expect_arrival(&pair, 1, 3, 0);
-    expect_loss(&pair, 1, "has died");
-    expect_loss(&pair, 0, "has died");
+    expect_loss(&pair, 1, "closed its connection");
+    expect_loss(&pair, 0, "closed its connection");
     pair_close(&pair);
 }
 
@@ -372,7 +372,7 @@ static void test_words_on_wire(void **state)
     pair_open(&pair, BY_GID, BY_GID);
     assert_int_equal(
         send(inside(&pair, 0)->peers[1].out.oob_fd, "8 bytes.", 8, MSG_NOSIGNAL), 8);
-    expect_loss(&pair, 1, "has died");
+    expect_loss(&pair, 1, "closed its connection");
     pair_close(&pair);
 }
 
@@ -387,7 +387,7 @@ static void test_sentence(void **state)
     expect_loss(&pair, 0, "its host does not answer any more");
     contains(pair.logged, "GID 3 (10.9.0.1) on fake0 to rank 1");
     contains(pair.logged, "at GID 10.9.0.1:");
-    expect_loss(&pair, 1, "has died");
+    expect_loss(&pair, 1, "closed its connection");
     pair_close(&pair);
 }
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that are stopped until the others have given them up, and then go on: their
+ * operation and trib_comm_shrink end in TRIB_ERR_PEER_LOST, and they write into no
+ * memory of the survivors, which have gone on with each other alone.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "tests/harness/ranks.h"
+
+enum {
+    STOP_MS = 1000, /* stop_timeout_ms */
+    ROUNDS_AFTER = 20, /* sums of the survivors once the stopped ranks go on */
+    SMALL = 1000,
+    LARGE = 200000, /* elements: writes are under way when a rank stops */
+};
+
+enum phase { SUMS = 1, SHRUNK, CONTINUED, ENDED };
+
+struct zombies {
+    const char *transport;
+    int size;
+    unsigned victims; /* bit r: rank r is stopped */
+    size_t count;
+    bool registers; /* the vector, in each communicator */
+    bool leaves_early; /* survivors have ended when the victims go on */
+    bool sleeps; /* the victims are stopped between two calls */
+};
+
+static bool is_victim(const struct zombies *z, int rank)
+{
+    return z->victims >> rank & 1;
+}
+
+static int n_victims(const struct zombies *z)
+{
+    return __builtin_popcount(z->victims);
+}
+
+/* Sums until the communicator fails, or `flag` is up on all ranks. */
+static trib_status_t sum(struct ranks_self *self, trib_comm_t *comm, int64_t *x)
+{
+    const struct zombies *z = self->arg;
+    trib_status_t st = TRIB_OK;
+
+    for (int left = ROUNDS_AFTER; st == TRIB_OK && left > 0;) {
+        for (size_t i = 0; i < z->count; i++)
+            x[i] = INT64_C(1) << self->rank * 6;
+        x[z->count] = atomic_load(&self->slot->phase) >= CONTINUED;
+        st = trib_allreduce(comm, NULL, x, z->count + 1, TRIB_I64, TRIB_SUM);
+        if (st != TRIB_OK)
+            break;
+        int64_t all = 0;
+        for (int r = 0; r < z->size; r++)
+            if (trib_size(comm) == z->size || !is_victim(z, r))
+                all |= INT64_C(1) << r * 6;
+        for (size_t i = 0; i < z->count; i++)
+            if (x[i] != all)
+                ranks_die(self, "element %zu is %llx", i, (unsigned long long)x[i]);
+        left -= x[z->count] == trib_size(comm);
+        atomic_fetch_add(&self->slot->count, 1);
+        if (z->sleeps && is_victim(z, self->rank) && trib_size(comm) == z->size)
+            usleep(300000);
+    }
+    return st;
+}
+
+static int act(struct ranks_self *self)
+{
+    const struct zombies *z = self->arg;
+    int64_t *x = calloc(z->count + 1, sizeof(*x));
+    trib_comm_t *comm, *smaller = NULL;
+
+    ranks_assert(self, x);
+    ranks_ok(self, trib_init(&self->opts, &comm));
+    if (z->registers)
+        ranks_ok(self, trib_register(comm, x, (z->count + 1) * sizeof(*x)));
+    atomic_store(&self->slot->phase, SUMS);
+    trib_status_t st = sum(self, comm, x);
+    ranks_expect(self, st, TRIB_ERR_PEER_LOST, "a sum with stopped ranks");
+    st = trib_comm_shrink(comm, &smaller);
+    if (is_victim(z, self->rank)) {
+        ranks_expect(self, st, TRIB_ERR_PEER_LOST, "its trib_comm_shrink");
+        ranks_assert(self, !smaller);
+        ranks_ok(self, trib_free_comm(comm));
+        return 0;
+    }
+    ranks_expect(self, st, TRIB_OK, trib_last_error(NULL));
+    if (z->registers)
+        ranks_ok(self, trib_deregister(comm, x));
+    ranks_ok(self, trib_free_comm(comm));
+    ranks_assert(self, trib_size(smaller) == z->size - n_victims(z));
+    if (z->registers)
+        ranks_ok(self, trib_register(smaller, x, (z->count + 1) * sizeof(*x)));
+    atomic_store(&self->slot->phase, z->leaves_early ? CONTINUED : SHRUNK);
+    ranks_ok(self, sum(self, smaller, x));
+    if (z->registers)
+        ranks_ok(self, trib_deregister(smaller, x));
+    ranks_ok(self, trib_free_comm(smaller));
+    free(x);
+    atomic_store(&self->slot->phase, ENDED);
+    return 0;
+}
+
+static void signal_victims(struct ranks *r, const struct zombies *z, int number)
+{
+    for (int i = 0; i < z->size; i++)
+        if (is_victim(z, i))
+            ranks_signal(r, i, number);
+}
+
+static void await(struct ranks *r, const struct zombies *z, enum phase phase)
+{
+    const double until = ranks_seconds() + tribtest_patience_ms() / 1e3;
+    unsigned turns = 0;
+    bool all = false;
+
+    while (!all && ranks_seconds() < until && !ranks_poll(r)) {
+        all = true;
+        for (int i = 0; i < z->size; i++)
+            all &= (phase > SUMS && is_victim(z, i)) ||
+                   (int)atomic_load(&r->slots[i].phase) >= (int)phase;
+        tribtest_rest(&turns);
+    }
+}
+
+static void start(struct ranks *r, const struct zombies *z)
+{
+    char config[160];
+
+    snprintf(config, sizeof(config), "%s;stop_timeout_ms=%u;timeout_ms=%d",
+             z->transport, STOP_MS * tribtest_slowness(), tribtest_patience_ms());
+    assert_true(ranks_start(r, &(struct ranks_job){.size = z->size,
+                                                   .fn = act,
+                                                   .arg = (void *)(uintptr_t)z,
+                                                   .config = config,
+                                                   .bare = true,
+                                                   .noisy = true}));
+    await(r, z, SUMS);
+}
+
+static void end(struct ranks *r, const struct zombies *z)
+{
+    await(r, z, z->leaves_early ? ENDED : SHRUNK);
+    signal_victims(r, z, SIGCONT);
+    for (int i = 0; i < z->size; i++)
+        if (!is_victim(z, i) && !z->leaves_early)
+            atomic_store(&r->slots[i].phase, CONTINUED);
+    ranks_wait(r);
+    if (ranks_failed(r))
+        fail_msg("%d stopped of %d, %zu elements, %s", n_victims(z), z->size, z->count,
+                 z->transport);
+    ranks_close(r);
+}
+
+/* A majority or a minority; whole hosts; outside of a call; behind survivors that have
+ * ended; with much, little or nothing under way. */
+static const struct zombies rows[] = {
+    {"transport=tcp", 2, 1u << 1, SMALL, false, false, false},
+    {"transport=tcp", 2, 1u << 0, SMALL, false, true, false},
+    {"transport=tcp", 4, 7u, LARGE, false, false, false},
+    {"transport=tcp", 3, 1u << 2, LARGE, false, false, true},
+    {"transport=auto:ranks_per_host=2", 4, 3u << 2, SMALL, false, true, false},
+    {"transport=shm", 4, 3u << 1, SMALL, true, false, false},
+    {"transport=shm+nomap", 4, 5u, LARGE, true, false, false},
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* All jobs at once, as they mostly wait for a time-out. */
+static void test_zombies(void **state)
+{
+    struct ranks jobs[ROWS];
+
+    (void)state;
+    for (int i = 0; i < ROWS; i++)
+        start(&jobs[i], &rows[i]);
+    usleep(20000);
+    for (int i = 0; i < ROWS; i++)
+        signal_victims(&jobs[i], &rows[i], SIGSTOP);
+    for (int i = 0; i < ROWS; i++)
+        end(&jobs[i], &rows[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_zombies)};
+
+    tribtest_deadline(180);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An absence is a gap between two ticks that is longer than a busy machine makes; it is
+ * known to the owner for a while from its first look on, whoever ran first.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "base/time.h"
+#include "transport/common/absence.h"
+
+#define MS UINT64_C(1000000)
+
+/* This makes the last tick that much older. */
+static void stand_still(struct trib_absence *a, uint64_t ns)
+{
+    atomic_store(&a->ticked, trib_boot_ns() - ns);
+}
+
+static void test_limits(void **state)
+{
+    struct trib_absence a;
+
+    (void)state;
+    trib_absence_begin(&a, 4000);
+    assert_int_equal(a.least_ns, 3500 * MS);
+    assert_int_equal(trib_absence_step_ns(&a), 875 * MS);
+    trib_absence_begin(&a, 100); /* a thread may wait longer for a processor */
+    assert_int_equal(a.least_ns, 875 * MS);
+    trib_absence_begin(&a, 0);
+    assert_true(trib_absence_step_ns(&a) == TRIB_NEVER);
+    stand_still(&a, 86400000 * MS);
+    trib_absence_tick(&a);
+    assert_int_equal(trib_absence_recent(&a), 0);
+}
+
+static void test_busy(void **state)
+{
+    struct trib_absence a;
+
+    (void)state;
+    trib_absence_begin(&a, 4000);
+    assert_int_equal(trib_absence_recent(&a), 0);
+    for (int i = 0; i < 5; i++) {
+        stand_still(&a, 400 * MS);
+        assert_int_equal(trib_absence_recent(&a), 0);
+        trib_absence_tick(&a);
+        assert_int_equal(trib_absence_recent(&a), 0);
+    }
+}
+
+static void test_absence(void **state)
+{
+    (void)state;
+    for (int ticks_first = 0; ticks_first < 2; ticks_first++) {
+        struct trib_absence a;
+        trib_absence_begin(&a, 1000);
+        stand_still(&a, 1500 * MS);
+        if (ticks_first)
+            trib_absence_tick(&a);
+        assert_in_range(trib_absence_recent(&a), 1500 * MS, 60000 * MS);
+        trib_absence_tick(&a); /* which ends nothing */
+        assert_in_range(trib_absence_recent(&a), 1500 * MS, 60000 * MS);
+        a.seen_at -= 2001 * MS;
+        assert_int_equal(trib_absence_recent(&a), 0);
+        stand_still(&a, 900 * MS); /* another one */
+        assert_in_range(trib_absence_recent(&a), 900 * MS, 60000 * MS);
+    }
+}
+
+/* An owner that computes for long after its return looks as late. */
+static void test_late_look(void **state)
+{
+    struct trib_absence a;
+
+    (void)state;
+    trib_absence_begin(&a, 1000);
+    stand_still(&a, 1500 * MS);
+    trib_absence_tick(&a);
+    atomic_store(&a.returned, trib_boot_ns() - 3600000 * MS);
+    assert_in_range(trib_absence_recent(&a), 1500 * MS, 60000 * MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_absence),
+        cmocka_unit_test(test_late_look),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

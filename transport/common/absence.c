@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/common/absence.h"
+
+#include <assert.h>
+
+#include "base/time.h"
+
+#define MS UINT64_C(1000000)
+
+enum {
+    LEAST_MS = 875, /* a thread of a busy machine waits for less */
+    RECENT_LEAST_MS = 2000,
+    RECENT_MOST_MS = 10000,
+    STEPS = 4, /* ticks in the shortest absence */
+};
+
+void trib_absence_begin(struct trib_absence *a, int stop_timeout_ms)
+{
+    const uint64_t limit = trib_limit_ns(stop_timeout_ms);
+    /* Peers count from the last time that they heard this process, which is earlier. */
+    const uint64_t most = limit == TRIB_NEVER ? TRIB_NEVER : limit - limit / 8;
+
+    assert(stop_timeout_ms >= 0);
+    *a = (struct trib_absence){
+        .least_ns = most > LEAST_MS * MS ? most : LEAST_MS * MS, .recent_ns = limit};
+    if (a->recent_ns < RECENT_LEAST_MS * MS)
+        a->recent_ns = RECENT_LEAST_MS * MS;
+    if (a->recent_ns > RECENT_MOST_MS * MS)
+        a->recent_ns = RECENT_MOST_MS * MS;
+    atomic_store(&a->ticked, trib_boot_ns());
+}
+
+uint64_t trib_absence_step_ns(const struct trib_absence *a)
+{
+    return a->least_ns == TRIB_NEVER ? TRIB_NEVER : a->least_ns / STEPS;
+}
+
+/* The gap that ends now is noted once, by whoever comes first. */
+void trib_absence_tick(struct trib_absence *a)
+{
+    const uint64_t now = trib_boot_ns();
+    const uint64_t before = atomic_exchange(&a->ticked, now);
+
+    if (now <= before || now - before < a->least_ns)
+        return;
+    atomic_store(&a->gap_ns, now - before);
+    atomic_store(&a->returned, now);
+}
+
+uint64_t trib_absence_recent(struct trib_absence *a)
+{
+    const uint64_t now = trib_boot_ns(), ticked = atomic_load(&a->ticked);
+
+    if (now > ticked && now - ticked >= a->least_ns)
+        trib_absence_tick(a);
+    const uint64_t returned = atomic_load(&a->returned);
+    if (returned != a->seen) {
+        a->seen = returned;
+        a->seen_at = now;
+    }
+    return a->seen && now - a->seen_at < a->recent_ns ? atomic_load(&a->gap_ns) : 0;
+}
