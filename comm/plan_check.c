@@ -103,6 +103,11 @@ static trib_status_t check_op(struct trib_comm *comm, trib_coll_t coll,
     if ((unsigned)d->op >= TRIB_OP_COUNT)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",
                               (int)d->op);
+    if (d->parameter != 0 && d->op != TRIB_TRIMMED_MEAN && d->op != TRIB_CLIPPED_MEAN)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "trib_desc_t.parameter is %g, and op %s has none: set it "
+                              "to 0",
+                              d->parameter, op);
     if (trib_robust_is(d->op))
         return check_robust(comm, d);
     if (trib_op_is_located(d->op))

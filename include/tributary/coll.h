@@ -101,10 +101,10 @@ typedef struct trib_desc {
                             * in which plans are started. Two plans of one name draw
                             * alike */
     uint64_t seed;         /* of what is drawn at random; 0: the configuration's */
-    double parameter;      /* of op trimmed-mean: the part of the contributions that is
+    double parameter; /* of op trimmed-mean: the part of the contributions that is
                             * left out at each end, 0 (0.1) to below 0.5. Of op
                             * clipped-mean: the largest magnitude of an element, above
-                            * 0. The same on all ranks */
+                            * 0. The same on all ranks; of any other op 0 */
     const size_t *send_counts; /* [ranks], as said above; copied, as the three below */
     const size_t *send_offsets;
     const size_t *recv_counts;

@@ -260,6 +260,9 @@ static const struct refusal refusals[] = {
     {TRIB_CLIPPED_MEAN, 0, TRIB_F32, NULL, NULL,
      "it is 0, it must be above 0 and finite"},
     {TRIB_CLIPPED_MEAN, (double)NAN, TRIB_F32, NULL, NULL, "above 0 and finite"},
+    {TRIB_SUM, 0.1, TRIB_F32, NULL, NULL, "parameter is 0.1, and op sum has none"},
+    {TRIB_MEDIAN, 0.2, TRIB_F32, NULL, NULL, "and op median has none"},
+    {TRIB_MEAN, 1, TRIB_F32, "int8", NULL, "and op mean has none"},
 };
 
 static int refused(struct ranks_self *self)
