@@ -24,6 +24,7 @@ static const char *fault;
 static trib_trainer_t *trainer;
 static trib_step_t step = TRIB_STEP_INIT;
 static bool victim, armed;
+static pid_t victim_pid;
 
 #ifdef OF_HEADER
 /* snippet include/tributary/train.h: // After TRIB_ERR_PEER_LOST */
@@ -45,6 +46,13 @@ static int idle(void *arg)
     return 0;
 }
 
+/* The others do not come before the victim has waited for them, and died of it. */
+static void await_death(void)
+{
+    for (int i = 0; i < 20000 && kill(victim_pid, 0) == 0; i++)
+        usleep(1000);
+}
+
 static double gradient(const float *x, float *g)
 {
     for (int i = 0; i < N; i++)
@@ -57,8 +65,9 @@ static double gradient(const float *x, float *g)
         raise(SIGKILL);
     armed = victim && ((is("end") && step.number >= 5) ||
                        (is("settle") && step.number + 1 == steps));
-    if (!armed && (is("end") || is("settle")))
-        usleep(2000); /* so that the victim has something to wait for */
+    if (!victim &&
+        ((is("end") && step.number == 5) || (is("settle") && step.number + 1 == steps)))
+        await_death();
     return 1;
 }
 
@@ -76,6 +85,10 @@ int main(int argc, char **argv)
     if (st != TRIB_OK)
         return 1;
     victim = trib_rank(comm) == 1;
+    int64_t pid = getpid();
+    if (trib_broadcast(comm, &pid, 1, TRIB_I64, 1) != TRIB_OK)
+        return 1;
+    victim_pid = (pid_t)pid;
     desc.params = params;
     desc.count = N;
     desc.strategy = argc > 1 ? argv[1] : NULL;
