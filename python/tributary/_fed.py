@@ -61,7 +61,6 @@ class Fed(Handle):
         self.model, self.optimizer, self.clip_norm = model, optimizer, clip_norm
         self.broadcast_buffers = broadcast_buffers
         named = _trainable(model)
-        warn_of_momentum_twice(optimizer, feedback, comm)
         counts = [1 + len(named)] + [p.numel() for _, p in named]
         self._memory = comm.empty(sum(counts))
         self._memory[:] = 0
@@ -80,6 +79,11 @@ class Fed(Handle):
             self._gradients.append(Gradient(i + 1, name, p, parts[i + 1].view(p.shape), text,
                                             torch.zeros(p.shape) if holds_back else None))
         self._known = {id(p) for _, p in named}
+        if any(g.codec not in DENSE and g.rest is None for g in self._gradients):
+            warn_of_momentum_twice(optimizer, feedback, comm)
+        elif feedback is not None:
+            raise ValueError(f"feedback {feedback!r} has no effect: no parameter has a codec that it "
+                             "is for (with in_grad, codecs that select have a feedback of their own)")
         super().__init__(comm, self._create(comm, feedback), lib.trib_group_free)
         self._keep = (self._memory, [g.rest for g in self._gradients])
         try:

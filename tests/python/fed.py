@@ -175,6 +175,18 @@ def momentum_twice():
         fed.close()
 
 
+def feedback_without_use():
+    m = perceptron()
+    raises("has no effect", Fed, m, sgd(m.parameters()), on.comm, feedback="ef14")
+    raises("has no effect", Fed, m, sgd(m.parameters()), on.comm, "topk:ratio=0.1", small_below=0, in_grad=True,
+           feedback="ef14:momentum=0.9")
+    os.environ["TRIB_FEEDBACK"] = "ef14:momentum=0.9"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Fed(m, sgd(m.parameters()), on.comm).close()  # nothing has this feedback
+    del os.environ["TRIB_FEEDBACK"]
+
+
 def afterwards():
     """Gradients outlive the Fed; buffers may be each rank's own."""
     torch.manual_seed(dist.get_rank())
@@ -192,7 +204,7 @@ def afterwards():
 
 
 REFUSALS = (graphs, failed_backward, unknown_parameters, other_types, other_models, other_numbers_of_backwards,
-            changed_under_way, rests_cleared, momentum_twice, afterwards)
+            changed_under_way, rests_cleared, momentum_twice, feedback_without_use, afterwards)
 
 
 dist.init_process_group(
