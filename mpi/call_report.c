@@ -28,6 +28,7 @@ static const char *const reasons[TMPI_REASONS] = {
     [TMPI_NEVER] = "between groups or jobs, on memory of a GPU, or as a set-up failed",
     [TMPI_TYPE] = "of an operator or a datatype that the library does not take",
     [TMPI_LONG] = "of a program's own operator, on more than 64 KiB of all ranks",
+    [TMPI_WRONG] = "with arguments that MPI refuses",
     [TMPI_SMALL] = "of no element, or below TRIB_MPI_MIN",
 };
 
@@ -131,14 +132,15 @@ static void print_json(FILE *f)
         fprintf(f,
                 "%s\n  {\"call\": \"%s\", \"library\": %" PRIu64 ", \"mpi\": %" PRIu64
                 ", \"alone\": %llu, \"early\": %llu, \"never\": %llu, \"type\": %llu"
-                ", \"long\": %llu, \"small\": %llu}",
+                ", \"long\": %llu, \"small\": %llu, \"wrong\": %llu}",
                 comma, tmpi_kinds[k].name, library, mpi,
                 atomic_load(&totals.passed[k][TMPI_ALONE]),
                 atomic_load(&totals.passed[k][TMPI_EARLY]),
                 atomic_load(&totals.passed[k][TMPI_NEVER]),
                 atomic_load(&totals.passed[k][TMPI_TYPE]),
                 atomic_load(&totals.passed[k][TMPI_LONG]),
-                atomic_load(&totals.passed[k][TMPI_SMALL]));
+                atomic_load(&totals.passed[k][TMPI_SMALL]),
+                atomic_load(&totals.passed[k][TMPI_WRONG]));
         comma = ",";
     }
     fprintf(f, "\n]}\n");

@@ -15,6 +15,7 @@ enum tmpi_reason {
     TMPI_NEVER, /* and there will be none */
     TMPI_TYPE, /* a datatype or operator */
     TMPI_LONG, /* for the generic path */
+    TMPI_WRONG, /* arguments that MPI refuses */
     TMPI_SMALL, /* below TRIB_MPI_MIN, or of no element */
     TMPI_REASONS
 };

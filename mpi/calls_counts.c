@@ -8,9 +8,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "mpi/wrong_calls.h"
 #include "mpi/call_report.h"
 #include "mpi/count_list.h"
 #include "mpi/entry.h"
+#include "mpi/failure_class.h"
 #include "mpi/next.h"
 #include "mpi/packing.h"
 #include "mpi/turn.h"
@@ -22,18 +24,36 @@ struct blocks {
     MPI_Datatype type;
     struct tmpi_layout layout;
     char *user;
-    char *bytes; /* the same memory if the type is dense */
+    char *bytes; /* the same memory if the type is dense; never NULL */
+    char *taken; /* to be freed */
     size_t *lengths; /* [ranks] bytes */
     size_t *offsets; /* [ranks] bytes from `bytes` */
 };
 
 static void close_blocks(struct blocks *b)
 {
-    if (b->bytes != b->user)
-        free(b->bytes);
+    free(b->taken);
     free(b->lengths);
     free(b->offsets);
     *b = (struct blocks){0};
+}
+
+/* Lengths, and offsets of blocks one after the other; returns the bytes of all. `first`
+ * is the least place of a block with elements: the other places may be anything. */
+static size_t measure_blocks(struct blocks *b, MPI_Count *first_out)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < b->ranks; i++) {
+        b->lengths[i] = (size_t)(tmpi_count_at(b->list, i) * b->layout.size);
+        b->offsets[i] = total;
+        if (!b->lengths[i])
+            continue;
+        const MPI_Count place = tmpi_place_at(b->list, i);
+        *first_out = total == 0 || place < *first_out ? place : *first_out;
+        total += b->lengths[i];
+    }
+    return total;
 }
 
 /* False without memory, or if the datatype is not valid. Offsets of dense blocks count
@@ -41,43 +61,34 @@ static void close_blocks(struct blocks *b)
 static bool open_blocks(struct blocks *b, int ranks, const void *memory,
                         const struct tmpi_list *list, MPI_Datatype type)
 {
-    size_t total = 0;
-    MPI_Count first = 0;
-
-    char *user = (char *)(uintptr_t)memory;
-
-    *b = (struct blocks){ranks, list, type, .user = user, .bytes = user};
+    *b = (struct blocks){ranks, list, type, .user = (char *)(uintptr_t)memory};
     b->lengths = malloc((size_t)ranks * sizeof(*b->lengths));
     b->offsets = malloc((size_t)ranks * sizeof(*b->offsets));
     if (!b->lengths || !b->offsets || !tmpi_layout_of(type, &b->layout))
         return false;
-    for (int i = 0; i < ranks; i++)
-        first = tmpi_place_at(list, i) < first ? tmpi_place_at(list, i) : first;
-    for (int i = 0; i < ranks; i++) {
-        b->lengths[i] = (size_t)(tmpi_count_at(list, i) * b->layout.size);
-        b->offsets[i] =
-            b->layout.dense
-                ? (size_t)((tmpi_place_at(list, i) - first) * b->layout.size)
-                : total;
-        total += b->lengths[i];
-    }
-    if (b->layout.dense) {
-        b->user += first * b->layout.size;
-        b->bytes = b->user;
+    MPI_Count first = 0;
+    const size_t total = measure_blocks(b, &first);
+    if (b->layout.dense && total > 0) {
+        b->bytes = b->user + first * b->layout.size;
+        for (int i = 0; i < ranks; i++)
+            if (b->lengths[i])
+                b->offsets[i] =
+                    (size_t)((tmpi_place_at(list, i) - first) * b->layout.size);
         return true;
     }
-    b->bytes = malloc(total + 1);
+    b->bytes = b->taken = malloc(total + 1); /* NULL means in place to the library */
     return b->bytes;
 }
 
 /* The block of a rank, to be packed or unpacked. */
 static struct tmpi_packed one_block(const struct blocks *b, int i)
 {
+    const MPI_Count place = b->lengths[i] ? tmpi_place_at(b->list, i) : 0;
+
     return (struct tmpi_packed){.type = b->type,
                                 .layout = b->layout,
-                                .count = tmpi_count_at(b->list, i),
-                                .user = b->user + tmpi_place_at(b->list, i) *
-                                                      b->layout.extent,
+                                .count = b->lengths[i] ? tmpi_count_at(b->list, i) : 0,
+                                .user = b->user + place * b->layout.extent,
                                 .bytes = b->bytes + b->offsets[i]};
 }
 
@@ -128,10 +139,13 @@ static size_t sum_of(const struct tmpi_list *list, int ranks, MPI_Datatype type)
 }
 
 /* Returns the code for the program: an error of MPI's own, if there is one. */
-static int finish(struct tmpi_turn *t, trib_status_t st, int result)
+static int finish(struct tmpi_turn *t, trib_status_t st, const struct tmpi_packed *own,
+                  int result)
 {
+    const MPI_Comm comm = t->a->handle;
     const int done = tmpi_done_by_library(t, st);
-    return done == MPI_SUCCESS ? result : done;
+
+    return done == MPI_SUCCESS ? tmpi_packed_error(own, comm, result) : done;
 }
 
 /* A call as its caller describes it. The one side has a list of counts, the other has
@@ -148,29 +162,63 @@ struct counted {
     bool wide; /* by a function whose name ends with _c */
 };
 
+/* The blocks of all ranks lie in `many`, those of this rank in `one`, or in place in
+ * `many`, too. */
+static bool is_right(const struct counted *m, enum tmpi_kind kind, int rank, int ranks)
+{
+    const void *many = kind == TMPI_SCATTERV ? m->send : m->recv;
+    const void *one = kind == TMPI_SCATTERV ? m->recv : m->send;
+    const bool has_root = kind != TMPI_ALLGATHERV;
+    const bool has_many = !has_root || rank == m->root;
+    const bool in_place = has_many && one == MPI_IN_PLACE;
+
+    if (kind == TMPI_SCATTERV ? !in_place : has_many)
+        tmpi_take_loose(kind == TMPI_SCATTERV ? m->type : m->list_type);
+    const bool right =
+        (!has_root || (m->root >= 0 && m->root < ranks)) &&
+        (!has_many || tmpi_list_is_right(many, m->list, ranks, m->list_type)) &&
+        (in_place || tmpi_buffer_is_right(one, m->count, m->type));
+
+    if (!right)
+        tmpi_report_passed(kind, TMPI_WRONG);
+    return right;
+}
+
+/* Opens the elements of this rank, where they are not in place; `list` has their number
+ * of bytes, or is NULL. */
+static bool open_own(struct tmpi_packed *own, const void *user, const struct counted *m,
+                     const size_t *list, int rank)
+{
+    return user == MPI_IN_PLACE ||
+           (tmpi_packed_open(own, (void *)(uintptr_t)user, m->count, m->type) &&
+            (!list || tmpi_packed_expect(own, list[rank])));
+}
+
 #define NARROW(l) (l)->counts, (l)->places
 #define WIDE(l) (l)->wide_counts, (l)->wide_places
 
 static int allgatherv(const struct counted *m)
 {
     int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
-    const size_t bytes = sum_of(m->list, ranks, m->list_type);
+    const bool right = is_right(m, TMPI_ALLGATHERV, rank, ranks);
+    const size_t bytes = right ? sum_of(m->list, ranks, m->list_type) : 0;
     const bool in_place = m->send == MPI_IN_PLACE;
     struct tmpi_packed own = {0};
     struct tmpi_turn t = {0};
     struct blocks b = {0};
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
+    if (right && !bytes)
+        tmpi_report_passed(TMPI_ALLGATHERV, TMPI_SMALL);
     if (!bytes || !tmpi_to_library(&t, m->comm, TMPI_ALLGATHERV, bytes))
-        return tmpi_done_by_mpi(
-            &t, TMPI_BY_MPI(Allgatherv, m->wide,
-                            (m->send, (int)m->count, m->type, m->recv, NARROW(m->list),
-                             m->list_type, m->comm),
-                            (m->send, m->count, m->type, m->recv, WIDE(m->list),
-                             m->list_type, m->comm)));
+        return tmpi_done_by_mpi(&t,
+                                TMPI_BY_MPI(Allgatherv, m->wide,
+                                            (m->send, (int)m->count, m->type, m->recv,
+                                             NARROW(m->list), m->list_type, m->comm),
+                                            (m->send, m->count, m->type, m->recv,
+                                             WIDE(m->list), m->list_type, m->comm)));
     if (open_blocks(&b, ranks, m->recv, m->list, m->list_type) &&
-        (in_place ||
-         tmpi_packed_open(&own, (void *)(uintptr_t)m->send, m->count, m->type))) {
+        open_own(&own, m->send, m, b.lengths, rank)) {
         result =
             in_place ? fill_block(&b, rank, m->comm) : tmpi_packed_fill(&own, m->comm);
         st = trib_allgatherv(t.a->comm, in_place ? NULL : own.bytes, b.bytes, b.lengths,
@@ -180,7 +228,7 @@ static int allgatherv(const struct counted *m)
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
-    return finish(&t, st, result);
+    return finish(&t, st, &own, result);
 }
 
 static int gatherv(const struct counted *m)
@@ -190,9 +238,10 @@ static int gatherv(const struct counted *m)
     struct tmpi_packed own = {0};
     struct tmpi_turn t = {0};
     struct blocks b = {0};
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    if (!tmpi_to_library(&t, m->comm, TMPI_GATHERV, tmpi_module.settings.min))
+    if (!is_right(m, TMPI_GATHERV, rank, ranks) ||
+        !tmpi_to_library(&t, m->comm, TMPI_GATHERV, tmpi_module.settings.min))
         return tmpi_done_by_mpi(
             &t, TMPI_BY_MPI(Gatherv, m->wide,
                             (m->send, (int)m->count, m->type, m->recv, NARROW(m->list),
@@ -200,19 +249,20 @@ static int gatherv(const struct counted *m)
                             (m->send, m->count, m->type, m->recv, WIDE(m->list),
                              m->list_type, m->root, m->comm)));
     if ((!is_root || open_blocks(&b, ranks, m->recv, m->list, m->list_type)) &&
-        (in_place ||
-         tmpi_packed_open(&own, (void *)(uintptr_t)m->send, m->count, m->type))) {
+        open_own(&own, m->send, m, b.lengths, rank)) {
         result =
             in_place ? fill_block(&b, rank, m->comm) : tmpi_packed_fill(&own, m->comm);
         st = trib_gatherv(t.a->comm, in_place ? NULL : own.bytes,
-                          in_place ? 0 : tmpi_packed_bytes(&own), b.bytes, b.lengths,
-                          b.offsets, TRIB_I8, m->root);
+                          in_place  ? 0
+                          : is_root ? b.lengths[rank]
+                                    : tmpi_packed_bytes(&own),
+                          b.bytes, b.lengths, b.offsets, TRIB_I8, m->root);
         if (st == TRIB_OK && result == MPI_SUCCESS && is_root)
             result = empty_blocks(&b, m->comm);
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
-    return finish(&t, st, result);
+    return finish(&t, st, &own, result);
 }
 
 static int scatterv(const struct counted *m)
@@ -222,9 +272,10 @@ static int scatterv(const struct counted *m)
     struct tmpi_packed own = {0};
     struct tmpi_turn t = {0};
     struct blocks b = {0};
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    if (!tmpi_to_library(&t, m->comm, TMPI_SCATTERV, tmpi_module.settings.min))
+    if (!is_right(m, TMPI_SCATTERV, rank, ranks) ||
+        !tmpi_to_library(&t, m->comm, TMPI_SCATTERV, tmpi_module.settings.min))
         return tmpi_done_by_mpi(
             &t, TMPI_BY_MPI(Scatterv, m->wide,
                             (m->send, NARROW(m->list), m->list_type, m->recv,
@@ -232,18 +283,18 @@ static int scatterv(const struct counted *m)
                             (m->send, WIDE(m->list), m->list_type, m->recv, m->count,
                              m->type, m->root, m->comm)));
     if ((!is_root || open_blocks(&b, ranks, m->send, m->list, m->list_type)) &&
-        (in_place || tmpi_packed_open(&own, m->recv, m->count, m->type))) {
+        open_own(&own, m->recv, m, b.lengths, rank)) {
         if (is_root)
             result = fill_blocks(&b, m->comm);
         st = trib_scatterv(
             t.a->comm, b.bytes, b.lengths, b.offsets, in_place ? NULL : own.bytes,
-            in_place ? b.lengths[rank] : tmpi_packed_bytes(&own), TRIB_I8, m->root);
+            is_root ? b.lengths[rank] : tmpi_packed_bytes(&own), TRIB_I8, m->root);
         if (st == TRIB_OK && result == MPI_SUCCESS && !in_place)
             result = tmpi_packed_empty(&own, m->comm);
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
-    return finish(&t, st, result);
+    return finish(&t, st, &own, result);
 }
 
 /* m has what is received; `from` and its type are sent. In place it stays with MPI on
@@ -252,13 +303,19 @@ static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
                      MPI_Datatype from_type)
 {
     int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
+    struct tmpi_packed none = {0};
     struct blocks from = {0}, to = {0};
     struct tmpi_turn t = {0};
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    if (m->send == MPI_IN_PLACE)
-        tmpi_report_passed(TMPI_ALLTOALLV, TMPI_TYPE);
-    if (m->send == MPI_IN_PLACE ||
+    const bool right = m->send != MPI_IN_PLACE &&
+                       tmpi_list_is_right(m->send, from_list, ranks, from_type) &&
+                       tmpi_list_is_right(m->recv, m->list, ranks, m->list_type);
+
+    if (!right)
+        tmpi_report_passed(TMPI_ALLTOALLV,
+                           m->send == MPI_IN_PLACE ? TMPI_TYPE : TMPI_WRONG);
+    if (!right ||
         !tmpi_to_library(&t, m->comm, TMPI_ALLTOALLV, tmpi_module.settings.min))
         return tmpi_done_by_mpi(
             &t, TMPI_BY_MPI(Alltoallv, m->wide,
@@ -276,15 +333,21 @@ static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
     }
     close_blocks(&from);
     close_blocks(&to);
-    return finish(&t, st, result);
+    return finish(&t, st, &none, result);
 }
 
 /* Each function twice: numbers of int, and numbers of MPI_Count with places of
  * MPI_Aint. */
 #define LIST_int(counts, places) \
-    &(struct tmpi_list) { counts, places, NULL, NULL }
+    &(struct tmpi_list) \
+    { \
+        counts, places, NULL, NULL \
+    }
 #define LIST_MPI_Count(counts, places) \
-    &(struct tmpi_list) { NULL, NULL, counts, places }
+    &(struct tmpi_list) \
+    { \
+        NULL, NULL, counts, places \
+    }
 #define BOTH(kind, name, parameters, arguments, call) \
     TMPI_TAKEN(kind, name, parameters(int, int), arguments, call(int, false)) \
     TMPI_WIDE(kind, name, parameters(MPI_Count, MPI_Aint), arguments, \

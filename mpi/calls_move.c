@@ -5,8 +5,10 @@
  */
 #include <limits.h>
 
+#include "mpi/wrong_calls.h"
 #include "mpi/call_report.h"
 #include "mpi/entry.h"
+#include "mpi/failure_class.h"
 #include "mpi/next.h"
 #include "mpi/packing.h"
 #include "mpi/turn.h"
@@ -45,32 +47,75 @@ static bool is_wide(const struct move *m)
 }
 #endif
 
-static bool to_library(struct tmpi_turn *t, const struct move *m, size_t bytes)
+static bool sends(const struct move *m, int rank)
 {
-    t->a = t->without = NULL;
-    if (!bytes) {
-        tmpi_report_passed(m->kind, TMPI_SMALL);
+    switch (m->kind) {
+    case TMPI_BCAST:
         return false;
+    case TMPI_GATHER:
+        return rank != m->root || m->send != MPI_IN_PLACE;
+    case TMPI_SCATTER:
+        return rank == m->root;
+    default:
+        return m->send != MPI_IN_PLACE;
     }
-    return tmpi_to_library(t, m->comm, m->kind, bytes);
 }
 
-/* Both ends of a move, as bytes; `blocks` of each side, 0: that side has nothing. */
+static bool receives(const struct move *m, int rank)
+{
+    switch (m->kind) {
+    case TMPI_GATHER:
+        return rank == m->root;
+    case TMPI_SCATTER:
+        return rank != m->root || m->recv != MPI_IN_PLACE;
+    default:
+        return true;
+    }
+}
+
+static bool is_right(const struct move *m, int rank)
+{
+    const bool has_root = m->kind != TMPI_ALLGATHER && m->kind != TMPI_ALLTOALL;
+
+    return (!has_root || tmpi_root_is_right(m->root, m->comm)) &&
+           (!sends(m, rank) ||
+            tmpi_buffer_is_right(m->send, m->send_count, m->send_type)) &&
+           (!receives(m, rank) ||
+            tmpi_buffer_is_right(m->recv, m->recv_count, m->recv_type));
+}
+
+/* rank  of this process, where the call has a root */
+static bool to_library(struct tmpi_turn *t, const struct move *m, int rank,
+                       size_t bytes)
+{
+    *t = (struct tmpi_turn){0};
+    if (m->comm == MPI_COMM_NULL)
+        return false;
+    if (bytes && is_right(m, rank))
+        return tmpi_to_library(t, m->comm, m->kind, bytes);
+    tmpi_report_passed(m->kind, bytes ? TMPI_WRONG : TMPI_SMALL);
+    return false;
+}
+
+/* Both ends of a move, as bytes; `blocks` of each side have `bytes` each, 0: that side
+ * has nothing. */
 struct ends {
     struct tmpi_packed send, recv;
     bool sends, receives;
     int result; /* of MPI */
 };
 
-static bool open_ends(struct ends *e, const struct move *m, int send_blocks,
-                      int recv_blocks)
+static bool open_ends(struct ends *e, const struct move *m, size_t bytes,
+                      int send_blocks, int recv_blocks)
 {
     *e = (struct ends){.sends = send_blocks, .receives = recv_blocks};
-    if (e->sends && !tmpi_packed_open(&e->send, (void *)(uintptr_t)m->send,
-                                      m->send_count * send_blocks, m->send_type))
+    if (e->sends && (!tmpi_packed_open(&e->send, (void *)(uintptr_t)m->send,
+                                       m->send_count * send_blocks, m->send_type) ||
+                     !tmpi_packed_expect(&e->send, bytes * (size_t)send_blocks)))
         return false;
-    if (e->receives &&
-        !tmpi_packed_open(&e->recv, m->recv, m->recv_count * recv_blocks, m->recv_type))
+    if (e->receives && (!tmpi_packed_open(&e->recv, m->recv,
+                                          m->recv_count * recv_blocks, m->recv_type) ||
+                        !tmpi_packed_expect(&e->recv, bytes * (size_t)recv_blocks)))
         return false;
     if (e->sends)
         e->result = tmpi_packed_fill(&e->send, m->comm);
@@ -86,7 +131,10 @@ static int close_ends(struct ends *e, struct tmpi_turn *t, const struct move *m,
     tmpi_packed_close(&e->send);
     tmpi_packed_close(&e->recv);
     const int result = tmpi_done_by_library(t, st);
-    return result == MPI_SUCCESS ? e->result : result;
+    if (result != MPI_SUCCESS)
+        return result;
+    e->result = tmpi_packed_error(&e->send, m->comm, e->result);
+    return tmpi_packed_error(&e->recv, m->comm, e->result);
 }
 
 static int broadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
@@ -96,17 +144,18 @@ static int broadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
                            .recv = buffer,
                            .recv_count = count,
                            .recv_type = type,
+                           .root = root,
                            .comm = comm};
     const size_t bytes = tmpi_bytes_of(count, type);
     struct tmpi_packed p;
     struct tmpi_turn t;
     int result = MPI_SUCCESS;
 
-    if (!to_library(&t, &m, bytes))
+    if (!to_library(&t, &m, -1, bytes))
         return tmpi_done_by_mpi(&t, TMPI_BY_MPI(Bcast, count > INT_MAX,
                                                 (buffer, (int)count, type, root, comm),
                                                 (buffer, count, type, root, comm)));
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
     if (tmpi_packed_open(&p, buffer, count, type)) {
         if (t.a->rank == root)
             result = tmpi_packed_fill(&p, comm);
@@ -125,7 +174,7 @@ static void fill_own(struct ends *e, const struct move *m, int rank)
 {
     struct tmpi_packed own = e->recv;
 
-    if (e->recv.layout.dense)
+    if (e->recv.bytes == e->recv.user)
         return;
     own.count = m->recv_count;
     own.user = (char *)m->recv + (MPI_Count)rank * m->recv_count * own.layout.extent;
@@ -133,11 +182,12 @@ static void fill_own(struct ends *e, const struct move *m, int rank)
     e->result = tmpi_packed_fill(&own, m->comm);
 }
 
-static bool open_gather(struct ends *e, const struct move *m, int rank, int blocks)
+static bool open_gather(struct ends *e, const struct move *m, size_t bytes, int rank,
+                        int blocks)
 {
     const bool in_place = m->send == MPI_IN_PLACE;
 
-    if (!open_ends(e, m, !in_place, blocks))
+    if (!open_ends(e, m, bytes, !in_place, blocks))
         return false;
     if (in_place)
         fill_own(e, m, rank);
@@ -146,15 +196,16 @@ static bool open_gather(struct ends *e, const struct move *m, int rank, int bloc
 
 static int allgather(const struct move *m)
 {
+    tmpi_take_loose(m->recv_type);
     const bool in_place = m->send == MPI_IN_PLACE;
     const size_t bytes = tmpi_bytes_of(m->recv_count, m->recv_type);
     struct tmpi_turn t;
     struct ends e;
 
-    if (!to_library(&t, m, bytes))
+    if (!to_library(&t, m, -1, bytes))
         return tmpi_done_by_mpi(&t, BY_MPI(Allgather, m));
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (open_gather(&e, m, t.a->rank, t.a->ranks))
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+    if (open_gather(&e, m, bytes, t.a->rank, t.a->ranks))
         st = trib_allgather(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,
                             bytes, TRIB_I8);
     return close_ends(&e, &t, m, st);
@@ -169,12 +220,14 @@ static int gather(const struct move *m)
     if (m->comm != MPI_COMM_NULL)
         tmpi_next.Comm_rank(m->comm, &rank);
     const bool is_root = rank == m->root, in_place = m->send == MPI_IN_PLACE;
+    if (is_root)
+        tmpi_take_loose(m->recv_type);
     const size_t bytes = is_root ? tmpi_bytes_of(m->recv_count, m->recv_type)
                                  : tmpi_bytes_of(m->send_count, m->send_type);
-    if (!to_library(&t, m, bytes))
+    if (!to_library(&t, m, rank, bytes))
         return tmpi_done_by_mpi(&t, ROOTED_BY_MPI(Gather, m));
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (open_gather(&e, m, rank, is_root ? t.a->ranks : 0))
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+    if (open_gather(&e, m, bytes, rank, is_root ? t.a->ranks : 0))
         st = trib_gather(t.a->comm, in_place ? NULL : e.send.bytes,
                          is_root ? e.recv.bytes : NULL, bytes, TRIB_I8, m->root);
     return close_ends(&e, &t, m, st);
@@ -189,12 +242,16 @@ static int scatter(const struct move *m)
     if (m->comm != MPI_COMM_NULL)
         tmpi_next.Comm_rank(m->comm, &rank);
     const bool is_root = rank == m->root, in_place = m->recv == MPI_IN_PLACE;
+    if (is_root)
+        tmpi_take_loose(m->send_type);
+    if (!in_place)
+        tmpi_take_loose(m->recv_type);
     const size_t bytes = is_root ? tmpi_bytes_of(m->send_count, m->send_type)
                                  : tmpi_bytes_of(m->recv_count, m->recv_type);
-    if (!to_library(&t, m, bytes))
+    if (!to_library(&t, m, rank, bytes))
         return tmpi_done_by_mpi(&t, ROOTED_BY_MPI(Scatter, m));
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (open_ends(&e, m, is_root ? t.a->ranks : 0, !in_place))
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+    if (open_ends(&e, m, bytes, is_root ? t.a->ranks : 0, !in_place))
         st = trib_scatter(t.a->comm, is_root ? e.send.bytes : NULL,
                           in_place ? NULL : e.recv.bytes, bytes, TRIB_I8, m->root);
     return close_ends(&e, &t, m, st);
@@ -207,10 +264,10 @@ static int alltoall(const struct move *m)
     struct tmpi_turn t;
     struct ends e;
 
-    if (!to_library(&t, m, bytes))
+    if (!to_library(&t, m, -1, bytes))
         return tmpi_done_by_mpi(&t, BY_MPI(Alltoall, m));
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
-    if (open_ends(&e, m, in_place ? 0 : t.a->ranks, t.a->ranks)) {
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+    if (open_ends(&e, m, bytes, in_place ? 0 : t.a->ranks, t.a->ranks)) {
         if (in_place)
             e.result = tmpi_packed_fill(&e.recv, m->comm);
         st = trib_alltoall(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,

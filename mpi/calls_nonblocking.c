@@ -4,9 +4,11 @@
  */
 #include <limits.h>
 
+#include "mpi/wrong_calls.h"
 #include "mpi/call_report.h"
 #include "mpi/element.h"
 #include "mpi/entry.h"
+#include "mpi/failure_class.h"
 #include "mpi/next.h"
 #include "mpi/pending.h"
 
@@ -24,6 +26,10 @@ static int iallreduce(const void *send, void *recv, MPI_Count count, MPI_Datatyp
 
     if (count <= 0 || tmpi_element_of(type, op, &e) != TMPI_ABLE) {
         tmpi_report_passed(TMPI_IALLREDUCE, count > 0 ? TMPI_TYPE : TMPI_SMALL);
+        return IALLREDUCE_BY_MPI;
+    }
+    if (!send || !tmpi_buffer_is_right(recv, count, type)) {
+        tmpi_report_passed(TMPI_IALLREDUCE, TMPI_WRONG);
         return IALLREDUCE_BY_MPI;
     }
     const size_t n = (size_t)count * (size_t)e.times;
@@ -52,11 +58,15 @@ static int ibroadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root
     const size_t bytes = tmpi_bytes_of(count, type);
     struct tmpi_pending p = {0};
     struct tmpi_turn t = {0};
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    if (!bytes)
-        tmpi_report_passed(TMPI_IBCAST, TMPI_SMALL);
-    if (!bytes || !tmpi_to_library(&t, comm, TMPI_IBCAST, bytes))
+    const bool is_right = bytes && comm != MPI_COMM_NULL &&
+                          tmpi_root_is_right(root, comm) &&
+                          tmpi_buffer_is_right(buffer, count, type);
+
+    if (!is_right)
+        tmpi_report_passed(TMPI_IBCAST, bytes ? TMPI_WRONG : TMPI_SMALL);
+    if (!is_right || !tmpi_to_library(&t, comm, TMPI_IBCAST, bytes))
         return tmpi_done_by_mpi(
             &t, TMPI_BY_MPI(Ibcast, count > INT_MAX,
                             (buffer, (int)count, type, root, comm, request),

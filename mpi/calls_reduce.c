@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi/wrong_calls.h"
 #include "mpi/call_report.h"
 #include "mpi/codec_plans.h"
 #include "mpi/count_list.h"
 #include "mpi/element.h"
 #include "mpi/entry.h"
+#include "mpi/failure_class.h"
 #include "mpi/generic_reduce.h"
 #include "mpi/next.h"
 #include "mpi/packing.h"
@@ -30,6 +32,7 @@ struct reduction {
     MPI_Op op;
     MPI_Comm comm;
     int root; /* -1: all */
+    MPI_Count mine; /* elements of this rank's block, if the blocks differ */
 };
 
 /* The same reduction as the library describes it. */
@@ -43,6 +46,61 @@ struct plan {
 static const void *input_of(const struct reduction *r)
 {
     return r->send == MPI_IN_PLACE ? NULL : r->send;
+}
+
+static bool refuses_alias(enum tmpi_kind kind)
+{
+#ifdef MPICH_VERSION
+    (void)kind;
+    return true;
+#else
+    return kind == TMPI_REDUCE;
+#endif
+}
+
+/* Rank 0 of an exscan has no result; MPICH refuses NULL there all the same. */
+static bool has_result(const struct reduction *r, int rank)
+{
+    switch (r->kind) {
+    case TMPI_REDUCE:
+        return rank == r->root;
+    case TMPI_REDUCE_SCATTER:
+        return r->mine > 0 || r->send == MPI_IN_PLACE;
+#ifndef MPICH_VERSION
+    case TMPI_EXSCAN:
+        return rank > 0 || r->send == MPI_IN_PLACE || r->recv == MPI_IN_PLACE;
+#endif
+    default:
+        return true;
+    }
+}
+
+/* True unless MPI refuses the buffers on this rank. */
+static bool buffers_are_right(const struct reduction *r, int rank)
+{
+    const bool result = has_result(r, rank);
+
+    if (result && !tmpi_buffer_is_right(r->recv, r->count, r->type))
+        return false;
+    if (r->send == MPI_IN_PLACE)
+        return r->kind != TMPI_REDUCE || rank == r->root;
+    return tmpi_buffer_is_right(r->send, r->count, r->type) &&
+           !(result && r->send && r->send == r->recv && refuses_alias(r->kind));
+}
+
+static bool is_right(const struct reduction *r)
+{
+    int rank = 0;
+
+    if (r->comm == MPI_COMM_NULL)
+        return false;
+    if (r->kind == TMPI_REDUCE || r->kind == TMPI_EXSCAN)
+        tmpi_next.Comm_rank(r->comm, &rank);
+    if (buffers_are_right(r, rank) &&
+        (r->kind != TMPI_REDUCE || tmpi_root_is_right(r->root, r->comm)))
+        return true;
+    tmpi_report_passed(r->kind, TMPI_WRONG);
+    return false;
 }
 
 /* Says why not, and returns false, if the library does not know how. */
@@ -88,14 +146,15 @@ static int finish_generic(struct tmpi_turn *t, const struct reduction *r)
 static bool to_library(struct tmpi_turn *t, const struct reduction *r, struct plan *p)
 {
     t->a = t->without = NULL;
-    return planned(r, p) && fits(r, p) &&
+    return planned(r, p) && is_right(r) && fits(r, p) &&
            tmpi_to_library(t, r->comm, r->kind, p->bytes);
 }
 
 static int allreduce(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
                      MPI_Op op, MPI_Comm comm)
 {
-    const struct reduction r = {TMPI_ALLREDUCE, send, recv, count, type, op, comm, -1};
+    const struct reduction r = {TMPI_ALLREDUCE, send, recv, count, type, op,
+                                comm,           -1,   0};
     struct tmpi_turn t;
     struct plan p;
 
@@ -113,7 +172,8 @@ static int allreduce(const void *send, void *recv, MPI_Count count, MPI_Datatype
 static int reduce(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
                   MPI_Op op, int root, MPI_Comm comm)
 {
-    const struct reduction r = {TMPI_REDUCE, send, recv, count, type, op, comm, root};
+    const struct reduction r = {TMPI_REDUCE, send, recv, count, type,
+                                op,          comm, root, 0};
     struct tmpi_turn t;
     struct plan p;
 
@@ -132,15 +192,15 @@ static int reduce(const void *send, void *recv, MPI_Count count, MPI_Datatype ty
  * library in the block of the rank. */
 static trib_status_t to_block(void *out, size_t bytes, void **block_out, bool in_place)
 {
-    *block_out = in_place ? malloc(bytes + 1) : out;
-    return *block_out ? TRIB_OK : TRIB_ERR_NO_MEMORY;
+    *block_out = in_place || bytes == 0 ? malloc(bytes + 1) : out;
+    return *block_out ? TRIB_OK : (trib_status_t)TMPI_NO_MEMORY;
 }
 
 static void from_block(void *out, size_t bytes, void *block, trib_status_t st)
 {
     if (block == out)
         return;
-    if (st == TRIB_OK)
+    if (st == TRIB_OK && bytes)
         memcpy(out, block, bytes);
     free(block);
 }
@@ -149,7 +209,7 @@ static int reduce_scatter_block(const void *send, void *recv, MPI_Count count,
                                 MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     const struct reduction r = {
-        TMPI_REDUCE_SCATTER_BLOCK, send, recv, count, type, op, comm, -1};
+        TMPI_REDUCE_SCATTER_BLOCK, send, recv, count, type, op, comm, -1, 0};
     const bool in_place = send == MPI_IN_PLACE;
     struct tmpi_turn t;
     struct plan p;
@@ -177,14 +237,16 @@ static size_t *counts_of(const struct tmpi_attached *a, const struct tmpi_list *
     return of;
 }
 
-static MPI_Count total_of(MPI_Comm comm, const struct tmpi_list *l)
+static MPI_Count total_of(MPI_Comm comm, const struct tmpi_list *l, MPI_Count *mine_out)
 {
     MPI_Count total = 0;
-    int ranks = 0;
+    int rank = 0, ranks = 0;
 
+    *mine_out = 0;
     if (tmpi_list_is_empty(l) || comm == MPI_COMM_NULL ||
-        tmpi_next.Comm_size(comm, &ranks))
+        tmpi_next.Comm_size(comm, &ranks) || tmpi_next.Comm_rank(comm, &rank))
         return 0;
+    *mine_out = tmpi_count_at(l, rank);
     for (int i = 0; i < ranks; i++) {
         if (tmpi_count_at(l, i) < 0)
             return 0;
@@ -196,8 +258,10 @@ static MPI_Count total_of(MPI_Comm comm, const struct tmpi_list *l)
 static int reduce_scatter(const void *send, void *recv, const struct tmpi_list *l,
                           MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
+    MPI_Count own;
+    const MPI_Count total = total_of(comm, l, &own);
     const struct reduction r = {
-        TMPI_REDUCE_SCATTER, send, recv, total_of(comm, l), type, op, comm, -1};
+        TMPI_REDUCE_SCATTER, send, recv, total, type, op, comm, -1, own};
     const bool in_place = send == MPI_IN_PLACE;
     struct tmpi_turn t;
     struct plan p;
@@ -210,7 +274,8 @@ static int reduce_scatter(const void *send, void *recv, const struct tmpi_list *
                             (send, recv, l->counts, type, op, comm),
                             (send, recv, l->wide_counts, type, op, comm)));
     size_t *of = counts_of(t.a, l, &p, &mine);
-    trib_status_t st = of ? to_block(recv, mine, &block, in_place) : TRIB_ERR_NO_MEMORY;
+    trib_status_t st =
+        of ? to_block(recv, mine, &block, in_place) : (trib_status_t)TMPI_NO_MEMORY;
     if (st == TRIB_OK)
         st = trib_reduce_scatterv(t.a->comm, in_place ? recv : send, block, of, NULL,
                                   p.e.dtype, p.e.op);
@@ -230,7 +295,7 @@ static bool scan_to_library(struct tmpi_turn *t, const struct reduction *r,
                             struct plan *p)
 {
     t->a = t->without = NULL;
-    if (!planned(r, p))
+    if (!planned(r, p) || !is_right(r))
         return false;
     if (scans(p))
         return tmpi_to_library(t, r->comm, r->kind, p->bytes);
@@ -241,7 +306,7 @@ static bool scan_to_library(struct tmpi_turn *t, const struct reduction *r,
 static int scan(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
                 MPI_Op op, MPI_Comm comm)
 {
-    const struct reduction r = {TMPI_SCAN, send, recv, count, type, op, comm, -1};
+    const struct reduction r = {TMPI_SCAN, send, recv, count, type, op, comm, -1, 0};
     struct tmpi_turn t;
     struct plan p;
 
@@ -254,14 +319,19 @@ static int scan(const void *send, void *recv, MPI_Count count, MPI_Datatype type
 static int exscan(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
                   MPI_Op op, MPI_Comm comm)
 {
-    const struct reduction r = {TMPI_EXSCAN, send, recv, count, type, op, comm, -1};
+    const struct reduction r = {TMPI_EXSCAN, send, recv, count, type, op, comm, -1, 0};
     struct tmpi_turn t;
     struct plan p;
 
     if (!scan_to_library(&t, &r, &p))
         return tmpi_done_by_mpi(&t, BY_MPI(Exscan));
-    return tmpi_done_by_library(
-        &t, trib_exscan(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
+    void *unused = recv ? NULL : malloc(p.bytes); /* rank 0 has no result */
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+    if (recv || unused)
+        st = trib_exscan(t.a->comm, input_of(&r), recv ? recv : unused, p.count,
+                         p.e.dtype, p.e.op);
+    free(unused);
+    return tmpi_done_by_library(&t, st);
 }
 
 #define REDUCTION(number) \

@@ -22,6 +22,12 @@ static inline MPI_Count tmpi_count_at(const struct tmpi_list *l, int i)
     return l->wide_counts ? l->wide_counts[i] : l->counts[i];
 }
 
+static inline bool tmpi_list_has_places(const struct tmpi_list *l)
+{
+    return l->places || l->wide_places;
+}
+
+/** tmpi_place_at - of a rank that has elements. */
 static inline MPI_Count tmpi_place_at(const struct tmpi_list *l, int i)
 {
     return l->wide_places ? l->wide_places[i] : l->places[i];

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "mpi/next.h"
 
@@ -14,6 +15,53 @@ static void add_class(void)
     tmpi_next.Add_error_string(error_class, "a sum of tributary has failed");
 }
 
+/* MPI's own class where it has one, which programs ask for. */
+static int class_of(trib_status_t status)
+{
+    switch ((int)status) {
+    case TRIB_ERR_INVALID:
+    case TRIB_ERR_OVERLAP:
+    case TRIB_ERR_OVERFLOW:
+        return MPI_ERR_ARG;
+    case TRIB_ERR_MISMATCH:
+        return MPI_ERR_TRUNCATE;
+    case TMPI_NO_MEMORY:
+    case TRIB_ERR_NO_MEMORY:
+        return MPI_ERR_NO_MEM;
+    default:
+        return error_class;
+    }
+}
+
+static void describe(const struct tmpi_attached *a, trib_status_t status, char *out)
+{
+    if ((int)status == TMPI_NO_MEMORY)
+        snprintf(out, MPI_MAX_ERROR_STRING,
+                 "tributary: rank %d of communicator %s has no memory for the elements "
+                 "of a collective",
+                 a->rank, a->name);
+    else
+        snprintf(out, MPI_MAX_ERROR_STRING, "tributary: %s: %s",
+                 trib_status_name(status), trib_last_error(a->comm));
+}
+
+/* A code of the class. MPICH has no text for codes of its own classes: then the class
+ * is the code, and false is returned. */
+static bool add_code(int of_class, const char *text, int *code_out)
+{
+    char kept[MPI_MAX_ERROR_STRING] = "";
+    int length;
+
+    *code_out = of_class;
+    if (tmpi_next.Add_error_code(of_class, code_out) == MPI_SUCCESS &&
+        tmpi_next.Add_error_string(*code_out, text) == MPI_SUCCESS &&
+        tmpi_next.Error_string(*code_out, kept, &length) == MPI_SUCCESS &&
+        !strcmp(kept, text))
+        return true;
+    *code_out = of_class;
+    return false;
+}
+
 int tmpi_failed(struct tmpi_attached *a, trib_status_t status)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -22,16 +70,14 @@ int tmpi_failed(struct tmpi_attached *a, trib_status_t status)
     int code;
 
     pthread_once(&once, add_class);
-    code = error_class;
-    tmpi_next.Add_error_code(error_class, &code);
-    snprintf(text, sizeof(text), "tributary: %s: %s", trib_status_name(status),
-             trib_last_error(a->comm));
-    tmpi_next.Add_error_string(code, text);
-    if (tmpi_next.Comm_get_errhandler(a->handle, &handler) == MPI_SUCCESS) {
-        if (handler == MPI_ERRORS_ARE_FATAL)
-            fprintf(stderr, "%s\n", text);
+    describe(a, status, text);
+    const bool has_text = add_code(class_of(status), text, &code);
+    const bool is_known =
+        tmpi_next.Comm_get_errhandler(a->handle, &handler) == MPI_SUCCESS;
+    if (!has_text || (is_known && handler == MPI_ERRORS_ARE_FATAL))
+        fprintf(stderr, "%s\n", text);
+    if (is_known)
         tmpi_next.Errhandler_free(&handler);
-    }
     tmpi_next.Comm_call_errhandler(a->handle, code);
     return code;
 }

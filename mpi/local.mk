@@ -4,6 +4,7 @@
 # other. A module links its MPI, so that a program that opens MPI by itself finds it.
 mpi_sources = \
 	base/text.c \
+	mpi/wrong_calls.c mpi/wrong_calls.h \
 	mpi/attached.c mpi/attached.h \
 	mpi/call_kinds.def mpi/call_kinds.h \
 	mpi/call_report.c mpi/call_report.h \

@@ -29,6 +29,25 @@ bool tmpi_packed_open(struct tmpi_packed *p, void *user, MPI_Count count,
     return p->bytes;
 }
 
+bool tmpi_packed_expect(struct tmpi_packed *p, size_t bytes)
+{
+    if (tmpi_packed_bytes(p) == bytes)
+        return true;
+    tmpi_packed_close(p);
+    p->differs = true;
+    p->count = 0;
+    p->bytes = p->taken = calloc(1, bytes + 1);
+    return p->bytes;
+}
+
+int tmpi_packed_error(const struct tmpi_packed *p, MPI_Comm comm, int result)
+{
+    if (!p->differs || result != MPI_SUCCESS)
+        return result;
+    tmpi_next.Comm_call_errhandler(comm, MPI_ERR_TRUNCATE);
+    return MPI_ERR_TRUNCATE;
+}
+
 /* Elements that are packed at once. */
 static MPI_Count step_of(const struct tmpi_packed *p)
 {

@@ -18,11 +18,24 @@ struct tmpi_packed {
     void *user; /* the program's buffer */
     void *bytes; /* the same memory if it is dense, else of this module; never NULL */
     void *taken; /* to be freed */
+    bool differs; /* the ranks expect another number of bytes */
 };
 
 /** tmpi_packed_open - false if the datatype is not valid, or memory is short. */
 bool tmpi_packed_open(struct tmpi_packed *p, void *user, MPI_Count count,
                       MPI_Datatype type);
+
+/**
+ * tmpi_packed_expect - the number of bytes that the ranks will move.
+ *
+ * If the program's elements have another one, as in a wrong call, zeros are moved and
+ * the program's memory stays as it is: the other ranks must not wait for ever.
+ * returns  false without memory
+ */
+bool tmpi_packed_expect(struct tmpi_packed *p, size_t bytes);
+
+/** tmpi_packed_error - `result`, or after a wrong call what its caller gets. */
+int tmpi_packed_error(const struct tmpi_packed *p, MPI_Comm comm, int result);
 
 /** tmpi_packed_fill - take the bytes from the program's elements. */
 int tmpi_packed_fill(struct tmpi_packed *p, MPI_Comm comm);

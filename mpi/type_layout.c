@@ -16,7 +16,7 @@ static struct {
     MPI_Comm alone; /* of this process, and it returns errors */
 } layouts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The datatype of the newest call of this thread that is not in the table of types. */
+/* The datatype of the newest call of this thread. */
 static _Thread_local struct {
     bool is_known;
     MPI_Datatype type;
@@ -125,6 +125,7 @@ bool tmpi_layout_of(MPI_Datatype type, struct tmpi_layout *out)
     }
     if (tmpi_element_bytes(type, &bytes)) {
         *out = (struct tmpi_layout){bytes, 0, bytes, 0, bytes, true};
+        remember(type, freed, out);
         return true;
     }
     if (type == MPI_DATATYPE_NULL)

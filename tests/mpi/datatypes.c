@@ -4,7 +4,7 @@
  * they lie in memory, or lie apart, or are dense in a roundabout way. Each is sent as a
  * datatype and received as plain integers, and the other way round.
  *
- * An MPI program that knows nothing of the library. Prints "wrong N" on rank 0; the exit
+ * An MPI program that knows nothing of the library. Rank 0 prints "wrong N"; the exit
  * code is 1 if N is not 0.
  */
 #include <mpi.h>

@@ -2,6 +2,7 @@
 EXTRA_DIST += \
 	tests/mpi/all_collectives.c \
 	tests/mpi/both_mpis.sh \
+	tests/mpi/refused_calls.c \
 	tests/mpi/datatypes.c \
 	tests/mpi/driver_of_gpu.c \
 	tests/mpi/inputs/lj.lammps \

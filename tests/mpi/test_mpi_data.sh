@@ -19,7 +19,21 @@ compiled() { # MPI PROGRAM
     result $? "$1: $2 compiles"
 }
 
+# MPI's own error classes, and the ranks stay together.
+refused_calls() { # MPI
+    compiled "$1" refused_calls
+    "${run[@]}" -n 3 "$dir/refused_calls.$1" 2>/dev/null >"$dir/plain"
+    result $? "$1: MPI alone refuses the wrong calls"
+    expect_seconds=60 expect "$1: wrong calls, and none on some ranks" 0 "wrong 0" \
+        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/refused_calls.$1"
+    grep -E "^(MPI_|wrong)" "$said" | diff "$dir/plain" - >"$said.differs"
+    result $? "$1: the error classes are those of MPI alone"
+    expect "$1: ranks that disagree" 0 "wrong 0" \
+        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/refused_calls.$1" disagree
+}
+
 all_of() { # MPI
+    refused_calls "$1"
     compiled "$1" datatypes
     expect "$1: datatypes in another order than memory" 0 "wrong 0" \
         "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/datatypes.$1"

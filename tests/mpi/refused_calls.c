@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * refused_calls - calls that MPI refuses, with the class of the error; and calls that
+ * have no elements on some ranks, with NULL for the memory there.
+ *
+ * An MPI program that knows nothing of the library. Rank 0 prints a line for each wrong
+ * call; MPI alone prints the same lines. After the calls, which one rank makes or all
+ * ranks make, right calls follow. "wrong N" at the end counts results that are not right.
+ */
+#include <limits.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 8 };
+
+static int rank, ranks, wrong;
+static int mine[MOST], got[MOST], other[MOST * MOST];
+static int ones[MOST], zeros[MOST], places[MOST], bad[MOST];
+static MPI_Datatype loose; /* not committed */
+
+static void check(int good, const char *what)
+{
+    if (!good && wrong++ < 20)
+        fprintf(stderr, "rank %d: %s is wrong\n", rank, what);
+}
+
+/* All ranks must be in the same call again. */
+static void right_calls(void)
+{
+    int sum = -1, root_has = rank == 1 ? 17 : 0;
+
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check(sum == ranks * (ranks - 1) / 2, "a sum");
+    MPI_Bcast(&root_has, 1, MPI_INT, 1, MPI_COMM_WORLD);
+    check(root_has == 17, "a broadcast");
+}
+
+static void refused(const char *what, int error)
+{
+    int class = MPI_SUCCESS;
+
+    if (error != MPI_SUCCESS)
+        MPI_Error_class(error, &class);
+    if (rank == 0)
+        printf("%s: class %d\n", what, class);
+}
+
+#define W MPI_COMM_WORLD
+#define I MPI_INT
+#define REFUSED(call) refused(#call, call)
+
+static void roots(void)
+{
+    REFUSED(MPI_Bcast(mine, 1, I, ranks, W));
+    REFUSED(MPI_Bcast(mine, 1, I, -1, W));
+    REFUSED(MPI_Reduce(mine, got, 1, I, MPI_SUM, ranks, W));
+    REFUSED(MPI_Gather(mine, 1, I, other, 1, I, -7, W));
+    REFUSED(MPI_Scatter(other, 1, I, got, 1, I, 99, W));
+    REFUSED(MPI_Gatherv(mine, 1, I, other, ones, places, I, ranks, W));
+    REFUSED(MPI_Scatterv(other, ones, places, I, got, 1, I, ranks, W));
+}
+
+static void counts(void)
+{
+    REFUSED(MPI_Bcast(mine, -1, I, 0, W));
+    REFUSED(MPI_Allgather(mine, -1, I, other, 1, I, W));
+    REFUSED(MPI_Alltoall(mine, -1, I, other, 1, I, W));
+    REFUSED(MPI_Allgatherv(mine, -1, I, other, ones, places, I, W));
+    REFUSED(MPI_Gatherv(mine, -1, I, other, ones, places, I, 0, W));
+    REFUSED(MPI_Scatterv(other, ones, places, I, got, -1, I, 0, W));
+    REFUSED(MPI_Alltoallv(mine, bad, places, I, other, ones, places, I, W));
+    REFUSED(MPI_Reduce_scatter(mine, got, bad, I, MPI_SUM, W));
+}
+
+static void types(void)
+{
+    const MPI_Datatype none = MPI_DATATYPE_NULL;
+
+    REFUSED(MPI_Bcast(mine, 1, loose, 0, W));
+    REFUSED(MPI_Allgather(mine, 1, loose, other, 1, I, W));
+    REFUSED(MPI_Alltoall(mine, 1, none, other, 1, I, W));
+    REFUSED(MPI_Gather(mine, 1, none, other, 1, I, 0, W));
+    REFUSED(MPI_Allgatherv(mine, 1, none, other, ones, places, I, W));
+    REFUSED(MPI_Scatterv(other, ones, places, I, got, 1, none, 0, W));
+    REFUSED(MPI_Alltoallv(mine, ones, places, I, other, ones, places, loose, W));
+    REFUSED(MPI_Allreduce(mine, got, 1, none, MPI_SUM, W));
+}
+
+static void in_place(void)
+{
+    REFUSED(MPI_Allreduce(mine, MPI_IN_PLACE, 1, I, MPI_SUM, W));
+    REFUSED(MPI_Scan(mine, MPI_IN_PLACE, 1, I, MPI_SUM, W));
+    REFUSED(MPI_Allgather(mine, 1, I, MPI_IN_PLACE, 1, I, W));
+    REFUSED(MPI_Alltoall(mine, 1, I, MPI_IN_PLACE, 1, I, W));
+    REFUSED(MPI_Allgatherv(mine, 1, I, MPI_IN_PLACE, ones, places, I, W));
+}
+
+#ifdef MPICH_VERSION /* another MPI takes them, or crashes */
+static void of_mpich(void)
+{
+    REFUSED(MPI_Allgather(mine, 1, I, other, 1, loose, W));
+    REFUSED(MPI_Exscan(mine, mine, 1, I, MPI_SUM, W));
+    REFUSED(MPI_Bcast(NULL, 1, I, 0, W));
+    REFUSED(MPI_Allreduce(NULL, got, 1, I, MPI_SUM, W));
+    REFUSED(MPI_Allreduce(mine, NULL, 1, I, MPI_SUM, W));
+    REFUSED(MPI_Allreduce(mine, mine, 1, I, MPI_SUM, W));
+    REFUSED(MPI_Scan(mine, mine, 1, I, MPI_SUM, W));
+    REFUSED(MPI_Allgather(NULL, 1, I, other, 1, I, W));
+}
+#endif
+
+static void one_by_one(void (*calls)(void))
+{
+    calls();
+    right_calls();
+}
+
+/* One rank alone makes a wrong call, while the others are in the next right one. */
+static void alone(void)
+{
+    if (rank == 0)
+        roots();
+    right_calls();
+    if (rank == 0)
+        types();
+    right_calls();
+}
+
+/* From rank 0 to the last rank alone; zero counts have places that are none. */
+static void empty(void)
+{
+    int to[MOST] = {0}, from[MOST] = {0}, last_has[MOST] = {0}, nowhere[MOST];
+    const int is_first = rank == 0, is_last = rank == ranks - 1;
+    int *const input = is_first ? mine : NULL, *const output = is_last ? got : NULL;
+
+    to[ranks - 1] = is_first;
+    from[0] = is_last;
+    last_has[ranks - 1] = 1;
+    for (int i = 0; i < ranks; i++)
+        nowhere[i] = to[i] || from[i] ? 0 : INT_MIN;
+    mine[0] = 40 + rank;
+    got[0] = -1;
+    MPI_Alltoallv(input, to, nowhere, I, output, from, nowhere, I, W);
+    check(!is_last || got[0] == 40, "alltoallv");
+    MPI_Alltoallv(input, to, zeros, I, got, from, zeros, I, W);
+    check(!is_last || got[0] == 40, "alltoallv with memory for nothing");
+    MPI_Reduce_scatter(mine, output, last_has, I, MPI_SUM, W);
+    check(!is_last || got[0] == 40 * ranks + ranks * (ranks - 1) / 2, "reduce_scatter");
+    MPI_Gatherv(is_last ? mine : NULL, is_last, I, is_first ? got : NULL,
+                is_first ? last_has : NULL, is_first ? nowhere : NULL, I, 0, W);
+    check(!is_first || got[0] == 39 + ranks, "gatherv");
+    MPI_Scatterv(is_first ? mine : NULL, is_first ? last_has : NULL,
+                 is_first ? nowhere : NULL, I, output, is_last, I, 0, W);
+    check(!is_last || got[0] == 40, "scatterv");
+    memset(nowhere, 0, sizeof(nowhere));
+    nowhere[0] = INT_MAX;
+    MPI_Allgatherv(is_last ? mine : NULL, is_last, I, got, last_has, nowhere, I, W);
+    check(got[0] == 39 + ranks, "allgatherv");
+    MPI_Reduce(mine, is_first ? got : NULL, 1, I, MPI_SUM, 0, W);
+    MPI_Gather(mine, 1, I, is_first ? other : NULL, 1, I, 0, W);
+    MPI_Scatter(is_first ? other : NULL, 1, I, got, 1, I, 0, W);
+    check(got[0] == 40 + rank, "scatter of what was gathered");
+}
+
+/* One rank forgets to commit the datatype to which elements go: MPICH refuses that. */
+static void loose_at_root(void)
+{
+#ifndef MPICH_VERSION
+    MPI_Datatype forgotten;
+
+    MPI_Type_contiguous(1, I, &forgotten);
+    memset(other, 0, sizeof(other));
+    MPI_Gather(mine, 1, I, other, 1, rank == 0 ? forgotten : I, 0, W);
+    check(rank || other[ranks - 1] == 39 + ranks, "gather to a loose datatype");
+    MPI_Type_free(&forgotten);
+    MPI_Type_contiguous(1, I, &forgotten);
+    MPI_Gatherv(mine, 1, I, other, ones, places, rank == 0 ? forgotten : I, 0, W);
+    MPI_Type_free(&forgotten);
+    MPI_Type_contiguous(1, I, &forgotten);
+    MPI_Scatter(other, 1, rank == 0 ? forgotten : I, got, 1, I, 0, W);
+    check(got[0] == 40 + rank, "scatter from a loose datatype");
+    MPI_Type_free(&forgotten);
+#endif
+}
+
+/* More goes out than the others take: an error, and no wait without end. */
+static void too_much(void)
+{
+    int class = MPI_SUCCESS;
+    const int error = MPI_Allgather(mine, rank == 0 ? 2 : 1, I, other, 1, I, W);
+
+    if (error != MPI_SUCCESS)
+        MPI_Error_class(error, &class);
+    check(rank != 0 || class == MPI_ERR_TRUNCATE, "the class of a block that is long");
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(W, &rank);
+    MPI_Comm_size(W, &ranks);
+    MPI_Comm_set_errhandler(W, MPI_ERRORS_RETURN);
+    MPI_Type_contiguous(1, I, &loose);
+    for (int i = 0; i < MOST; i++) {
+        ones[i] = 1;
+        places[i] = i;
+        bad[i] = i == 1 ? -1 : 1;
+    }
+    right_calls();
+    one_by_one(roots);
+    one_by_one(counts);
+    one_by_one(types);
+    one_by_one(in_place);
+#ifdef MPICH_VERSION
+    one_by_one(of_mpich);
+#endif
+    alone();
+    empty();
+    loose_at_root();
+    right_calls();
+    if (argc > 1)
+        too_much();
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, I, MPI_SUM, W);
+    if (rank == 0)
+        printf("wrong %d\n", wrong);
+    MPI_Finalize();
+    return wrong != 0;
+}
