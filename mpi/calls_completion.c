@@ -62,26 +62,36 @@ static int wait_some(int count, MPI_Request *requests, int *done, int *indices,
 
 #define TESTED(name, arguments) (tmpi_pending_poll(), tmpi_next.name arguments)
 
-TMPI_ENTRY(Wait, (MPI_Request * request, MPI_Status *status), wait_one(request, status))
-TMPI_ENTRY(Waitall, (int count, MPI_Request *requests, MPI_Status *statuses),
-           wait_all(count, requests, statuses))
+#define ONE (request, status)
+#define ALL (count, requests, statuses)
+#define ANY (count, requests, index, status)
+#define SOME (count, requests, done, indices, statuses)
+
+TMPI_ENTRY(Wait, (MPI_Request * request, MPI_Status *status), ONE, wait_one ONE)
+TMPI_ENTRY(Waitall, (int count, MPI_Request *requests, MPI_Status *statuses), ALL,
+           wait_all ALL)
 TMPI_ENTRY(Waitany, (int count, MPI_Request *requests, int *index, MPI_Status *status),
-           wait_any(count, requests, index, status))
+           ANY, wait_any ANY)
 TMPI_ENTRY(Waitsome,
            (int count, MPI_Request *requests, int *done, int *indices,
             MPI_Status *statuses),
-           wait_some(count, requests, done, indices, statuses))
-TMPI_ENTRY(Test, (MPI_Request * request, int *done, MPI_Status *status),
-           TESTED(Test, (request, done, status)))
+           SOME, wait_some SOME)
+
+#define TEST_ONE (request, done, status)
+#define TEST_ALL (count, requests, done, statuses)
+#define TEST_ANY (count, requests, index, done, status)
+
+TMPI_ENTRY(Test, (MPI_Request * request, int *done, MPI_Status *status), TEST_ONE,
+           TESTED(Test, TEST_ONE))
 TMPI_ENTRY(Testall, (int count, MPI_Request *requests, int *done, MPI_Status *statuses),
-           TESTED(Testall, (count, requests, done, statuses)))
+           TEST_ALL, TESTED(Testall, TEST_ALL))
 TMPI_ENTRY(Testany,
            (int count, MPI_Request *requests, int *index, int *done,
             MPI_Status *status),
-           TESTED(Testany, (count, requests, index, done, status)))
+           TEST_ANY, TESTED(Testany, TEST_ANY))
 TMPI_ENTRY(Testsome,
            (int count, MPI_Request *requests, int *done, int *indices,
             MPI_Status *statuses),
-           TESTED(Testsome, (count, requests, done, indices, statuses)))
+           SOME, TESTED(Testsome, SOME))
 TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
-           TESTED(Request_get_status, (request, done, status)))
+           TEST_ONE, TESTED(Request_get_status, TEST_ONE))

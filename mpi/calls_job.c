@@ -9,12 +9,14 @@
 #include "mpi/idle_progress.h"
 #include "mpi/next.h"
 #include "mpi/pending.h"
+#include "mpi/preload_list.h"
 #include "mpi/type_layout.h"
 
 static int begin(int result)
 {
     if (result != MPI_SUCCESS || tmpi_inside || tmpi_module.runs)
         return result;
+    tmpi_preload_drop();
     tmpi_settings_read(&tmpi_module.settings);
     tmpi_inside++;
     const bool well = tmpi_settings_agree();
@@ -49,7 +51,23 @@ static int finalize(void)
     return tmpi_next.Finalize();
 }
 
-TMPI_ENTRY(Init, (int *argc, char ***argv), begin(tmpi_next.Init(argc, argv)))
+#define CALLER __builtin_return_address(0)
+
+static int init(const void *caller, int *argc, char ***argv)
+{
+    tmpi_check_caller(caller);
+    return begin(tmpi_next.Init(argc, argv));
+}
+
+static int init_thread(const void *caller, int *argc, char ***argv, int wanted,
+                       int *provided)
+{
+    tmpi_check_caller(caller);
+    return begin(tmpi_next.Init_thread(argc, argv, wanted, provided));
+}
+
+TMPI_ENTRY(Init, (int *argc, char ***argv), (argc, argv), init(CALLER, argc, argv))
 TMPI_ENTRY(Init_thread, (int *argc, char ***argv, int wanted, int *provided),
-           begin(tmpi_next.Init_thread(argc, argv, wanted, provided)))
-TMPI_ENTRY(Finalize, (void), finalize())
+           (argc, argv, wanted, provided),
+           init_thread(CALLER, argc, argv, wanted, provided))
+TMPI_ENTRY(Finalize, (void), (), finalize())

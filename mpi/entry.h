@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions that the module exports. MPI's binding for Fortran calls MPI_X in one MPI
- * and PMPI_X in another, so both names lead here.
+ * Functions that the module exports. PMPI_X does the work: tools, and MPI in Fortran,
+ * call it. MPI_X calls that of a tool which the program links, if there is one,
+ * as the module is loaded before it; the tool then calls PMPI_X. A tool that is
+ * preloaded, or part of the program, is called before the module.
  */
 #ifndef MPI_ENTRY_H
 #define MPI_ENTRY_H
@@ -11,20 +13,25 @@
 
 #define TMPI_EXPORT __attribute__((visibility("default")))
 
-#define TMPI_ENTRY(name, parameters, call) \
-    TMPI_EXPORT int MPI_##name parameters \
+#define TMPI_ENTRY(name, parameters, arguments, call) \
+    static inline int do_##name parameters \
     { \
         return call; \
     } \
     TMPI_EXPORT int PMPI_##name parameters \
     { \
-        return call; \
+        return do_##name arguments; \
+    } \
+    TMPI_EXPORT int MPI_##name parameters \
+    { \
+        return tmpi_tool.name ? tmpi_tool.name arguments : do_##name arguments; \
     }
 
 /* A collective: where the module does not take it, MPI has it at once. `arguments` are
  * those of the function, in parentheses. */
 #define TMPI_TAKEN(kind, name, parameters, arguments, call) \
-    TMPI_ENTRY(name, parameters, tmpi_takes(kind) ? call : tmpi_next.name arguments)
+    TMPI_ENTRY(name, parameters, arguments, \
+               tmpi_takes(kind) ? call : tmpi_next.name arguments)
 
 /* The same with counts of MPI_Count, where the MPI has it; and what hands such a call
  * to MPI, by the function with counts of int unless they are `wide`. */

@@ -27,6 +27,7 @@ mpi_sources = \
 	mpi/next.c mpi/next.def mpi/next.h \
 	mpi/packing.c mpi/packing.h \
 	mpi/pending.c mpi/pending.h \
+	mpi/preload_list.c mpi/preload_list.h \
 	mpi/settings.def \
 	mpi/side_choice.c mpi/side_choice.h \
 	mpi/turn.c mpi/turn.h \

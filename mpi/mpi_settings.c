@@ -47,6 +47,11 @@ const char *tmpi_setting_variable(int at)
     return variable;
 }
 
+char *tmpi_environment(const char *variable)
+{
+    return getenv(variable);
+}
+
 static const char *value_of(int at)
 {
     const char *value = getenv(tmpi_setting_variable(at));
@@ -75,18 +80,21 @@ static bool add_kind(struct tmpi_settings *s, const char *name, size_t len)
 
 static bool read_calls(struct tmpi_settings *s, const char *text)
 {
-    s->calls = 0;
-    if (!strcmp(text, "all"))
-        s->calls = (1u << TMPI_KINDS) - 1;
-    if (!strcmp(text, "all") || !strcmp(text, "none"))
+    const uint32_t all = (1u << TMPI_KINDS) - 1;
+    const bool but = *text == '^';
+
+    s->calls = !strcmp(text, "all") ? all : 0;
+    if (s->calls || !strcmp(text, "none"))
         return true;
-    for (const char *at = text; *at;) {
+    for (const char *at = text + but; *at;) {
         const size_t len = strcspn(at, ",");
         if (!add_kind(s, at, len))
             return wrong("TRIB_MPI_CALLS", text,
-                         "it lists calls in lower case, such as allreduce,barrier");
+                         "it lists calls in lower case, such as allreduce,barrier, or "
+                         "^reduce,scan for all but these");
         at += len + (at[len] == ',');
     }
+    s->calls = but ? all & ~s->calls : s->calls;
     return true;
 }
 
@@ -131,7 +139,7 @@ static bool read_after(struct tmpi_settings *s, const char *text)
     s->after = s->pays ? CALLS : strtoul(text, &end, 10);
     return s->pays || (*text >= '0' && *text <= '9' && !*end) ||
            wrong("TRIB_MPI_AFTER", text,
-                 "it is a number of calls, or the word of trib-mpi --help");
+                 "it is a number of calls, or auto");
 }
 
 static void see_setting(void *arg, const trib_item_t *item)

@@ -39,4 +39,7 @@ void tmpi_settings_read(struct tmpi_settings *s);
 /** tmpi_setting_variable - such as "TRIB_MPI_MIN". */
 const char *tmpi_setting_variable(int at);
 
+/** tmpi_environment - a variable that is no setting; NULL: it is not set. */
+char *tmpi_environment(const char *variable);
+
 #endif

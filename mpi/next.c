@@ -2,21 +2,108 @@
 #include "mpi/next.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-struct tmpi_next tmpi_next;
+#include "mpi/mpi_settings.h"
+#include "mpi/preload_list.h"
 
-__attribute__((constructor)) static void find_next(void)
+struct tmpi_next tmpi_next, tmpi_tool;
+
+enum { FUNCTIONS = sizeof(struct tmpi_next) / sizeof(void *) };
+
+/* A symbol that each MPI of the family has, as its header names it. */
+#ifdef OPEN_MPI
+static const char family[] = "Open MPI", other[] = "mpich";
+static const char mark[] = "ompi_mpi_comm_world", other_mark[] = "MPIR_Dup_fn";
+#else
+static const char family[] = "MPICH", other[] = "openmpi";
+static const char mark[] = "MPIR_Dup_fn", other_mark[] = "ompi_mpi_comm_world";
+#endif
+
+/* True if the library that has this address, or one that it links, has the symbol. */
+static bool has_near(const void *address, const char *symbol)
+{
+    Dl_info where;
+    void *library = dladdr(address, &where)
+                        ? dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                        : NULL;
+    const bool has = library && dlsym(library, symbol);
+
+    if (library)
+        dlclose(library);
+    return has;
+}
+
+static bool in_one_library(const void *a, const void *b)
+{
+    Dl_info of_a, of_b;
+
+    return a == b ||
+           (dladdr(a, &of_a) && dladdr(b, &of_b) && of_a.dli_fbase == of_b.dli_fbase);
+}
+
+/* One process of a job says it, as far as its launcher tells the processes apart. */
+static bool is_first(void)
+{
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+                                        "SLURM_PROCID"};
+
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(*ranks); i++)
+        if (tmpi_environment(ranks[i]))
+            return !strcmp(tmpi_environment(ranks[i]), "0");
+    return true;
+}
+
+/* Handles of the other family are numbers where these are pointers, or the reverse: no
+ * call may come here. The program starts once more, without the module. */
+static void start_without(char **argv)
+{
+    if (is_first())
+        fprintf(stderr,
+                "tributary: mpi: %s links another MPI than %s, for which this module "
+                "is: MPI does all calls; trib-mpi --mpi %s takes the other module\n",
+                argv[0], family, other);
+    tmpi_preload_drop();
+    execv("/proc/self/exe", argv);
+    fprintf(stderr, "tributary: mpi: %s cannot be started without the module: %m\n",
+            argv[0]);
+    _exit(2);
+}
+
+void tmpi_check_caller(const void *address)
+{
+    if (!has_near(address, other_mark) || has_near(address, mark))
+        return;
+    fprintf(stderr,
+            "tributary: mpi: the program calls another MPI than %s, for which this "
+            "module is: trib-mpi --mpi %s takes the other module\n",
+            family, other);
+    exit(2);
+}
+
+__attribute__((constructor)) static void find_next(int argc, char **argv)
 {
     static const char *const names[] = {
 #define X(name, parameters) "PMPI_" #name,
 #include "mpi/next.def"
 #undef X
     };
-    void *found[sizeof(names) / sizeof(*names)];
+    void *mpi[FUNCTIONS], *tool[FUNCTIONS];
 
-    _Static_assert(sizeof(found) == sizeof(tmpi_next), "one pointer a row");
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        found[i] = dlsym(RTLD_NEXT, names[i]);
-    memcpy(&tmpi_next, found, sizeof(found));
+    _Static_assert(sizeof(names) / sizeof(*names) == FUNCTIONS, "one pointer a row");
+    (void)argc;
+    for (size_t i = 0; i < FUNCTIONS; i++) {
+        mpi[i] = dlsym(RTLD_NEXT, names[i]);
+        tool[i] = dlsym(RTLD_NEXT, names[i] + 1);
+        if (!tool[i] || !mpi[i] || in_one_library(tool[i], mpi[i]))
+            tool[i] = NULL;
+    }
+    memcpy(&tmpi_next, mpi, sizeof(mpi));
+    memcpy(&tmpi_tool, tool, sizeof(tool));
+    if (mpi[0] && !has_near(mpi[0], mark))
+        start_without(argv);
 }

@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	tests/mpi/inputs/silicon.pwscf \
 	tests/mpi/inputs/water.nwchem \
 	tests/mpi/life_cycle.c \
+	tests/mpi/linked_tool.c \
 	tests/mpi/long_counts.c \
 	tests/mpi/mpi4py_calls.py \
 	tests/mpi/mpi_apps.py \
@@ -23,9 +24,11 @@ dist_check_SCRIPTS += \
 	tests/mpi/test_mpi_apps.sh \
 	tests/mpi/test_mpi_data.sh \
 	tests/mpi/test_mpi_life.sh \
+	tests/mpi/test_mpi_loading.sh \
 	tests/mpi/test_trib_mpi.sh
 TESTS += \
 	tests/mpi/test_mpi_apps.sh \
 	tests/mpi/test_mpi_data.sh \
 	tests/mpi/test_mpi_life.sh \
+	tests/mpi/test_mpi_loading.sh \
 	tests/mpi/test_trib_mpi.sh

@@ -5,7 +5,7 @@
  *
  * An MPI program that knows nothing of the library. Rank 0 prints a line for each wrong
  * call; MPI alone prints the same lines. After the calls, which one rank makes or all
- * ranks make, right calls follow. "wrong N" at the end counts results that are not right.
+ * ranks make, right calls follow. "wrong N" counts results that are not right.
  */
 #include <limits.h>
 #include <mpi.h>
