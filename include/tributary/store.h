@@ -44,7 +44,9 @@
  * ends in good order (SIGTERM). After that, or a kill -9 of a tribd, each push or pull
  * of its vectors fails with TRIB_ERR_PEER_LOST and says which version is in a snapshot;
  * trib_store_restore goes on from there, or from a rank's copy. A later run that opens
- * the store with the same key restores its vectors in the same way.
+ * the store with the same key restores its vectors in the same way. Between two
+ * snapshots of a vector that no rank asks for there is a pause of 0.1 s, and of three
+ * times as long as the last one took.
  *
  * All ranges of a vector that is cut go back, each to its newest snapshot. A range may
  * then have later pushes than another one. trib_store_state counts those that all
