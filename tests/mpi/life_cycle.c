@@ -336,8 +336,12 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     wrong += sum(MPI_COMM_WORLD, 0);
-    for (int i = 1; i < argc; i++)
-        wrong += run(argv[i], argv[0]);
+    for (int i = 1; i < argc; i++) {
+        const int failed = run(argv[i], argv[0]);
+        if (failed)
+            fprintf(stderr, "rank %d: %s: wrong %d\n", rank, argv[i], failed);
+        wrong += failed;
+    }
     MPI_Allreduce(&wrong, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
         printf("wrong %d\n", total);
