@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "base/config_rows.h"
 #include "base/digest.h"
@@ -20,6 +21,19 @@
 #define VARIABLE_BYTES (2 * TRIB_CONFIG_NAME_BYTES)
 
 extern char **environ;
+
+/* A program that runs with other rights than its caller (set-user-ID, capabilities of
+ * the file) does not obey the caller's environment. */
+static bool is_secure(void)
+{
+    return getauxval(AT_SECURE) != 0;
+}
+
+/* NULL: none of it counts. */
+static char **environment(void)
+{
+    return is_secure() ? NULL : environ;
+}
 
 static const char *const row_names[TRIB_CONFIG_ROWS] = {
 #define X(name, type, def, min, max, unit, agree, doc) #name,
@@ -153,17 +167,19 @@ static bool file_line(void *arg, const char *name, const char *value)
 
 const char *trib_config_environment(const char *variable)
 {
-    return getenv(variable);
+    return secure_getenv(variable);
 }
 
 bool trib_config_environment_name(size_t at, const char *prefix, char *text,
                                   size_t bytes)
 {
-    if (!environ || !environ[at])
+    char **entries = environment();
+
+    if (!entries || !entries[at])
         return false;
-    const bool ours = strncmp(environ[at], prefix, strlen(prefix)) == 0;
-    const int length = ours ? (int)strcspn(environ[at], "=") : 0;
-    snprintf(text, bytes, "%.*s", length, environ[at]);
+    const bool ours = strncmp(entries[at], prefix, strlen(prefix)) == 0;
+    const int length = ours ? (int)strcspn(entries[at], "=") : 0;
+    snprintf(text, bytes, "%.*s", length, entries[at]);
     return true;
 }
 
@@ -171,7 +187,7 @@ static trib_status_t load_file(struct source *src)
 {
     int line;
 
-    src->file = getenv(FILE_VARIABLE);
+    src->file = secure_getenv(FILE_VARIABLE);
     if (!src->file || !src->file[0])
         return TRIB_OK;
 
@@ -233,7 +249,7 @@ static trib_status_t load_environment(struct source *src)
 {
     char variable[VARIABLE_BYTES];
 
-    for (char **entry = environ; entry && *entry; entry++) {
+    for (char **entry = environment(); entry && *entry; entry++) {
         const char *value = our_entry(*entry, variable);
         const struct trib_config_row *row = value ? row_of_variable(variable) : NULL;
         trib_status_t status = row ? set_row(src, row, value) : TRIB_OK;
@@ -241,6 +257,21 @@ static trib_status_t load_environment(struct source *src)
             return status;
     }
     return TRIB_OK;
+}
+
+/* Without them a rank of a launcher would be a job of its own without a word. */
+static void warn_secure(const struct trib_log *log)
+{
+    static const char *const prefixes[] = {"TRIB_", "PMI", "SLURM_PROCID", "OMPI_"};
+    bool any = false;
+
+    for (char **entry = environ; is_secure() && entry && *entry; entry++)
+        for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+            any |= strncmp(*entry, prefixes[i], strlen(prefixes[i])) == 0;
+    if (any)
+        trib_log(log, TRIB_LOG_WARN, "config",
+                 "this program has other rights than its caller (set-user-ID), so the "
+                 "variables of Tributary and of launchers are ignored");
 }
 
 static void warn_variable(void *arg, const char *variable, const char *value,
@@ -303,6 +334,7 @@ trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
     struct source api = {.cfg = cfg, .log = log, .err = err, .origin = TRIB_ORIGIN_API};
 
     load_defaults(cfg);
+    warn_secure(log);
     trib_config_unknown(warn_variable, (void *)log);
     trib_status_t status = load_file(&file);
     if (status == TRIB_OK)
@@ -343,7 +375,7 @@ trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
 
 const char *trib_config_variable(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
 
     return value && value[0] ? value : NULL;
 }
@@ -384,7 +416,7 @@ void trib_config_unknown(trib_config_unknown_fn fn, void *arg)
     char variable[VARIABLE_BYTES];
     char text[32 + TRIB_CONFIG_NAME_BYTES];
 
-    for (char **entry = environ; entry && *entry; entry++) {
+    for (char **entry = environment(); entry && *entry; entry++) {
         const char *value = our_entry(*entry, variable);
         if (!value || row_of_variable(variable))
             continue;

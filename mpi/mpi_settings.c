@@ -54,7 +54,7 @@ char *tmpi_environment(const char *variable)
 
 static const char *value_of(int at)
 {
-    const char *value = getenv(tmpi_setting_variable(at));
+    const char *value = secure_getenv(tmpi_setting_variable(at));
     return value && *value ? value : defaults[at];
 }
 
@@ -173,7 +173,7 @@ static void settle(struct tmpi_settings *s)
 
 void tmpi_settings_read(struct tmpi_settings *s)
 {
-    const char *whole = getenv("TRIB_MPI"), *report = value_of(TMPI_SETTING_report);
+    const char *whole = secure_getenv("TRIB_MPI"), *report = value_of(TMPI_SETTING_report);
 
     *s = (struct tmpi_settings){.report = strcmp(report, "0") ? report : NULL};
     const bool is_wrong = !read_all(s);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -366,10 +372,77 @@ static void test_examine_goes_to_the_end(void **state)
     free(faults);
 }
 
+/* In a set-user-ID program: 0 if it ignores the environment and warns. */
+static int run_secure(void)
+{
+    struct trib_config cfg;
+    struct trib_error err = {0};
+    struct heard heard = {0};
+    struct trib_log log;
+    char name[64];
+
+    if (!getauxval(AT_SECURE))
+        return 77;
+    trib_log_init(&log, TRIB_LOG_WARN, hear, &heard);
+    if (trib_config_load(&cfg, NULL, &log, &err) != TRIB_OK || cfg.chunk != 65536 ||
+        cfg.origin[TRIB_CONFIG_ROW_chunk] != TRIB_ORIGIN_DEFAULT)
+        return 1;
+    if (trib_config_environment("TRIB_CHUNK") || trib_config_variable("TRIB_CHUNK") ||
+        trib_config_environment_name(0, "", name, sizeof(name)))
+        return 2;
+    return heard.lines == 1 && strstr(heard.last, "are ignored") ? 0 : 3;
+}
+
+/* A copy of this program that belongs to root and is set-user-ID. */
+static bool copy_secure(char path[64])
+{
+    char command[256];
+
+    snprintf(path, 64, "/tmp/trib-secure-XXXXXX");
+    if (!mkdtemp(path) || chmod(path, 0755) != 0)
+        return false;
+    snprintf(command, sizeof(command), "cp /proc/%d/exe %s/x && chmod 4755 %s/x",
+             (int)getpid(), path, path);
+    return system(command) == 0;
+}
+
+static void test_secure_program(void **state)
+{
+    char folder[64], program[72];
+    int status;
+
+    (void)state;
+    if (geteuid() != 0) {
+        tribtest_skip("only root can make a set-user-ID program of another user");
+        return;
+    }
+    assert_true(copy_secure(folder));
+    snprintf(program, sizeof(program), "%s/x", folder);
+    const pid_t child = fork();
+    if (child == 0) {
+        setenv("TRIB_CHUNK", "1M", 1);
+        setenv("TRIB_CONFIG_FILE", "/etc/shadow", 1);
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(4);
+        execl(program, program, "--secure", (char *)NULL);
+        _exit(77); /* the folder may be of a file system without such programs */
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    unlink(program);
+    rmdir(folder);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        tribtest_skip("/tmp has no set-user-ID programs");
+    else
+        assert_int_equal(status, 0);
+}
+
 #define CASE(fn) cmocka_unit_test_setup(fn, clear_environment)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--secure") == 0)
+        return run_secure();
+
     const struct CMUnitTest tests[] = {
         CASE(test_defaults),
         CASE(test_later_sources_win),
@@ -385,6 +458,7 @@ int main(void)
         CASE(test_same_text),
         CASE(test_each_prints_what_was_parsed),
         CASE(test_no_limit),
+        CASE(test_secure_program),
         CASE(test_examine_goes_to_the_end),
     };
 
