@@ -35,7 +35,11 @@ trib_status_t credentials_open(const struct settings *settings, struct trib_erro
 {
     uid_t users[USERS_MAX];
     struct trib_auth_opts opts = {
-        .method = settings->auth, .key_file = settings->key, .users = users};
+        .method = settings->auth,
+        .key_file = settings->key,
+        .previous_key_file = settings->key_previous,
+        .users = users,
+    };
     struct credentials *credentials = calloc(1, sizeof(*credentials));
 
     *out = NULL;

@@ -45,6 +45,8 @@ struct trib_auth_opts {
      */
     const char *method;
     const char *key_file; /* NULL or "": none */
+    const char *previous_key_file; /* of an aggregator: accepted from jobs, too, while
+                                    * keys are replaced; NULL or "": none */
     const char *munge_socket; /* NULL or "": the usual one */
     /* Munge: the users to trust beside root and the own user. */
     const uid_t *users;

@@ -77,8 +77,9 @@ static ssize_t read_all(int fd, uint8_t *bytes, size_t max)
     return (ssize_t)n;
 }
 
-static trib_status_t read_key(struct trib_auth *auth, int fd, const char *path,
-                              struct trib_error *err)
+static trib_status_t read_key(const struct trib_auth *auth, int fd, const char *path,
+                              struct trib_error *err,
+                              uint8_t key_out[TRIB_CRYPT_KEY_BYTES])
 {
     uint8_t bytes[TRIB_AUTH_KEY_FILE_MAX];
     trib_status_t status = check_file(fd, path, err);
@@ -94,8 +95,23 @@ static trib_status_t read_key(struct trib_auth *auth, int fd, const char *path,
             "key file %s is not random: make it by head -c 32 /dev/urandom", path);
     else
         trib_crypt_digest(auth->crypt, "tributary key file 1", bytes, (size_t)n,
-                          auth->key);
+                          key_out);
     trib_crypt_wipe(auth->crypt, bytes, sizeof(bytes));
+    return status;
+}
+
+static trib_status_t open_file(const struct trib_auth *auth, const char *path,
+                               struct trib_error *err,
+                               uint8_t key_out[TRIB_CRYPT_KEY_BYTES])
+{
+    /* Opening must not block: a pipe of that name might never be written to. */
+    const int fd =
+        trib_fd_keep(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (fd < 0)
+        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s cannot be opened: %m",
+                         path);
+    const trib_status_t status = read_key(auth, fd, path, err, key_out);
+    close(fd);
     return status;
 }
 
@@ -107,21 +123,19 @@ static trib_status_t key_open(struct trib_auth *auth, const struct trib_auth_opt
             err, TRIB_ERR_UNSUPPORTED,
             "no key file is named: make one (head -c 32 /dev/urandom), mode "
             "600, the same on both sides");
-    /* Opening must not block: a pipe of that name might never be written to. */
-    int fd = trib_fd_keep(
-        open(opts->key_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    if (fd < 0)
-        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s cannot be opened: %m",
-                         opts->key_file);
-    trib_status_t status = read_key(auth, fd, opts->key_file, err);
-    close(fd);
+    trib_status_t status = open_file(auth, opts->key_file, err, auth->key);
+    auth->has_previous = opts->previous_key_file && opts->previous_key_file[0];
+    if (status == TRIB_OK && auth->has_previous)
+        status = open_file(auth, opts->previous_key_file, err, auth->previous_key);
     return status;
 }
 
 static void key_close(struct trib_auth *auth)
 {
-    if (auth->crypt)
-        trib_crypt_wipe(auth->crypt, auth->key, sizeof(auth->key));
+    if (!auth->crypt)
+        return;
+    trib_crypt_wipe(auth->crypt, auth->key, sizeof(auth->key));
+    trib_crypt_wipe(auth->crypt, auth->previous_key, sizeof(auth->previous_key));
 }
 
 static bool key_secret(struct trib_handshake *hs)

@@ -16,6 +16,8 @@ struct trib_auth {
     unsigned offer; /* bits of enum trib_auth_method */
     struct trib_crypt *crypt; /* NULL: "none" */
     uint8_t key[TRIB_CRYPT_KEY_BYTES];
+    uint8_t previous_key[TRIB_CRYPT_KEY_BYTES]; /* jobs may still have it */
+    bool has_previous;
     struct trib_munge *munge;
     uid_t *users;
     size_t n_users;

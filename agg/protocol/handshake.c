@@ -116,23 +116,46 @@ static trib_status_t wrong_proof(const struct trib_handshake *hs,
         other(hs));
 }
 
+static bool proof_fits(const struct trib_handshake *hs,
+                       const struct trib_control_bytes *data)
+{
+    uint8_t expected[TRIB_CRYPT_PROOF_BYTES];
+    uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
+
+    trib_transcript_digest(hs->transcript, digest);
+    trib_crypt_prove(hs->auth->crypt, hs->keys.proof[1 - trib_handshake_side(hs)],
+                     digest, data->at + TRIB_CRYPT_PROOF_BYTES, expected);
+    const bool fits =
+        trib_crypt_equal(hs->auth->crypt, expected, data->at, sizeof(expected));
+    trib_crypt_wipe(hs->auth->crypt, expected, sizeof(expected));
+    return fits;
+}
+
+/* While keys are replaced a job may still have the previous one. The transcript is what
+ * it was when the keys were made: proofs are no part of it. */
+static bool take_previous_key(struct trib_handshake *hs)
+{
+    uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
+
+    if (hs->role != TRIB_CONTROL_AGGREGATOR || hs->method->number != TRIB_AUTH_KEY ||
+        !hs->auth->has_previous)
+        return false;
+    memcpy(hs->secret, hs->auth->previous_key, sizeof(hs->auth->previous_key));
+    trib_transcript_digest(hs->transcript, digest);
+    trib_crypt_keys(hs->auth->crypt, hs->secret, hs->secret_n, digest, &hs->keys);
+    return true;
+}
+
 static trib_status_t check_proof(struct turn *t)
 {
     struct trib_handshake *hs = t->hs;
-    int side = 1 - trib_handshake_side(hs);
+    const int side = 1 - trib_handshake_side(hs);
     const struct trib_control_bytes *data = &t->message.auth.data;
-    uint8_t expected[TRIB_CRYPT_PROOF_BYTES];
-    uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
 
     if (t->message.auth.step != TRIB_CONTROL_PROOF || data->n != PROOF_BYTES)
         return trib_fail(t->err, TRIB_ERR_PROTOCOL,
                          "the %s sent no proof where one is due", other(hs));
-    trib_transcript_digest(hs->transcript, digest);
-    trib_crypt_prove(hs->auth->crypt, hs->keys.proof[side], digest,
-                     data->at + TRIB_CRYPT_PROOF_BYTES, expected);
-    bool good = trib_crypt_equal(hs->auth->crypt, expected, data->at, sizeof(expected));
-    trib_crypt_wipe(hs->auth->crypt, expected, sizeof(expected));
-    if (!good)
+    if (!proof_fits(hs, data) && !(take_previous_key(hs) && proof_fits(hs, data)))
         return wrong_proof(hs, t->err);
     trib_seal_follow(hs->seal, hs->keys.stream[side],
                      data->at + TRIB_CRYPT_PROOF_BYTES);

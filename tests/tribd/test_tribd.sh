@@ -64,6 +64,8 @@ cp "$dir/key" "$dir/open"
 chmod 644 "$dir/open"
 check "a key file that others can read" 2 "$dir/open" "auth = key" "key = $dir/open"
 check "key without a file" 2 "key" "auth = key"
+check "a previous key that is missing" 2 "key file $dir/none cannot be opened" "auth = key" "key = $dir/key" \
+    "key_previous = $dir/none"
 check "a user who does not exist" 2 "users: there is no user nobody_such" "users = nobody_such"
 TRIBD_SLOTS=zero expect "a wrong variable" 2 "TRIBD_SLOTS=zero" "$tribd" --check-config
 TRIBD_USERS=$(head -c 600 /dev/zero | tr '\0' u) expect "a variable too long" 2 \

@@ -54,6 +54,7 @@ static inline int authtest_begin(void **state)
         return -1;
     authtest_file("key", 32, 0600, 1);
     authtest_file("same", 32, 0400, 1);
+    authtest_file("third", 32, 0400, 5);
     authtest_file("other", 32, 0600, 2);
     return 0;
 }
@@ -85,6 +86,21 @@ static inline trib_status_t authtest_open(const char *method, const char *key,
                                   .key_file = key ? authtest_path(key, path) : NULL,
                                   .munge_socket = munged ? munged->socket
                                                          : "/nonexistent/munge.socket"};
+
+    return trib_auth_open(&opts, err, out);
+}
+
+/* An aggregator that accepts two keys. */
+static inline trib_status_t authtest_open_keys(const char *key, const char *previous,
+                                               struct trib_error *err,
+                                               struct trib_auth **out)
+{
+    char path[128], previous_path[128];
+    const struct trib_auth_opts opts = {
+        .method = "key",
+        .key_file = authtest_path(key, path),
+        .previous_key_file = authtest_path(previous, previous_path),
+    };
 
     return trib_auth_open(&opts, err, out);
 }

@@ -152,6 +152,40 @@ static void test_wrong_key(void **state)
     trib_auth_free(b);
 }
 
+/* An aggregator whose key is being replaced takes jobs with either key, and no other;
+ * a job takes one key alone. */
+static void test_previous_key(void **state)
+{
+    static const struct {
+        const char *job;
+        bool well;
+    } rows[] = {{"key", true}, {"other", true}, {"third", false}};
+    struct trib_auth *both = NULL;
+    struct trib_error err = {0};
+
+    (void)state;
+    assert_status(authtest_open_keys("key", "other", &err, &both), TRIB_OK);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct trib_auth *a = open_auth("key", rows[i].job);
+        struct meeting m = {.job.auth = a, .aggregator.auth = both};
+        meeting_run(&m);
+        if (rows[i].well)
+            assert_true(meeting_well(&m));
+        else
+            check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "the same key file");
+        meeting_end(&m);
+        trib_auth_free(a);
+    }
+    struct trib_auth *other = open_auth("key", "other");
+    struct meeting m = {.job.auth = both, .aggregator.auth = other};
+    meeting_run(&m);
+    check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "the same key file");
+    meeting_end(&m);
+    trib_auth_free(other);
+    trib_auth_free(both);
+    assert_status(authtest_open_keys("key", "missing", &err, &both), TRIB_ERR_CONFIG);
+}
+
 static void test_none(void **state)
 {
     struct trib_auth *none = open_auth("none", NULL);
@@ -534,6 +568,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         METHODS(test_meets),          METHODS(test_forgets),
         cmocka_unit_test(test_preference),     cmocka_unit_test(test_wrong_key),
+        cmocka_unit_test(test_previous_key),
         cmocka_unit_test(test_none),           cmocka_unit_test(test_other_realm),
         cmocka_unit_test(test_users),          METHODS(test_flipped_bits),
         cmocka_unit_test(test_downgrade),      METHODS(test_replay),
