@@ -144,6 +144,23 @@ static bool has(const struct trib_rank_pages *pages, size_t first,
     return false;
 }
 
+bool trib_rank_same_job(const struct trib_rank_page *a, const struct trib_rank_page *b)
+{
+    return a->user == b->user && a->page.root_pid == b->page.root_pid &&
+           strcmp(a->page.root_host, b->page.root_host) == 0;
+}
+
+/* The number of pages that this user may still have, and that fit. */
+static size_t pages_left(const struct trib_rank_pages *pages, uid_t user)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < pages->n; i++)
+        n += pages->list[i].user == user;
+    n = n < TRIB_RANK_PAGES_OF_USER ? TRIB_RANK_PAGES_OF_USER - n : 0;
+    return n < TRIB_RANK_PAGES_MOST - pages->n ? n : TRIB_RANK_PAGES_MOST - pages->n;
+}
+
 static bool add(struct trib_rank_pages *pages, const struct trib_rank_page *p)
 {
     if (pages->n == pages->room) {
@@ -185,13 +202,17 @@ bool trib_rank_pages_of(int pid, struct trib_rank_pages *pages)
     bool ok = true, looked = false;
     const size_t first = pages->n;
     struct trib_rank_page p;
+    struct stat owner;
 
     snprintf(path, sizeof(path), "/proc/%d/fd", pid);
     DIR *folder = opendir(path);
     if (!folder)
         return true; /* it has gone, or is another user's */
+    size_t room = 0;
+    if (fstat(dirfd(folder), &owner) == 0)
+        room = pages_left(pages, owner.st_uid);
     for (const struct dirent *d;
-         ok && pages->n < TRIB_RANK_PAGES_MOST && (d = readdir(folder));) {
+         ok && pages->n < first + room && (d = readdir(folder));) {
         const int fd = d->d_name[0] == '.' ? -1 : open_page(dirfd(folder), d->d_name);
         if (fd < 0)
             continue;
@@ -201,6 +222,7 @@ bool trib_rank_pages_of(int pid, struct trib_rank_pages *pages)
         if (trib_rank_page_read(fd, &p) && is_its_own(&p, &who) &&
             !has(pages, first, &p)) {
             p.pid = pid;
+            p.user = owner.st_uid;
             p.stopped = trib_process_look(&who) == TRIB_PROCESS_STOPPED;
             trib_rank_page_judge(&p);
             ok = add(pages, &p);

@@ -16,12 +16,14 @@
 
 enum {
     TRIB_RANK_PAGES_MOST = 16384, /* of all processes: each is compared with each */
+    TRIB_RANK_PAGES_OF_USER = 4096, /* of one user's processes: others' stay visible */
     TRIB_RANK_RANKS_MOST = 1 << 24, /* a larger number of ranks is a lie */
 };
 
 /* A page, read at one time, with texts that end and are plain. */
 struct trib_rank_page {
     int pid; /* as /proc shows it */
+    uid_t user; /* of the process; a page cannot claim the job of another user */
     ino_t inode; /* of the file */
     bool stopped;
     bool chosen;
@@ -49,6 +51,10 @@ bool trib_rank_page_read(int fd, struct trib_rank_page *out);
 
 /** trib_rank_pages_of - add those of a process that are its own; false: no memory. */
 bool trib_rank_pages_of(int pid, struct trib_rank_pages *pages);
+
+/** trib_rank_same_job - whether both are of one user, and say that they are of one job.
+ */
+bool trib_rank_same_job(const struct trib_rank_page *a, const struct trib_rank_page *b);
 
 /** trib_rank_page_judge - set `waits` and what follows, but for the text, from what the
  * page says. */

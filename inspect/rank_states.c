@@ -13,11 +13,6 @@
 
 enum { ANCESTORS_MOST = 64 };
 
-static bool same_job(const struct trib_state_page *a, const struct trib_state_page *b)
-{
-    return a->root_pid == b->root_pid && strcmp(a->root_host, b->root_host) == 0;
-}
-
 static int compare(int a, int b)
 {
     return (a > b) - (a < b);
@@ -30,6 +25,8 @@ static int order(const void *x, const void *y)
 
     if (!c)
         c = compare(a->page.root_pid, b->page.root_pid);
+    if (!c)
+        c = (a->user > b->user) - (a->user < b->user);
     if (!c)
         c = strcmp(a->part, b->part);
     if (!c)
@@ -69,11 +66,11 @@ static void choose(struct trib_rank_pages *pages, int pid)
                                  ? pages->list[i - 1].chosen
                                  : descends(p->pid, pid));
     }
-    for (size_t i = 0; i < pages->n; i++)
+    for (size_t i = 0; pid && i < pages->n; i++)
         for (size_t k = 0; pages->list[i].pid == pid && k < pages->n; k++)
             pages->list[k].chosen |=
-                same_job(&pages->list[i].page, &pages->list[k].page);
-    for (size_t i = 0; i < pages->n; i++)
+                trib_rank_same_job(&pages->list[i], &pages->list[k]);
+    for (size_t i = 0; pid && i < pages->n; i++)
         for (size_t k = 0; pages->list[i].chosen && k < pages->n; k++)
             pages->list[k].chosen |= pages->list[k].pid == pages->list[i].pid;
 }
@@ -102,7 +99,7 @@ static void ask_peers(struct trib_rank_pages *pages, struct trib_rank_page *p)
     for (size_t i = 0; i < pages->n; i++) {
         const struct trib_rank_page *q = &pages->list[i];
         if (!q->waits || q->peer != p->page.rank || q->page.op != p->page.op + 3 ||
-            !same_job(&q->page, &p->page) || strcmp(q->part, p->part) != 0 ||
+            !trib_rank_same_job(q, p) || strcmp(q->part, p->part) != 0 ||
             q->age_s > p->age_s)
             continue;
         p->at_most = false;
@@ -137,7 +134,8 @@ static void give(const struct trib_rank_page *p, trib_rank_state_fn fn, void *ar
                                      .age_s = p->age_s,
                                      .operations = page->operations,
                                      .sent = page->sent,
-                                     .received = page->received};
+                                     .received = page->received,
+                                     .user = p->user};
 
     fn(arg, &state);
 }

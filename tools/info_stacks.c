@@ -61,7 +61,7 @@ static void add_rank(void *arg, const trib_rank_state_t *s)
     json_array_append_new(
         arg,
         json_pack("{s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:s,s:b,s:b,s:b,s:s,s:s,s:s,s:s,s:s,"
-                  "s:I,s:I,s:o,s:f,s:b,s:I,s:I,s:I}",
+                  "s:I,s:I,s:o,s:f,s:b,s:I,s:I,s:I,s:I}",
                   "rank", s->rank, "ranks", s->ranks, "pid", s->pid, "root_pid",
                   s->root_pid, "host", s->host, "root_host", s->root_host, "part",
                   s->part, "text", s->text, "stopped", s->stopped, "failed", s->failed,
@@ -71,7 +71,7 @@ static void add_rank(void *arg, const trib_rank_state_t *s)
                   s->waits_for < 0 ? json_null() : json_integer(s->waits_for), "age_s",
                   s->age_s, "at_most", s->at_most, "operations",
                   (json_int_t)s->operations, "sent", (json_int_t)s->sent, "received",
-                  (json_int_t)s->received));
+                  (json_int_t)s->received, "user", (json_int_t)s->user));
 }
 
 static bool print_json(int pid, int *rows_out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/rank_table.h"
 
+#include <pwd.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -72,14 +73,28 @@ static void print_head(struct tool_rank_table *table)
                 "bytes", "does");
 }
 
+/* Root sees the ranks of all users. */
+static const char *of_user(const trib_rank_state_t *s, char text[64])
+{
+    const struct passwd *found = s->user == geteuid() ? NULL : getpwuid(s->user);
+
+    if (s->user == geteuid())
+        text[0] = '\0';
+    else if (found)
+        snprintf(text, 64, ", user %s", found->pw_name);
+    else
+        snprintf(text, 64, ", user %u", s->user);
+    return text;
+}
+
 /* Ranks of one communicator stand together, below a line that says which it is. */
 static void print_job(struct tool_rank_table *table, const trib_rank_state_t *s)
 {
-    char job[sizeof(table->job)];
+    char job[sizeof(table->job)], user[64];
 
-    snprintf(job, sizeof(job), "%s%s%d ranks, rank 0 is process %d on %s",
+    snprintf(job, sizeof(job), "%s%s%d ranks, rank 0 is process %d on %s%s",
              s->part[0] ? s->part : "job", s->part[0] ? " of a job, " : ", ", s->ranks,
-             s->root_pid, s->root_host);
+             s->root_pid, s->root_host, of_user(s, user));
     if (strcmp(job, table->job) == 0)
         return;
     snprintf(table->job, sizeof(table->job), "%s", job);

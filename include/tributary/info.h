@@ -159,6 +159,7 @@ typedef struct trib_rank_state {
                           * of the newest short operations later */
     uint64_t sent;       /* bytes */
     uint64_t received;
+    unsigned user; /* user ID of the process; ranks of two users are never of one job */
 } trib_rank_state_t;
 
 typedef void (*trib_rank_state_fn)(void *arg, const trib_rank_state_t *state);
@@ -168,7 +169,7 @@ typedef void (*trib_rank_state_fn)(void *arg, const trib_rank_state_t *state);
  *
  * A rank writes what it does to a page of memory; this reads the page, and takes
  * nothing from the rank, which may be stopped or hang. Ranks come by job, by
- * communicator, by rank.
+ * communicator, by rank; of one user at most 4096.
  * pid      0: those of all jobs; a rank's: those of its job; trib-run's, or another
  *          process that started ranks: those of the jobs that it started
  * thread   any; takes some milliseconds, as it looks at all processes

@@ -380,6 +380,7 @@ class trib_rank_state_t(Structure):
         ("operations", c_uint64),
         ("sent", c_uint64),
         ("received", c_uint64),
+        ("user", c_uint),
     ]
 
 
@@ -547,6 +548,7 @@ FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("trib_init", c_int, [POINTER(trib_opts_t), POINTER(c_void_p)]),
     ("trib_split", c_int, [c_void_p, c_int, c_int, POINTER(c_void_p)]),
     ("trib_free_comm", c_int, [c_void_p]),
+    ("trib_try_free_comm", c_int, [c_void_p]),
     ("trib_rank", c_int, [c_void_p]),
     ("trib_size", c_int, [c_void_p]),
     ("trib_last_error", c_char_p, [c_void_p]),

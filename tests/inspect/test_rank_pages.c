@@ -192,6 +192,46 @@ static void test_of_process(void **state)
         close(fds[i]);
 }
 
+/* A page says which job it is of; the kernel says whose it is. */
+static void test_users(void **state)
+{
+    struct trib_rank_page a = {0}, b;
+
+    (void)state;
+    fill(&a.page);
+    a.user = 1000;
+    b = a;
+    assert_true(trib_rank_same_job(&a, &b));
+    b.user = 65534;
+    assert_false(trib_rank_same_job(&a, &b));
+}
+
+/* One user's pages do not use up the room of all. */
+static void test_limit_of_user(void **state)
+{
+    struct trib_rank_pages pages = {0};
+    struct trib_state_page page;
+
+    (void)state;
+    fill(&page);
+    const int own = put(&page, true);
+    pages.room = TRIB_RANK_PAGES_OF_USER + 1;
+    pages.list = calloc(pages.room, sizeof(*pages.list));
+    assert_non_null(pages.list);
+    pages.n = TRIB_RANK_PAGES_OF_USER;
+    for (size_t i = 0; i < pages.n; i++)
+        pages.list[i].user = geteuid();
+    assert_true(trib_rank_pages_of(getpid(), &pages));
+    assert_int_equal(pages.n, TRIB_RANK_PAGES_OF_USER);
+    for (size_t i = 0; i < pages.n; i++)
+        pages.list[i].user = geteuid() + 1;
+    assert_true(trib_rank_pages_of(getpid(), &pages));
+    assert_int_equal(pages.n, TRIB_RANK_PAGES_OF_USER + 1);
+    assert_int_equal(pages.list[pages.n - 1].user, geteuid());
+    free(pages.list);
+    close(own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +239,8 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_of_process),
+        cmocka_unit_test(test_users),
+        cmocka_unit_test(test_limit_of_user),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
