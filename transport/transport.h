@@ -106,6 +106,8 @@ struct trib_transport_opts {
     const struct trib_secret *secret; /* by which peers know each other, armed; NULL or
                                        * not set: anybody who knows the address is
                                        * believed. Outlives the transport */
+    bool *unfit_out; /* set to true by an open that fails because this host's device
+                      * cannot do what the backend needs; NULL: nobody asks */
     struct trib_idle *idle; /* called while connect waits; NULL: nothing is. When the
                              * caller gives up, connect fails at once. Outlives the
                              * transport */

@@ -48,6 +48,7 @@ void fake_memory_reset(void);
 bool fake_path_is_right(const struct ibv_context *context,
                         const struct ibv_ah_attr *path);
 int fake_device_of(const struct ibv_context *context);
+int fake_mtu_of(const struct ibv_context *context);
 bool fake_port_is_up(const struct ibv_context *context, int port);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
 

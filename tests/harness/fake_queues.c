@@ -33,6 +33,7 @@ struct qp {
     uint32_t remote; /* queue pair number */
     int port; /* of the device; 0: not ready yet */
     uint32_t max_send, max_inline;
+    enum ibv_mtu mtu; /* of the path */
     unsigned access;
     struct send *sends; /* [SENDS_MAX], not yet carried out */
     uint32_t head, tail;
@@ -176,6 +177,16 @@ static bool is_up(const struct qp *qp)
     return fake_port_is_up(qp->base.context, qp->port);
 }
 
+/* The packets of a message are longer than the other port takes: it drops them. */
+static bool is_dropped(const struct qp *qp, const struct qp *to,
+                       const struct send *send)
+{
+    const int most = fake_mtu_of(to->base.context);
+
+    return (int)qp->mtu > most && send->wr.num_sge &&
+           send->sge.length > 128u << most;
+}
+
 /* False: it has to wait. */
 static bool carry_out(struct qp *qp, const struct send *send)
 {
@@ -187,7 +198,8 @@ static bool carry_out(struct qp *qp, const struct send *send)
     if (status == IBV_WC_SUCCESS) {
         if (held || (send->due && !trib_deadline_passed(send->due)) || !to ||
             to->state < IBV_QPS_RTR || to->state == IBV_QPS_ERR || !is_up(qp) ||
-            !is_up(to) || (receives && ((struct srq *)to->base.srq)->free == 0))
+            !is_up(to) || is_dropped(qp, to, send) ||
+            (receives && ((struct srq *)to->base.srq)->free == 0))
             return false;
         status = copy(qp, to, send);
     }
@@ -234,6 +246,9 @@ static int enqueue(struct qp *qp, const struct ibv_send_wr *wr)
 
     if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR)
         return EINVAL;
+    if (fake_opts.iwarp && (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+                            wr->opcode == IBV_WR_SEND_WITH_IMM))
+        return EINVAL;
     if (qp->outstanding >= (int)qp->max_send) {
         fake_mistake("a send queue of %u requests overflows", qp->max_send);
         return ENOMEM;
@@ -277,6 +292,10 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
 
 static struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
+    if (fake_opts.srq_errno) {
+        errno = fake_opts.srq_errno;
+        return NULL;
+    }
     struct srq *srq = calloc(1, sizeof(*srq));
 
     srq->base.pd = pd;
@@ -382,8 +401,11 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
     fake_lock();
     if (mask & IBV_QP_AV && !fake_path_is_right(base->context, &attr->ah_attr))
         fake_mistake("nobody is at the end of that path");
-    if (mask & IBV_QP_PORT &&
-        (attr->port_num < 1 || attr->port_num > fake_opts.ports)) {
+    if (fake_opts.no_remote_write && mask & IBV_QP_ACCESS_FLAGS &&
+        attr->qp_access_flags & IBV_ACCESS_REMOTE_WRITE) {
+        error = EOPNOTSUPP;
+    } else if (mask & IBV_QP_PORT &&
+               (attr->port_num < 1 || attr->port_num > fake_opts.ports)) {
         fake_mistake("a queue pair on port %d of %d", attr->port_num, fake_opts.ports);
         error = EINVAL;
     } else if (!may_become(qp, attr, mask)) {
@@ -398,6 +420,8 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
         qp->state = attr->qp_state;
         if (mask & IBV_QP_PORT)
             qp->port = attr->port_num;
+        if (mask & IBV_QP_PATH_MTU)
+            qp->mtu = attr->path_mtu;
         if (mask & IBV_QP_DEST_QPN)
             qp->remote = attr->dest_qp_num;
         if (mask & IBV_QP_ACCESS_FLAGS)

@@ -26,6 +26,7 @@ struct context {
     struct ibv_async_event events[EVENTS_MAX];
     int n_events;
     int index; /* in contexts; CONTEXTS_MAX: not there */
+    int mtu; /* enum ibv_mtu */
 };
 
 struct fake_verbs_opts fake_opts;
@@ -108,8 +109,11 @@ static struct ibv_device **get_device_list(int *n_out)
 {
     struct ibv_device **list = calloc(FAKE_DEVICES_MAX + 1, sizeof(*list));
 
-    for (int i = 0; i < fake_opts.devices; i++)
+    for (int i = 0; i < fake_opts.devices; i++) {
         list[i] = &devices[i];
+        devices[i].transport_type =
+            fake_opts.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+    }
     if (n_out)
         *n_out = fake_opts.devices;
     return list;
@@ -123,6 +127,7 @@ static void free_device_list(struct ibv_device **list)
 static void context_init(struct context *c, struct ibv_device *device)
 {
     c->base.device = device;
+    c->mtu = fake_opts.mtu;
     c->base.async_fd = fake_bell();
     fake_queues_ops(&c->base.ops);
 }
@@ -171,6 +176,11 @@ int fake_device_of(const struct ibv_context *context)
     return (int)(context->device - devices);
 }
 
+int fake_mtu_of(const struct ibv_context *context)
+{
+    return ((const struct context *)context)->mtu;
+}
+
 bool fake_port_is_up(const struct ibv_context *context, int port)
 {
     return !down[fake_device_of(context)][port - 1];
@@ -187,7 +197,7 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *att
 {
     memset(attr, 0, sizeof(*attr));
     attr->node_guid = (uint64_t)fake_device_of(context) + 1;
-    attr->max_qp_wr = 4096;
+    attr->max_qp_wr = fake_opts.max_qp_wr;
     attr->max_cqe = fake_opts.max_cqe;
     attr->max_srq_wr = fake_opts.max_srq_wr;
     attr->phys_port_cnt = (uint8_t)fake_opts.ports;
@@ -206,7 +216,7 @@ static int query_port(struct ibv_context *context, uint8_t port,
     fake_unlock();
     attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     attr->max_msg_sz = fake_opts.message_max;
-    attr->active_mtu = IBV_MTU_4096;
+    attr->active_mtu = (enum ibv_mtu)fake_mtu_of(context);
     attr->gid_tbl_len = FAKE_GIDS;
     attr->lid = lid_of(fake_device_of(context), port);
     attr->link_layer =
@@ -414,8 +424,10 @@ struct fake_verbs_opts *fake_verbs_reset(void)
         .ports = 1,
         .inline_max = 256,
         .message_max = 1u << 30,
+        .mtu = IBV_MTU_4096,
         .max_cqe = 1 << 20,
         .max_srq_wr = 1 << 15,
+        .max_qp_wr = 4096,
     };
     for (int i = 0; i < FAKE_DEVICES_MAX; i++) {
         snprintf(devices[i].name, sizeof(devices[i].name), "fake%d", i);

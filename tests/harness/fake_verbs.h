@@ -42,8 +42,14 @@ struct fake_verbs_opts {
                           * memory */
     uint32_t inline_max;
     uint32_t message_max;
+    int mtu;             /* of a context's ports, as it is when the context is opened;
+                          * longer packets are dropped there. As enum ibv_mtu */
     int max_cqe;
     int max_srq_wr;
+    int max_qp_wr;
+    int srq_errno;       /* of ibv_create_srq; 0: it works */
+    bool iwarp;          /* writes with an immediate are refused when they are posted */
+    bool no_remote_write; /* no queue pair may be written through */
     int fork_calls;      /* counts ibv_fork_init */
     int fork_errno;      /* of ibv_fork_init */
     bool fork_unneeded;  /* the kernel copies pinned pages */

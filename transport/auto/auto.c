@@ -94,9 +94,11 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
                  row->more ? row->more : "", params->net[0] ? ",net=" : "",
                  params->net);
         part.params = row->ports ? text : "";
+        part.unfit_out = &inner->unfit;
         trib_status_t status = open_inner(c, row->ops, &part, &inner->t);
         if (status == TRIB_OK) {
             inner->t->err = &c->inner_err;
+            inner->unfit = false;
             continue;
         }
         inner->t = NULL;
@@ -122,6 +124,8 @@ static trib_status_t allow(struct choosing *c, const char *kind, const char *nam
         if (named && !inner->t)
             return trib_fail(c->err, TRIB_ERR_CONFIG, "auto:%s=%s cannot be had: %s",
                              kind, name, inner->why);
+        if (!near && name[0]) /* nobody misses the others */
+            c->inners[i].unfit = false;
         if (named && inner->row->maps && !near)
             return trib_fail(c->err, TRIB_ERR_CONFIG,
                              "auto:%s=%s: it reaches ranks of one host only", kind,

@@ -76,6 +76,7 @@ struct auto_inner {
     char why[TRIB_WHY_MAX]; /* t NULL: why */
     char poor[TRIB_WHY_MAX]; /* why it cannot register memory; "": it can */
     uint64_t wasted_ns; /* on peers that did not answer there */
+    bool unfit; /* t NULL: this host has a device for it, which lacks something */
     bool told; /* that somebody is reached another way */
     bool told_memory; /* that memory of the caller cannot be registered */
 };

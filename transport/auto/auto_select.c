@@ -212,6 +212,30 @@ static uint16_t worth_using(const struct choosing *c)
     return used || any < 0 ? used : auto_bit(&c->inners[any]);
 }
 
+/* One warning of a host: by the first of its ranks, if ranks of other hosts are reached
+ * by a slower way because of the host's device. */
+static void warn_of_unfit(const struct choosing *c)
+{
+    bool any_far = false, is_first = true;
+
+    for (int r = 0; r < c->size; r++) {
+        if (r == c->self)
+            continue;
+        any_far = any_far || !c->peers[r].near;
+        is_first = is_first && (r > c->self || c->peers[r].host != c->me.boot);
+    }
+    for (int i = 0; any_far && is_first && i < c->n_inners; i++) {
+        const struct auto_inner *inner = &c->inners[i];
+        const char *name = inner->row->ops->name;
+        const int next = first_choice(c, c->far);
+        if (inner->unfit)
+            trib_log(c->log, TRIB_LOG_WARN, TRIB_AUTO,
+                     "%s reaches ranks of other hosts, and not %s: %s",
+                     next < 0 ? "nothing" : c->inners[next].row->ops->name, name,
+                     short_reason(name, inner->why));
+    }
+}
+
 trib_status_t trib_auto_caps(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *caps_out)
 {
@@ -224,6 +248,7 @@ trib_status_t trib_auto_caps(struct trib_transport *t,
             return status;
     }
     try_near(c, addresses);
+    warn_of_unfit(c);
     c->used = worth_using(c);
     for (int r = 0; r < c->size; r++) {
         int i = first_choice(c, c->peers[r].choices & c->used);

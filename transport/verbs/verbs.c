@@ -6,6 +6,7 @@
 #include "transport/verbs/verbs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -217,9 +218,24 @@ static bool may_use_oob(struct verbs *v)
     struct verbs_gid_table table;
 
     return v->connect != VERBS_BY_RDMACM &&
-           v->context->device->transport_type != IBV_TRANSPORT_IWARP &&
            trib_verbs_gid_table_read(v, v->context, v->port_num, &table) == 0 &&
            (table.n > 0 || table.lid);
+}
+
+/* The error has the device and what it lacks. */
+static void tell_unfit(struct verbs *v, const struct trib_transport_opts *opts,
+                       trib_status_t status)
+{
+    char text[400];
+
+    if (opts->unfit_out) {
+        *opts->unfit_out = true;
+        return;
+    }
+    snprintf(text, sizeof(text), "%s", v->err ? trib_error_text(v->err) : "");
+    trib_error_clear(v->err);
+    (void)trib_fail(v->err, status, "%s; take another device or TRIB_TRANSPORT=auto",
+                    text);
 }
 
 trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
@@ -258,6 +274,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {
+        if (v->unfit)
+            tell_unfit(v, opts, status);
         take_down(v);
         return status;
     }

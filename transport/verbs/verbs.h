@@ -93,6 +93,8 @@ struct verbs_link {
     struct rdma_cm_id *id;
     bool by_oob;
     int oob_fd; /* by_oob: TCP; silent, and its end is the end of the process */
+    uint8_t mtu; /* by the connection manager: the smaller one of both ports, to which
+                  * the path is limited */
     struct verbs_path path; /* by_oob */
 };
 
@@ -199,6 +201,7 @@ struct verbs {
     bool one_port; /* the device's others are not this transport's */
     enum verbs_connect connect;
     char no_rdmacm[240]; /* why not by the connection manager; "": by it */
+    bool unfit; /* open has failed because the device lacks something */
     uint8_t port_num; /* of the device */
     uint8_t layer; /* enum verbs_layer; 0: not known */
     uint32_t message_max;
@@ -336,9 +339,18 @@ void trib_verbs_free_queues(struct verbs *v);
 void trib_verbs_devices(char *text, size_t bytes);
 
 /* verbs_qp.c: one connection's id and queue pair, of either direction. */
+/* Makes a queue pair for both directions and destroys it; returns why it cannot be. */
+int trib_verbs_try_queue_pair(struct verbs *v);
 int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
                          struct verbs_peer *owner, bool outlet);
 int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link);
+/* The MTU of this transport's port now, 1 to VERBS_MTU_MAX. */
+uint8_t trib_verbs_port_mtu(struct verbs *v);
+/* False: a number of an MTU that there is none of. */
+static inline bool verbs_is_mtu(uint8_t mtu)
+{
+    return mtu >= 1 && mtu <= VERBS_MTU_MAX;
+}
 /* It ends, at once and for both sides; then all of it goes, which may take seconds. */
 void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link);
 void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link);

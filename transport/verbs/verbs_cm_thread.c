@@ -43,7 +43,7 @@ struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *h
     if (!peer || hello->key != v->local.key)
         *verdict = VERBS_STRANGER;
     else if (hello->version != VERBS_VERSION ||
-             hello->piece_shift > VERBS_PIECE_SHIFT_MAX)
+             hello->piece_shift > VERBS_PIECE_SHIFT_MAX || !verbs_is_mtu(hello->mtu))
         *verdict = VERBS_OTHER_VERSION;
     else if ((hello->step != VERBS_ASKS) != verbs_has_secret(v))
         *verdict = VERBS_OTHER_SECRET;
@@ -64,9 +64,14 @@ static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *lin
                    const struct verbs_hello *hello, const struct verbs_nonces *nonces)
 {
     struct verbs_answer answer = {
-        .magic = VERBS_MAGIC, .version = VERBS_VERSION, .key = v->local.key};
+        .magic = VERBS_MAGIC,
+        .version = VERBS_VERSION,
+        .mtu = trib_verbs_port_mtu(v),
+        .key = v->local.key,
+    };
 
     link->id->context = p;
+    link->mtu = hello->mtu < answer.mtu ? hello->mtu : answer.mtu;
     int error = trib_verbs_link_make(v, link, p, false);
     if (!error)
         error = trib_verbs_link_ready(v, link);
@@ -117,7 +122,7 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
 {
     struct verbs_answer answer = {.magic = VERBS_MAGIC,
                                   .version = VERBS_VERSION,
-                                  .refusal = (uint16_t)why,
+                                  .refusal = (uint8_t)why,
                                   .key = v->local.key};
 
     if (why == VERBS_CHALLENGE && !trib_verbs_open_challenge(v, hello, &answer))

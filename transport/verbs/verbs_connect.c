@@ -198,6 +198,7 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
     struct verbs_hello hello = {
         .magic = VERBS_MAGIC,
         .version = VERBS_VERSION,
+        .mtu = trib_verbs_port_mtu(v),
         .piece_shift = v->piece_shift,
         .rank = v->self,
         .pid = v->local.me.pid,
@@ -221,9 +222,11 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
     if (!await(a, RDMA_CM_EVENT_CONNECT_RESPONSE, ANSWER_MS))
         return false;
     if (a->answer.magic != VERBS_MAGIC || a->answer.key != address->key ||
+        a->answer.version != VERBS_VERSION || !verbs_is_mtu(a->answer.mtu) ||
         (verbs_has_secret(v) && !a->challenged) ||
         !trib_verbs_answer_holds(v, &a->nonces, &a->answer, sizeof(a->answer)))
         return fail(a, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
+    a->link.mtu = a->answer.mtu < hello.mtu ? a->answer.mtu : hello.mtu;
     error = trib_verbs_link_ready(v, &a->link);
     if (error) {
         errno = error;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -24,6 +25,40 @@ enum {
     TRANSMISSIONS = 8, /* of a packet, the first one and seven more */
 };
 
+#define NO_SRQ "has no shared receive queues"
+
+/* What a device lacks as its kind; NULL: nothing. Providers of iWARP refuse a write
+ * with an immediate when it is posted, and no capability says so before. */
+static const char *lack_of(const struct ibv_device *device)
+{
+    return device->transport_type == IBV_TRANSPORT_IWARP
+               ? "is an iWARP device, and those cannot write with an immediate"
+               : NULL;
+}
+
+/* Is an error of a verb that of a device or driver which does not know it? */
+static bool is_unknown(int error)
+{
+    return error == EOPNOTSUPP || error == ENOSYS || error == EPROTONOSUPPORT;
+}
+
+static trib_status_t unfit(struct verbs *v, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The device cannot do what this transport needs. */
+static trib_status_t unfit(struct verbs *v, const char *fmt, ...)
+{
+    char text[200];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    v->unfit = true;
+    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
+                     "verbs: %s %s", v->device, text);
+}
+
 /* The device behind an address of this host. */
 struct place {
     char device[IBV_SYSFS_NAME_MAX];
@@ -31,6 +66,7 @@ struct place {
     bool active;
     uint8_t layer;
     uint32_t message_max;
+    const char *lacks; /* NULL: nothing */
 };
 
 char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT])
@@ -82,6 +118,7 @@ static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *ou
     if (found) {
         snprintf(out->device, sizeof(out->device), "%s", id->verbs->device->name);
         out->port = id->port_num;
+        out->lacks = lack_of(id->verbs->device);
         found = v->api.ibv_query_port(id->verbs, id->port_num, (void *)&port) == 0;
         out->active = port.state == IBV_PORT_ACTIVE;
         out->layer = port.link_layer;
@@ -110,7 +147,7 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
     char text[VERBS_PORT_TEXT];
     struct verbs_ip all[ADDRESSES_MAX];
     int n = v->api.own_addresses((uint8_t(*)[16])all, ADDRESSES_MAX);
-    char idle[IBV_SYSFS_NAME_MAX + 16] = "";
+    char idle[IBV_SYSFS_NAME_MAX + 16] = "", lacks[160] = "";
 
     for (int i = 0; i < n && v->n_ips < VERBS_ADDRESSES; i++) {
         struct place place;
@@ -118,6 +155,10 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
             (*wanted->device && strcmp(wanted->device, place.device) != 0) ||
             (wanted->number && wanted->number != place.port))
             continue;
+        if (place.lacks) {
+            snprintf(lacks, sizeof(lacks), "%s %s", place.device, place.lacks);
+            continue;
+        }
         if (!place.active) {
             snprintf(idle, sizeof(idle), "port %u of %s", place.port, place.device);
             continue;
@@ -130,6 +171,8 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
     if (v->n_ips == 0 && *idle)
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
                  "%s is not active: look at its cable and ibv_devinfo", idle);
+    else if (v->n_ips == 0 && *lacks)
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "%s", lacks);
     else if (v->n_ips == 0)
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
                  "no IP address of this host belongs to the RDMA device %s: give its "
@@ -215,18 +258,21 @@ static trib_status_t choose_port(struct verbs *v, const struct verbs_port *wante
                                  struct ibv_device **list)
 {
     char why[200] = "";
+    bool lacking = false;
 
     for (int i = 0; list[i] && !v->context; i++) {
+        const char *lacks = lack_of(list[i]);
         if (*wanted->device && strcmp(wanted->device, list[i]->name) != 0)
             continue;
-        if (list[i]->transport_type == IBV_TRANSPORT_IWARP)
-            snprintf(why, sizeof(why), "%s is iWARP: it needs librdmacm",
-                     list[i]->name);
+        lacking = lacking || lacks;
+        if (lacks)
+            snprintf(why, sizeof(why), "%s %s", list[i]->name, lacks);
         else
             (void)try_device(v, list[i], wanted->number, why, sizeof(why));
     }
     if (v->context)
         return TRIB_OK;
+    v->unfit = lacking;
     bool twice = strcmp(why, v->no_rdmacm) == 0;
     return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s%s%s", v->no_rdmacm,
                      twice ? "" : "; by GIDs: ", twice ? "" : why);
@@ -282,6 +328,8 @@ static trib_status_t choose_in(struct verbs *v, const struct verbs_port *wanted,
     ask_manager(v, wanted, names);
     if (!*v->no_rdmacm)
         return open_chosen(v, list);
+    if (v->connect == VERBS_BY_RDMACM && there)
+        v->unfit = lack_of(there) != NULL;
     if (v->connect == VERBS_BY_RDMACM)
         return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s", v->no_rdmacm);
     return choose_port(v, wanted, list);
@@ -380,6 +428,11 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
             "at most %d: use another transport between so many",
             v->size, (unsigned long)entries, v->device, attr.max_cqe);
     /* A full send queue always has one that reports, so it never stays full. */
+    if (v->depth > (uint32_t)attr.max_qp_wr)
+        return unfit(v, "takes %d requests for a connection, and %d are needed",
+                     attr.max_qp_wr, DEPTH_MIN);
+    if (attr.max_srq_wr < 1)
+        return unfit(v, "%s", NO_SRQ);
     v->signal_every = v->depth / 4 < SIGNAL_EVERY ? v->depth / 4 : SIGNAL_EVERY;
     v->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms);
     *entries_out = (uint32_t)entries;
@@ -392,6 +445,19 @@ static trib_status_t no_queue(struct verbs *v, const char *what, uint32_t entrie
                      "verbs: cannot make a %s of %u entries on %s: %m%s%s", what,
                      entries, v->device, errno == ENOMEM ? "; " : "",
                      errno == ENOMEM ? TRIB_MEMLOCK_CURE : "");
+}
+
+/* The first connection would find out, in the midst of an operation. */
+static trib_status_t try_queue_pair(struct verbs *v)
+{
+    const int error = trib_verbs_try_queue_pair(v);
+
+    if (!error)
+        return TRIB_OK;
+    if (is_unknown(error) || error == EINVAL)
+        return unfit(v, "makes no reliable connections (RC) that peers may write by");
+    errno = error;
+    return no_queue(v, "queue pair", v->depth);
 }
 
 trib_status_t trib_verbs_make_queues(struct verbs *v)
@@ -417,7 +483,11 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
     struct ibv_srq_init_attr init = {.attr = {.max_wr = v->receives, .max_sge = 1}};
     v->srq = v->api.ibv_create_srq(v->pd, &init);
     if (!v->srq)
-        return no_queue(v, "shared receive queue", v->receives);
+        return is_unknown(errno) ? unfit(v, "%s", NO_SRQ)
+                                 : no_queue(v, "shared receive queue", v->receives);
+    status = try_queue_pair(v);
+    if (status != TRIB_OK)
+        return status;
     v->deferred_max = entries;
     v->owed = v->receives;
     return trib_verbs_post_receives(v);

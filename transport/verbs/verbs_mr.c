@@ -5,8 +5,8 @@
  * Peers name a place in it by a number, which the blob carries. That is no address of
  * this process: the first byte has the number that it has in its page, which both the
  * kernel and the adapters demand. From 2 MiB on it is that in a page of 2 MiB, so that
- * the adapter can know large pages as such. iWARP in software (siw) takes addresses
- * alone, as do libraries before ibv_reg_mr_iova: there the number is the address.
+ * the adapter can know large pages as such. Libraries before ibv_reg_mr_iova take
+ * addresses alone: there the number is the address.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -64,17 +64,12 @@ static trib_status_t check_limit(struct verbs *v, size_t len)
 
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
 
-static bool takes_addresses_alone(const struct verbs *v)
-{
-    return v->context->device->transport_type == IBV_TRANSPORT_IWARP;
-}
-
-static uint64_t iova_of(const struct verbs *v, const void *ptr, size_t len)
+static uint64_t iova_of(const void *ptr, size_t len)
 {
     const long page = sysconf(_SC_PAGESIZE);
     const size_t unit = len >= HUGE || page <= 0 ? HUGE : (size_t)page;
 
-    return takes_addresses_alone(v) ? (uintptr_t)ptr : (uintptr_t)ptr % unit;
+    return (uintptr_t)ptr % unit;
 }
 
 /* Takes over the mr. */
@@ -97,7 +92,7 @@ static trib_status_t keep(struct verbs *v, struct verbs_region known,
 static struct ibv_mr *register_one(struct verbs *v, void *ptr, size_t len,
                                    uint64_t *iova)
 {
-    *iova = iova_of(v, ptr, len);
+    *iova = iova_of(ptr, len);
     if (v->api.ibv_reg_mr_iova)
         return v->api.ibv_reg_mr_iova(v->pd, ptr, len, *iova, ACCESS);
     *iova = (uintptr_t)ptr;
@@ -156,7 +151,7 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
         return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
                          "verbs: libibverbs cannot register a dma-buf: install "
                          "rdma-core 34 or later");
-    const uint64_t iova = iova_of(v, d->ptr, d->len);
+    const uint64_t iova = iova_of(d->ptr, d->len);
     struct ibv_mr *mr =
         v->api.ibv_reg_dmabuf_mr(v->pd, d->offset, d->len, iova, d->fd, ACCESS);
     if (mr)

@@ -236,6 +236,7 @@ static trib_status_t prepare(struct oob_attempt *d, struct verbs_peer *p,
     d->request.hello = (struct verbs_hello){
         .magic = VERBS_MAGIC,
         .version = VERBS_VERSION,
+        .mtu = d->request.table.mtu,
         .piece_shift = v->piece_shift,
         .rank = v->self,
         .pid = v->local.me.pid,

@@ -223,7 +223,7 @@ static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
     enum verbs_refusal verdict;
     struct verbs_peer *p = trib_verbs_judge(v, &request->hello, true, &verdict);
 
-    reply.answer.refusal = (uint16_t)verdict;
+    reply.answer.refusal = (uint8_t)verdict;
     if (!p || !answer(v, p, request, &link, &reply)) {
         if (reply.answer.refusal != VERBS_LEFT)
             warn_of_rank(v, g, &request->hello, reply.answer.refusal);
@@ -257,7 +257,7 @@ static bool challenge(struct verbs *v, struct verbs_pending_conn *g,
     pthread_mutex_lock(&v->links);
     bool fits = trib_verbs_judge(v, &request->hello, true, &verdict) != NULL;
     pthread_mutex_unlock(&v->links);
-    reply.answer.refusal = (uint16_t)verdict;
+    reply.answer.refusal = (uint8_t)verdict;
     if (fits && trib_verbs_challenge(v, &request->hello, &g->nonces, &reply.answer)) {
         g->proves = true;
         g->have = 0;

@@ -5,7 +5,6 @@
 
 #define NUMBER_MAX 0xffffffu /* of queue pairs and packets */
 #define VERSION_AT offsetof(struct verbs_hello, version)
-#define MTU_MAX 5
 
 size_t trib_verbs_oob_request_bytes(const struct verbs_oob_request *request)
 {
@@ -18,7 +17,7 @@ static bool head_is_sound(const struct verbs_oob_request *c)
 
     return c->qp_num <= NUMBER_MAX && c->psn <= NUMBER_MAX && t->n <= VERBS_GIDS &&
            (t->layer == VERBS_INFINIBAND || t->layer == VERBS_ETHERNET) &&
-           t->mtu >= 1 && t->mtu <= MTU_MAX && t->grh <= 1 &&
+           t->mtu >= 1 && t->mtu <= VERBS_MTU_MAX && t->grh <= 1 &&
            c->hello.step <= VERBS_BEGINS;
 }
 

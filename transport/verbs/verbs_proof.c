@@ -15,9 +15,9 @@
 #include "base/time.h"
 #include "transport/verbs/verbs.h"
 
-#define LABEL "verbs 4"
+#define LABEL "verbs 5"
 
-_Static_assert(VERBS_VERSION == 4, "the label of a proof names the version");
+_Static_assert(VERBS_VERSION == 5, "the label of a proof names the version");
 
 _Static_assert(sizeof(struct verbs_nonces) + sizeof(struct verbs_oob_request) <= 2560,
                "for a MAC");

@@ -104,6 +104,9 @@ static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *at
     switch (attr->qp_state) {
     case IBV_QPS_RTR:
         attr->min_rnr_timer = RNR_TIMER;
+        /* The connection manager knows the caller's RoCE port alone. */
+        if (!link->by_oob && attr->path_mtu > (enum ibv_mtu)link->mtu)
+            attr->path_mtu = (enum ibv_mtu)link->mtu;
         break;
     case IBV_QPS_RTS:
         attr->timeout = v->ack_timeout;
@@ -114,6 +117,30 @@ static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *at
         break;
     }
     return v->api.ibv_modify_qp(link->qp, attr, wanted);
+}
+
+int trib_verbs_try_queue_pair(struct verbs *v)
+{
+    struct ibv_qp *qp = create(v, NULL, true);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+                               .port_num = v->port_num,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+
+    if (!qp)
+        return errno ? errno : EINVAL;
+    int error = v->api.ibv_modify_qp(qp, &attr, INIT_MASK);
+    (void)v->api.ibv_destroy_qp(qp);
+    return error;
+}
+
+uint8_t trib_verbs_port_mtu(struct verbs *v)
+{
+    struct ibv_port_attr port = {0};
+
+    if (v->api.ibv_query_port(v->context, v->port_num, (void *)&port) != 0 ||
+        port.active_mtu < IBV_MTU_256)
+        return (uint8_t)IBV_MTU_256;
+    return (uint8_t)(port.active_mtu < IBV_MTU_4096 ? port.active_mtu : IBV_MTU_4096);
 }
 
 int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,

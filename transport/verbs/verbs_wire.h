@@ -12,7 +12,8 @@
 #include "transport/transport.h"
 
 #define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
-#define VERBS_VERSION 4 /* changes with the protocol */
+#define VERBS_VERSION 5 /* changes with the protocol */
+#define VERBS_MTU_MAX 5 /* the number of 4096 bytes; 1 is 256 */
 #define VERBS_ADDRESSES 12
 #define VERBS_PIECE_SHIFT_MAX 30 /* a longer write is cut, whatever the device can */
 
@@ -56,7 +57,8 @@ static_assert(4 * sizeof(struct verbs_export) + 100 <= TRIB_BLOB_MAX, "region");
  * 56 bytes. */
 struct verbs_hello {
     uint32_t magic;
-    uint16_t version;
+    uint8_t version; /* and the next byte were one number up to version 4 */
+    uint8_t mtu; /* active, of the port of who asks: 1 to VERBS_MTU_MAX */
     uint8_t piece_shift; /* longer writes come in pieces of 1 << piece_shift bytes */
     uint8_t step; /* enum verbs_step */
     int32_t rank; /* of who asks */
@@ -93,7 +95,9 @@ enum verbs_refusal {
 struct verbs_answer {
     uint32_t magic;
     uint16_t version;
-    uint16_t refusal;
+    uint8_t refusal;
+    uint8_t mtu; /* of VERBS_WELCOME by the connection manager: of the port of who
+                  * answers; else 0 */
     uint64_t key; /* of who answers */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* of who answers; zero where there is no secret */
     uint8_t proof[TRIB_PROOF_BYTES]; /* of VERBS_CHALLENGE and VERBS_WELCOME */

@@ -49,6 +49,43 @@ static void test_no_device(void **state)
     assert_int_equal(pair.lines, 0);
 }
 
+/* A device that cannot do what verbs needs: the job goes by tcp, and the first rank
+ * of the host warns, by name and cause, if ranks of other hosts are reached. */
+static void test_unfit(void **state)
+{
+    static const char *const texts[] = {FAR, "auto", "auto:far=tcp,ranks_per_host=1"};
+
+    (void)state;
+    for (int lack = 0; lack < 2; lack++) {
+        for (int i = 0; i < 3; i++) {
+            struct fake_verbs_opts *opts = fake_verbs_reset();
+            struct trib_address address[2];
+            struct trib_blob region[2];
+            struct pair pair;
+            uint32_t caps[2];
+            opts->iwarp = lack == 0;
+            opts->srq_errno = lack == 1 ? EOPNOTSUPP : 0;
+            open_apart(&pair, texts[i], address, region);
+            for (int side = 1; side >= 0; side--)
+                assert_status(pair.t[side]->ops->caps(pair.t[side], address,
+                                                      &caps[side]),
+                              TRIB_OK);
+            assert_int_equal(pair.lines, i == 0); /* rank 0's */
+            if (i == 0) {
+                contains(pair.logged,
+                         "tcp reaches ranks of other hosts, and not verbs: fake0 ");
+                contains(pair.logged, lack ? "shared receive queues" : "iWARP");
+            }
+            for (int side = 0; side < 2; side++)
+                pair.t[side]->ops->agree(pair.t[side], caps);
+            join(&pair, 0, address, region);
+            join(&pair, 1, address, region);
+            assert_works(&pair);
+            pair_close(&pair);
+        }
+    }
+}
+
 static void set_trouble(struct fake_verbs_opts *opts, int which)
 {
     opts->devices = which == 4 ? 2 : 1;
@@ -374,6 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_chosen),
         CASE(test_no_device),
+        CASE(test_unfit),
         CASE(test_handshake_fails),
         CASE(test_ways_that_differ),
         CASE(test_end_by_another_way),

@@ -121,6 +121,79 @@ static void test_one_way(void **state)
     pair_close(&pair);
 }
 
+/* Side `wide` has a port of 4096 bytes and the other one of 1024: the path has what
+ * both take, whoever asked for the connection. */
+static void exchange_over_mtus(int wide, const char *text)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct pair pair = {0};
+
+    for (int i = 0; i < 2; i++) {
+        opts->mtu = i == wide ? IBV_MTU_4096 : IBV_MTU_1024;
+        struct trib_transport_opts side = pair_opts(&pair, i);
+        assert_status(trib_transport_open(text, &side, &pair.t[i]), TRIB_OK);
+        pair_offer(&pair, i, &address[i], &region[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_status(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
+        assert_status(pair.t[i]->ops->import_region(pair.t[i], !i, &region[!i],
+                                                    &pair.remote[i]),
+                      TRIB_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        for (size_t len = 8; len <= PAIR_LEN; len *= 8) {
+            const struct trib_write w = {.local = pair.region[i],
+                                         .remote = pair.remote[i],
+                                         .len = len,
+                                         .imm = (uint32_t)len};
+            assert_status(pair.t[i]->ops->write(pair.t[i], !i, &w), TRIB_OK);
+            expect_arrival(&pair, !i, (uint32_t)len, len);
+        }
+    }
+    pair_close(&pair);
+}
+
+static void test_mtu(void **state)
+{
+    static const char *const texts[] = {"verbs:connect=rdmacm", "verbs:connect=gid",
+                                        "verbs"};
+
+    (void)state;
+    for (int wide = 0; wide < 2; wide++)
+        for (int i = 0; i < 3; i++)
+            exchange_over_mtus(wide, texts[i]);
+}
+
+/* A device that lacks something is refused when it is opened, with its name and what it
+ * lacks, and nothing is left of it. */
+static void test_lacks(void **state)
+{
+    static const char *const texts[] = {"verbs", "verbs:device=fake0",
+                                        "verbs:connect=gid", "verbs:connect=rdmacm"};
+
+    (void)state;
+    for (int lack = 0; lack < 5; lack++) {
+        static const char *const words[] = {
+            "fake0 is an iWARP device, and those cannot write with an immediate",
+            "fake0 has no shared receive queues",
+            "fake0 has no shared receive queues",
+            "fake0 takes 8 requests for a connection, and 16 are needed",
+            "fake0 makes no reliable connections (RC) that peers may write by",
+        };
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        opts->iwarp = lack == 0;
+        opts->srq_errno = lack == 1 ? EOPNOTSUPP : 0;
+        opts->max_srq_wr = lack == 2 ? 0 : opts->max_srq_wr;
+        opts->max_qp_wr = lack == 3 ? 8 : opts->max_qp_wr;
+        opts->no_remote_write = lack == 4;
+        for (int i = 0; i < 4; i++)
+            pair_refuses(texts[i], TRIB_ERR_UNSUPPORTED, words[lack]);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
 /* A request that the asking side has given up is no loss; it may ask again. */
 static void test_ask_again(void **state)
 {
@@ -152,6 +225,8 @@ int main(void)
         CASE(test_left),
         CASE(test_one_way),
         CASE(test_ask_again),
+        CASE(test_mtu),
+        CASE(test_lacks),
     };
 
     tribtest_deadline(120);
