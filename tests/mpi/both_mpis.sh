@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # of and for the scripts around it
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced behind tap.sh by tests that run programs under trib-mpi: each_mpi, compiled.
 source=${abs_top_srcdir:-.}

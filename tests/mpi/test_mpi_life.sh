@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What an MPI program may do with communicators, requests and time: unchanged under trib-mpi.
+# shellcheck disable=SC2317 # each_mpi calls the functions by name
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/mpi/both_mpis.sh

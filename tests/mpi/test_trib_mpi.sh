@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Unmodified MPI programs, of both MPIs, under trib-mpi.
+# shellcheck disable=SC2317 # each_mpi calls the functions by name
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/mpi/both_mpis.sh
@@ -80,7 +81,7 @@ situations() { # MPI
         # MPICH ends the others by itself, and at once, when a rank is killed.
         [ "$1$s" != mpichkilled ] || continue
         # A stopped rank is waited for unless the user says how long.
-        [ $s = killed ] || local -x TRIB_STOP_TIMEOUT_MS=1000
+        [ "$s" = killed ] || local -x TRIB_STOP_TIMEOUT_MS=1000
         expect_seconds=20 expect "$1: a rank is $s, and is named" any "rank 1 (" \
             "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/situations.$1" "$s"
     done
