@@ -439,6 +439,45 @@ out:
     rig_close(&rig);
 }
 
+/* One place is written twice before anybody looks, and once more after an answer. The
+ * events come in order; at each of them the place has one of the values that were under
+ * way, and after the answer nothing older ends there. */
+static void check_place_twice(struct spawn *s, const struct row *row)
+{
+    enum { ROUNDS = 60, WRITES = 3 };
+    struct rig rig;
+    struct trib_event e;
+    const int peer = !s->rank;
+
+    if (!rig_open(&rig, s, row))
+        goto out;
+    volatile uint32_t *words = (uint32_t *)(void *)rig.mem;
+    for (uint32_t i = 0; i < ROUNDS * WRITES; i++) {
+        const struct trib_write w = {.local = rig.region,
+                                     .local_off = (16 + i) * sizeof(*words),
+                                     .remote = rig.remote[peer],
+                                     .len = sizeof(*words),
+                                     .imm = i};
+        const bool first = i % WRITES == 0, last = i % WRITES == WRITES - 1;
+        if (s->rank == 0) {
+            words[16 + i] = i;
+            if (!rig_write(&rig, peer, &w, NULL, NULL) ||
+                (!first && !rig_expect(&rig, TRIB_EVENT_ARRIVED, peer, &e)))
+                goto out;
+            continue;
+        }
+        if (!rig_expect(&rig, TRIB_EVENT_ARRIVED, peer, &e))
+            goto out;
+        const uint32_t has = words[0];
+        SPAWN_CHECK(s, e.imm == i);
+        SPAWN_CHECK(s, last ? has == i : has / WRITES == i / WRITES && has != i + 2);
+        if (!first && !rig_note(&rig, peer, i))
+            goto out;
+    }
+out:
+    rig_close(&rig);
+}
+
 const struct check life_checks[] = {
     {"kill -9", check_kill, 3, 0, ROW_THREADS | ROW_DECORATED, true, false},
     {"stop", check_stop, 3, 0, ROW_THREADS | ROW_DECORATED, true, false},
@@ -448,6 +487,7 @@ const struct check life_checks[] = {
     {"sleep", check_sleep, 3, 0, ROW_DECORATED, false, false},
     {"wake self", check_wake_self, 2, 0, 0, false, false},
     {"no growth", check_no_growth, 2, 0, ROW_DECORATED, false, false},
+    {"place twice", check_place_twice, 2, 0, 0, false, false},
     {"unpolled", check_unpolled, 2, 0, ROW_DECORATED, false, false},
     {NULL, NULL, 0, 0, 0, false, false},
 };
