@@ -12,8 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <linux/sockios.h>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -25,6 +28,7 @@ enum {
     DEAD_MS = 1500, /* the same of one that has died: its kernel sends it to the end,
                      * and once more what the network loses */
     LEAVE_MS = 100, /* for the last words to all peers that are left together */
+    KNOWN_MS = 2000, /* for their kernels to acknowledge these, over a bad network */
     PROOF_MS = 500, /* for their proofs: a thread makes them, whatever else a peer
                      * does */
 };
@@ -171,13 +175,27 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
     return n;
 }
 
+/* True if the peer's kernel has not acknowledged the farewell. Where that is lost on
+ * the way, a word of the peer to a closed socket would reset the connection. */
+static bool is_unacknowledged(struct tcp *tcp, int peer)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    int bytes = 0;
+
+    pthread_mutex_lock(&tcp->lock);
+    const bool yes = p->fd >= 0 && ioctl(p->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+    pthread_mutex_unlock(&tcp->lock);
+    return yes;
+}
+
 /* Is the peer still to take what was written to it, or to welcome this rank? */
 static bool is_on_its_way(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
     return p->leaving && p->base.state == TRIB_PEER_CONNECTED &&
-           (!trib_socket_flush(tcp, peer) || !p->welcome);
+           (!trib_socket_flush(tcp, peer) || !p->welcome ||
+            is_unacknowledged(tcp, peer));
 }
 
 /* True if writes wait for the peer's proof: these are not even in its kernel. The
@@ -188,6 +206,15 @@ static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
     const bool awaits = p->proof == TCP_PROOF_AWAITED && p->tail - p->head > 1;
     pthread_mutex_unlock(&tcp->lock);
     return awaits;
+}
+
+/* A peer whose kernel has room, while the network loses what is sent, gets more time as
+ * well. */
+static bool gets_time(struct tcp *tcp, int peer, uint64_t proven_by)
+{
+    if (awaits_proof(tcp, &tcp->peers[peer]))
+        return !trib_deadline_passed(proven_by);
+    return trib_socket_flush(tcp, peer) && is_unacknowledged(tcp, peer);
 }
 
 /*
@@ -201,13 +228,14 @@ static void wait_for_farewells(struct tcp *tcp, int first, int last)
 {
     const uint64_t until = trib_deadline_ms(LEAVE_MS);
     const uint64_t proven_by = trib_deadline_ms(PROOF_MS);
+    const uint64_t known_by = trib_deadline_ms(KNOWN_MS);
     struct pollfd wait = {.events = POLLIN};
 
     do {
         const bool late = trib_deadline_passed(until);
         wait.fd = -1;
         for (int i = first; i <= last; i++) {
-            if (!is_on_its_way(tcp, i) || (late && !awaits_proof(tcp, &tcp->peers[i])))
+            if (!is_on_its_way(tcp, i) || (late && !gets_time(tcp, i, proven_by)))
                 continue;
             trib_socket_look_at_outlet(tcp, i);
             if (is_on_its_way(tcp, i))
@@ -218,7 +246,7 @@ static void wait_for_farewells(struct tcp *tcp, int first, int last)
         (void)poll(&wait, 1, 1);
         trib_socket_accept(tcp); /* peers may wait for the same of this rank */
         trib_socket_greet(tcp);
-    } while (!trib_deadline_passed(proven_by));
+    } while (!trib_deadline_passed(known_by));
 }
 
 static void leave(struct tcp *tcp, int first, int last, const bool *which)
