@@ -10,11 +10,12 @@
  *   - ARRIVED events of a peer's writes come in the order in which it posted these.
  *     At such an event the bytes of its write, and of all writes posted before it,
  *     quiet ones too, are in memory.
- *   - Only events are in order. Before its event a write may be in memory or not, and of
- *     two writes to one place the older may reach the memory last: over several rails,
- *     or where a backend brings long writes by another way. So who writes a place again
- *     first knows that the last write has arrived, by an answer of the peer (WRITE_DONE
- *     says only that the source may change), or sends the value in the immediate.
+ *   - Only events are in order. Before its event a write may be in memory or not, and
+ *     of two writes to one place the older may reach the memory last: over several
+ *     rails, or where a backend brings long writes by another way. So who writes a place
+ *     again first knows that the last write has arrived, by an answer of the peer
+ *     (WRITE_DONE says only that the source may change), or sends the value in the
+ *     immediate.
  *   - Back-pressure is TRIB_ERR_NO_RESOURCE and not a wait: the caller polls and tries
  *     again. Memory that cannot be registered is another error, as polling does not
  *     help.

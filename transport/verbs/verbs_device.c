@@ -55,8 +55,7 @@ static trib_status_t unfit(struct verbs *v, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     v->unfit = true;
-    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
-                     "verbs: %s %s", v->device, text);
+    return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s %s", v->device, text);
 }
 
 /* The device behind an address of this host. */
