@@ -12,7 +12,7 @@
  *     quiet ones too, are in memory.
  *   - Only events are in order. Before its event a write may be in memory or not, and
  *     of two writes to one place the older may reach the memory last: over several
- *     rails, or where a backend brings long writes by another way. So who writes a place
+ *     rails, or where a backend brings long writes another way. So who writes a place
  *     again first knows that the last write has arrived, by an answer of the peer
  *     (WRITE_DONE says only that the source may change), or sends the value in the
  *     immediate.
