@@ -30,6 +30,16 @@ bool trib_number_read(const char *text, double *value_out)
     return *end == '\0';
 }
 
+bool trib_number_take(const char *text, double *value_out)
+{
+    locale_t plain;
+    const locale_t before = trib_number_enter(&plain);
+    const bool ok = trib_number_read(text, value_out);
+
+    trib_number_leave(plain, before);
+    return ok;
+}
+
 void trib_number_print(char *out, size_t bytes, double v)
 {
     if (v == floor(v) && fabs(v) < 1e15) {

@@ -17,6 +17,9 @@ void trib_number_leave(locale_t plain, locale_t before);
 /** trib_number_read - decimals alone: no "nan", "inf", "0x1p3", blanks or "+". */
 bool trib_number_read(const char *text, double *value_out);
 
+/** trib_number_take - trib_number_read outside of enter and leave. */
+bool trib_number_take(const char *text, double *value_out);
+
 /** trib_number_print - the shortest decimal that reads back as v, without a "+". */
 void trib_number_print(char *out, size_t bytes, double v);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "compress/codec.h"
 
@@ -110,7 +111,6 @@ trib_status_t trib_auto_parse(const char *text, struct trib_error *err,
                               struct trib_auto_choice *out)
 {
     const char *rest = text + strlen(TRIB_AUTO);
-    char *end;
 
     assert(trib_auto_wanted(text));
     *out = (struct trib_auto_choice){
@@ -127,9 +127,8 @@ trib_status_t trib_auto_parse(const char *text, struct trib_error *err,
                          "auto:max_nmse=1e-3, or which codecs it may use, as in "
                          "auto:of=int8|bf16",
                          text);
-    out->max_nmse = strtod(rest + strlen(BUDGET), &end);
-    if (end == rest + strlen(BUDGET) || *end || !(out->max_nmse >= 0) ||
-        out->max_nmse > 1)
+    if (!trib_number_take(rest + strlen(BUDGET), &out->max_nmse) ||
+        !(out->max_nmse >= 0) || out->max_nmse > 1)
         return trib_fail(err, TRIB_ERR_CODEC,
                          "codec \"%s\": max_nmse is the squared error over the squared "
                          "sum, a number from 0 to 1",

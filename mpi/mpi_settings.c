@@ -173,7 +173,8 @@ static void settle(struct tmpi_settings *s)
 
 void tmpi_settings_read(struct tmpi_settings *s)
 {
-    const char *whole = secure_getenv("TRIB_MPI"), *report = value_of(TMPI_SETTING_report);
+    const char *whole = secure_getenv("TRIB_MPI");
+    const char *report = value_of(TMPI_SETTING_report);
 
     *s = (struct tmpi_settings){.report = strcmp(report, "0") ? report : NULL};
     const bool is_wrong = !read_all(s);

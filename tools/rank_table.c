@@ -76,14 +76,15 @@ static void print_head(struct tool_rank_table *table)
 /* Root sees the ranks of all users. */
 static const char *of_user(const trib_rank_state_t *s, char text[64])
 {
-    const struct passwd *found = s->user == geteuid() ? NULL : getpwuid(s->user);
+    const struct passwd *found =
+        s->user == geteuid() ? NULL : getpwuid((uid_t)s->user);
 
     if (s->user == geteuid())
         text[0] = '\0';
     else if (found)
         snprintf(text, 64, ", user %s", found->pw_name);
     else
-        snprintf(text, 64, ", user %u", s->user);
+        snprintf(text, 64, ", user %u", (unsigned)s->user);
     return text;
 }
 

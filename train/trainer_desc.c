@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/sized.h"
 #include "train/run_share.h"
 #include "train/trainer.h"
@@ -73,8 +74,14 @@ trib_status_t trib_train_refuse_parts(struct trib_trainer *t)
 static bool has_momentum(const char *feedback)
 {
     const char *key = feedback ? strstr(feedback, "momentum=") : NULL;
+    char value[32];
+    double momentum;
 
-    return key && strtod(strchr(key, '=') + 1, NULL) < 1; /* ef21:momentum=1: none */
+    if (!key)
+        return false;
+    key += strlen("momentum=");
+    snprintf(value, sizeof(value), "%.*s", (int)strcspn(key, ","), key);
+    return trib_number_take(value, &momentum) && momentum < 1; /* ef21: 1 is none */
 }
 
 /* Momentum in the feedback is in the sum, so whatever applies the sum must have none:

@@ -159,7 +159,7 @@ typedef struct trib_rank_state {
                           * of the newest short operations later */
     uint64_t sent;       /* bytes */
     uint64_t received;
-    unsigned user; /* user ID of the process; ranks of two users are never of one job */
+    uint64_t user; /* user ID of the process; ranks of two users are never of one job */
 } trib_rank_state_t;
 
 typedef void (*trib_rank_state_fn)(void *arg, const trib_rank_state_t *state);

@@ -380,7 +380,7 @@ class trib_rank_state_t(Structure):
         ("operations", c_uint64),
         ("sent", c_uint64),
         ("received", c_uint64),
-        ("user", c_uint),
+        ("user", c_uint64),
     ]
 
 

@@ -5,6 +5,8 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <locale.h>
+
 #include <math.h>
 #include <string.h>
 
@@ -111,6 +113,25 @@ static const struct world slow = {.us = {300e3, 160e3, 90e3, 85e3},
                                   .bytes = {4, 2, 1, 0.5},
                                   .nmse = {0, 5e-6, 1e-4, 3e-2},
                                   .work_ns = 1};
+
+/* A program that writes 0,5 for a half must not change what a budget is. */
+static void test_locale(void **state)
+{
+    static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", NULL};
+    struct trib_error err = {0};
+    struct trib_auto_choice c;
+    int i = 0;
+
+    (void)state;
+    while (commas[i] && !setlocale(LC_ALL, commas[i]))
+        i++;
+    if (!commas[i])
+        tribtest_skip("no locale with a decimal comma is installed");
+    const trib_status_t st = trib_auto_parse("auto:max_nmse=0.25", &err, &c);
+    setlocale(LC_ALL, "C");
+    assert_int_equal(st, TRIB_OK);
+    assert_true(c.max_nmse == 0.25);
+}
 
 static void test_slow_link(void **state)
 {
@@ -351,6 +372,7 @@ static void test_explained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_locale),
         cmocka_unit_test(test_texts),     cmocka_unit_test(test_slow_link),
         cmocka_unit_test(test_budget),    cmocka_unit_test(test_fast_link),
         cmocka_unit_test(test_drift),     cmocka_unit_test(test_varied),

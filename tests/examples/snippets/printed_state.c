@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * This runs what docs/feedback.md prints. Rank 1 dies behind a checkpoint: the others load the
- * states of all ranks into a plan of their smaller communicator, and what the codecs
- * held back comes out.
+ * This runs what docs/feedback.md prints. Rank 1 dies after a checkpoint: the others
+ * load the states of all ranks into a plan of their smaller communicator, and what the
+ * codecs held back comes out.
  *
  *     trib-run -n 3 --grace 60 -- state FOLDER
  */
