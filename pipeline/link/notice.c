@@ -122,7 +122,8 @@ trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
         store_notice(l, notice);
         return TRIB_OK;
     }
-    if (l->report_busy)
+    /* Of two writes to one place over several rails the earlier one may land last. */
+    if (l->report_busy || l->notice_busy)
         return TRIB_ERR_NO_RESOURCE;
     assert(a->reports);
     fill_notice((struct trib_oob_notice *)(a->reports + from), notice,
