@@ -72,7 +72,7 @@ net_ended 60 0 1
 took=$(((${EPOCHREALTIME/./} - ${killed/./}) / 1000))
 [ "$(net_status 0)" = 1 ] && [ "$took" -lt 4000 ]
 result $? "kill -9 of a rank: the other one ends in time ($took ms)"
-says 0 "rank 1" host1 "has died" allreduce
+says 0 "rank 1" host1 "closed its connection" allreduce
 result $? "and names rank, host, what happened and when"
 
 # A firewall before the port of the ranks

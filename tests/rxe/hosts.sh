@@ -186,7 +186,7 @@ signal_rank() { # SIGNAL
 death() {
     sum_on 2 || return
     signal_rank KILL
-    named "$most" && grep -q 'rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* has died' \
+    named "$most" && grep -q 'rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* \(has died\|closed its connection\|has ended, or closed\)' \
         "$log.rank"
 }
 

@@ -299,7 +299,7 @@ death() {
     status=$?
     cat "$log.rank"
     since "$since" "$EPOCHREALTIME" "$most" && [ "$status" != 0 ] &&
-        grep -q 'rank 1 (.*process [0-9]*) is lost: process [0-9]* has died' "$log.rank"
+        grep -q 'rank 1 (.*process [0-9]*) is lost: process [0-9]* \(has died\|closed its connection\|has ended, or closed\)' "$log.rank"
 }
 
 every_test() {
