@@ -239,7 +239,20 @@ static bool look_frozen(struct trib_process_watch *w, const struct stat_line *li
         w->frozen = trib_frozen(w->number);
     }
     w->ticks = ticks;
+    w->stopped = false;
     return w->frozen;
+}
+
+/* Tools such as cpulimit stop and continue a process many times a second, and every
+ * look may hit a stop: the processor time shows that it ran in between. */
+static bool has_run(struct trib_process_watch *w, const struct stat_line *line)
+{
+    const unsigned long ticks = line->user + line->kernel;
+    const bool ran = w->stopped && ticks != w->ticks;
+
+    w->stopped = true;
+    w->ticks = ticks;
+    return ran;
 }
 
 enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch)
@@ -249,9 +262,11 @@ enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch
     if (read_stat(watch->stat_fd, &line))
         return TRIB_PROCESS_DEAD;
     enum trib_process_state state = judge(&line, watch->who.start);
-    return state == TRIB_PROCESS_RUNS && look_frozen(watch, &line)
-               ? TRIB_PROCESS_STOPPED
-               : state;
+    if (state == TRIB_PROCESS_STOPPED && has_run(watch, &line))
+        state = TRIB_PROCESS_RUNS;
+    else if (state == TRIB_PROCESS_RUNS && look_frozen(watch, &line))
+        state = TRIB_PROCESS_STOPPED;
+    return state;
 }
 
 bool trib_process_watch_dead(const struct trib_process_watch *watch)

@@ -66,6 +66,7 @@ struct trib_process_watch {
     unsigned long ticks; /* processor time that it had used at the last look, in
                           * ticks */
     bool frozen; /* at the last look at its control group */
+    bool stopped; /* at the last look, by a signal */
 };
 
 /**
@@ -86,6 +87,8 @@ void trib_process_watch_close(struct trib_process_watch *watch);
  *
  * A process that does nothing may be frozen: its control group is looked at once in
  * several looks.
+ * RUNS also where a process is stopped now and was at the last look, but has used the
+ * processor in between.
  */
 enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch);
 

@@ -112,6 +112,45 @@ static void test_frozen_v2(void **state)
     freeze_child(&group);
 }
 
+/* Computes for 30 ms, which is more than a tick, and stops itself, again and again. */
+static void compute_and_stop(void)
+{
+    struct timespec used;
+
+    for (long until = 30;; until += 30) {
+        do
+            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+        while (used.tv_sec * 1000 + used.tv_nsec / 1000000 < until);
+        raise(SIGSTOP);
+    }
+}
+
+/* A process that cpulimit slows down is stopped at each look, and runs in between. */
+static void test_stopped_in_turn(void **state)
+{
+    struct trib_process_watch watch;
+    struct trib_process process;
+    const pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0)
+        compute_and_stop();
+    trib_process_find(pid, &process);
+    assert_status(trib_process_watch_open(&watch, &process, NULL), TRIB_OK);
+    assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+    assert_int_equal(trib_process_watch_look(&watch), TRIB_PROCESS_STOPPED);
+    assert_int_equal(trib_process_watch_look(&watch), TRIB_PROCESS_STOPPED);
+    for (int i = 0; i < 3; i++) {
+        kill(pid, SIGCONT);
+        assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+        assert_int_equal(trib_process_watch_look(&watch), TRIB_PROCESS_RUNS);
+        assert_int_equal(trib_process_watch_look(&watch), TRIB_PROCESS_STOPPED);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    trib_process_watch_close(&watch);
+}
+
 /* The first process of a pid namespace that has the /proc of the one above. */
 static int in_namespace(void)
 {
@@ -167,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frozen_v1),
         cmocka_unit_test(test_frozen_v2),
+        cmocka_unit_test(test_stopped_in_turn),
         cmocka_unit_test(test_proc_of_another_namespace),
     };
 
