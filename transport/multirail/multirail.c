@@ -23,6 +23,15 @@ enum {
     SILENT_MS = 4000, /* of a rail beside others, if peers are waited for for ever */
 };
 
+/* Has the peer said, over each rail that remained, that it counts this rank as lost? */
+static bool is_given_up(const struct multirail_peer *p)
+{
+    const unsigned all = multirail_all(p);
+
+    return (p->given_up & ~(unsigned)p->dead & all) != 0 &&
+           ((p->given_up | p->dead) & all) == all;
+}
+
 /* One loss, after all that came before it; 0: it has to wait. */
 static int report_loss(struct multirail *r, int peer, struct trib_event *event)
 {
@@ -32,7 +41,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
         .kind = TRIB_EVENT_PEER_LOST,
         .peer = peer,
         .left = (p->left & ~(unsigned)(p->dead | p->failing)) != 0,
-        .given_up = p->given_up == multirail_all(p),
+        .given_up = is_given_up(p),
     };
     memcpy(event->why, p->why, sizeof(event->why));
     if (!event->left)

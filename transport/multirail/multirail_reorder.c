@@ -121,8 +121,10 @@ static void take_word(struct multirail *r, int peer, int k, uint64_t len)
     p->rails[k].mark = (uint8_t)dead;
     if ((dead & (1u << k)) && dead != multirail_all(p))
         return; /* nonsense: a rail does not tell its own end */
-    if (dead == multirail_all(p))
+    if (dead == multirail_all(p)) {
+        p->given_up = (uint8_t)dead;
         snprintf(p->why, sizeof(p->why), "it has lost this rank");
+    }
     if (dead & ~(unsigned)(p->dead | p->failing)) /* else known, or a probe */
         trib_multirail_fail_rails(r, peer, dead);
 }

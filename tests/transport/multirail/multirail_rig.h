@@ -25,6 +25,8 @@ struct line {
     bool down;
     bool notices[2]; /* the end with this number does */
     bool last_look[2]; /* … and first takes what has come by then */
+    bool gives_up; /* the end of the line comes with the peer's word that it counts this
+                    * side as lost */
     uint32_t stall; /* of 100 polls that find nothing, though it may be there */
 };
 
@@ -124,7 +126,8 @@ static int line_poll(struct trib_transport *t, struct trib_event *events, int ma
     if (n || !line->down || !line->notices[side] || rig.n_held[side][rail])
         return n;
     rig.reported[side][rail] = true;
-    events[0] = (struct trib_event){.kind = TRIB_EVENT_PEER_LOST, .peer = !side};
+    events[0] = (struct trib_event){
+        .kind = TRIB_EVENT_PEER_LOST, .peer = !side, .given_up = line->gives_up};
     snprintf(events[0].why, sizeof(events[0].why), "the line is cut");
     return 1;
 }

@@ -347,8 +347,35 @@ static void test_spoilt(void **state)
     assert_int_equal(pair_await(pair, 1, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_false(e.left);
+    assert_true(e.given_up);
     assert_string_equal(e.why, "it has lost this rank");
     pair_close(pair);
+}
+
+/* A peer gives this rank up by its word over each rail that it still has, and not by
+ * one over a rail that alone is lost. */
+static void test_given_up(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct side s[2];
+        struct trib_event e;
+        rig_reset(2, 2);
+        rig.line[0].gives_up = first == 0;
+        rig.line[1].gives_up = first == 1;
+        rig_open();
+        cut(0, 9, 12);
+        run(s);
+        assert_all_once(s);
+        rig.line[1].down = true;
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(pair_await(&rig.pair, i, &e), 1);
+            assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+            assert_false(e.left);
+            assert_int_equal(e.given_up, first == 1);
+        }
+        pair_close(&rig.pair);
+    }
 }
 
 /* A peer that writes over one rail alone leaves gaps that nothing fills: what waits for
@@ -406,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_nothing_after), cmocka_unit_test(test_one_way),
         cmocka_unit_test(test_fewer),
         cmocka_unit_test(test_networks),     cmocka_unit_test(test_spoilt),
+        cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_leaves_out_a_rail), cmocka_unit_test(test_wrong_text),
     };
 
