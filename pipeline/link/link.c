@@ -453,7 +453,7 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
         return false;
     }
     if (event->kind == TRIB_EVENT_WRITE_DONE) {
-        l->notice_busy = false;
+        l->notices_busy -= l->notices_busy > 0;
         return false;
     }
     if (kind == LINK_IMM_FRAME && bits < TRIB_LANES)

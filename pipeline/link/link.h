@@ -228,7 +228,7 @@ struct trib_link {
     uint32_t notice_seen[TRIB_OOB_NOTICE_PLACES];
     uint32_t notice_told[TRIB_OOB_NOTICE_PLACES]; /* of the last event: the version's
                                                    * lower 24 bits; 0: none came */
-    bool notice_busy; /* the transport may still read the last notice of waiting */
+    uint32_t notices_busy; /* of trib_link_notify, which the transport may still read */
     bool report_busy; /* the same of the last notice of trib_link_report */
     bool untold;      /* the transport refused the notice of a failure */
     uint64_t clock; /* clock of imports */

@@ -88,7 +88,7 @@ trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
     bool failed = notice->kind == TRIB_OOB_NOTICE_FAILED;
     size_t from = 0;
 
-    if (!l->connected || l->lost || (l->notice_busy && !failed))
+    if (!l->connected || l->lost || (l->notices_busy && !failed))
         return TRIB_OK;
     if (l->mapped) {
         store_notice(l, notice);
@@ -107,7 +107,7 @@ trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
     trib_status_t st =
         post_notice(l, (struct source){l->outbox.region, from, LINK_TOKEN_NOTICE},
                     failed ? LINK_IMM_NOTICE : LINK_IMM_WAITING);
-    l->notice_busy = st == TRIB_OK;
+    l->notices_busy += st == TRIB_OK;
     return st;
 }
 
@@ -123,7 +123,7 @@ trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
         return TRIB_OK;
     }
     /* Of two writes to one place over several rails the earlier one may land last. */
-    if (l->report_busy || l->notice_busy)
+    if (l->report_busy || l->notices_busy)
         return TRIB_ERR_NO_RESOURCE;
     assert(a->reports);
     fill_notice((struct trib_oob_notice *)(a->reports + from), notice,

@@ -197,7 +197,7 @@ static void fill_ring(struct engines *t)
     int sent = 0;
 
     for (; sent < 1000000; sent++) {
-        l->notice_busy = false;
+        l->notices_busy = 0;
         if (trib_link_notify(l, &e->arena, &n) != TRIB_OK)
             break;
     }

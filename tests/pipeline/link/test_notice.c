@@ -61,6 +61,13 @@ static void test_notices_wait_for_the_last(void **state)
     poll_pair(p);
     assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
     assert_int_equal(got.kind, TRIB_OOB_NOTICE_FAILED);
+    /* Both are under way, and a report has the place of the second one. */
+    n.kind = TRIB_OOB_NOTICE_SURVIVOR;
+    assert_status(trib_arena_make_reports(&a->arena), TRIB_OK);
+    assert_false(trib_link_event(&a->link, &done));
+    assert_status(trib_link_report(&a->link, &a->arena, &n), TRIB_ERR_NO_RESOURCE);
+    assert_false(trib_link_event(&a->link, &done));
+    assert_status(trib_link_report(&a->link, &a->arena, &n), TRIB_OK);
     close_pair(p);
 }
 
