@@ -300,22 +300,24 @@ static void keep(struct store_thread *t)
 /* A pass --------------------------------------------------------------------------- */
 
 /* The other ranks hear that this host is not stopped. */
-static void say_alive(void *arg)
+static void say_alive(void *arg, uint64_t walk_ns)
 {
     const struct store_thread *t = arg;
     const struct store_job *job = t->job;
 
+    (void)walk_ns;
     for (uint32_t r = t->index; r < job->ranks; r += job->n_threads)
         if (job->members[r])
             trib_session_keep_alive(job->members[r]->session);
 }
 
 /* Amid a long push, others have their turns. */
-static void tick(void *arg)
+static void tick(void *arg, uint64_t walk_ns)
 {
     struct store_thread *t = arg;
 
-    say_alive(t);
+    say_alive(t, walk_ns);
+    t->turn.walk_ns = walk_ns;
     store_turn_pause(t->job->turns, &t->turn, &t->alive);
 }
 

@@ -55,9 +55,32 @@ static uint64_t processor_ns(void)
 
 /* Under the mutex ------------------------------------------------------------------ */
 
+/* A walk waits only for walks over its vector that began earlier. So a paused turn
+ * waits for the paused ones with earlier walks, and a new one for all that are paused.
+ */
 static bool may_begin(const struct store_turn *turn)
 {
-    return turn->paused || !turn->flow->n_paused;
+    for (const struct store_turn *p = turn->flow->paused; p; p = p->next_paused)
+        if (!turn->paused || p->walk_ns < turn->walk_ns)
+            return false;
+    return true;
+}
+
+static void pause_turn(struct store_turn *turn)
+{
+    turn->paused = true;
+    turn->next_paused = turn->flow->paused;
+    turn->flow->paused = turn;
+}
+
+static void resume_turn(struct store_turn *turn)
+{
+    struct store_turn **at = &turn->flow->paused;
+
+    while (*at != turn)
+        at = &(*at)->next_paused;
+    *at = turn->next_paused;
+    turn->paused = false;
 }
 
 /* True if the turn has lasted as long as its weight allows while others wait. */
@@ -91,8 +114,8 @@ static void grant(struct store_turns *turns)
         assert(!turn->has);
         turns->n_free--;
         turns->now = trib_max(turns->now, turn->start);
-        turn->flow->n_paused -= turn->paused;
-        turn->paused = false;
+        if (turn->paused)
+            resume_turn(turn);
         turn->has = true;
         pthread_cond_signal(&turn->granted);
     }
@@ -127,7 +150,7 @@ static void wait_turn(struct store_turns *turns, struct store_turn *turn,
         if (trib_cond_wait(&turn->granted, &turns->mutex, until) || turn->has || !tick)
             continue;
         pthread_mutex_unlock(&turns->mutex);
-        tick->call(tick->arg);
+        tick->call(tick->arg, 0);
         pthread_mutex_lock(&turns->mutex);
     }
 }
@@ -157,8 +180,7 @@ void store_turn_pause(struct store_turns *turns, struct store_turn *turn,
     charge(turn);
     if (turns->waiting) {
         turns->n_free++;
-        turn->paused = true;
-        turn->flow->n_paused++;
+        pause_turn(turn);
         wait_turn(turns, turn, tick);
     }
     pthread_mutex_unlock(&turns->mutex);

@@ -7,7 +7,9 @@
  * Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996) over processor time: the
  * store that has used least, by its weight, is next. A thread that works for long gives
  * its turn up in between, also while it holds elements of a vector; then no other
- * thread of its store begins before it goes on, as that one might wait for them.
+ * thread of its store begins before it goes on, as that one might wait for them. Of
+ * several such threads of a store, the one whose walk began first goes on first: the
+ * others may be behind it on the same vector, and would keep a turn while they wait.
  */
 #ifndef TRIBD_STORE_TURNS_H
 #define TRIBD_STORE_TURNS_H
@@ -25,7 +27,7 @@ struct store_turns;
 struct store_flow {
     _Atomic uint32_t weight; /* of trib_jobs_weight */
     uint64_t tag; /* what it has used, by its weight */
-    uint32_t n_paused; /* of its threads, amid their work */
+    struct store_turn *paused; /* of its threads, amid their work */
 };
 
 /* A thread's turn; zero before the first one. */
@@ -35,6 +37,8 @@ struct store_turn {
     pthread_cond_t granted;
     bool has; /* it may work */
     bool paused;
+    struct store_turn *next_paused; /* of its flow */
+    uint64_t walk_ns; /* set before a pause: when the thread's walk began, or 0 */
     uint64_t start; /* the flow's tag when it began to wait */
     uint64_t began_ns; /* processor time of the thread then */
 };

@@ -273,7 +273,7 @@ static void encode_chunks(struct trib_store_form *form,
         out->bytes +=
             trib_words_encode(form->words, i, source, out->memory->bytes + out->bytes);
         if ((i + 1) % CHUNKS_A_TICK == 0 && tick)
-            tick->call(tick->arg);
+            tick->call(tick->arg, walk->began_ns);
     }
 }
 

@@ -290,7 +290,7 @@ static void apply(struct work *w, struct trib_store_walk *hold,
             pick(w->table, &w->walk, w->push->data);
         blocks += (w->walk.n + BLOCK - 1) / BLOCK;
         if (blocks >= BLOCKS_A_TICK && tick) {
-            tick->call(tick->arg);
+            tick->call(tick->arg, hold->began_ns);
             blocks = 0;
         }
     }

@@ -54,9 +54,9 @@ struct trib_store_found {
 };
 
 /* A function that is called now and then during a long push: its owner keeps its
- * connections alive. */
+ * connections alive. walk_ns: time at which the caller's walk began; 0: it has none. */
 struct trib_store_tick {
-    void (*call)(void *arg);
+    void (*call)(void *arg, uint64_t walk_ns);
     void *arg;
 };
 

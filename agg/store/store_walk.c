@@ -4,12 +4,14 @@
 #include <assert.h>
 
 #include "agg/store/store_vectors.h"
+#include "base/time.h"
 
 void trib_store_walk_begin(const struct trib_store_table *table, uint32_t vector,
                            struct trib_store_walk *walk)
 {
-    *walk = (struct trib_store_walk){trib_store_vector(table, vector), 0, 1};
+    *walk = (struct trib_store_walk){trib_store_vector(table, vector), 0, 1, 0};
     pthread_mutex_lock(&walk->v->stripes[0]);
+    walk->began_ns = trib_now_ns();
 }
 
 void trib_store_walk_to(struct trib_store_walk *walk, uint64_t first, uint64_t end)

@@ -21,6 +21,7 @@ enum { TRIB_STORE_STRIPE = 65536 }; /* elements */
 struct trib_store_walk {
     struct vector *v;
     uint64_t low, high; /* stripes that it holds: from low to high - 1 */
+    uint64_t began_ns; /* of two walks over a vector, the earlier one is ahead */
 };
 
 /** trib_store_stripes - the number of stripes of so many elements, at least 1. */

@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stores share processor time by their weights, and a long turn is interrupted. */
+/*
+ * Stores share processor time by their weights, and a long turn is interrupted, also
+ * where several threads of a store walk over one vector.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "agg/jobs/drr.h"
+#include "agg/store/store_walk.h"
+#include "base/time.h"
 #include "tests/harness/tribtest.h"
 #include "tribd/store_turns.h"
 
-enum { TURN_US = 500, TURNS = 400 };
+enum {
+    TURN_US = 500,
+    TURNS = 400,
+    WALKERS = 3, /* threads of a store */
+    WALKS = 4, /* of each */
+    STRIPES = 12,
+    STRIPE_US = 1000,
+    LONG_US = 6000, /* longer than a turn */
+    WAIT_MS = 10000,
+};
 
 static struct store_turns *turns;
 static _Atomic int taken; /* turns of all */
@@ -73,8 +87,9 @@ static void test_weights(void **state)
     store_turns_free(turns);
 }
 
-static void count_tick(void *arg)
+static void count_tick(void *arg, uint64_t walk_ns)
 {
+    assert_int_equal(walk_ns, 0);
     ++*(int *)arg;
 }
 
@@ -105,19 +120,84 @@ static void test_long(void **state)
     assert_int_equal(pthread_create(&other.thread, NULL, take_one, &other), 0);
     work(1000);
     while (!atomic_load(&other.begun)) {
-        work(6000);
+        work(LONG_US);
         store_turn_pause(turns, &turn, &tick);
     }
     pthread_join(other.thread, NULL);
-    assert_true(turn.has && own.flow.n_paused == 0);
+    assert_true(turn.has && !own.flow.paused);
     store_turn_end(turns, &turn, false);
+    store_turns_free(turns);
+}
+
+/* A store with a vector, and threads that walk over it. */
+struct walked {
+    struct store_flow flow;
+    struct trib_store_table *table;
+};
+
+static _Atomic int walkers; /* that have ended */
+
+static void *walk_and_pause(void *arg)
+{
+    struct walked *store = arg;
+    struct store_turn turn = {.has = false};
+    struct trib_store_walk walk;
+
+    for (int i = 0; i < WALKS; i++) {
+        store_turn_begin(turns, &turn, &store->flow, NULL);
+        trib_store_walk_begin(store->table, 0, &walk);
+        for (uint64_t s = 0; s < STRIPES; s++) {
+            trib_store_walk_to(&walk, s * TRIB_STORE_STRIPE,
+                               (s + 1) * TRIB_STORE_STRIPE);
+            work(STRIPE_US);
+            turn.walk_ns = walk.began_ns;
+            store_turn_pause(turns, &turn, NULL);
+        }
+        trib_store_walk_end(&walk);
+        store_turn_end(turns, &turn, false);
+    }
+    (void)atomic_fetch_add(&walkers, 1);
+    return NULL;
+}
+
+/* Threads of two stores, of which two work at a time: a turn never goes to a walk that
+ * is behind another one without a turn, as nobody would end then. */
+static void test_walks(void **state)
+{
+    const struct trib_store_spec spec = {"v", TRIB_F32, STRIPES * TRIB_STORE_STRIPE,
+                                         "sum"};
+    struct walked stores[2] = {{.flow.weight = TRIB_DRR_WEIGHT_ONE},
+                               {.flow.weight = TRIB_DRR_WEIGHT_ONE}};
+    pthread_t threads[2 * WALKERS];
+    struct trib_store_found found;
+    const uint64_t until = trib_deadline_ms(WAIT_MS * tribtest_slowness());
+    unsigned rests = 0;
+
+    (void)state;
+    assert_status(store_turns_create(2, &turns), TRIB_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_status(trib_store_table_create(1, NULL, &stores[i].table), TRIB_OK);
+        assert_status(trib_store_table_open(stores[i].table, &spec, NULL, &found),
+                      TRIB_OK);
+    }
+    for (int i = 0; i < 2 * WALKERS; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, walk_and_pause, &stores[i % 2]), 0);
+    while (atomic_load(&walkers) < 2 * WALKERS && !trib_deadline_passed(until))
+        tribtest_rest(&rests);
+    assert_int_equal(atomic_load(&walkers), 2 * WALKERS);
+    for (int i = 0; i < 2 * WALKERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2; i++)
+        trib_store_table_destroy(stores[i].table);
     store_turns_free(turns);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights),
-                                       cmocka_unit_test(test_long)};
+                                       cmocka_unit_test(test_long),
+                                       cmocka_unit_test(test_walks)};
 
     tribtest_deadline(60);
     return cmocka_run_group_tests(tests, NULL, NULL);
