@@ -20,6 +20,19 @@ static bool is_same_store(const struct archive_task *a, const struct archive_tas
            memcmp(a->key.owner, b->key.owner, TRIB_SNAPSHOT_OWNER_BYTES) == 0;
 }
 
+/* True if a thread works on the same snapshot: two at once would write into one file,
+ * and the older snapshot could replace the newer one. */
+static bool is_under_way(const struct archive *a, const struct archive_task *task)
+{
+    for (uint32_t i = 0; i < a->n_threads; i++) {
+        const struct archive_task *other = a->threads[i].task;
+        if (other && is_same_store(other, task) &&
+            strcmp(other->key.name, task->key.name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The rank of a task in the queue: the lowest is next. */
 struct rank {
     uint64_t part[4]; /* the first that differs counts */
@@ -100,7 +113,8 @@ struct archive_task *archive_take_turn(struct archive *a)
 
     for (struct archive_task *t = a->first; t; last = t, t = t->next) {
         const struct rank rank = rank_of(a, t);
-        if (!may_begin(a, t, &rank) || (best && !is_before(&rank, &lowest)))
+        if (is_under_way(a, t) || !may_begin(a, t, &rank) ||
+            (best && !is_before(&rank, &lowest)))
             continue;
         best = t;
         before = last;

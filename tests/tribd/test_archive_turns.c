@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The turns of users and stores at the threads of an archive. */
+/* The turns of users and stores at the threads of an archive, of which no two work on
+ * one snapshot. */
 #include "tests/harness/tribtest.h"
 #include "tribd/archive_parts.h"
 
@@ -40,6 +41,7 @@ static void test_turns(void **state)
     assert_null(a.last);
     /* The last of four threads is not for a second long task of a user. */
     a = (struct archive){.n_threads = 4, .first = &tasks[5], .last = &tasks[5]};
+    tasks[0].key.name = "y";
     for (int i = 0; i < 3; i++)
         a.threads[i].task = &tasks[0];
     tasks[5].next = NULL;
@@ -52,9 +54,30 @@ static void test_turns(void **state)
     assert_ptr_equal(archive_take_turn(&a), &tasks[5]);
 }
 
+/* An older snapshot that is being written is there before a newer one of its vector. */
+static void test_one_at_a_time(void **state)
+{
+    const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES] = {1};
+    struct archive_task other = {.writes = true, .key = {owner, "ana", "y"}};
+    struct archive_task newer = {
+        .writes = true, .key = {owner, "ana", "x"}, .next = &other};
+    struct archive_task older = {.writes = true, .key = {owner, "ana", "x"}};
+    struct archive a = {.n_threads = 4, .first = &newer, .last = &other};
+
+    (void)state;
+    a.threads[0].task = &older;
+    assert_ptr_equal(archive_take_turn(&a), &other);
+    assert_null(archive_take_turn(&a));
+    a.stop = true; /* all that is queued is written, in its order */
+    assert_null(archive_take_turn(&a));
+    a.threads[0].task = NULL;
+    assert_ptr_equal(archive_take_turn(&a), &newer);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns),
+                                       cmocka_unit_test(test_one_at_a_time)};
 
     tribtest_deadline(30);
     return cmocka_run_group_tests(tests, NULL, NULL);
