@@ -51,7 +51,8 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
     jobs->entries = calloc(jobs->n_max + 1, sizeof(*jobs->entries));
     jobs->accounts = calloc(jobs->n_accounts_max, sizeof(*jobs->accounts));
     jobs->places = calloc(jobs->n_max + 1, sizeof(*jobs->places));
-    if (!jobs->entries || !jobs->accounts || !jobs->places)
+    jobs->labelled = calloc(jobs->n_max + 2, sizeof(*jobs->labelled));
+    if (!jobs->entries || !jobs->accounts || !jobs->places || !jobs->labelled)
         goto err_memory;
     *out = jobs;
     return TRIB_OK;
@@ -70,6 +71,7 @@ void trib_jobs_destroy(struct trib_jobs *jobs)
     free(jobs->entries);
     free(jobs->accounts);
     free(jobs->places);
+    free(jobs->labelled);
     free(jobs);
 }
 
@@ -266,15 +268,30 @@ static bool queue_is_full(const struct trib_jobs *jobs,
     return true;
 }
 
+static uint32_t free_label(const struct trib_jobs *jobs)
+{
+    uint32_t label = 1;
+
+    memset(jobs->labelled, 0, (jobs->n_max + 2) * sizeof(*jobs->labelled));
+    for (uint32_t i = 0; i < jobs->n; i++)
+        jobs->labelled[jobs->entries[i].job.label] = true;
+    while (jobs->labelled[label])
+        label++;
+    assert(label <= jobs->n + 1);
+    return label;
+}
+
 static struct trib_jobs_entry *append_entry(struct trib_jobs *jobs, uint64_t now_ns,
                                             const struct trib_job_request *r,
                                             struct trib_jobs_account *account)
 {
+    const uint32_t label = free_label(jobs);
     struct trib_jobs_entry *e = &jobs->entries[jobs->n++];
 
     *e = (struct trib_jobs_entry){.account = (uint32_t)(account - jobs->accounts),
                                   .job = {
                                       .id = ++jobs->ids,
+                                      .label = label,
                                       .state = TRIB_JOB_QUEUED,
                                       .weight = r->weight,
                                       .ranks = r->ranks,

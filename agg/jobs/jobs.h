@@ -79,6 +79,7 @@ struct trib_job_request {
 
 struct trib_job {
     uint64_t id; /* numbers from 1 upwards, each used once */
+    uint32_t label; /* the lowest number from 1 that no other job has */
     char name[TRIB_JOB_NAME_BYTES];
     char user[TRIB_JOB_NAME_BYTES];
     enum trib_job_state state;

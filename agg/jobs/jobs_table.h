@@ -60,6 +60,7 @@ struct trib_jobs {
     uint32_t n_accounts_max;
     struct trib_jobs_account *accounts;
     struct trib_jobs_place *places; /* [n_max + 1], for positions */
+    bool *labelled; /* [n_max + 2], to find a label */
     /* The next job does not fit and lets nobody pass: agg/jobs/jobs_fair.c says why. */
     uint64_t gate_since_ns; /* 0: all may pass */
     uint64_t gate_open_ns;  /* all may pass until then */

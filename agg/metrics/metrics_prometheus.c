@@ -43,10 +43,11 @@ static void put_help(FILE *to, const char *name, const char *type, const char *h
     fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* name{id="7",name="train-7",user="ana" - more labels may follow, and "} " */
+/* name{id="7",name="train-7",user="ana" - more labels may follow, and "} ". The id is
+ * that of a later job, too, so that a job that comes again adds no series. */
 static void put_job(FILE *to, const char *name, const struct trib_job *job)
 {
-    fprintf(to, "%s{id=\"%" PRIu64 "\",name=\"", name, job->id);
+    fprintf(to, "%s{id=\"%" PRIu32 "\",name=\"", name, job->label);
     put_label(to, job->name);
     fputs("\",user=\"", to);
     put_label(to, job->user);

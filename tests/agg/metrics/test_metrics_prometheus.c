@@ -282,12 +282,42 @@ static void test_decimal_comma(void **state)
     setlocale(LC_ALL, "C");
 }
 
+/* A job that ends and comes again adds no series, and one that has gone has none. */
+static void test_series(void **state)
+{
+    struct sample s;
+    struct trib_service_view view = view_of(&s);
+    struct trib_job_answer again = {.id = view.jobs[0].job.id};
+    const struct trib_job_request train = {"train-7", "ana", 1,        4,
+                                           1,         65536, SAMPLE_S, 0};
+
+    (void)state;
+    trib_jobs_remove(s.jobs, SAMPLE_T0, view.jobs[1].job.id);
+    for (int i = 0; i < 5; i++) {
+        trib_metrics_close_mt(s.metrics, again.id);
+        trib_jobs_remove(s.jobs, SAMPLE_T0, again.id);
+        trib_jobs_submit(s.jobs, SAMPLE_T0, &train, &again);
+        assert_int_not_equal(again.verdict, TRIB_JOB_REFUSE);
+    }
+    assert_status(trib_metrics_publish(s.metrics, s.jobs, SAMPLE_T0), TRIB_OK);
+    trib_service_view_free(&view);
+    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0, &view), TRIB_OK);
+    char *text = trib_metrics_text(&view);
+    assert_non_null(text);
+    assert_line(text, "tribd_job_ranks{id=\"1\",name=\"train-7\",user=\"ana\"} 4");
+    assert_line(text, "tribd_job_ranks{id=\"3\",name=\"late\",user=\"bob\"} 8");
+    assert_null(strstr(text, "user=\"eve\""));
+    free(text);
+    finish(&s, &view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines), cmocka_unit_test(test_promtool),
-        cmocka_unit_test(test_promtool_without_jobs), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_decimal_comma), cmocka_unit_test(test_many_ranks),
+        cmocka_unit_test(test_lines),      cmocka_unit_test(test_series),
+        cmocka_unit_test(test_promtool),   cmocka_unit_test(test_promtool_without_jobs),
+        cmocka_unit_test(test_json),       cmocka_unit_test(test_decimal_comma),
+        cmocka_unit_test(test_many_ranks),
     };
 
     tribtest_deadline(120);
