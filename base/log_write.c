@@ -15,15 +15,17 @@
 
 /*
  * O_NONBLOCK belongs to the open file description, which other processes share: setting
- * it would make their writes fail. Opening the pipe again makes a description of our
- * own. Returns -1 if that is not permitted, or no descriptor is free.
+ * it would make their writes fail. Opening the pipe or terminal again makes a
+ * description of our own. Returns -1 if that is not permitted, or no descriptor is
+ * free.
  */
-static int open_pipe_again(int fd)
+static int open_again(int fd)
 {
     char path[40];
+    const int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    return trib_fd_keep(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    return trib_fd_keep(open(path, flags));
 }
 
 static bool write_whole(int fd, const char *line, size_t bytes)
@@ -39,12 +41,24 @@ static bool write_if_ready(int fd, const char *line, size_t bytes)
     return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) && write_whole(fd, line, bytes);
 }
 
-static bool write_pipe(int fd, const char *line, size_t bytes)
+/* For a terminal that cannot be opened again, such as another user's: one that is ready
+ * may have room for less than the line, and would block in the middle of it. */
+static bool write_bytes(int fd, const char *line, size_t bytes)
 {
-    const int own = open_pipe_again(fd);
+    size_t n = 0;
+
+    while (n < bytes && write_if_ready(fd, line + n, 1))
+        n++;
+    return n == bytes;
+}
+
+static bool write_own(int fd, const char *line, size_t bytes)
+{
+    const int own = open_again(fd);
 
     if (own < 0)
-        return write_if_ready(fd, line, bytes);
+        return isatty(fd) ? write_bytes(fd, line, bytes)
+                          : write_if_ready(fd, line, bytes);
     const bool written = write_whole(own, line, bytes);
     close(own);
     return written;
@@ -56,8 +70,8 @@ static bool write_now(int fd, const char *line, size_t bytes)
 
     if (fd < 0 || fstat(fd, &is) != 0)
         return false;
-    if (S_ISFIFO(is.st_mode))
-        return write_pipe(fd, line, bytes);
+    if (S_ISFIFO(is.st_mode) || isatty(fd))
+        return write_own(fd, line, bytes);
     if (S_ISSOCK(is.st_mode))
         return send(fd, line, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
     return write_if_ready(fd, line, bytes);

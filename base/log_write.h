@@ -9,8 +9,8 @@
 /**
  * trib_log_write_mt - write one line to standard error if it accepts the line now.
  *
- * A pipe or socket whose reader has stopped, or a terminal on hold, would block the
- * caller, who may hold a lock or serve many jobs.
+ * A pipe, socket or terminal whose reader has stopped would block the caller, which may
+ * hold a lock or serve many jobs.
  *
  * line     with its line feed; at most PIPE_BUF bytes, so that a pipe takes it whole
  * returns  false: the line was dropped, as standard error is closed, has no reader, or

@@ -316,6 +316,36 @@ static void test_full_pipe_without_descriptors(void **state)
     close(ends[1]);
 }
 
+/* Another user's terminal cannot be opened again either. */
+static void test_full_terminal(void **state)
+{
+    char text[256];
+    struct rlimit files, none;
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+
+    (void)state;
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0)
+        tribtest_skip("there are no pseudo-terminals");
+    const int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = files.rlim_max};
+    const int saved = redirect(terminal);
+    for (int i = 0; i < 400; i++) { /* until it is full, by lines of other lengths */
+        snprintf(text, sizeof(text), "%0*d", 50 + i % 180, i);
+        trib_log(NULL, TRIB_LOG_ERROR, "x", "%s", text);
+    }
+    for (int i = 0; i < 20; i++)
+        assert_true(read(master, text, sizeof(text)) > 0);
+    (void)setrlimit(RLIMIT_NOFILE, &none);
+    for (int i = 0; i < 400; i++)
+        trib_log(NULL, TRIB_LOG_ERROR, "x", "unread %d", i);
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    restore(saved);
+    close(terminal);
+    close(master);
+}
+
 /* The log does not raise SIGPIPE, and a program without standard error goes on. */
 static void test_no_reader(void **state)
 {
@@ -338,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_full_pipe),
         cmocka_unit_test(test_full_socket),
         cmocka_unit_test(test_full_pipe_without_descriptors),
+        cmocka_unit_test(test_full_terminal),
         cmocka_unit_test(test_no_reader),
         cmocka_unit_test(test_form_of_a_line),
         cmocka_unit_test(test_levels),
