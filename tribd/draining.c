@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of a service: jobs leave, and stores write their last snapshots. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -8,16 +9,27 @@
 #include "tribd/systemd.h"
 
 enum {
-    EXTEND_S = 30, /* time that systemd is asked for while snapshots are written */
+    EXTEND_S = 30, /* time that systemd is asked for beyond drain_ms, and again while
+                    * snapshots are written */
     EXTEND_EACH_MS = 2000,
 };
+
+/* The time for stopping in systemd's unit may be less than drain_ms. */
+static void say_stopping(const struct server *s)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+             (uint64_t)s->settings.drain_ms * 1000 + (uint64_t)EXTEND_S * 1000000);
+    systemd_notify(text);
+}
 
 void server_drain(struct server *s, uint32_t uid, uint32_t pid)
 {
     trib_log(&s->log, TRIB_LOG_INFO, "tribd",
              "draining: %d job%s (by uid %u, process %u)", s->n_clients,
              s->n_clients == 1 ? "" : "s", uid, pid);
-    systemd_notify("STOPPING=1");
+    say_stopping(s);
     s->draining = true;
     atomic_store(&s->health.state, HEALTH_DRAINING);
     s->drain_until = trib_deadline_ms((int)s->settings.drain_ms);

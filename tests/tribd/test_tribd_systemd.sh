@@ -84,8 +84,8 @@ starves server
 result $? "not while the thread hangs that speaks with jobs; then again"
 end_steps job "a watchdog"
 
-kill "${daemon_pid[one]}" && ended one 0 && heard STOPPING=1
-result $? "it ends"
+kill "${daemon_pid[one]}" && ended one 0 && heard STOPPING=1 && heard EXTEND_TIMEOUT_USEC=40000000
+result $? "it ends, and asks for time to drain"
 (umask 077; mkdir "$dir/snaps")
 NOTIFY_SOCKET=$dir/notify start_daemon keeps "snapshots = $dir/snaps" "drain_ms = 200" || finish
 run_store() {
