@@ -30,6 +30,7 @@ class Handle(Unique):
         self.comm = comm
         self._free = free
         self._keep: Tuple[Any, ...] = ()  # of which the library has addresses
+        self._notified: Any = None  # a function that the library calls
         self._handle = handle
         comm._children.add(self)
 
@@ -52,7 +53,7 @@ class Handle(Unique):
     def __del__(self) -> None:
         # Any thread may come here, also one that is not the communicator's.
         if self._handle is not None:
-            self.comm._forgotten.append((self._free, self._handle, self._keep))
+            self.comm._forgotten.append((self._free, self._handle, (self._keep, self._notified)))
 
     def __enter__(self) -> Any:
         return self

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import hashlib
 import time
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, Generator, List, Optional, Tuple
 
@@ -52,7 +53,6 @@ class Plan(Handle):
         self._elements = call.input_length(made.count)
         self._call, self._arrays = call, arrays
         self._made = made.addresses  # those that trib_plan_start takes
-        self._notified: Any = None
         self._told = False  # the newest end
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._starts: Deque[Optional["asyncio.Future[None]"]] = deque()  # whose end is not told
@@ -101,15 +101,22 @@ class Plan(Handle):
 
     def test(self) -> bool:
         """True if the newest start is done."""
+        kept = self._keep
         done = self._check(lib.trib_plan_test(self.handle)) == _ffi.TRIB_OK
         if done:
-            self._keep = ()
+            self._release(kept)
         return done
 
     def wait(self) -> None:
         """Block until the newest start is done."""
+        kept = self._keep
         wait(lib.trib_plan_wait, self.handle, comm=self.comm._handle)
-        self._keep = ()
+        self._release(kept)
+
+    def _release(self, kept: Tuple[Any, ...]) -> None:
+        """What was started is over, unless another thread has started the plan again."""
+        if self._keep is kept:
+            self._keep = ()
 
     def run(self) -> None:
         """start and wait."""
@@ -120,11 +127,14 @@ class Plan(Handle):
         loop = _running_loop()
         if loop is None or self._loop is loop:
             return
-        soon = loop.call_soon_threadsafe
+        soon, finish = loop.call_soon_threadsafe, weakref.WeakMethod(self._finish)
 
         def tell(_: Any, status: int) -> None:
+            ended = finish()
+            if ended is None:  # the plan is dropped, and Comm frees it
+                return
             try:
-                soon(self._finish, status)
+                soon(ended, status)
             except RuntimeError:  # the loop is closed: nobody waits any more
                 pass
 
@@ -152,9 +162,9 @@ class Plan(Handle):
             return
         done = self._done
         try:
-            yield from done.__await__()
+            yield from asyncio.shield(done).__await__()  # one that is cancelled ends no other
         finally:
-            if done.done() and not done.cancelled():
+            if done.done():
                 self._let_return()
 
     def _let_return(self) -> None:

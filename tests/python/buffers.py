@@ -372,6 +372,44 @@ async def wait_for(plan):
     await plan
 
 
+async def cancelled(comm, beside):
+    """A task that is cancelled ends no other wait for the plan, nor a later one."""
+    x = np.ones(1000)
+    with comm.plan("allreduce", x) as plan:
+        if comm.rank == 0:
+            plan.start()
+            tasks = [asyncio.create_task(wait_for(plan)) for _ in range(2)]
+            await asyncio.sleep(0)
+            tasks[0].cancel()
+            await asyncio.wait(tasks[:1])
+            assert tasks[0].cancelled() and not tasks[1].done()
+        beside.barrier()
+        if comm.rank != 0:
+            plan.start()
+        else:
+            await tasks[1]
+        await plan
+        assert x[0] == comm.size and plan.test()
+
+
+async def dropped(comm, beside):
+    """The library tells the end of starts whose plans nobody knows any more."""
+    if comm.rank == 0:
+        for _ in range(8):
+            comm.plan("allreduce", np.ones(1000)).start()
+        gc.collect()
+        others = [ctypes.CFUNCTYPE(None)(gc.collect) for _ in range(8)]  # where their callbacks were
+    beside.barrier()
+    if comm.rank != 0:
+        plans = [comm.plan("allreduce", np.ones(1000)) for _ in range(8)]
+        for plan in plans:
+            await plan.start()
+            plan.close()
+    comm.barrier()
+    if comm.rank == 0:
+        assert len(others) == 8
+
+
 def exchanges():
     """An all-gather of the caller's that returns too little, or too much."""
     for returned in (lambda b: [b], lambda b: [b] * 3, lambda b: [b, b + b"more"], lambda b: [b, b""]):
@@ -425,5 +463,7 @@ with tb.init() as world:
         given_back(world, second)
         copies(world)
         asyncio.run(awaited(world))
+        asyncio.run(cancelled(world, second))
+        asyncio.run(dropped(world, second))
     closes(world)
 print("all right", file=sys.stdout)
