@@ -13,7 +13,7 @@ from . import _ffi
 from ._buffers import array_of, buffer_of, empty_like, result_of
 from ._calls import Call, whole
 from ._handles import Handle, Unique
-from ._library import IDLE, check, interrupts, lib, wait
+from ._library import IDLE, check, lib, wait
 from ._plan import Plan
 
 OPS: Dict[str, int] = {
@@ -403,7 +403,6 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, root: Optional[
         threads=_ffi.TRIB_THREADS_MANY if many_threads else _ffi.TRIB_THREADS_ONE)
     if exchange:
         opts.allgather = exchange.callback
-    interrupts.install()
     handle = ctypes.c_void_p()
     try:
         wait(lib.trib_init, ctypes.byref(opts), ctypes.byref(handle))

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shared library, its functions declared; and Ctrl-C while it waits."""
+"""The shared library, its functions declared; and signals while it waits."""
 from __future__ import annotations
 
 import ctypes
 import glob
 import os
-import signal
+import sys
 import threading
-from types import FrameType
-from typing import Any, Callable, List, Optional, Tuple, Union
+from typing import Any, Callable, List, Tuple
 
 from . import _errors, _ffi
 
@@ -69,39 +68,32 @@ def _open() -> ctypes.CDLL:
 
 lib: Any = _open()
 
-_Handler = Union[Callable[[int, Optional[FrameType]], Any], int, None]
-
 
 class _Interrupts:
-    """SIGINT while the main thread waits in the library: the signal's handler runs from the
-    library's idle function, and what it raises ends the wait and is raised behind it."""
+    """Signals while the main thread waits in the library: their handlers run in the library's idle function. What a
+    handler raises there, ctypes gives to sys.unraisablehook alone, so it is taken from that: it ends the wait, and
+    the wait raises it."""
 
     def __init__(self) -> None:
         self.waiting = 0
         self.raised: List[BaseException] = []
-        self.handler: _Handler = None
+        self.hook: Callable[[Any], Any] = sys.unraisablehook
 
-    def install(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        handler = signal.getsignal(signal.SIGINT)
-        if handler is not None and handler != self.on_signal:
-            self.handler = handler
-            signal.signal(signal.SIGINT, self.on_signal)
-
-    def on_signal(self, number: int, frame: Optional[FrameType]) -> None:
-        if not callable(self.handler):
-            if self.handler == signal.SIG_DFL:
-                signal.signal(number, signal.SIG_DFL)
-                os.kill(os.getpid(), number)
-            return
+    def begin(self) -> None:
         if not self.waiting:
-            self.handler(number, frame)
-            return
-        try:
-            self.handler(number, frame)
-        except BaseException as why:  # pylint: disable=broad-except
-            self.raised.append(why)
+            self.hook, sys.unraisablehook = sys.unraisablehook, self.on_unraisable
+        self.waiting += 1
+
+    def end(self) -> None:
+        self.waiting -= 1
+        if not self.waiting:
+            sys.unraisablehook = self.hook
+
+    def on_unraisable(self, unraisable: Any) -> None:
+        if unraisable.object == self.idle and unraisable.exc_value is not None:
+            self.raised.append(unraisable.exc_value)
+        else:
+            self.hook(unraisable)
 
     def idle(self, _: Any) -> int:
         return 1 if self.raised and threading.current_thread() is threading.main_thread() else 0
@@ -126,14 +118,14 @@ def check(status: int, comm: Any = None) -> int:
 
 
 def wait(call: Callable[..., int], *arguments: Any, comm: Any = None) -> int:
-    """Calls a function that may wait, so that Ctrl-C ends it."""
+    """Calls a function that may wait: what a handler of a signal raises ends it."""
     if threading.current_thread() is not threading.main_thread():
         return check(call(*arguments), comm)
-    interrupts.waiting += 1
+    interrupts.begin()
     try:
         status = call(*arguments)
     finally:
-        interrupts.waiting -= 1
+        interrupts.end()
     if interrupts.raised and not interrupts.waiting:
         why = interrupts.raised.pop()
         interrupts.raised.clear()

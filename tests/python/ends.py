@@ -3,6 +3,7 @@
 
 interrupt  the process gets SIGINT while it waits in init, or for a sum: that ends within 200 ms, on a busy machine one
            time of several
+handlers   so do handlers of other signals, and those that were set later: what they raise is raised
 lost       rank 1 kills itself, and the others get PeerLost, which names it
 raised     rank 1 raises something in a with block, and the others do not hang
 """
@@ -56,6 +57,29 @@ def interrupt_wait():
             print("all right")
 
 
+def late(*_):
+    raise TimeoutError("late")
+
+
+def handlers():
+    comm = tb.init()
+    signals = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)
+    parts = [comm.split(0) for _ in signals]
+    if comm.rank == 0:
+        for number, part in zip(signals, parts):
+            before = signal.signal(number, late)
+            try:
+                threading.Timer(0.1, os.kill, (os.getpid(), number)).start()
+                part.allreduce(np.ones(10))
+            except TimeoutError as why:
+                assert str(why) == "late"
+            else:
+                raise AssertionError("nothing was raised")
+            signal.signal(number, before)
+    comm.barrier()
+    print("all right")
+
+
 def lost():
     comm = tb.init()
     x = np.ones(10)
@@ -82,7 +106,7 @@ def raised():
         print("all right")
 
 
-{"interrupt": interrupt, "interrupt_wait": interrupt_wait, "lost": lost, "raised": raised}[
+{"interrupt": interrupt, "interrupt_wait": interrupt_wait, "handlers": handlers, "lost": lost, "raised": raised}[
     sys.argv[1]
 ]()
 if sys.argv[1] == "interrupt":

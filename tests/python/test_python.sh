@@ -51,6 +51,7 @@ if has numpy "arrays" "buffers" "ends"; then
     done
     expect "Ctrl-C in init" 0 "all right" "$python" "$here/ends.py" interrupt
     ranks "Ctrl-C in a sum" 2 ends.py interrupt_wait
+    ranks "handlers of signals that raise in a sum" 2 ends.py handlers
     ranks "an exception in a with block" 2 ends.py raised
     expect "a rank that is lost is named" any "all right" "$build/tools/trib-run" -n 3 --timeout 50 \
         --grace 5 -- "$python" "$here/ends.py" lost
