@@ -77,7 +77,7 @@ class Fed(Handle):
             text = with_columns(codec_of(name, p.numel(), codec, policy, small, small_below), p)
             holds_back = in_grad and text.replace("+", ":").split(":")[0] in _SELECTS
             self._gradients.append(Gradient(i + 1, name, p, parts[i + 1].view(p.shape), text,
-                                            torch.zeros(p.shape) if holds_back else None))
+                                            torch.zeros(p.shape, dtype=torch.float32) if holds_back else None))
         self._known = {id(p) for _, p in named}
         if any(g.codec not in DENSE and g.rest is None for g in self._gradients):
             warn_of_momentum_twice(optimizer, feedback, comm)
@@ -443,13 +443,14 @@ class _Kept:
 
 class _NoSync:
     def __init__(self, fed: Fed) -> None:
-        self.fed, self.before = fed, True
+        self.fed, self.before = fed, list[bool]()  # one may be entered again
 
     def __enter__(self) -> None:
-        self.before, self.fed._syncing = self.fed._syncing, False
+        self.before.append(self.fed._syncing)
+        self.fed._syncing = False
 
     def __exit__(self, *_: Any) -> None:
-        self.fed._syncing = self.before
+        self.fed._syncing = self.before.pop()
 
 
 def _trainable(model: torch.nn.Module) -> Any:

@@ -164,6 +164,29 @@ def rests_cleared():
     goes_on(t)
 
 
+def no_sync_again():
+    """One no_sync() may be entered twice."""
+    t = start(ByFed)
+    here = t.fed.no_sync()
+    with here, here:
+        t.backward(loss_of(t.net(x_of(0))))
+    assert t.fed._syncing
+    t.step()
+    goes_on(t)
+
+
+def other_default():
+    """What in_grad holds back is float32, whatever torch's default is."""
+    m = perceptron()
+    torch.set_default_dtype(torch.float64)
+    fed = Fed(m, sgd(m.parameters()), on.comm, "topk:ratio=0.5", small_below=0, in_grad=True)
+    torch.set_default_dtype(torch.float32)
+    fed.zero_grad()
+    loss_of(m(x_of(0))).backward()
+    fed.step()
+    fed.close()
+
+
 def momentum_twice():
     for momentum, said in ((0.9, 1), (0, 0)):
         with warnings.catch_warnings(record=True) as seen:
@@ -204,7 +227,7 @@ def afterwards():
 
 
 REFUSALS = (graphs, failed_backward, unknown_parameters, other_types, other_models, other_numbers_of_backwards,
-            changed_under_way, rests_cleared, momentum_twice, feedback_without_use, afterwards)
+            changed_under_way, rests_cleared, no_sync_again, other_default, momentum_twice, feedback_without_use, afterwards)
 
 
 dist.init_process_group(
