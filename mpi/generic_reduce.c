@@ -11,7 +11,8 @@ struct job {
     struct tmpi_attached *a;
     struct tmpi_packed mine;
     char *gathered; /* [ranks * bytes], where there is a result */
-    char *space; /* memory of the elements of one rank */
+    char *space; /* memory of the elements of one rank, unless they are dense */
+    char *elements; /* the first of them */
     void *recv;
     MPI_Op op;
 };
@@ -42,22 +43,43 @@ static int put_together(struct job *j)
     if (last != j->recv)
         memcpy(j->recv, last, bytes);
     for (int k = j->a->ranks - 2; k >= 0 && result == MPI_SUCCESS; k--) {
-        void *x = elements_of(j, k, j->space - j->mine.layout.true_lower, &result);
+        void *x = elements_of(j, k, j->elements, &result);
         if (result == MPI_SUCCESS)
             result = tmpi_next.Reduce_local(x, j->recv, count, j->mine.type, j->op);
     }
     return result;
 }
 
+static MPI_Count lesser(MPI_Count a, MPI_Count b)
+{
+    return a < b ? a : b;
+}
+
+/* Memory for all elements, of which each takes `bytes` from `first` on; sets the place
+ * of the first one. Elements of a negative extent lie one before the other. */
+static bool take_space(struct job *j, MPI_Count first, MPI_Count bytes)
+{
+    const MPI_Count reach = (j->mine.count - 1) * j->mine.layout.extent;
+    const MPI_Count before = lesser(reach, 0);
+
+    j->space = calloc(1, (size_t)(bytes + reach - 2 * before) + 1);
+    j->elements = j->space ? j->space - first - before : NULL;
+    return j->space;
+}
+
+/* Operators in C++ copy whole structures, and so the bytes between the bounds of an
+ * element count, too, if there is memory for as many. */
 static bool take_memory(struct job *j)
 {
     const struct tmpi_layout *l = &j->mine.layout;
-    const size_t bytes = tmpi_packed_bytes(&j->mine);
-    const size_t span = (size_t)((j->mine.count - 1) * l->extent + l->true_extent);
+    const MPI_Count lower = lesser(l->lower, l->lower + l->extent);
+    const MPI_Count upper = l->lower + l->lower + l->extent - lower;
+    const MPI_Count first = lesser(l->true_lower, lower);
+    const MPI_Count end = -lesser(-(l->true_lower + l->true_extent), -upper);
 
-    j->gathered = malloc(bytes * (size_t)j->a->ranks);
-    j->space = l->dense ? NULL : calloc(1, span + 64);
-    return j->gathered && (l->dense || j->space);
+    j->gathered = malloc(tmpi_packed_bytes(&j->mine) * (size_t)j->a->ranks);
+    return j->gathered && (l->dense || take_space(j, first, end - first) ||
+                           take_space(j, l->true_lower, l->true_extent));
 }
 
 trib_status_t tmpi_generic_reduce(struct tmpi_attached *a, const void *send, void *recv,

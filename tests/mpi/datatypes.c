@@ -8,6 +8,7 @@
  * code is 1 if N is not 0.
  */
 #include <mpi.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -346,6 +347,78 @@ static void reductions(const struct view *a)
     MPI_Op_free(&op);
 }
 
+/* Adds the integers of elements that lie one before the other. */
+static void add_backwards(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    (void)type;
+    for (int i = 0; i < *n; i++)
+        ((int *)inout)[-i] += ((int *)in)[-i];
+}
+
+static void backwards(void)
+{
+    enum { N = 1500 };
+    static const struct view v = {"elements of a negative extent", MPI_INT, N, 0};
+    int *x = malloc(N * sizeof(*x)), *y = malloc(N * sizeof(*y)), good = 1;
+    MPI_Datatype t;
+    MPI_Op op;
+
+    MPI_Type_create_resized(MPI_INT, 0, -(MPI_Aint)sizeof(int), &t);
+    MPI_Type_commit(&t);
+    MPI_Op_create(add_backwards, 1, &op);
+    for (int i = 0; i < N; i++)
+        x[i] = i + rank;
+    MPI_Allreduce(x + N - 1, y + N - 1, N, t, op, comm);
+    for (int i = 0; i < N; i++)
+        good &= y[i] == i * ranks + ranks * (ranks - 1) / 2;
+    check(good, "allreduce", &v, &v);
+    MPI_Op_free(&op);
+    MPI_Type_free(&t);
+    free(x);
+    free(y);
+}
+
+struct padded {
+    char before[6000];
+    int x;
+    char behind[6000];
+};
+
+/* As in C++, where an element is copied with all that lies between its bounds. */
+static void take_larger(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    const size_t at = offsetof(struct padded, x);
+    struct padded *a = (struct padded *)((char *)in - at);
+    struct padded *b = (struct padded *)((char *)inout - at);
+
+    (void)type;
+    for (int i = 0; i < *n; i++) {
+        const struct padded larger = a[i].x > b[i].x ? a[i] : b[i];
+        a[i] = b[i] = larger;
+    }
+}
+
+static void between_bounds(void)
+{
+    static const struct view v = {"integers with bounds around them", MPI_INT, 2, 0};
+    struct padded *x = calloc(2, sizeof(*x)), *y = calloc(2, sizeof(*y));
+    MPI_Datatype t;
+    MPI_Op op;
+
+    MPI_Type_create_resized(MPI_INT, -(MPI_Aint)offsetof(struct padded, x),
+                            sizeof(struct padded), &t);
+    MPI_Type_commit(&t);
+    MPI_Op_create(take_larger, 1, &op);
+    for (int i = 0; i < 2; i++)
+        x[i].x = i + rank;
+    MPI_Allreduce(&x->x, &y->x, 2, t, op, comm);
+    check(y[0].x == ranks - 1 && y[1].x == ranks, "allreduce", &v, &v);
+    MPI_Op_free(&op);
+    MPI_Type_free(&t);
+    free(x);
+    free(y);
+}
+
 /* ---- handles and addresses ------------------------------------------------------- */
 
 /* MPI gives the handle of a datatype that was freed to the next one. */
@@ -409,6 +482,8 @@ int main(int argc, char **argv)
         }
     handles();
     bottom();
+    backwards();
+    between_bounds();
     MPI_Allreduce(&wrong, &total, 1, MPI_INT, MPI_SUM, comm);
     if (rank == 0)
         printf("wrong %d\n", total);
