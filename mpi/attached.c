@@ -46,6 +46,16 @@ static _Thread_local struct {
     unsigned freed;
 } newest;
 
+/* The communicators that MPI frees in this thread, the innermost first. MPI calls what
+ * the program has given it to delete attributes, and that may call collectives on the
+ * communicator. */
+struct leaver {
+    MPI_Comm comm;
+    const struct leaver *outer;
+};
+
+static _Thread_local const struct leaver *leavers;
+
 static void link_in(struct tmpi_attached *a)
 {
     pthread_mutex_lock(&all.lock);
@@ -147,6 +157,25 @@ static int on_delete(MPI_Comm comm, int keyval, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
+int tmpi_attached_leave(int (*call)(MPI_Comm *), MPI_Comm *comm)
+{
+    const struct leaver mine = {comm ? *comm : MPI_COMM_NULL, leavers};
+
+    leavers = &mine;
+    const int result = call(comm);
+    leavers = mine.outer;
+    return result;
+}
+
+static bool is_leaving(MPI_Comm comm)
+{
+    const struct leaver *l = leavers;
+
+    while (l && l->comm != comm)
+        l = l->outer;
+    return l;
+}
+
 static struct tmpi_attached *create(MPI_Comm comm)
 {
     struct tmpi_attached *a = calloc(1, sizeof(*a));
@@ -225,7 +254,7 @@ static bool is_due(struct tmpi_attached *a)
 
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
 {
-    if (!tmpi_takes(kind) || comm == MPI_COMM_NULL)
+    if (!tmpi_takes(kind) || comm == MPI_COMM_NULL || is_leaving(comm))
         return NULL;
     struct tmpi_attached *a = look_up(comm);
     if (!a || a->never || a->comm || !tmpi_kinds[kind].timed)

@@ -69,6 +69,14 @@ static inline bool tmpi_takes(enum tmpi_kind kind)
  */
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind);
 
+/**
+ * tmpi_attached_leave - have MPI free or disconnect a communicator.
+ *
+ * Calls on it from functions that delete attributes are MPI's: an attribute of this
+ * module, if such a call gave it one, would outlive the communicator.
+ */
+int tmpi_attached_leave(int (*call)(MPI_Comm *), MPI_Comm *comm);
+
 /** tmpi_attached_weight - the number of calls for which the newest one stands, if it is
  * to be timed; else 0. */
 unsigned tmpi_attached_weight(const struct tmpi_attached *a);

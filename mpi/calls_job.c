@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Init, Init_thread and Finalize.
+ * MPI_Init, Init_thread and Finalize; and the end of communicators.
  */
 #include "mpi/attached.h"
 #include "mpi/call_report.h"
@@ -71,3 +71,7 @@ TMPI_ENTRY(Init_thread, (int *argc, char ***argv, int wanted, int *provided),
            (argc, argv, wanted, provided),
            init_thread(CALLER, argc, argv, wanted, provided))
 TMPI_ENTRY(Finalize, (void), (), finalize())
+TMPI_ENTRY(Comm_free, (MPI_Comm * comm), (comm),
+           tmpi_attached_leave(tmpi_next.Comm_free, comm))
+TMPI_ENTRY(Comm_disconnect, (MPI_Comm * comm), (comm),
+           tmpi_attached_leave(tmpi_next.Comm_disconnect, comm))

@@ -20,15 +20,21 @@ static void let_go(struct tmpi_pending *p)
         free(p);
 }
 
-/* MPI lets the program free the datatype while the operation is under way. */
+/* MPI lets the program free the datatype while the operation is under way. A duplicate
+ * would call what the program has given MPI to copy its attributes, which may fail. */
 static void keep_type(struct tmpi_pending *p)
 {
+    const int one = 1;
+    const MPI_Aint here = 0;
     MPI_Datatype own;
 
-    p->owns_type = p->unpack && p->packed.taken &&
-                   tmpi_next.Type_dup(p->packed.type, &own) == MPI_SUCCESS;
-    if (p->owns_type)
-        p->packed.type = own;
+    if (!p->unpack || !p->packed.taken ||
+        tmpi_next.Type_create_hindexed(1, &one, &here, p->packed.type, &own) !=
+            MPI_SUCCESS)
+        return;
+    tmpi_next.Type_commit(&own);
+    p->owns_type = true;
+    p->packed.type = own;
 }
 
 /* Completes the request if its operation is done. The communicator may have been freed,

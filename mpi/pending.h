@@ -19,7 +19,7 @@ struct tmpi_pending {
     MPI_Request mpi;
     struct tmpi_packed packed; /* of a broadcast */
     bool unpack; /* once it is done */
-    bool owns_type; /* packed.type is a duplicate */
+    bool owns_type; /* packed.type is one of its own */
     int code; /* what MPI_Wait returns */
     int holders; /* MPI, until it frees the request, and this module, until the
                   * operation is done */

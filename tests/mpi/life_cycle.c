@@ -8,6 +8,8 @@
  * pending      communicators and datatypes are freed while non-blocking calls are under
  *              way
  * released     MPI_Request_free of barriers that are under way
+ * attributes   functions that delete attributes call collectives on the communicator;
+ *              those that copy attributes of a datatype are left alone
  * completion   each call that completes requests, on lists of different kinds
  * late         a rank works alone for half a second, and then for longer
  * stopped      rank 1 is stopped for longer than the library waits by default
@@ -135,6 +137,86 @@ static int released(void)
         MPI_Request_free(&request);
     }
     return sum(MPI_COMM_WORLD, 1);
+}
+
+/* ---- attributes ------------------------------------------------------------------ */
+
+static int deleted, copied;
+
+/* MPI calls it in MPI_Comm_free: the communicator is still one. */
+static int on_delete(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    int *wrong = extra;
+
+    (void)keyval, (void)value;
+    deleted++;
+    MPI_Barrier(comm);
+    *wrong += sum(comm, deleted);
+    return MPI_SUCCESS;
+}
+
+/* The next communicators have the handle of one that used its handle to the last. */
+static int delete_attributes(void)
+{
+    enum { ROUNDS = 16 };
+    int key, wrong = 0;
+
+    MPI_Comm_create_keyval(MPI_COMM_DUP_FN, on_delete, &key, &wrong);
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Comm part, again;
+        MPI_Comm_split(MPI_COMM_WORLD, round % 3 ? rank % 2 : 0, rank, &part);
+        if (round % 2)
+            MPI_Comm_set_attr(part, key, NULL);
+        wrong += sum(part, round);
+        if (round % 2 == 0)
+            MPI_Comm_set_attr(part, key, NULL);
+        MPI_Comm_dup(part, &again);
+        wrong += sum(again, round);
+        MPI_Comm_free(&part);
+        wrong += sum(again, round);
+        if (round % 4)
+            MPI_Comm_free(&again);
+        else
+            MPI_Comm_disconnect(&again);
+    }
+    MPI_Comm_free_keyval(&key);
+    return wrong + (deleted != 2 * ROUNDS);
+}
+
+static int on_copy(MPI_Datatype type, int keyval, void *extra, void *in, void *out,
+                   int *flag)
+{
+    (void)type, (void)keyval, (void)extra, (void)in, (void)out;
+    copied++;
+    *flag = 0;
+    return MPI_ERR_OTHER;
+}
+
+/* Nobody but the program makes duplicates of its datatypes. */
+static int type_attributes(void)
+{
+    int key, wrong = 0;
+
+    MPI_Type_create_keyval(on_copy, MPI_TYPE_NULL_DELETE_FN, &key, NULL);
+    for (int round = 0; round < 8; round++) {
+        int x[3] = {rank ? -1 : round, 7, rank ? -1 : round};
+        MPI_Request request;
+        MPI_Datatype ends;
+        MPI_Type_vector(2, 1, 2, MPI_INT, &ends);
+        MPI_Type_commit(&ends);
+        MPI_Type_set_attr(ends, key, NULL);
+        MPI_Ibcast(x, 1, ends, 0, MPI_COMM_WORLD, &request);
+        MPI_Type_free(&ends);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        wrong += x[0] != round || x[1] != 7 || x[2] != round;
+    }
+    MPI_Type_free_keyval(&key);
+    return wrong + copied;
+}
+
+static int attributes(void)
+{
+    return delete_attributes() + type_attributes();
 }
 
 /* ---- completion ------------------------------------------------------------------ */
@@ -315,6 +397,8 @@ static int run(const char *name, const char *program)
         return pending();
     if (!strcmp(name, "released"))
         return released();
+    if (!strcmp(name, "attributes"))
+        return attributes();
     if (!strcmp(name, "completion"))
         return completion();
     if (!strcmp(name, "late"))
