@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "mpi/next.h"
+#include "mpi/type_layout.h"
 
 /* What a predefined datatype is made of. */
 enum form {
@@ -170,6 +171,15 @@ static bool takes(const struct type_row *t, const struct op_row *o)
     return false;
 }
 
+/* Asks MPI by a sum of no element: MPI_Reduce_local would report what it refuses to the
+ * handler of MPI_COMM_WORLD. */
+static bool mpi_takes(MPI_Datatype type, MPI_Op op)
+{
+    char from, to;
+
+    return tmpi_next.Allreduce(&from, &to, 0, type, op, tmpi_alone()) == MPI_SUCCESS;
+}
+
 static enum tmpi_able find(MPI_Datatype type, MPI_Op op, struct tmpi_element *out)
 {
     const struct type_row *t = type_row(type);
@@ -179,7 +189,7 @@ static enum tmpi_able find(MPI_Datatype type, MPI_Op op, struct tmpi_element *ou
         op == MPI_NO_OP)
         return TMPI_UNABLE;
     if (!t || !o)
-        return TMPI_GENERIC;
+        return mpi_takes(type, op) ? TMPI_GENERIC : TMPI_UNABLE;
     if (!takes(t, o)) /* products of complex numbers, and what MPI refuses */
         return t->form == COMPLEX && o->is == TRIB_PROD ? TMPI_GENERIC : TMPI_UNABLE;
     out->dtype = t->dtype;

@@ -47,7 +47,13 @@ void tmpi_layouts_end(void)
     tmpi_next.Comm_free(&layouts.alone);
 }
 
-/* MPI has no function for it, and refuses to pack no element of one that is not. */
+MPI_Comm tmpi_alone(void)
+{
+    return layouts.alone;
+}
+
+/* MPI has no function for it, and refuses to pack no element of one that is not. Other
+ * functions would report a handle that is none to the handler of MPI_COMM_WORLD. */
 static bool is_committed(MPI_Datatype type)
 {
     char from[8] = {0}, to[8];
@@ -61,7 +67,7 @@ static bool find(MPI_Datatype type, struct tmpi_layout *out)
 {
     struct tmpi_run run;
 
-    if (!is_committed(type) || tmpi_next.Type_size_x(type, &out->size) != MPI_SUCCESS ||
+    if (tmpi_next.Type_size_x(type, &out->size) != MPI_SUCCESS ||
         tmpi_next.Type_get_extent_x(type, &out->lower, &out->extent) != MPI_SUCCESS ||
         tmpi_next.Type_get_true_extent_x(type, &out->true_lower, &out->true_extent) !=
             MPI_SUCCESS)
@@ -128,7 +134,7 @@ bool tmpi_layout_of(MPI_Datatype type, struct tmpi_layout *out)
         remember(type, freed, out);
         return true;
     }
-    if (type == MPI_DATATYPE_NULL)
+    if (type == MPI_DATATYPE_NULL || !is_committed(type))
         return false;
     if (!tmpi_type_is_named(type))
         return find_once(type, out);

@@ -25,6 +25,9 @@ struct tmpi_layout {
  */
 bool tmpi_layout_of(MPI_Datatype type, struct tmpi_layout *out);
 
+/** tmpi_alone - a communicator of this process alone, which returns errors. */
+MPI_Comm tmpi_alone(void);
+
 /** tmpi_layouts_begin, tmpi_layouts_end - after MPI_Init, before MPI_Finalize. */
 void tmpi_layouts_begin(void);
 void tmpi_layouts_end(void);

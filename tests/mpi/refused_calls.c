@@ -97,6 +97,49 @@ static void in_place(void)
     REFUSED(MPI_Allgatherv(mine, 1, I, MPI_IN_PLACE, ones, places, I, W));
 }
 
+static int of_one, of_world; /* errors that handlers have got */
+
+static void on_one(MPI_Comm *comm, int *code, ...)
+{
+    of_one += *comm != MPI_COMM_WORLD && *code != MPI_SUCCESS;
+}
+
+static void on_world(MPI_Comm *comm, int *code, ...)
+{
+    of_world += *comm == MPI_COMM_WORLD && *code != MPI_SUCCESS;
+}
+
+/* An error goes to the handler of the communicator of the call, and to no other. */
+static void handlers(void)
+{
+    MPI_Errhandler of[2];
+    MPI_Datatype pair;
+    MPI_Comm one;
+
+    MPI_Comm_dup(W, &one);
+    MPI_Comm_create_errhandler(on_one, &of[0]);
+    MPI_Comm_create_errhandler(on_world, &of[1]);
+    MPI_Comm_set_errhandler(one, of[0]);
+    MPI_Comm_set_errhandler(W, of[1]);
+    MPI_Type_contiguous(2, I, &pair);
+    MPI_Type_commit(&pair);
+    REFUSED(MPI_Allreduce(mine, got, 1, pair, MPI_SUM, one));
+    REFUSED(MPI_Reduce(mine, got, 1, pair, MPI_MAX, 0, one));
+    REFUSED(MPI_Allreduce(mine, got, 1, MPI_WCHAR, MPI_SUM, one));
+    REFUSED(MPI_Reduce(mine, got, 1, MPI_LONG_DOUBLE, MPI_BAND, 0, one));
+    REFUSED(MPI_Allreduce(mine, got, 1, MPI_SHORT_INT, MPI_SUM, one));
+    check(of_one == 5 && of_world == 0, "the handler that gets a wrong operator");
+#ifdef MPICH_VERSION /* handles of another MPI are addresses: it crashes */
+    REFUSED(MPI_Bcast(mine, 1, (MPI_Datatype)0x77777777, 0, one));
+    check(of_one == 6 && of_world == 0, "the handler that gets a handle of nothing");
+#endif
+    MPI_Comm_set_errhandler(W, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&of[0]);
+    MPI_Errhandler_free(&of[1]);
+    MPI_Type_free(&pair);
+    MPI_Comm_free(&one);
+}
+
 #ifdef MPICH_VERSION /* another MPI takes them, or crashes */
 static void of_mpich(void)
 {
@@ -213,6 +256,7 @@ int main(int argc, char **argv)
     one_by_one(counts);
     one_by_one(types);
     one_by_one(in_place);
+    one_by_one(handlers);
 #ifdef MPICH_VERSION
     one_by_one(of_mpich);
 #endif
