@@ -90,6 +90,9 @@ for row in libmpi.so.12:mpich libmpich.so.12:mpich libmpi_cray.so.12:mpich libmp
     [ "$(soname "${row%:*}")" = "${row#*:}" ]
     result $? "${row%:*} is of ${row#*:}"
 done
+soname libmpi_abi.so.0 >"$said" 2>&1
+expect "libmpi_abi.so.0 is of no module" 2 "the ABI of MPI 5" \
+    env PMI_RANK=0 TRIB_MPI_MODULES="$dir" "$start" "$dir/of_soname"
 expect "trib-mpi before mpirun" 2 "the order is mpirun" "$start" mpirun -n 2 /bin/true
 expect "--after that is no number" 2 "a number of calls, or auto" "$start" --after x /bin/true
 mkdir -p "$dir/a space"
