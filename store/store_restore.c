@@ -94,9 +94,12 @@ static trib_status_t look_at(struct trib_vector *v, struct trib_vector_part *p)
 {
     if (!p->lost)
         return trib_part_ask(v, p);
-    return trib_store_shard_is_lost(v->store, p->shard)
-               ? trib_store_shard_again(v->store, p->shard)
-               : TRIB_OK;
+    trib_store_lock(v->store);
+    const trib_status_t st = trib_store_shard_is_lost(v->store, p->shard)
+                                 ? trib_store_shard_again(v->store, p->shard)
+                                 : TRIB_OK;
+    trib_store_unlock(v->store);
+    return st;
 }
 
 /* Asks each shard that has a part of these vectors whether its store is there. */

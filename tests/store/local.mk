@@ -34,3 +34,7 @@ TESTS += tests/store/test_store_silent
 tests_store_test_store_silent_SOURCES = tests/store/test_store_silent.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_store_test_store_silent_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/store/test_store_again
+TESTS += tests/store/test_store_again
+tests_store_test_store_again_SOURCES = tests/store/test_store_again.c
+tests_store_test_store_again_LDADD = $(comm_tests_link)
