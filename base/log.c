@@ -137,15 +137,15 @@ static bool show(const struct trib_log *log, trib_log_level_t level,
 static void show_dropped(const struct trib_log *log)
 {
     char text[LINE_MAX_BYTES];
-    const uint64_t lines = log && log->pace ? trib_log_pace_dropped_mt(log->pace) : 0;
+    const uint64_t lines = log && log->pace ? trib_log_pace_report_mt(log->pace) : 0;
 
     if (!lines)
         return;
     snprintf(text, sizeof(text),
              "%" PRIu64 " lines were dropped: standard error did not accept them",
              lines);
-    if (show(log, TRIB_LOG_WARN, "log", text))
-        trib_log_pace_reported_mt(log->pace, lines);
+    if (!show(log, TRIB_LOG_WARN, "log", text))
+        trib_log_pace_unreported_mt(log->pace, lines);
 }
 
 static void show_or_drop(const struct trib_log *log, trib_log_level_t level,

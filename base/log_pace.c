@@ -114,13 +114,20 @@ void trib_log_pace_drop_mt(struct trib_log_pace *pace)
     atomic_fetch_add_explicit(&pace->dropped, 1, memory_order_relaxed);
 }
 
-uint64_t trib_log_pace_dropped_mt(const struct trib_log_pace *pace)
+uint64_t trib_log_pace_report_mt(struct trib_log_pace *pace)
 {
-    return atomic_load_explicit(&pace->dropped, memory_order_relaxed) -
-           atomic_load_explicit(&pace->reported, memory_order_relaxed);
+    uint64_t reported = atomic_load(&pace->reported), lines;
+
+    do {
+        lines = atomic_load(&pace->dropped) - reported;
+        if (!lines)
+            return 0;
+    } while (!atomic_compare_exchange_weak(&pace->reported, &reported,
+                                           reported + lines));
+    return lines;
 }
 
-void trib_log_pace_reported_mt(struct trib_log_pace *pace, uint64_t lines)
+void trib_log_pace_unreported_mt(struct trib_log_pace *pace, uint64_t lines)
 {
-    atomic_fetch_add_explicit(&pace->reported, lines, memory_order_relaxed);
+    atomic_fetch_sub(&pace->reported, lines);
 }

@@ -38,7 +38,7 @@ struct trib_log_pace {
     pthread_mutex_t mutex;
     _Atomic bool holds; /* some lines were held back, which nobody was told */
     _Atomic uint64_t dropped;  /* lines that standard error did not accept */
-    _Atomic uint64_t reported; /* of these, lines that a later line has counted */
+    _Atomic uint64_t reported; /* of these, lines that a later line counts */
     struct trib_log_kind kinds[TRIB_LOG_KINDS]; /* under mutex */
 };
 
@@ -78,10 +78,13 @@ bool trib_log_pace_next_mt(struct trib_log_pace *pace, uint64_t since_ns,
 /** trib_log_pace_drop_mt - count a line that standard error did not accept. */
 void trib_log_pace_drop_mt(struct trib_log_pace *pace);
 
-/** trib_log_pace_dropped_mt - return how many dropped lines were not reported yet. */
-uint64_t trib_log_pace_dropped_mt(const struct trib_log_pace *pace);
+/**
+ * trib_log_pace_report_mt - return how many dropped lines no thread has reported yet,
+ * for the caller to report.
+ */
+uint64_t trib_log_pace_report_mt(struct trib_log_pace *pace);
 
-/** trib_log_pace_reported_mt - that many dropped lines were reported. */
-void trib_log_pace_reported_mt(struct trib_log_pace *pace, uint64_t lines);
+/** trib_log_pace_unreported_mt - the caller could not report that many lines. */
+void trib_log_pace_unreported_mt(struct trib_log_pace *pace, uint64_t lines);
 
 #endif

@@ -183,6 +183,35 @@ static void test_pace(void **state)
     assert_int_equal(lines_shown, before + 102);
 }
 
+/* Log a line while the number of dropped lines is written, as another thread may. */
+static void log_meanwhile(void *arg, trib_log_level_t level, const char *line)
+{
+    static int n;
+
+    (void)level;
+    if (!strstr(line, "3 lines were dropped"))
+        return;
+    assert_int_equal(n++, 0);
+    trib_log(arg, TRIB_LOG_ERROR, "x", "meanwhile");
+}
+
+/* One thread alone reports dropped lines. */
+static void test_dropped_lines_are_reported_once(void **state)
+{
+    struct trib_log_pace pace;
+    struct trib_log log;
+
+    (void)state;
+    trib_log_init(&log, TRIB_LOG_INFO, log_meanwhile, &log);
+    trib_log_pace_init(&pace);
+    log.pace = &pace;
+    for (int i = 0; i < 3; i++)
+        trib_log_pace_drop_mt(&pace);
+    trib_log(&log, TRIB_LOG_ERROR, "x", "shown");
+    trib_log(&log, TRIB_LOG_ERROR, "x", "shown");
+    assert_int_equal(atomic_load(&pace.reported), 3);
+}
+
 static void test_standard_error_is_the_default(void **state)
 {
     char line[128] = "";
@@ -377,6 +406,7 @@ int main(void)
         cmocka_unit_test(test_text_of_strangers),
         cmocka_unit_test(test_time_and_json),
         cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_dropped_lines_are_reported_once),
     };
 
     tribtest_deadline(180);
