@@ -265,7 +265,7 @@
     X(none, all, bounded, bits, \
       .name = "bound", \
       .grammar = "bound[:abs=E|rel=R][,bucket=N][,ef=0|1]", \
-      .detail = "no element of the sum is off by more, to float64's precision", \
+      .detail = "absolute or relative bound per element", \
       .paper = \
           "Di & Cappello 2016, IPDPS; Huang et al. 2024 (hZCCL), SC", \
       .shared = "largest magnitudes of the buckets", \
