@@ -57,8 +57,8 @@ result $? "elastic.h: another error ends the loop"
 faults=(end last settle) turn=0
 for strategy in sync pipe:predict=0 local:period=4 diloco:period=4 easgd:period=4 lsgd:period=4 sgp osgp:tau=2 agp; do
     for fault in compute ${faults[turn % 3]}; do
-        [ $fault = compute ] && program=trainer_lost || program=trainer_header
-        run 3 $program "$strategy" $fault
+        [ "$fault" = compute ] && program=trainer_lost || program=trainer_header
+        run 3 "$program" "$strategy" "$fault"
         [ $code = 137 ] && said 2 'of 2: step (39|40), x' &&
             { [ "$strategy" != sync ] || said 2 'x (0\.[0-9]*), right \1$'; }
         result $? "training.md: $strategy continues, fault $fault"

@@ -309,13 +309,13 @@ static void counted(const struct view *a, const struct view *b, int root)
 
 /* ---- reductions ------------------------------------------------------------------ */
 
-static void add_all(void *in, void *inout, int *n, MPI_Datatype *type)
+static void add_all(void *in, void *out, int *n, MPI_Datatype *type)
 {
     MPI_Aint lower, extent;
 
     MPI_Type_get_extent(*type, &lower, &extent);
     for (int i = 0; i < *n * (int)(extent / (MPI_Aint)sizeof(int)); i++)
-        ((int *)inout)[i] += ((int *)in)[i];
+        ((int *)out)[i] += ((int *)in)[i];
 }
 
 /* Datatypes with holes are left out: the operator may not touch a hole. */

@@ -371,9 +371,8 @@ static int report_losses(struct loop *loop, struct trib_event *events, int max)
         if (!why || !drained(loop, i))
             continue;
         loop->peers[i].state = TRIB_PEER_LOST;
-        events[n].kind = TRIB_EVENT_PEER_LOST;
-        events[n].peer = i;
-        events[n].left = left;
+        events[n] = (struct trib_event){
+            .kind = TRIB_EVENT_PEER_LOST, .peer = i, .left = left};
         snprintf(events[n].why, sizeof(events[n].why), "a thread of process %d %s",
                  loop->me.pid, why);
         n++;
