@@ -20,16 +20,22 @@ static bool is_same_store(const struct archive_task *a, const struct archive_tas
            memcmp(a->key.owner, b->key.owner, TRIB_SNAPSHOT_OWNER_BYTES) == 0;
 }
 
-/* True if a thread works on the same snapshot: two at once would write into one file,
- * and the older snapshot could replace the newer one. */
-static bool is_under_way(const struct archive *a, const struct archive_task *task)
+static bool is_same_snapshot(const struct archive_task *a, const struct archive_task *b)
 {
-    for (uint32_t i = 0; i < a->n_threads; i++) {
-        const struct archive_task *other = a->threads[i].task;
-        if (other && is_same_store(other, task) &&
-            strcmp(other->key.name, task->key.name) == 0)
+    return is_same_store(a, b) && strcmp(a->key.name, b->key.name) == 0;
+}
+
+/* True if a task of the same snapshot is under way, or was given before: two at once
+ * would write into one file, and the older snapshot could replace the newer one, or be
+ * read in its place. */
+static bool must_wait(const struct archive *a, const struct archive_task *task)
+{
+    for (uint32_t i = 0; i < a->n_threads; i++)
+        if (a->threads[i].task && is_same_snapshot(a->threads[i].task, task))
             return true;
-    }
+    for (const struct archive_task *t = a->first; t != task; t = t->next)
+        if (is_same_snapshot(t, task))
+            return true;
     return false;
 }
 
@@ -113,8 +119,8 @@ struct archive_task *archive_take_turn(struct archive *a)
 
     for (struct archive_task *t = a->first; t; last = t, t = t->next) {
         const struct rank rank = rank_of(a, t);
-        if (is_under_way(a, t) || !may_begin(a, t, &rank) ||
-            (best && !is_before(&rank, &lowest)))
+        if (!may_begin(a, t, &rank) || (best && !is_before(&rank, &lowest)) ||
+            must_wait(a, t))
             continue;
         best = t;
         before = last;

@@ -44,6 +44,7 @@ static void test_turns(void **state)
     tasks[0].key.name = "y";
     for (int i = 0; i < 3; i++)
         a.threads[i].task = &tasks[0];
+    tasks[5].key.name = "z";
     tasks[5].next = NULL;
     assert_null(archive_take_turn(&a));
     tasks[5].next = &tasks[1];
@@ -74,10 +75,35 @@ static void test_one_at_a_time(void **state)
     assert_ptr_equal(archive_take_turn(&a), &newer);
 }
 
+/* A short task does not overtake a long one of its snapshot, which waits for a second
+ * free thread. */
+static void test_in_order(void **state)
+{
+    const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES] = {1};
+    struct archive_task other = {.writes = true, .key = {owner, "ana", "y"}};
+    struct archive_task read = {.key = {owner, "ana", "x"}};
+    struct archive_task write = {.writes = true,
+                                 .key = {owner, "ana", "x"},
+                                 .n = ARCHIVE_SMALL_BYTES + 1,
+                                 .next = &read};
+    struct archive a = {.n_threads = 2, .first = &write, .last = &read};
+
+    (void)state;
+    a.threads[0].task = &other;
+    assert_null(archive_take_turn(&a));
+    a.threads[0].task = NULL;
+    assert_ptr_equal(archive_take_turn(&a), &write);
+    a.threads[0].task = &write;
+    assert_null(archive_take_turn(&a));
+    a.threads[0].task = NULL;
+    assert_ptr_equal(archive_take_turn(&a), &read);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns),
-                                       cmocka_unit_test(test_one_at_a_time)};
+                                       cmocka_unit_test(test_one_at_a_time),
+                                       cmocka_unit_test(test_in_order)};
 
     tribtest_deadline(30);
     return cmocka_run_group_tests(tests, NULL, NULL);
