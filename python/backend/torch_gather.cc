@@ -32,9 +32,8 @@ Group::WorkPtr Group::start_allgathers(const std::vector<Tensors> &outputs,
     };
     try {
         for (const Allgather &each : all)
-            start(*work,
-                  {TRIB_ALLGATHER, each.from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
-                  each.from.data_ptr(), each.to.data_ptr());
+            start(*work, moving(TRIB_ALLGATHER, moved(each.from)), each.from.data_ptr(),
+                  each.to.data_ptr());
     } catch (...) {
         /* Those that were started use their memory until they end. */
         work->fail(std::current_exception());
@@ -94,8 +93,7 @@ Group::WorkPtr Group::gather_bytes(CollectivePtr work, const at::Tensor &from,
 {
     work->kept = {from, to};
     work->after = std::move(after);
-    start(*work, {TRIB_ALLGATHER, from.nbytes(), TRIB_U8, TRIB_SUM, 0, {}, {}},
-          from.data_ptr(), to.data_ptr());
+    start(*work, moving(TRIB_ALLGATHER, moved(from)), from.data_ptr(), to.data_ptr());
     return hand_over(work);
 }
 

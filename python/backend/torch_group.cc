@@ -136,7 +136,7 @@ void Group::end(bool gives_up)
     for (auto &message : under_way_) {
         if (!message->isCompleted())
             (void)trib_comm_abort(comm_, "the process group ends with messages");
-        (void)trib_request_wait(message->request);
+        message->finish();
     }
     under_way_.clear();
 }
@@ -229,6 +229,7 @@ CollectivePtr Group::new_work(Title title, const Tensors &inputs, Tensors result
 
 Group::WorkPtr Group::hand_over(CollectivePtr work)
 {
+    work->hold_memory();
     waiters_->add(work);
     return work;
 }
@@ -303,13 +304,7 @@ Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &
         }
     };
     start(*work,
-          {TRIB_BROADCAST,
-           memory.nbytes(),
-           TRIB_U8,
-           TRIB_SUM,
-           static_cast<int>(opts.rootRank),
-           {},
-           {}},
+          moving(TRIB_BROADCAST, moved(memory), static_cast<int>(opts.rootRank)),
           nullptr, memory.data_ptr());
     return hand_over(work);
 }
@@ -354,8 +349,7 @@ Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     work->kept = {from, to};
     if (root == rank_)
         work->after = [to, results] { copy_blocks(to, results); };
-    start(*work, {TRIB_GATHER, from.nbytes(), TRIB_U8, TRIB_SUM, root, {}, {}},
-          from.data_ptr(), root == rank_ ? to.data_ptr() : nullptr);
+    start(*work, moving(TRIB_GATHER, moved(from), root), from.data_ptr(), root == rank_ ? to.data_ptr() : nullptr);
     return hand_over(work);
 }
 
@@ -377,7 +371,7 @@ Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                                   root == rank_ ? inputs[0] : Tensors(), outputs);
     work->kept = {from, to};
     work->after = write_back(to, output);
-    start(*work, {TRIB_SCATTER, to.nbytes(), TRIB_U8, TRIB_SUM, root, {}, {}},
+    start(*work, moving(TRIB_SCATTER, moved(to), root),
           root == rank_ ? from.data_ptr() : nullptr, to.data_ptr());
     return hand_over(work);
 }
@@ -420,16 +414,17 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
     CollectivePtr work = new_work({c10d::OpType::ALLTOALL_BASE, "tributary:all_to_all"},
                                   {input}, Tensors{output});
     const at::Tensor from = dense(input), to = dense(output);
-    Kind kind = {TRIB_ALLTOALL, 0, TRIB_U8, TRIB_SUM, 0, {}, {}};
+    Kind kind = moving(TRIB_ALLTOALL, moved(from));
 
     demand_one_type(from, to);
     if (output_splits.empty() && input_splits.empty()) {
-        demand(from.nbytes() == to.nbytes() && from.nbytes() % size_ == 0,
+        demand(from.numel() == to.numel() && from.numel() % size_ == 0,
                "input and output of one length, which the number of ranks divides");
-        kind.count = from.nbytes() / size_;
+        kind.count /= size_;
     } else {
-        kind.send_counts = bytes_of_rows(from, input_splits, size_);
-        kind.recv_counts = bytes_of_rows(to, output_splits, size_);
+        kind.count = 0;
+        kind.send_counts = moved_of_rows(from, input_splits, size_);
+        kind.recv_counts = moved_of_rows(to, output_splits, size_);
     }
     work->kept = {from, to};
     work->after = write_back(to, output);
@@ -444,16 +439,16 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
     CollectivePtr work =
         new_work({c10d::OpType::ALLTOALL, "tributary:all_to_all"}, inputs, outputs);
     const size_t ranks = static_cast<size_t>(size_);
-    Kind kind = {TRIB_ALLTOALL, 0, TRIB_U8, TRIB_SUM, 0, {}, {}};
 
     demand(outputs.size() == ranks && inputs.size() == ranks,
            "an input and an output for each rank");
+    Kind kind = moving(TRIB_ALLTOALL, {0, moved(inputs[0]).dtype, TRIB_SUM});
     const at::Tensor from = bytes_joined(inputs), to = bytes_for(outputs);
     for (size_t r = 0; r < ranks; r++) {
         demand_one_type(inputs[0], inputs[r]);
         demand_one_type(inputs[0], outputs[r]);
-        kind.send_counts.push_back(inputs[r].nbytes());
-        kind.recv_counts.push_back(outputs[r].nbytes());
+        kind.send_counts.push_back(moved(inputs[r]).count);
+        kind.recv_counts.push_back(moved(outputs[r]).count);
     }
     work->kept = {from, to};
     work->after = [to, outputs] { copy_bytes(to, outputs); };
@@ -484,6 +479,7 @@ Group::WorkPtr Group::message(Tensors &tensors, int peer, int tag, bool sends)
 {
     const Starting starting(start_);
     const at::Tensor tensor = one(tensors), memory = dense(tensor);
+    const Elements e = moved(memory);
     auto work = c10::make_intrusive<Message>(
         rank_, sends ? c10d::OpType::SEND : c10d::OpType::RECV,
         sends ? "tributary:send" : "tributary:recv", comm_, tensor, memory, peer);
@@ -492,11 +488,11 @@ Group::WorkPtr Group::message(Tensors &tensors, int peer, int tag, bool sends)
                                     [](auto &each) { return each->isCompleted(); }),
                      under_way_.end());
     if (sends)
-        check(trib_isend(comm_, memory.data_ptr(), memory.nbytes(), TRIB_U8, peer, tag,
+        check(trib_isend(comm_, memory.data_ptr(), e.count, e.dtype, peer, tag,
                          &work->request),
               comm_);
     else
-        check(trib_irecv(comm_, memory.data_ptr(), memory.nbytes(), TRIB_U8, peer, tag,
+        check(trib_irecv(comm_, memory.data_ptr(), e.count, e.dtype, peer, tag,
                          &work->request),
               comm_);
     under_way_.push_back(work);

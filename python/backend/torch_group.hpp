@@ -16,6 +16,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include "python/backend/torch_memory.hpp"
 #include "python/backend/torch_work.hpp"
 
 namespace tributary {
@@ -117,6 +118,10 @@ private:
     };
     using Allgathers = std::vector<Allgather>;
 
+    static Kind moving(trib_coll_t coll, const Elements &e, int root = 0)
+    {
+        return {coll, e.count, e.dtype, TRIB_SUM, root, {}, {}};
+    }
     void start(Collective &work, const Kind &kind, const void *from, void *to);
     Slot *slot_for(const Kind &kind);
     trib_plan_t *make_plan(const Kind &kind);

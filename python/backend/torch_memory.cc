@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 
 namespace tributary {
 
@@ -38,6 +39,7 @@ trib_op_t op_of(const c10d::ReduceOp &op)
     }
 }
 
+/* TRIB_DTYPE_COUNT: the library has none. */
 static trib_dtype_t dtype_of(at::ScalarType type)
 {
     switch (type) {
@@ -62,19 +64,30 @@ static trib_dtype_t dtype_of(at::ScalarType type)
     case at::kBool:
         return TRIB_BOOL;
     default:
-        TORCH_CHECK(false, "the backend tributary cannot sum elements of ",
-                    c10::toString(type));
+        return TRIB_DTYPE_COUNT;
     }
 }
 
 Elements elements(const at::Tensor &tensor, trib_op_t op)
 {
+    const Elements e = moved(tensor);
+
+    TORCH_CHECK(e.dtype == dtype_of(c10::toRealValueType(tensor.scalar_type())),
+                "the backend tributary cannot sum elements of ",
+                c10::toString(tensor.scalar_type()));
+    demand(!tensor.is_complex() || op == TRIB_SUM || op == TRIB_MEAN,
+           "sums and means of complex numbers");
+    return {e.count, e.dtype, op};
+}
+
+Elements moved(const at::Tensor &tensor)
+{
+    const trib_dtype_t dtype = dtype_of(c10::toRealValueType(tensor.scalar_type()));
     const size_t count = static_cast<size_t>(tensor.numel());
 
-    if (!tensor.is_complex())
-        return {count, dtype_of(tensor.scalar_type()), op};
-    demand(op == TRIB_SUM || op == TRIB_MEAN, "sums and means of complex numbers");
-    return {2 * count, dtype_of(c10::toRealValueType(tensor.scalar_type())), op};
+    if (dtype == TRIB_DTYPE_COUNT)
+        return {tensor.nbytes(), TRIB_U8, TRIB_SUM};
+    return {tensor.is_complex() ? 2 * count : count, dtype, TRIB_SUM};
 }
 
 static void demand_reachable(const at::Tensor &tensor)
@@ -85,6 +98,16 @@ static void demand_reachable(const at::Tensor &tensor)
                 tensor.is_sparse() ? ", sparse (a sum of one such tensor is possible; "
                                      "sparse=False of nn.Embedding gives dense ones)"
                                    : "");
+    TORCH_CHECK(tensor.layout() == at::kStrided && !tensor.is_nested(),
+                "the backend tributary wants dense tensors, and this one is ",
+                tensor.is_nested() ? "nested" : c10::str(tensor.layout()));
+    const size_t bytes =
+        at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
+                                         tensor.itemsize(), tensor.storage_offset());
+    TORCH_CHECK(tensor.numel() == 0 || tensor.storage().nbytes() >= bytes,
+                "the backend tributary got a tensor of ", tensor.numel(),
+                " elements whose storage was resized to ", tensor.storage().nbytes(),
+                " bytes");
 }
 
 at::Tensor dense(const at::Tensor &tensor)
@@ -266,13 +289,13 @@ void copy_bytes(const at::Tensor &from, const std::vector<at::Tensor> &tensors)
     }
 }
 
-std::vector<size_t> bytes_of_rows(const at::Tensor &tensor,
+std::vector<size_t> moved_of_rows(const at::Tensor &tensor,
                                   const std::vector<int64_t> &splits, int size)
 {
     demand(tensor.dim() > 0, "a tensor that has rows");
     const int64_t rows = tensor.size(0);
-    const size_t row = rows ? tensor.nbytes() / static_cast<size_t>(rows) : 0;
-    std::vector<size_t> bytes;
+    const size_t row = rows ? moved(tensor).count / static_cast<size_t>(rows) : 0;
+    std::vector<size_t> counts;
 
     if (splits.empty()) {
         demand(rows % size == 0, "rows that the number of ranks divides");
@@ -283,9 +306,9 @@ std::vector<size_t> bytes_of_rows(const at::Tensor &tensor,
            "a number of rows for each rank, which make all rows");
     for (int64_t each : splits) {
         demand(each >= 0, "numbers of rows of 0 or more");
-        bytes.push_back(row * static_cast<size_t>(each));
+        counts.push_back(row * static_cast<size_t>(each));
     }
-    return bytes;
+    return counts;
 }
 
 } // namespace tributary

@@ -28,6 +28,10 @@ trib_op_t op_of(const c10d::ReduceOp &op);
 /* What is summed of a tensor; a complex number is two, and has a sum and a mean. */
 Elements elements(const at::Tensor &tensor, trib_op_t op);
 
+/* What is moved of a tensor: elements, so that a rank that has others hears so, and bytes
+ * of types that the library lacks. */
+Elements moved(const at::Tensor &tensor);
+
 /* Throws unless both are of one type. */
 void demand_one_type(const at::Tensor &a, const at::Tensor &b);
 
@@ -76,9 +80,9 @@ at::Tensor bytes_for(const std::vector<at::Tensor> &tensors);
 at::Tensor bytes_joined(const std::vector<at::Tensor> &tensors);
 void copy_bytes(const at::Tensor &from, const std::vector<at::Tensor> &tensors);
 
-/* Bytes of the rows of a tensor that go to or come from each rank; no splits: all
+/* What is moved of the rows of a tensor that go to or come from each rank; no splits: all
  * alike. */
-std::vector<size_t> bytes_of_rows(const at::Tensor &tensor,
+std::vector<size_t> moved_of_rows(const at::Tensor &tensor,
                                   const std::vector<int64_t> &splits, int size);
 
 } // namespace tributary

@@ -93,6 +93,15 @@ void Collective::wait_for_plans(const trib_comm_t *comm)
     }
 }
 
+/* A program may give a tensor other memory, by set_() or by its .data. */
+void Collective::hold_memory()
+{
+    for (const at::Tensor &each : kept) {
+        if (each.defined())
+            memory_.push_back(each.storage());
+    }
+}
+
 void Collective::complete()
 {
     if (!failure_ && after) {
@@ -106,6 +115,7 @@ void Collective::complete()
     }
     after = nullptr;
     kept.clear();
+    memory_.clear();
     finish(failure_);
     if (failure_)
         future_->setError(failure_);
@@ -130,7 +140,7 @@ void Waiters::more()
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    threads_.emplace_back([this] { run(); });
+    threads_.emplace_back([me = shared_from_this()] { me->run(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -223,33 +233,63 @@ void Waiters::stop()
         stopping_ = true;
         changed_.notify_all();
     }
-    for (std::thread &thread : threads_)
-        thread.join();
+    for (std::thread &thread : threads_) {
+        if (thread.get_id() == std::this_thread::get_id())
+            thread.detach(); /* a callback had the last reference to the group */
+        else
+            thread.join();
+    }
     threads_.clear();
 }
 
 void Message::end(trib_status_t status)
 {
+    std::exception_ptr failure;
+
     if (status < 0)
-        exception_ = std::make_exception_ptr(Failure(status, trib_last_error(comm_)));
+        failure = std::make_exception_ptr(Failure(status, trib_last_error(comm_)));
     else if (opType_ == c10d::OpType::RECV && !tensor_.is_same(memory_)) {
-        const at::AutoDispatchBelowADInplaceOrView below;
-        tensor_.copy_(memory_);
+        try {
+            const at::AutoDispatchBelowADInplaceOrView below;
+            tensor_.copy_(memory_);
+        } catch (...) {
+            failure = std::current_exception();
+        }
     }
+    /* A work may outlive the group, and its request must not. */
+    if (trib_request_free(request) == TRIB_OK)
+        request = nullptr;
+    std::lock_guard<std::mutex> hold(mutex_);
+    exception_ = failure;
     completed_ = true;
     if (recordFunctionEndCallback_)
         recordFunctionEndCallback_();
 }
 
-bool Message::isCompleted()
+bool Message::has_ended()
 {
     std::lock_guard<std::mutex> hold(mutex_);
-    if (!completed_) {
+    return completed_;
+}
+
+bool Message::isCompleted()
+{
+    std::unique_lock<std::timed_mutex> driving(driving_, std::try_to_lock);
+
+    if (driving && !has_ended()) {
         const trib_status_t status = trib_request_test(request);
         if (status != TRIB_INPROGRESS)
             end(status);
     }
-    return completed_;
+    return has_ended();
+}
+
+void Message::finish()
+{
+    std::lock_guard<std::timed_mutex> driving(driving_);
+
+    if (!has_ended())
+        end(trib_request_wait(request));
 }
 
 bool Message::wait(std::chrono::milliseconds timeout)
@@ -265,10 +305,12 @@ bool Message::wait(std::chrono::milliseconds timeout)
                               timeout, "rank " + std::to_string(peer_)));
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-    std::unique_lock<std::mutex> hold(mutex_);
-    if (!completed_)
+    std::unique_lock<std::timed_mutex> driving(driving_, std::defer_lock);
+    while (!driving.try_lock_for(LOOK))
+        check_signals();
+    if (!has_ended())
         end(trib_request_wait(request));
-    hold.unlock();
+    driving.unlock();
     throw_signal();
     if (exception_)
         std::rethrow_exception(exception_);

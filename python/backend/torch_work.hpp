@@ -85,7 +85,9 @@ public:
     }
 
     std::vector<Slot *> slots; /* in the order of their starts */
-    std::vector<at::Tensor> kept; /* memory that the plans use */
+    void hold_memory(); /* of the tensors that are kept, whatever becomes of them */
+
+    std::vector<at::Tensor> kept; /* whose memory the plans use */
     std::function<void()> after; /* copies results to where the caller wants them */
 
 private:
@@ -96,6 +98,7 @@ private:
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     std::exception_ptr failure_;
     std::shared_ptr<Waiters> waiters_;
+    std::vector<c10::Storage> memory_;
 };
 
 using CollectivePtr = c10::intrusive_ptr<Collective>;
@@ -105,7 +108,7 @@ using CollectivePtr = c10::intrusive_ptr<Collective>;
  * and drives the library meanwhile; the others run what was chained to futures, which
  * may wait for a later collective itself.
  */
-class Waiters {
+class Waiters : public std::enable_shared_from_this<Waiters> {
 public:
     explicit Waiters(const trib_comm_t *comm) : comm_(comm)
     {
@@ -158,7 +161,8 @@ public:
     Message(int rank, c10d::OpType type, const char *title, trib_comm_t *comm,
             at::Tensor tensor, at::Tensor memory, int peer)
         : Work(rank, type, title, std::vector<at::Tensor>{tensor}), comm_(comm),
-          tensor_(std::move(tensor)), memory_(std::move(memory)), peer_(peer)
+          tensor_(std::move(tensor)), memory_(std::move(memory)),
+          storage_(memory_.storage()), peer_(peer)
     {
     }
     ~Message() override
@@ -166,8 +170,9 @@ public:
         (void)trib_request_free(request);
     }
 
-    bool isCompleted() override;
+    bool isCompleted() override; /* false also while another thread waits for it */
     bool wait(std::chrono::milliseconds timeout) override;
+    void finish(); /* waits, and throws nothing */
     int sourceRank() const override
     {
         return peer_;
@@ -180,11 +185,16 @@ public:
     trib_request_t *request = nullptr;
 
 private:
-    void end(trib_status_t status); /* with mutex_ */
+    void end(trib_status_t status); /* with driving_ */
+    bool has_ended();
 
     trib_comm_t *comm_;
     at::Tensor tensor_, memory_;
+    c10::Storage storage_; /* the memory's, whatever becomes of the tensor */
     int peer_;
+    /* Of the thread that tests or waits for the request. mutex_ is never held so long:
+     * torch takes it with the lock of Python. */
+    std::timed_mutex driving_;
 };
 
 } // namespace tributary

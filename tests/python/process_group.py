@@ -267,6 +267,92 @@ def no_second_start():
     assert all(bool(o.all()) for out in outs for o in out)
 
 
+def two_threads():
+    """A thread that waits for a message holds up no other message."""
+    x = torch.zeros(1)
+    if RANK == 0:
+        first = dist.irecv(x, 1)
+        thread = threading.Thread(target=first.wait)
+        thread.start()
+        time.sleep(0.05)
+        assert not first.is_completed()
+        dist.send(torch.ones(1), 1)
+        thread.join()
+    elif RANK == 1:
+        dist.recv(x, 0)
+        dist.send(x, 0)
+    assert float(x) == (RANK < 2)
+
+
+def other_types():
+    """Ranks whose tensors have another type, of as many bytes, hear so."""
+    mine = torch.ones(4, dtype=torch.int32 if RANK else torch.float32)
+    for call in (lambda g: dist.broadcast(mine, 0, group=g),
+                 lambda g: dist.all_gather([torch.empty_like(mine) for _ in range(SIZE)], mine, group=g),
+                 lambda g: dist.all_to_all_single(torch.ones(SIZE).to(mine.dtype), torch.ones(SIZE).to(mine.dtype), group=g)):
+        try:
+            call(dist.new_group())
+        except RuntimeError as why:
+            assert isinstance(why, (tb.Mismatch, tb.Aborted)), repr(why)
+        else:
+            assert RANK == 0  # which may have sent all before it hears so
+    group = dist.new_group()
+    if RANK == 0:
+        dist.isend(mine, 1, group=group)
+    elif RANK == 1:
+        why = raises(RuntimeError, "f32", dist.recv, mine, 0, group=group)
+        assert isinstance(why, tb.Mismatch), repr(why)
+    dist.barrier()
+
+
+def odd_memory():
+    """Tensors whose memory is not where their description says, or is replaced while it is in use."""
+    cut = torch.ones(100000)
+    cut.storage().resize_(40)
+    for x, words in ((cut, "resized to 160 bytes"), (torch.eye(3).to_sparse_csr(), "SparseCsr"),
+                     (torch.ones(3).to_mkldnn(), "Mkldnn")):
+        for call in (dist.all_reduce, lambda x: dist.broadcast(x, 0), lambda x: dist.isend(x, (RANK + 1) % SIZE)):
+            raises(RuntimeError, words, call, x)
+    raises(RuntimeError, "divides", dist.all_to_all_single, torch.ones(2 * SIZE - 1), torch.ones(2 * SIZE - 1))
+    group = dist.new_group()
+    if RANK != 0:
+        dist.barrier()
+    x = torch.ones(100000)
+    work = dist.all_reduce(x, group=group, async_op=True)
+    if RANK == 0:
+        x.set_(torch.zeros(3))
+        others = [torch.zeros(100000) for _ in range(4)]
+        dist.barrier()
+    work.wait()
+    assert RANK or not any(bool(o.any()) for o in others)
+
+
+def outlived():
+    """Works that last longer than their group keep it from no end, and a callback may have its last reference."""
+    group = dist.new_group()
+    to, source = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+    works = [dist.irecv(torch.ones(1), source, group=group), dist.isend(torch.ones(1), to, group=group)]
+    for k in range(2):
+        works[k].wait()
+    works = works if RANK == 0 else []
+    dist.destroy_process_group(group)
+    del group
+    dist.barrier()  # each has left
+    assert all(work.is_completed() for work in works)
+    group, left = dist.new_group(), threading.Event()
+
+    def last(future, held=group):
+        left.wait()
+        del held
+        return future.value()
+
+    future = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future().then(last)
+    dist.destroy_process_group(group)
+    del group, last
+    left.set()
+    assert float(future.wait()[0]) == SIZE
+
+
 def gradients():
     """Results go to parameters, and to tensors of inference mode, without a history."""
     p = nn.Parameter(torch.ones(3, 2).t())
@@ -292,7 +378,8 @@ def join(folder, name="meet"):
 
 def everything(folder):
     join(folder)
-    for check in (reductions, moves, messages, futures, groups, training, refusals, gradients, stopped,
+    for check in (reductions, moves, messages, futures, groups, training, refusals, two_threads, other_types, odd_memory,
+                  outlived, gradients, stopped,
                   no_second_start, collectives.short):
         check()
     dist.destroy_process_group()
