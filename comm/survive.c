@@ -110,6 +110,14 @@ static bool never_came(const struct trib_comm *comm, int rank)
            comm->engine.stats.operations == 0;
 }
 
+/* A rank that left, and that may have continued without this one. */
+static bool has_left(const struct trib_comm *comm, int rank)
+{
+    const struct trib_link *l = &comm->engine.links[rank];
+
+    return l->left && !l->gone_out && !never_came(comm, rank);
+}
+
 static enum trib_survivors_end wire(struct shrink *k)
 {
     struct trib_survivors *s = &k->s;
@@ -120,7 +128,7 @@ static enum trib_survivors_end wire(struct shrink *k)
     bool someone_left = false;
 
     for (int r = 0; r < comm->engine.size; r++) {
-        someone_left |= comm->engine.links[r].left && !never_came(comm, r);
+        someone_left |= has_left(comm, r);
         if (trib_survivors_is_lost(s, r))
             continue;
         c.rank += r < comm->engine.rank;

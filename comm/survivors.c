@@ -131,6 +131,8 @@ static void hear(void *arg, int peer, const struct trib_oob_notice *n)
     memcpy(&w, &n->frame, sizeof(n->frame));
     memcpy(w.data, n->text, sizeof(w.data));
     s->is_evicted |= n->lost == (uint32_t)s->comm->engine.rank + 1;
+    s->comm->engine.links[peer].gone_out |=
+        w.phase == TRIB_SURVIVOR_AGREES && has_bit(w.data, peer);
     if (has_bit(s->next_lost, peer) || w.attempt < s->attempt)
         return;
     /* It has more to send, or waits to hear that its fragment was taken. */
@@ -505,6 +507,16 @@ static void connect_all(struct trib_survivors *s)
     }
 }
 
+/* Those of ranks that are lost by now are read once, here. */
+static void read_last_words(struct trib_survivors *s)
+{
+    struct trib_engine *e = &s->comm->engine;
+
+    for (int r = 0; r < e->size; r++)
+        if (r != e->rank && e->links[r].lost)
+            trib_engine_notice(e, r);
+}
+
 trib_status_t trib_survivors_open(struct trib_survivors *s)
 {
     struct trib_engine *e = &s->comm->engine;
@@ -521,9 +533,10 @@ trib_status_t trib_survivors_open(struct trib_survivors *s)
                 set_bit(s->next_lost, r);
             trib_link_reread(&e->links[r]);
         }
-        check_eviction(s);
         e->survivor_said = hear;
         e->survivor_said_arg = s;
+        read_last_words(s);
+        check_eviction(s);
         trib_survivors_renew(s);
     }
     trib_comm_unlock(s->comm);

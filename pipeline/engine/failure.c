@@ -220,6 +220,7 @@ void trib_engine_notice(struct trib_engine *e, int peer)
         return;
     }
     if (n.kind == TRIB_OOB_NOTICE_FAILED) {
+        e->links[peer].gone_out |= n.lost == (uint32_t)peer + 1;
         trib_engine_note_lost(e, n.lost);
         trib_engine_mark(
             e, failed, n.text[0] ? n.text : "a peer has failed, and does not say why");

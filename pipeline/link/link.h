@@ -198,6 +198,8 @@ struct trib_link {
     bool lost;
     bool left; /* lost, as the peer has left */
     bool said_lost; /* another rank has said that the peer is lost */
+    bool gone_out; /* the peer has said that it is lost itself: it ends, and has not
+                    * continued without this rank */
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
     size_t head_off;           /* offset of this rank's credits and notice in it */

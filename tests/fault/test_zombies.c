@@ -124,19 +124,24 @@ static void await(struct ranks *r, const struct zombies *z, enum phase phase)
     }
 }
 
-static void start(struct ranks *r, const struct zombies *z)
+static void start_as(struct ranks *r, const struct zombies *z, ranks_fn fn)
 {
     char config[160];
 
     snprintf(config, sizeof(config), "%s;stop_timeout_ms=%u;timeout_ms=%d",
              z->transport, STOP_MS * tribtest_slowness(), tribtest_patience_ms());
     assert_true(ranks_start(r, &(struct ranks_job){.size = z->size,
-                                                   .fn = act,
+                                                   .fn = fn,
                                                    .arg = (void *)(uintptr_t)z,
                                                    .config = config,
                                                    .bare = true,
                                                    .noisy = true}));
     await(r, z, SUMS);
+}
+
+static void start(struct ranks *r, const struct zombies *z)
+{
+    start_as(r, z, act);
 }
 
 static void end(struct ranks *r, const struct zombies *z)
@@ -182,9 +187,68 @@ static void test_zombies(void **state)
         end(&jobs[i], &rows[i]);
 }
 
+/* Three ranks of which rank 2 ends, rank 1 finds that it was away itself, and leaves;
+ * then rank 0, which was in no call meanwhile, continues alone. */
+static int act_alone(struct ranks_self *self)
+{
+    trib_comm_t *comm, *smaller = NULL;
+    int64_t x = 1;
+    unsigned turns = 0;
+
+    ranks_ok(self, trib_init(&self->opts, &comm));
+    ranks_ok(self, trib_allreduce(comm, NULL, &x, 1, TRIB_I64, TRIB_SUM));
+    atomic_store(&self->slot->phase, SUMS);
+    while (atomic_load(&self->slot->phase) < CONTINUED)
+        tribtest_rest(&turns);
+    if (self->rank == 2)
+        return 0;
+    ranks_expect(self, trib_allreduce(comm, NULL, &x, 1, TRIB_I64, TRIB_SUM),
+                 TRIB_ERR_PEER_LOST, "a sum without rank 2");
+    ranks_expect(self, trib_comm_shrink(comm, &smaller),
+                 self->rank == 0 ? TRIB_OK : TRIB_ERR_PEER_LOST,
+                 trib_last_error(NULL));
+    ranks_ok(self, trib_free_comm(comm));
+    if (self->rank == 0) {
+        ranks_assert(self, trib_size(smaller) == 1);
+        ranks_ok(self, trib_free_comm(smaller));
+    }
+    return 0;
+}
+
+static void await_end(struct ranks *r, int rank)
+{
+    const double until = ranks_seconds() + tribtest_patience_ms() / 1e3;
+    unsigned turns = 0;
+
+    while (r->slots[rank].status == RANKS_NEVER && ranks_seconds() < until &&
+           !ranks_poll(r))
+        tribtest_rest(&turns);
+}
+
+static void test_alone(void **state)
+{
+    static const struct zombies job = {.transport = "transport=tcp", .size = 3};
+    struct ranks r;
+
+    (void)state;
+    start_as(&r, &job, act_alone);
+    ranks_signal(&r, 1, SIGSTOP);
+    atomic_store(&r.slots[2].phase, CONTINUED);
+    await_end(&r, 2);
+    atomic_store(&r.slots[1].phase, CONTINUED);
+    usleep(STOP_MS * 1200 * tribtest_slowness());
+    ranks_signal(&r, 1, SIGCONT);
+    await_end(&r, 1);
+    atomic_store(&r.slots[0].phase, CONTINUED);
+    ranks_wait(&r);
+    assert_int_equal(ranks_failed(&r), 0);
+    ranks_close(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_zombies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_zombies),
+                                       cmocka_unit_test(test_alone)};
 
     tribtest_deadline(180);
     return cmocka_run_group_tests(tests, NULL, NULL);
