@@ -11,7 +11,7 @@ enum {
     LEAST_MS = 875, /* a thread of a busy machine waits for less */
     RECENT_LEAST_MS = 2000,
     RECENT_MOST_MS = 10000,
-    STEPS = 4, /* ticks in the shortest absence */
+    STEPS = 8, /* ticks in the shortest absence: a stop may seem one of these longer */
 };
 
 void trib_absence_begin(struct trib_absence *a, int stop_timeout_ms)

@@ -23,7 +23,7 @@ static void test_limits(void **state)
     (void)state;
     trib_absence_begin(&a, 4000);
     assert_int_equal(a.least_ns, 3500 * MS);
-    assert_int_equal(trib_absence_step_ns(&a), 875 * MS);
+    assert_true(trib_absence_step_ns(&a) <= a.least_ns / 8);
     trib_absence_begin(&a, 100); /* a thread may wait longer for a processor */
     assert_int_equal(a.least_ns, 875 * MS);
     trib_absence_begin(&a, 0);
