@@ -348,11 +348,11 @@ static void reductions(const struct view *a)
 }
 
 /* Adds the integers of elements that lie one before the other. */
-static void add_backwards(void *in, void *inout, int *n, MPI_Datatype *type)
+static void add_backwards(void *in, void *out, int *n, MPI_Datatype *type)
 {
     (void)type;
     for (int i = 0; i < *n; i++)
-        ((int *)inout)[-i] += ((int *)in)[-i];
+        ((int *)out)[-i] += ((int *)in)[-i];
 }
 
 static void backwards(void)
@@ -385,11 +385,11 @@ struct padded {
 };
 
 /* As in C++, where an element is copied with all that lies between its bounds. */
-static void take_larger(void *in, void *inout, int *n, MPI_Datatype *type)
+static void take_larger(void *in, void *out, int *n, MPI_Datatype *type)
 {
     const size_t at = offsetof(struct padded, x);
     struct padded *a = (struct padded *)((char *)in - at);
-    struct padded *b = (struct padded *)((char *)inout - at);
+    struct padded *b = (struct padded *)((char *)out - at);
 
     (void)type;
     for (int i = 0; i < *n; i++) {
