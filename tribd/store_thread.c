@@ -188,6 +188,7 @@ static void step_member(struct store_thread *t, uint32_t rank)
     if (atomic_load(&t->job->draining) && !m->told)
         m->told = trib_session_send(m->session, &drain) == TRIB_OK;
     for (; st == TRIB_OK && !left && taken < MESSAGES_MOST; taken++) {
+        store_turn_give_way(t->job->turns, &t->turn, &t->alive);
         st = give(m);
         if (st == TRIB_OK)
             st = take(m, &left);
@@ -370,6 +371,7 @@ static void wake_pulls(struct store_thread *t)
         struct store_member *m = job->members[r];
         if (!m || (!moved && trib_store_peer_due(m->peer) > now_ns))
             continue;
+        store_turn_give_way(t->job->turns, &t->turn, &t->alive);
         trib_store_peer_wake(m->peer, now_ns);
         (void)give(m); /* an error comes again with the next step */
     }

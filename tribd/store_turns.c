@@ -187,6 +187,21 @@ void store_turn_pause(struct store_turns *turns, struct store_turn *turn,
     turn->began_ns = processor_ns();
 }
 
+void store_turn_give_way(struct store_turns *turns, struct store_turn *turn,
+                         const struct trib_store_tick *tick)
+{
+    struct store_flow *flow = turn->flow;
+
+    assert(turn->has);
+    pthread_mutex_lock(&turns->mutex);
+    const bool gives_way = flow->paused;
+    pthread_mutex_unlock(&turns->mutex);
+    if (!gives_way)
+        return;
+    store_turn_end(turns, turn, false);
+    store_turn_begin(turns, turn, flow, tick);
+}
+
 void store_turn_end(struct store_turns *turns, struct store_turn *turn, bool more)
 {
     if (!turn->has || (more && !is_long(turn)))

@@ -62,6 +62,11 @@ void store_turn_begin(struct store_turns *turns, struct store_turn *turn,
 void store_turn_pause(struct store_turns *turns, struct store_turn *turn,
                       const struct trib_store_tick *tick);
 
+/** store_turn_give_way - between two pieces of work of a turn: let paused turns of the
+ * store go on first. A new walk may be behind theirs. */
+void store_turn_give_way(struct store_turns *turns, struct store_turn *turn,
+                         const struct trib_store_tick *tick);
+
 /** store_turn_end - end the turn, if it has one; with `more` work at hand the thread
  * keeps it until it has lasted for long. */
 void store_turn_end(struct store_turns *turns, struct store_turn *turn, bool more);

@@ -143,8 +143,9 @@ static void *walk_and_pause(void *arg)
     struct store_turn turn = {.has = false};
     struct trib_store_walk walk;
 
-    for (int i = 0; i < WALKS; i++) {
+    for (int i = 0; i < WALKS; i++) { /* several in a turn, if it is not long */
         store_turn_begin(turns, &turn, &store->flow, NULL);
+        store_turn_give_way(turns, &turn, NULL);
         trib_store_walk_begin(store->table, 0, &walk);
         for (uint64_t s = 0; s < STRIPES; s++) {
             trib_store_walk_to(&walk, s * TRIB_STORE_STRIPE,
@@ -154,7 +155,7 @@ static void *walk_and_pause(void *arg)
             store_turn_pause(turns, &turn, NULL);
         }
         trib_store_walk_end(&walk);
-        store_turn_end(turns, &turn, false);
+        store_turn_end(turns, &turn, i + 1 < WALKS);
     }
     (void)atomic_fetch_add(&walkers, 1);
     return NULL;
