@@ -15,11 +15,12 @@ enum {
     LONG_NS = 5000000, /* a turn of the weight of a user's only job */
     WEIGHT_MOST = 16 * TRIB_DRR_WEIGHT_ONE, /* with which a turn grows */
     TICK_MS = 250, /* between two calls of the tick while a thread waits */
+    PAUSED_MOST_MS = 1000, /* until a paused turn goes on, even beyond the limit */
 };
 
 struct store_turns {
     pthread_mutex_t mutex; /* of all, and of the flows */
-    uint32_t n_free; /* threads that may begin */
+    int64_t n_free; /* threads that may begin; negative while paused ones were let go */
     uint64_t now; /* start of the newest turn */
     struct store_turn *waiting;
 };
@@ -110,7 +111,7 @@ static void grant(struct store_turns *turns)
 {
     struct store_turn *turn;
 
-    while (turns->n_free && (turn = take_next(turns))) {
+    while (turns->n_free > 0 && (turn = take_next(turns))) {
         assert(!turn->has);
         turns->n_free--;
         turns->now = trib_max(turns->now, turn->start);
@@ -132,6 +133,20 @@ static void charge(struct store_turn *turn)
         trib_max(flow->tag, turn->start) + used_ns * TRIB_DRR_WEIGHT_ONE / weight;
 }
 
+/* Let a paused turn continue though all turns are taken. A thread that has one may be
+ * blocked by this walk, so waiting for it would never end. */
+static void let_go(struct store_turns *turns, struct store_turn *turn)
+{
+    struct store_turn **at = &turns->waiting;
+
+    while (*at != turn)
+        at = &(*at)->next;
+    *at = turn->next;
+    turns->n_free--;
+    resume_turn(turn);
+    turn->has = true;
+}
+
 /* Waits behind all that have waited for longer with the same tag. */
 static void wait_turn(struct store_turns *turns, struct store_turn *turn,
                       const struct trib_store_tick *tick)
@@ -145,9 +160,14 @@ static void wait_turn(struct store_turns *turns, struct store_turn *turn,
         last = &(*last)->next;
     *last = turn;
     grant(turns);
+    const uint64_t patience = trib_deadline_ms(PAUSED_MOST_MS);
     while (!turn->has) {
         const uint64_t until = trib_deadline_ms(TICK_MS);
-        if (trib_cond_wait(&turn->granted, &turns->mutex, until) || turn->has || !tick)
+        if (trib_cond_wait(&turn->granted, &turns->mutex, until) || turn->has)
+            continue;
+        if (turn->paused && trib_deadline_passed(patience))
+            let_go(turns, turn);
+        if (turn->has || !tick)
             continue;
         pthread_mutex_unlock(&turns->mutex);
         tick->call(tick->arg, 0);

@@ -194,11 +194,57 @@ static void test_walks(void **state)
     store_turns_free(turns);
 }
 
+static _Atomic bool continued; /* the paused thread has its turn again */
+
+/* Has the only turn, and waits for work of the paused thread: a walk behind another. */
+static void *block(void *arg)
+{
+    struct store *store = arg;
+    struct store_turn turn = {.has = false};
+    const uint64_t until = trib_deadline_ms(WAIT_MS * (int)tribtest_slowness());
+    unsigned rests = 0;
+
+    store_turn_begin(turns, &turn, &store->flow, NULL);
+    while (!atomic_load(&continued) && !trib_deadline_passed(until))
+        tribtest_rest(&rests);
+    store_turn_end(turns, &turn, false);
+    return NULL;
+}
+
+/* A paused turn continues although the thread with the last turn is blocked by it. */
+static void test_blocked(void **state)
+{
+    static struct store paused, other;
+    struct store_turn turn = {.has = false};
+    const uint64_t began_ns = trib_now_ns();
+
+    (void)state;
+    paused.flow.weight = other.flow.weight = TRIB_DRR_WEIGHT_ONE;
+    assert_status(store_turns_create(1, &turns), TRIB_OK);
+    store_turn_begin(turns, &turn, &paused.flow, NULL);
+    assert_int_equal(pthread_create(&other.thread, NULL, block, &other), 0);
+    for (uint64_t slept_ns = 0; slept_ns < 100000000;) { /* a pause while nobody waits
+                                                          * is none */
+        work(LONG_US);
+        const uint64_t before_ns = trib_now_ns();
+        store_turn_pause(turns, &turn, NULL);
+        slept_ns = trib_now_ns() - before_ns;
+    }
+    atomic_store(&continued, true);
+    assert_true(turn.has);
+    store_turn_end(turns, &turn, false);
+    pthread_join(other.thread, NULL);
+    assert_true(trib_now_ns() - began_ns <
+                (uint64_t)WAIT_MS * 1000000 * (uint64_t)tribtest_slowness());
+    store_turns_free(turns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights),
                                        cmocka_unit_test(test_long),
-                                       cmocka_unit_test(test_walks)};
+                                       cmocka_unit_test(test_walks),
+                                       cmocka_unit_test(test_blocked)};
 
     tribtest_deadline(60);
     return cmocka_run_group_tests(tests, NULL, NULL);
