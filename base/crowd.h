@@ -27,7 +27,7 @@ struct trib_crowds {
  * lower half of its own freely.
  *
  * ip       16 bytes as in base/addresses.h
- * seed     random, so that nobody can choose addresses that share a count
+ * seed     random: otherwise an attacker could choose addresses that share a count
  */
 static inline uint64_t trib_crowd_source(const uint8_t ip[16], uint64_t seed)
 {

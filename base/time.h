@@ -30,8 +30,8 @@ static inline uint64_t trib_now_coarse_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/** trib_boot_ns - a clock that also goes on while the machine is suspended, which
- * trib_now_ns does not. */
+/** trib_boot_ns - return the time since boot, including suspend, which trib_now_ns
+ * excludes. */
 static inline uint64_t trib_boot_ns(void)
 {
     struct timespec ts;

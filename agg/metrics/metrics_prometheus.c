@@ -43,8 +43,8 @@ static void put_help(FILE *to, const char *name, const char *type, const char *h
     fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* name{id="7",name="train-7",user="ana" - more labels may follow, and "} ". The id is
- * that of a later job, too, so that a job that comes again adds no series. */
+/* name{id="7",name="train-7",user="ana" - more labels may follow, and "} ". A later
+ * job gets the id of one that has ended, so repeated jobs do not add series. */
 static void put_job(FILE *to, const char *name, const struct trib_job *job)
 {
     fprintf(to, "%s{id=\"%" PRIu32 "\",name=\"", name, job->label);
