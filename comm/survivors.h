@@ -148,8 +148,8 @@ void trib_survivors_await_loss(struct trib_survivors *s, int ms);
  * well, or ms have passed. */
 void trib_survivors_flush(struct trib_survivors *s, int ms);
 
-/** trib_survivors_part - disconnect the ranks of the set, so that none of them can write
- * into memory that this rank reuses. */
+/** trib_survivors_part - disconnect the ranks of the set, so that none can write into
+ * memory that this rank reuses. */
 void trib_survivors_part(struct trib_survivors *s);
 
 /** trib_survivors_stop - set s->why and its sentence, if they are not set. */

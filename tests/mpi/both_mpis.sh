@@ -16,7 +16,7 @@ compiled() {
     result $? "$mpi: $1 compiles"
 }
 
-# FUNCTION: calls it for each MPI that is there, with $mpi and the array run.
+# FUNCTION: call it for each MPI that is installed, with $mpi, also as an argument, and the array run.
 each_mpi() {
     local why=
     if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
@@ -30,7 +30,7 @@ each_mpi() {
         elif [ ! -e "$build/.libs/libtributary_mpi-$mpi.so" ]; then
             skip "$mpi" "configure did not find its headers"
         elif ! missing "mpirun.$mpi" "$mpi" && ! missing "mpicc.$mpi" "$mpi"; then
-            "$1"
+            "$1" "$mpi"
         fi
     done
 }

@@ -1,19 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The module that trib-mpi loads, with all that is loaded beside it: tools, sanitizers, another MPI.
+# shellcheck disable=SC2317 # each_mpi calls the functions by name
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-source=${abs_top_srcdir:-.}
-build=$(cd "$build" && pwd)
-start=$build/mpi/trib-mpi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export TRIB_MPI_MODULES=$build/.libs
-export TMPDIR=$dir # mpiruns that end remove what others begin to use
-unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
+# shellcheck source=tests/mpi/both_mpis.sh
+. "${abs_top_srcdir:-.}/tests/mpi/both_mpis.sh"
 
-always=(--prefer tributary --after 0)
-
-compiled() { # MPI NAME OPTION…
+compiled_as() { # MPI NAME OPTION…
     "mpicc.$1" -O1 "${@:3}" -o "$dir/$2.$1" >"$said" 2>&1
     result $? "$1: $2 compiles"
 }
@@ -21,9 +15,9 @@ compiled() { # MPI NAME OPTION…
 # As often as without trib-mpi, and the library has the calls.
 tools() { # MPI
     local c=$source/tests/mpi/linked_tool.c how
-    compiled "$1" tool "$c" -shared -fPIC
-    compiled "$1" program "$c" -DPROGRAM
-    compiled "$1" linked "$c" -DPROGRAM "$dir/tool.$1" "-Wl,-rpath,$dir"
+    compiled_as "$1" tool "$c" -shared -fPIC
+    compiled_as "$1" program "$c" -DPROGRAM
+    compiled_as "$1" linked "$c" -DPROGRAM "$dir/tool.$1" "-Wl,-rpath,$dir"
     expect "$1: a tool that is linked sees each call once" 0 "tool: allreduce 20 barrier 1" \
         "${run[@]}" -n 2 "$start" "${always[@]}" --report "$dir/linked.$1"
     grep -Eq "allreduce +4 +20 +0" "$said"
@@ -44,7 +38,7 @@ sanitizers() { # MPI
         skip "$1: a program of gcc -fsanitize=address" "this compiler has no library for it"
         return
     fi
-    compiled "$1" sanitized "$source/tests/mpi/linked_tool.c" -DPROGRAM -fsanitize=address
+    compiled_as "$1" sanitized "$source/tests/mpi/linked_tool.c" -DPROGRAM -fsanitize=address
     expect "$1: a program of gcc -fsanitize=address" 0 "wrong 0" \
         env ASAN_OPTIONS=detect_leaks=0 "${run[@]}" -n 2 "$start" "${always[@]}" --report "$dir/sanitized.$1"
     grep -Eq "allreduce +4 +20 +0" "$said" && grep -q "the child has ()" "$said"
@@ -103,18 +97,5 @@ if "${CC:-cc}" -static "$dir/empty.c" -o "$dir/static" >"$said" 2>&1; then
     expect "a static program" 0 "is linked statically" env -u PMI_RANK -u PMIX_RANK "$start" --mpi mpich "$dir/static"
 fi
 
-if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
-    why="a program of mpicc does not load a library that is built for a sanitizer"
-fi
-for mpi in openmpi mpich; do
-    run=("mpirun.$mpi")
-    [ $mpi = mpich ] || run+=(--oversubscribe)
-    if [ -n "${why:-}" ]; then
-        skip "$mpi" "$why"
-    elif [ ! -e "$build/.libs/libtributary_mpi-$mpi.so" ]; then
-        skip "$mpi" "configure did not find its headers"
-    elif ! missing "mpirun.$mpi" "$mpi" && ! missing "mpicc.$mpi" "$mpi"; then
-        all_of $mpi
-    fi
-done
+each_mpi all_of
 finish
