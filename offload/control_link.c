@@ -49,26 +49,33 @@ static size_t find_user(const char *name, uid_t *out)
     return 1;
 }
 
+static trib_status_t open_auth(const struct trib_config *cfg, struct trib_error *err,
+                               struct trib_auth **out)
+{
+    uid_t user;
+    const struct trib_auth_opts opts = {.method = cfg->service_auth,
+                                        .key_file = cfg->service_key,
+                                        .users = &user,
+                                        .n_users = find_user(cfg->service_user, &user)};
+
+    return trib_auth_open(&opts, err, out);
+}
+
 trib_status_t trib_control_link_create(const struct trib_control_link_job *job,
                                        const struct trib_log *log,
                                        struct trib_error *err,
                                        struct trib_control_link **out)
 {
-    struct trib_auth_opts auth = {.method = job->cfg.service_auth,
-                                  .key_file = job->cfg.service_key};
     struct trib_control_link *s = calloc(1, sizeof(*s));
-    uid_t user;
 
     *out = NULL;
-    auth.users = &user;
-    auth.n_users = find_user(job->cfg.service_user, &user);
     if (!s)
         return trib_fail(err, TRIB_ERR_NO_MEMORY,
                          "no memory for connections to aggregators");
     s->job = job;
     s->log = log;
     s->wait_ms = job->cfg.service_wait_ms;
-    const trib_status_t st = trib_auth_open(&auth, err, &s->auth);
+    const trib_status_t st = open_auth(&job->cfg, err, &s->auth);
     if (st != TRIB_OK) {
         free(s);
         return st;
@@ -97,6 +104,7 @@ void trib_control_link_free(struct trib_control_link *s)
             (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100),
                                          &goodbye);
         trib_session_free(s->sessions[i]);
+        trib_auth_free(s->renewed[i]);
     }
     trib_auth_free(s->auth);
     free(s);
@@ -134,12 +142,13 @@ static trib_status_t answered(struct trib_control_link *s, const char *address,
 }
 
 /* Opens a session with address `which` of the job. */
-static trib_status_t open_session(struct trib_control_link *s, int which, bool prove,
+static trib_status_t open_session(struct trib_control_link *s, int which,
+                                  const struct trib_auth *auth, bool prove,
                                   struct trib_session **out)
 {
     const char *address = s->job->addresses[which];
     struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
-                                     .auth = s->auth,
+                                     .auth = auth,
                                      .job = s->job->name,
                                      .peer = address,
                                      .handshake_ms = handshake_ms(&s->job->cfg),
@@ -167,23 +176,47 @@ trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                         bool prove)
 {
     assert(s->n < TRIB_AGGREGATORS_MAX);
-    const trib_status_t st = open_session(s, which, prove, &s->sessions[s->n]);
+    const trib_status_t st = open_session(s, which, s->auth, prove, &s->sessions[s->n]);
     if (st != TRIB_OK)
         return st;
     s->which[s->n++] = which;
     return TRIB_OK;
 }
 
+/* Reads the key file again. NULL: there is none, or it cannot be read now. */
+static struct trib_auth *renew_auth(const struct trib_control_link *s)
+{
+    struct trib_auth *auth = NULL;
+
+    if (s->job->cfg.service_key[0])
+        (void)open_auth(&s->job->cfg, NULL, &auth);
+    return auth;
+}
+
+/* If tribd refuses the key, both key files may have been replaced since this process
+ * read its own. */
 trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i)
 {
+    struct trib_auth *renewed = NULL;
     struct trib_session *session;
 
     assert(i >= 0 && i < s->n);
-    const trib_status_t st = open_session(s, s->which[i], true, &session);
-    if (st != TRIB_OK)
+    const struct trib_auth *known = s->renewed[i] ? s->renewed[i] : s->auth;
+    trib_status_t st = open_session(s, s->which[i], known, true, &session);
+    if (st == TRIB_ERR_CONFIG)
+        renewed = renew_auth(s);
+    if (renewed)
+        st = open_session(s, s->which[i], renewed, true, &session);
+    if (st != TRIB_OK) {
+        trib_auth_free(renewed);
         return st;
+    }
     trib_session_free(s->sessions[i]);
     s->sessions[i] = session;
+    if (renewed) {
+        trib_auth_free(s->renewed[i]);
+        s->renewed[i] = renewed;
+    }
     return TRIB_OK;
 }
 

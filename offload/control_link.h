@@ -38,6 +38,8 @@ struct trib_control_link {
     struct trib_auth *auth;
     int n;
     struct trib_session *sessions[TRIB_AGGREGATORS_MAX];
+    struct trib_auth *renewed[TRIB_AGGREGATORS_MAX]; /* used by a session that was
+                                                      * connected again; NULL: auth */
     int which[TRIB_AGGREGATORS_MAX]; /* index of the address in the job */
     struct trib_error err;
     uint64_t looked;
@@ -76,9 +78,9 @@ void trib_control_link_free(struct trib_control_link *s);
 trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                         bool prove);
 
-/** trib_control_link_reconnect - connect session i anew; the old one is freed. As
- * trib_control_link_connect with `prove`; after an error the old one is there,
- * ended. */
+/** trib_control_link_reconnect - connect session i again, if need be with the key that
+ * the key file has by now, and free the old session. As trib_control_link_connect with
+ * `prove`; after an error the old session is there, ended. */
 trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i);
 
 /** trib_control_link_silent_ms - a tribd that says nothing for so long is lost; 0: it
