@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 enum { USERS_MAX = 256 };
 
@@ -55,6 +56,30 @@ trib_status_t credentials_open(const struct settings *settings, struct trib_erro
     credentials->held = 1;
     *out = credentials;
     return TRIB_OK;
+}
+
+void credentials_warn(const struct credentials *credentials,
+                      const struct credentials *before, const struct settings *settings,
+                      const struct trib_log *log)
+{
+    const struct trib_auth *auth = credentials->auth;
+    const bool takes_key = trib_auth_takes(auth, TRIB_AUTH_KEY);
+
+    if (settings->key_previous[0] && !takes_key)
+        trib_log(log, TRIB_LOG_WARN, "tribd",
+                 "key_previous has no effect: with auth = %s and key = %s jobs cannot "
+                 "authenticate by a key",
+                 settings->auth, settings->key[0] ? settings->key : "(empty)");
+    if (takes_key && trib_auth_repeats_key(auth))
+        trib_log(log, TRIB_LOG_WARN, "tribd",
+                 "key and key_previous have the same key, so jobs with the key before "
+                 "it are refused: set key_previous to the file of that key, or empty "
+                 "it");
+    if (before && trib_auth_takes(before->auth, TRIB_AUTH_MUNGE) &&
+        !trib_auth_takes(auth, TRIB_AUTH_MUNGE) && trib_text_is_auto(settings->auth))
+        trib_log(log, TRIB_LOG_WARN, "tribd",
+                 "jobs cannot authenticate by MUNGE any longer, because munged did not "
+                 "answer just now: start munged, then send SIGHUP again");
 }
 
 struct credentials *credentials_hold(struct credentials *credentials)

@@ -8,6 +8,7 @@
 #define TRIBD_CREDENTIALS_H
 
 #include "agg/protocol/auth.h"
+#include "base/log.h"
 #include "tribd/tribd_settings.h"
 
 struct credentials {
@@ -19,6 +20,16 @@ struct credentials {
  * TRIB_ERR_CONFIG, in err. */
 trib_status_t credentials_open(const struct settings *settings, struct trib_error *err,
                        struct credentials **out);
+
+/**
+ * credentials_warn - log a warning if these credentials refuse jobs that the settings
+ * seem to admit.
+ *
+ * before   credentials that these replace, or NULL
+ */
+void credentials_warn(const struct credentials *credentials,
+                      const struct credentials *before, const struct settings *settings,
+                      const struct trib_log *log);
 
 struct credentials *credentials_hold(struct credentials *credentials);
 

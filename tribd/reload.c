@@ -46,10 +46,11 @@ static void apply(struct server *s, struct reload *r)
     if (s->archive)
         archive_limit(s->archive, &disk);
     (void)settings_level(&s->settings, &s->log.level);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
+    credentials_warn(r->credentials, s->credentials, &s->settings, &s->log);
     credentials_release(s->credentials);
     s->credentials = r->credentials;
     r->credentials = NULL;
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
     server_warn(s);
     if (kept[0])
         trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that",

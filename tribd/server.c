@@ -83,10 +83,25 @@ static bool announce(struct server *s, struct client *c,
     return st == TRIB_OK || st == TRIB_ERR_NO_RESOURCE;
 }
 
+/* Called for each client whose session is ready. */
+static void note_proof(struct server *s, struct client *c)
+{
+    const bool before = c->proven;
+
+    c->proven = true;
+    if (before || !trib_session_peer(c->session).by_previous_key)
+        return;
+    server_event(s, TRIB_SERVICE_COUNTS_PREVIOUS_KEY);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd",
+             "job %s has the previous key: give it the new key file before you empty "
+             "key_previous (from %s)",
+             trib_session_job(c->session), server_from(c));
+}
+
 static void take_message(struct server *s, struct client *c,
                          const struct trib_control *m)
 {
-    c->proven = true;
+    note_proof(s, c);
     switch (m->kind) {
     case TRIB_CONTROL_JOIN:
         admit_join(s, c, &m->join);
@@ -142,7 +157,8 @@ static void step_client(struct server *s, struct client *c)
         taken++;
     }
     c->more = taken == MESSAGES_MOST || server_holds(c);
-    c->proven |= c->session && trib_session_ready(c->session);
+    if (c->session && trib_session_ready(c->session))
+        note_proof(s, c);
     if (c->session && st == TRIB_INPROGRESS)
         st = inquiry_begin(s, c);
     if (c->session && st == TRIB_INPROGRESS && asks_for_nothing(c))
@@ -406,6 +422,7 @@ void server_run(struct server *s, const struct server_ear *ear)
 {
     server_publish(s);
     server_warn(s);
+    credentials_warn(s->credentials, NULL, &s->settings, &s->log);
     atomic_store(&s->health.state, HEALTH_READY);
     while (!s->draining || s->n_clients > 0)
         run_pass(s, ear);

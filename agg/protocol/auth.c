@@ -158,6 +158,11 @@ trib_status_t trib_auth_open(const struct trib_auth_opts *opts, struct trib_erro
     return TRIB_OK;
 }
 
+bool trib_auth_takes(const struct trib_auth *auth, enum trib_auth_method method)
+{
+    return auth->offer & 1u << method;
+}
+
 void trib_auth_free(struct trib_auth *auth)
 {
     if (!auth)

@@ -57,6 +57,7 @@ struct trib_auth_opts {
 struct trib_auth_peer {
     enum trib_auth_method method;
     bool has_user; /* munge knows; a key only says that its holder is there */
+    bool by_previous_key; /* it has proved the key of previous_key_file */
     uid_t uid;
     gid_t gid;
     /* The user's name on the aggregator's host, "uid N" where that host knows none.
@@ -77,6 +78,12 @@ const char *trib_auth_name(enum trib_auth_method method);
  */
 trib_status_t trib_auth_open(const struct trib_auth_opts *opts, struct trib_error *err,
                              struct trib_auth **out);
+
+/** trib_auth_takes - true if this side can authenticate by the method. */
+bool trib_auth_takes(const struct trib_auth *auth, enum trib_auth_method method);
+
+/** trib_auth_repeats_key - true if previous_key_file has the same key as key_file. */
+bool trib_auth_repeats_key(const struct trib_auth *auth);
 
 /** trib_auth_free - free it, and forget the key. NULL is allowed. */
 void trib_auth_free(struct trib_auth *auth);

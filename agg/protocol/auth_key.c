@@ -130,6 +130,13 @@ static trib_status_t key_open(struct trib_auth *auth, const struct trib_auth_opt
     return status;
 }
 
+bool trib_auth_repeats_key(const struct trib_auth *auth)
+{
+    return auth->has_previous &&
+           trib_crypt_equal(auth->crypt, auth->key, auth->previous_key,
+                            sizeof(auth->key));
+}
+
 static void key_close(struct trib_auth *auth)
 {
     if (!auth->crypt)

@@ -155,7 +155,10 @@ static trib_status_t check_proof(struct turn *t)
     if (t->message.auth.step != TRIB_CONTROL_PROOF || data->n != PROOF_BYTES)
         return trib_fail(t->err, TRIB_ERR_PROTOCOL,
                          "the %s sent no proof where one is due", other(hs));
-    if (!proof_fits(hs, data) && !(take_previous_key(hs) && proof_fits(hs, data)))
+    bool fits = proof_fits(hs, data);
+    if (!fits && take_previous_key(hs))
+        fits = hs->peer.by_previous_key = proof_fits(hs, data);
+    if (!fits)
         return wrong_proof(hs, t->err);
     trib_seal_follow(hs->seal, hs->keys.stream[side],
                      data->at + TRIB_CRYPT_PROOF_BYTES);

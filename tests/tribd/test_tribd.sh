@@ -244,6 +244,18 @@ shown=("$said" "$dir/one.log")
 service "one" run "a key that was changed" "codec none" --sizes 4K
 ! grep -q warning "$said"
 result $? "SIGHUP: the new key opens it"
+reload "key and key_previous have the same key" "key_previous = $dir/other"
+result $? "SIGHUP: a previous key that is the present one gets a warning"
+head -c 32 /dev/urandom >"$dir/key"
+reload "the settings are read again" "key_previous = $dir/other" "http = 127.0.0.1:${daemon_http[one]}"
+key=$dir/other service "one" run "a job with the previous key" "codec none" --sizes 4K
+! grep -q warning "$said" && said_by one "has the previous key: give it the new key file"
+result $? "SIGHUP: the log says which job has the previous key"
+status_of one '.events.previous_key_proofs == 1'
+result $? "SIGHUP: /status counts it"
+service "one" run "a job with the present key" "codec none" --sizes 4K
+! grep -q warning "$said" && status_of one '.events.previous_key_proofs == 1'
+result $? "SIGHUP: and no job with the present key"
 reload "http: only a restart" "log = warn"
 : >"$dir/one.log"
 service "one" run "a job after log = warn" "codec none" --sizes 4K

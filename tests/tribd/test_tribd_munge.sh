@@ -99,8 +99,10 @@ shown=("$dir/status" "$dir/job.log" "$dir/one.log")
 shows_user $other of_other
 result $? "/status shows whose job it is: $other's"
 shown=("$dir/job.log" "$dir/one.log")
-reload "users = " && kept_out $other gone "service: "
+reload "users = " "key_previous = $dir/key" && kept_out $other gone "service: "
 result $? "SIGHUP without users: it is not any more"
+within 5 said_by one "key_previous has no effect: with auth = munge"
+result $? "key_previous without a key to replace gets a warning"
 
 # --- a tribd of its own user ---
 
@@ -213,8 +215,16 @@ shown=("$dir/job.log" "$dir/one.log")
 
 # --- no munged ---
 
+TRIBD_AUTH=auto start_daemon reread || finish
 kill "${job_pid[munged]}"
 wait "${job_pid[munged]}"
+kill -HUP "${daemon_pid[reread]}"
+shown=("$dir/reread.log")
+within 20 said_by reread "jobs cannot authenticate by MUNGE any longer"
+result $? "SIGHUP while munged is away: tribd warns that it takes only the key"
+kill "${daemon_pid[reread]}"
+patience=10 ended reread 0
+shown=("$dir/job.log" "$dir/one.log")
 kept_out root alone "munged does not answer"
 result $? "without munged a job sums by itself, and says so"
 start_munged && let_in root back

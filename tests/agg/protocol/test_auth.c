@@ -158,8 +158,8 @@ static void test_previous_key(void **state)
 {
     static const struct {
         const char *job;
-        bool well;
-    } rows[] = {{"key", true}, {"other", true}, {"third", false}};
+        bool well, previous;
+    } rows[] = {{"key", true, false}, {"other", true, true}, {"third", false, false}};
     struct trib_auth *both = NULL;
     struct trib_error err = {0};
 
@@ -173,6 +173,9 @@ static void test_previous_key(void **state)
             assert_true(meeting_well(&m));
         else
             check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "the same key file");
+        assert_int_equal(trib_handshake_peer(m.aggregator.hs).by_previous_key,
+                         rows[i].previous);
+        assert_false(trib_handshake_peer(m.job.hs).by_previous_key);
         meeting_end(&m);
         trib_auth_free(a);
     }
@@ -182,6 +185,11 @@ static void test_previous_key(void **state)
     check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "the same key file");
     meeting_end(&m);
     trib_auth_free(other);
+    assert_false(trib_auth_repeats_key(both));
+    trib_auth_free(both);
+    assert_status(authtest_open_keys("key", "same", &err, &both), TRIB_OK);
+    assert_true(trib_auth_repeats_key(both) && trib_auth_takes(both, TRIB_AUTH_KEY));
+    assert_false(trib_auth_takes(both, TRIB_AUTH_MUNGE));
     trib_auth_free(both);
     assert_status(authtest_open_keys("key", "missing", &err, &both), TRIB_ERR_CONFIG);
 }
