@@ -235,18 +235,38 @@ static void end_leaving(struct trib_comm *comm)
     comm->leaving = NULL;
 }
 
+/* True if there is a last operation to wait for: one that was started, even if it has
+ * failed since, or a new one. */
+static bool has_to_leave(const struct trib_comm *comm)
+{
+    return comm->leaving || (!comm->engine.failed && comm->engine.ranks > 1);
+}
+
 static trib_status_t leave(struct trib_comm *comm)
 {
-    if (comm->engine.failed || comm->engine.ranks == 1) {
-        end_leaving(comm);
-        return TRIB_OK;
+    trib_status_t st = comm->leaving_status;
+
+    if (st == TRIB_OK && has_to_leave(comm)) {
+        /* The thread would report a peer that disconnects after the barrier as lost. */
+        trib_progress_thread_stop(comm);
+        st = begin_to_leave(comm);
+        if (st == TRIB_OK)
+            st = trib_plan_wait(comm->leaving);
     }
-    /* The thread would report a peer that disconnects after the barrier as lost. */
-    trib_progress_thread_stop(comm);
+    end_leaving(comm);
+    return st;
+}
+
+/* An error is kept: the caller gets it once all requests are freed. */
+static trib_status_t try_to_leave(struct trib_comm *comm)
+{
+    if (comm->leaving_status != TRIB_OK || !has_to_leave(comm))
+        return comm->leaving_status;
     trib_status_t st = begin_to_leave(comm);
     if (st == TRIB_OK)
-        st = trib_plan_wait(comm->leaving);
-    end_leaving(comm);
+        st = trib_plan_test(comm->leaving);
+    if (st != TRIB_INPROGRESS)
+        comm->leaving_status = st;
     return st;
 }
 
@@ -289,12 +309,7 @@ trib_status_t trib_try_free_comm(trib_comm_t *comm)
 {
     if (!comm || comm->n_plans || trib_comm_in_child(comm) || comm->hooks)
         return trib_free_comm(comm);
-    trib_status_t st = TRIB_OK;
-    if (!comm->engine.failed && comm->engine.ranks > 1) {
-        st = begin_to_leave(comm);
-        if (st == TRIB_OK)
-            st = trib_plan_test(comm->leaving);
-    }
+    const trib_status_t st = try_to_leave(comm);
     if (st == TRIB_INPROGRESS || comm->n_requests)
         return TRIB_INPROGRESS;
     if (st != TRIB_OK)

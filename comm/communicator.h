@@ -184,6 +184,7 @@ struct trib_comm {
     uint64_t clock; /* age of cache entries */
     int n_requests; /* requests that the caller has not freed */
     struct trib_plan *leaving; /* the barrier of trib_try_free_comm; NULL: not called */
+    trib_status_t leaving_status; /* its error; TRIB_OK: none so far */
     struct trib_plan_neighbors *neighbors; /* plans of neighbours, under the lock */
     int n_neighbor_plans; /* so far: the same on all ranks */
     struct trib_plan *idle_messages; /* the same of messages: plan_message.c */

@@ -4,6 +4,9 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #include "comm/communicator.h"
 #include "tests/harness/ranks.h"
 
@@ -114,6 +117,44 @@ static int tries_with_requests(struct ranks_self *self)
     return 0;
 }
 
+/* A barrier that fails while a request is not freed yet: the caller gets its error when
+ * the communicator is freed. An odd rank frees by trib_free_comm. */
+static int tries_in_vain(struct ranks_self *self)
+{
+    _Atomic int *started = self->arg; /* ranks whose barrier is under way */
+    int64_t x = 1, y = 0;
+    trib_comm_t *comm;
+    trib_request_t *request;
+    trib_status_t st = TRIB_INPROGRESS;
+
+    ranks_ok(self, trib_init(&self->opts, &comm));
+    ranks_ok(self, trib_iallreduce(comm, &x, &y, 1, TRIB_I64, TRIB_SUM, &request));
+    ranks_ok(self, trib_request_wait(request));
+    ranks_assert(self, y == self->size);
+    if (self->rank == self->size - 1) {
+        while (atomic_load(started) < self->size - 1)
+            usleep(100);
+        ranks_ok(self, trib_comm_abort(comm, "the loss is NaN"));
+    } else {
+        ranks_assert(self, trib_try_free_comm(comm) == TRIB_INPROGRESS);
+        atomic_fetch_add(started, 1);
+        while (!strstr(trib_last_error(comm), "the loss is NaN"))
+            ranks_assert(self, trib_try_free_comm(comm) == TRIB_INPROGRESS);
+        ranks_assert(self, trib_try_free_comm(comm) == TRIB_INPROGRESS);
+    }
+    ranks_ok(self, trib_request_free(request));
+    if (self->rank == self->size - 1)
+        ranks_ok(self, trib_free_comm(comm));
+    else if (self->rank % 2)
+        ranks_assert(self, trib_free_comm(comm) == TRIB_ERR_ABORTED);
+    else {
+        while (st == TRIB_INPROGRESS)
+            st = trib_try_free_comm(comm);
+        ranks_assert(self, st == TRIB_ERR_ABORTED);
+    }
+    return 0;
+}
+
 static void test_tries(void **state)
 {
     static const char *const configs[] = {"transport=shm", "transport=tcp",
@@ -129,11 +170,29 @@ static void test_tries(void **state)
         }
 }
 
+static void test_tries_in_vain(void **state)
+{
+    static const char *const configs[] = {"transport=shm",
+                                          "transport=shm;progress=caller"};
+    _Atomic int *started = mmap(NULL, sizeof(*started), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(started, MAP_FAILED);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(started, 0);
+        ranks_pass(.size = 3, .fn = tries_in_vain, .config = configs[i], .bare = true,
+                   .arg = (void *)started);
+    }
+    munmap((void *)started, sizeof(*started));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_tries),
+        cmocka_unit_test(test_tries_in_vain),
     };
 
     tribtest_deadline(60);
