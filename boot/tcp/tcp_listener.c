@@ -396,6 +396,15 @@ static trib_status_t begin(struct trib_listen *l, const struct trib_listen_opts 
                  : TRIB_OK;
 }
 
+/* A newcomer that is no rank yet has a limit of its own where ranks have none: it must
+ * not hold up trib_comm_grow. */
+static int silent_ms(int stop_timeout_ms)
+{
+    if (!stop_timeout_ms)
+        return UNLIMITED_SILENT_MS;
+    return stop_timeout_ms < TRIB_TCP_SILENT_MS ? TRIB_TCP_SILENT_MS : stop_timeout_ms;
+}
+
 trib_status_t trib_listen_open(const struct trib_listen_opts *opts,
                                struct trib_error *err, struct trib_listen **out)
 {
@@ -413,8 +422,7 @@ trib_status_t trib_listen_open(const struct trib_listen_opts *opts,
     l->log = *opts->log;
     trib_log_pace_init(&l->pace);
     l->log.pace = &l->pace;
-    l->silent_ms = opts->stop_timeout_ms < TRIB_TCP_SILENT_MS ? TRIB_TCP_SILENT_MS
-                                                              : opts->stop_timeout_ms;
+    l->silent_ms = silent_ms(opts->stop_timeout_ms);
     fill_rules(&l->rules, opts);
     l->now = l->ticked = trib_now_ns();
     const trib_status_t st = begin(l, opts, err);

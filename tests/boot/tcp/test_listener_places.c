@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/secret.h"
-#include "boot/newcomers.h"
+#include "boot/tcp/listener_parts.h"
 
 enum { FLOOD = 400 };
 
@@ -29,7 +29,7 @@ static void drop_line(void *arg, trib_log_level_t level, const char *line)
     (void)arg, (void)level, (void)line;
 }
 
-static struct trib_listen *open_listener(uint16_t *port_out)
+static struct trib_listen *open_listener(int stop_timeout_ms, uint16_t *port_out)
 {
     struct trib_error err = {0};
     struct trib_secret none = {0};
@@ -43,6 +43,7 @@ static struct trib_listen *open_listener(uint16_t *port_out)
         snprintf(root, sizeof(root), "127.0.0.1:%u", *port_out);
         const struct trib_listen_opts opts = {.root = root,
                                               .size = 1,
+                                              .stop_timeout_ms = stop_timeout_ms,
                                               .log = &log,
                                               .secret = &none,
                                               .knock = "k",
@@ -95,7 +96,7 @@ static void test_flood_evicts_its_own(void **state)
 {
     uint16_t port;
     static int flood[FLOOD];
-    struct trib_listen *l = open_listener(&port);
+    struct trib_listen *l = open_listener(0, &port);
     const int newcomer = connect_from("127.0.0.1", port);
 
     (void)state;
@@ -116,7 +117,7 @@ static void test_oldest_first(void **state)
 {
     uint16_t port;
     static int flood[FLOOD];
-    struct trib_listen *l = open_listener(&port);
+    struct trib_listen *l = open_listener(0, &port);
 
     (void)state;
     for (int i = 0; i < FLOOD; i++)
@@ -132,11 +133,29 @@ static void test_oldest_first(void **state)
         close(flood[i]);
 }
 
+/* A newcomer that falls silent is given up after the limit for ranks, or, where that is
+ * 0, after the 3 s of docs/limits.md. */
+static void test_silence(void **state)
+{
+    static const struct {
+        int stop_timeout_ms, silent_ms;
+    } rows[] = {{0, 3000}, {100, 1000}, {4000, 4000}};
+    uint16_t port;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct trib_listen *l = open_listener(rows[i].stop_timeout_ms, &port);
+        assert_int_equal(l->silent_ms, rows[i].silent_ms);
+        trib_listen_close(l);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flood_evicts_its_own),
         cmocka_unit_test(test_oldest_first),
+        cmocka_unit_test(test_silence),
     };
     const struct rlimit files = {4096, 4096};
 
