@@ -21,6 +21,7 @@ enum {
     WRITE_BYTES = 8 << 20, /* most bytes of one write */
     SYNC_BYTES = 64 << 20, /* bytes between two synchronisations, so that a long write
                             * is seen to go on */
+    EXPIRE_MS = 3600000, /* between two looks for snapshots to remove, without a task */
 };
 
 /* Writing -------------------------------------------------------------------------- */
@@ -71,28 +72,35 @@ static int create_part(const struct archive *a, const char *part)
     return trib_fd_keep(openat(a->folder_fd, part, flags, 0600));
 }
 
-/* Writes beside the old file, and puts the new one in its place. */
-static bool replace(struct archive *a, const struct archive_task *task,
-                    const char *part, const char *whole)
+/*
+ * Writes beside the old file, and puts the new one in its place. False: errno or
+ * task->err says why. *placed_out: the new one is in its place, perhaps not for good.
+ */
+static bool replace(struct archive *a, struct archive_task *task, const char *part,
+                    const char *whole, bool *placed_out)
 {
     const int fd = create_part(a, part);
 
+    *placed_out = false;
     if (fd < 0)
         return false;
-    const bool well = write_all(a, fd, task->bytes, task->n) &&
-                      renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
+    *placed_out = write_all(a, fd, task->bytes, task->n) &&
+                  archive_is_attached(a, &task->err) &&
+                  renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
     const int why = errno;
     close(fd);
-    if (well)
+    if (*placed_out)
         return fsync(a->folder_fd) == 0;
     (void)unlinkat(a->folder_fd, part, 0);
     errno = why;
     return false;
 }
 
-/* Notes the file that has been written. */
+/* Notes the file that has been written. One that is in no list must not stay: the next
+ * snapshot of its vector would have another number. */
 static void note(struct archive *a, struct archive_task *task, uint64_t number)
 {
+    char name[ARCHIVE_NAME_BYTES];
     struct trib_snapshot read;
 
     if (trib_snapshot_head(task->bytes, task->n, NULL, &read) != TRIB_OK)
@@ -104,25 +112,47 @@ static void note(struct archive *a, struct archive_task *task, uint64_t number)
     if (f)
         *f = (struct archive_file){number, task->n, trib_now_ns(), read.about};
     pthread_mutex_unlock(&a->mutex);
+    if (f)
+        return;
+    archive_name_file(name, number, "");
+    (void)unlinkat(a->folder_fd, name, 0);
+    (void)trib_fail(&task->err, TRIB_ERR_NO_MEMORY,
+                    "the snapshot of vector %s is removed: no memory to list it",
+                    task->key.name);
+}
+
+static void say_failed(const struct archive *a, struct archive_task *task, bool placed)
+{
+    if (placed)
+        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM,
+                        "the snapshot of vector %s is in %.300s, but the folder cannot "
+                        "be synchronised: %m; a loss of power may bring back the one "
+                        "before, if any",
+                        task->key.name, a->folder);
+    else
+        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM,
+                        "the snapshot of vector %s cannot be written to %.300s: %m; "
+                        "the one before, if any, is as it was",
+                        task->key.name, a->folder);
 }
 
 static void write_task(struct archive *a, struct archive_task *task)
 {
     char part[ARCHIVE_NAME_BYTES], whole[ARCHIVE_NAME_BYTES];
     uint64_t number;
+    bool placed;
 
-    if (choose_number(a, task, &number) != TRIB_OK)
+    if (!archive_is_attached(a, &task->err) ||
+        choose_number(a, task, &number) != TRIB_OK)
         return;
     archive_name_file(part, number, ARCHIVE_PART);
     archive_name_file(whole, number, "");
     trib_snapshot_seal(task->bytes, task->n);
-    if (replace(a, task, part, whole))
+    const bool well = replace(a, task, part, whole, &placed);
+    if (!well && !task->err.status)
+        say_failed(a, task, placed);
+    if (placed)
         note(a, task, number);
-    else
-        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM,
-                        "the snapshot of vector %s cannot be written to %.300s: %m; "
-                        "the one before, if any, is as it was",
-                        task->key.name, a->folder);
 }
 
 /* Reading -------------------------------------------------------------------------- */
@@ -212,12 +242,14 @@ static void read_task(struct archive *a, struct archive_task *task)
 
 /* The threads ---------------------------------------------------------------------- */
 
+/* Without a task, snapshots expire all the same. */
 static bool wait_for_task(struct archive_thread *t)
 {
     struct archive *a = t->archive;
 
     while (!(t->task = archive_take_turn(a)) && (!a->stop || a->first))
-        pthread_cond_wait(&a->wake, &a->mutex);
+        if (!trib_cond_wait(&a->wake, &a->mutex, trib_deadline_ms(EXPIRE_MS)))
+            archive_expire(a);
     return t->task;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a file of a folder of snapshots to read it. */
+/* A folder of snapshots: whether its name still finds it, and files to read from it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,4 +41,23 @@ int archive_open_file(const struct archive *a, const char *name,
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+/* A folder that cannot be examined by its name is not judged. */
+bool archive_is_attached(const struct archive *a, struct trib_error *err)
+{
+    struct stat opened, named;
+
+    const bool found = stat(a->folder, &named) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        return true;
+    if (found && fstat(a->folder_fd, &opened) == 0 && opened.st_dev == named.st_dev &&
+        opened.st_ino == named.st_ino)
+        return true;
+    (void)trib_fail(err, TRIB_ERR_SYSTEM,
+                    "snapshots are not written: %.300s is not the folder that tribd "
+                    "has opened: its file system was unmounted, or another folder has "
+                    "its name: mount it again, or restart tribd",
+                    a->folder);
+    return false;
 }

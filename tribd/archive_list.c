@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of snapshots: what there is, within which limits, and who asks for it. */
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,12 +55,21 @@ struct archive_file *archive_append(struct archive *a)
     return &a->files[a->n++];
 }
 
+/* A file that cannot be removed is in no list from now on. */
 static void remove_file(struct archive *a, uint32_t i)
 {
+    const struct archive_file *f = &a->files[i];
     char name[ARCHIVE_NAME_BYTES];
 
-    archive_name_file(name, a->files[i].number, "");
-    (void)unlinkat(a->folder_fd, name, 0);
+    archive_name_file(name, f->number, "");
+    if (unlinkat(a->folder_fd, name, 0) != 0 && errno != ENOENT) {
+        trib_log(a->log, TRIB_LOG_WARN, "tribd",
+                 "%.300s/%s cannot be removed: %m; remove it, or tribd finds this "
+                 "snapshot again when it restarts",
+                 a->folder, name);
+        a->n_other++;
+        a->other_bytes += archive_on_disk(a, f->bytes);
+    }
     a->files[i] = a->files[--a->n];
 }
 

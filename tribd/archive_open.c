@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,61 @@ static trib_status_t look_around(struct archive *a, struct trib_error *err)
     return TRIB_OK;
 }
 
+/* Vectors with two files ----------------------------------------------------------- */
+
+/* By vector, the newest first. */
+static int compare_files(const void *left, const void *right)
+{
+    const struct archive_file *x = left, *y = right;
+    int order = memcmp(x->about.owner, y->about.owner, TRIB_SNAPSHOT_OWNER_BYTES);
+
+    order = order ? order : strcmp(x->about.user, y->about.user);
+    order = order ? order : strcmp(x->about.name, y->about.name);
+    if (order)
+        return order;
+    if (x->about.version != y->about.version)
+        return x->about.version < y->about.version ? 1 : -1;
+    return x->number < y->number ? 1 : -1;
+}
+
+/* Gives it a name that no later start finds. */
+static void set_aside(struct archive *a, const struct archive_file *f, uint64_t newer)
+{
+    char name[ARCHIVE_NAME_BYTES], aside[ARCHIVE_NAME_BYTES];
+
+    archive_name_file(name, f->number, "");
+    archive_name_file(aside, f->number, ARCHIVE_OLDER);
+    if (renameat(a->folder_fd, name, a->folder_fd, aside) != 0) {
+        memcpy(aside, name, sizeof(aside));
+        a->n_other++;
+        a->other_bytes += archive_on_disk(a, f->bytes);
+    }
+    trib_log(a->log, TRIB_LOG_WARN, "tribd",
+             "%.300s/%s is not used: it has version %" PRIu64
+             " of vector %s of job %s, and another file has version %" PRIu64
+             "; remove it once you do not need it",
+             a->folder, aside, f->about.version, f->about.name, f->about.job, newer);
+}
+
+/* Of several files of a vector the one with the highest version counts. */
+static void keep_newest(struct archive *a)
+{
+    uint32_t n = 0;
+
+    if (a->n)
+        qsort(a->files, a->n, sizeof(*a->files), compare_files);
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct archive_file *f = &a->files[i];
+        const struct trib_snapshot_about *last = n ? &a->files[n - 1].about : NULL;
+        if (last && archive_is_of(
+                        f, &(struct archive_key){last->owner, last->user, last->name}))
+            set_aside(a, f, last->version);
+        else
+            a->files[n++] = *f;
+    }
+    a->n = n;
+}
+
 /* The folder ----------------------------------------------------------------------- */
 
 /* The check is made on the descriptor, not on the name, as that of the key file. */
@@ -131,8 +187,11 @@ static trib_status_t open_folder(struct archive *a, struct trib_error *err)
                          "may read and write",
                          a->folder);
     a->block = fstatvfs(a->folder_fd, &s) == 0 && s.f_frsize ? s.f_frsize : 4096;
-    const trib_status_t st = check_folder(a, err);
-    return st == TRIB_OK ? look_around(a, err) : st;
+    trib_status_t st = check_folder(a, err);
+    if (st == TRIB_OK)
+        st = look_around(a, err);
+    keep_newest(a);
+    return st;
 }
 
 /* Life ----------------------------------------------------------------------------- */
@@ -190,7 +249,7 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
     a->log = log;
     snprintf(a->folder, sizeof(a->folder), "%s", folder);
     pthread_mutex_init(&a->mutex, NULL);
-    pthread_cond_init(&a->wake, NULL);
+    trib_cond_init(&a->wake);
     pthread_cond_init(&a->ended, NULL);
     trib_status_t st = open_folder(a, err);
     if (st == TRIB_OK) {

@@ -10,6 +10,7 @@
 
 #define ARCHIVE_SUFFIX ".snapshot"
 #define ARCHIVE_PART ".part"
+#define ARCHIVE_OLDER ".older" /* of a vector that has a newer snapshot */
 
 #define ARCHIVE_NUMBER_MAX (UINT64_MAX >> 1)
 
@@ -106,6 +107,14 @@ struct archive_task *archive_take_turn(struct archive *a);
  */
 int archive_open_file(const struct archive *a, const char *name,
                       struct trib_error *fault, uint64_t *bytes_out);
+
+/**
+ * archive_is_attached - true if the folder is still found by its name.
+ *
+ * false    its file system was unmounted, or another one or folder has its name; err
+ *          says so
+ */
+bool archive_is_attached(const struct archive *a, struct trib_error *err);
 
 /** archive_serve - the loop of a thread; arg: a struct archive_thread. */
 void *archive_serve(void *arg);

@@ -12,29 +12,55 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Calls that change the disk go through here, under their own names. */
+#include "base/time.h"
+
+/* Calls that change the disk, and the clock, go through here, under their own names. */
 static ssize_t write_at(int fd, const void *bytes, size_t n);
 static int fsync_at(int fd);
 static int renameat_at(int from, const char *old, int to, const char *name);
+static uint64_t deadline_at(int ms);
 
 #define write(fd, bytes, n) write_at(fd, bytes, n)
 #define fsync(fd) fsync_at(fd)
 #define renameat(from, old, to, name) renameat_at(from, old, to, name)
+#define trib_deadline_ms(ms) deadline_at(ms)
 #include "tribd/archive.c"
 #undef write
 #undef fsync
 #undef renameat
+#undef trib_deadline_ms
 
 #include "base/log.h"
 #include "tests/harness/tribtest.h"
 
 enum { COUNT = 3001, CALLS_MOST = 16 };
 
-enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED };
+enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED, MOVED };
 
 /* The call that goes wrong, and how. */
 static enum fault fault;
 static int calls_left;
+static const char *folder; /* that is moved away */
+static bool hours_fly;
+
+static uint64_t deadline_at(int ms)
+{
+    return trib_deadline_ms(hours_fly ? 10 : ms);
+}
+
+/* Another folder gets the name of the one that is open, as when a file system is
+ * mounted there or goes away. */
+static void move_folder(bool back)
+{
+    char away[80];
+
+    snprintf(away, sizeof(away), "%s.away", folder);
+    if (back)
+        assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rename(back ? away : folder, back ? folder : away), 0);
+    if (!back)
+        assert_int_equal(mkdir(folder, 0700), 0);
+}
 
 static void die(void)
 {
@@ -49,6 +75,8 @@ static bool strike(void)
         return false;
     if (fault == KILLED_BEFORE)
         die();
+    if (fault == MOVED)
+        move_folder(false);
     errno = ENOSPC;
     return fault == REFUSED;
 }
@@ -254,19 +282,21 @@ static void test_killed(void **state)
     }
 }
 
-/* A disk that refuses any call leaves the snapshot before, and the next one goes. */
-static void test_refused(void **state)
+/* A disk that refuses any call leaves the snapshot before, or, if it has only failed to
+ * synchronise the folder, the new one; the message says which. The next one goes, and
+ * there is one file of the vector. */
+static void refuse_each(bool has_before)
 {
     bool well = false;
-    int refused = 0;
+    int refused = 0, placed = 0;
 
-    (void)state;
     for (int call = 0; !well; call++) {
         struct rig rig;
         rig_open(&rig);
         assert_status(look_again(&rig, 0, 0), TRIB_OK);
         set(&rig, 1);
-        save(&rig, "ana");
+        if (has_before)
+            save(&rig, "ana");
         set(&rig, 2);
         fault = REFUSED;
         calls_left = call;
@@ -276,14 +306,104 @@ static void test_refused(void **state)
         assert_true(well || (rig.task.err.status == TRIB_ERR_SYSTEM &&
                              strstr(rig.task.err.text, "No space left")));
         refused += !well;
-        assert_int_equal(files(&rig), 1);
+        const bool old = strstr(rig.task.err.text, "is as it was");
+        const uint64_t version = old ? (has_before ? 1 : UINT64_MAX) : 2;
+        placed += !well && !old;
+        assert_int_equal(load(&rig, "ana"), version);
+        assert_int_equal(files(&rig), has_before || !old);
         set(&rig, 3);
         save(&rig, "ana");
         assert_status(rig.task.err.status, TRIB_OK);
+        assert_int_equal(files(&rig), 1);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
         assert_int_equal(load(&rig, "ana"), 3);
         rig_close(&rig);
     }
     assert_true(refused > 6);
+    assert_int_equal(placed, 1);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refuse_each(true);
+    refuse_each(false);
+}
+
+/* Two files of a vector, as a release before this one could leave them: the one with
+ * the highest version counts, in this start and later ones. */
+static void test_twice(void **state)
+{
+    static const char *const names[] = {"0000000000000000.snapshot",
+                                        "0000000000000009.snapshot"};
+    const char *saved = "0000000000000001.snapshot";
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_snapshots_view view;
+        struct rig rig;
+        rig_open(&rig);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        set(&rig, 3);
+        save(&rig, "ana");
+        const int at = rig.archive->folder_fd;
+        assert_int_equal(linkat(at, saved, at, names[i], 0), 0);
+        set(&rig, 4);
+        save(&rig, "ana");
+        save(&rig, "bob");
+        assert_int_equal(files(&rig), 3);
+        for (int starts = 0; starts < 2; starts++) {
+            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            archive_view(rig.archive, &view);
+            assert_int_equal(view.n, 2);
+            free(view.rows);
+            assert_int_equal(load(&rig, "ana"), 4);
+            assert_int_equal(load(&rig, "bob"), 4);
+        }
+        const struct archive_key key = {rig.owner, "ana", NULL};
+        archive_drop(rig.archive, &key);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        assert_int_equal(load(&rig, "ana"), UINT64_MAX);
+        rig_close(&rig);
+    }
+}
+
+/* A folder that the name does not find any more gets no snapshot: not before one is
+ * written, and not while one is. Once it has its name again, it gets the next. */
+static void test_moved(void **state)
+{
+    struct trib_snapshots_view view;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    folder = rig.folder;
+    set(&rig, 1);
+    save(&rig, "ana");
+    set(&rig, 2);
+    for (int written = 0; written < 2; written++) {
+        if (written) {
+            fault = MOVED;
+            calls_left = 2;
+        } else {
+            move_folder(false);
+        }
+        save(&rig, "ana");
+        fault = NONE;
+        assert_status(rig.task.err.status, TRIB_ERR_SYSTEM);
+        assert_non_null(strstr(rig.task.err.text, "unmounted"));
+        assert_int_equal(files(&rig), 0);
+        archive_view(rig.archive, &view);
+        assert_int_equal(view.failures, written + 1);
+        free(view.rows);
+        move_folder(true);
+        assert_int_equal(load(&rig, "ana"), 1);
+    }
+    save(&rig, "ana");
+    assert_status(rig.task.err.status, TRIB_OK);
+    assert_int_equal(files(&rig), 1);
+    rig_close(&rig);
 }
 
 /* Another user, key or vector finds nothing; a second tribd does not get in. */
@@ -497,6 +617,28 @@ static void test_orphans(void **state)
     rig_close(&rig);
 }
 
+/* They go without a task, too. */
+static void test_idle(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "lasting");
+    rig.own_run = true;
+    save(&rig, "old");
+    hours_fly = true;
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(files(&rig), 2);
+    let_days_pass(&rig);
+    for (int i = 0; i < 1000 && files(&rig) == 2; i++)
+        usleep(10000);
+    assert_int_equal(files(&rig), 1);
+    rig_close(&rig);
+    hours_fly = false;
+}
+
 /* A folder that others may write to is refused. */
 static void test_folder(void **state)
 {
@@ -572,12 +714,13 @@ static void test_other_format(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_owners),  cmocka_unit_test(test_quotas),
-        cmocka_unit_test(test_files),   cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_spoiled), cmocka_unit_test(test_orphans),
-        cmocka_unit_test(test_folder),  cmocka_unit_test(test_no_files),
-        cmocka_unit_test(test_other_format),
+        cmocka_unit_test(test_killed),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_twice),    cmocka_unit_test(test_moved),
+        cmocka_unit_test(test_idle),     cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_quotas),   cmocka_unit_test(test_files),
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_spoiled),
+        cmocka_unit_test(test_orphans),  cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_no_files), cmocka_unit_test(test_other_format),
     };
 
     tribtest_deadline(100);
