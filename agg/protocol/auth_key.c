@@ -3,10 +3,14 @@
  * "key": both sides have the same file. What is used of it is a hash of all its bytes,
  * so two files must agree to the last one.
  */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "agg/protocol/auth_methods.h"
@@ -29,6 +33,34 @@ static bool looks_random(const uint8_t *bytes, size_t n)
     return different >= DIFFERENT_MIN;
 }
 
+/* Mode 0440 may be the work of systemd: LoadCredential makes a file of root's with an
+ * access control list that lets one more user read it, and the mode then shows the mask
+ * of this list as the rights of the group. True if that user is ours and the list names
+ * nobody else. */
+static bool acl_names_only_us(int fd)
+{
+    struct {
+        struct posix_acl_xattr_header head;
+        struct posix_acl_xattr_entry entries[5];
+    } acl;
+    bool ours = false;
+
+    if (fgetxattr(fd, "system.posix_acl_access", &acl, sizeof(acl)) != sizeof(acl) ||
+        le32toh(acl.head.a_version) != POSIX_ACL_XATTR_VERSION)
+        return false;
+    for (size_t i = 0; i < sizeof(acl.entries) / sizeof(*acl.entries); i++) {
+        const unsigned tag = le16toh(acl.entries[i].e_tag);
+        const unsigned rights = le16toh(acl.entries[i].e_perm);
+        if (tag == ACL_USER && le32toh(acl.entries[i].e_id) == geteuid())
+            ours = rights == ACL_READ;
+        else if (tag == ACL_USER || tag == ACL_GROUP)
+            return false;
+        else if (tag == ACL_GROUP_OBJ && rights)
+            return false;
+    }
+    return ours;
+}
+
 /* The check is made on the descriptor, not on the name, so that the checked file is the
  * one read. */
 static trib_status_t check_file(int fd, const char *path, struct trib_error *err)
@@ -45,7 +77,8 @@ static trib_status_t check_file(int fd, const char *path, struct trib_error *err
                          "key file %s belongs to user %u, who could change it: it must "
                          "belong to user %u, who runs this, or to root",
                          path, (unsigned)info.st_uid, (unsigned)geteuid());
-    if (info.st_mode & 07177)
+    const bool shared = info.st_mode & 07177;
+    if (shared && !((info.st_mode & 07777) == 0440 && acl_names_only_us(fd)))
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "key file %s has mode %04o: only its owner may read it (chmod "
                          "600 %s), and if others could, make a new key",

@@ -6,9 +6,14 @@
 #ifndef TESTS_AGG_PROTOCOL_AUTHTEST_H
 #define TESTS_AGG_PROTOCOL_AUTHTEST_H
 
+#include <endian.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #include "agg/protocol/auth.h"
@@ -41,6 +46,31 @@ static inline void authtest_file(const char *name, size_t n, mode_t mode, unsign
     assert_int_equal(write(fd, bytes, n), n);
     assert_int_equal(fchmod(fd, mode), 0);
     close(fd);
+}
+
+/* Lets one more user read the file, and the group as `group` says, by an access control
+ * list. False where the file system has none. */
+static inline bool authtest_list(const char *name, unsigned user, unsigned group)
+{
+    char path[128];
+    const unsigned entries[][3] = {{ACL_USER_OBJ, 4, ACL_UNDEFINED_ID},
+                                   {ACL_USER, 4, user},
+                                   {ACL_GROUP_OBJ, group, ACL_UNDEFINED_ID},
+                                   {ACL_MASK, 4, ACL_UNDEFINED_ID},
+                                   {ACL_OTHER, 0, ACL_UNDEFINED_ID}};
+    struct {
+        struct posix_acl_xattr_header head;
+        struct posix_acl_xattr_entry entries[5];
+    } acl = {.head.a_version = htole32(POSIX_ACL_XATTR_VERSION)};
+
+    for (int i = 0; i < 5; i++)
+        acl.entries[i] = (struct posix_acl_xattr_entry){
+            htole16(entries[i][0]), htole16(entries[i][1]), htole32(entries[i][2])};
+    if (!setxattr(authtest_path(name, path), "system.posix_acl_access", &acl,
+                  sizeof(acl), 0))
+        return true;
+    assert_int_equal(errno, EOPNOTSUPP);
+    return false;
 }
 
 static inline int authtest_begin(void **state)
