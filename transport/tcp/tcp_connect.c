@@ -12,11 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <linux/sockios.h>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -175,17 +172,20 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
     return n;
 }
 
-/* True if the peer's kernel has not acknowledged the farewell. Where that is lost on
- * the way, a word of the peer to a closed socket would reset the connection. */
+/* True if the peer's kernel may still acknowledge the farewell. Where that is lost on
+ * the way, a word of the peer to a closed socket would reset the connection. A kernel
+ * that has reset it acknowledges nothing, nor does one whose process does not read. */
 static bool is_unacknowledged(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
-    int bytes = 0;
+    struct tcp_info info = {.tcpi_state = TCP_CLOSE};
+    socklen_t len = sizeof(info);
 
     pthread_mutex_lock(&tcp->lock);
-    const bool yes = p->fd >= 0 && ioctl(p->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+    if (p->fd >= 0)
+        (void)getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &info, &len);
     pthread_mutex_unlock(&tcp->lock);
-    return yes;
+    return info.tcpi_state != TCP_CLOSE && info.tcpi_unacked > 0;
 }
 
 /* Is the peer still to take what was written to it, or to welcome this rank? */
