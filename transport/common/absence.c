@@ -21,8 +21,10 @@ void trib_absence_begin(struct trib_absence *a, int stop_timeout_ms)
     const uint64_t most = limit == TRIB_NEVER ? TRIB_NEVER : limit - limit / 8;
 
     assert(stop_timeout_ms >= 0);
-    *a = (struct trib_absence){
-        .least_ns = most > LEAST_MS * MS ? most : LEAST_MS * MS, .recent_ns = limit};
+    *a = (struct trib_absence){.recent_ns = limit};
+    a->gaps[TRIB_ABSENCE_DOUBTFUL].least_ns = most;
+    a->gaps[TRIB_ABSENCE_CERTAIN].least_ns =
+        most > LEAST_MS * MS ? most : LEAST_MS * MS;
     if (a->recent_ns < RECENT_LEAST_MS * MS)
         a->recent_ns = RECENT_LEAST_MS * MS;
     if (a->recent_ns > RECENT_MOST_MS * MS)
@@ -30,9 +32,14 @@ void trib_absence_begin(struct trib_absence *a, int stop_timeout_ms)
     atomic_store(&a->ticked, trib_boot_ns());
 }
 
+static uint64_t least_ns(const struct trib_absence *a)
+{
+    return a->gaps[TRIB_ABSENCE_DOUBTFUL].least_ns;
+}
+
 uint64_t trib_absence_step_ns(const struct trib_absence *a)
 {
-    return a->least_ns == TRIB_NEVER ? TRIB_NEVER : a->least_ns / STEPS;
+    return least_ns(a) == TRIB_NEVER ? TRIB_NEVER : least_ns(a) / STEPS;
 }
 
 /* The gap that ends now is noted once, by whoever comes first. */
@@ -41,22 +48,26 @@ void trib_absence_tick(struct trib_absence *a)
     const uint64_t now = trib_boot_ns();
     const uint64_t before = atomic_exchange(&a->ticked, now);
 
-    if (now <= before || now - before < a->least_ns)
-        return;
-    atomic_store(&a->gap_ns, now - before);
-    atomic_store(&a->returned, now);
+    for (int k = 0; k < TRIB_ABSENCE_KINDS; k++) {
+        struct trib_gap *gap = &a->gaps[k];
+        if (now <= before || now - before < gap->least_ns)
+            continue;
+        atomic_store(&gap->ns, now - before);
+        atomic_store(&gap->returned, now);
+    }
 }
 
-uint64_t trib_absence_recent(struct trib_absence *a)
+uint64_t trib_absence_recent(struct trib_absence *a, enum trib_absence_kind kind)
 {
     const uint64_t now = trib_boot_ns(), ticked = atomic_load(&a->ticked);
+    struct trib_gap *gap = &a->gaps[kind];
 
-    if (now > ticked && now - ticked >= a->least_ns)
+    if (now > ticked && now - ticked >= least_ns(a))
         trib_absence_tick(a);
-    const uint64_t returned = atomic_load(&a->returned);
-    if (returned != a->seen) {
-        a->seen = returned;
-        a->seen_at = now;
+    const uint64_t returned = atomic_load(&gap->returned);
+    if (returned != gap->seen) {
+        gap->seen = returned;
+        gap->seen_at = now;
     }
-    return a->seen && now - a->seen_at < a->recent_ns ? atomic_load(&a->gap_ns) : 0;
+    return gap->seen && now - gap->seen_at < a->recent_ns ? atomic_load(&gap->ns) : 0;
 }

@@ -8,6 +8,9 @@
  * the time of a suspended host (CLOCK_BOOTTIME), as the peers' clocks do. A virtual
  * machine that is paused together with its clocks cannot see it; there the last word of
  * the peers has to tell.
+ *
+ * With a short limit a gap may as well be a thread that waited for a processor. Such a
+ * gap is doubtful: it is no reason to blame this process unless something else says so.
  */
 #ifndef TRANSPORT_COMMON_ABSENCE_H
 #define TRANSPORT_COMMON_ABSENCE_H
@@ -15,14 +18,27 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct trib_absence {
-    uint64_t least_ns; /* shorter gaps are those of a busy machine */
-    uint64_t recent_ns; /* so long after its return losses are blamed on an absence */
-    _Atomic uint64_t ticked; /* by trib_boot_ns, as all moments here */
-    _Atomic uint64_t returned; /* from the newest absence; 0: there was none */
-    _Atomic uint64_t gap_ns; /* how long it was */
-    uint64_t seen; /* the owner's: `returned` of the absence that it knows */
+enum trib_absence_kind {
+    TRIB_ABSENCE_DOUBTFUL, /* peers may have given this process up, or the host is
+                            * busy */
+    TRIB_ABSENCE_CERTAIN,  /* longer than a busy host lets a thread wait */
+    TRIB_ABSENCE_KINDS
+};
+
+/* The newest gap of at least a length. */
+struct trib_gap {
+    uint64_t least_ns;
+    _Atomic uint64_t returned; /* by trib_boot_ns, as all moments here; 0: there was
+                                * none */
+    _Atomic uint64_t ns; /* how long it was */
+    uint64_t seen; /* the owner's: `returned` of the gap that it knows */
     uint64_t seen_at; /* the owner's: when it looked first after that */
+};
+
+struct trib_absence {
+    struct trib_gap gaps[TRIB_ABSENCE_KINDS];
+    uint64_t recent_ns; /* so long after its return losses are blamed on an absence */
+    _Atomic uint64_t ticked;
 };
 
 /** trib_absence_begin - nothing counts before; stop_timeout_ms 0: nobody is given
@@ -40,8 +56,9 @@ uint64_t trib_absence_step_ns(const struct trib_absence *a);
  *
  * Lately begins when the owner looks for the first time after the return: what it finds
  * then has happened meanwhile.
+ * kind     DOUBTFUL includes the certain ones
  * thread   the owner's; the thread that ticks need not have run since the return
  */
-uint64_t trib_absence_recent(struct trib_absence *a);
+uint64_t trib_absence_recent(struct trib_absence *a, enum trib_absence_kind kind);
 
 #endif

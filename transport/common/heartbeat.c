@@ -543,7 +543,12 @@ void trib_heartbeat_forget(struct trib_heartbeat *p, int peer)
 
 uint64_t trib_heartbeat_away(struct trib_heartbeat *p)
 {
-    return trib_absence_recent(&p->absence);
+    return trib_absence_recent(&p->absence, TRIB_ABSENCE_CERTAIN);
+}
+
+bool trib_heartbeat_maybe_away(struct trib_heartbeat *p)
+{
+    return trib_absence_recent(&p->absence, TRIB_ABSENCE_DOUBTFUL) != 0;
 }
 
 bool trib_heartbeat_heard(struct trib_heartbeat *p, int peer)

@@ -124,6 +124,10 @@ bool trib_heartbeat_answered(struct trib_heartbeat *heartbeat, int peer,
  */
 uint64_t trib_heartbeat_away(struct trib_heartbeat *heartbeat);
 
+/** trib_heartbeat_maybe_away - the same, also where the gap is so short that a busy
+ * host may have caused it. */
+bool trib_heartbeat_maybe_away(struct trib_heartbeat *heartbeat);
+
 /** trib_heartbeat_heard - was anything heard of this peer? true where it is not
  * watched. */
 bool trib_heartbeat_heard(struct trib_heartbeat *heartbeat, int peer);

@@ -171,6 +171,7 @@ struct tcp_peer {
     uint64_t key; /* of its address */
     bool said_bye; /* it leaves: the end of its stream is no death */
     bool finished; /* its stream came and has ended */
+    bool hung_up; /* it closed a connection, by a farewell or without one */
     int own; /* the connection that this rank made, -1: none; may be in.fd, too */
     enum tcp_proof proof; /* on `own`; under tcp.lock */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* of this rank, on `own` */

@@ -18,6 +18,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/time.h"
+#include "transport/common/heartbeat.h"
 #include "transport/tcp/tcp.h"
 
 enum {
@@ -152,6 +153,19 @@ static bool is_over(struct tcp_peer *p)
     return true;
 }
 
+/*
+ * A peer that counts this rank as lost says so before it hangs up, unless a frame is
+ * half sent. If this rank was away for nearly as long as peers wait, a process of this
+ * host that lives and has hung up without a word means the same.
+ */
+static bool gave_up_silently(struct tcp *tcp, const struct tcp_peer *p)
+{
+    return p->hung_up && !p->said_bye &&
+           p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL && tcp->local.heartbeat &&
+           !trib_peer_liveness_dead(&p->base.liveness) &&
+           trib_heartbeat_maybe_away(tcp->local.heartbeat);
+}
+
 /* A lost peer is reported after everything that it sent. */
 int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max)
 {
@@ -161,6 +175,10 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
         struct tcp_peer *p = &tcp->peers[i];
         if (p->base.state != TRIB_PEER_GOING || !is_over(p))
             continue;
+        if (gave_up_silently(tcp, p)) {
+            p->base.given_up = true;
+            trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
+        }
         trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
         if (!p->said_bye)
             trib_socket_say_given_up(tcp, i);

@@ -81,6 +81,7 @@ void trib_socket_forged(struct tcp *tcp, int peer)
 
 void trib_socket_ended(struct tcp *tcp, int peer)
 {
+    tcp->peers[peer].hung_up = true;
     trib_socket_going(tcp, peer, "process %d closed its connection%s",
                       tcp->peers[peer].base.who.pid,
                       tcp->seals ? ", or it was cut or tampered with: its own error "

@@ -16,21 +16,34 @@ static void stand_still(struct trib_absence *a, uint64_t ns)
     atomic_store(&a->ticked, trib_boot_ns() - ns);
 }
 
+static uint64_t recent(struct trib_absence *a)
+{
+    return trib_absence_recent(a, TRIB_ABSENCE_CERTAIN);
+}
+
+static uint64_t doubtful(struct trib_absence *a)
+{
+    return trib_absence_recent(a, TRIB_ABSENCE_DOUBTFUL);
+}
+
 static void test_limits(void **state)
 {
     struct trib_absence a;
 
     (void)state;
     trib_absence_begin(&a, 4000);
-    assert_int_equal(a.least_ns, 3500 * MS);
-    assert_true(trib_absence_step_ns(&a) <= a.least_ns / 8);
+    assert_int_equal(a.gaps[TRIB_ABSENCE_CERTAIN].least_ns, 3500 * MS);
+    assert_int_equal(a.gaps[TRIB_ABSENCE_DOUBTFUL].least_ns, 3500 * MS);
+    assert_true(trib_absence_step_ns(&a) <= 3500 * MS / 8);
     trib_absence_begin(&a, 100); /* a thread may wait longer for a processor */
-    assert_int_equal(a.least_ns, 875 * MS);
+    assert_int_equal(a.gaps[TRIB_ABSENCE_CERTAIN].least_ns, 875 * MS);
+    assert_in_range(a.gaps[TRIB_ABSENCE_DOUBTFUL].least_ns, 87 * MS, 88 * MS);
+    assert_true(trib_absence_step_ns(&a) <= 88 * MS / 8);
     trib_absence_begin(&a, 0);
     assert_true(trib_absence_step_ns(&a) == TRIB_NEVER);
     stand_still(&a, 86400000 * MS);
     trib_absence_tick(&a);
-    assert_int_equal(trib_absence_recent(&a), 0);
+    assert_int_equal(recent(&a), 0);
 }
 
 static void test_busy(void **state)
@@ -39,12 +52,12 @@ static void test_busy(void **state)
 
     (void)state;
     trib_absence_begin(&a, 4000);
-    assert_int_equal(trib_absence_recent(&a), 0);
+    assert_int_equal(recent(&a), 0);
     for (int i = 0; i < 5; i++) {
         stand_still(&a, 400 * MS);
-        assert_int_equal(trib_absence_recent(&a), 0);
+        assert_int_equal(recent(&a), 0);
         trib_absence_tick(&a);
-        assert_int_equal(trib_absence_recent(&a), 0);
+        assert_int_equal(recent(&a), 0);
     }
 }
 
@@ -57,14 +70,34 @@ static void test_absence(void **state)
         stand_still(&a, 1500 * MS);
         if (ticks_first)
             trib_absence_tick(&a);
-        assert_in_range(trib_absence_recent(&a), 1500 * MS, 60000 * MS);
+        assert_in_range(recent(&a), 1500 * MS, 60000 * MS);
         trib_absence_tick(&a); /* which ends nothing */
-        assert_in_range(trib_absence_recent(&a), 1500 * MS, 60000 * MS);
-        a.seen_at -= 2001 * MS;
-        assert_int_equal(trib_absence_recent(&a), 0);
+        assert_in_range(recent(&a), 1500 * MS, 60000 * MS);
+        a.gaps[TRIB_ABSENCE_CERTAIN].seen_at -= 2001 * MS;
+        assert_int_equal(recent(&a), 0);
         stand_still(&a, 900 * MS); /* another one */
-        assert_in_range(trib_absence_recent(&a), 900 * MS, 60000 * MS);
+        assert_in_range(recent(&a), 900 * MS, 60000 * MS);
     }
+}
+
+/* A short absence may be that of a thread; it does not hide a longer one. */
+static void test_doubtful(void **state)
+{
+    struct trib_absence a;
+
+    (void)state;
+    trib_absence_begin(&a, 300);
+    stand_still(&a, 200 * MS);
+    assert_int_equal(doubtful(&a), 0);
+    stand_still(&a, 400 * MS);
+    assert_in_range(doubtful(&a), 400 * MS, 60000 * MS);
+    assert_int_equal(recent(&a), 0);
+    stand_still(&a, 1500 * MS);
+    trib_absence_tick(&a);
+    stand_still(&a, 400 * MS);
+    trib_absence_tick(&a);
+    assert_in_range(recent(&a), 1500 * MS, 60000 * MS);
+    assert_in_range(doubtful(&a), 400 * MS, 60000 * MS);
 }
 
 /* An owner that computes for long after its return looks as late. */
@@ -76,8 +109,8 @@ static void test_late_look(void **state)
     trib_absence_begin(&a, 1000);
     stand_still(&a, 1500 * MS);
     trib_absence_tick(&a);
-    atomic_store(&a.returned, trib_boot_ns() - 3600000 * MS);
-    assert_in_range(trib_absence_recent(&a), 1500 * MS, 60000 * MS);
+    atomic_store(&a.gaps[TRIB_ABSENCE_CERTAIN].returned, trib_boot_ns() - 3600000 * MS);
+    assert_in_range(recent(&a), 1500 * MS, 60000 * MS);
 }
 
 int main(void)
@@ -86,6 +119,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_busy),
         cmocka_unit_test(test_absence),
+        cmocka_unit_test(test_doubtful),
         cmocka_unit_test(test_late_look),
     };
 

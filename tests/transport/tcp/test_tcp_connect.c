@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 #include "base/time.h"
 #include "transport/tcp/tcp.h"
@@ -365,6 +366,59 @@ static void test_given_up(void **state)
     }
 }
 
+/* This process stands still for `ms`, and a child of it comes to an end. */
+static void stand_still(unsigned ms)
+{
+    const pid_t test = getpid(), child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        kill(test, SIGSTOP);
+        usleep(ms * 1000);
+        kill(test, SIGCONT);
+        _exit(0);
+    }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+/* The peer's sockets close without a word, as where a frame is half sent. What that
+ * means depends on whether its process lives, and on whether this one was away. */
+static void test_silently_given_up(void **state)
+{
+    enum { AWAY = 1, LIVES = 2 };
+    struct pair pair;
+    struct trib_event e;
+    struct trib_process me, who;
+
+    (void)state;
+    trib_process_self(&me);
+    for (int what = 0; what < 4; what++) {
+        pair_open(&pair, "tcp", "tcp"); /* its limit is 300 ms */
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            pause();
+            _exit(0);
+        }
+        trib_process_find(child, &who);
+        trib_peer_liveness_begin(
+            &tcp_of(pair.t[1])->peers[0].base.liveness,
+            &(struct trib_peer_liveness_opts){.me = &me, .who = &who, .proc = true});
+        if (what & AWAY)
+            stand_still(400);
+        if (!(what & LIVES))
+            assert_int_equal(kill(child, SIGKILL), 0);
+        trib_socket_close_peer(tcp_of(pair.t[0]), 1);
+        assert_int_equal(pair_await(&pair, 1, &e), 1);
+        assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+        assert_int_equal(e.given_up, what == (AWAY | LIVES));
+        (void)kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        pair_close(&pair);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_sleeps_without_pwait2),
         cmocka_unit_test(test_leaving_silent_peers),
         cmocka_unit_test(test_given_up),
+        cmocka_unit_test(test_silently_given_up),
     };
 
     tribtest_deadline(180);
