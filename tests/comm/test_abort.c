@@ -187,7 +187,8 @@ static int by_limit(struct ranks_self *self)
         if (st == TRIB_OK)
             st = trib_plan_wait(plan);
         const double took = ranks_seconds() - begun;
-        ranks_assert(self, st == TRIB_ERR_TIMEOUT);
+        if (st != TRIB_ERR_TIMEOUT)
+            ranks_die(self, "%s: %s", trib_status_name(st), trib_last_error(comm));
         char mine[24];
         snprintf(mine, sizeof(mine), "rank %d made no", self->rank);
         const bool first = strstr(trib_last_error(comm), mine);
