@@ -172,15 +172,29 @@ static trib_status_t open_session(struct trib_control_link *s, int which,
     return st;
 }
 
+trib_status_t trib_control_link_open(struct trib_control_link *s, int which, bool prove,
+                                     struct trib_session **out)
+{
+    return open_session(s, which, s->auth, prove, out);
+}
+
+void trib_control_link_add(struct trib_control_link *s, int which,
+                           struct trib_session *session)
+{
+    assert(s->n < TRIB_AGGREGATORS_MAX);
+    s->sessions[s->n] = session;
+    s->which[s->n++] = which;
+}
+
 trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                         bool prove)
 {
-    assert(s->n < TRIB_AGGREGATORS_MAX);
-    const trib_status_t st = open_session(s, which, s->auth, prove, &s->sessions[s->n]);
-    if (st != TRIB_OK)
-        return st;
-    s->which[s->n++] = which;
-    return TRIB_OK;
+    struct trib_session *session;
+
+    const trib_status_t st = trib_control_link_open(s, which, prove, &session);
+    if (st == TRIB_OK)
+        trib_control_link_add(s, which, session);
+    return st;
 }
 
 /* Reads the key file again. NULL: there is none, or it cannot be read now. */
@@ -195,29 +209,32 @@ static struct trib_auth *renew_auth(const struct trib_control_link *s)
 
 /* If tribd refuses the key, both key files may have been replaced since this process
  * read its own. */
-trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i)
+trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i,
+                                          struct trib_control_fresh *out)
 {
-    struct trib_auth *renewed = NULL;
-    struct trib_session *session;
-
     assert(i >= 0 && i < s->n);
     const struct trib_auth *known = s->renewed[i] ? s->renewed[i] : s->auth;
-    trib_status_t st = open_session(s, s->which[i], known, true, &session);
+    *out = (struct trib_control_fresh){0};
+    trib_status_t st = open_session(s, s->which[i], known, true, &out->session);
     if (st == TRIB_ERR_CONFIG)
-        renewed = renew_auth(s);
-    if (renewed)
-        st = open_session(s, s->which[i], renewed, true, &session);
-    if (st != TRIB_OK) {
-        trib_auth_free(renewed);
-        return st;
-    }
+        out->renewed = renew_auth(s);
+    if (out->renewed)
+        st = open_session(s, s->which[i], out->renewed, true, &out->session);
+    if (st != TRIB_OK)
+        trib_auth_free(out->renewed);
+    return st;
+}
+
+void trib_control_link_replace(struct trib_control_link *s, int i,
+                               const struct trib_control_fresh *fresh)
+{
+    assert(i >= 0 && i < s->n);
     trib_session_free(s->sessions[i]);
-    s->sessions[i] = session;
-    if (renewed) {
-        trib_auth_free(s->renewed[i]);
-        s->renewed[i] = renewed;
-    }
-    return TRIB_OK;
+    s->sessions[i] = fresh->session;
+    if (!fresh->renewed)
+        return;
+    trib_auth_free(s->renewed[i]);
+    s->renewed[i] = fresh->renewed;
 }
 
 int trib_control_link_silent_ms(const struct trib_control_link *s)

@@ -78,10 +78,28 @@ void trib_control_link_free(struct trib_control_link *s);
 trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
                                         bool prove);
 
-/** trib_control_link_reconnect - connect session i again, if need be with the key that
- * the key file has by now, and free the old session. As trib_control_link_connect with
- * `prove`; after an error the old session is there, ended. */
-trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i);
+/** trib_control_link_open, trib_control_link_add - trib_control_link_connect in two
+ * steps: open a session, and list it. Another thread may use the sessions that are in
+ * the list during the first step, which takes the time. */
+trib_status_t trib_control_link_open(struct trib_control_link *s, int which, bool prove,
+                                     struct trib_session **out);
+void trib_control_link_add(struct trib_control_link *s, int which,
+                           struct trib_session *session);
+
+/* A session that takes the place of another one. */
+struct trib_control_fresh {
+    struct trib_session *session;
+    struct trib_auth *renewed; /* NULL: the known key */
+};
+
+/** trib_control_link_reconnect, trib_control_link_replace - connect session i again, if
+ * need be with the key that the key file has by now; then free the old session, and
+ * list the new one. The first step is as trib_control_link_open with `prove`, and
+ * leaves the old session as it is. */
+trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i,
+                                          struct trib_control_fresh *out);
+void trib_control_link_replace(struct trib_control_link *s, int i,
+                               const struct trib_control_fresh *fresh);
 
 /** trib_control_link_silent_ms - a tribd that says nothing for so long is lost; 0: it
  * is waited for without a limit. */

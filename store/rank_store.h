@@ -158,7 +158,7 @@ trib_status_t trib_store_fail(struct trib_store *store, trib_status_t status,
 
 /* The thread that says ALIVE: store_alive.c ---------------------------------------- */
 
-/** trib_store_alive_start - start it, once all sessions are there; errors:
+/** trib_store_alive_start - start it, before the first session; errors:
  * TRIB_ERR_SYSTEM, with the sentence in store->err. */
 trib_status_t trib_store_alive_start(struct trib_store *store);
 
@@ -187,8 +187,9 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again);
  * makes there anew: rank 0 first. Errors: as trib_store_shard_again. */
 trib_status_t trib_store_shard_remake(struct trib_store *store, int shard);
 
-/** trib_store_shard_again - connect to one of them anew, after its session has ended;
- * errors: TRIB_ERR_PEER_LOST and others, with the sentence in store->err. */
+/** trib_store_shard_again - connect to one of them again, after its session has ended.
+ * The caller has the lock, which is free while this connects; errors:
+ * TRIB_ERR_PEER_LOST and others, with the sentence in store->err. */
 trib_status_t trib_store_shard_again(struct trib_store *store, int shard);
 
 /** trib_store_lost - take over the sentence of a session that has ended; returns the

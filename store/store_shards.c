@@ -62,21 +62,36 @@ trib_status_t trib_store_sort(struct trib_store *store, int shard,
     return TRIB_INPROGRESS;
 }
 
+/* Waits no longer than until the other tribds are due to hear of this rank. */
+static trib_status_t take(struct trib_store *store, int shard, uint64_t until,
+                          struct trib_control *out)
+{
+    const uint64_t alive = trib_deadline_ms(TRIB_SESSION_ALIVE_MS);
+    const trib_status_t st = trib_session_take_wait(store->link->sessions[shard],
+                                                    until < alive ? until : alive, out);
+
+    trib_store_keep_alive(store);
+    return st;
+}
+
 trib_status_t trib_store_hear(struct trib_store *store, int shard,
                               enum trib_control_kind kind, struct trib_control *out)
 {
-    struct trib_session *session = store->link->sessions[shard];
     const uint64_t until = trib_limit_deadline(store->job.cfg.timeout_ms);
     trib_status_t st;
 
-    while ((st = trib_session_take_wait(session, until, out)) == TRIB_OK) {
+    do {
+        st = take(store, shard, until, out);
+        if (st != TRIB_OK)
+            continue;
         st = trib_store_sort(store, shard, kind, kind, out);
         if (st != TRIB_INPROGRESS)
             return st;
-    }
+    } while (st == TRIB_INPROGRESS && !trib_deadline_passed(until) &&
+             !trib_idle_answer(&store->idle));
     if (st == TRIB_INPROGRESS)
-        st = trib_session_end(session, TRIB_ERR_TIMEOUT, "no answer within %d ms",
-                              store->job.cfg.timeout_ms);
+        st = trib_session_end(store->link->sessions[shard], TRIB_ERR_TIMEOUT,
+                              "no answer within %d ms", store->job.cfg.timeout_ms);
     return trib_store_lost(store, shard, st);
 }
 
@@ -116,6 +131,22 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
     return st;
 }
 
+/* Without the lock: a connection may take seconds, in which the other tribds hear that
+ * this rank runs. */
+static trib_status_t connect_first(struct trib_store *store, int shard, bool again)
+{
+    struct trib_session *session;
+
+    trib_status_t st = trib_control_link_open(store->link, shard, true, &session);
+    if (st != TRIB_OK)
+        return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
+    trib_store_lock(store);
+    trib_control_link_add(store->link, shard, session);
+    st = join(store, shard, again);
+    trib_store_unlock(store);
+    return st;
+}
+
 trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
 {
     trib_status_t st =
@@ -124,30 +155,33 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
     if (st != TRIB_OK)
         return st;
     trib_control_link_set_idle(store->link, &store->idle);
-    for (int i = 0; i < store->job.n && st == TRIB_OK; i++) {
-        st = trib_control_link_connect(store->link, i, true);
-        if (st != TRIB_OK)
-            return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
-        st = join(store, i, again);
-    }
-    return st == TRIB_OK ? trib_store_alive_start(store) : st;
+    st = trib_store_alive_start(store);
+    for (int i = 0; i < store->job.n && st == TRIB_OK; i++)
+        st = connect_first(store, i, again);
+    return st;
 }
 
+/* With the lock, which it releases while it connects. */
 static trib_status_t connect_again(struct trib_store *store, int shard, bool again)
 {
-    const trib_status_t st = trib_control_link_reconnect(store->link, shard);
+    struct trib_control_link *link = store->link;
+    struct trib_control_fresh fresh;
 
+    trib_store_unlock(store);
+    const trib_status_t st = trib_control_link_reconnect(link, shard, &fresh);
+    trib_store_lock(store);
     if (st != TRIB_OK)
         return trib_store_fail(store, TRIB_ERR_PEER_LOST,
                                "tribd at %s is lost, and its vectors with it: %s",
                                store->job.addresses[shard],
-                               trib_error_text(&store->link->err));
+                               trib_error_text(&link->err));
+    trib_control_link_replace(link, shard, &fresh);
     trib_log(&store->log, TRIB_LOG_INFO, "store",
              "tribd at %s: the connection was lost, and is made anew",
              store->job.addresses[shard]);
     const trib_status_t joined = join(store, shard, again);
     if (joined != TRIB_OK) /* nobody takes it for one that has joined */
-        (void)trib_session_end(store->link->sessions[shard], joined, "not joined");
+        (void)trib_session_end(link->sessions[shard], joined, "not joined");
     return joined;
 }
 

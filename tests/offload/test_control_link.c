@@ -128,6 +128,16 @@ static void fake_close(struct fake *fake)
     close(fake->fd);
 }
 
+static trib_status_t reconnect(struct trib_control_link *link)
+{
+    struct trib_control_fresh fresh;
+
+    const trib_status_t st = trib_control_link_reconnect(link, 0, &fresh);
+    if (st == TRIB_OK)
+        trib_control_link_replace(link, 0, &fresh);
+    return st;
+}
+
 /* A job that outlives its key reads the key file again when it reconnects, once tribd
  * refuses the key that it has. */
 static void test_replaced_key(void **state)
@@ -158,13 +168,13 @@ static void test_replaced_key(void **state)
     assert_status(st, TRIB_OK);
     assert_status(trib_control_link_connect(link, 0, true), TRIB_OK);
     write_key(mine, 2);
-    assert_status(trib_control_link_reconnect(link, 0), TRIB_OK);
+    assert_status(reconnect(link), TRIB_OK);
     write_key(fake.key, 2);
-    assert_status(trib_control_link_reconnect(link, 0), TRIB_OK);
+    assert_status(reconnect(link), TRIB_OK);
     unlink(mine);
-    assert_status(trib_control_link_reconnect(link, 0), TRIB_OK);
+    assert_status(reconnect(link), TRIB_OK);
     write_key(fake.key, 3);
-    assert_status(trib_control_link_reconnect(link, 0), TRIB_ERR_CONFIG);
+    assert_status(reconnect(link), TRIB_ERR_CONFIG);
     assert_non_null(strstr(trib_error_text(&link->err), "the same key file"));
     trib_control_link_free(link);
     fake_close(&fake);
