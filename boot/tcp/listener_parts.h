@@ -34,7 +34,7 @@ enum {
     HELLO_MS = 5000, /* time to knock after the connection */
     FAREWELL_MS = 1000, /* time to read the last frame */
     TICK_MS = TRIB_TCP_TICK_MS,
-    UNLIMITED_SILENT_MS = 3000, /* a silent newcomer is lost, where stop_timeout_ms is 0 */
+    UNLIMITED_SILENT_MS = 3000, /* of a newcomer, where stop_timeout_ms is 0 */
 };
 
 struct place {

@@ -131,7 +131,7 @@ static void stop(const struct run *run)
     close(run->answers);
 }
 
-/* Several tribds, of which all but the first one stop answering ---------------------- */
+/* Several tribds, of which all but the first one stop answering -------------------- */
 
 enum { OTHERS_MAX = 2 };
 

@@ -56,7 +56,8 @@ tests_tribd_test_aggregator_SOURCES = tests/tribd/test_aggregator.c \
 tests_tribd_test_aggregator_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/tribd/test_archive
 TESTS += tests/tribd/test_archive
-tests_tribd_test_archive_SOURCES = tests/tribd/test_archive.c tribd/archive.h \
+tests_tribd_test_archive_SOURCES = tests/tribd/test_archive.c \
+	tests/tribd/archive_rig.h tribd/archive.h \
 	tribd/archive_list.c tribd/archive_parts.h tribd/archive_open.c tribd/archive_turns.c \
 	tribd/archive_file.c \
 	tribd/quotas.c
