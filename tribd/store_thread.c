@@ -115,6 +115,8 @@ static void add_member(struct store_thread *t, struct store_member *m)
     trib_store_leave(job->table, m->rank, false);
     job->members[m->rank] = m;
     t->n_here++;
+    m->more = true; /* what came with STORE_JOIN is read already, and poll knows
+                     * nothing of it */
     (void)trib_session_send(m->session, &joined);
 }
 

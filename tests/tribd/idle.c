@@ -2,21 +2,28 @@
 /*
  * idle PORT KEY - proves to the tribd at that port who it is, asks for nothing, and
  * prints why the conversation ends. Exit code 0 if it does within two minutes.
+ *
+ * idle PORT KEY together - sends STORE_JOIN and STORE_OPEN in one segment. Exit code 0
+ * if tribd answers both before it would look at the connection for its own ALIVE.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+
+#include <tributary/types.h>
 
 #include "agg/protocol/session.h"
 #include "base/error.h"
 #include "base/time.h"
 
-static trib_status_t wait_for_end(int fd, const struct trib_auth *auth,
-                                  struct trib_error *err)
+enum { TRIES = 5 };
+
+static trib_status_t meet(int fd, const struct trib_auth *auth, struct trib_error *err,
+                          struct trib_session **out)
 {
-    const uint64_t until = trib_deadline_ms(120000);
     const struct trib_session_opts opts = {.fd = fd,
                                            .role = TRIB_CONTROL_JOB,
                                            .auth = auth,
@@ -24,36 +31,73 @@ static trib_status_t wait_for_end(int fd, const struct trib_auth *auth,
                                            .peer = "tribd",
                                            .handshake_ms = 60000,
                                            .err = err};
-    struct trib_session *session;
+
+    const trib_status_t st = trib_session_open(&opts, out);
+    return st == TRIB_OK ? trib_session_meet_wait(*out, trib_deadline_ms(120000)) : st;
+}
+
+static trib_status_t wait_for_end(struct trib_session *session)
+{
     struct trib_control got;
 
-    trib_status_t st = trib_session_open(&opts, &session);
-    if (st != TRIB_OK)
-        return st;
-    st = trib_session_meet_wait(session, until);
-    if (st == TRIB_OK)
-        st = trib_session_take_wait(session, until, &got);
-    trib_session_free(session);
-    return st;
+    return trib_session_take_wait(session, trib_deadline_ms(120000), &got);
+}
+
+static bool hears(struct trib_session *session, enum trib_control_kind kind)
+{
+    struct trib_control got;
+
+    return trib_session_take_wait(session, trib_deadline_ms(60000), &got) == TRIB_OK &&
+           got.kind == kind;
+}
+
+/* Asks for a store and a vector at once; true: both answers came in time. */
+static bool ask(struct trib_session *session)
+{
+    static const struct trib_control join = {.kind = TRIB_CONTROL_STORE_JOIN,
+                                             .store_join.ranks = 1};
+    static const struct trib_control open = {.kind = TRIB_CONTROL_STORE_OPEN,
+                                             .store_open = {"v", TRIB_F32, 1, "sum"}};
+    static const struct trib_control goodbye = {.kind = TRIB_CONTROL_GOODBYE};
+    const int fd = trib_session_fd(session);
+    const uint64_t until = trib_deadline_ms(TRIB_SESSION_ALIVE_MS);
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CORK, &(int){1}, sizeof(int));
+    (void)trib_session_send(session, &join);
+    (void)trib_session_send(session, &open);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CORK, &(int){0}, sizeof(int));
+    const bool answered = hears(session, TRIB_CONTROL_STORE_JOINED) &&
+                          hears(session, TRIB_CONTROL_STORE_VECTOR);
+    (void)trib_session_send(session, &goodbye);
+    return answered && !trib_deadline_passed(until);
 }
 
 int main(int argc, char **argv)
 {
+    const bool together = argc == 4;
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct trib_error err = {0};
     struct trib_auth *auth;
+    bool right = false;
 
-    if (argc != 3)
+    if (argc < 3)
         return 2;
     const struct trib_auth_opts opts = {.method = "key", .key_file = argv[2]};
     at.sin_port = htons((uint16_t)atoi(argv[1]));
-    if (trib_auth_open(&opts, &err, &auth) != TRIB_OK ||
-        connect(fd, (struct sockaddr *)&at, sizeof(at)) != 0)
+    if (trib_auth_open(&opts, &err, &auth) != TRIB_OK)
         return 1;
-    const trib_status_t st = wait_for_end(fd, auth, &err);
+    for (int i = 0; i < (together ? TRIES : 1) && !right; i++) {
+        struct trib_session *session = NULL;
+        const int fd = socket(AF_INET, SOCK_STREAM, 0);
+        trib_status_t st = TRIB_ERR_SYSTEM;
+        if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+            st = meet(fd, auth, &err, &session);
+        if (st == TRIB_OK)
+            right = together ? ask(session) : wait_for_end(session) < 0;
+        trib_session_free(session);
+    }
     trib_auth_free(auth);
     printf("%s\n", trib_error_text(&err));
-    return st < 0 ? 0 : 1;
+    return right ? 0 : 1;
 }

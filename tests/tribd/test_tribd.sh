@@ -209,6 +209,8 @@ exec 8>&-
 "$build/tests/tribd/idle" "${daemon_port[one]}" "$dir/key" >"$said" 2>&1
 grep -qF "no JOIN has come within 10000 ms" "$said"
 result $? "who proves who it is, and asks for nothing, does not keep its place"
+"$build/tests/tribd/idle" "${daemon_port[one]}" "$dir/key" together >"$said" 2>&1
+result $? "a request in the same segment as STORE_JOIN is answered at once"
 
 # --- SIGHUP ---
 
