@@ -235,6 +235,15 @@ static bool gets_time(struct tcp *tcp, int peer, uint64_t proven_by)
     return trib_socket_flush(tcp, peer) && is_unacknowledged(tcp, peer);
 }
 
+/* What to wait for. Nobody reads here what a peer writes along the connection that it
+ * shares with this rank: where that is ready already, poll() would not wait. */
+static struct pollfd words_from(const struct tcp_peer *p)
+{
+    const bool shared = p->both_ways || p->own == p->in.fd;
+
+    return (struct pollfd){.fd = p->own, .events = shared ? 0 : POLLIN};
+}
+
 /*
  * Waits until the writes on their way have arrived: a word of a listener after the end
  * would reset the connection. But peers that read no more cannot hold this rank,
@@ -247,7 +256,7 @@ static void wait_for_farewells(struct tcp *tcp, int first, int last)
     const uint64_t until = trib_deadline_ms(LEAVE_MS);
     const uint64_t proven_by = trib_deadline_ms(PROOF_MS);
     const uint64_t known_by = trib_deadline_ms(KNOWN_MS);
-    struct pollfd wait = {.events = POLLIN};
+    struct pollfd wait;
 
     do {
         const bool late = trib_deadline_passed(until);
@@ -257,7 +266,7 @@ static void wait_for_farewells(struct tcp *tcp, int first, int last)
                 continue;
             trib_socket_look_at_outlet(tcp, i);
             if (is_on_its_way(tcp, i))
-                wait.fd = tcp->peers[i].own;
+                wait = words_from(&tcp->peers[i]);
         }
         if (wait.fd < 0)
             return;

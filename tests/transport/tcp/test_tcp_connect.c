@@ -419,6 +419,26 @@ static void test_silently_given_up(void **state)
     }
 }
 
+/* A rank does not wait for an acknowledgement by a peer that has closed the connection. */
+static void test_leaving_after_the_peer(void **state)
+{
+    struct pair pair;
+    struct trib_event e;
+
+    (void)state;
+    for (int last = 0; last < 2; last++) {
+        pair_open(&pair, "tcp", "tcp");
+        assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+        for (int i = 0; i < 2; i++)
+            assert_true(pair_await(&pair, !i, &e) > 0);
+        pair.t[!last]->ops->disconnect(pair.t[!last], last);
+        const uint64_t began = trib_now_ns();
+        pair.t[last]->ops->disconnect(pair.t[last], !last);
+        assert_in_range((trib_now_ns() - began) / 1000000, 0, 1000);
+        pair_close(&pair);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_leaving_silent_peers),
         cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_silently_given_up),
+        cmocka_unit_test(test_leaving_after_the_peer),
     };
 
     tribtest_deadline(180);
