@@ -265,16 +265,34 @@ static void close_merger(struct merger *m)
     free(m->states);
 }
 
-static int moves(struct ranks_self *self)
+/* Each number of savers to each of loaders, or to one of these only. */
+static int move_among(struct ranks_self *self, bool all)
 {
     struct merger m;
 
     open_merger(&m, self);
     for (int savers = 1; savers <= WORLD; savers++)
         for (int loaders = 1; loaders <= WORLD; loaders++)
-            move(&m, savers, loaders);
+            if (all || (2 * savers + loaders) % WORLD == 0)
+                move(&m, savers, loaders);
     close_merger(&m);
     return 0;
+}
+
+static int moves(struct ranks_self *self)
+{
+    return move_among(self, true);
+}
+
+static int some_moves(struct ranks_self *self)
+{
+    return move_among(self, false);
+}
+
+/* States are merged in the same way over each transport: by shm all pairs are tried. */
+static ranks_fn moves_over(const char *config)
+{
+    return strcmp(config, "transport=shm") == 0 ? moves : some_moves;
 }
 
 static void run(const char *config, ranks_fn fn, const struct scene *s)
@@ -296,7 +314,7 @@ static void test_drains(void **state)
     };
 
     for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++)
-        run(*state, moves, &scenes[k]);
+        run(*state, moves_over(*state), &scenes[k]);
 }
 
 static void test_rules(void **state)
@@ -316,7 +334,7 @@ static void test_rules(void **state)
     };
 
     for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++)
-        run(*state, moves, &scenes[k]);
+        run(*state, moves_over(*state), &scenes[k]);
 }
 
 /* ---- the very results ------------------------------------------------------------ */
