@@ -16,6 +16,7 @@
 enum {
     HANDSHAKE_MS = 5000, /* at most */
     ALIVES = 3, /* missed heartbeats before a tribd is lost: it sends one each second */
+    MESSAGES_MOST = 16, /* from one tribd in one step: it cannot hold up the ranks */
 };
 
 /* A tribd counts as lost after the time after which a stopped or silent rank does; 0:
@@ -331,6 +332,8 @@ trib_status_t trib_control_link_request(struct trib_control_link *s, int i)
             trib_log(s->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
                      "%s: place %u in the queue: %s", address, m.queued.position,
                      m.queued.text);
+        if (trib_deadline_passed(until)) /* however often it says QUEUED */
+            st = TRIB_INPROGRESS;
     }
     return answered(s, address, st);
 }
@@ -341,10 +344,10 @@ trib_status_t trib_control_link_step(struct trib_control_link *s)
     trib_status_t st = TRIB_OK;
 
     for (int i = 0; i < s->n; i++) {
-        trib_status_t one;
-        while ((one = trib_session_step(s->sessions[i], &m)) == TRIB_OK)
-            continue;
-        if (one != TRIB_INPROGRESS)
+        trib_status_t one = TRIB_OK;
+        for (int n = 0; n < MESSAGES_MOST && one == TRIB_OK; n++)
+            one = trib_session_step(s->sessions[i], &m);
+        if (one < TRIB_OK)
             st = one;
     }
     return st;

@@ -9,7 +9,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -61,10 +64,11 @@ enum { MEETINGS_MAX = 8 };
 struct fake {
     int fd; /* listens */
     int port;
-    char key[96]; /* its key file */
+    char key[96]; /* its key file; "": it authenticates by none, and floods */
     int n;
     struct trib_auth *auths[MEETINGS_MAX];
     struct trib_session *sessions[MEETINGS_MAX]; /* open until fake_close */
+    _Atomic bool floods;
     pthread_t thread;
 };
 
@@ -80,13 +84,33 @@ static void write_key(const char *path, unsigned seed)
     close(fd);
 }
 
+/* Sends messages as fast as they are read, until the job closes its connection. */
+static void flood(struct fake *fake, int fd)
+{
+    static const struct trib_control drain = {.kind = TRIB_CONTROL_DRAIN};
+    static uint8_t bytes[TRIB_CONTROL_HEAD_BYTES * 4096];
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    size_t at = 0, n;
+    ssize_t sent = 1;
+
+    for (size_t i = 0; i < sizeof(bytes); i += n)
+        if (trib_control_put(&drain, bytes + i, sizeof(bytes) - i, &n) != TRIB_OK)
+            abort();
+    atomic_store(&fake->floods, true);
+    while (sent > 0 && poll(&room, 1, tribtest_patience_ms()) > 0) {
+        sent = send(fd, bytes + at, sizeof(bytes) - at, MSG_NOSIGNAL);
+        at = sent > 0 ? (at + (size_t)sent) % sizeof(bytes) : at;
+    }
+}
+
 static void *fake_run(void *arg)
 {
     struct fake *fake = arg;
     int fd;
 
     for (int i = 0; i < MEETINGS_MAX && (fd = accept(fake->fd, NULL, NULL)) >= 0; i++) {
-        const struct trib_auth_opts with = {.method = "key", .key_file = fake->key};
+        const struct trib_auth_opts with = {.method = fake->key[0] ? "key" : "none",
+                                            .key_file = fake->key};
         struct trib_session_opts opts = {.fd = fd,
                                          .role = TRIB_CONTROL_AGGREGATOR,
                                          .peer = "a job",
@@ -99,6 +123,8 @@ static void *fake_run(void *arg)
         fake->n = i + 1;
         (void)trib_session_meet_wait(fake->sessions[i],
                                      trib_deadline_ms(tribtest_patience_ms()));
+        if (!fake->key[0])
+            flood(fake, fd);
     }
     return NULL;
 }
@@ -182,10 +208,40 @@ static void test_replaced_key(void **state)
     rmdir(folder);
 }
 
+/* A tribd that talks without end does not hold up the ranks. */
+static void test_flood(void **state)
+{
+    static struct trib_control_link_job job;
+    struct trib_control_link *link;
+    struct trib_error err = {0};
+    struct fake fake = {0};
+    char address[32];
+
+    (void)state;
+    fake_open(&fake);
+    snprintf(address, sizeof(address), "127.0.0.1:%d", fake.port);
+    make_job(&job, address);
+    snprintf(job.name, sizeof(job.name), "flooded");
+    assert_status(trib_config_set(&job.cfg, "service_auth", "none", &err), TRIB_OK);
+    assert_status(trib_control_link_create(&job, NULL, &err, &link), TRIB_OK);
+    assert_status(trib_control_link_connect(link, 0, true), TRIB_OK);
+    while (!atomic_load(&fake.floods))
+        sched_yield();
+    for (int i = 0; i < 20; i++) {
+        struct pollfd more = {.fd = trib_session_fd(link->sessions[0]),
+                              .events = POLLIN};
+        (void)poll(&more, 1, tribtest_patience_ms());
+        assert_status(trib_control_link_step(link), TRIB_OK);
+    }
+    trib_control_link_free(link);
+    fake_close(&fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_flood),
         cmocka_unit_test(test_replaced_key),
     };
 
