@@ -187,6 +187,25 @@ static void show_wait(struct trib_engine *e, uint64_t now)
     trib_engine_page_wait(e, now, peer, what);
 }
 
+/* Marks the engine if the next frame of a lane belongs to another call that a peer has
+ * made in place of this one. The run may wait for something else of that peer, such as
+ * the address of its buffer, and so never read the frame. */
+static void check_lanes(struct trib_engine *e)
+{
+    const struct trib_run *run = e->head;
+
+    if (run->now.state != TRIB_RUN_ACTIVE || run->desc.blocks || run->desc.may_undo)
+        return;
+    for (int i = 0; i < e->size * TRIB_LANES && !e->failed; i++) {
+        struct trib_link *l = &e->links[i / TRIB_LANES];
+        const struct trib_entry *entry =
+            l->opened && !l->lost ? trib_link_peek(l, &e->arena, i % TRIB_LANES) : NULL;
+        if (entry && entry->frame.seq == run->now.frame.seq &&
+            !trib_frame_same(&run->now.frame, &entry->frame))
+            trib_engine_misfit(e, &entry->frame, l->peer);
+    }
+}
+
 bool trib_engine_look(struct trib_engine *e)
 {
     uint64_t now = trib_now_ns();
@@ -215,8 +234,9 @@ bool trib_engine_look(struct trib_engine *e)
     if (e->head && now - e->last_notice > NOTICE_NS) {
         e->last_notice = now;
         tell_waiting(e);
+        check_lanes(e);
     }
-    if (is_over_time(e, now))
+    if (!e->failed && is_over_time(e, now))
         time_out(e);
     /* Each look at a network is a system call, or a bus, that others have to wait
      * for. */
