@@ -93,13 +93,17 @@ __attribute__((constructor)) static void find_next(int argc, char **argv)
 #undef X
     };
     void *mpi[FUNCTIONS], *tool[FUNCTIONS];
+    /* Some builds of MPI have PMPI_X in a library of its own, libpmpi. Then MPI_X is in
+     * the library of this function, which no tool has. */
+    const void *const of_mpi = dlsym(RTLD_NEXT, "MPI_T_init_thread");
 
     _Static_assert(sizeof(names) / sizeof(*names) == FUNCTIONS, "one pointer a row");
     (void)argc;
     for (size_t i = 0; i < FUNCTIONS; i++) {
         mpi[i] = dlsym(RTLD_NEXT, names[i]);
         tool[i] = dlsym(RTLD_NEXT, names[i] + 1);
-        if (!tool[i] || !mpi[i] || in_one_library(tool[i], mpi[i]))
+        if (!tool[i] || !mpi[i] || in_one_library(tool[i], mpi[i]) ||
+            in_one_library(tool[i], of_mpi))
             tool[i] = NULL;
     }
     memcpy(&tmpi_next, mpi, sizeof(mpi));

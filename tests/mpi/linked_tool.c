@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A tool as mpiP or IPM: it counts the calls of the program, with state that MPI_Init
- * makes. Compiled with -DPROGRAM it is a program that makes the calls instead, and a
+ * makes. With -DLIBRARY it is the library of an MPI that has PMPI_X in another library.
+ * Compiled with -DPROGRAM it is a program that makes the calls instead, and a
  * child of it prints LD_PRELOAD.
  */
 #include <mpi.h>
@@ -54,10 +55,19 @@ int MPI_Barrier(MPI_Comm comm)
     return PMPI_Barrier(comm);
 }
 
+#ifdef LIBRARY /* tools have no function for this one */
+int MPI_T_init_thread(int wanted, int *provided)
+{
+    return PMPI_T_init_thread(wanted, provided);
+}
+#endif
+
 int MPI_Finalize(void)
 {
     int rank;
 
+    if (!calls) /* MPI_Init was not called */
+        return PMPI_Finalize();
     PMPI_Comm_rank(own, &rank);
     if (rank == 0)
         printf("tool: allreduce %d barrier %d\n", calls[0], calls[1]);

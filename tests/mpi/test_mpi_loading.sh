@@ -22,6 +22,12 @@ tools() { # MPI
         "${run[@]}" -n 2 "$start" "${always[@]}" --report "$dir/linked.$1"
     grep -Eq "allreduce +4 +20 +0" "$said"
     result $? "$1: and the library has them"
+    compiled_as "$1" library "$c" -shared -fPIC -DLIBRARY
+    compiled_as "$1" split "$c" -DPROGRAM "$dir/library.$1" "-Wl,-rpath,$dir"
+    expect "$1: MPI_X in another library than PMPI_X is no tool" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "${always[@]}" --report "$dir/split.$1"
+    grep -Eq "allreduce +4 +20 +0" "$said" && ! grep -q "tool:" "$said"
+    result $? "$1: so the library has the calls, and MPI_X is not called"
     # shellcheck disable=SC2016 # the ranks expand it
     how='LD_PRELOAD=$0 exec "$@"'
     expect "$1: so does a tool that is preloaded" 0 "tool: allreduce 20 barrier 1" \
