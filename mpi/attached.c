@@ -198,23 +198,38 @@ static struct tmpi_attached *create(MPI_Comm comm)
     return a;
 }
 
-static struct tmpi_attached *look_up(MPI_Comm comm)
+/* Returns an error of MPI if the handle is of no communicator. */
+static int look_up(MPI_Comm comm, struct tmpi_attached **out)
 {
-    struct tmpi_attached *a = NULL;
     int found = 0;
 
+    *out = newest.attached;
     if (newest.attached && newest.handle == comm &&
         newest.freed == atomic_load_explicit(&all.freed, memory_order_relaxed))
-        return newest.attached;
+        return MPI_SUCCESS;
+    *out = NULL;
     tmpi_inside++;
-    if (tmpi_next.Comm_get_attr(comm, tmpi_module.keyval, &a, &found) == MPI_SUCCESS &&
-        !found)
-        a = create(comm);
+    const int result = tmpi_next.Comm_get_attr(comm, tmpi_module.keyval, out, &found);
+    if (result == MPI_SUCCESS && !found)
+        *out = create(comm);
     tmpi_inside--;
     newest.handle = comm;
-    newest.attached = a;
+    newest.attached = *out;
     newest.freed = atomic_load_explicit(&all.freed, memory_order_relaxed);
-    return a;
+    return result;
+}
+
+/* False: MPI does the calls on it, and no attribute may be attached. */
+static bool is_attachable(MPI_Comm comm)
+{
+    return comm != MPI_COMM_NULL && !is_leaving(comm);
+}
+
+int tmpi_attached_error(MPI_Comm comm)
+{
+    struct tmpi_attached *a;
+
+    return is_attachable(comm) ? look_up(comm, &a) : MPI_SUCCESS;
 }
 
 static bool has_to_pay(const struct tmpi_attached *a)
@@ -254,9 +269,10 @@ static bool is_due(struct tmpi_attached *a)
 
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
 {
-    if (!tmpi_takes(kind) || comm == MPI_COMM_NULL || is_leaving(comm))
+    struct tmpi_attached *a = NULL;
+
+    if (!tmpi_takes(kind) || !is_attachable(comm) || look_up(comm, &a) != MPI_SUCCESS)
         return NULL;
-    struct tmpi_attached *a = look_up(comm);
     if (!a || a->never || a->comm || !tmpi_kinds[kind].timed)
         return a;
     tmpi_inside++;
@@ -341,6 +357,8 @@ void tmpi_attached_begin(void)
     tmpi_module.threads = level == MPI_THREAD_MULTIPLE;
     tmpi_next.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &tmpi_module.keyval,
                                  NULL);
+    /* Before the program's attributes: while MPI deletes those it can add none. */
+    (void)tmpi_attached_error(MPI_COMM_SELF);
 }
 
 /* True if a communicator of the library is left. */

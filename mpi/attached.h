@@ -41,7 +41,8 @@ struct tmpi_attached {
 struct tmpi_module {
     struct tmpi_settings settings;
     bool runs; /* MPI_Init has returned, and MPI_Finalize has not been called */
-    uint32_t taken; /* a bit for each enum tmpi_kind; 0 unless it runs */
+    uint32_t taken; /* a bit for each enum tmpi_kind that the library may have, or that
+                     * counts; 0 unless it runs */
     bool threads; /* MPI_THREAD_MULTIPLE */
     int keyval;
     MPI_Comm
@@ -52,6 +53,12 @@ extern struct tmpi_module tmpi_module;
 
 /* More than 0 in calls of this module's own, which go to MPI as they are. */
 extern _Thread_local int tmpi_inside;
+
+/** tmpi_is_listed - false: the library never has calls of this kind. */
+static inline bool tmpi_is_listed(enum tmpi_kind kind)
+{
+    return tmpi_module.settings.calls >> kind & 1;
+}
 
 /** tmpi_takes - false: a call of this kind is MPI's, whatever it is about. */
 static inline bool tmpi_takes(enum tmpi_kind kind)
@@ -68,6 +75,15 @@ static inline bool tmpi_takes(enum tmpi_kind kind)
  *          NULL: nothing
  */
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind);
+
+/**
+ * tmpi_attached_error - what a call on this handle returns at once.
+ *
+ * Each function of MPI that gets a handle of no communicator calls an error handler. So
+ * the first one here that gets it is the only one.
+ * returns  the error; MPI_SUCCESS: the handle is of a communicator, or MPI_COMM_NULL
+ */
+int tmpi_attached_error(MPI_Comm comm);
 
 /**
  * tmpi_attached_leave - have MPI free or disconnect a communicator.

@@ -34,7 +34,7 @@ static const char *const reasons[TMPI_REASONS] = {
 
 void tmpi_report_passed(enum tmpi_kind kind, enum tmpi_reason why)
 {
-    if (tmpi_module.settings.report)
+    if (tmpi_module.settings.report && tmpi_is_listed(kind))
         atomic_fetch_add_explicit(&totals.passed[kind][why], 1, memory_order_relaxed);
 }
 

@@ -31,7 +31,7 @@ static int begin(int result)
     tmpi_pending_begin();
     tmpi_inside--;
     tmpi_module.runs = true;
-    tmpi_module.taken = tmpi_module.settings.calls;
+    tmpi_module.taken = tmpi_module.settings.calls | tmpi_module.settings.counted;
     return result;
 }
 

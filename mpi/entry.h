@@ -27,11 +27,16 @@
         return tmpi_tool.name ? tmpi_tool.name arguments : do_##name arguments; \
     }
 
-/* A collective: where the module does not take it, MPI has it at once. `arguments` are
- * those of the function, in parentheses. */
+/* A collective on `comm`: where the module does not take it, MPI has it at once.
+ * `arguments` are those of the function, in parentheses. */
 #define TMPI_TAKEN(kind, name, parameters, arguments, call) \
+    static inline int take_##name parameters \
+    { \
+        const int error = tmpi_attached_error(comm); \
+        return error == MPI_SUCCESS ? call : error; \
+    } \
     TMPI_ENTRY(name, parameters, arguments, \
-               tmpi_takes(kind) ? call : tmpi_next.name arguments)
+               tmpi_takes(kind) ? take_##name arguments : tmpi_next.name arguments)
 
 /* The same with counts of MPI_Count, where the MPI has it; and what hands such a call
  * to MPI, by the function with counts of int unless they are `wide`. */

@@ -165,10 +165,16 @@ static bool read_all(struct tmpi_settings *s)
            read_codec(s, value_of(TMPI_SETTING_codec));
 }
 
-/* Nothing is to be earned where the library has all calls anyway. */
+/* Nothing is to be earned where the library has all calls anyway. A non-blocking call
+ * cannot make a communicator of the library, so where no others are listed, those that
+ * stay with MPI count. */
 static void settle(struct tmpi_settings *s)
 {
     s->pays = s->pays && !s->always;
+    for (int k = 0; k < TMPI_KINDS; k++)
+        s->counted |= (uint32_t)tmpi_kinds[k].timed << k;
+    if (s->calls & s->counted || !s->calls)
+        s->counted = 0;
 }
 
 void tmpi_settings_read(struct tmpi_settings *s)

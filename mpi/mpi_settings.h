@@ -20,7 +20,9 @@ enum {
 
 struct tmpi_settings {
     bool off; /* TRIB_MPI=off, or no call is to be taken */
-    uint32_t calls; /* a bit for each enum tmpi_kind */
+    uint32_t calls; /* a bit for each enum tmpi_kind that the library may have */
+    uint32_t counted; /* of those that stay with MPI, and make a communicator all the
+                       * same */
     size_t min;
     bool pays; /* after=auto: a communicator of the library is made when it may pay */
     unsigned long after; /* else, and for MPI_COMM_WORLD, at this number of calls */

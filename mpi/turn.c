@@ -52,7 +52,7 @@ bool tmpi_to_library(struct tmpi_turn *t, MPI_Comm comm, enum tmpi_kind kind,
         return false;
     }
     t->a = tmpi_attached_for(comm, kind);
-    if (!t->a || !t->a->comm) {
+    if (!t->a || !t->a->comm || !tmpi_is_listed(kind)) {
         to_mpi(t, kind);
         return false;
     }

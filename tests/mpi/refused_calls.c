@@ -140,6 +140,64 @@ static void handlers(void)
     MPI_Comm_free(&one);
 }
 
+static int heard;
+
+static void on_any(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    heard += *code != MPI_SUCCESS;
+}
+
+/* Each wrong handle goes to one error handler, once. */
+static void no_communicator(MPI_Comm none)
+{
+    MPI_Request request;
+    int calls = 8;
+
+    heard = 0;
+    REFUSED(MPI_Bcast(mine, 1, I, 0, none));
+    REFUSED(MPI_Allreduce(mine, got, 1, I, MPI_SUM, none));
+    REFUSED(MPI_Reduce(mine, got, 1, I, MPI_SUM, 0, none));
+    REFUSED(MPI_Exscan(mine, got, 1, I, MPI_SUM, none));
+    REFUSED(MPI_Reduce_scatter(mine, got, ones, I, MPI_SUM, none));
+    REFUSED(MPI_Barrier(none));
+    REFUSED(MPI_Gather(mine, 1, I, other, 1, I, 0, none));
+    REFUSED(MPI_Ibarrier(none, &request));
+#ifdef MPICH_VERSION /* another MPI crashes */
+    calls = 13;
+    REFUSED(MPI_Allgather(mine, 1, I, other, 1, I, none));
+    REFUSED(MPI_Gatherv(mine, 1, I, other, ones, places, I, 0, none));
+    REFUSED(MPI_Alltoallv(mine, ones, places, I, other, ones, places, I, none));
+    REFUSED(MPI_Ibcast(mine, 1, I, 0, none, &request));
+    REFUSED(MPI_Iallreduce(mine, got, 1, I, MPI_SUM, none, &request));
+#endif
+    check(heard == calls, "the number of errors that a handler gets");
+}
+
+static void no_communicators(void)
+{
+    MPI_Errhandler handler;
+#ifdef MPICH_VERSION
+    MPI_Comm freed, copy;
+#endif
+
+    MPI_Comm_create_errhandler(on_any, &handler);
+    MPI_Comm_set_errhandler(W, handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    no_communicator(MPI_COMM_NULL);
+#ifdef MPICH_VERSION /* handles of another MPI are addresses: it crashes */
+    MPI_Comm_dup(W, &freed);
+    MPI_Barrier(freed);
+    copy = freed;
+    MPI_Comm_free(&freed);
+    no_communicator(copy);
+    no_communicator((MPI_Comm)0x77777777);
+#endif
+    MPI_Comm_set_errhandler(W, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&handler);
+}
+
 #ifdef MPICH_VERSION /* another MPI takes them, or crashes */
 static void of_mpich(void)
 {
@@ -239,6 +297,63 @@ static void too_much(void)
     check(rank != 0 || class == MPI_ERR_TRUNCATE, "the class of a block that is long");
 }
 
+enum { LONG = 30000, KINDS = 6 };
+
+static int unlike_call(int kind, int n, int *x, MPI_Comm comm)
+{
+    static int y[LONG];
+    MPI_Request request;
+    int error;
+
+    switch (kind) {
+    case 0:
+        return MPI_Bcast(x, n, I, 0, comm);
+    case 1:
+        return MPI_Reduce(y, x, n, I, MPI_SUM, 0, comm);
+    case 2:
+        return MPI_Exscan(y, x, n, I, MPI_SUM, comm);
+    case 3:
+        return MPI_Scatter(rank == 0 ? other : NULL, 1, I, x, n, I, 0, comm);
+    case 4:
+        return MPI_Gather(x, n, I, other, 1, I, 0, comm);
+    default:
+        error = MPI_Ibcast(x, n, I, 0, comm, &request);
+        return error ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+/* One rank has another length than the others. Some rank gets an error, no rank waits
+ * for ever, and nothing is written behind what a rank expects. */
+static void unlike(int kind, int one, int n)
+{
+    enum { MARK = 0x5a5a5a5a };
+    static int x[LONG + 1];
+    int error, errors = 0;
+    MPI_Comm comm;
+
+    MPI_Comm_dup(W, &comm);
+    MPI_Barrier(comm);
+    for (int i = n; i <= LONG; i++)
+        x[i] = MARK;
+    error = unlike_call(kind, n, x, comm) != MPI_SUCCESS;
+    for (int i = n; i <= LONG; i++)
+        check(x[i] == MARK, "memory behind a buffer");
+    MPI_Allreduce(&error, &errors, 1, I, MPI_SUM, W);
+    check(errors > 0, "a call with unlike lengths");
+    if (errors == 0 && rank == 0)
+        fprintf(stderr, "kind %d, rank %d has another length\n", kind, one);
+    MPI_Comm_free(&comm);
+}
+
+static void unlike_lengths(void)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        unlike(kind, 0, rank == 0 ? 1 : kind == 4 ? 2 : LONG);
+        if (kind == 0)
+            unlike(kind, ranks - 1, rank == ranks - 1 ? LONG : 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -257,6 +372,7 @@ int main(int argc, char **argv)
     one_by_one(types);
     one_by_one(in_place);
     one_by_one(handlers);
+    one_by_one(no_communicators);
 #ifdef MPICH_VERSION
     one_by_one(of_mpich);
 #endif
@@ -264,8 +380,10 @@ int main(int argc, char **argv)
     empty();
     loose_at_root();
     right_calls();
-    if (argc > 1)
+    if (argc > 1) {
+        unlike_lengths();
         too_much();
+    }
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, I, MPI_SUM, W);
     if (rank == 0)
         printf("wrong %d\n", wrong);

@@ -106,6 +106,11 @@ settings() { # MPI
     expect "$1: calls that are not listed stay with MPI" 0 "wrong 0" \
         "${run[@]}" -n 2 "$start" "${always[@]}" --calls barrier,bcast "$p" 1
     same "$1: so does allreduce, of which nothing is known" "" "$(reported allreduce library)"
+    expect "$1: non-blocking calls alone are listed" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "${always[@]}" --calls iallreduce,ibarrier "$p" 1
+    [ "$(reported iallreduce library)" -gt 0 ] && [ "$(reported ibarrier library)" -gt 0 ]
+    result $? "$1: the library has them"
+    same "$1: and nothing is known of others" "" "$(reported bcast early)$(reported allreduce small)"
     expect "$1: the table" 0 "by library" \
         "${run[@]}" -n 2 "$start" --report --after 0 "$p" 1
 }
