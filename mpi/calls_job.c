@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Init, Init_thread and Finalize; and the end of communicators.
+ * MPI_Init and Init_thread, the begin of MPI_Finalize, and the end of communicators.
  */
 #include "mpi/attached.h"
 #include "mpi/call_report.h"
@@ -12,6 +12,41 @@
 #include "mpi/preload_list.h"
 #include "mpi/type_layout.h"
 
+static void end(void)
+{
+    tmpi_module.runs = false;
+    tmpi_module.taken = 0;
+    tmpi_pending_end();
+    tmpi_attached_end();
+    tmpi_inside++;
+    tmpi_report_write();
+    tmpi_layouts_end();
+    tmpi_idle_end();
+    tmpi_inside--;
+}
+
+/* MPI calls it in MPI_Finalize, which begins by deleting the attributes of
+ * MPI_COMM_SELF, the newest first. The program's functions that delete theirs have run
+ * by then: their collectives can match those that other ranks call before
+ * MPI_Finalize, so the library must be there for both. */
+static int on_end(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    (void)comm, (void)keyval, (void)value, (void)extra;
+    if (tmpi_module.runs)
+        end();
+    return MPI_SUCCESS;
+}
+
+/* The first attribute of MPI_COMM_SELF is this module's. */
+static bool watch_for_end(void)
+{
+    int key;
+
+    return tmpi_next.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_end, &key, NULL) ==
+               MPI_SUCCESS &&
+           tmpi_next.Comm_set_attr(MPI_COMM_SELF, key, NULL) == MPI_SUCCESS;
+}
+
 static int begin(int result)
 {
     if (result != MPI_SUCCESS || tmpi_inside || tmpi_module.runs)
@@ -19,6 +54,7 @@ static int begin(int result)
     tmpi_preload_drop();
     tmpi_settings_read(&tmpi_module.settings);
     tmpi_inside++;
+    tmpi_module.settings.off |= !watch_for_end();
     const bool well = tmpi_settings_agree();
     tmpi_inside--;
     if (!well)
@@ -33,22 +69,6 @@ static int begin(int result)
     tmpi_module.runs = true;
     tmpi_module.taken = tmpi_module.settings.calls | tmpi_module.settings.counted;
     return result;
-}
-
-static int finalize(void)
-{
-    if (tmpi_module.runs) {
-        tmpi_module.runs = false;
-        tmpi_module.taken = 0;
-        tmpi_pending_end();
-        tmpi_attached_end();
-        tmpi_inside++;
-        tmpi_report_write();
-        tmpi_layouts_end();
-        tmpi_idle_end();
-        tmpi_inside--;
-    }
-    return tmpi_next.Finalize();
 }
 
 #define CALLER __builtin_return_address(0)
@@ -70,7 +90,6 @@ TMPI_ENTRY(Init, (int *argc, char ***argv), (argc, argv), init(CALLER, argc, arg
 TMPI_ENTRY(Init_thread, (int *argc, char ***argv, int wanted, int *provided),
            (argc, argv, wanted, provided),
            init_thread(CALLER, argc, argv, wanted, provided))
-TMPI_ENTRY(Finalize, (void), (), finalize())
 TMPI_ENTRY(Comm_free, (MPI_Comm * comm), (comm),
            tmpi_attached_leave(tmpi_next.Comm_free, comm))
 TMPI_ENTRY(Comm_disconnect, (MPI_Comm * comm), (comm),

@@ -12,6 +12,8 @@
  *              those that copy attributes of a datatype are left alone
  * completion   each call that completes requests, on lists of different kinds
  * late         a rank works alone for half a second, and then for longer
+ * ending       functions of rank 0 that delete attributes in MPI_Finalize call what
+ *              other ranks call before it
  * stopped      rank 1 is stopped for longer than the library waits by default
  * spawned      collectives with processes of another MPI_COMM_WORLD
  * multiple     (with others) MPI_THREAD_MULTIPLE
@@ -348,6 +350,41 @@ static int late(void)
     return sum(MPI_COMM_WORLD, 2);
 }
 
+/* ---- the end --------------------------------------------------------------------- */
+
+static int is_ending;
+
+static void last_calls(void)
+{
+    MPI_Request request;
+    MPI_Comm last;
+
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_dup(MPI_COMM_WORLD, &last);
+    if (sum(MPI_COMM_WORLD, 4) || sum(last, 5) || sum(MPI_COMM_SELF, 6))
+        MPI_Abort(MPI_COMM_WORLD, 4);
+    MPI_Comm_free(&last);
+}
+
+static int on_end(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    (void)comm, (void)keyval, (void)value, (void)extra;
+    last_calls();
+    return MPI_SUCCESS;
+}
+
+static int ending(void)
+{
+    int key;
+
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_end, &key, NULL);
+    if (rank == 0)
+        MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+    is_ending = 1;
+    return 0;
+}
+
 static int stopped(void)
 {
     if (rank == 1) {
@@ -403,6 +440,8 @@ static int run(const char *name, const char *program)
         return completion();
     if (!strcmp(name, "late"))
         return late();
+    if (!strcmp(name, "ending"))
+        return ending();
     if (!strcmp(name, "stopped"))
         return stopped();
     if (!strcmp(name, "spawned"))
@@ -429,6 +468,8 @@ int main(int argc, char **argv)
     MPI_Allreduce(&wrong, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
         printf("wrong %d\n", total);
+    if (is_ending && rank)
+        last_calls();
     MPI_Finalize();
     return total != 0;
 }

@@ -27,8 +27,8 @@ life() {
         stopped=$!
     fi
     quiet "communicators freed in any order and during calls, requests of all kinds, ranks that come late" 3 \
-        order pending released attributes completion late
-    quiet "the same with MPI_THREAD_MULTIPLE" 3 completion pending multiple
+        order pending released attributes completion late ending
+    quiet "the same with MPI_THREAD_MULTIPLE" 3 completion pending ending multiple
     expect "$mpi: one of two programs is started without trib-mpi" any "some ranks were not started by trib-mpi" \
         env TRIB_BOOT_TIMEOUT_MS=$((500 * slow)) "${run[@]}" -n 1 "$start" "$dir/life_cycle.$mpi" : -n 1 "$dir/life_cycle.$mpi"
     [ "$mpi" = openmpi ] || return 0 # Debian's MPICH spawns no processes
