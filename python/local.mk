@@ -49,7 +49,9 @@ _torch_backend_la_SOURCES = \
 	python/backend/torch_gather.cc \
 	python/backend/torch_group.cc python/backend/torch_group.hpp \
 	python/backend/torch_memory.cc python/backend/torch_memory.hpp \
-	python/backend/torch_module.cc python/backend/torch_sparse.cc \
+	python/backend/torch_module.cc \
+	python/backend/torch_plans.cc python/backend/torch_plans.hpp \
+	python/backend/torch_sparse.cc \
 	python/backend/torch_work.cc python/backend/torch_work.hpp
 _torch_backend_la_CPPFLAGS = $(AM_CPPFLAGS) $(TORCH_SYSTEM)
 _torch_backend_la_CXXFLAGS = -std=gnu++17 -Wall -Wextra -fvisibility=hidden

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All-gathers: of one tensor, of lists, of bytes. */
+/* All-gathers: of one tensor, and of lists. */
 #include "python/backend/torch_group.hpp"
 
 #include "python/backend/torch_memory.hpp"
@@ -30,16 +30,9 @@ Group::WorkPtr Group::start_allgathers(const std::vector<Tensors> &outputs,
                 copy_blocks(each.to, list);
         }
     };
-    try {
-        for (const Allgather &each : all)
-            start(*work, moving(TRIB_ALLGATHER, moved(each.from)), each.from.data_ptr(),
-                  each.to.data_ptr());
-    } catch (...) {
-        /* Those that were started use their memory until they end. */
-        work->fail(std::current_exception());
-        hand_over(work);
-        throw;
-    }
+    for (const Allgather &each : all)
+        work->steps.push_back({moving(TRIB_ALLGATHER, moved(each.from)),
+                               each.from.data_ptr(), each.to.data_ptr()});
     return hand_over(work);
 }
 
@@ -88,15 +81,6 @@ Group::WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs,
     return start_allgathers(outputs, inputs, all);
 }
 
-Group::WorkPtr Group::gather_bytes(CollectivePtr work, const at::Tensor &from,
-                                   const at::Tensor &to, std::function<void()> after)
-{
-    work->kept = {from, to};
-    work->after = std::move(after);
-    start(*work, moving(TRIB_ALLGATHER, moved(from)), from.data_ptr(), to.data_ptr());
-    return hand_over(work);
-}
-
 Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
                                       const c10d::AllgatherOptions &)
 {
@@ -108,7 +92,11 @@ Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
 
     demand_one_type(from, to);
     demand(from.nbytes() * size_ == to.nbytes(), "an output of size times the input");
-    return gather_bytes(work, from, to, write_back(to, output));
+    work->kept = {from, to};
+    work->after = write_back(to, output);
+    work->steps.push_back(
+        {moving(TRIB_ALLGATHER, moved(from)), from.data_ptr(), to.data_ptr()});
+    return hand_over(work);
 }
 
 } // namespace tributary

@@ -13,8 +13,6 @@ namespace tributary {
 
 namespace {
 
-constexpr size_t KINDS_MOST = 64; /* whose plans are kept */
-
 using Clock = std::chrono::steady_clock;
 
 /* An all-gather over torch's store, by which ranks meet. */
@@ -118,11 +116,17 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
 
 Group::~Group()
 {
+    free_all();
+}
+
+void Group::free_all()
+{
+    if (!comm_)
+        return;
     without_python([this] {
         end(false);
-        for (auto &ring : plans_)
-            free_plans(*ring.second);
         (void)trib_free_comm(comm_);
+        comm_ = nullptr;
     });
 }
 
@@ -141,76 +145,7 @@ void Group::end(bool gives_up)
     under_way_.clear();
 }
 
-// ---- plans -------------------------------------------------------------------------
-
-trib_plan_t *Group::make_plan(const Kind &kind)
-{
-    trib_desc_t desc = TRIB_DESC_INIT;
-    trib_plan_t *plan = nullptr;
-
-    desc.count = kind.count;
-    desc.dtype = kind.dtype;
-    desc.op = kind.op;
-    desc.root = kind.root;
-    desc.codec = "none";
-    desc.feedback = "codec";
-    desc.quorum = "all";
-    desc.send_counts = kind.send_counts.empty() ? nullptr : kind.send_counts.data();
-    desc.recv_counts = kind.recv_counts.empty() ? nullptr : kind.recv_counts.data();
-    check(trib_plan_create(comm_, kind.coll, &desc, &plan), comm_);
-    return plan;
-}
-
-void Group::free_plans(Ring &ring)
-{
-    for (Slot &slot : ring.slots) {
-        waiters_->wait_for_slot(&slot, false);
-        (void)trib_plan_free(slot.plan);
-    }
-}
-
-void Group::free_oldest()
-{
-    auto oldest = plans_.begin();
-
-    for (auto each = plans_.begin(); each != plans_.end(); ++each) {
-        if (each->second->used < oldest->second->used)
-            oldest = each;
-    }
-    free_plans(*oldest->second);
-    plans_.erase(oldest);
-}
-
-Slot *Group::slot_for(const Kind &kind)
-{
-    auto found = plans_.find(kind);
-
-    if (found == plans_.end()) {
-        if (plans_.size() >= KINDS_MOST)
-            free_oldest();
-        found = plans_.emplace(kind, std::make_unique<Ring>()).first;
-    }
-    Ring &ring = *found->second;
-    Slot *slot = &ring.slots[ring.next];
-    waiters_->wait_for_slot(slot, true);
-    if (!slot->plan)
-        slot->plan = make_plan(kind);
-    ring.next = (ring.next + 1) % ring.slots.size();
-    ring.used = ++started_;
-    return slot;
-}
-
-void Group::start(Collective &work, const Kind &kind, const void *from, void *to)
-{
-    Slot *slot = slot_for(kind);
-
-    if (kind.coll == TRIB_BARRIER)
-        check(trib_plan_start(slot->plan), comm_);
-    else
-        check(trib_plan_start_with(slot->plan, from, to), comm_);
-    waiters_->take_slot(slot);
-    work.slots.push_back(slot);
-}
+// ---- works --------------------------------------------------------------------------
 
 CollectivePtr Group::new_work(Title title, const Tensors &inputs,
                               std::vector<Tensors> results)
@@ -230,6 +165,7 @@ CollectivePtr Group::new_work(Title title, const Tensors &inputs, Tensors result
 Group::WorkPtr Group::hand_over(CollectivePtr work)
 {
     work->hold_memory();
+    added_++;
     waiters_->add(work);
     return work;
 }
@@ -264,8 +200,8 @@ Group::WorkPtr Group::allreduce_across(Tensors &tensors, const c10d::ReduceOp &o
         for (const at::Tensor &each : tensors)
             each.copy_(own);
     };
-    start(*work, {TRIB_ALLREDUCE, e.count, e.dtype, e.op, 0, {}, {}}, nullptr,
-          own.data_ptr());
+    work->steps.push_back(
+        {{TRIB_ALLREDUCE, e.count, e.dtype, e.op, 0, {}, {}}, nullptr, own.data_ptr()});
     return hand_over(work);
 }
 
@@ -279,8 +215,8 @@ Group::WorkPtr Group::allreduce_packed(Tensors &tensors, const c10d::ReduceOp &o
 
     work->kept = {packed.memory};
     work->after = packed.unpack();
-    start(*work, {TRIB_ALLREDUCE, e.count, e.dtype, e.op, 0, {}, {}}, nullptr,
-          packed.memory.data_ptr());
+    work->steps.push_back({{TRIB_ALLREDUCE, e.count, e.dtype, e.op, 0, {}, {}},
+                           nullptr, packed.memory.data_ptr()});
     return hand_over(work);
 }
 
@@ -303,9 +239,9 @@ Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &
                 each.copy_(memory);
         }
     };
-    start(*work,
-          moving(TRIB_BROADCAST, moved(memory), static_cast<int>(opts.rootRank)),
-          nullptr, memory.data_ptr());
+    work->steps.push_back(
+        {moving(TRIB_BROADCAST, moved(memory), static_cast<int>(opts.rootRank)),
+         nullptr, memory.data_ptr()});
     return hand_over(work);
 }
 
@@ -322,8 +258,9 @@ Group::WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
     work->kept = {packed.memory};
     if (root == rank_)
         work->after = packed.unpack();
-    start(*work, {TRIB_REDUCE, e.count, e.dtype, e.op, root, {}, {}},
-          root == rank_ ? nullptr : memory, root == rank_ ? memory : nullptr);
+    work->steps.push_back({{TRIB_REDUCE, e.count, e.dtype, e.op, root, {}, {}},
+                           root == rank_ ? nullptr : memory,
+                           root == rank_ ? memory : nullptr});
     return hand_over(work);
 }
 
@@ -349,7 +286,8 @@ Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     work->kept = {from, to};
     if (root == rank_)
         work->after = [to, results] { copy_blocks(to, results); };
-    start(*work, moving(TRIB_GATHER, moved(from), root), from.data_ptr(), root == rank_ ? to.data_ptr() : nullptr);
+    work->steps.push_back({moving(TRIB_GATHER, moved(from), root), from.data_ptr(),
+                           root == rank_ ? to.data_ptr() : nullptr});
     return hand_over(work);
 }
 
@@ -371,8 +309,8 @@ Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                                   root == rank_ ? inputs[0] : Tensors(), outputs);
     work->kept = {from, to};
     work->after = write_back(to, output);
-    start(*work, moving(TRIB_SCATTER, moved(to), root),
-          root == rank_ ? from.data_ptr() : nullptr, to.data_ptr());
+    work->steps.push_back({moving(TRIB_SCATTER, moved(to), root),
+                           root == rank_ ? from.data_ptr() : nullptr, to.data_ptr()});
     return hand_over(work);
 }
 
@@ -400,8 +338,8 @@ Group::WorkPtr Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input
     demand(to.nbytes() * size_ == from.nbytes(), "an input of size times the output");
     work->kept = {from, to};
     work->after = write_back(to, output);
-    start(*work, {TRIB_REDUCE_SCATTER, e.count, e.dtype, e.op, 0, {}, {}},
-          from.data_ptr(), to.data_ptr());
+    work->steps.push_back({{TRIB_REDUCE_SCATTER, e.count, e.dtype, e.op, 0, {}, {}},
+                           from.data_ptr(), to.data_ptr()});
     return hand_over(work);
 }
 
@@ -428,7 +366,7 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
     }
     work->kept = {from, to};
     work->after = write_back(to, output);
-    start(*work, kind, from.data_ptr(), to.data_ptr());
+    work->steps.push_back({kind, from.data_ptr(), to.data_ptr()});
     return hand_over(work);
 }
 
@@ -452,7 +390,7 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
     }
     work->kept = {from, to};
     work->after = [to, outputs] { copy_bytes(to, outputs); };
-    start(*work, kind, from.data_ptr(), to.data_ptr());
+    work->steps.push_back({kind, from.data_ptr(), to.data_ptr()});
     return hand_over(work);
 }
 
@@ -462,7 +400,8 @@ Group::WorkPtr Group::barrier(const c10d::BarrierOptions &)
     CollectivePtr work =
         new_work({c10d::OpType::BARRIER, "tributary:barrier"}, {}, Tensors());
 
-    start(*work, {TRIB_BARRIER, 0, TRIB_U8, TRIB_SUM, 0, {}, {}}, nullptr, nullptr);
+    work->steps.push_back(
+        {{TRIB_BARRIER, 0, TRIB_U8, TRIB_SUM, 0, {}, {}}, nullptr, nullptr});
     return hand_over(work);
 }
 
@@ -484,9 +423,12 @@ Group::WorkPtr Group::message(Tensors &tensors, int peer, int tag, bool sends)
         rank_, sends ? c10d::OpType::SEND : c10d::OpType::RECV,
         sends ? "tributary:send" : "tributary:recv", comm_, tensor, memory, peer);
 
-    under_way_.erase(std::remove_if(under_way_.begin(), under_way_.end(),
-                                    [](auto &each) { return each->isCompleted(); }),
-                     under_way_.end());
+    if (under_way_.size() >= under_way_most_) {
+        under_way_.erase(std::remove_if(under_way_.begin(), under_way_.end(),
+                                        [](auto &each) { return each->isCompleted(); }),
+                         under_way_.end());
+        under_way_most_ = 2 * under_way_.size() + 1;
+    }
     if (sends)
         check(trib_isend(comm_, memory.data_ptr(), e.count, e.dtype, peer, tag,
                          &work->request),

@@ -3,16 +3,14 @@
  * A process group of torch.distributed, of torch 1.13: a communicator of the library,
  * whose ranks meet over torch's store.
  *
- * Calls start plans in the order in which they come, under a lock; threads of the group
- * wait for them. Sums are exact: no setting puts a codec into them.
+ * Calls add works in the order in which they come, under a lock, and wait for nothing:
+ * threads of the group start the plans of works and wait for them. Sums are exact: no
+ * setting puts a codec into them.
  */
 #ifndef TRIBUTARY_TORCH_GROUP_H
 #define TRIBUTARY_TORCH_GROUP_H
 
-#include <array>
-#include <map>
 #include <memory>
-#include <tuple>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
@@ -21,7 +19,7 @@
 
 namespace tributary {
 
-/* A call that starts something: one at a time, without a history of gradients. */
+/* A call that adds something: one at a time, without a history of gradients. */
 struct Starting {
     explicit Starting(std::mutex &start) : hold(start)
     {
@@ -38,6 +36,13 @@ public:
     Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
           double timeout_s);
     ~Group() override;
+
+    /* The last reference was dropped. The destructor comes later where there are weak
+     * ones. */
+    void release_resources() override
+    {
+        free_all();
+    }
 
     /* Ends what is under way: waits for it, unless the program gave up. */
     void end(bool gives_up);
@@ -82,35 +87,11 @@ public:
     }
     uint64_t getSequenceNumberForGroup() override
     {
-        return started_;
+        return added_;
     }
 
 private:
-    /* What plans are made for, by trib_coll_t. */
-    struct Kind {
-        trib_coll_t coll;
-        size_t count;
-        trib_dtype_t dtype;
-        trib_op_t op;
-        int root;
-        std::vector<size_t> send_counts, recv_counts; /* empty: count each */
-        auto key() const
-        {
-            return std::tie(coll, count, dtype, op, root, send_counts, recv_counts);
-        }
-        bool operator<(const Kind &other) const
-        {
-            return key() < other.key();
-        }
-    };
-    /* The k-th start of a kind takes slot k mod 4, on all ranks: what is made and freed
-     * goes by the order of calls alone, as aggregators want it. */
-    struct Ring {
-        std::array<Slot, 4> slots;
-        size_t next = 0;
-        uint64_t used = 0;
-    };
-
+    void free_all();
     /* An input, memory for those of all ranks, and the lists that each get them all. */
     struct Allgather {
         at::Tensor from, to;
@@ -122,11 +103,6 @@ private:
     {
         return {coll, e.count, e.dtype, TRIB_SUM, root, {}, {}};
     }
-    void start(Collective &work, const Kind &kind, const void *from, void *to);
-    Slot *slot_for(const Kind &kind);
-    trib_plan_t *make_plan(const Kind &kind);
-    void free_oldest();
-    void free_plans(Ring &ring);
     WorkPtr hand_over(CollectivePtr work);
     WorkPtr message(Tensors &tensors, int peer, int tag, bool sends);
     /* An operation of c10d, and its name in torch's profiler. */
@@ -140,9 +116,6 @@ private:
     WorkPtr allreduce_packed(Tensors &tensors, const c10d::ReduceOp &op);
     WorkPtr allreduce_across(Tensors &tensors, const c10d::ReduceOp &op);
     WorkPtr allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &op);
-    /* The same number of bytes of each rank; `after` runs once `to` has them. */
-    WorkPtr gather_bytes(CollectivePtr work, const at::Tensor &from,
-                         const at::Tensor &to, std::function<void()> after);
     void add_allgather(Allgathers &all, std::vector<Tensors> outputs,
                        const at::Tensor &input);
     WorkPtr start_allgathers(const std::vector<Tensors> &outputs, const Tensors &inputs,
@@ -150,10 +123,10 @@ private:
 
     trib_comm_t *comm_ = nullptr;
     std::mutex start_; /* calls that start something come one by one */
-    std::map<Kind, std::unique_ptr<Ring>> plans_;
     std::vector<c10::intrusive_ptr<Message>> under_way_;
+    size_t under_way_most_ = 1; /* messages, before those that have ended are dropped */
     std::shared_ptr<Waiters> waiters_;
-    uint64_t started_ = 0;
+    std::atomic<uint64_t> added_{0}; /* collectives */
 };
 
 } // namespace tributary

@@ -136,37 +136,38 @@ at::Tensor added(const std::vector<at::Tensor> &tensors)
 
 } // namespace
 
+/* An all-gather of the descriptions; what it gives says how long the blocks are of
+ * another one, which the work adds. */
 Group::WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &op)
 {
+    const Starting starting(start_);
     const bool mean = op_of(op) == TRIB_MEAN;
-    at::Tensor own, mine, all;
-    WorkPtr sizes;
 
     demand(op_of(op) == TRIB_SUM || (mean && tensors.size() == 1),
            "SUM or AVG of sparse tensors");
-    {
-        const Starting starting(start_);
-        own = added(tensors);
-        mine = description(own);
-        all = at::empty({size_, DESCRIPTION}, at::kLong);
-        sizes = gather_bytes(
-            new_work({c10d::OpType::ALLREDUCE, "tributary:sparse_all_reduce_sizes"}, {},
-                     Tensors()),
-            mine, all, nullptr);
-    }
-    sizes->wait(kNoTimeout);
-    const Starting starting(start_);
-    const Blocks blocks(own, room_for(all, mine));
-    const at::Tensor to = at::empty({size_, blocks.bytes}, at::kByte);
-    const int ranks = size_;
-    return gather_bytes(
-        new_work({c10d::OpType::ALLREDUCE, "tributary:sparse_all_reduce"}, tensors,
-                 tensors),
-        blocks.pack(), to, [blocks, to, all, tensors, mean, ranks] {
+    CollectivePtr work = new_work(
+        {c10d::OpType::ALLREDUCE, "tributary:sparse_all_reduce"}, tensors, tensors);
+    const at::Tensor own = added(tensors), mine = description(own);
+    const at::Tensor all = at::empty({size_, DESCRIPTION}, at::kLong);
+
+    work->kept = {mine, all};
+    work->steps.push_back(
+        {moving(TRIB_ALLGATHER, moved(mine)), mine.data_ptr(), all.data_ptr()});
+    work->another = [own, mine, all, tensors, mean](Collective &me) -> Step {
+        const Blocks blocks(own, room_for(all, mine));
+        const int64_t ranks = all.size(0);
+        const at::Tensor from = blocks.pack();
+        const at::Tensor to = at::empty({ranks, blocks.bytes}, at::kByte);
+
+        me.kept.insert(me.kept.end(), {from, to});
+        me.after = [blocks, to, all, tensors, mean, ranks] {
             const at::Tensor sum = blocks.sum(to, all);
             for (const at::Tensor &each : tensors)
                 each.copy_(mean ? sum / ranks : sum);
-        });
+        };
+        return {moving(TRIB_ALLGATHER, moved(from)), from.data_ptr(), to.data_ptr()};
+    };
+    return hand_over(work);
 }
 
 } // namespace tributary

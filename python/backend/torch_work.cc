@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <system_error>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
@@ -22,12 +23,6 @@ std::string after_so_long(const char *what, std::chrono::milliseconds timeout,
 }
 
 } // namespace
-
-void check(trib_status_t status, const trib_comm_t *comm)
-{
-    if (status < 0)
-        throw Failure(status, trib_last_error(comm));
-}
 
 static c10::TypePtr type_of_results(size_t lists)
 {
@@ -57,7 +52,7 @@ void Collective::time_out(std::chrono::milliseconds timeout)
 {
     waiters_->give_up();
     throw Failure(TRIB_ERR_TIMEOUT,
-                  after_so_long(title_, timeout, waiters_->awaited(slots)));
+                  after_so_long(title_, timeout, waiters_->awaited(this)));
 }
 
 bool Collective::wait(std::chrono::milliseconds timeout)
@@ -78,19 +73,11 @@ bool Collective::wait(std::chrono::milliseconds timeout)
             time_out(timeout);
         hold.lock();
     }
+    hold.unlock();
+    future_->wait(); /* it is next, and is complete before its callbacks run */
     if (exception_)
         std::rethrow_exception(exception_);
     return true;
-}
-
-void Collective::wait_for_plans(const trib_comm_t *comm)
-{
-    for (Slot *slot : slots) {
-        /* All are waited for: none may use the memory any more. */
-        const trib_status_t status = trib_plan_wait(slot->plan);
-        if (status < 0 && !failure_)
-            failure_ = std::make_exception_ptr(Failure(status, trib_last_error(comm)));
-    }
 }
 
 /* A program may give a tensor other memory, by set_() or by its .data. */
@@ -114,6 +101,7 @@ void Collective::complete()
         }
     }
     after = nullptr;
+    another = nullptr;
     kept.clear();
     memory_.clear();
     finish(failure_);
@@ -127,65 +115,167 @@ void Collective::complete()
 void Waiters::add(CollectivePtr work)
 {
     std::lock_guard<std::mutex> hold(lock_);
-    queue_.push_back(std::move(work));
-    more();
+
+    if (stopping_)
+        throw Failure(TRIB_ERR_INVALID,
+                      "the process group has ended: it starts no collective");
+    if (!waiting_ && idle_ <= done_.size() && !spawn() && threads_.empty())
+        throw Failure(TRIB_ERR_SYSTEM, "no thread could be created that waits for "
+                                       "collectives: raise the limit of processes");
+    work->open = work->another != nullptr;
+    pending_.push_back(work);
+    start_pending();
     changed_.notify_all();
+    if (work->failure())
+        std::rethrow_exception(work->failure());
 }
 
-void Waiters::more()
+/* In the order of calls alone: nothing overtakes a step that has to wait. */
+void Waiters::start_pending()
 {
-    if (queue_.empty() || waiting_ || idle_ > 0 || threads_.size() == MOST)
-        return;
+    while (!pending_.empty()) {
+        const CollectivePtr work = pending_.front();
+        while (work->started < work->steps.size()) {
+            if (!start_next(work))
+                return;
+        }
+        if (work->open)
+            return;
+        pending_.pop_front();
+    }
+}
+
+/* False: it has to wait for a plan. */
+bool Waiters::start_next(const CollectivePtr &work)
+{
+    const Step &step = work->steps[work->started];
+    Slot *slot = nullptr;
+
+    try {
+        slot = plans_.start(step.kind, step.from, step.to);
+        if (!slot)
+            return false;
+    } catch (...) {
+        work->fail(std::current_exception());
+    }
+    work->started++;
+    running_.push_back({work, slot});
+    return true;
+}
+
+bool Waiters::spawn()
+{
+    bool there = true;
     /* Signals are for the threads of the program. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    threads_.emplace_back([me = shared_from_this()] { me->run(); });
+    try {
+        threads_.emplace_back([me = shared_from_this()] { me->run(); });
+        idle_++;
+    } catch (const std::system_error &) {
+        there = false;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return there;
+}
+
+/* Callbacks that are slow get no more threads than MANY. Those that wait, of which none
+ * returns, do. */
+void Waiters::hand_on(std::unique_lock<std::mutex> &hold)
+{
+    while (done_.size() > idle_) {
+        const size_t before = completed_;
+        if (threads_.size() >= MANY &&
+            changed_.wait_for(hold, LOOK, [this, before] {
+                return completed_ != before || done_.size() <= idle_;
+            }))
+            continue;
+        if (!spawn())
+            return; /* those that are there take it later */
+    }
+}
+
+/* Makes the step that follows the last one of a work. */
+static std::vector<Step> next_step(Collective &work)
+{
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const auto another = std::move(work.another);
+    std::vector<Step> made;
+
+    work.another = nullptr;
+    if (another && !work.failure()) {
+        made.push_back(another(work));
+        work.hold_memory();
+    }
+    return made;
+}
+
+/* Waits for the first step that runs, without the lock meanwhile. */
+void Waiters::end_first(std::unique_lock<std::mutex> &hold)
+{
+    const Running first = running_.front();
+    Collective &work = *first.work;
+    const bool last = work.ended + 1 == work.steps.size();
+    std::exception_ptr failure;
+    std::vector<Step> made;
+
+    waiting_ = true;
+    hold.unlock();
+    try {
+        if (first.slot)
+            check(trib_plan_wait(first.slot->plan), comm_);
+        if (last)
+            made = next_step(work);
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    hold.lock();
+    running_.pop_front();
+    if (first.slot)
+        first.slot->busy = false;
+    if (failure)
+        work.fail(failure);
+    work.ended++;
+    work.steps.insert(work.steps.end(), made.begin(), made.end());
+    work.open = work.open && !last;
+    start_pending();
+    if (work.ended == work.steps.size())
+        done_.push_back(first.work);
+    changed_.notify_all();
+    hand_on(hold);
+    waiting_ = false;
+}
+
+/* Completes the first work that is done, without the lock meanwhile. */
+void Waiters::complete_first(std::unique_lock<std::mutex> &hold)
+{
+    CollectivePtr work = std::move(done_.front());
+
+    done_.pop_front();
+    hold.unlock();
+    work->complete();
+    work.reset();
+    hold.lock();
+    completed_++;
+    changed_.notify_all();
 }
 
 void Waiters::run()
 {
     std::unique_lock<std::mutex> hold(lock_);
-    for (;;) {
-        idle_++;
-        changed_.wait(hold,
-                      [this] { return !waiting_ && (!queue_.empty() || stopping_); });
+    for (;; idle_++) {
+        changed_.wait(hold, [this] {
+            return !done_.empty() || (!waiting_ && !running_.empty()) ||
+                   (stopping_ && running_.empty());
+        });
         idle_--;
-        if (queue_.empty())
+        if (!waiting_ && !running_.empty())
+            end_first(hold);
+        else if (!done_.empty())
+            complete_first(hold);
+        else
             return;
-        CollectivePtr work = std::move(queue_.front());
-        queue_.pop_front();
-        waiting_ = true;
-        hold.unlock();
-        work->wait_for_plans(comm_);
-        hold.lock();
-        waiting_ = false;
-        for (Slot *slot : work->slots)
-            slot->busy = false;
-        more();
-        changed_.notify_all();
-        hold.unlock();
-        work->complete();
-        work.reset();
-        hold.lock();
-    }
-}
-
-void Waiters::take_slot(Slot *slot)
-{
-    std::lock_guard<std::mutex> hold(lock_);
-    slot->busy = true;
-}
-
-void Waiters::wait_for_slot(Slot *slot, bool heeds_signals)
-{
-    std::unique_lock<std::mutex> hold(lock_);
-    while (!changed_.wait_for(hold, LOOK, [slot] { return !slot->busy; })) {
-        hold.unlock();
-        if (heeds_signals)
-            heed_signals();
-        hold.lock();
     }
 }
 
@@ -202,8 +292,7 @@ void Waiters::heed_signals()
 bool Waiters::wait_for_all()
 {
     std::unique_lock<std::mutex> hold(lock_);
-    while (!changed_.wait_for(hold, LOOK,
-                              [this] { return !waiting_ && queue_.empty(); })) {
+    while (!changed_.wait_for(hold, LOOK, [this] { return running_.empty(); })) {
         hold.unlock();
         const bool over = given_up_ || signal_raised();
         hold.lock();
@@ -213,33 +302,45 @@ bool Waiters::wait_for_all()
     return true;
 }
 
-std::string Waiters::awaited(const std::vector<Slot *> &slots)
+std::string Waiters::awaited(const Collective *work)
 {
     /* A slot that is busy keeps its plan while this has the lock. */
     std::lock_guard<std::mutex> hold(lock_);
-    for (Slot *slot : slots) {
+    std::string first;
+
+    for (const Running &each : running_) {
         char text[256] = "";
-        if (slot->busy && trib_plan_awaits(slot->plan, text, sizeof(text)) == TRIB_OK &&
-            text[0])
+        if (each.slot)
+            (void)trib_plan_awaits(each.slot->plan, text, sizeof(text));
+        if (first.empty())
+            first = text;
+        if (each.work.get() == work && text[0])
             return text;
     }
-    return "";
+    return first; /* what was added before it */
 }
 
 void Waiters::stop()
 {
-    {
-        std::lock_guard<std::mutex> hold(lock_);
-        stopping_ = true;
-        changed_.notify_all();
+    for (;;) {
+        std::vector<std::thread>
+            threads; /* a callback may need another one meanwhile */
+        {
+            std::lock_guard<std::mutex> hold(lock_);
+            stopping_ = true;
+            threads.swap(threads_);
+            changed_.notify_all();
+        }
+        if (threads.empty())
+            break;
+        for (std::thread &thread : threads) {
+            if (thread.get_id() == std::this_thread::get_id())
+                thread.detach(); /* a callback had the last reference to the group */
+            else
+                thread.join();
+        }
     }
-    for (std::thread &thread : threads_) {
-        if (thread.get_id() == std::this_thread::get_id())
-            thread.detach(); /* a callback had the last reference to the group */
-        else
-            thread.join();
-    }
-    threads_.clear();
+    plans_.free_all();
 }
 
 void Message::end(trib_status_t status)

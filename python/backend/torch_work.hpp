@@ -12,29 +12,16 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <tributary/coll.h>
 #include <tributary/request.h>
 
+#include "python/backend/torch_plans.hpp"
+
 namespace tributary {
-
-/* A call of the library that failed; what() is its sentence. Python gets the class of
- * tributary's that goes with the status. */
-struct Failure : std::runtime_error {
-    Failure(trib_status_t status, const std::string &sentence)
-        : std::runtime_error(sentence), status(status)
-    {
-    }
-    trib_status_t status;
-};
-
-/* Throws what a status says, if it is an error. */
-void check(trib_status_t status, const trib_comm_t *comm);
 
 /* Runs Python's handlers of signals, and throws what they raise. The module has it. */
 void check_signals();
@@ -47,15 +34,16 @@ void throw_signal();
 /* Runs a function that waits for threads, which may need the lock of Python. */
 void without_python(const std::function<void()> &function);
 
-/* A plan that is started again and again; busy from its start to its end. */
-struct Slot {
-    trib_plan_t *plan = nullptr;
-    bool busy = false;
-};
-
 class Waiters;
 
-/* One or several plans that were started one after the other. */
+/* A start of a plan that a work needs. */
+struct Step {
+    Kind kind;
+    const void *from;
+    void *to;
+};
+
+/* One step, or several that are started one after the other. */
 class Collective final : public c10d::Work {
 public:
     using Lists = std::vector<std::vector<at::Tensor>>;
@@ -74,17 +62,27 @@ public:
         return future_;
     }
 
-    /* What threads of the group do: the end of all plans, then what follows it. */
-    void wait_for_plans(const trib_comm_t *comm);
+    /* The rest of the work, once all its steps have ended and another thread of the
+     * group waits for the next work. */
     void complete();
 
-    /* The work has failed before all of its plans were started. */
+    /* The first failure is that of the work. */
     void fail(std::exception_ptr why)
     {
-        failure_ = std::move(why);
+        if (!failure_)
+            failure_ = std::move(why);
+    }
+    std::exception_ptr failure() const
+    {
+        return failure_;
     }
 
-    std::vector<Slot *> slots; /* in the order of their starts */
+    std::vector<Step> steps; /* in the order of their starts */
+    size_t started = 0, ended = 0; /* of the steps; Waiters count them */
+    /* Makes another step after all steps have ended well; empty if there is none. Works
+     * that were added later start after that step: until then this one is open. */
+    std::function<Step(Collective &me)> another;
+    bool open = false; /* Waiters set it */
     void hold_memory(); /* of the tensors that are kept, whatever becomes of them */
 
     std::vector<at::Tensor> kept; /* whose memory the plans use */
@@ -104,13 +102,15 @@ private:
 using CollectivePtr = c10::intrusive_ptr<Collective>;
 
 /*
- * Threads that wait for collectives in the order of their starts. One waits at a time
- * and drives the library meanwhile; the others run what was chained to futures, which
- * may wait for a later collective itself.
+ * Threads that start collectives, and wait for them, in the order in which they were
+ * added: a step that needs a busy plan is started once that plan has ended, and its
+ * caller does not wait. One thread waits at a time and drives the library meanwhile; the
+ * others run what was chained to futures, which may wait for a later collective itself,
+ * however many do so.
  */
 class Waiters : public std::enable_shared_from_this<Waiters> {
 public:
-    explicit Waiters(const trib_comm_t *comm) : comm_(comm)
+    explicit Waiters(trib_comm_t *comm) : comm_(comm), plans_(comm)
     {
     }
     ~Waiters()
@@ -118,14 +118,13 @@ public:
         stop();
     }
 
+    /* Throws if a step that could be started at once has failed. */
     void add(CollectivePtr work);
-    void wait_for_slot(Slot *slot, bool heeds_signals); /* until it is not busy */
     void heed_signals(); /* check_signals; what it throws gives up */
     bool wait_for_all(); /* false if the program gave up before all had ended */
 
-    /* For what the first of these waits that is not done: "a contribution of rank 1 …";
-     * empty if it waits for nobody. */
-    std::string awaited(const std::vector<Slot *> &slots);
+    /* For what a work waits: "a contribution of rank 1 …"; empty if for nobody. */
+    std::string awaited(const Collective *work);
 
     /* The program gave a work up: what is under way when the group ends is ended. */
     void give_up()
@@ -137,21 +136,37 @@ public:
         return given_up_;
     }
 
-    void take_slot(Slot *slot);
-    void stop(); /* once all that was added has ended */
+    void stop(); /* once all that was added has ended; frees all plans */
 
 private:
-    void run();
-    void more(); /* with the lock: a thread, if nobody would wait for the next work */
+    /* A step that was started; no slot: its start has failed. */
+    struct Running {
+        CollectivePtr work;
+        Slot *slot;
+    };
 
-    static constexpr size_t MOST = 16;
-    const trib_comm_t *comm_;
+    /* These are called with the lock. */
+    void start_pending();
+    bool start_next(const CollectivePtr &work);
+    void end_first(std::unique_lock<std::mutex> &hold);
+    void complete_first(std::unique_lock<std::mutex> &hold);
+    void hand_on(std::unique_lock<std::mutex> &hold); /* to threads that complete works */
+    bool spawn(); /* false if there is no more */
+
+    void run();
+
+    static constexpr size_t MANY = 16; /* threads; more come only if all are held up */
+    trib_comm_t *comm_;
     std::mutex lock_;
     std::condition_variable changed_;
-    std::deque<CollectivePtr> queue_;
+    Plans plans_;
+    std::deque<CollectivePtr> pending_; /* with steps that were not started */
+    std::deque<Running> running_;
+    std::deque<CollectivePtr> done_; /* all steps have ended: to be completed */
     std::vector<std::thread> threads_;
-    size_t idle_ = 0;
-    bool waiting_ = false, stopping_ = false;
+    size_t idle_ = 0; /* threads, also those that were woken; one for each of done_ */
+    size_t completed_ = 0;
+    bool waiting_ = false, stopping_ = false; /* waiting_: for the first that runs */
     std::atomic<bool> given_up_{false};
 };
 

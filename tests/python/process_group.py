@@ -132,6 +132,58 @@ def messages():
     dist.barrier()
 
 
+def unpaced():
+    """A rank that has started many collectives sends before their ends: rank 1 starts none before it has received."""
+    def under_way(call):
+        if RANK == 1:
+            dist.recv(torch.ones(1), 0, tag=1)
+        works = call()
+        if RANK == 0:
+            dist.send(torch.ones(1), 1, tag=1)
+        for work in works:
+            work.wait()
+
+    xs = [torch.ones(2) for _ in range(9)] + [torch.ones(k) for k in range(3, 70)]
+    under_way(lambda: [dist.all_reduce(x, async_op=True) for x in xs] + [dist.barrier(async_op=True) for _ in range(5)])
+    assert all(bool((x == SIZE).all()) for x in xs)
+    outs = [[[torch.zeros(1) for _ in range(SIZE)] for _ in range(5)] for _ in range(2)]
+    under_way(lambda: [dist.all_gather(outs[0][k], torch.full((1,), float(RANK + k)), async_op=True) for k in range(5)] +
+              [dist.all_to_all(outs[1][k], [torch.full((1,), float(RANK + k))] * SIZE, async_op=True) for k in range(5)])
+    assert all(float(x) == r + k for part in outs for k, out in enumerate(part) for r, x in enumerate(out))
+    wide = [[torch.zeros(3) for _ in range(6)] for _ in range(SIZE)]  # a work of more steps than there are plans
+    under_way(lambda: [dist.group.WORLD.allgather_coalesced(wide, [torch.full((3,), 10.0 * RANK + k) for k in range(6)])])
+    assert all(float(x[0]) == 10 * r + k for r, out in enumerate(wide) for k, x in enumerate(out))
+    rows = [torch.sparse_coo_tensor([[0, RANK + 1]], torch.ones(2), (SIZE + 1,)) for _ in range(3)]
+    x = torch.ones(1)  # its sum is started behind what a sparse one starts once it knows the lengths
+    under_way(lambda: [dist.all_reduce(r, async_op=True) for r in rows] + [dist.all_reduce(x, async_op=True)])
+    assert float(x) == SIZE and all(r.to_dense().tolist() == [float(SIZE)] + [1.0] * SIZE for r in rows)
+    many = [torch.full((1,), float(k)) for k in range(40)]
+    under_way(lambda: [dist.isend(m, 1) for m in many] if RANK == 0 else
+              [dist.irecv(m, 0) for m in many] if RANK == 1 else [])
+    assert [float(m) for m in many] == list(range(40))
+
+
+def callbacks():
+    """More callbacks than the group has threads at first wait for what a later sum gives."""
+    gate, held = threading.Event(), []
+
+    def wait(future):
+        if threading.current_thread() is not threading.main_thread():  # as where the sum had ended before then()
+            held.append(gate.wait())
+        return future.value()
+
+    if RANK == 1:
+        dist.recv(torch.ones(1), 0)
+    waiting = [dist.all_reduce(torch.ones(1), async_op=True).get_future().then(wait) for _ in range(20)]
+    if RANK == 0:
+        dist.send(torch.ones(1), 1)
+    for _ in range(3):
+        dist.all_reduce(torch.ones(1))
+    gate.set()
+    assert all(float(future.wait()[0]) == SIZE for future in waiting)
+    assert RANK != 0 or len(held) == 20
+
+
 def futures():
     """A future whose callback waits for another sum; many sums under way at a time."""
     x = torch.ones(4)
@@ -240,13 +292,13 @@ def stopped():
             why = raises(tb.Timeout, "within 60 ms", work.wait, timedelta(milliseconds=60))
             assert f"rank {SIZE - 1}" in str(why), why
         interrupted(works[0].wait)
-        works += [dist.all_reduce(torch.ones(2), async_op=True) for _ in range(3)]
-        interrupted(dist.all_reduce, torch.ones(2))  # a fifth one is not started before the first has ended
+        works += [dist.all_reduce(torch.ones(2), async_op=True) for _ in range(4)]
+        interrupted(works[-1].wait)  # of the fifth sum, which starts after the first has ended
         os.kill(pids[-1], signal.SIGCONT)
     elif RANK == SIZE - 1:
         os.kill(os.getpid(), signal.SIGSTOP)
     if RANK != 0:
-        works = [dist.all_reduce(torch.ones(2), async_op=True) for _ in range(4)]
+        works = [dist.all_reduce(torch.ones(2), async_op=True) for _ in range(5)]
     if RANK == SIZE - 1:
         works.append(dist.isend(torch.ones(1), 0))
     for work in works:
@@ -262,7 +314,7 @@ def no_second_start():
     for _ in range(5):  # a plan that stayed busy would stop the fifth
         outs = [[torch.empty(30000), torch.empty(1)] for _ in range(SIZE)]
         fail(2)
-        raises(RuntimeError, "", ours.allgather_coalesced, outs, [torch.ones(30000), torch.ones(1)])
+        raises(RuntimeError, "", lambda: ours.allgather_coalesced(outs, [torch.ones(30000), torch.ones(1)]).wait())
     ours.allgather_coalesced(outs, [torch.ones(30000), torch.ones(1)]).wait()
     assert all(bool(o.all()) for out in outs for o in out)
 
@@ -339,10 +391,17 @@ def outlived():
     del group
     dist.barrier()  # each has left
     assert all(work.is_completed() for work in works)
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(1), group=group)
+    before = len(os.listdir("/proc/self/task"))
+    dist.destroy_process_group(group)
+    del group
+    assert len(os.listdir("/proc/self/task")) < before  # it has ended, with its threads
     group, left = dist.new_group(), threading.Event()
 
     def last(future, held=group):
-        left.wait()
+        if threading.current_thread() is not threading.main_thread():
+            left.wait()
         del held
         return future.value()
 
@@ -378,8 +437,8 @@ def join(folder, name="meet"):
 
 def everything(folder):
     join(folder)
-    for check in (reductions, moves, messages, futures, groups, training, refusals, two_threads, other_types, odd_memory,
-                  outlived, gradients, stopped,
+    for check in (reductions, moves, messages, unpaced, callbacks, futures, groups, training, refusals, two_threads,
+                  other_types, odd_memory, outlived, gradients, stopped,
                   no_second_start, collectives.short):
         check()
     dist.destroy_process_group()
