@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A beat is one datagram of 40 bytes. Its seal is a MAC under the secret of the job,
- * over the number of the one who is asked, too, which stands in that one's address:
- * nobody else can ask or answer. Beats of one rank to another are numbered, and count
- * only in that order: a recorded one is worth nothing. A job without a secret has a
- * digest in place of the MAC, which keeps other jobs' ranks apart, but no stranger who
- * wants to be heard.
+ * also over the number in the receiver's address: nobody else can ask or answer. Beats
+ * of one rank to another are numbered and count only in that order, so replays do not.
+ * Without a secret a digest replaces the MAC: it keeps out other jobs, not strangers.
  *
  * A peer is judged only once it was heard, or another one at its address: where a
- * firewall lets no UDP through, the job runs on without heartbeats, and says so.
- *
- * The kernel of a process that ends closes its port, and answers what still comes there
- * (ICMP: port unreachable). That quotes the beat, seal and all, so strangers cannot
- * make it up. Two that follow each other count: rules of a firewall may be in change.
+ * firewall drops UDP, the job runs without heartbeats, and says so. The kernel of a
+ * process that ends closes its port and answers later beats (ICMP: port unreachable).
+ * The answer quotes the beat with its seal, so strangers cannot forge it.
  */
 #include "transport/common/heartbeat.h"
 
@@ -50,7 +46,7 @@ enum {
     STEP_MAX_MS = 250,
     CLIP_STEPS = 4, /* a step that took longer counts as this many */
     TAKE_AT_ONCE = 256,
-    REFUSALS = 2, /* of beats one after the other, then the process is gone */
+    REFUSALS = 2, /* in a row end a process: a firewall's rules may be changing */
 };
 
 enum heartbeat_kind {

@@ -419,7 +419,7 @@ static void test_silently_given_up(void **state)
     }
 }
 
-/* A rank does not wait for an acknowledgement by a peer that has closed the connection. */
+/* A rank waits for no acknowledgement by a peer that has closed the connection. */
 static void test_leaving_after_the_peer(void **state)
 {
     struct pair pair;
