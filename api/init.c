@@ -82,6 +82,8 @@ static trib_status_t begin(const trib_opts_t *opts, struct way *way,
     trib_status_t st =
         trib_config_load(&comm->cfg, ours.config, &comm->log, &comm->err);
     if (st == TRIB_OK)
+        st = trib_settings_refuse(&comm->cfg, &comm->err);
+    if (st == TRIB_OK)
         st = check_threads(comm, &ours);
     if (st == TRIB_OK) {
         comm->log.level = (trib_log_level_t)comm->cfg.log;

@@ -108,7 +108,7 @@ struct trib_progress_thread {
     bool running;
     pthread_mutex_t mutex;
     pthread_cond_t work;
-    bool stop;           /* under mutex */
+    bool stop; /* under mutex */
     _Atomic int active; /* 1: the thread has not seen all started plans done */
     _Atomic int callers; /* threads in trib_plan_wait, which drive the engine
                           * themselves */
@@ -129,7 +129,7 @@ struct trib_comm {
     struct trib_idle own_idle; /* the caller's idle function, for this communicator */
     struct trib_idle *idle; /* &own_idle; of a communicator within another one, the
                              * outer one's; NULL: there is none */
-    struct trib_error err;   /* of the last refused call; the caller's thread only */
+    struct trib_error err; /* of the last refused call; the caller's thread only */
     struct trib_error cause; /* the transport's or the engine's sentence; under the
                               * lock */
     struct trib_engine engine;
@@ -158,7 +158,7 @@ struct trib_comm {
     bool stands_in; /* a fallback_comm: its plans keep the same state as those of
                          * agg_comm */
     bool rewinds; /* trib_opts_t.rewind */
-    bool coded;         /* cfg.codec is not "none" */
+    bool coded; /* cfg.codec is not "none" */
     bool load_store; /* each rank has load/store reach to all others */
     bool oversubscribed; /* some host has more ranks than cores: the same on all
                           * ranks */
@@ -343,6 +343,13 @@ struct trib_config_faults;
 bool trib_settings_check(const struct trib_config *cfg,
                          struct trib_config_faults *faults);
 
+/**
+ * trib_settings_refuse - TRIB_ERR_CONFIG and a sentence for the first setting of codec,
+ * feedback, quorum, check and algorithm with which a collective would fail.
+ */
+trib_status_t trib_settings_refuse(const struct trib_config *cfg,
+                                   struct trib_error *err);
+
 /** trib_settings_kernels - find the kernels of TRIB_CPU; TRIB_ERR_CONFIG if this CPU
  * lacks them. */
 trib_status_t trib_settings_kernels(const struct trib_config *cfg,
@@ -352,6 +359,9 @@ trib_status_t trib_settings_kernels(const struct trib_config *cfg,
 /** trib_settings_algorithm - TRIB_ERR_INVALID, naming the nearest name, if there is no
  * such algorithm. */
 trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err);
+
+/** trib_settings_feedback - TRIB_ERR_INVALID if the text is of no feedback. */
+trib_status_t trib_settings_feedback(const char *text, struct trib_error *err);
 
 /** trib_wireup_machine - a number that ranks within load/store reach of each other
  * share. */

@@ -41,6 +41,13 @@ trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err)
                      near ? near : "", near ? "\"?" : "");
 }
 
+trib_status_t trib_settings_feedback(const char *text, struct trib_error *err)
+{
+    struct trib_feedback_rule rule;
+
+    return trib_feedback_parse(text, err, &rule);
+}
+
 static trib_status_t check_codec(const struct trib_config *cfg, struct trib_error *err)
 {
     struct trib_codec *codec;
@@ -116,21 +123,23 @@ static trib_status_t check_cpu(const struct trib_config *cfg, struct trib_error 
     return trib_settings_kernels(cfg, &kernels, err);
 }
 
+static const struct {
+    int row;
+    const char *variable;
+    trib_status_t (*check)(const struct trib_config *cfg, struct trib_error *err);
+} checks[] = {
+    {TRIB_CONFIG_ROW_codec, "TRIB_CODEC", check_codec},
+    {TRIB_CONFIG_ROW_feedback, "TRIB_FEEDBACK", check_feedback},
+    {TRIB_CONFIG_ROW_quorum, "TRIB_QUORUM", check_quorum},
+    {TRIB_CONFIG_ROW_check, "TRIB_CHECK", check_check},
+    {TRIB_CONFIG_ROW_algorithm, "TRIB_ALGORITHM", check_algorithm},
+    {TRIB_CONFIG_ROW_transport, NULL, check_transport},
+    {TRIB_CONFIG_ROW_cpu, NULL, check_cpu},
+};
+
 bool trib_settings_check(const struct trib_config *cfg,
                          struct trib_config_faults *faults)
 {
-    static const struct {
-        int row;
-        trib_status_t (*check)(const struct trib_config *cfg, struct trib_error *err);
-    } checks[] = {
-        {TRIB_CONFIG_ROW_codec, check_codec},
-        {TRIB_CONFIG_ROW_feedback, check_feedback},
-        {TRIB_CONFIG_ROW_quorum, check_quorum},
-        {TRIB_CONFIG_ROW_check, check_check},
-        {TRIB_CONFIG_ROW_algorithm, check_algorithm},
-        {TRIB_CONFIG_ROW_transport, check_transport},
-        {TRIB_CONFIG_ROW_cpu, check_cpu},
-    };
     bool well = faults->other[0] == '\0';
 
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
@@ -142,4 +151,19 @@ bool trib_settings_check(const struct trib_config *cfg,
     for (int i = 0; i < TRIB_CONFIG_ROWS; i++)
         well &= faults->row[i][0] == '\0';
     return well;
+}
+
+trib_status_t trib_settings_refuse(const struct trib_config *cfg,
+                                   struct trib_error *err)
+{
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        struct trib_error why = {0};
+        if (!checks[i].variable || checks[i].check(cfg, &why) == TRIB_OK)
+            continue;
+        const char *text = trib_error_text(&why);
+        const bool named = strncmp(text, "TRIB_", strlen("TRIB_")) == 0;
+        return trib_fail(err, TRIB_ERR_CONFIG, "%s%s%s",
+                         named ? "" : checks[i].variable, named ? "" : ": ", text);
+    }
+    return TRIB_OK;
 }

@@ -11,6 +11,7 @@
 #include "base/release.h"
 #include "base/time.h"
 #include "base/sockets.h"
+#include "base/text.h"
 #include "pipeline/link/link.h"
 
 enum {
@@ -53,8 +54,9 @@ static size_t find_user(const char *name, uid_t *out)
 static trib_status_t open_auth(const struct trib_config *cfg, struct trib_error *err,
                                struct trib_auth **out)
 {
+    static const char *const methods[] = {TRIB_AUTO, "munge", "key", "none"};
     uid_t user;
-    const struct trib_auth_opts opts = {.method = cfg->service_auth,
+    const struct trib_auth_opts opts = {.method = methods[cfg->service_auth],
                                         .key_file = cfg->service_key,
                                         .users = &user,
                                         .n_users = find_user(cfg->service_user, &user)};

@@ -395,24 +395,6 @@ static void test_small_chunks(void **state)
     ranks_pass(.size = 2, .fn = refuse_small_chunks);
 }
 
-static int codec_of_configuration(struct ranks_self *self)
-{
-    static float x[TRIB_CODEC_ELEMENTS_MIN];
-
-    refused(self,
-            trib_allreduce(self->comm, NULL, x, TRIB_CODEC_ELEMENTS_MIN, TRIB_F32,
-                           TRIB_SUM),
-            TRIB_ERR_CODEC, WORDS("nope"));
-    ranks_ok(self, trib_barrier(self->comm));
-    return 0;
-}
-
-static void test_bad_codec_of_configuration(void **state)
-{
-    (void)state;
-    ranks_pass(.size = 2, .fn = codec_of_configuration, .config = "codec=nope");
-}
-
 /* The other end of a failed communicator. */
 static int use_after_failure(struct ranks_self *self)
 {
@@ -563,7 +545,6 @@ int main(void)
         cmocka_unit_test(test_unknown_variable_warns_once),
         cmocka_unit_test(test_calls_refuse),
         cmocka_unit_test(test_small_chunks),
-        cmocka_unit_test(test_bad_codec_of_configuration),
         cmocka_unit_test(test_use_after_failure),
         cmocka_unit_test(test_free_while_failing),
         cmocka_unit_test(test_starved_plan),

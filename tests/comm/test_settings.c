@@ -45,6 +45,24 @@ static void test_names(void **state)
     }
 }
 
+/* trib_init refuses the same, also of one rank, which sums nothing. */
+static void test_init(void **state)
+{
+    static const char *const configs[] = {"codec=topq",    "algorithm=rinq",
+                                          "feedback=ef41", "quorum=0.5",
+                                          "check=finte",   "service_auth=kye"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+        trib_opts_t opts = TRIB_OPTS_INIT;
+        trib_comm_t *comm;
+        opts.rank_plus_1 = opts.ranks = 1;
+        opts.config = configs[i];
+        assert_status(trib_init(&opts, &comm), TRIB_ERR_CONFIG);
+        assert_non_null(strstr(trib_last_error(NULL), strchr(configs[i], '=') + 1));
+    }
+}
+
 /* A sentence that is there already stays, and counts as a fault. */
 static void test_earlier_sentence(void **state)
 {
@@ -64,6 +82,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_init),
         cmocka_unit_test(test_earlier_sentence),
     };
 
