@@ -16,6 +16,7 @@
 #include "comm/plan_blocks.h"
 #include "comm/plan_neighbors.h"
 #include "comm/plan_move.h"
+#include "comm/plan_parts.h"
 #include "comm/plan_scale.h"
 #include "comm/plan_stats.h"
 #include "pipeline/engine/engine_wait.h"
@@ -60,7 +61,9 @@ trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
     if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
     trib_gate_enter(comm);
-    const trib_status_t st = trib_plan_make_asked(comm, coll, &ours, plan_out);
+    trib_status_t st = trib_plan_check_unused(comm, coll, &ours);
+    if (st == TRIB_OK)
+        st = trib_plan_make_asked(comm, coll, &ours, plan_out);
     assert(st != TRIB_OK || *plan_out);
     if (st == TRIB_OK)
         comm->n_plans++;

@@ -170,3 +170,33 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
                               trib_coll_is_blocked(coll) ? " for each rank" : "");
     return check_chunk(comm, coll, d);
 }
+
+static trib_status_t refuse_unused(struct trib_comm *comm, trib_coll_t coll,
+                                   const char *field)
+{
+    return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                          "trib_desc_t.%s is set, and %s does not use it: leave it at "
+                          "the value of TRIB_DESC_INIT",
+                          field, trib_coll_name(coll));
+}
+
+trib_status_t trib_plan_check_unused(struct trib_comm *comm, trib_coll_t coll,
+                                     const trib_desc_t *d)
+{
+    if ((unsigned)coll >= TRIB_COLL_COUNT) /* the next check says so */
+        return TRIB_OK;
+    if (!trib_coll_sums(coll) && (unsigned)d->op >= TRIB_OP_COUNT)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",
+                              (int)d->op);
+    if (!trib_coll_sums(coll) && (d->parameter < 0 || !(d->parameter <= 0)))
+        return refuse_unused(comm, coll, "parameter");
+    if (!trib_coll_is_blocked(coll) && (d->send_counts || d->recv_counts))
+        return refuse_unused(comm, coll,
+                             d->send_counts ? "send_counts" : "recv_counts");
+    if (!trib_coll_is_blocked(coll) && (d->send_offsets || d->recv_offsets))
+        return refuse_unused(comm, coll,
+                             d->send_offsets ? "send_offsets" : "recv_offsets");
+    if (coll == TRIB_BARRIER && d->codec && strcmp(d->codec, "none") != 0)
+        return refuse_unused(comm, coll, "codec");
+    return TRIB_OK;
+}

@@ -147,9 +147,9 @@ trib_status_t trib_plan_start_neighbors(trib_plan_t *plan,
                                         const trib_neighbors_t *graph, void *x,
                                         double *weight)
 {
-    static const struct trib_sized kind = {
-        "trib_neighbors_t", "TRIB_NEIGHBORS_INIT", sizeof(*graph),
-        TRIB_SIZED_UP_TO(trib_neighbors_t, n_from)};
+    static const struct trib_sized kind = {"trib_neighbors_t", "TRIB_NEIGHBORS_INIT",
+                                           sizeof(*graph),
+                                           TRIB_SIZED_UP_TO(trib_neighbors_t, n_from)};
     trib_neighbors_t ours = TRIB_NEIGHBORS_INIT;
     struct trib_error err = {0};
 
@@ -270,8 +270,11 @@ static trib_status_t check_desc(struct trib_comm *comm, const trib_neighbors_des
     if (!trib_message_bytes(d->count, d->dtype, &bytes))
         return trib_comm_fail(comm, TRIB_ERR_OVERFLOW, "no memory has %zu elements",
                               d->count);
-    if (d->n_peers < 0)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID, "n_peers is %d", d->n_peers);
+    if (d->n_peers < 0 || (d->n_peers && !d->peers))
+        return trib_comm_fail(
+            comm, TRIB_ERR_INVALID,
+            "trib_neighbors_desc_t.n_peers is %d, it must be %s", d->n_peers,
+            d->peers ? "0 or more" : "0, as peers is NULL: all ranks");
     if (d->late < 0 || d->late > LATE_MOST)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "late is %d: parts are 0 to %d steps late, and one more "

@@ -24,6 +24,11 @@ static inline size_t trib_divide_up(size_t a, size_t b)
 trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *desc);
 
+/** trib_plan_check_unused - refuse a field of the caller's that the collective would
+ * ignore, with a sentence. */
+trib_status_t trib_plan_check_unused(struct trib_comm *comm, trib_coll_t coll,
+                                     const trib_desc_t *desc);
+
 /**
  * trib_plan_build_schedule - choose an algorithm and build its schedule.
  *

@@ -79,7 +79,7 @@ typedef struct trib_desc {
     size_t count;
     trib_dtype_t dtype;
     trib_op_t op;          /* ignored where nothing is summed */
-    int root; /* of reduce, broadcast, gather and scatter */
+    int root; /* of reduce, broadcast, gather and scatter; not read of others */
     const char *codec;     /* NULL: the configuration's; "none", "topk:ratio=0.01", …;
                             * "auto:max_nmse=1e-3": chosen by what starts take */
     const char *feedback;  /* NULL: the configuration's; "codec", "none", "ef14",
@@ -104,7 +104,8 @@ typedef struct trib_desc {
     double parameter; /* of op trimmed-mean: the part of the contributions that is
                             * left out at each end, 0 (0.1) to below 0.5. Of op
                             * clipped-mean: the largest magnitude of an element, above
-                            * 0. The same on all ranks; of any other op 0 */
+                            * 0. The same on all ranks; 0 of any other op, or
+                            * where nothing is summed */
     const size_t *send_counts; /* [ranks], as said above; copied, as the three below */
     const size_t *send_offsets;
     const size_t *recv_counts;

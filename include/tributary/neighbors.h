@@ -45,7 +45,8 @@ typedef struct trib_neighbors_desc {
                * at most. 0: none, and every run gives the same bits. Each of them may
                * take one more copy of the step's parts. */
     const char *codec; /* of parts of TRIB_F32, the same on all ranks; copied; NULL:
-                        * none. It rounds each element by itself, or is unbiased;
+                        * none. It rounds each element by itself, or is unbiased; its
+                        * ef= has no effect:
                         * what a part loses by it stays with the rank that gives it */
 } trib_neighbors_desc_t;
 

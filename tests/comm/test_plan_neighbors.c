@@ -74,8 +74,7 @@ static int steps(struct ranks_self *self)
     ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
     for (int step = 0; step < STEPS; step++) {
         scene_graph(s, self->size, self->rank, step, &graph);
-        const trib_status_t st =
-            trib_plan_start_neighbors(plan, &graph.g, x, &weight);
+        const trib_status_t st = trib_plan_start_neighbors(plan, &graph.g, x, &weight);
         if (st != TRIB_OK || trib_plan_wait(plan) != TRIB_OK)
             ranks_die(self, "step %d: %s", step, trib_last_error(self->comm));
         if (step % 5 == self->rank % 5) /* some are behind */
@@ -257,6 +256,9 @@ static int refusals(struct ranks_self *self)
     ranks_refused(self, trib_plan_neighbors(self->comm, NULL, &plan), TRIB_ERR_INVALID,
                   WORDS("desc is NULL"));
     ranks_assert(self, trib_plan_neighbors(NULL, &d, &plan) == TRIB_ERR_INVALID);
+    d.peers = NULL;
+    ranks_refused(self, trib_plan_neighbors(self->comm, &d, &plan), TRIB_ERR_INVALID,
+                  WORDS("n_peers is 1", "peers is NULL"));
     d.peers = peers;
     d.n_peers = 2;
     ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
