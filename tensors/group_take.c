@@ -5,6 +5,8 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 
+#include <tributary/info.h>
+
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/sized.h"
@@ -71,6 +73,8 @@ static trib_status_t check_opts(struct trib_group *g)
     if (o->n_rules && !o->rules)
         return refuse(g, "trib_group_opts_t.n_rules", (long)o->n_rules,
                       "0, as rules is NULL");
+    if (o->reserved)
+        return refuse(g, "trib_group_opts_t.reserved", (long)o->reserved, "0");
     if (o->cycle_us && o->feed == TRIB_FEED_WHOLE)
         return refuse(g, "trib_group_opts_t.cycle_us", (long)o->cycle_us,
                       "0 with feed WHOLE, where all tensors are ready at once");
@@ -81,6 +85,77 @@ static trib_status_t check_opts(struct trib_group *g)
                               "anew; set one of both",
                               o->cycle_us, quorum);
     return TRIB_OK;
+}
+
+static trib_status_t check_rule(struct trib_group *g, size_t i,
+                                const trib_group_rule_t *r)
+{
+    char why[256];
+
+    if (r->feedback && !r->codec)
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
+                              "rule %zu has feedback \"%.60s\" and no codec: name the "
+                              "codec, too",
+                              i, r->feedback);
+    if (r->dims_min < 0 || r->dims_max < 0 ||
+        (r->dims_max && r->dims_max < r->dims_min))
+        return trib_comm_fail(
+            g->comm, TRIB_ERR_INVALID,
+            "rule %zu: dims_min is %d and dims_max %d: they must be 0 "
+            "or more, and dims_max 0 or at least dims_min",
+            i, r->dims_min, r->dims_max);
+    if (r->count_max && r->count_max < r->count_min)
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
+                              "rule %zu: count_max is %zu, it must be 0, for no limit, "
+                              "or at least count_min, %zu",
+                              i, r->count_max, r->count_min);
+    struct trib_error err = {0};
+    trib_status_t st =
+        r->codec ? trib_codec_check(r->codec, why, sizeof(why)) : TRIB_OK;
+    if (st != TRIB_OK)
+        return trib_comm_fail(g->comm, st, "rule %zu: %s", i, why);
+    st = r->feedback ? trib_settings_feedback(r->feedback, &err) : TRIB_OK;
+    return st == TRIB_OK
+               ? st
+               : trib_comm_fail(g->comm, st, "rule %zu: %s", i, trib_error_text(&err));
+}
+
+/* A copy of rule i; all have the size of the first. */
+static trib_status_t take_rule(struct trib_group *g, size_t i, trib_group_rule_t *out)
+{
+    static const struct trib_sized kind = {
+        "trib_group_rule_t", "TRIB_GROUP_RULE_INIT", sizeof(*out),
+        TRIB_SIZED_UP_TO(trib_group_rule_t, feedback)};
+    const size_t size = g->opts.rules[0].size;
+    const trib_group_rule_t *theirs =
+        (const void *)((const char *)g->opts.rules + i * size);
+    struct trib_error err = {0};
+
+    *out = (trib_group_rule_t)TRIB_GROUP_RULE_INIT;
+    if (trib_sized_take(&kind, theirs, out, &err) != TRIB_OK)
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID, "rule %zu: %s", i,
+                              trib_error_text(&err));
+    if (theirs->size != size)
+        return trib_comm_fail(
+            g->comm, TRIB_ERR_INVALID,
+            "rule %zu: its size is %zu, it must be that of the first, "
+            "%zu",
+            i, theirs->size, size);
+    return TRIB_OK;
+}
+
+/* All of them, also those that fit no tensor. */
+static trib_status_t check_rules(struct trib_group *g)
+{
+    trib_status_t st = TRIB_OK;
+    trib_group_rule_t rule;
+
+    for (size_t i = 0; i < g->opts.n_rules && st == TRIB_OK; i++) {
+        st = take_rule(g, i, &rule);
+        if (st == TRIB_OK)
+            st = check_rule(g, i, &rule);
+    }
+    return st;
 }
 
 static trib_status_t take_opts(struct trib_group *g, const trib_group_opts_t *theirs)
@@ -100,35 +175,27 @@ static trib_status_t take_opts(struct trib_group *g, const trib_group_opts_t *th
     if (g->opts.algorithm && !(g->algorithm = strdup(g->opts.algorithm)))
         return no_memory(g);
     g->opts.algorithm = g->algorithm;
-    return check_opts(g);
+    const trib_status_t st = check_opts(g);
+    return st == TRIB_OK ? check_rules(g) : st;
 }
 
 /* The first rule that fits the tensor: found_out says whether there is one. */
 static trib_status_t find_rule(struct trib_group *g, const trib_tensor_t *t,
                                trib_group_rule_t *rule, bool *found_out)
 {
-    static const struct trib_sized kind = {
-        "trib_group_rule_t", "TRIB_GROUP_RULE_INIT", sizeof(*rule),
-        TRIB_SIZED_UP_TO(trib_group_rule_t, feedback)};
-    const char *at = (const char *)g->opts.rules;
     const int dims = t->dims ? t->dims : 2;
-    struct trib_error err = {0};
+    trib_status_t st = TRIB_OK;
 
     *found_out = false;
-    for (size_t i = 0; i < g->opts.n_rules && !*found_out; i++) {
-        const trib_group_rule_t *theirs =
-            (const void *)(at + i * g->opts.rules[0].size);
-        *rule = (trib_group_rule_t)TRIB_GROUP_RULE_INIT;
-        if (trib_sized_take(&kind, theirs, rule, &err) != TRIB_OK)
-            return trib_comm_fail(g->comm, TRIB_ERR_INVALID, "rule %zu: %s", i,
-                                  trib_error_text(&err));
-        *found_out = (!rule->name || fnmatch(rule->name, t->name, 0) == 0) &&
-                     t->count >= rule->count_min &&
-                     (!rule->count_max || t->count <= rule->count_max) &&
-                     dims >= rule->dims_min &&
-                     (!rule->dims_max || dims <= rule->dims_max);
+    for (size_t i = 0; i < g->opts.n_rules && !*found_out && st == TRIB_OK; i++) {
+        st = take_rule(g, i, rule);
+        *found_out =
+            st == TRIB_OK && (!rule->name || fnmatch(rule->name, t->name, 0) == 0) &&
+            t->count >= rule->count_min &&
+            (!rule->count_max || t->count <= rule->count_max) &&
+            dims >= rule->dims_min && (!rule->dims_max || dims <= rule->dims_max);
     }
-    return TRIB_OK;
+    return st;
 }
 
 /* The codec of a tensor: its own, else that of a rule, else the group's, else the
@@ -194,6 +261,12 @@ static trib_status_t check_tensor(struct trib_group *g, size_t i,
                               "tensor \"%s\": dims is %d, it must be 0 (not said) or "
                               "more",
                               t->name, t->dims);
+    if (t->feedback && !t->codec)
+        return trib_comm_fail(
+            g->comm, TRIB_ERR_INVALID,
+            "tensor \"%s\" has feedback \"%.60s\" and no codec of its "
+            "own: name the codec, too",
+            t->name, t->feedback);
     if (__builtin_mul_overflow(t->count, trib_dtype_size(t->dtype), &bytes) ||
         bytes > PTRDIFF_MAX)
         return trib_comm_fail(g->comm, TRIB_ERR_OVERFLOW,
@@ -202,7 +275,8 @@ static trib_status_t check_tensor(struct trib_group *g, size_t i,
     return TRIB_OK;
 }
 
-static trib_status_t take_tensor(struct trib_group *g, size_t i,
+/* size: of the first one, by which the caller's array is stepped through. */
+static trib_status_t take_tensor(struct trib_group *g, size_t i, size_t size,
                                  const trib_tensor_t *theirs)
 {
     static const struct trib_sized kind = {"trib_tensor_t", "TRIB_TENSOR_INIT",
@@ -215,6 +289,11 @@ static trib_status_t take_tensor(struct trib_group *g, size_t i,
     if (trib_sized_take(&kind, theirs, &d, &err) != TRIB_OK)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID, "tensor %zu: %s", i,
                               trib_error_text(&err));
+    if (theirs->size != size)
+        return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
+                              "tensor %zu: its size is %zu, it must be that of the "
+                              "first, %zu",
+                              i, theirs->size, size);
     trib_status_t st = check_tensor(g, i, &d);
     if (st == TRIB_OK)
         st = choose_codec(g, &d);
@@ -273,7 +352,8 @@ trib_status_t trib_group_take(struct trib_group *g, const trib_tensor_t *tensors
     if (!g->tensors)
         return no_memory(g);
     for (size_t i = 0; i < n && st == TRIB_OK; i++)
-        st = take_tensor(g, i, (const void *)(at + i * tensors[0].size));
+        st = take_tensor(g, i, tensors[0].size,
+                         (const void *)(at + i * tensors[0].size));
     g->opts.rules = NULL;
     g->opts.name = g->opts.codec = g->opts.feedback = NULL;
     return st == TRIB_OK ? check_names(g) : st;

@@ -64,6 +64,8 @@ static int mistakes_of_tensors(struct ranks_self *self)
     WITH((m.of[4].codec = "int8", m.of[4].dtype = TRIB_I32), TRIB_ERR_UNSUPPORTED,
          "\"fc.weight\"", "int8", "i32");
     WITH(m.of[3].size = 8, TRIB_ERR_INVALID, "tensor 3", "TRIB_TENSOR_INIT");
+    WITH(m.of[3].size += 8, TRIB_ERR_INVALID, "tensor 3", "size");
+    WITH(m.of[2].feedback = "ef14", TRIB_ERR_INVALID, "no codec", "ef14");
 #undef WITH
     return 0;
 }
@@ -92,7 +94,24 @@ static int mistakes_of_options(struct ranks_self *self)
          "TRIB_GROUP_RULE_INIT");
     WITH(
         (rule.size = sizeof(rule), rule.codec = "topq", o.rules = &rule, o.n_rules = 1),
-        TRIB_ERR_CODEC, "\"conv.weight\"", "topq");
+        TRIB_ERR_CODEC, "rule 0", "topq");
+    WITH(o.reserved = 1, TRIB_ERR_INVALID, "reserved is 1");
+    rule = (trib_group_rule_t)TRIB_GROUP_RULE_INIT;
+    rule.name = "fits none";
+#define RULE(change, status, ...) \
+    do { \
+        trib_group_rule_t kept = rule; \
+        WITH((change, o.rules = &rule, o.n_rules = 1), status, __VA_ARGS__); \
+        rule = kept; \
+    } while (0)
+    RULE(rule.codec = "topq", TRIB_ERR_CODEC, "rule 0", "topq");
+    RULE(rule.feedback = "ef14", TRIB_ERR_INVALID, "rule 0", "no codec");
+    RULE((rule.codec = "topk", rule.feedback = "ef41"), TRIB_ERR_INVALID, "rule 0",
+         "ef41");
+    RULE(rule.dims_min = -1, TRIB_ERR_INVALID, "dims_min is -1");
+    RULE((rule.dims_min = 3, rule.dims_max = 2), TRIB_ERR_INVALID, "dims_max 2");
+    RULE((rule.count_min = 9, rule.count_max = 8), TRIB_ERR_INVALID, "count_max is 8");
+#undef RULE
 #undef WITH
     return 0;
 }
