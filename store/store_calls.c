@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pushes and pulls. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,19 @@ trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
     if (!data && !(o.indices && !o.count))
         return trib_store_fail(vector->store, TRIB_ERR_INVALID,
                                "vector %s: data is NULL", vector->name);
+    if (o.count && !o.indices)
+        return trib_store_fail(
+            vector->store, TRIB_ERR_INVALID,
+            "vector %s: trib_push_opts_t.count is %zu and indices is "
+            "NULL: a push without indices is of all %zu elements, "
+            "and count is 0",
+            vector->name, o.count, vector->count);
+    if (!(o.rate >= 0) || !isfinite(o.rate))
+        return trib_store_fail(
+            vector->store, TRIB_ERR_INVALID,
+            "vector %s: trib_push_opts_t.rate is %g, it must be above "
+            "0, or 0 for that of the rule",
+            vector->name, o.rate);
     struct trib_store_request r = {.vector = vector,
                                    .purpose = o.result ? TRIB_CONTROL_PUSH_GIVE
                                                        : TRIB_CONTROL_PUSH,

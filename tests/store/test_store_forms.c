@@ -3,6 +3,7 @@
  * Sparse and encoded pushes and pulls of several ranks at a tribd, bit for bit against
  * plain C; what is refused; connections that are cut anywhere.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -315,6 +316,22 @@ static void coded_sums(const struct ranks_self *self, trib_store_t *store,
     plain_close(&p);
 }
 
+/* Fields of a push that would be ignored, or that no value can be right for. */
+static void refused_fields(const struct ranks_self *self, trib_store_t *store,
+                           trib_vector_t *v)
+{
+    trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
+    const float x[3] = {1, 2, 3};
+
+    o.count = 2;
+    refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_INVALID,
+            "count is 2 and indices is NULL");
+    o.count = 0;
+    o.rate = (double)NAN;
+    refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_INVALID,
+            "rate is nan");
+}
+
 /* After each refusal the store goes on. */
 static void refusals(const struct ranks_self *self, trib_store_t *store)
 {
@@ -345,7 +362,7 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     refused(self, store, trib_store_pull(v, x, &p, NULL), TRIB_ERR_INVALID,
             "first or indices");
     o.indices = p.indices = NULL;
-    p.first = p.count = 0;
+    p.first = p.count = o.count = 0;
     o.codec = "topq";
     refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_CODEC,
             "did you mean \"topk\"");
@@ -355,6 +372,7 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     p.codec = "topk";
     refused(self, store, trib_store_pull(v, x, &p, NULL), TRIB_ERR_UNSUPPORTED,
             "is biased");
+    refused_fields(self, store, v);
     d.name = "other";
     d.dtype = TRIB_F64;
     d.push_codec = self->rank == 0 ? "bf16" : NULL;
@@ -421,7 +439,7 @@ static void push_any(const struct ranks_self *self, trib_store_t *store,
         o.result = n % 3 ? x : NULL;
         o.codec = sparse ? NULL : "bf16";
         o.indices = sparse ? indices : NULL;
-        o.count = THIRD;
+        o.count = sparse ? THIRD : 0;
         need(self, store, trib_store_push(v, x, &o, NULL), "push");
     }
 }
