@@ -99,7 +99,7 @@ double trib_train_remainder(double both, double other)
 static double communication(const trib_estimate_t *e, const struct way *way,
                             double ratio, int agreements)
 {
-    const double hops = way->hops(e->ranks) * (1 + agreements);
+    const double hops = way->hops(e->ranks) * (1 + (double)agreements);
     const double bytes = way->volume(e->ranks) * 4 * (double)e->count / ratio;
 
     return fmax(hops * e->latency + (bytes > 0 ? bytes / e->rate : 0), 0);
@@ -125,7 +125,7 @@ static bool given_well(const trib_estimate_t *e)
             return false;
     return e->ranks >= 1 && e->count > 0 && (e->width == 1 || e->width == 2) &&
            e->agreements >= 0 && isfinite(e->latency) && e->rate > 0 && e->ratio > 0 &&
-           e->crowd >= 1 && isfinite(e->crowd);
+           isfinite(e->ratio) && e->crowd >= 1 && isfinite(e->crowd);
 }
 
 trib_status_t trib_train_estimate(trib_estimate_t *estimate, struct trib_error *err)
@@ -142,10 +142,11 @@ trib_status_t trib_train_estimate(trib_estimate_t *estimate, struct trib_error *
                          "halving-doubling, flat, tree and server have",
                          e.algorithm);
     if (!given_well(&e))
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "an estimate needs ranks and a count, a width of 1 or 2, a "
-                         "rate and a ratio above 0, a crowd of 1 or more, and no time "
-                         "below 0 but the latency");
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "an estimate needs ranks and a count, a width of 1 or 2, a "
+            "rate and a finite ratio above 0, a crowd of 1 or more, and no "
+            "time below 0 but the latency");
     e.size = sizeof(e);
     e.wire = communication(&e, way, e.ratio, e.agreements);
     e.step = step_of(&e, e.wire, e.width);

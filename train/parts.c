@@ -57,7 +57,7 @@ static trib_status_t copy_part(const trib_part_t *theirs, size_t i, uint64_t rou
                : st;
 }
 
-/* Copies the caller's parts, whose structs have the size that the first one says. */
+/* Copies the caller's parts. */
 static trib_status_t copy_parts(const trib_trainer_desc_t *desc, uint64_t rounds,
                                 struct trib_error *err, struct trib_train_parts *out)
 {
@@ -66,12 +66,16 @@ static trib_status_t copy_parts(const trib_trainer_desc_t *desc, uint64_t rounds
 
     for (size_t i = 0; i < desc->n_parts && st == TRIB_OK; i++) {
         trib_part_t part = TRIB_PART_INIT;
-        const size_t size = desc->parts->size;
 
-        if (size != sizeof(part))
+        if (desc->parts[i].size != sizeof(part))
             return trib_fail(err, TRIB_ERR_INVALID,
-                             "parts[0].size is %zu: begin with TRIB_PART_INIT", size);
-        memcpy(&part, (const char *)desc->parts + i * size, size);
+                             "parts[%zu].size is %zu: begin with TRIB_PART_INIT", i,
+                             desc->parts[i].size);
+        part = desc->parts[i];
+        if (part.dims < 0)
+            return trib_fail(err, TRIB_ERR_INVALID,
+                             "parts[%zu].dims is %d, it must be 0 (not said) or more",
+                             i, part.dims);
         if (part.count > desc->count - first)
             return trib_fail(err, TRIB_ERR_INVALID,
                              "part %zu ends behind the %zu parameters", i, desc->count);
@@ -93,6 +97,11 @@ trib_status_t trib_train_parts_create(const trib_trainer_desc_t *desc,
 {
     const bool given = desc->parts && desc->n_parts > 0;
 
+    if (given && desc->feedback && strcmp(desc->feedback, "none") != 0 && !codec)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "feedback \"%s\" goes with a codec of the trainer, and there "
+                         "is none: name the codec, or give the parts their feedback",
+                         desc->feedback);
     *out = (struct trib_train_parts){.n = given ? desc->n_parts : 1};
     out->part = calloc(out->n, sizeof(*out->part));
     if (!out->part)

@@ -68,6 +68,12 @@ static trib_status_t take(const char *text, const struct trib_keyed_text *given,
             err, TRIB_ERR_INVALID,
             "rate \"%s\": %s needs steps=, the number of steps of the run", text,
             out->decay != CONSTANT ? decay_name(out->decay) : "a share of the steps");
+    if (warmup >= 1 &&
+        (warmup > floor(warmup) || (out->steps > 0 && warmup > (double)out->steps)))
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "rate \"%s\": warmup is %g, it must be a share of the steps "
+                         "below 1, or a whole number of steps, at most steps=",
+                         text, warmup);
     out->warmup = (uint64_t)(warmup < 1 ? ceil(warmup * given->value[STEPS]) : warmup);
     return TRIB_OK;
 }

@@ -124,6 +124,7 @@ const struct trib_strategy *trib_strategy_at(int i);
 struct trib_strategy_choice {
     const struct trib_strategy *row;
     double number[TRIB_KEYED_KEYS];
+    uint32_t given; /* bit k: the text gives key k */
     char codec[256]; /* behind the first +; "": none */
 };
 

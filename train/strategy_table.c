@@ -58,7 +58,13 @@ trib_status_t trib_strategy_parse(const char *text, struct trib_error *err,
     const trib_status_t st = trib_keyed_parse(&family, own, err, &given);
     if (st != TRIB_OK)
         return st;
-    *out = (struct trib_strategy_choice){.row = &table[given.name]};
+    if (codec && !codec[1])
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "strategy \"%s\": no codec stands behind the +: name one, or "
+                         "leave the + out",
+                         text);
+    *out =
+        (struct trib_strategy_choice){.row = &table[given.name], .given = given.given};
     snprintf(out->codec, sizeof(out->codec), "%s", codec ? codec + 1 : "");
     for (int k = 0; k < out->row->ops->n_keys; k++)
         out->number[k] =

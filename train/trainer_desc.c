@@ -161,6 +161,23 @@ static trib_status_t read_texts(struct trib_trainer *t, const trib_trainer_desc_
     return st == TRIB_OK ? check_momenta(t) : st;
 }
 
+static trib_status_t check_fields(struct trib_trainer *t, const trib_trainer_desc_t *d)
+{
+    if (!d->params || d->count == 0)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "a trainer needs params and a count");
+    if ((unsigned)d->feed > TRIB_FEED_BACKWARD)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "trib_trainer_desc_t.feed is %d, it must be a trib_feed_t",
+                         (int)d->feed);
+    if (!d->parts != !d->n_parts)
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "trib_trainer_desc_t.n_parts is %zu, and parts is %sNULL: "
+                         "give both, or neither for one part of all elements",
+                         d->n_parts, d->parts ? "not " : "");
+    return TRIB_OK;
+}
+
 trib_status_t trib_train_take_desc(struct trib_trainer *t,
                                    const trib_trainer_desc_t *theirs)
 {
@@ -169,9 +186,9 @@ trib_status_t trib_train_take_desc(struct trib_trainer *t,
 
     if (st != TRIB_OK)
         return st;
-    if (!desc.params || desc.count == 0)
-        return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "a trainer needs params and a count");
+    st = check_fields(t, &desc);
+    if (st != TRIB_OK)
+        return st;
     t->params = desc.params;
     t->count = desc.count;
     t->feed = desc.feed;

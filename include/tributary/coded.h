@@ -54,7 +54,7 @@ typedef struct trib_coded_desc {
     size_t size; /* sizeof(trib_coded_desc_t) */
     const char *code; /* NULL: "rlnc" */
     const float *partition; /* [rows * columns] of rank r < partitions: the rows
-                             * r * rows and on of the matrix; else NULL */
+                             * r * rows and on of the matrix; not read on others */
     size_t rows, columns; /* of a partition; the caller pads the last one with 0 */
     int partitions; /* K, from 1 to the number of ranks */
     uint64_t seed; /* of what is drawn; the same seed gives the same code */
@@ -236,7 +236,8 @@ typedef struct trib_coded_fit_desc {
     const char *loss; /* NULL, "logistic": logistic regression; "hinge": a support
                        * vector machine */
     const char *code; /* as trib_coded_desc_t */
-    const float *features; /* [rows * columns] of rank r < partitions; else NULL */
+    const float *features; /* [rows * columns] of rank r < partitions; not read on
+                            * others, as labels */
     const float *labels; /* [rows] above 0: the one class; below: the other; 0: no
                           * sample, but padding */
     size_t rows, columns;
@@ -247,7 +248,7 @@ typedef struct trib_coded_fit_desc {
     double decay; /* of the weights, without the bias */
     size_t meet; /* every so many steps lost ranks are left behind and newcomers taken
                   * in; 0: only when it must be */
-    trib_listener_t *listener; /* this rank's, or NULL */
+    trib_listener_t *listener; /* this rank's, or NULL; needs meet */
     trib_coded_step_fn step; /* NULL: nothing is called */
     void *step_arg; /* of step and work */
     trib_coded_work_fn work; /* NULL: nothing is called */

@@ -60,7 +60,7 @@ typedef struct trib_trainer_desc {
     size_t size; /* sizeof(trib_trainer_desc_t) */
     float *params; /* [count], the caller's; rank 0's are those of all at first */
     size_t count;
-    const trib_part_t *parts; /* NULL: one, of all elements */
+    const trib_part_t *parts; /* NULL, with n_parts 0: one, of all elements */
     size_t n_parts;
     const char *strategy; /* NULL: "sync". "pipe:width=2", "local:period=16+int8": what
                            * stands behind the first + is the codec */

@@ -158,6 +158,9 @@ static void test_refuses(void **state)
     e.rate = 0;
     refused(e, "rate");
     e = given("ring", 4);
+    e.ratio = (double)INFINITY;
+    refused(e, "finite ratio");
+    e = given("ring", 4);
     e.compute = (double)NAN;
     refused(e, "time");
     e.size = 3;

@@ -310,6 +310,10 @@ static int refuses(struct ranks_self *self)
         {"sync", NULL, "linear:rate=0.1", NULL, "steps="},
         {"sync", NULL, "fast", NULL, "constant"},
         {"sync+topk:ratio=1%", NULL, NULL, NULL, "share of the run"},
+        {"sync+", NULL, NULL, NULL, "no codec stands behind"},
+        {"diloco:momentum=0,nesterov=1", NULL, NULL, NULL, "needs momentum"},
+        {"sync", NULL, "linear:rate=0.1,warmup=9,steps=8", NULL, "warmup is 9"},
+        {"sync", NULL, "constant:rate=0.1,warmup=1.5", NULL, "warmup is 1.5"},
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -407,6 +411,36 @@ static int takes_parts(struct ranks_self *self)
     return 0;
 }
 
+/* Fields that would be ignored, or that no value can be right for. */
+static int refuses_fields(struct ranks_self *self)
+{
+    static const char *const words[] = {"feed is 7",     "n_parts is 2",
+                                        "n_parts is 0",  "parts[1].size",
+                                        "parts[0].dims", "ef14"};
+
+    for (int i = 0; i < 6; i++) {
+        struct quadratic q;
+
+        quadratic_init(&q, self, i ? "sync" : "local");
+        if (i >= 2)
+            quadratic_cut(&q);
+        if (i == 0)
+            q.desc.feed = (trib_feed_t)7;
+        q.desc.n_parts = i == 1 ? 2 : i == 2 ? 0 : q.desc.n_parts;
+        if (i == 3)
+            q.parts[1].size--;
+        if (i == 4)
+            q.parts[0].dims = -1;
+        if (i == 5)
+            q.desc.feedback = "ef14";
+        ranks_assert(self, trib_trainer_create(self->comm, &q.desc, &q.trainer) < 0);
+        if (!strstr(trib_trainer_error(NULL), words[i]))
+            ranks_die(self, "\"%s\" does not say \"%s\"", trib_trainer_error(NULL),
+                      words[i]);
+    }
+    return 0;
+}
+
 /* The feedback comes from TRIB_FEEDBACK. */
 static int takes_configured(struct ranks_self *self)
 {
@@ -432,6 +466,7 @@ static void test_refuses(void **state)
     ranks_pass(.size = 2, .fn = refuses, .config = "transport=shm");
     ranks_pass(.size = 2, .fn = takes_texts, .config = "transport=shm");
     ranks_pass(.size = 2, .fn = takes_parts, .config = "transport=shm");
+    ranks_pass(.size = 2, .fn = refuses_fields, .config = "transport=shm");
 }
 
 /* An error on one rank is an error on all, which say whose it is. */

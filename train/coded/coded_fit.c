@@ -50,11 +50,17 @@ static trib_status_t check(struct fit *f, const trib_coded_fit_desc_t *given)
     if (!f->model.loss)
         return trib_fail(&f->err, TRIB_ERR_INVALID,
                          "loss \"%.40s\" is neither logistic nor hinge", d->loss);
-    if (!(d->rate > 0) || !(d->decay >= 0))
+    if (!(d->rate > 0) || !(d->decay >= 0) || !isfinite(d->rate) || !isfinite(d->decay))
         return trib_fail(
             &f->err, TRIB_ERR_INVALID,
-            "rate is %g and decay %g: they must be above 0, and not below 0", d->rate,
-            d->decay);
+            "rate is %g and decay %g: they must be finite, rate above 0 and "
+            "decay 0 or more",
+            d->rate, d->decay);
+    if (d->listener && !d->meet)
+        return trib_fail(
+            &f->err, TRIB_ERR_INVALID,
+            "a listener is given and meet is 0: newcomers are taken in only "
+            "every meet steps, so set meet to 1 or more");
     if (!d->columns)
         return trib_fail(&f->err, TRIB_ERR_INVALID, "columns is 0");
     f->model.work = d->work ? tell_work : NULL;

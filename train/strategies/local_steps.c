@@ -80,7 +80,7 @@ static trib_status_t local_create(struct trib_trainer *t)
                          t->choice.row->name, trib_train_number(t, LATE),
                          trib_train_number(t, PERIOD));
 
-    if (t->choice.row->ops->defaults[NESTEROV] < trib_train_number(t, NESTEROV) &&
+    if (t->choice.given & 1u << NESTEROV && trib_train_number(t, NESTEROV) != 0 &&
         trib_train_number(t, MOMENTUM) == 0)
         return trib_fail(
             &t->err, TRIB_ERR_INVALID,

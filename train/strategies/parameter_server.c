@@ -12,6 +12,8 @@
  * Dean et al., Downpour, NeurIPS 2012; Ho et al., stale synchronous, NeurIPS 2013;
  * Buchlovsky et al., TF-Replicator, 2019 (groups).
  */
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,8 +200,8 @@ static trib_status_t push_and_pull(struct trib_trainer *t, struct server *s,
     const uint64_t began = trib_train_now();
     uint64_t version = 0;
 
-    if (trib_train_number(t, PERIOD) < 2)
-        opts.rate = trib_train_rate_at(&t->rate, t->number);
+    if (trib_train_number(t, PERIOD) < 2) /* 0 would mean the rule's own rate */
+        opts.rate = fmax(trib_train_rate_at(&t->rate, t->number), DBL_MIN);
     opts.result = bounded ? NULL : s->x;
     trib_status_t st = trib_store_push(s->vector, data, &opts, &version);
     if (st == TRIB_OK && version > s->version)
@@ -445,8 +447,7 @@ static trib_status_t server_loaded(struct trib_trainer *t)
     s->settled = true;
     if (s->vector)
         st = store_taken(
-            t, s,
-            trib_store_restore(s->store, s->vector, 0, s->model, &s->version));
+            t, s, trib_store_restore(s->store, s->vector, 0, s->model, &s->version));
     return st == TRIB_OK ? give_residual(t, s) : st;
 }
 

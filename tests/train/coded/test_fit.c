@@ -340,6 +340,17 @@ static int refused(struct ranks_self *self)
                  "loss");
     ranks_assert(self, self->rank != 1 || strstr(trib_coded_error(NULL), "square"));
     d.loss = NULL;
+    d.rate = (double)INFINITY;
+    ranks_expect(self, trib_coded_fit(&self->comm, &d, weights, NULL), TRIB_ERR_INVALID,
+                 "rate");
+    d.rate = 1;
+    if (self->rank == 0)
+        ranks_ok(self, trib_listener_open(self->comm, "127.0.0.1", &d.listener));
+    ranks_expect(self, trib_coded_fit(&self->comm, &d, weights, NULL), TRIB_ERR_INVALID,
+                 "meet");
+    ranks_assert(self, self->rank != 0 || strstr(trib_coded_error(NULL), "meet is 0"));
+    trib_listener_close(d.listener);
+    d.listener = NULL;
     d.partitions = 3;
     ranks_expect(self, trib_coded_fit(&self->comm, &d, weights, NULL), TRIB_ERR_INVALID,
                  "partitions");
