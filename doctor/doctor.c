@@ -252,6 +252,16 @@ trib_status_t trib_doctor(const trib_doctor_opts_t *opts, trib_finding_fn fn, vo
         trib_say_error(trib_error_text(&err));
         return TRIB_ERR_INVALID;
     }
+    struct stat place;
+    if (ours.folder && ours.folder[0] &&
+        (stat(ours.folder, &place) != 0 || !S_ISDIR(place.st_mode))) {
+        trib_fail(
+            &err, TRIB_ERR_INVALID,
+            "trib_doctor_opts_t.folder is \"%.200s\", and there is no such folder",
+            ours.folder);
+        trib_say_error(trib_error_text(&err));
+        return TRIB_ERR_INVALID;
+    }
     struct trib_doctor *d = calloc(1, sizeof(*d));
     if (!d)
         return TRIB_ERR_NO_MEMORY;

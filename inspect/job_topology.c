@@ -9,6 +9,20 @@
 #include "comm/communicator.h"
 #include "topo/draw/draw_tree.h"
 
+static trib_status_t check(const trib_topology_opts_t *opts, struct trib_error *err)
+{
+    if (opts->format && !opts->racks)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "trib_topology_opts_t.format is \"%.40s\" and racks is NULL: "
+                         "name the file of racks, or leave format out",
+                         opts->format);
+    if (opts->reserved)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "trib_topology_opts_t.reserved is %d, it must be 0",
+                         opts->reserved);
+    return TRIB_OK;
+}
+
 static trib_status_t read_all(const trib_topology_opts_t *opts, struct trib_error *err,
                               struct trib_layout *layout, struct trib_racks **racks)
 {
@@ -34,11 +48,13 @@ trib_status_t trib_topology_draw(const trib_topology_opts_t *opts, trib_line_fn 
         return TRIB_ERR_INVALID;
     trib_status_t status = opts ? trib_sized_take(&kind, opts, &ours, &err) : TRIB_OK;
     if (status == TRIB_OK)
+        status = check(&ours, &err);
+    if (status == TRIB_OK)
         status = read_all(&ours, &err, &layout, &racks);
     if (status == TRIB_OK) {
         const struct trib_drawing drawing = {.layout = &layout, .racks = racks};
         status = ours.dot ? trib_draw_dot(&drawing, fn, arg)
-                           : trib_draw_text(&drawing, fn, arg);
+                          : trib_draw_text(&drawing, fn, arg);
         if (status != TRIB_OK)
             trib_fail(&err, status, "no memory to draw the topology");
     }

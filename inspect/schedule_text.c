@@ -86,6 +86,10 @@ static trib_status_t check(const trib_schedule_opts_t *opts,
         return trib_fail(err, TRIB_ERR_INVALID,
                          "%d ranks a host, %d leaders: 0 or more", opts->ranks_per_host,
                          opts->leaders);
+    if (opts->leaders && !algo->groups)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "leaders is %d, and algorithm %s has none: leave it out",
+                         opts->leaders, algo->name);
     return TRIB_OK;
 }
 

@@ -65,7 +65,8 @@ int info_doctor(int argc, char **argv)
     trib_status_t status = trib_doctor(&opts, print_finding, &counts, &worst);
     tool_ticker_end();
     if (status != TRIB_OK) {
-        fprintf(stderr, "trib-info doctor: %s\n", trib_status_str(status));
+        const char *why = trib_last_error(NULL);
+        fprintf(stderr, "trib-info doctor: %s\n", *why ? why : trib_status_str(status));
         return 1;
     }
     if (counts.of[TRIB_VERDICT_OK] > 0) /* else another rank speaks */

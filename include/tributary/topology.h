@@ -21,7 +21,7 @@ typedef struct trib_topology_opts {
     const char *racks; /* a file with racks: Slurm's topology.conf, what ibnetdiscover
                         * prints, or lines such as "rack1: host1 host2"; NULL: none */
     const char *format; /* of it: "slurm", "ibnetdiscover" or "hosts"; NULL: by its
-                         * first line */
+                         * first line, or without racks */
     int dot; /* for Graphviz, instead of lines that people read */
     int reserved; /* 0 */
 } trib_topology_opts_t;
@@ -56,10 +56,11 @@ typedef struct trib_schedule_opts {
     int ranks; /* 1 to 1024 */
     size_t bytes; /* of a vector; of each rank for all-gather and
                    * reduce-scatter */
-    int ranks_per_host; /* 0: all are of one; of algorithm hierarchical several
-                         * hosts, about as many as each has ranks */
+    int ranks_per_host; /* more than `ranks` is as many; 0: all are of one host; of
+                         * algorithm hierarchical several hosts, about as many as each
+                         * has ranks */
     int leaders; /* of a host or group, at most the ranks of the smallest; 0:
-                  * by the bytes */
+                  * by the bytes, or the algorithm has none */
     int dot; /* for Graphviz, instead of lines that people read */
     const char *service; /* of algorithm service: as TRIB_SERVICE, the hosts being
                           * host0, host1, …; NULL: none */

@@ -8,6 +8,8 @@
 #include "perf/codec/codec_perf.h"
 #include "perf/setters.h"
 
+enum { CHUNK = 256 << 10 }; /* bytes */
+
 /* In the order of enum codec_input. */
 static const struct tool_names inputs = {{"normal", "laplace", "student", "smooth"}, 4};
 
@@ -110,6 +112,14 @@ const struct tool_command codec_command = {
 /* Checks that need all options. */
 static bool check_together(struct codec_args *args, FILE *err)
 {
+    if (args->classes && (args->sizes.n || args->chunk != CHUNK || args->threads != 1 ||
+                          args->iters || args->input || args->file)) {
+        fputs(
+            "trib-perf: --classes measures with vectors of its own: leave out --sizes, "
+            "--chunk, --threads, --iters and --input.\n",
+            err);
+        return false;
+    }
     if (args->classes && args->json != NULL) {
         fputs("trib-perf: --classes has a table and --csv, and no --json.\n", err);
         return false;
@@ -121,8 +131,7 @@ static bool check_together(struct codec_args *args, FILE *err)
 
 int codec_args_parse(int argc, char **argv, FILE *err, struct codec_args *args_out)
 {
-    struct codec_args args = {
-        .argc = argc, .argv = argv, .threads = 1, .chunk = 256 << 10};
+    struct codec_args args = {.argc = argc, .argv = argv, .threads = 1, .chunk = CHUNK};
     int code = tool_parse(&codec_command, argc - 1, argv + 1, &args, err);
 
     if (code < 0 && !check_together(&args, err))

@@ -118,9 +118,21 @@ static bool check_together(struct put_args *args, FILE *err)
 
     if (args->listen != NULL)
         return check_server(args, err);
-    if (args->bidirectional && args->latency && !args->bandwidth) {
+    if (args->bidirectional && args->latency) {
         fputs("trib-perf: --bidirectional loads both ways while bandwidth is measured: "
               "leave out --latency.\n",
+              err);
+        return false;
+    }
+    if (args->latency && args->bandwidth) {
+        fputs("trib-perf: --latency and --bandwidth measure that alone: without either "
+              "both are measured.\n",
+              err);
+        return false;
+    }
+    if (args->latency && args->depth != DEPTH) {
+        fputs("trib-perf: --depth is of the measurement of bandwidth: leave out "
+              "--latency.\n",
               err);
         return false;
     }

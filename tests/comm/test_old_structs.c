@@ -262,6 +262,29 @@ static void test_pictures(void **state)
     assert_true(lines > 0);
 }
 
+/* Fields that would be ignored. */
+static void test_unused(void **state)
+{
+    trib_topology_opts_t t = TRIB_TOPOLOGY_OPTS_INIT;
+    trib_schedule_opts_t s = TRIB_SCHEDULE_OPTS_INIT;
+    int lines = 0;
+
+    (void)state;
+    t.format = "slurm";
+    assert_status(trib_topology_draw(&t, count_line, &lines), TRIB_ERR_INVALID);
+    assert_non_null(strstr(trib_last_error(NULL), "racks is NULL"));
+    t.format = NULL;
+    t.reserved = 1;
+    assert_status(trib_topology_draw(&t, count_line, &lines), TRIB_ERR_INVALID);
+    s.algorithm = "ring";
+    s.ranks = 4;
+    s.bytes = 4096;
+    s.leaders = 2;
+    assert_status(trib_schedule_draw(&s, count_line, &lines), TRIB_ERR_INVALID);
+    assert_non_null(strstr(trib_last_error(NULL), "leaders is 2"));
+    assert_int_equal(lines, 0);
+}
+
 static void count_finding(void *arg, const trib_finding_t *finding)
 {
     (void)finding;
@@ -291,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_communicators_and_plans),
         cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_unused),
         cmocka_unit_test(test_doctor),
     };
 

@@ -83,6 +83,13 @@ done
 refused "a barrier moves no data" "$perf" barrier -n 2 --input smooth
 refused "is of floats, not of i32" "$perf" allreduce -n 2 --dtype i32 --input smooth
 refused "leave them out" "$perf" groups -n 2 --rule sgd
+refused "measure that alone" "$perf" put --latency --bandwidth
+refused "leave out --latency" "$perf" put --latency --depth 4
+for option in "sizes 4K" "chunk 4K" "threads 2" "iters 5" "input smooth"; do
+    # shellcheck disable=SC2086 # several words
+    refused "--classes measures" "$perf" codec int8 --classes --$option
+done
+expect "a folder that is not there" 1 "no such folder" "$build/tools/trib-info" doctor --folder "$dir/none"
 refused "leave out one" "$build/tools/trib-run" -n 2 --tag none -o "$dir/out" -- true
 refused "leave out one" "$build/tools/trib-run" -n 2 --prefix -o "$dir/out" -- true
 for verb in status drain "kick 1" "forget 1"; do
