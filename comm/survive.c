@@ -174,6 +174,8 @@ static enum trib_survivors_end go_round(struct shrink *k)
     if (k->grows && !k->s.ready_set && refuse_loss(&k->s))
         return TRIB_SURVIVORS_STOP;
     enum trib_survivors_end end = trib_survivors_wait(&k->s, agrees, 0);
+    if (end == TRIB_SURVIVORS_DONE)
+        end = trib_survivors_make_sure(&k->s);
     if (end != TRIB_SURVIVORS_DONE)
         return end;
     if (k->grows) {

@@ -17,6 +17,7 @@ enum {
     YIELDS = 100, /* looks before a sleep: all answer within microseconds, or late */
     SLEEP_US = 200,
     PART_MS = 20, /* for the last word to those that are lost */
+    SURE_MS = 1000, /* in which the end of a process of this host is seen */
     REPEAT_NS = 50000000, /* a notice of the failure may have replaced a report */
     REPORT_BYTES = offsetof(struct trib_survivor_report, data) + TRIB_SURVIVOR_DATA,
 };
@@ -165,7 +166,8 @@ static void fill_report(const struct trib_survivors *s, const struct trib_surviv
                                            is_out ? TRIB_SURVIVOR_AGREES : s->phase,
                                        .set = s->set,
                                        .taken = of->taken,
-                                       .why = s->why,
+                                       .why = (int16_t)s->why,
+                                       .sure = s->is_sure,
                                        .origin = s->origin};
     if (w->phase == TRIB_SURVIVOR_AGREES) {
         memcpy(w->data, s->is_evicted ? s->evicted : s->lost, sizeof(w->data));
@@ -266,6 +268,27 @@ static void check_eviction(struct trib_survivors *s)
     }
 }
 
+static bool is_sure(const struct trib_survivors *s)
+{
+    const struct trib_engine *e = &s->comm->engine;
+
+    if (!trib_engine_maybe_away(e))
+        return true;
+    for (int r = 0; r < e->size; r++)
+        if (trib_survivors_is_lost(s, r) && !e->links[r].dead && !e->links[r].gone_out)
+            return false;
+    return true;
+}
+
+static void update_sureness(struct trib_survivors *s)
+{
+    const bool sure = is_sure(s);
+
+    for (int r = 0; r < s->comm->engine.size; r++)
+        s->of[r].due |= sure != s->is_sure;
+    s->is_sure = sure;
+}
+
 /* The loop --------------------------------------------------------------------- */
 
 /* One look at the peers; true if there was news. */
@@ -285,6 +308,7 @@ static bool step(struct trib_survivors *s)
         s->moved = trib_now_ns();
     }
     check_eviction(s);
+    update_sureness(s);
     tell_all(s);
     return s->moved != before;
 }
@@ -375,6 +399,42 @@ enum trib_survivors_end trib_survivors_wait(
     }
 }
 
+static bool anyone_is_sure(const struct trib_survivors *s)
+{
+    bool sure = s->is_sure;
+
+    for (int r = 0; r < s->comm->engine.size; r++)
+        sure |= is_other(s, r) && s->of[r].said.sure && s->of[r].said.set == s->set;
+    return sure;
+}
+
+enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s)
+{
+    const int rank = s->comm->engine.rank;
+    const uint64_t until = trib_deadline_ms(SURE_MS);
+
+    (void)locked_step(s);
+    while (!anyone_is_sure(s)) {
+        if (s->is_committed)
+            return TRIB_SURVIVORS_COMMIT;
+        if (memcmp(s->lost, s->next_lost, sizeof(s->lost)) != 0 && !s->is_evicted)
+            return TRIB_SURVIVORS_AGAIN;
+        if (trib_deadline_passed(until) && s->why == TRIB_OK) {
+            s->is_evicted = true;
+            set_bit(s->evicted, rank);
+            trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                                "rank %d was stopped or away for about as long as "
+                                "others wait, and these may continue without it "
+                                "(TRIB_STOP_TIMEOUT_MS)",
+                                rank);
+        }
+        if (s->is_evicted || s->why != TRIB_OK)
+            return TRIB_SURVIVORS_STOP;
+        look(s);
+    }
+    return TRIB_SURVIVORS_DONE;
+}
+
 void trib_survivors_await_loss(struct trib_survivors *s, int ms)
 {
     const uint64_t until = trib_deadline_ms(ms);
@@ -450,6 +510,7 @@ void trib_survivors_renew(struct trib_survivors *s)
     assert(!has_bit(s->next_lost, s->comm->engine.rank));
     memcpy(s->lost, s->next_lost, sizeof(s->lost));
     s->set = trib_digest(s->lost, sizeof(s->lost));
+    s->is_sure = is_sure(s);
     s->given = 0;
     for (int r = 0; r < s->comm->engine.size; r++)
         s->of[r].taken = 0;

@@ -27,6 +27,11 @@
  * report. So all survivors end with the same set: the agreement of a set ends only when
  * all of them have told it, and none of them has committed another one by then.
  *
+ * Ranks that were stopped together must not continue beside those that gave them up. A
+ * rank is sure that nobody else continues if it was not away itself, or if it knows of
+ * each rank in the set that it has ended. A set is left only where one of the survivors
+ * is sure.
+ *
  * trib_comm_grow ends by the same phases, with a communicator that was wired up before.
  * A loss then ends it on all ranks with an error, as READY ranks agree on it first.
  */
@@ -55,7 +60,8 @@ struct trib_survivor_report {
     uint64_t set; /* digest of the set */
     uint32_t position; /* number of the fragment, from 1; 0: there is none */
     uint32_t taken; /* fragments that the sender has taken from the receiver */
-    int32_t why; /* GAVE_UP: a status */
+    int16_t why; /* GAVE_UP: a status */
+    uint16_t sure; /* 1: the sender is sure that no rank of the set continues */
     uint32_t origin; /* GAVE_UP: the rank that was the first to, plus 1 */
     uint8_t data[TRIB_SURVIVOR_DATA]; /* AGREES: the set, bit r for rank r; else the
                                        * fragment */
@@ -93,6 +99,7 @@ struct trib_survivors {
     uint64_t set;
     uint64_t ready_set; /* set with which this rank was READY last; 0: never */
     bool is_committed; /* a survivor has committed ready_set */
+    bool is_sure; /* that no rank of `lost` continues without this one */
     uint32_t fragments; /* room for fragments in a stream */
     uint32_t given; /* fragments of this rank's stream */
     uint8_t *stream;
@@ -140,6 +147,10 @@ enum trib_survivors_end trib_survivors_wait(
     struct trib_survivors *s,
     bool (*is_done)(const struct trib_survivors *s, int rank, uint64_t arg),
     uint64_t arg);
+
+/** trib_survivors_make_sure - wait until a survivor is sure that no rank of the set, on
+ * which all agree, continues. If none is after a second, then this rank gives up. */
+enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s);
 
 /** trib_survivors_await_loss - for so long, or until the set grows or s->why is set. */
 void trib_survivors_await_loss(struct trib_survivors *s, int ms);

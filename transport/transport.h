@@ -89,6 +89,7 @@ struct trib_event {
     uint32_t imm; /* ARRIVED */
     bool left; /* PEER_LOST: the peer has left by disconnect or close */
     bool given_up; /* PEER_LOST: the peer has said that it counts this rank as lost */
+    bool dead; /* PEER_LOST: this host's kernel says that the process has ended */
     uint64_t len; /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
@@ -256,6 +257,7 @@ struct trib_transport_text {
  *               arming may be missed, so timeout_us should be at most 1000.
  * away          nanoseconds for which this process was itself stopped or suspended
  *               lately, if that was so long that peers may have given it up; else 0.
+ *               maybe: also a time so short that a busy host may have caused it.
  * wake          ends `peer`'s wait (after a store through map()); cheap if the peer
  *               does not sleep. peer == self ends this rank's own wait, from another
  *               thread.
@@ -323,7 +325,7 @@ struct trib_transport_ops {
     void (*arm)(struct trib_transport *t);
     void (*wait)(struct trib_transport *t, int timeout_us);
     void (*wake)(struct trib_transport *t, int peer);
-    uint64_t (*away)(struct trib_transport *t);
+    uint64_t (*away)(struct trib_transport *t, bool maybe);
 };
 
 /* Operations for the slots that a backend has no use for. */
@@ -345,7 +347,7 @@ bool trib_no_reads(struct trib_transport *t, int peer);
 trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, void *to,
                            size_t len);
 int trib_no_event_fd(struct trib_transport *t);
-uint64_t trib_no_away(struct trib_transport *t);
+uint64_t trib_no_away(struct trib_transport *t, bool maybe);
 void trib_no_arm(struct trib_transport *t);
 
 /**

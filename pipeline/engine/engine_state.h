@@ -91,6 +91,7 @@ struct trib_engine {
     uint64_t away_ns; /* how long this rank itself was away before the failure, if
                        * others may have given it up meanwhile; else 0. Written before
                        * failed */
+    bool maybe_away; /* the same, also where a busy host may have been the cause */
     struct trib_error failure; /* sentence of the failure, written once, before
                                 * failed */
     uint32_t idle;          /* passes without progress */

@@ -63,6 +63,7 @@ bool trib_engine_events(struct trib_engine *e)
             moved |= take_event(e, &events[i]);
             continue;
         }
+        e->links[events[i].peer].dead = events[i].dead;
         if (events[i].given_up)
             trib_engine_given_up(e);
         trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);

@@ -48,9 +48,19 @@ void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_oob_not
     l->untold = trib_link_notify(l, &e->arena, n) == TRIB_ERR_NO_RESOURCE;
 }
 
+static uint64_t away(const struct trib_engine *e, bool maybe)
+{
+    return e->transport ? e->transport->ops->away(e->transport, maybe) : 0;
+}
+
 uint64_t trib_engine_away(const struct trib_engine *e)
 {
-    return e->transport ? e->transport->ops->away(e->transport) : 0;
+    return away(e, false);
+}
+
+bool trib_engine_maybe_away(const struct trib_engine *e)
+{
+    return e->maybe_away || away(e, true);
 }
 
 void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *text)
@@ -63,6 +73,7 @@ void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *t
         return;
     (void)trib_fail(&e->failure, status, "%s", text);
     e->away_ns = trib_engine_away(e);
+    e->maybe_away = trib_engine_maybe_away(e);
     atomic_store_explicit(&e->failed, status, memory_order_release);
     trib_engine_page_failed(e);
     snprintf(n.text, sizeof(n.text), "%.199s", text);

@@ -70,6 +70,10 @@ void trib_engine_notices(struct trib_engine *e);
  * ns, if others may have given it up meanwhile; else 0. */
 uint64_t trib_engine_away(const struct trib_engine *e);
 
+/** trib_engine_maybe_away - the same, now or before the failure, also where the time
+ * was so short that a busy host may have been the cause. */
+bool trib_engine_maybe_away(const struct trib_engine *e);
+
 /** trib_engine_given_up - a peer counts this rank as lost. trib_engine_lost of it
  * follows. */
 void trib_engine_given_up(struct trib_engine *e);

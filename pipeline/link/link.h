@@ -197,6 +197,7 @@ struct trib_link {
     uint32_t core; /* plus 1, of the peer, in its last short frame; 0: not said */
     bool lost;
     bool left; /* lost, as the peer has left */
+    bool dead; /* lost, and its process has ended */
     bool said_lost; /* another rank has said that the peer is lost */
     bool gone_out; /* the peer has said that it is lost itself: it ends, and has not
                     * continued without this rank */

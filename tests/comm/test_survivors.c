@@ -146,6 +146,59 @@ static void test_gives_up(void **state)
     ranks_pass(.size = SIZE, .fn = gives_up, .config = *state, .noisy = true);
 }
 
+/* Rank 3 counts as lost. If all others may have been away, they continue only if one of
+ * them knows that rank 3 has ended, or that it does not continue. */
+struct sureness {
+    unsigned away, dead, gone_out; /* bit r: rank r was away, knows that of rank 3 */
+    enum trib_survivors_end end;
+};
+
+static int make_sure(struct ranks_self *self)
+{
+    const struct sureness *a = self->arg;
+    struct trib_engine *e = &self->comm->engine;
+    struct trib_error err = {0};
+    struct trib_survivors s;
+
+    (void)trib_barrier(self->comm); /* others may be ahead, and fail it */
+    if (self->rank == 3) {
+        trib_comm_fail_all(self->comm, TRIB_ERR_ABORTED, "the test says so");
+        for (int r = 0; r < 3; r++)
+            while (atomic_load(&(self->slot - 3)[r].phase) == 0)
+                usleep(1000);
+        return 0;
+    }
+    e->maybe_away = a->away >> self->rank & 1;
+    e->links[3].said_lost = true;
+    e->links[3].dead = a->dead >> self->rank & 1;
+    e->links[3].gone_out = a->gone_out >> self->rank & 1;
+    open_survivors(self, &s, &err);
+    await_all(self, &s, TRIB_SURVIVOR_AGREES);
+    enum trib_survivors_end end = trib_survivors_make_sure(&s);
+    if (end == TRIB_SURVIVORS_AGAIN) /* another one gave up before */
+        end = TRIB_SURVIVORS_STOP;
+    ranks_assert(self, end == a->end);
+    if (s.is_evicted)
+        ranks_assert(self, strstr(err.text, "may continue without it"));
+    trib_survivors_flush(&s, 200);
+    trib_survivors_close(&s);
+    atomic_store(&self->slot->phase, 1);
+    return 0;
+}
+
+static void test_sure(void **state)
+{
+    static const struct sureness rows[] = {
+        {0, 0, 0, TRIB_SURVIVORS_DONE},    {5, 0, 0, TRIB_SURVIVORS_DONE},
+        {7, 0, 0, TRIB_SURVIVORS_STOP},    {7, 1u << 1, 0, TRIB_SURVIVORS_DONE},
+        {7, 0, 1u << 2, TRIB_SURVIVORS_DONE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        ranks_pass(.size = SIZE, .fn = make_sure, .config = *state,
+                   .arg = (void *)(uintptr_t)&rows[i], .noisy = true);
+}
+
 enum { REFUSED = 1, TOLD }; /* phases of a rank: TOLD that the late rank is missing */
 
 /* True once all others were refused, and one of them was told why. */
@@ -202,7 +255,8 @@ static void test_comes_late(void **state)
 
 #define ON_ALL(transport) \
     RANKS_ON(test_streams, transport), RANKS_ON(test_evicts, transport), \
-        RANKS_ON(test_gives_up, transport), RANKS_ON(test_comes_late, transport)
+        RANKS_ON(test_gives_up, transport), RANKS_ON(test_comes_late, transport), \
+        RANKS_ON(test_sure, transport)
 
 int main(void)
 {

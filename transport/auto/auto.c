@@ -504,11 +504,11 @@ static const struct trib_transport_text texts[] = {
     {NULL, 0},
 };
 
-static uint64_t auto_away(struct trib_transport *t)
+static uint64_t auto_away(struct trib_transport *t, bool maybe)
 {
     struct choosing *c = choosing_of(t);
 
-    return c->heartbeat ? trib_heartbeat_away(c->heartbeat) : 0;
+    return c->heartbeat ? trib_heartbeat_away(c->heartbeat, maybe) : 0;
 }
 
 const struct trib_transport_ops trib_auto_ops = {

@@ -537,14 +537,10 @@ void trib_heartbeat_forget(struct trib_heartbeat *p, int peer)
     pthread_mutex_unlock(&p->lock);
 }
 
-uint64_t trib_heartbeat_away(struct trib_heartbeat *p)
+uint64_t trib_heartbeat_away(struct trib_heartbeat *p, bool maybe)
 {
-    return trib_absence_recent(&p->absence, TRIB_ABSENCE_CERTAIN);
-}
-
-bool trib_heartbeat_maybe_away(struct trib_heartbeat *p)
-{
-    return trib_absence_recent(&p->absence, TRIB_ABSENCE_DOUBTFUL) != 0;
+    return trib_absence_recent(&p->absence,
+                               maybe ? TRIB_ABSENCE_DOUBTFUL : TRIB_ABSENCE_CERTAIN);
 }
 
 bool trib_heartbeat_heard(struct trib_heartbeat *p, int peer)

@@ -120,13 +120,10 @@ bool trib_heartbeat_answered(struct trib_heartbeat *heartbeat, int peer,
  * trib_heartbeat_away - how long this process was itself away lately, in ns, if peers
  * may have given it up meanwhile; else 0 (absence.h).
  *
+ * maybe    also for a gap so short that a busy host may have caused it
  * thread   as trib_heartbeat_lost
  */
-uint64_t trib_heartbeat_away(struct trib_heartbeat *heartbeat);
-
-/** trib_heartbeat_maybe_away - the same, also where the gap is so short that a busy
- * host may have caused it. */
-bool trib_heartbeat_maybe_away(struct trib_heartbeat *heartbeat);
+uint64_t trib_heartbeat_away(struct trib_heartbeat *heartbeat, bool maybe);
 
 /** trib_heartbeat_heard - was anything heard of this peer? true where it is not
  * watched. */

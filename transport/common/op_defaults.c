@@ -101,9 +101,10 @@ int trib_no_event_fd(struct trib_transport *t)
     return -1;
 }
 
-uint64_t trib_no_away(struct trib_transport *t)
+uint64_t trib_no_away(struct trib_transport *t, bool maybe)
 {
     (void)t;
+    (void)maybe;
     return 0;
 }
 

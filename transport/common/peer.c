@@ -124,5 +124,7 @@ void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
     out->peer = peer;
     out->left = left;
     out->given_up = p->given_up;
+    out->dead = p->liveness.by == TRIB_LIVENESS_BY_KERNEL &&
+                trib_peer_liveness_dead(&p->liveness);
     memcpy(out->why, p->why, sizeof(out->why));
 }

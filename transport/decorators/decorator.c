@@ -184,9 +184,9 @@ static void fwd_wake(struct trib_transport *t, int peer)
     inner_of(t)->ops->wake(inner_of(t), peer);
 }
 
-static uint64_t fwd_away(struct trib_transport *t)
+static uint64_t fwd_away(struct trib_transport *t, bool maybe)
 {
-    return inner_of(t)->ops->away(inner_of(t));
+    return inner_of(t)->ops->away(inner_of(t), maybe);
 }
 
 static const struct trib_transport_ops forward_ops = {

@@ -42,6 +42,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
         .peer = peer,
         .left = (p->left & ~(unsigned)(p->dead | p->failing)) != 0,
         .given_up = is_given_up(p),
+        .dead = p->process_ended,
     };
     memcpy(event->why, p->why, sizeof(event->why));
     if (!event->left)
@@ -399,11 +400,11 @@ static const struct trib_transport_text texts[] = {
     {NULL, 0},
 };
 
-static uint64_t multirail_away(struct trib_transport *t)
+static uint64_t multirail_away(struct trib_transport *t, bool maybe)
 {
     const struct multirail *r = (const struct multirail *)t;
 
-    return r->inner[0]->ops->away(r->inner[0]);
+    return r->inner[0]->ops->away(r->inner[0], maybe);
 }
 
 const struct trib_transport_ops trib_multirail_ops = {

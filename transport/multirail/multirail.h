@@ -136,6 +136,7 @@ struct multirail_peer {
     uint8_t left; /* the peer has left them; if it leaves for good, the others follow */
     uint8_t ended; /* the inner transport has reported their loss */
     uint8_t given_up; /* over them the peer has said that it counts this rank as lost */
+    bool process_ended; /* one of them has seen the peer's process end */
     uint8_t warned;
     bool trouble; /* any of the sets above is not empty, or recovery goes on */
     bool listed;

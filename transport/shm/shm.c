@@ -318,6 +318,7 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
         events[n].peer = peer;
         events[n].left = p->left;
         events[n].given_up = p->given_up;
+        events[n].dead = p->dead;
         memcpy(events[n].why, p->why, sizeof(p->why));
         n++;
         if (!p->left)

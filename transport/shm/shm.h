@@ -52,6 +52,7 @@ struct shm_peer {
     uint64_t stopped_ns; /* watched in state "stopped" so far */
     bool left; /* GOING: it left us or closed; what the event will say */
     bool given_up; /* the same: it counts this rank as lost */
+    bool dead; /* the same: its process has ended */
     char why[TRIB_WHY_MAX]; /* the same */
 };
 

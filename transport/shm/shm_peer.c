@@ -362,6 +362,7 @@ static void peer_left(struct shm *shm, struct shm_peer *p)
 /* A process that closes its transport does so before it ends: "left" beats "died". */
 static void peer_ended(struct shm *shm, struct shm_peer *p)
 {
+    p->dead = true;
     if (trib_shm_has_left(p))
         peer_left(shm, p);
     else

@@ -273,9 +273,9 @@ static const struct trib_transport_text texts[] = {
     {NULL, 0},
 };
 
-static uint64_t tcp_away(struct trib_transport *t)
+static uint64_t tcp_away(struct trib_transport *t, bool maybe)
 {
-    return trib_heartbeat_away(tcp_of(t)->local.heartbeat);
+    return trib_heartbeat_away(tcp_of(t)->local.heartbeat, maybe);
 }
 
 const struct trib_transport_ops trib_tcp_ops = {

@@ -163,7 +163,7 @@ static bool gave_up_silently(struct tcp *tcp, const struct tcp_peer *p)
     return p->hung_up && !p->said_bye &&
            p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL && tcp->local.heartbeat &&
            !trib_peer_liveness_dead(&p->base.liveness) &&
-           trib_heartbeat_maybe_away(tcp->local.heartbeat);
+           trib_heartbeat_away(tcp->local.heartbeat, true) != 0;
 }
 
 /* A lost peer is reported after everything that it sent. */

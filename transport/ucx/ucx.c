@@ -267,9 +267,9 @@ static const struct trib_transport_text texts[] = {
     {NULL, 0},
 };
 
-static uint64_t ucx_away(struct trib_transport *t)
+static uint64_t ucx_away(struct trib_transport *t, bool maybe)
 {
-    return trib_heartbeat_away(ucx_of(t)->local.heartbeat);
+    return trib_heartbeat_away(ucx_of(t)->local.heartbeat, maybe);
 }
 
 const struct trib_transport_ops trib_ucx_ops = {

@@ -307,9 +307,9 @@ static void verbs_close(struct trib_transport *t)
     take_down(v);
 }
 
-static uint64_t verbs_away(struct trib_transport *t)
+static uint64_t verbs_away(struct trib_transport *t, bool maybe)
 {
-    return trib_heartbeat_away(verbs_of(t)->local.heartbeat);
+    return trib_heartbeat_away(verbs_of(t)->local.heartbeat, maybe);
 }
 
 const struct trib_transport_ops trib_verbs_ops = {
