@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time.h"
 #include "comm/survivors.h"
 #include "pipeline/engine/engine.h"
 
 enum {
     LOSS_MS = 1000, /* in which the loss shows that a wireup has met */
     FLUSH_MS = 100, /* for the last reports */
+    SURE_MS = 1000, /* in which the end of a process of this host is seen */
 };
 
 struct shrink {
@@ -165,6 +167,43 @@ static bool refuse_loss(struct trib_survivors *s)
         return true;
     }
     return false;
+}
+
+static bool anyone_is_sure(const struct trib_survivors *s)
+{
+    bool sure = s->is_sure;
+
+    for (int r = 0; r < s->comm->engine.size; r++) {
+        const struct trib_survivor_report *said = &s->of[r].said;
+        sure |= !trib_survivors_is_lost(s, r) && said->set == s->set && said->sure;
+    }
+    return sure;
+}
+
+enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s)
+{
+    const int rank = s->comm->engine.rank;
+    const uint64_t until = trib_deadline_ms(SURE_MS);
+
+    while (!anyone_is_sure(s)) {
+        if (s->is_committed)
+            return TRIB_SURVIVORS_COMMIT;
+        if (memcmp(s->lost, s->next_lost, sizeof(s->lost)) != 0 && !s->is_evicted)
+            return TRIB_SURVIVORS_AGAIN;
+        if (trib_deadline_passed(until) && s->why == TRIB_OK) {
+            s->is_evicted = true;
+            s->evicted[rank / 8] |= (uint8_t)(1u << rank % 8);
+            trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                                "rank %d was stopped or away for about as long as "
+                                "others wait, and these may continue without it "
+                                "(TRIB_STOP_TIMEOUT_MS)",
+                                rank);
+        }
+        if (s->is_evicted || s->why != TRIB_OK)
+            return TRIB_SURVIVORS_STOP;
+        trib_survivors_await_loss(s, 1);
+    }
+    return TRIB_SURVIVORS_DONE;
 }
 
 /* From the agreement of a set to its communicator, or to what came between. */

@@ -17,7 +17,6 @@ enum {
     YIELDS = 100, /* looks before a sleep: all answer within microseconds, or late */
     SLEEP_US = 200,
     PART_MS = 20, /* for the last word to those that are lost */
-    SURE_MS = 1000, /* in which the end of a process of this host is seen */
     REPEAT_NS = 50000000, /* a notice of the failure may have replaced a report */
     REPORT_BYTES = offsetof(struct trib_survivor_report, data) + TRIB_SURVIVOR_DATA,
 };
@@ -268,7 +267,7 @@ static void check_eviction(struct trib_survivors *s)
     }
 }
 
-static bool is_sure(const struct trib_survivors *s)
+bool trib_survivors_is_sure(const struct trib_survivors *s)
 {
     const struct trib_engine *e = &s->comm->engine;
 
@@ -282,7 +281,7 @@ static bool is_sure(const struct trib_survivors *s)
 
 static void update_sureness(struct trib_survivors *s)
 {
-    const bool sure = is_sure(s);
+    const bool sure = trib_survivors_is_sure(s);
 
     for (int r = 0; r < s->comm->engine.size; r++)
         s->of[r].due |= sure != s->is_sure;
@@ -399,42 +398,6 @@ enum trib_survivors_end trib_survivors_wait(
     }
 }
 
-static bool anyone_is_sure(const struct trib_survivors *s)
-{
-    bool sure = s->is_sure;
-
-    for (int r = 0; r < s->comm->engine.size; r++)
-        sure |= is_other(s, r) && s->of[r].said.sure && s->of[r].said.set == s->set;
-    return sure;
-}
-
-enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s)
-{
-    const int rank = s->comm->engine.rank;
-    const uint64_t until = trib_deadline_ms(SURE_MS);
-
-    (void)locked_step(s);
-    while (!anyone_is_sure(s)) {
-        if (s->is_committed)
-            return TRIB_SURVIVORS_COMMIT;
-        if (memcmp(s->lost, s->next_lost, sizeof(s->lost)) != 0 && !s->is_evicted)
-            return TRIB_SURVIVORS_AGAIN;
-        if (trib_deadline_passed(until) && s->why == TRIB_OK) {
-            s->is_evicted = true;
-            set_bit(s->evicted, rank);
-            trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                                "rank %d was stopped or away for about as long as "
-                                "others wait, and these may continue without it "
-                                "(TRIB_STOP_TIMEOUT_MS)",
-                                rank);
-        }
-        if (s->is_evicted || s->why != TRIB_OK)
-            return TRIB_SURVIVORS_STOP;
-        look(s);
-    }
-    return TRIB_SURVIVORS_DONE;
-}
-
 void trib_survivors_await_loss(struct trib_survivors *s, int ms)
 {
     const uint64_t until = trib_deadline_ms(ms);
@@ -510,7 +473,7 @@ void trib_survivors_renew(struct trib_survivors *s)
     assert(!has_bit(s->next_lost, s->comm->engine.rank));
     memcpy(s->lost, s->next_lost, sizeof(s->lost));
     s->set = trib_digest(s->lost, sizeof(s->lost));
-    s->is_sure = is_sure(s);
+    s->is_sure = trib_survivors_is_sure(s);
     s->given = 0;
     for (int r = 0; r < s->comm->engine.size; r++)
         s->of[r].taken = 0;

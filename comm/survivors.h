@@ -148,6 +148,10 @@ enum trib_survivors_end trib_survivors_wait(
     bool (*is_done)(const struct trib_survivors *s, int rank, uint64_t arg),
     uint64_t arg);
 
+/** trib_survivors_is_sure - true if this rank knows that no rank of the set continues
+ * without it. */
+bool trib_survivors_is_sure(const struct trib_survivors *s);
+
 /** trib_survivors_make_sure - wait until a survivor is sure that no rank of the set, on
  * which all agree, continues. If none is after a second, then this rank gives up. */
 enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s);

@@ -16,6 +16,8 @@
 
 enum {
     COUNT = 5000,
+    TURN = 1000000, /* more than the calls of one wait */
+    ENOUGH = 100, /* calls */
     LATE_MS = 200, /* by how much the other rank is late */
     ANSWER = 7,
 };
@@ -33,6 +35,8 @@ struct hook {
     int after; /* number of calls until the answer; 0: never */
     double last, gaps[8192]; /* in this thread's time of a processor */
     double answered;
+    struct ranks_slot *slot; /* where other ranks see the calls; NULL: none looks */
+    int turn; /* counts the waits */
 };
 
 static double own_seconds(void)
@@ -53,9 +57,14 @@ static int called(void *arg)
     h->last = now;
     h->elsewhere += !pthread_equal(h->thread, pthread_self());
     h->locked += h->comm && atomic_load(&h->comm->lock);
-    if (++h->calls != h->after)
+    ++h->calls;
+    if (h->slot)
+        atomic_store(&h->slot->count, (uint64_t)h->turn * TURN + h->calls);
+    if (h->calls != h->after)
         return 0;
     h->answered = ranks_seconds();
+    if (h->slot)
+        atomic_store(&h->slot->phase, 1);
     return ANSWER;
 }
 
@@ -74,6 +83,28 @@ static trib_comm_t *open_comm(struct ranks_self *self, struct hook *h,
 static void nap(int ms)
 {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+/* Until the function of each other rank was called often enough in this wait. */
+static void be_late(const struct ranks_self *self, int turn)
+{
+    const double until = ranks_seconds() + tribtest_patience_ms() / 1e3;
+    const struct ranks_slot *slots = self->slot - self->rank;
+
+    nap(LATE_MS);
+    for (int r = 0; r < self->size; r++)
+        while (r != self->rank && ranks_seconds() < until &&
+               atomic_load(&slots[r].count) < (uint64_t)turn * TURN + ENOUGH)
+            nap(1);
+}
+
+/* Until rank 1 has given up, however long the machine takes for its calls. */
+static void await_answer(const struct ranks_self *self)
+{
+    const double until = ranks_seconds() + tribtest_patience_ms() / 1e3;
+
+    while (atomic_load(&self->slot[1].phase) == 0 && ranks_seconds() < until)
+        nap(1);
 }
 
 static int by_size(const void *a, const void *b)
@@ -110,14 +141,14 @@ static void sum(struct ranks_self *self, trib_comm_t *comm)
 static int waits(struct ranks_self *self)
 {
     const bool late = self->rank == self->size - 1;
-    struct hook h = {.calls = 0};
+    struct hook h = {.slot = self->slot};
     trib_desc_t desc = TRIB_DESC_INIT;
     trib_plan_t *plan;
     trib_status_t st;
     float x = 1;
 
     if (late)
-        nap(LATE_MS);
+        be_late(self, 0);
     trib_comm_t *comm = open_comm(self, &h, &st);
     ranks_expect(self, st, TRIB_OK, "trib_init");
     if (self->rank == 0)
@@ -126,8 +157,11 @@ static int waits(struct ranks_self *self)
     for (int with_plan = 0; with_plan < 2; with_plan++) {
         ranks_ok(self, trib_barrier(comm));
         if (late)
-            nap(LATE_MS);
-        h = (struct hook){.thread = pthread_self(), .comm = comm};
+            be_late(self, 1 + with_plan);
+        h = (struct hook){.thread = pthread_self(),
+                          .comm = comm,
+                          .slot = self->slot,
+                          .turn = 1 + with_plan};
         desc.recv = &x;
         desc.count = 1;
         if (!with_plan) {
@@ -203,7 +237,8 @@ static int gives_up(struct ranks_self *self)
     ranks_ok(self, collective(by, kind, x));
     st = trib_barrier(by);
     if (self->rank == 0)
-        nap(LATE_MS);
+        await_answer(self);
+    h.slot = self->slot;
     h.calls = 0;
     h.after = self->rank == 1 ? 50 : 0;
     if (st == TRIB_OK) /* rank 1 may give up while this one is still in the barrier */
