@@ -27,10 +27,10 @@
  * report. So all survivors end with the same set: the agreement of a set ends only when
  * all of them have told it, and none of them has committed another one by then.
  *
- * Ranks that were stopped together must not continue beside those that gave them up. A
- * rank is sure that nobody else continues if it was not away itself, or if it knows of
- * each rank in the set that it has ended. A set is left only where one of the survivors
- * is sure.
+ * Ranks that were stopped together must not form a second job while the ranks that
+ * declared them lost continue. A rank is sure that no lost rank continues if it was not
+ * stopped itself, or if it knows that each lost rank has ended. Survivors continue only
+ * if at least one of them is sure.
  *
  * trib_comm_grow ends by the same phases, with a communicator that was wired up before.
  * A loss then ends it on all ranks with an error, as READY ranks agree on it first.

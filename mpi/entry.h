@@ -28,7 +28,7 @@
     }
 
 /* A collective on `comm`: where the module does not take it, MPI has it at once.
- * `arguments` are those of the function, in parentheses. */
+ * `arguments` is the function's argument list with its parentheses. */
 #define TMPI_TAKEN(kind, name, parameters, arguments, call) \
     static inline int take_##name parameters \
     { \

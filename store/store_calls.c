@@ -223,8 +223,8 @@ trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
     if (!(o.rate >= 0) || !isfinite(o.rate))
         return trib_store_fail(
             vector->store, TRIB_ERR_INVALID,
-            "vector %s: trib_push_opts_t.rate is %g, it must be above "
-            "0, or 0 for that of the rule",
+            "vector %s: trib_push_opts_t.rate is %g: use a rate above 0, "
+            "or 0 for the optimizer's own rate",
             vector->name, o.rate);
     struct trib_store_request r = {.vector = vector,
                                    .purpose = o.result ? TRIB_CONTROL_PUSH_GIVE

@@ -138,8 +138,8 @@ static trib_status_t take_rule(struct trib_group *g, size_t i, trib_group_rule_t
     if (theirs->size != size)
         return trib_comm_fail(
             g->comm, TRIB_ERR_INVALID,
-            "rule %zu: its size is %zu, it must be that of the first, "
-            "%zu",
+            "rule %zu has size %zu, and rule 0 has size %zu: all rules of "
+            "a call must have the same size",
             i, theirs->size, size);
     return TRIB_OK;
 }

@@ -35,8 +35,8 @@ static bool looks_random(const uint8_t *bytes, size_t n)
 
 /* Mode 0440 may be the work of systemd: LoadCredential makes a file of root's with an
  * access control list that lets one more user read it, and the mode then shows the mask
- * of this list as the rights of the group. True if that user is ours and the list names
- * nobody else. */
+ * of this list as the rights of the group. True if the list names only the user of this
+ * process. */
 static bool acl_names_only_us(int fd)
 {
     struct {
