@@ -118,21 +118,39 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
     return TRIB_OK;
 }
 
-void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
+static void going(struct tcp *tcp, int peer, const char *format, va_list args)
 {
     struct tcp_peer *p = &tcp->peers[peer];
-    va_list args;
 
     if (p->base.state != TRIB_PEER_CONNECTED &&
         !(p->base.state == TRIB_PEER_GOING && p->said_bye))
         return;
     if (p->base.state == TRIB_PEER_CONNECTED)
         trib_peer_going(&p->base, &tcp->n_going);
-    va_start(args, format);
     vsnprintf(p->base.why, sizeof(p->base.why), format, args);
-    va_end(args);
     if (p->said_bye)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
+}
+
+void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    going(tcp, peer, format, args);
+    va_end(args);
+}
+
+void trib_socket_blame(struct tcp *tcp, int peer, const char *format, ...)
+{
+    struct tcp_peer *p = &tcp->peers[peer];
+    va_list args;
+
+    if (p->base.state == TRIB_PEER_CONNECTED)
+        p->blamed = true;
+    va_start(args, format);
+    going(tcp, peer, format, args);
+    va_end(args);
 }
 
 /* May the loss of a peer that goes be told? A kernel shows the end of a process a
@@ -149,7 +167,8 @@ static bool is_over(struct tcp_peer *p)
         return (p->finished && !by_kernel) || ms > GOING_MS;
     if (!p->finished && p->in.fd >= 0 && ms <= DEAD_MS)
         return false;
-    trib_peer_explain(&p->base, "process %d has died", p->base.who.pid);
+    if (!p->blamed)
+        trib_peer_explain(&p->base, "process %d has died", p->base.who.pid);
     return true;
 }
 
@@ -160,7 +179,7 @@ static bool is_over(struct tcp_peer *p)
  */
 static bool gave_up_silently(struct tcp *tcp, const struct tcp_peer *p)
 {
-    return p->hung_up && !p->said_bye &&
+    return p->hung_up && !p->said_bye && !p->blamed &&
            p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL && tcp->local.heartbeat &&
            !trib_peer_liveness_dead(&p->base.liveness) &&
            trib_heartbeat_away(tcp->local.heartbeat, true) != 0;

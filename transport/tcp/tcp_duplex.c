@@ -82,13 +82,13 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
     const struct tcp_peer *p = &tcp->peers[peer];
 
     if (head->imm == TCP_OTHER_VERSION)
-        trib_socket_going(
+        trib_socket_blame(
             tcp, peer,
             "process %d turned rank %d away: it speaks version %u of tcp, "
             "this rank version %d; install one version",
             p->base.who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
     else
-        trib_socket_going(tcp, peer, "process %d turned rank %d away: %s",
+        trib_socket_blame(tcp, peer, "process %d turned rank %d away: %s",
                           p->base.who.pid, tcp->self,
                           head->imm <= TCP_OTHER_SEAL ? reasons[head->imm]
                                                       : reasons[TCP_NOT_REFUSED]);
@@ -136,7 +136,7 @@ static bool take_word(struct tcp *tcp, int peer)
     if (proof == TCP_PROOF_AWAITED)
         return false;
     if (proof == TCP_PROOF_WRONG) {
-        trib_socket_going(
+        trib_socket_blame(
             tcp, peer,
             "process %d, or what answers in its place, has not the secret of "
             "this job: give all ranks the same TRIB_KEY",
@@ -154,7 +154,7 @@ static bool take_word(struct tcp *tcp, int peer)
     }
     if (word && !is_proved(tcp, proof) && head.kind != TCP_REFUSE &&
         head.kind != TCP_BYE) {
-        trib_socket_going(tcp, peer, "process %d does not prove that it is of this job",
+        trib_socket_blame(tcp, peer, "process %d does not prove that it is of this job",
                           p->base.who.pid);
         return false;
     }

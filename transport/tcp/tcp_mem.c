@@ -43,7 +43,7 @@ static void cut_off(struct tcp *tcp, uint32_t id)
         struct tcp_peer *p = &tcp->peers[i];
         if (!p->in.in_payload || p->in.left == 0 || p->in.head.region != id)
             continue;
-        trib_socket_going(
+        trib_socket_blame(
             tcp, i,
             "process %d was still writing into memory that is no region any more",
             p->base.who.pid);

@@ -72,7 +72,7 @@ void trib_socket_seal_in(struct tcp *tcp, int peer, const struct trib_proof *abo
 
 void trib_socket_forged(struct tcp *tcp, int peer)
 {
-    trib_socket_going(
+    trib_socket_blame(
         tcp, peer,
         "what process %d sent was changed, repeated, left out or moved on its "
         "way: somebody else writes to the network between both (TRIB_SEAL)",
@@ -95,7 +95,7 @@ void trib_socket_given_up(struct tcp *tcp, int peer)
 
     p->base.given_up = true;
     trib_socket_going(tcp, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
-    if (p->base.state == TRIB_PEER_GOING)
+    if (p->base.state == TRIB_PEER_GOING && !p->blamed)
         trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
 }
 
