@@ -9,6 +9,7 @@ before a block say what else there is to it:
     file: NAME                the block is that file
     into: NAME before: TEXT   its lines go into that file, before the line that has the text
     prints                    its lines are what the sh block before prints, in this order; … is anything
+    prints in any order       the same of lines that come by stdout and by stderr, which mpirun does not keep in order
     as in: PAGE [NAME]        the same stands there, and is run, or is the file, there
     with: PAGE NAME           that page's file is needed
     with: PATH                that file of the sources is
@@ -27,7 +28,7 @@ import sys
 
 LIMIT = 90 * int(os.environ.get("TRIBTEST_SLOWNESS", "1"))
 FENCE = re.compile(r"((?:^<!-- [^\n]* -->\n)*)^```(\S*)\n(.*?)^```$", re.M | re.S)
-MARKS = ("not run", "file", "into", "prints", "as in", "with", "first", "needs", "tree")
+MARKS = ("not run", "file", "into", "prints", "prints in any order", "as in", "with", "first", "needs", "tree")
 
 
 class Block:
@@ -129,13 +130,13 @@ def script_of(page, source, missing):
     return "".join(out)
 
 
-def printed(wanted, said):
-    """Are these lines there, in this order?"""
+def printed(wanted, said, ordered):
+    """The first of these lines that is not there, where `ordered` not behind the one before."""
     at = 0
     lines = [line.rstrip() for line in said.splitlines()]
     for line in wanted.splitlines():
         pattern = re.compile(".*".join(map(re.escape, line.rstrip().split("…"))) + "$")
-        at = next((i + 1 for i in range(at, len(lines)) if pattern.match(lines[i])), None)
+        at = next((i + 1 for i in range(at if ordered else 0, len(lines)) if pattern.match(lines[i])), None)
         if at is None:
             return line
     return None
@@ -193,8 +194,8 @@ def judge(page, folder, missing, said, tap):
                 tap.say((folder / f".{number}.rc").exists(), name, f"{last or 'not reached'}\n{said}")
         elif block.get("as in") is not None:
             tap.say(page.same(block), f"{block.where}: the same as in {block.get('as in')}")
-        elif block.get("prints") is not None and last is not None:
-            lacks = printed(block.text, last)
+        elif last is not None and (block.get("prints") is not None or block.get("prints in any order") is not None):
+            lacks = printed(block.text, last, block.get("prints") is not None)
             tap.say(lacks is None, f"{block.where}: that is what it prints", f"not printed: {lacks}\n{last}")
     if not any(block.runs() for block in page.blocks):
         tap.say(False, f"{page.path}: nothing is run")

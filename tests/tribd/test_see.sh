@@ -159,7 +159,9 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
         sleep 0.3
         return 1
     }
-    stopped_in_operation || stopped_in_operation || stopped_in_operation
+    tries=0
+    until stopped_in_operation || [ $((++tries)) = 8 ]; do :; done
+    [ "$tries" -lt 8 ]
     result $? "a rank is stopped: it is the one that is waited for"
     rank=$(jq '.jobs[0].operation.waits_for' "$dir/status")
     kill -CONT "$late"
@@ -276,7 +278,7 @@ if ! missing curl "while it drains it is healthy, and not ready" && ! missing jq
     # An operation is to be under way, for which a drain waits. The stopped rank may have given its part of
     # the first one that is as old, where the machine itself stood still: that one ends. It may also stop
     # where the other rank waits for it, and not for tribd.
-    for _ in 1 2 3 4; do
+    for _ in 1 2 3 4 5 6 7 8; do
         kill -STOP "$late"
         within 3 shows '.jobs[0].operation.age_s > 0.5' && sleep 0.5 &&
             within 3 shows '.jobs[0].operation.age_s > 0.5' && break
