@@ -101,9 +101,33 @@ static int read_stat(int fd, struct stat_line *out)
     return 0;
 }
 
-static enum trib_process_state judge(const struct stat_line *line, uint64_t start)
+static bool same_file(const char *path, const char *other)
 {
-    if (start && line->start != start)
+    struct stat a, b;
+
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_ino == b.st_ino;
+}
+
+/* What /proc adds to each start, in ticks, because this process is in a time namespace.
+ * The file has the offsets of the namespace of its children. */
+static uint64_t start_shift(void)
+{
+    char text[64];
+    long long s, ns;
+
+    if (!trib_file_field("", "/proc/self/timens_offsets", "boottime", false, text,
+                         sizeof(text)) ||
+        sscanf(text, "%lld %lld", &s, &ns) != 2 || (s == 0 && ns == 0) ||
+        !same_file("/proc/self/ns/time", "/proc/self/ns/time_for_children"))
+        return 0;
+    const long long per_s = sysconf(_SC_CLK_TCK);
+    return (uint64_t)(s * per_s + ns * per_s / 1000000000);
+}
+
+static enum trib_process_state judge(const struct stat_line *line, uint64_t start,
+                                     uint64_t shift)
+{
+    if (start && !trib_process_same_start(line->start - shift, start))
         return TRIB_PROCESS_DEAD;
     /* A main thread may end before the others: a zombie that is not the last one. */
     if ((line->state == 'Z' || line->state == 'X') && line->threads <= 1)
@@ -146,7 +170,7 @@ void trib_process_find(int pid, struct trib_process *out)
     if (fd < 0)
         return;
     if (read_stat(fd, &line) == 0)
-        out->start = line.start;
+        out->start = line.start - start_shift();
     close(fd);
 }
 
@@ -158,7 +182,7 @@ void trib_process_self(struct trib_process *out)
 bool trib_process_same(const struct trib_process *a, const struct trib_process *b)
 {
     return a->boot == b->boot && a->space == b->space && a->pid == b->pid &&
-           a->start == b->start;
+           trib_process_same_start(a->start, b->start);
 }
 
 /* If /proc does not show the process, the kernel still knows whether it exists. */
@@ -188,7 +212,7 @@ enum trib_process_state trib_process_look(const struct trib_process *process)
         close(fd);
     if (error)
         return error == ESRCH ? TRIB_PROCESS_DEAD : TRIB_PROCESS_RUNS;
-    enum trib_process_state state = judge(&line, process->start);
+    enum trib_process_state state = judge(&line, process->start, start_shift());
     if (state == TRIB_PROCESS_RUNS && waits(&line) && trib_frozen(number))
         return TRIB_PROCESS_STOPPED;
     return state;
@@ -199,7 +223,8 @@ trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
                                       struct trib_error *err)
 {
     *watch = (struct trib_process_watch){.who = *who,
-                                         .number = trib_process_number(who->pid)};
+                                         .number = trib_process_number(who->pid),
+                                         .shift = start_shift()};
     watch->pidfd = trib_fd_keep((int)syscall(SYS_pidfd_open, who->pid, 0));
     watch->stat_fd = open_stat(watch->number);
     int error = errno;
@@ -261,7 +286,7 @@ enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch
 
     if (read_stat(watch->stat_fd, &line))
         return TRIB_PROCESS_DEAD;
-    enum trib_process_state state = judge(&line, watch->who.start);
+    enum trib_process_state state = judge(&line, watch->who.start, watch->shift);
     if (state == TRIB_PROCESS_STOPPED && has_run(watch, &line))
         state = TRIB_PROCESS_RUNS;
     else if (state == TRIB_PROCESS_RUNS && look_frozen(watch, &line))
@@ -274,5 +299,5 @@ bool trib_process_watch_dead(const struct trib_process_watch *watch)
     struct stat_line line;
 
     return read_stat(watch->stat_fd, &line) ||
-           judge(&line, watch->who.start) == TRIB_PROCESS_DEAD;
+           judge(&line, watch->who.start, watch->shift) == TRIB_PROCESS_DEAD;
 }

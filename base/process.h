@@ -15,7 +15,8 @@ struct trib_error;
 /* A process for good: a pid may be used again, but not with the same start time. */
 struct trib_process {
     int pid;        /* 0: not known */
-    uint64_t start; /* clock ticks after the host's start; 0: not known */
+    uint64_t start; /* clock ticks after the host's start, in the host's time namespace
+                     * and correct to one tick; 0: not known */
     uint64_t space; /* inode of the pid name space in which pid counts; 0: not known */
     uint64_t boot;  /* digest of the boot id: the same on one running kernel only; 0:
                      * not known */
@@ -34,6 +35,13 @@ void trib_process_self(struct trib_process *out);
 /** trib_process_find - another process of this name space; start is 0 if it has gone,
  * or /proc does not show it. */
 void trib_process_find(int pid, struct trib_process *out);
+
+/** trib_process_same_start - are both the start of one process? Starts that were read
+ * in different time namespaces may be one tick apart. */
+static inline bool trib_process_same_start(uint64_t a, uint64_t b)
+{
+    return a - b + 1 <= 2;
+}
 
 /** trib_process_same - do both name one and the same process? */
 bool trib_process_same(const struct trib_process *a, const struct trib_process *b);
@@ -62,6 +70,7 @@ struct trib_process_watch {
     int pidfd; /* -1 where the kernel or a sandbox has none: stat_fd tells then */
     int stat_fd;
     int number; /* result of trib_process_number */
+    uint64_t shift; /* ticks that /proc adds to a start: that of our time namespace */
     unsigned quiet; /* looks in turn at which it slept and had used no processor */
     unsigned long ticks; /* processor time that it had used at the last look, in
                           * ticks */

@@ -130,7 +130,7 @@ void trib_rank_page_judge(struct trib_rank_page *p)
 /* A child that was forked has the file of its parent. */
 static bool is_its_own(const struct trib_rank_page *p, const struct trib_process *who)
 {
-    return p->page.start == who->start &&
+    return trib_process_same_start(p->page.start, who->start) &&
            (p->page.space != who->space || p->page.pid == who->pid);
 }
 

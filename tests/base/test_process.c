@@ -12,6 +12,10 @@
 #include "base/freezer.h"
 #include "base/process.h"
 
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
 /* A control group of this test alone, of version 1 or 2. */
 struct group {
     char folder[96];
@@ -201,6 +205,76 @@ static void test_proc_of_another_namespace(void **state)
     assert_int_equal(status, 0);
 }
 
+/* In a time namespace, whose /proc has other starts: fd leads to the process above. */
+static int in_time_namespace(const struct trib_process *above, int fd)
+{
+    struct trib_process_watch watch;
+    struct trib_process self, found;
+    struct trib_error err;
+
+    trib_process_self(&self);
+    trib_process_find(above->pid, &found);
+    if (!trib_process_same(&found, above) ||
+        trib_process_look(above) != TRIB_PROCESS_RUNS ||
+        trib_process_look(&self) != TRIB_PROCESS_RUNS)
+        return 1;
+    if (trib_process_watch_open(&watch, above, &err) != TRIB_OK ||
+        trib_process_watch_look(&watch) != TRIB_PROCESS_RUNS)
+        return 2;
+    trib_process_watch_close(&watch);
+    found.start += 1000; /* another process that had this number */
+    if (trib_process_look(&found) != TRIB_PROCESS_DEAD)
+        return 3;
+    return write(fd, &self, sizeof(self)) == sizeof(self) ? 0 : 4;
+}
+
+/* Starts a process in a time namespace, and checks both views. 77: there can be none. */
+static int above_time_namespace(const char *offset)
+{
+    struct trib_process self, below, found;
+    int fds[2], status;
+
+    trib_process_self(&self);
+    if (pipe(fds) || unshare(CLONE_NEWTIME) ||
+        !write_file("/proc/self", "timens_offsets", offset))
+        return 77;
+    pid_t pid = fork();
+    if (pid == 0) {
+        status = in_time_namespace(&self, fds[1]);
+        if (status == 0)
+            pause();
+        _exit(status);
+    }
+    close(fds[1]);
+    const bool told = read(fds[0], &below, sizeof(below)) == sizeof(below);
+    trib_process_find(pid, &found);
+    const bool right = told && trib_process_same(&below, &found) &&
+                       trib_process_look(&below) == TRIB_PROCESS_RUNS;
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    if (!told)
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+    return right ? 0 : 5;
+}
+
+static void test_other_time_namespace(void **state)
+{
+    const char *const offsets[] = {"boottime 1000000 0", "boottime 77 123456789",
+                                   "boottime -1 5000001", "monotonic 1000 0"};
+    int status;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(above_time_namespace(offsets[i]));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+            tribtest_skip("no time namespace can be made here");
+        assert_int_equal(status, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_frozen_v2),
         cmocka_unit_test(test_stopped_in_turn),
         cmocka_unit_test(test_proc_of_another_namespace),
+        cmocka_unit_test(test_other_time_namespace),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,8 @@ sums "a user and a pid namespace each" \
 before=()
 sums "a pid namespace each" "unshare -p -f --mount-proc true" unshare -p -f --mount-proc
 sums "a pid namespace each, and no new /proc" "unshare -p -f true" unshare -p -f
+sums "a time namespace each" "unshare -T --fork --boottime 1 true" \
+    sh -c 'exec unshare -T --fork --boottime $((TRIB_RANK * 1000000)) --monotonic 77 "$@"' -
 before=(unshare -p -f)
 sums "all in one pid namespace, and no new /proc" "unshare -p -f true" env
 expect "there, shared memory serves" 0 "3 ranks, tributary" env TRIB_TRANSPORT=shm \
