@@ -5,14 +5,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/time.h"
 #include "base/wait.h"
 
-enum { STOP_S = 5 }; /* longer than one question to munged takes */
+enum { STOP_MS = 5000 }; /* longer than one question to munged takes */
 
 struct list {
     struct clerk_task *first, *last;
@@ -22,9 +21,9 @@ struct clerk {
     pthread_t thread;
     int wake_fd;
     pthread_mutex_t mutex;
-    pthread_cond_t wake;
+    pthread_cond_t wake;          /* of the thread, and of clerk_stop at its end */
     struct list queued, finished; /* under mutex, as what follows */
-    bool stop;
+    bool stop, ended;
 };
 
 static void append(struct list *list, struct clerk_task *task)
@@ -73,6 +72,8 @@ static void *run(void *arg)
         if (!clerk->stop) /* the server's descriptor may be closed by then */
             (void)!write(clerk->wake_fd, &one, sizeof(one));
     }
+    clerk->ended = true;
+    pthread_cond_signal(&clerk->wake);
     pthread_mutex_unlock(&clerk->mutex);
     return NULL;
 }
@@ -94,7 +95,7 @@ trib_status_t clerk_start(int wake_fd, struct trib_error *err, struct clerk **ou
                          "no memory for a thread that asks munged");
     clerk->wake_fd = wake_fd;
     pthread_mutex_init(&clerk->mutex, NULL);
-    pthread_cond_init(&clerk->wake, NULL);
+    trib_cond_init(&clerk->wake);
     errno = trib_thread_start(&clerk->thread, run, clerk);
     if (errno) {
         (void)trib_fail(err, TRIB_ERR_SYSTEM,
@@ -150,10 +151,21 @@ void clerk_tend(struct clerk *clerk)
     finish_all(&finished);
 }
 
+/* Does the thread end in time? The time of day may jump meanwhile. */
+static bool wait_for_end(struct clerk *clerk)
+{
+    const uint64_t until = trib_deadline_ms(STOP_MS);
+
+    pthread_mutex_lock(&clerk->mutex);
+    while (!clerk->ended && trib_cond_wait(&clerk->wake, &clerk->mutex, until))
+        continue;
+    const bool ended = clerk->ended;
+    pthread_mutex_unlock(&clerk->mutex);
+    return ended;
+}
+
 void clerk_stop(struct clerk *clerk)
 {
-    struct timespec until;
-
     if (!clerk)
         return;
     pthread_mutex_lock(&clerk->mutex);
@@ -163,12 +175,12 @@ void clerk_stop(struct clerk *clerk)
     pthread_cond_signal(&clerk->wake);
     pthread_mutex_unlock(&clerk->mutex);
     finish_all(&queued);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += STOP_S;
-    const bool ended = pthread_timedjoin_np(clerk->thread, NULL, &until) == 0;
+    const bool ended = wait_for_end(clerk);
     clerk_tend(clerk);
-    if (ended)
+    if (ended) {
+        pthread_join(clerk->thread, NULL);
         dispose(clerk);
-    else
+    } else {
         pthread_detach(clerk->thread);
+    }
 }

@@ -2,12 +2,27 @@
 #include "tests/harness/tribtest.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/time.h"
 #include "tribd/clerk.h"
+
+/* Seconds by which the time of day is about to jump ahead. Monotonic clocks do not. */
+static time_t jump_s;
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    const int failed = (int)syscall(SYS_clock_gettime, clock, out);
+
+    if (!failed && clock == CLOCK_REALTIME)
+        out->tv_sec -= jump_s;
+    return failed;
+}
 
 /* A task that tells when it begins, and goes on when it is let. */
 struct errand {
@@ -171,6 +186,34 @@ static void test_stop(void **state)
     clerk_stop(NULL);
 }
 
+static void *let_go(void *arg)
+{
+    struct stage *s = arg;
+
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    sem_post(&s->go);
+    return NULL;
+}
+
+/* It waits for the task at hand, though an hour passes by the time of day. */
+static void test_stop_and_jump(void **state)
+{
+    struct stage s;
+    pthread_t helper;
+
+    (void)state;
+    begin(&s);
+    assert_int_equal(pthread_create(&helper, NULL, let_go, &s), 0);
+    jump_s = 3600;
+    clerk_stop(s.clerk);
+    jump_s = 0;
+    const int was_done = s.slow.done;
+    pthread_join(helper, NULL);
+    assert_int_equal(was_done, 1);
+    s.clerk = NULL;
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_too_late),
         cmocka_unit_test(test_take_back),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_and_jump),
     };
 
     tribtest_deadline(120);
