@@ -108,12 +108,17 @@ void fake_unring(int fd)
 static struct ibv_device **get_device_list(int *n_out)
 {
     struct ibv_device **list = calloc(FAKE_DEVICES_MAX + 1, sizeof(*list));
+    enum ibv_transport_type type =
+        fake_opts.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
 
+    /* Ranks that are threads read the devices that another rank lists. */
+    fake_lock();
     for (int i = 0; i < fake_opts.devices; i++) {
         list[i] = &devices[i];
-        devices[i].transport_type =
-            fake_opts.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+        if (devices[i].transport_type != type)
+            devices[i].transport_type = type;
     }
+    fake_unlock();
     if (n_out)
         *n_out = fake_opts.devices;
     return list;

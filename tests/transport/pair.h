@@ -39,16 +39,26 @@ struct pair {
 };
 
 /* Threads of both sides may log at once. */
+static pthread_mutex_t pair_log_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static inline void pair_log(void *arg, trib_log_level_t level, const char *line)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct pair *pair = arg;
 
     (void)level;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&pair_log_lock);
     snprintf(pair->logged, sizeof(pair->logged), "%s", line);
     pair->lines++;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&pair_log_lock);
+}
+
+/* Does the last line contain this? A thread of the transport may be writing it. */
+static inline bool pair_has_logged(struct pair *pair, const char *part)
+{
+    pthread_mutex_lock(&pair_log_lock);
+    bool has = strstr(pair->logged, part) != NULL;
+    pthread_mutex_unlock(&pair_log_lock);
+    return has;
 }
 
 static inline struct trib_transport_opts pair_opts(struct pair *pair, int self)
