@@ -95,3 +95,27 @@ TMPI_ENTRY(Testsome,
            SOME, TESTED(Testsome, SOME))
 TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
            TEST_ONE, TESTED(Request_get_status, TEST_ONE))
+
+/* MPI 4.1 added these. A header of an earlier MPI does not declare them, but the program
+ * may run with a later MPI. */
+#define ALL_LATER \
+    (int count, const MPI_Request *requests, int *done, MPI_Status *statuses)
+#define ANY_LATER \
+    (int count, const MPI_Request *requests, int *index, int *done, MPI_Status *status)
+#define SOME_LATER \
+    (int count, const MPI_Request *requests, int *done, int *indices, \
+     MPI_Status *statuses)
+
+int MPI_Request_get_status_all ALL_LATER;
+int PMPI_Request_get_status_all ALL_LATER;
+int MPI_Request_get_status_any ANY_LATER;
+int PMPI_Request_get_status_any ANY_LATER;
+int MPI_Request_get_status_some SOME_LATER;
+int PMPI_Request_get_status_some SOME_LATER;
+
+TMPI_ENTRY(Request_get_status_all, ALL_LATER, TEST_ALL,
+           TESTED(Request_get_status_all, TEST_ALL))
+TMPI_ENTRY(Request_get_status_any, ANY_LATER, TEST_ANY,
+           TESTED(Request_get_status_any, TEST_ANY))
+TMPI_ENTRY(Request_get_status_some, SOME_LATER, SOME,
+           TESTED(Request_get_status_some, SOME))

@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	tests/mpi/inputs/pppm.lammps \
 	tests/mpi/inputs/silicon.pwscf \
 	tests/mpi/inputs/water.nwchem \
+	tests/mpi/later_calls.c \
 	tests/mpi/life_cycle.c \
 	tests/mpi/linked_tool.c \
 	tests/mpi/long_counts.c \

@@ -38,6 +38,17 @@ tools() { # MPI
     result $? "$1: a child has the preloads of the user, and not the module"
 }
 
+# Calls of MPI 4.1, also where the MPI here is older: a library adds them.
+later() { # MPI
+    local c=$source/tests/mpi/later_calls.c
+    compiled_as "$1" later "$c" -shared -fPIC -DLIBRARY
+    compiled_as "$1" polling "$c" "$dir/later.$1" "-Wl,-rpath,$dir"
+    expect "$1: MPI_Request_get_status_all, any and some" 0 "wrong 0" \
+        timeout $((20 * slow)) "${run[@]}" -n 2 "$start" "${always[@]}" --report "$dir/polling.$1"
+    grep -Eq "iallreduce +4 +9 +0" "$said"
+    result $? "$1: see requests of the library"
+}
+
 sanitizers() { # MPI
     echo 'int main(void) { return 0; }' >"$dir/empty.c"
     if ! "mpicc.$1" -fsanitize=address "$dir/empty.c" -o "$dir/empty" >"$said" 2>&1; then
@@ -62,6 +73,7 @@ other_family() { # MPI OTHER
 
 all_of() { # MPI
     tools "$1"
+    later "$1"
     sanitizers "$1"
     case $1 in
     openmpi) other_family openmpi mpich ;;

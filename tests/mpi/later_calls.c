@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program that polls requests by calls of MPI 4.1. With -DLIBRARY it is a library
+ * that adds these calls to an earlier MPI, over that MPI's own functions.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+
+int MPI_Request_get_status_all(int, const MPI_Request *, int *, MPI_Status *);
+int MPI_Request_get_status_any(int, const MPI_Request *, int *, int *, MPI_Status *);
+int MPI_Request_get_status_some(int, const MPI_Request *, int *, int *, MPI_Status *);
+
+#ifdef LIBRARY
+static int is_done(MPI_Request request)
+{
+    static int (*of_mpi)(MPI_Request, int *, MPI_Status *);
+    int done = 0;
+
+    if (!of_mpi)
+        *(void **)&of_mpi = dlsym(RTLD_NEXT, "PMPI_Request_get_status");
+    of_mpi(request, &done, MPI_STATUS_IGNORE);
+    return done;
+}
+
+int PMPI_Request_get_status_some(int count, const MPI_Request *requests, int *done,
+                                 int *indices, MPI_Status *statuses)
+{
+    (void)statuses;
+    *done = 0;
+    for (int i = 0; i < count; i++)
+        if (is_done(requests[i]))
+            indices[(*done)++] = i;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Request_get_status_any(int count, const MPI_Request *requests, int *index,
+                                int *done, MPI_Status *status)
+{
+    (void)status;
+    *done = 0;
+    for (int i = 0; i < count && !*done; i++)
+        if ((*done = is_done(requests[i])))
+            *index = i;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Request_get_status_all(int count, const MPI_Request *requests, int *done,
+                                MPI_Status *statuses)
+{
+    (void)statuses;
+    *done = 1;
+    for (int i = 0; i < count; i++)
+        *done &= is_done(requests[i]);
+    return MPI_SUCCESS;
+}
+
+int MPI_Request_get_status_some(int count, const MPI_Request *requests, int *done,
+                                int *indices, MPI_Status *statuses)
+{
+    return PMPI_Request_get_status_some(count, requests, done, indices, statuses);
+}
+
+int MPI_Request_get_status_any(int count, const MPI_Request *requests, int *index,
+                               int *done, MPI_Status *status)
+{
+    return PMPI_Request_get_status_any(count, requests, index, done, status);
+}
+
+int MPI_Request_get_status_all(int count, const MPI_Request *requests, int *done,
+                               MPI_Status *statuses)
+{
+    return PMPI_Request_get_status_all(count, requests, done, statuses);
+}
+#else
+enum { SUM, BARRIER, REQUESTS };
+
+static void poll_by(int form, const MPI_Request *requests)
+{
+    int done = 0, at[REQUESTS];
+
+    while (!done) {
+        if (form == 0)
+            MPI_Request_get_status_all(REQUESTS, requests, &done, MPI_STATUSES_IGNORE);
+        else if (form == 1)
+            MPI_Request_get_status_any(REQUESTS, requests, at, &done,
+                                       MPI_STATUS_IGNORE);
+        else
+            MPI_Request_get_status_some(REQUESTS, requests, &done, at,
+                                        MPI_STATUSES_IGNORE);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int ranks, x = 1, y, wrong = 0;
+    MPI_Request requests[REQUESTS];
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int turn = 0; turn < 9; turn++) {
+        y = 0;
+        MPI_Iallreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[SUM]);
+        MPI_Ibarrier(MPI_COMM_WORLD, &requests[BARRIER]);
+        poll_by(turn % 3, requests);
+        MPI_Waitall(REQUESTS, requests, MPI_STATUSES_IGNORE);
+        wrong += y != ranks;
+    }
+    MPI_Reduce(&wrong, &y, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Comm_rank(MPI_COMM_WORLD, &x);
+    if (x == 0)
+        printf("wrong %d\n", y);
+    MPI_Finalize();
+    return wrong != 0;
+}
+#endif
