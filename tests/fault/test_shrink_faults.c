@@ -182,7 +182,7 @@ static struct hit aim(int signal_number)
     return hits_aim(signal_number, hits_below(2) ? looks : 0);
 }
 
-static int shots = 4;
+static int shots = 3;
 
 static void sweep_kind(struct job kind, int signal_number, int victims_most)
 {
