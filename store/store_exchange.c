@@ -198,11 +198,13 @@ static trib_status_t hear_some(const struct trib_store_request *r,
     trib_status_t st;
 
     while ((st = trib_session_step(session_of(r, p), &m)) == TRIB_OK) {
-        put_off(r, q);
         st = trib_store_sort(store, p->shard, TRIB_CONTROL_STORE_DATA,
                              TRIB_CONTROL_STORE_DONE, &m);
+        if (st == TRIB_INPROGRESS && trib_deadline_passed(q->until))
+            break;
         if (st == TRIB_INPROGRESS)
             continue;
+        put_off(r, q);
         if (q->stage != TRIB_PART_ANSWER)
             return not_due(r, p, "answers");
         if (st != TRIB_OK)
