@@ -96,8 +96,8 @@ TMPI_ENTRY(Testsome,
 TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
            TEST_ONE, TESTED(Request_get_status, TEST_ONE))
 
-/* MPI 4.1 added these. A header of an earlier MPI does not declare them, but the program
- * may run with a later MPI. */
+/* MPI 4.1 added these. A header of an earlier MPI does not declare them, but the
+ * program may run with a later MPI. */
 #define ALL_LATER \
     (int count, const MPI_Request *requests, int *done, MPI_Status *statuses)
 #define ANY_LATER \

@@ -368,7 +368,7 @@ static void test_many_silent_peers(void **state)
     pair_close(&pair);
 }
 
-/* The thread of the heartbeats also runs the helper of tcp, which must leave it first. */
+/* The heartbeat thread also runs the helper of tcp, which must be removed first. */
 static void end_heartbeats(struct choosing *c)
 {
     for (int i = 0; i < c->n_inners; i++) {
