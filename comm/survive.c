@@ -169,41 +169,74 @@ static bool refuse_loss(struct trib_survivors *s)
     return false;
 }
 
-static bool anyone_is_sure(const struct trib_survivors *s)
+/* What the survivors know of the ranks of the set, all together. */
+static unsigned sureness_of_all(const struct trib_survivors *s)
 {
-    bool sure = s->is_sure;
+    unsigned sure = s->sure;
 
     for (int r = 0; r < s->comm->engine.size; r++) {
         const struct trib_survivor_report *said = &s->of[r].said;
-        sure |= !trib_survivors_is_lost(s, r) && said->set == s->set && said->sure;
+        if (!trib_survivors_is_lost(s, r) && said->set == s->set)
+            sure |= said->sure;
     }
     return sure;
 }
 
+/* How many survivors there are, if a rank that is cut off may be in a larger part. 0:
+ * no such part can continue. */
+static int smaller_part(const struct trib_survivors *s, unsigned sure)
+{
+    const int size = s->comm->engine.size;
+    int n = 0;
+
+    if (!(sure & TRIB_SURVIVOR_CUT) || (sure & TRIB_SURVIVOR_ENDED))
+        return 0;
+    for (int r = 0; r < size; r++)
+        n += !trib_survivors_is_lost(s, r);
+    const bool with_first = !trib_survivors_is_lost(s, 0);
+    return 2 * n > size || (2 * n == size && with_first) ? 0 : n;
+}
+
+static void give_up(struct trib_survivors *s, int n)
+{
+    const struct trib_engine *e = &s->comm->engine;
+
+    if (n) {
+        trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                            "connections between ranks that run were cut: rank %d "
+                            "reaches %d of %d ranks, and only the larger part "
+                            "continues, or the half with rank 0",
+                            e->rank, n, e->size);
+        return;
+    }
+    s->is_evicted = true;
+    s->evicted[e->rank / 8] |= (uint8_t)(1u << e->rank % 8);
+    trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                        "rank %d was stopped or away for about as long as "
+                        "others wait, and these may continue without it "
+                        "(TRIB_STOP_TIMEOUT_MS)",
+                        e->rank);
+}
+
 enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s)
 {
-    const int rank = s->comm->engine.rank;
     const uint64_t until = trib_deadline_ms(SURE_MS);
 
-    while (!anyone_is_sure(s)) {
+    for (;;) {
+        const unsigned sure = sureness_of_all(s);
+        const int n = smaller_part(s, sure);
+        if ((sure & TRIB_SURVIVOR_SURE) && n == 0)
+            return TRIB_SURVIVORS_DONE;
         if (s->is_committed)
             return TRIB_SURVIVORS_COMMIT;
         if (memcmp(s->lost, s->next_lost, sizeof(s->lost)) != 0 && !s->is_evicted)
             return TRIB_SURVIVORS_AGAIN;
-        if (trib_deadline_passed(until) && s->why == TRIB_OK) {
-            s->is_evicted = true;
-            s->evicted[rank / 8] |= (uint8_t)(1u << rank % 8);
-            trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                                "rank %d was stopped or away for about as long as "
-                                "others wait, and these may continue without it "
-                                "(TRIB_STOP_TIMEOUT_MS)",
-                                rank);
-        }
+        if (trib_deadline_passed(until) && s->why == TRIB_OK)
+            give_up(s, n);
         if (s->is_evicted || s->why != TRIB_OK)
             return TRIB_SURVIVORS_STOP;
         trib_survivors_await_loss(s, 1);
     }
-    return TRIB_SURVIVORS_DONE;
 }
 
 /* From the agreement of a set to its communicator, or to what came between. */

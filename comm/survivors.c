@@ -166,7 +166,7 @@ static void fill_report(const struct trib_survivors *s, const struct trib_surviv
                                        .set = s->set,
                                        .taken = of->taken,
                                        .why = (int16_t)s->why,
-                                       .sure = s->is_sure,
+                                       .sure = s->sure,
                                        .origin = s->origin};
     if (w->phase == TRIB_SURVIVOR_AGREES) {
         memcpy(w->data, s->is_evicted ? s->evicted : s->lost, sizeof(w->data));
@@ -267,25 +267,34 @@ static void check_eviction(struct trib_survivors *s)
     }
 }
 
-bool trib_survivors_is_sure(const struct trib_survivors *s)
+/* What this rank knows of the ranks of the set. */
+static uint16_t sureness(const struct trib_survivors *s)
 {
     const struct trib_engine *e = &s->comm->engine;
+    bool all_ended = true, cut = false;
 
-    if (!trib_engine_maybe_away(e))
-        return true;
-    for (int r = 0; r < e->size; r++)
-        if (trib_survivors_is_lost(s, r) && !e->links[r].dead && !e->links[r].gone_out)
-            return false;
-    return true;
+    for (int r = 0; r < e->size; r++) {
+        const struct trib_link *l = &e->links[r];
+        if (!trib_survivors_is_lost(s, r))
+            continue;
+        all_ended &= l->dead || l->gone_out;
+        cut |= l->lives && !l->gone_out;
+    }
+    unsigned sure = cut ? TRIB_SURVIVOR_CUT : 0;
+    if (all_ended)
+        sure |= TRIB_SURVIVOR_ENDED;
+    if (all_ended || !trib_engine_maybe_away(e))
+        sure |= TRIB_SURVIVOR_SURE;
+    return (uint16_t)sure;
 }
 
 static void update_sureness(struct trib_survivors *s)
 {
-    const bool sure = trib_survivors_is_sure(s);
+    const uint16_t sure = sureness(s);
 
     for (int r = 0; r < s->comm->engine.size; r++)
-        s->of[r].due |= sure != s->is_sure;
-    s->is_sure = sure;
+        s->of[r].due |= sure != s->sure;
+    s->sure = sure;
 }
 
 /* The loop --------------------------------------------------------------------- */
@@ -473,7 +482,7 @@ void trib_survivors_renew(struct trib_survivors *s)
     assert(!has_bit(s->next_lost, s->comm->engine.rank));
     memcpy(s->lost, s->next_lost, sizeof(s->lost));
     s->set = trib_digest(s->lost, sizeof(s->lost));
-    s->is_sure = trib_survivors_is_sure(s);
+    s->sure = sureness(s);
     s->given = 0;
     for (int r = 0; r < s->comm->engine.size; r++)
         s->of[r].taken = 0;

@@ -32,6 +32,12 @@
  * stopped itself, or if it knows that each lost rank has ended. Survivors continue only
  * if at least one of them is sure.
  *
+ * Connections may be cut although the processes at both ends run, for example by a
+ * firewall that was restarted. Heartbeats show that. If a survivor knows it of a rank
+ * of the set, then only the larger part of the communicator continues, or of two halves
+ * the one with rank 0; a smaller part only if each rank of the set has said that it is
+ * lost itself.
+ *
  * trib_comm_grow ends by the same phases, with a communicator that was wired up before.
  * A loss then ends it on all ranks with an error, as READY ranks agree on it first.
  */
@@ -53,6 +59,13 @@ enum trib_survivor_phase {
     TRIB_SURVIVOR_GAVE_UP,
 };
 
+/* What a report says of the ranks of the set. */
+enum {
+    TRIB_SURVIVOR_SURE = 1, /* the sender is sure that none of them continues */
+    TRIB_SURVIVOR_ENDED = 2, /* it knows that each of them has ended, or is about to */
+    TRIB_SURVIVOR_CUT = 4, /* it knows that one of them runs: its connection was cut */
+};
+
 /* A report on the wire, in the place of frame and text of a notice. */
 struct trib_survivor_report {
     uint32_t attempt; /* TRIB_SURVIVORS_GROW, or a call of trib_comm_shrink */
@@ -61,7 +74,7 @@ struct trib_survivor_report {
     uint32_t position; /* number of the fragment, from 1; 0: there is none */
     uint32_t taken; /* fragments that the sender has taken from the receiver */
     int16_t why; /* GAVE_UP: a status */
-    uint16_t sure; /* 1: the sender is sure that no rank of the set continues */
+    uint16_t sure; /* TRIB_SURVIVOR_SURE, _ENDED, _CUT */
     uint32_t origin; /* GAVE_UP: the rank that was the first to, plus 1 */
     uint8_t data[TRIB_SURVIVOR_DATA]; /* AGREES: the set, bit r for rank r; else the
                                        * fragment */
@@ -99,7 +112,7 @@ struct trib_survivors {
     uint64_t set;
     uint64_t ready_set; /* set with which this rank was READY last; 0: never */
     bool is_committed; /* a survivor has committed ready_set */
-    bool is_sure; /* that no rank of `lost` continues without this one */
+    uint16_t sure; /* as in this rank's reports */
     uint32_t fragments; /* room for fragments in a stream */
     uint32_t given; /* fragments of this rank's stream */
     uint8_t *stream;
@@ -147,10 +160,6 @@ enum trib_survivors_end trib_survivors_wait(
     struct trib_survivors *s,
     bool (*is_done)(const struct trib_survivors *s, int rank, uint64_t arg),
     uint64_t arg);
-
-/** trib_survivors_is_sure - true if this rank knows that no rank of the set continues
- * without it. */
-bool trib_survivors_is_sure(const struct trib_survivors *s);
 
 /** trib_survivors_make_sure - wait until a survivor is sure that no rank of the set, on
  * which all agree, continues. If none is after a second, then this rank gives up. */

@@ -90,6 +90,8 @@ struct trib_event {
     bool left; /* PEER_LOST: the peer has left by disconnect or close */
     bool given_up; /* PEER_LOST: the peer has said that it counts this rank as lost */
     bool dead; /* PEER_LOST: this host's kernel says that the process has ended */
+    bool lives; /* PEER_LOST: the process on another host ran after its connection had
+                 * ended */
     uint64_t len; /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */

@@ -198,6 +198,7 @@ struct trib_link {
     bool lost;
     bool left; /* lost, as the peer has left */
     bool dead; /* lost, and its process has ended */
+    bool lives; /* lost, as its connection was cut: its process runs */
     bool said_lost; /* another rank has said that the peer is lost */
     bool gone_out; /* the peer has said that it is lost itself: it ends, and has not
                     * continued without this rank */

@@ -113,6 +113,7 @@ void trib_peer_going(struct trib_peer_base *p, int *n_going)
     assert(trib_peer_is_there(p));
     p->state = TRIB_PEER_GOING;
     p->going_at = trib_now_ns();
+    p->asked = 0;
     ++*n_going;
 }
 
@@ -126,5 +127,7 @@ void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
     out->given_up = p->given_up;
     out->dead = p->liveness.by == TRIB_LIVENESS_BY_KERNEL &&
                 trib_peer_liveness_dead(&p->liveness);
+    out->lives = !left && !p->given_up &&
+                 trib_peer_liveness_answered(&p->liveness, p->asked);
     memcpy(out->why, p->why, sizeof(out->why));
 }

@@ -36,6 +36,7 @@ struct trib_peer_base {
     struct trib_process who;
     struct trib_peer_liveness liveness;
     uint64_t going_at; /* GOING: since when, by trib_now_ns */
+    uint64_t asked; /* GOING: number of the question whether it lives; 0: none */
     char why[TRIB_WHY_MAX]; /* GOING: the reason, a clause */
     bool given_up; /* the peer has said that it counts this rank as lost */
 };

@@ -43,6 +43,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
         .left = (p->left & ~(unsigned)(p->dead | p->failing)) != 0,
         .given_up = is_given_up(p),
         .dead = p->process_ended,
+        .lives = p->process_runs && !p->process_ended,
     };
     memcpy(event->why, p->why, sizeof(event->why));
     if (!event->left)

@@ -23,6 +23,7 @@
 
 enum {
     GOING_MS = 50, /* for what a lost peer may have left in its stream */
+    LIFE_MS = 500, /* for the answer of one that hung up, whether it lives */
     DEAD_MS = 1500, /* the same of one that has died: its kernel sends it to the end,
                      * and once more what the network loses */
     LEAVE_MS = 100, /* for the last words to all peers that are left together */
@@ -153,6 +154,27 @@ void trib_socket_blame(struct tcp *tcp, int peer, const char *format, ...)
     va_end(args);
 }
 
+/* A reset of its connection is no death. The host of a process that has ended says so
+ * at once, as a process that runs does; firewalls may keep the first from this rank. */
+static bool is_asked(struct tcp_peer *p, uint64_t ms)
+{
+    struct trib_peer_liveness *l = &p->base.liveness;
+    char why[TRIB_WHY_MAX];
+
+    if (l->by != TRIB_LIVENESS_BY_HEARTBEAT || ms > LIFE_MS)
+        return true;
+    if (!p->base.asked && !trib_peer_liveness_lost(l, 0, 0, why, sizeof(why)))
+        p->base.asked = trib_peer_liveness_ask(l);
+    if (!p->base.asked || trib_peer_liveness_dead(l))
+        return true;
+    if (!trib_peer_liveness_answered(l, p->base.asked))
+        return false;
+    if (!p->blamed)
+        trib_peer_explain(&p->base, "process %d runs, but its connection was cut",
+                          p->base.who.pid);
+    return true;
+}
+
 /* May the loss of a peer that goes be told? A kernel shows the end of a process a
  * moment after that of its connections. */
 static bool is_over(struct tcp_peer *p)
@@ -164,7 +186,7 @@ static bool is_over(struct tcp_peer *p)
     if (p->said_bye || p->base.given_up)
         return p->finished || ms > GOING_MS;
     if (!dead)
-        return (p->finished && !by_kernel) || ms > GOING_MS;
+        return ((p->finished && !by_kernel) || ms > GOING_MS) && is_asked(p, ms);
     if (!p->finished && p->in.fd >= 0 && ms <= DEAD_MS)
         return false;
     if (!p->blamed)
