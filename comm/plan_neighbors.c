@@ -106,7 +106,8 @@ static trib_status_t take_graph(struct trib_plan_neighbors *n,
         set_end(&s->ends[i], g->to[i], true, g->shares[i]);
     for (size_t i = 0; i < g->n_from; i++)
         set_end(&s->ends[g->n_to + i], g->from[i], false, 0);
-    qsort(s->ends, (size_t)s->n_ends, sizeof(*s->ends), by_rank);
+    if (s->n_ends > 1) /* of no end there is no memory, which qsort requires */
+        qsort(s->ends, (size_t)s->n_ends, sizeof(*s->ends), by_rank);
     for (int i = 1; i < s->n_ends; i++)
         if (by_rank(&s->ends[i - 1], &s->ends[i]) == 0)
             return trib_comm_fail(comm, TRIB_ERR_INVALID, "rank %d is twice in `%s`",
