@@ -72,6 +72,10 @@ other_family() { # MPI OTHER
 }
 
 all_of() { # MPI
+    if [ -n "$sanitizer" ]; then
+        skip "$1" "a program without a sanitizer does not load a library that is built for one"
+        return
+    fi
     tools "$1"
     later "$1"
     sanitizers "$1"

@@ -48,7 +48,7 @@ every_call() { # MPI
 fortran() { # MPI
     local form
     for form in reductions.f90 reductions77.f; do
-        "mpif90.$1" -fallow-argument-mismatch "$source/tests/mpi/$form" -o "$dir/$form.$1" >"$said" 2>&1
+        "mpif90.$1" "${sanitized[@]}" -fallow-argument-mismatch "$source/tests/mpi/$form" -o "$dir/$form.$1" >"$said" 2>&1
         result $? "$1: $form compiles"
         rm -f "$report"
         expect "$1: $form" 0 "wrong 0" "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/$form.$1"
