@@ -182,8 +182,8 @@ static void test_of_process(void **state)
     (void)state;
     fill(&page);
     const int own = put(&page, true);
-    const int fds[] = {own, dup(own), (page.start++, put(&page, true)),
-                       (page.start--, put(&page, false))};
+    const int fds[] = {own, dup(own), (page.start += 1000, put(&page, true)),
+                       (page.start -= 1000, put(&page, false))};
     assert_true(trib_rank_pages_of(getpid(), &pages));
     assert_int_equal(pages.n, 1);
     assert_int_equal(pages.list[0].pid, getpid());

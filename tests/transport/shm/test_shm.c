@@ -61,7 +61,7 @@ static void other_backend(struct trib_shm_address *a)
 
 static void earlier_process(struct trib_shm_address *a)
 {
-    a->start--;
+    a->start -= 1000;
 }
 
 static void no_process(struct trib_shm_address *a)

@@ -412,7 +412,12 @@ static void test_silently_given_up(void **state)
         trib_socket_close_peer(tcp_of(pair.t[0]), 1);
         assert_int_equal(pair_await(&pair, 1, &e), 1);
         assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-        assert_int_equal(e.given_up, what == (AWAY | LIVES));
+        /* A busy machine may have kept this process away, too. */
+        const bool away =
+            trib_heartbeat_away(tcp_of(pair.t[1])->local.heartbeat, true) != 0;
+        assert_true(away || !(what & AWAY));
+        if (away == ((what & AWAY) != 0))
+            assert_int_equal(e.given_up, what == (AWAY | LIVES));
         (void)kill(child, SIGKILL);
         assert_int_equal(waitpid(child, NULL, 0), child);
         pair_close(&pair);
