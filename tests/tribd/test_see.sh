@@ -170,10 +170,10 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     result $? "a rank is stopped: it is the one that is waited for"
     rank=$(jq '.jobs[0].operation.waits_for' "$dir/status")
     kill -CONT "$late"
-    grown="([.jobs[0].late[]] | sort_by(.rank) | map(.sum_s) | [.[0] - $before[0], .[1] - $before[1]])"
-    within 5 shows "$grown[$rank] > 1 and .jobs[0].lag_seconds.counts[10] >= 1"
+    grown="([.jobs[0].late[]] | sort_by(.rank) | map(.sum_s) | [.[0] - ${before}[0], .[1] - ${before}[1]])"
+    within 5 shows "${grown}[$rank] > 1 and .jobs[0].lag_seconds.counts[10] >= 1"
     result $? "it goes on: its lag is counted"
-    shows "$grown | .[$rank] > .[1 - $rank]" && shows ".jobs[0].late | .[0].sum_s >= .[1].sum_s"
+    shows "${grown} | .[$rank] > .[1 - $rank]" && shows ".jobs[0].late | .[0].sum_s >= .[1].sum_s"
     result $? "that of the other rank is less, and the latest rank comes first"
 
     if ! missing promtool "Prometheus takes /metrics"; then
