@@ -108,8 +108,9 @@ static bool same_file(const char *path, const char *other)
     return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_ino == b.st_ino;
 }
 
-/* What /proc adds to each start, in ticks, because this process is in a time namespace.
- * The file has the offsets of the namespace of its children. */
+/* Return the boot-time offset of this process's time namespace in ticks, which /proc
+ * adds to every start time. timens_offsets holds the offsets of the children's
+ * namespace, which need not be that of this process. */
 static uint64_t start_shift(void)
 {
     char text[64];

@@ -70,7 +70,7 @@ struct trib_process_watch {
     int pidfd; /* -1 where the kernel or a sandbox has none: stat_fd tells then */
     int stat_fd;
     int number; /* result of trib_process_number */
-    uint64_t shift; /* ticks that /proc adds to a start: that of our time namespace */
+    uint64_t shift; /* boot-time offset of our time namespace, in ticks */
     unsigned quiet; /* looks in turn at which it slept and had used no processor */
     unsigned long ticks; /* processor time that it had used at the last look, in
                           * ticks */

@@ -106,7 +106,7 @@ static trib_status_t take_graph(struct trib_plan_neighbors *n,
         set_end(&s->ends[i], g->to[i], true, g->shares[i]);
     for (size_t i = 0; i < g->n_from; i++)
         set_end(&s->ends[g->n_to + i], g->from[i], false, 0);
-    if (s->n_ends > 1) /* of no end there is no memory, which qsort requires */
+    if (s->n_ends > 1) /* without ends the array is NULL, which qsort must not get */
         qsort(s->ends, (size_t)s->n_ends, sizeof(*s->ends), by_rank);
     for (int i = 1; i < s->n_ends; i++)
         if (by_rank(&s->ends[i - 1], &s->ends[i]) == 0)

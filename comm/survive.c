@@ -169,7 +169,7 @@ static bool refuse_loss(struct trib_survivors *s)
     return false;
 }
 
-/* What the survivors know of the ranks of the set, all together. */
+/* Combine the TRIB_SURVIVOR_ flags of all survivors that agree on the set. */
 static unsigned sureness_of_all(const struct trib_survivors *s)
 {
     unsigned sure = s->sure;
@@ -182,8 +182,8 @@ static unsigned sureness_of_all(const struct trib_survivors *s)
     return sure;
 }
 
-/* How many survivors there are, if a rank that is cut off may be in a larger part. 0:
- * no such part can continue. */
+/* Return the number of survivors if a larger part, cut off from them, may continue;
+ * else 0. */
 static int smaller_part(const struct trib_survivors *s, unsigned sure)
 {
     const int size = s->comm->engine.size;

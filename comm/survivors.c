@@ -267,7 +267,7 @@ static void check_eviction(struct trib_survivors *s)
     }
 }
 
-/* What this rank knows of the ranks of the set. */
+/* Return the TRIB_SURVIVOR_ flags that this rank reports for the lost ranks. */
 static uint16_t sureness(const struct trib_survivors *s)
 {
     const struct trib_engine *e = &s->comm->engine;

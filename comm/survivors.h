@@ -59,11 +59,11 @@ enum trib_survivor_phase {
     TRIB_SURVIVOR_GAVE_UP,
 };
 
-/* What a report says of the ranks of the set. */
+/* Flags of a report, about the lost ranks of the set. */
 enum {
-    TRIB_SURVIVOR_SURE = 1, /* the sender is sure that none of them continues */
-    TRIB_SURVIVOR_ENDED = 2, /* it knows that each of them has ended, or is about to */
-    TRIB_SURVIVOR_CUT = 4, /* it knows that one of them runs: its connection was cut */
+    TRIB_SURVIVOR_SURE = 1, /* no lost rank continues the job */
+    TRIB_SURVIVOR_ENDED = 2, /* every lost rank has ended, or said that it will */
+    TRIB_SURVIVOR_CUT = 4, /* a lost rank still runs: its connection was cut */
 };
 
 /* A report on the wire, in the place of frame and text of a notice. */

@@ -12,7 +12,7 @@
 #include "base/time.h"
 #include "tribd/clerk.h"
 
-/* Seconds by which the time of day is about to jump ahead. Monotonic clocks do not. */
+/* Offset that clock_gettime subtracts from CLOCK_REALTIME only, in seconds. */
 static time_t jump_s;
 
 int clock_gettime(clockid_t clock, struct timespec *out)

@@ -172,7 +172,7 @@ struct tcp_peer {
     bool said_bye; /* it leaves: the end of its stream is no death */
     bool finished; /* its stream came and has ended */
     bool hung_up; /* it closed a connection, by a farewell or without one */
-    bool blamed; /* it is lost for what it sent, or because it refused this rank */
+    bool blamed; /* lost because of what it sent, or because it refused this rank */
     int own; /* the connection that this rank made, -1: none; may be in.fd, too */
     enum tcp_proof proof; /* on `own`; under tcp.lock */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* of this rank, on `own` */
@@ -331,7 +331,8 @@ void trib_socket_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events);
 /* Also while a forked child holds the socket: closing alone would leave it in epoll. */
 void trib_socket_unwatch_fd(struct tcp *tcp, int fd);
 void trib_socket_tick(struct tcp *tcp);
-/* The peer is lost for what it did; its end, which may follow, explains less. */
+/* Mark the peer as lost because of its misbehaviour. Its death, which may follow, does
+ * not replace this reason. */
 void trib_socket_blame(struct tcp *tcp, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)

@@ -154,9 +154,10 @@ void trib_socket_blame(struct tcp *tcp, int peer, const char *format, ...)
     va_end(args);
 }
 
-/* A reset of its connection is no death. The host of a process that has ended says so
- * at once, as a process that runs does; firewalls may keep the first from this rank. */
-static bool is_asked(struct tcp_peer *p, uint64_t ms)
+/* A reset of its connection does not mean that a process has died, so ask by heartbeat.
+ * A live process answers at once; the host of an ended one refuses at once, unless a
+ * firewall drops that. Return true if there is an answer, or none can be expected. */
+static bool life_is_known(struct tcp_peer *p, uint64_t ms)
 {
     struct trib_peer_liveness *l = &p->base.liveness;
     char why[TRIB_WHY_MAX];
@@ -186,7 +187,7 @@ static bool is_over(struct tcp_peer *p)
     if (p->said_bye || p->base.given_up)
         return p->finished || ms > GOING_MS;
     if (!dead)
-        return ((p->finished && !by_kernel) || ms > GOING_MS) && is_asked(p, ms);
+        return ((p->finished && !by_kernel) || ms > GOING_MS) && life_is_known(p, ms);
     if (!p->finished && p->in.fd >= 0 && ms <= DEAD_MS)
         return false;
     if (!p->blamed)
