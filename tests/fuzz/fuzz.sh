@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# fuzz.sh BUILD seconds|check|runs|afl [N [TARGET]...] - run each fuzz target, or those named, of a
-# --enable-fuzz build: for N (20) seconds, from a seed of
-# its own or (check) always the same, N times, or for N seconds by AFL++, whose compiler
+# fuzz.sh BUILD seconds|runs|afl [N [TARGET]...] - run each fuzz target, or those named, of a
+# --enable-fuzz build: for N (20) seconds, N times, or for N seconds by AFL++, whose compiler
 # then has built it. A line for each. What targets learn stays in BUILD/fuzz/ or BUILD/afl/,
 # where the next run goes on; what they find is there, too, and a failure.
 
@@ -97,7 +96,6 @@ one() { # one target; its line, and what it found
     # other work, for which it is started with a low priority, an input may wait for long.
     runs) libfuzzer -runs="$number" -entropic=0 -timeout=300 ;;
     afl) afl ;;
-    check) libfuzzer -max_total_time="$number" -timeout=120 -seed=1 ;;
     *) libfuzzer -max_total_time="$number" -timeout=120 ;;
     esac
     return "$failed"
