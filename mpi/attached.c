@@ -85,6 +85,17 @@ void tmpi_attached_release(struct tmpi_attached *a)
     __atomic_sub_fetch(&a->holds, 1, __ATOMIC_RELEASE);
 }
 
+void tmpi_attached_keep(struct tmpi_attached *a)
+{
+    __atomic_add_fetch(&a->owners, 1, __ATOMIC_RELAXED);
+}
+
+void tmpi_attached_drop(struct tmpi_attached *a)
+{
+    if (__atomic_sub_fetch(&a->owners, 1, __ATOMIC_ACQ_REL) == 0)
+        free(a);
+}
+
 /* False: the communicator of the library is still there, as operations are under way or
  * other ranks have not come to this yet. Never waits. */
 static bool leaves(struct tmpi_attached *a, trib_status_t *st_out)
@@ -123,7 +134,7 @@ static struct tmpi_attached *reap(void)
             continue;
         }
         *at = a->next;
-        free(a);
+        tmpi_attached_drop(a);
     }
     pthread_mutex_lock(&all.lock);
     struct tmpi_attached **end = &all.retired;
@@ -193,6 +204,7 @@ static struct tmpi_attached *create(MPI_Comm comm)
     snprintf(a->name, sizeof(a->name), "%s", *name ? name : "without a name");
     a->never = inter || a->ranks < 2;
     a->ask_at = CALLS_LEAST;
+    a->owners = 1;
     link_in(a);
     tmpi_next.Comm_set_attr(comm, tmpi_module.keyval, a);
     return a;

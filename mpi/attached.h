@@ -28,6 +28,7 @@ struct tmpi_attached {
                  * MPI_COMM_WORLD, or the ranks disagree */
     bool made; /* the library has made a communicator */
     int holds; /* non-blocking operations under way */
+    int owners; /* of this memory: the lists of it here, and each request */
     int rank, ranks;
     unsigned long calls; /* that could have used it */
     unsigned long ask_at; /* number of calls at which the ranks compare `seconds` */
@@ -107,6 +108,11 @@ void tmpi_attached_begin(void);
  * communicator of the library, also after the program has freed that of MPI. */
 void tmpi_attached_hold(struct tmpi_attached *a);
 void tmpi_attached_release(struct tmpi_attached *a);
+
+/** tmpi_attached_keep, tmpi_attached_drop - a request needs this memory, which says
+ * whose error handler is called, until MPI frees the request. */
+void tmpi_attached_keep(struct tmpi_attached *a);
+void tmpi_attached_drop(struct tmpi_attached *a);
 
 /** tmpi_attached_end - free the library's communicators, in whatever order the ranks
  * come to them, and count them in the report; in MPI_Finalize. */

@@ -8,6 +8,7 @@
 #include "mpi/entry.h"
 #include "mpi/next.h"
 #include "mpi/pending.h"
+#include "mpi/request_error.h"
 
 static int wait_one(MPI_Request *request, MPI_Status *status)
 {
@@ -60,41 +61,49 @@ static int wait_some(int count, MPI_Request *requests, int *done, int *indices,
     return tmpi_next.Waitsome(count, requests, done, indices, statuses);
 }
 
-#define TESTED(name, arguments) (tmpi_pending_poll(), tmpi_next.name arguments)
-
 #define ONE (request, status)
 #define ALL (count, requests, statuses)
 #define ANY (count, requests, index, status)
 #define SOME (count, requests, done, indices, statuses)
-
-TMPI_ENTRY(Wait, (MPI_Request * request, MPI_Status *status), ONE, wait_one ONE)
-TMPI_ENTRY(Waitall, (int count, MPI_Request *requests, MPI_Status *statuses), ALL,
-           wait_all ALL)
-TMPI_ENTRY(Waitany, (int count, MPI_Request *requests, int *index, MPI_Status *status),
-           ANY, wait_any ANY)
-TMPI_ENTRY(Waitsome,
-           (int count, MPI_Request *requests, int *done, int *indices,
-            MPI_Status *statuses),
-           SOME, wait_some SOME)
-
 #define TEST_ONE (request, done, status)
 #define TEST_ALL (count, requests, done, statuses)
 #define TEST_ANY (count, requests, index, done, status)
 
+/* What the program gets from a call that completes one request, or some of them. */
+#define OF_ONE(call) (tmpi_completion_begins(), tmpi_completed_one(call, status))
+#define OF_SOME(call, n) \
+    (tmpi_completion_begins(), tmpi_completed_some(call, n, statuses))
+#define TESTED(name, arguments) (tmpi_pending_poll(), tmpi_next.name arguments)
+
+TMPI_ENTRY(Wait, (MPI_Request * request, MPI_Status *status), ONE, OF_ONE(wait_one ONE))
+TMPI_ENTRY(Waitall, (int count, MPI_Request *requests, MPI_Status *statuses), ALL,
+           OF_SOME(wait_all ALL, &count))
+TMPI_ENTRY(Waitany, (int count, MPI_Request *requests, int *index, MPI_Status *status),
+           ANY, OF_ONE(wait_any ANY))
+TMPI_ENTRY(Waitsome,
+           (int count, MPI_Request *requests, int *done, int *indices,
+            MPI_Status *statuses),
+           SOME, OF_SOME(wait_some SOME, done))
 TMPI_ENTRY(Test, (MPI_Request * request, int *done, MPI_Status *status), TEST_ONE,
-           TESTED(Test, TEST_ONE))
+           OF_ONE(TESTED(Test, TEST_ONE)))
 TMPI_ENTRY(Testall, (int count, MPI_Request *requests, int *done, MPI_Status *statuses),
-           TEST_ALL, TESTED(Testall, TEST_ALL))
+           TEST_ALL, OF_SOME(TESTED(Testall, TEST_ALL), &count))
 TMPI_ENTRY(Testany,
            (int count, MPI_Request *requests, int *index, int *done,
             MPI_Status *status),
-           TEST_ANY, TESTED(Testany, TEST_ANY))
+           TEST_ANY, OF_ONE(TESTED(Testany, TEST_ANY)))
 TMPI_ENTRY(Testsome,
            (int count, MPI_Request *requests, int *done, int *indices,
             MPI_Status *statuses),
-           SOME, TESTED(Testsome, SOME))
+           SOME, OF_SOME(TESTED(Testsome, SOME), done))
+
+/* The same from a call that looks at requests, which stay. */
+#define SEEN(name, arguments, n, statuses) \
+    (tmpi_completion_begins(), \
+     tmpi_completion_seen(TESTED(name, arguments), n, statuses))
+
 TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
-           TEST_ONE, TESTED(Request_get_status, TEST_ONE))
+           TEST_ONE, SEEN(Request_get_status, TEST_ONE, &(const int){1}, status))
 
 /* MPI 4.1 added these. A header of an earlier MPI does not declare them, but the
  * program may run with a later MPI. */
@@ -114,8 +123,8 @@ int MPI_Request_get_status_some SOME_LATER;
 int PMPI_Request_get_status_some SOME_LATER;
 
 TMPI_ENTRY(Request_get_status_all, ALL_LATER, TEST_ALL,
-           TESTED(Request_get_status_all, TEST_ALL))
+           SEEN(Request_get_status_all, TEST_ALL, &count, statuses))
 TMPI_ENTRY(Request_get_status_any, ANY_LATER, TEST_ANY,
-           TESTED(Request_get_status_any, TEST_ANY))
+           SEEN(Request_get_status_any, TEST_ANY, &(const int){1}, status))
 TMPI_ENTRY(Request_get_status_some, SOME_LATER, SOME,
-           TESTED(Request_get_status_some, SOME))
+           SEEN(Request_get_status_some, SOME, done, statuses))

@@ -62,7 +62,7 @@ static bool add_code(int of_class, const char *text, int *code_out)
     return false;
 }
 
-int tmpi_failed(struct tmpi_attached *a, trib_status_t status)
+int tmpi_failure_code(const struct tmpi_attached *a, trib_status_t status)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char text[MPI_MAX_ERROR_STRING];
@@ -78,6 +78,13 @@ int tmpi_failed(struct tmpi_attached *a, trib_status_t status)
         fprintf(stderr, "%s\n", text);
     if (is_known)
         tmpi_next.Errhandler_free(&handler);
+    return code;
+}
+
+int tmpi_failed(const struct tmpi_attached *a, trib_status_t status)
+{
+    const int code = tmpi_failure_code(a, status);
+
     tmpi_next.Comm_call_errhandler(a->handle, code);
     return code;
 }

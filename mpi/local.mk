@@ -28,6 +28,7 @@ mpi_sources = \
 	mpi/packing.c mpi/packing.h \
 	mpi/pending.c mpi/pending.h \
 	mpi/preload_list.c mpi/preload_list.h \
+	mpi/request_error.c mpi/request_error.h \
 	mpi/settings.def \
 	mpi/side_choice.c mpi/side_choice.h \
 	mpi/turn.c mpi/turn.h \

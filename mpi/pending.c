@@ -7,6 +7,7 @@
 
 #include "mpi/failure_class.h"
 #include "mpi/next.h"
+#include "mpi/request_error.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -16,8 +17,10 @@ static struct {
 
 static void let_go(struct tmpi_pending *p)
 {
-    if (__atomic_sub_fetch(&p->holders, 1, __ATOMIC_ACQ_REL) == 0)
-        free(p);
+    if (__atomic_sub_fetch(&p->holders, 1, __ATOMIC_ACQ_REL))
+        return;
+    tmpi_attached_drop(p->a);
+    free(p);
 }
 
 /* MPI lets the program free the datatype while the operation is under way. A duplicate
@@ -48,7 +51,7 @@ static bool ends(struct tmpi_pending *p)
     if (st == TRIB_OK && p->unpack)
         p->code = tmpi_packed_empty(&p->packed, MPI_COMM_WORLD);
     else if (st != TRIB_OK)
-        p->code = tmpi_failed(p->a, st);
+        p->code = tmpi_failure_code(p->a, st);
     trib_request_free(p->request);
     tmpi_attached_release(p->a);
     if (p->owns_type)
@@ -116,7 +119,9 @@ static int on_query(void *arg, MPI_Status *status)
     tmpi_next.Status_set_cancelled(status, 0);
     status->MPI_SOURCE = MPI_UNDEFINED;
     status->MPI_TAG = MPI_UNDEFINED;
-    return p->code;
+    return p->code == MPI_SUCCESS
+               ? MPI_SUCCESS
+               : tmpi_completion_fails(p->a->handle, p->code, status);
 }
 
 /* MPICH calls it in MPI_Request_free, where the operation may be under way. */
@@ -178,6 +183,7 @@ int tmpi_pending_start(struct tmpi_turn *t, const struct tmpi_pending *p,
     kept->code = MPI_SUCCESS;
     keep_type(kept);
     tmpi_attached_hold(t->a);
+    tmpi_attached_keep(t->a);
     complete(false); /* requests that the program has freed */
     return give(kept, request);
 }

@@ -20,7 +20,7 @@ struct tmpi_pending {
     struct tmpi_packed packed; /* of a broadcast */
     bool unpack; /* once it is done */
     bool owns_type; /* packed.type is one of its own */
-    int code; /* what MPI_Wait returns */
+    int code; /* MPI_SUCCESS, or of the failure */
     int holders; /* MPI, until it frees the request, and this module, until the
                   * operation is done */
 };

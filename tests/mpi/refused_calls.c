@@ -9,6 +9,7 @@
  */
 #include <limits.h>
 #include <mpi.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,6 +355,108 @@ static void unlike_lengths(void)
     }
 }
 
+enum { FORMS = 6 };
+
+static int class_in(int error, const MPI_Status *statuses)
+{
+    int class = MPI_SUCCESS;
+
+    if (error != MPI_SUCCESS)
+        MPI_Error_class(error, &class);
+    if (class == MPI_ERR_IN_STATUS)
+        MPI_Error_class(statuses[1].MPI_ERROR, &class);
+    return class;
+}
+
+/* Completes the second request; returns the class of its error. */
+static int completed(int form, MPI_Request *requests)
+{
+    MPI_Status statuses[2];
+    int error = MPI_SUCCESS, done = 0, at[2];
+
+    switch (form) {
+    case 0:
+        error = MPI_Waitall(2, requests, statuses);
+        check(!error || error == MPI_ERR_IN_STATUS, "the error of MPI_Waitall");
+        check(!error || statuses[0].MPI_ERROR == MPI_SUCCESS,
+              "another request's error");
+        break;
+    case 1:
+        while (!done && !error)
+            error = MPI_Testany(2, requests, at, &done, &statuses[0]);
+        break;
+    case 2:
+        error = MPI_Waitsome(2, requests, &done, at, &statuses[1]);
+        break;
+    case 3:
+        while (!done && !error)
+            error = MPI_Request_get_status(requests[1], &done, MPI_STATUS_IGNORE);
+        check(!error && !of_one, "an error of a request that stays");
+        error = MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+        break;
+    default:
+        error = MPI_Wait(&requests[1], &statuses[0]);
+    }
+    check(requests[1] == MPI_REQUEST_NULL, "a request that has failed");
+    return class_in(error, statuses);
+}
+
+static jmp_buf back;
+static int jumps;
+
+static void on_failure(MPI_Comm *comm, int *code, ...)
+{
+    on_one(comm, code);
+    if (jumps)
+        longjmp(back, 1);
+}
+
+/* A request that fails is an error of its communicator, once; the last handler jumps,
+ * as an exception does. */
+static void failed_request(int form)
+{
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Errhandler handler;
+    MPI_Comm comm;
+    volatile int class = MPI_SUCCESS;
+    int failed, failures;
+
+    MPI_Comm_dup(W, &comm);
+    MPI_Barrier(comm);
+    MPI_Comm_create_errhandler(on_failure, &handler);
+    MPI_Comm_set_errhandler(comm, handler);
+    MPI_Errhandler_free(&handler);
+    of_one = 0;
+    jumps = form == FORMS - 1;
+    if (!setjmp(back)) {
+        MPI_Ibcast(other, rank == 0 ? MOST : 1, I, 0, comm, &requests[1]);
+        class = completed(form, requests);
+    } else {
+        class = MPI_ERR_TRUNCATE;
+    }
+    check(class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE, "the class of a failure");
+    check(of_one == (class != MPI_SUCCESS), "the handler of a request that failed");
+    failed = class != MPI_SUCCESS;
+    MPI_Allreduce(&failed, &failures, 1, I, MPI_SUM, W);
+    check(failures > 0, "a request with unlike lengths");
+    MPI_Comm_free(&comm);
+}
+
+static void failed_requests(void)
+{
+    MPI_Errhandler handler;
+
+    MPI_Comm_create_errhandler(on_world, &handler);
+    MPI_Comm_set_errhandler(W, handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    for (int form = 0; form < FORMS; form++)
+        failed_request(form);
+    check(of_world == 0, "the handler of MPI_COMM_WORLD");
+    MPI_Comm_set_errhandler(W, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&handler);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -381,6 +484,7 @@ int main(int argc, char **argv)
     loose_at_root();
     right_calls();
     if (argc > 1) {
+        failed_requests();
         unlike_lengths();
         too_much();
     }
