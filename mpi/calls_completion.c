@@ -122,9 +122,36 @@ int PMPI_Request_get_status_any ANY_LATER;
 int MPI_Request_get_status_some SOME_LATER;
 int PMPI_Request_get_status_some SOME_LATER;
 
-TMPI_ENTRY(Request_get_status_all, ALL_LATER, TEST_ALL,
+TMPI_LATER(Request_get_status_all, ALL_LATER, TEST_ALL,
            SEEN(Request_get_status_all, TEST_ALL, &count, statuses))
-TMPI_ENTRY(Request_get_status_any, ANY_LATER, TEST_ANY,
+TMPI_LATER(Request_get_status_any, ANY_LATER, TEST_ANY,
            SEEN(Request_get_status_any, TEST_ANY, &(const int){1}, status))
-TMPI_ENTRY(Request_get_status_some, SOME_LATER, SOME,
+TMPI_LATER(Request_get_status_some, SOME_LATER, SOME,
            SEEN(Request_get_status_some, SOME, done, statuses))
+
+#ifndef OPEN_MPI
+/* MPICH's own: programs poll by them, too. A stream is a number. */
+int MPIX_Request_is_complete(MPI_Request request);
+int PMPIX_Request_is_complete(MPI_Request request);
+int MPIX_Stream_progress(int stream);
+int PMPIX_Stream_progress(int stream);
+
+/* It returns no error. */
+static int is_complete(MPI_Request request)
+{
+    int done = 0;
+
+    if (tmpi_next.MPIX_Request_is_complete)
+        return TESTED(MPIX_Request_is_complete, (request));
+    do_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+    return done;
+}
+
+TMPI_ENTRY_OF(MPIX_Request_is_complete, PMPIX_Request_is_complete,
+              MPIX_Request_is_complete, (MPI_Request request), (request),
+              is_complete(request))
+TMPI_ENTRY_OF(MPIX_Stream_progress, PMPIX_Stream_progress, MPIX_Stream_progress,
+              (int stream), (stream),
+              tmpi_next.MPIX_Stream_progress ? TESTED(MPIX_Stream_progress, (stream))
+                                             : tmpi_lacks("MPIX_Stream_progress"))
+#endif

@@ -14,18 +14,26 @@
 #define TMPI_EXPORT __attribute__((visibility("default")))
 
 #define TMPI_ENTRY(name, parameters, arguments, call) \
-    static inline int do_##name parameters \
+    TMPI_ENTRY_OF(MPI_##name, PMPI_##name, name, parameters, arguments, call)
+#define TMPI_ENTRY_OF(mpi_name, pmpi_name, row, parameters, arguments, call) \
+    static inline int do_##row parameters \
     { \
         return call; \
     } \
-    TMPI_EXPORT int PMPI_##name parameters \
+    TMPI_EXPORT int pmpi_name parameters \
     { \
-        return do_##name arguments; \
+        return do_##row arguments; \
     } \
-    TMPI_EXPORT int MPI_##name parameters \
+    TMPI_EXPORT int mpi_name parameters \
     { \
-        return tmpi_tool.name ? tmpi_tool.name arguments : do_##name arguments; \
+        return tmpi_tool.row ? tmpi_tool.row arguments : do_##row arguments; \
     }
+
+/* One that the MPI of the program may lack: a program that asks the linker for it finds
+ * this module's. */
+#define TMPI_LATER(name, parameters, arguments, call) \
+    TMPI_ENTRY(name, parameters, arguments, \
+               tmpi_next.name ? call : tmpi_lacks("MPI_" #name))
 
 /* A collective on `comm`: where the module does not take it, MPI has it at once.
  * `arguments` is the function's argument list with its parentheses. */

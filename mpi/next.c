@@ -2,6 +2,7 @@
 #include "mpi/next.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,12 +86,25 @@ void tmpi_check_caller(const void *address)
     exit(2);
 }
 
+int tmpi_lacks(const char *name)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+
+    if (!atomic_flag_test_and_set(&told))
+        fprintf(stderr, "tributary: mpi: the program calls %s, which its MPI lacks\n",
+                name);
+    tmpi_next.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
 __attribute__((constructor)) static void find_next(int argc, char **argv)
 {
     static const char *const names[] = {
 #define X(name, parameters) "PMPI_" #name,
+#define XX(name, parameters) "PMPIX_" #name,
 #include "mpi/next.def"
 #undef X
+#undef XX
     };
     void *mpi[FUNCTIONS], *tool[FUNCTIONS];
     /* Some builds of MPI have PMPI_X in a library of its own, libpmpi. Then MPI_X is in

@@ -11,8 +11,10 @@
 
 struct tmpi_next {
 #define X(name, parameters) int(*name) parameters;
+#define XX(name, parameters) int(*MPIX_##name) parameters;
 #include "mpi/next.def"
 #undef X
+#undef XX
 };
 
 /* Filled before main, by dlsym(RTLD_NEXT). A function that this MPI lacks is NULL. */
@@ -24,5 +26,8 @@ extern struct tmpi_next tmpi_tool;
 /** tmpi_check_caller - ends the process with a message if this address is in a library
  * that links MPI of the other family, such as one that a script has loaded. */
 void tmpi_check_caller(const void *address);
+
+/** tmpi_lacks - the program calls a function that its MPI lacks; returns the error. */
+int tmpi_lacks(const char *name);
 
 #endif

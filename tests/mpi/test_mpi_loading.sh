@@ -45,8 +45,11 @@ later() { # MPI
     compiled_as "$1" polling "$c" "$dir/later.$1" "-Wl,-rpath,$dir"
     expect "$1: MPI_Request_get_status_all, any and some" 0 "wrong 0" \
         timeout $((20 * slow)) "${run[@]}" -n 2 "$start" "${always[@]}" --report "$dir/polling.$1"
-    grep -Eq "iallreduce +4 +9 +0" "$said"
+    grep -Eq "iallreduce +4 +12 +0" "$said"
     result $? "$1: see requests of the library"
+    compiled_as "$1" alone "$c" -DALONE
+    expect "$1: a function that MPI lacks is an error" 0 "wrong 0" \
+        "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/alone.$1"
 }
 
 sanitizers() { # MPI
