@@ -56,6 +56,11 @@ public:
     ~Collective() override = default;
 
     bool wait(std::chrono::milliseconds timeout) override;
+    /* Once the future has its value, which is a moment after the work has ended. */
+    bool isCompleted() override
+    {
+        return future_->completed();
+    }
     std::vector<at::Tensor> result() override;
     c10::intrusive_ptr<c10::ivalue::Future> getFuture() override
     {

@@ -196,6 +196,11 @@ def futures():
         work.wait()
         assert work.is_completed()
         assert torch.equal(m, torch.full((k + 1,), float(sum(r + k for r in range(SIZE)))))
+    for _ in range(100):  # a work that is completed has its value
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+        while not work.is_completed():
+            pass
+        assert float(work.get_future().value()[0]) == SIZE
 
 
 def groups():
