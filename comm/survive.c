@@ -225,7 +225,12 @@ enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s)
     for (;;) {
         const unsigned sure = sureness_of_all(s);
         const int n = smaller_part(s, sure);
-        if ((sure & TRIB_SURVIVOR_SURE) && n == 0)
+        if (sure & TRIB_SURVIVOR_CONTINUED)
+            trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
+                                "other ranks continue without rank %d: connections "
+                                "between ranks that run were cut, or it was away",
+                                s->comm->engine.rank);
+        else if ((sure & TRIB_SURVIVOR_SURE) && n == 0)
             return TRIB_SURVIVORS_DONE;
         if (s->is_committed)
             return TRIB_SURVIVORS_COMMIT;

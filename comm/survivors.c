@@ -271,7 +271,7 @@ static void check_eviction(struct trib_survivors *s)
 static uint16_t sureness(const struct trib_survivors *s)
 {
     const struct trib_engine *e = &s->comm->engine;
-    bool all_ended = true, cut = false;
+    bool all_ended = true, cut = false, continues = false;
 
     for (int r = 0; r < e->size; r++) {
         const struct trib_link *l = &e->links[r];
@@ -279,8 +279,10 @@ static uint16_t sureness(const struct trib_survivors *s)
             continue;
         all_ended &= l->dead || l->gone_out;
         cut |= l->lives && !l->gone_out;
+        continues |= l->continues;
     }
-    unsigned sure = cut ? TRIB_SURVIVOR_CUT : 0;
+    unsigned sure = (cut ? TRIB_SURVIVOR_CUT : 0) |
+                    (continues ? TRIB_SURVIVOR_CONTINUED : 0);
     if (all_ended)
         sure |= TRIB_SURVIVOR_ENDED;
     if (all_ended || !trib_engine_maybe_away(e))
@@ -468,7 +470,10 @@ void trib_survivors_part(struct trib_survivors *s)
         rest(s);
     trib_comm_lock(s->comm);
     for (int r = 0; which && r < e->size; r++) {
-        which[r] = trib_survivors_is_lost(s, r) && !e->links[r].lost;
+        /* Where the committed set is another one, those that were lost since may have
+         * committed it, too: they are told nothing. */
+        which[r] = trib_survivors_is_lost(s, r) &&
+                   (!e->links[r].lost || s->set == s->ready_set);
         e->links[r].lost |= which[r];
     }
     if (which)

@@ -36,7 +36,8 @@
  * firewall that was restarted. Heartbeats show that. If a survivor knows it of a rank
  * of the set, then only the larger part of the communicator continues, or of two halves
  * the one with rank 0; a smaller part only if each rank of the set has said that it is
- * lost itself.
+ * lost itself. Who has committed tells the lost ranks so by heartbeat: one that comes
+ * late finds nobody to ask, and one that was stopped may have been taken for dead.
  *
  * trib_comm_grow ends by the same phases, with a communicator that was wired up before.
  * A loss then ends it on all ranks with an error, as READY ranks agree on it first.
@@ -64,6 +65,7 @@ enum {
     TRIB_SURVIVOR_SURE = 1, /* no lost rank continues the job */
     TRIB_SURVIVOR_ENDED = 2, /* every lost rank has ended, or said that it will */
     TRIB_SURVIVOR_CUT = 4, /* a lost rank still runs: its connection was cut */
+    TRIB_SURVIVOR_CONTINUED = 8, /* a lost rank has continued the job by now */
 };
 
 /* A report on the wire, in the place of frame and text of a notice. */
@@ -74,7 +76,7 @@ struct trib_survivor_report {
     uint32_t position; /* number of the fragment, from 1; 0: there is none */
     uint32_t taken; /* fragments that the sender has taken from the receiver */
     int16_t why; /* GAVE_UP: a status */
-    uint16_t sure; /* TRIB_SURVIVOR_SURE, _ENDED, _CUT */
+    uint16_t sure; /* TRIB_SURVIVOR_SURE and the others */
     uint32_t origin; /* GAVE_UP: the rank that was the first to, plus 1 */
     uint8_t data[TRIB_SURVIVOR_DATA]; /* AGREES: the set, bit r for rank r; else the
                                        * fragment */

@@ -90,8 +90,8 @@ struct trib_event {
     bool left; /* PEER_LOST: the peer has left by disconnect or close */
     bool given_up; /* PEER_LOST: the peer has said that it counts this rank as lost */
     bool dead; /* PEER_LOST: this host's kernel says that the process has ended */
-    bool lives; /* PEER_LOST: the process on another host ran after its connection had
-                 * ended */
+    bool lives; /* PEER_LOST: the process ran after its connection had ended */
+    bool continues; /* PEER_LOST: the peer has continued the job without this rank */
     uint64_t len; /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
@@ -213,6 +213,8 @@ struct trib_transport_text {
  * disconnect    leaves a peer cleanly: the peer gets PEER_LOST with `left` set, unless
  *               it has left, too.
  * leave         disconnects all peers whose entry in which[size] is true; NULL: all.
+ *               Those in `which` that were lost may still run: a backend that can
+ *               tells them that the job continues without them.
  *               The farewells share one deadline, so that silent peers together cost no
  *               more time than one of them.
  * alloc         allocates zeroed, 4096-aligned memory that peers reach best, and

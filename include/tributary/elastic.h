@@ -85,8 +85,8 @@ TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
  * gets TRIB_ERR_PEER_LOST from here: they tell it, or it finds that it was away for
  * about TRIB_STOP_TIMEOUT_MS and that a peer is gone. Two parts of a network that is
  * cut both go on, each with its ranks. If only TCP connections were cut, and heartbeats
- * show that ranks of the other part run, the larger part continues, or of two halves
- * the one with rank 0; the other ranks get TRIB_ERR_PEER_LOST.
+ * show that ranks of the other part run, a part continues that has more than half of
+ * comm's ranks, or half of them with rank 0; all other ranks get TRIB_ERR_PEER_LOST.
  * smaller_out NULL after an error; the caller frees it with trib_free_comm
  * thread   the communicator's; blocks until all that are left have called it, at most
  *          timeout_ms

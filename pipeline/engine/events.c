@@ -65,6 +65,7 @@ bool trib_engine_events(struct trib_engine *e)
         }
         e->links[events[i].peer].dead = events[i].dead;
         e->links[events[i].peer].lives = events[i].lives;
+        e->links[events[i].peer].continues = events[i].continues;
         if (events[i].given_up)
             trib_engine_given_up(e);
         trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);

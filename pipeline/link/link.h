@@ -199,6 +199,7 @@ struct trib_link {
     bool left; /* lost, as the peer has left */
     bool dead; /* lost, and its process has ended */
     bool lives; /* lost, as its connection was cut: its process runs */
+    bool continues; /* lost, and the peer has continued the job without this rank */
     bool said_lost; /* another rank has said that the peer is lost */
     bool gone_out; /* the peer has said that it is lost itself: it ends, and has not
                     * continued without this rank */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A beat is one datagram of 40 bytes. Its seal is a MAC under the secret of the job,
- * also over the number in the receiver's address: nobody else can ask or answer. Beats
- * of one rank to another are numbered and count only in that order, so replays do not.
- * Without a secret a digest replaces the MAC: it keeps out other jobs, not strangers.
+ * Beats (beat.h) of one rank to another are numbered and count only in that order, so
+ * replays do not. The last word counts at any time.
  *
  * A peer is judged only once it was heard, or another one at its address: where a
  * firewall drops UDP, the job runs without heartbeats, and says so. The kernel of a
@@ -26,7 +24,6 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -34,11 +31,9 @@
 #include "base/time.h"
 #include "base/wait.h"
 #include "transport/common/absence.h"
+#include "transport/common/beat.h"
 #include "transport/common/net_addr.h"
 #include "transport/transport.h"
-
-#define HEARTBEAT_MAGIC UINT32_C(0x51627254) /* "TrbQ": changes with the layout */
-#define SEAL_BYTES 16
 
 enum {
     BEATS = 20, /* in a stop_timeout_ms: several may be lost on the way */
@@ -46,23 +41,9 @@ enum {
     STEP_MAX_MS = 250,
     CLIP_STEPS = 4, /* a step that took longer counts as this many */
     TAKE_AT_ONCE = 256,
+    COPIES = 3, /* of the last word: nobody acknowledges it */
     REFUSALS = 2, /* in a row end a process: a firewall's rules may be changing */
 };
-
-enum heartbeat_kind {
-    HEARTBEAT_ASK = 1,
-    HEARTBEAT_ANSWER = 2,
-};
-
-struct beat {
-    uint32_t magic;
-    uint32_t kind;
-    int32_t from;
-    int32_t to;
-    uint64_t number; /* of the asking; the answer repeats it */
-    uint8_t seal[SEAL_BYTES];
-};
-_Static_assert(sizeof(struct beat) == 40, "no padding");
 
 struct watched {
     bool on;
@@ -70,6 +51,7 @@ struct watched {
     bool warned;
     _Atomic bool lost;
     _Atomic bool closed; /* its port: the process has ended */
+    _Atomic bool continues; /* without this rank: it has said so, and that stays */
     struct trib_heartbeat_peer who;
     uint64_t silent_ns; /* only time in which this process ran counts */
     uint64_t asked, answered, refused; /* numbers */
@@ -100,42 +82,12 @@ struct trib_heartbeat {
     struct watched *peers;
 };
 
-static void seal_of(const struct trib_heartbeat *p, const struct beat *b, uint64_t key,
-                    uint8_t out[SEAL_BYTES])
-{
-    struct {
-        uint8_t beat[offsetof(struct beat, seal)];
-        uint64_t key;
-    } all = {.key = key};
-    uint8_t mac[TRIB_PROOF_BYTES] = {0};
-
-    memcpy(all.beat, b, sizeof(all.beat));
-    if (p->secret && p->secret->is_set) {
-        trib_secret_mac(p->secret, "heartbeat", &all, sizeof(all), mac);
-    } else {
-        uint64_t digest = trib_digest_seeded(all.beat, sizeof(all.beat), key);
-        memcpy(mac, &digest, sizeof(digest));
-    }
-    memcpy(out, mac, SEAL_BYTES);
-}
-
-static bool is_sealed(const struct trib_heartbeat *p, const struct beat *b,
-                      uint64_t key)
-{
-    uint8_t right[SEAL_BYTES];
-
-    seal_of(p, b, key, right);
-    return p->secret && p->secret->is_set
-               ? p->secret->sodium.equal(right, b->seal, SEAL_BYTES) == 0
-               : memcmp(right, b->seal, SEAL_BYTES) == 0;
-}
-
 static void send_heartbeat(struct trib_heartbeat *p, struct beat *b, uint64_t key,
                            const struct sockaddr_storage *to, socklen_t len)
 {
     b->magic = HEARTBEAT_MAGIC;
     b->from = p->self;
-    seal_of(p, b, key, b->seal);
+    trib_beat_seal(b, key, p->secret, b->seal);
     /* A link that is down, a full queue: the silence tells. The first may report what
      * became of another beat, and send nothing. */
     for (int i = 0; i < 2; i++) {
@@ -155,17 +107,21 @@ static uint64_t next_number(const struct watched *w)
     return now > w->asked ? now : w->asked + 1;
 }
 
-static void ask(struct trib_heartbeat *p, int peer)
+static void send_to(struct trib_heartbeat *p, int peer, enum heartbeat_kind kind)
 {
     struct watched *w = &p->peers[peer];
-    struct beat b = {
-        .kind = HEARTBEAT_ASK, .to = peer, .number = w->asked = next_number(w)};
+    struct beat b = {.kind = kind, .to = peer, .number = w->asked = next_number(w)};
     struct sockaddr_storage to;
 
     if (p->port.family == AF_INET && !trib_net_is_v4(w->who.ip))
         return; /* this kernel has no IPv6 */
     socklen_t len = trib_net_sockaddr(w->who.ip, w->who.port, p->port.family, &to);
     send_heartbeat(p, &b, w->who.key, &to, len);
+}
+
+static void ask(struct trib_heartbeat *p, int peer)
+{
+    send_to(p, peer, HEARTBEAT_ASK);
 }
 
 static void hear(struct watched *w)
@@ -184,7 +140,7 @@ static void take(struct trib_heartbeat *p, const struct beat *b,
         return;
     struct watched *w = &p->peers[b->from];
     if (b->kind == HEARTBEAT_ASK && b->number > w->heard_ask &&
-        is_sealed(p, b, p->key)) {
+        trib_beat_is_sealed(b, p->key, p->secret)) {
         w->heard_ask = b->number;
         struct beat answer = {
             .kind = HEARTBEAT_ANSWER, .to = b->from, .number = b->number};
@@ -194,9 +150,14 @@ static void take(struct trib_heartbeat *p, const struct beat *b,
     } else if (b->kind == HEARTBEAT_ANSWER && w->on &&
                !atomic_load_explicit(&w->lost, memory_order_relaxed) &&
                b->number > w->answered && b->number <= w->asked &&
-               is_sealed(p, b, w->who.key)) {
+               trib_beat_is_sealed(b, w->who.key, p->secret)) {
         w->answered = b->number;
         hear(w);
+        if (b->number > w->refused) /* what refused beats was not its host */
+            atomic_store_explicit(&w->closed, false, memory_order_release);
+    } else if (b->kind == HEARTBEAT_CONTINUES &&
+               trib_beat_is_sealed(b, p->key, p->secret)) {
+        atomic_store_explicit(&w->continues, true, memory_order_release);
     }
 }
 
@@ -211,7 +172,7 @@ static void take_refusal(struct trib_heartbeat *p, const struct beat *b,
         return;
     struct watched *w = &p->peers[b->to];
     trib_net_ip(to, ip);
-    if (!w->on || !w->heard || !is_sealed(p, b, w->who.key) ||
+    if (!w->on || !w->heard || !trib_beat_is_sealed(b, w->who.key, p->secret) ||
         b->number <= w->answered || b->number <= w->refused || b->number > w->asked ||
         memcmp(ip, w->who.ip, sizeof(ip)) != 0)
         return;
@@ -571,6 +532,21 @@ bool trib_heartbeat_answered(struct trib_heartbeat *p, int peer, uint64_t number
     bool answered = number && p->peers[peer].answered >= number;
     pthread_mutex_unlock(&p->lock);
     return answered;
+}
+
+void trib_heartbeat_say_continues(struct trib_heartbeat *p, int peer,
+                                  const struct trib_heartbeat_peer *who)
+{
+    pthread_mutex_lock(&p->lock);
+    p->peers[peer].who = *who;
+    for (int i = 0; i < COPIES; i++)
+        send_to(p, peer, HEARTBEAT_CONTINUES);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool trib_heartbeat_continues(struct trib_heartbeat *p, int peer)
+{
+    return atomic_load_explicit(&p->peers[peer].continues, memory_order_acquire);
 }
 
 bool trib_heartbeat_closed(struct trib_heartbeat *p, int peer)

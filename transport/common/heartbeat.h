@@ -117,6 +117,20 @@ bool trib_heartbeat_answered(struct trib_heartbeat *heartbeat, int peer,
                              uint64_t number);
 
 /**
+ * trib_heartbeat_say_continues - tell a peer that the job has continued without it.
+ *
+ * Datagrams go several times, and nobody acknowledges them. They also reach a peer that
+ * makes no call meanwhile, or is stopped.
+ *
+ * who      its socket, whether it is watched or not
+ */
+void trib_heartbeat_say_continues(struct trib_heartbeat *heartbeat, int peer,
+                                  const struct trib_heartbeat_peer *who);
+
+/** trib_heartbeat_continues - has a peer said that to this rank, ever? Cheap. */
+bool trib_heartbeat_continues(struct trib_heartbeat *heartbeat, int peer);
+
+/**
  * trib_heartbeat_away - how long this process was itself away lately, in ns, if peers
  * may have given it up meanwhile; else 0 (absence.h).
  *

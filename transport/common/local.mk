@@ -6,6 +6,7 @@ libtransport_la_SOURCES += \
 	transport/common/handout_ask.c \
 	transport/common/handout_wire.h \
 	transport/common/absence.c transport/common/absence.h \
+	transport/common/beat.h \
 	transport/common/heartbeat.c transport/common/heartbeat.h \
 	transport/common/net_addr.c transport/common/net_addr.h \
 	transport/common/net_fence.c \

@@ -13,13 +13,20 @@ enum {
                     * are */
 };
 
+static void begin_to_ask(struct trib_peer_liveness *w)
+{
+    w->asks = true;
+    trib_heartbeat_watch(w->heartbeat, w->peer, &w->heart);
+}
+
 void trib_peer_liveness_begin(struct trib_peer_liveness *w,
                               const struct trib_peer_liveness_opts *opts)
 {
     const struct trib_process *me = opts->me, *who = opts->who;
 
     assert(opts->peer >= 0);
-    *w = (struct trib_peer_liveness){.peer = opts->peer};
+    *w = (struct trib_peer_liveness){
+        .heartbeat = opts->heartbeat, .peer = opts->peer, .heart = opts->heart};
     if (trib_process_same(who, me))
         return;
     if (opts->proc && who->boot && who->boot == me->boot && who->space == me->space &&
@@ -30,8 +37,7 @@ void trib_peer_liveness_begin(struct trib_peer_liveness *w,
     if (!opts->heartbeat)
         return;
     w->by = TRIB_LIVENESS_BY_HEARTBEAT;
-    w->heartbeat = opts->heartbeat;
-    trib_heartbeat_watch(w->heartbeat, w->peer, &opts->heart);
+    begin_to_ask(w);
 }
 
 void trib_peer_liveness_free(struct trib_peer_liveness *w)
@@ -43,8 +49,9 @@ void trib_peer_liveness_free(struct trib_peer_liveness *w)
 
 void trib_peer_liveness_end(struct trib_peer_liveness *w)
 {
-    if (w->by == TRIB_LIVENESS_BY_HEARTBEAT)
+    if (w->asks)
         trib_heartbeat_forget(w->heartbeat, w->peer);
+    w->asks = false;
     trib_peer_liveness_free(w);
 }
 
@@ -117,15 +124,27 @@ bool trib_peer_liveness_dead(const struct trib_peer_liveness *w)
     }
 }
 
-uint64_t trib_peer_liveness_ask(const struct trib_peer_liveness *w)
+uint64_t trib_peer_liveness_ask(struct trib_peer_liveness *w)
 {
-    return w->by == TRIB_LIVENESS_BY_HEARTBEAT
-               ? trib_heartbeat_ask(w->heartbeat, w->peer)
-               : 0;
+    if (!w->heartbeat)
+        return 0;
+    if (!w->asks)
+        begin_to_ask(w);
+    return trib_heartbeat_ask(w->heartbeat, w->peer);
 }
 
 bool trib_peer_liveness_answered(const struct trib_peer_liveness *w, uint64_t question)
 {
-    return w->by == TRIB_LIVENESS_BY_HEARTBEAT &&
-           trib_heartbeat_answered(w->heartbeat, w->peer, question);
+    return w->asks && trib_heartbeat_answered(w->heartbeat, w->peer, question);
+}
+
+void trib_peer_liveness_say_continues(const struct trib_peer_liveness *w)
+{
+    if (w->heartbeat)
+        trib_heartbeat_say_continues(w->heartbeat, w->peer, &w->heart);
+}
+
+bool trib_peer_liveness_continues(const struct trib_peer_liveness *w)
+{
+    return w->heartbeat && trib_heartbeat_continues(w->heartbeat, w->peer);
 }

@@ -21,8 +21,10 @@ struct trib_peer_liveness {
     enum trib_liveness_by by;
     struct trib_process_watch process; /* KERNEL */
     uint64_t stopped_ns;
-    struct trib_heartbeat *heartbeat; /* PULSE */
+    struct trib_heartbeat *heartbeat; /* NULL: the peer cannot be asked */
+    bool asks; /* the peer is watched by heartbeats */
     int peer;
+    struct trib_heartbeat_peer heart;
 };
 
 struct trib_peer_liveness_opts {
@@ -71,12 +73,19 @@ bool trib_peer_liveness_lost(struct trib_peer_liveness *w, uint64_t due,
  * left instead: what it said before counts first. */
 bool trib_peer_liveness_dead(const struct trib_peer_liveness *w);
 
-/** trib_peer_liveness_ask - ask a peer of another host whether it lives; the number of
- * the question, 0: nobody can be asked. */
-uint64_t trib_peer_liveness_ask(const struct trib_peer_liveness *w);
+/** trib_peer_liveness_ask - ask a peer by heartbeat whether it lives, on whichever
+ * host; the number of the question, 0: nobody can be asked. */
+uint64_t trib_peer_liveness_ask(struct trib_peer_liveness *w);
 
 /** trib_peer_liveness_answered - has it answered that question, so that it lived when
  * it was asked? */
 bool trib_peer_liveness_answered(const struct trib_peer_liveness *w, uint64_t question);
+
+/** trib_peer_liveness_say_continues - tell a lost peer that the job has continued
+ * without it, also after trib_peer_liveness_end. */
+void trib_peer_liveness_say_continues(const struct trib_peer_liveness *w);
+
+/** trib_peer_liveness_continues - has the peer said so to this rank? */
+bool trib_peer_liveness_continues(const struct trib_peer_liveness *w);
 
 #endif

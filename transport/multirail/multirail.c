@@ -44,6 +44,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
         .given_up = is_given_up(p),
         .dead = p->process_ended,
         .lives = p->process_runs && !p->process_ended,
+        .continues = p->continues,
     };
     memcpy(event->why, p->why, sizeof(event->why));
     if (!event->left)

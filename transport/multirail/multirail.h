@@ -137,6 +137,7 @@ struct multirail_peer {
     uint8_t ended; /* the inner transport has reported their loss */
     uint8_t given_up; /* over them the peer has said that it counts this rank as lost */
     bool process_ended; /* one of them has seen the peer's process end */
+    bool continues; /* over one of them it has said so: without this rank */
     bool process_runs; /* the last one that was lost had an answer of it afterwards */
     uint8_t warned;
     bool trouble; /* any of the sets above is not empty, or recovery goes on */

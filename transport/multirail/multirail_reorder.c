@@ -197,6 +197,7 @@ static void take_lost(struct multirail *r, int inner, const struct trib_event *e
     p->given_up |= (uint8_t)(e->given_up << k);
     p->process_ended |= e->dead;
     p->process_runs = e->lives;
+    p->continues |= e->continues;
     if ((p->dead >> k & 1) || (e->left && (p->failing >> k & 1)))
         return;
     memcpy(p->why, e->why, sizeof(p->why));

@@ -319,7 +319,7 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
         events[n].left = p->left;
         events[n].given_up = p->given_up;
         events[n].dead = p->dead;
-        events[n].lives = false;
+        events[n].lives = events[n].continues = false;
         memcpy(events[n].why, p->why, sizeof(p->why));
         n++;
         if (!p->left)

@@ -162,7 +162,8 @@ static bool life_is_known(struct tcp_peer *p, uint64_t ms)
     struct trib_peer_liveness *l = &p->base.liveness;
     char why[TRIB_WHY_MAX];
 
-    if (l->by != TRIB_LIVENESS_BY_HEARTBEAT || ms > LIFE_MS)
+    if (l->by == TRIB_LIVENESS_BY_NOBODY || ms > LIFE_MS ||
+        (l->by == TRIB_LIVENESS_BY_KERNEL && !p->hung_up))
         return true;
     if (!p->base.asked && !trib_peer_liveness_lost(l, 0, 0, why, sizeof(why)))
         p->base.asked = trib_peer_liveness_ask(l);
@@ -171,9 +172,23 @@ static bool life_is_known(struct tcp_peer *p, uint64_t ms)
     if (!trib_peer_liveness_answered(l, p->base.asked))
         return false;
     if (!p->blamed)
-        trib_peer_explain(&p->base, "process %d runs, but its connection was cut",
-                          p->base.who.pid);
+        trib_peer_explain(&p->base, "process %d runs, but its connection was cut%s",
+                          p->base.who.pid,
+                          p->seals ? " or tampered with: its own error says which"
+                                   : "");
     return true;
+}
+
+/* A peer that has continued without this rank says so by a datagram, as the connection
+ * may have ended, or carry nothing. */
+static void take_last_word(struct tcp *tcp, struct tcp_peer *p)
+{
+    if (p->said_bye || p->blamed || p->base.given_up ||
+        !trib_peer_liveness_continues(&p->base.liveness))
+        return;
+    trib_socket_going(tcp, (int)(p - tcp->peers), "%s", "");
+    trib_peer_explain(&p->base, "process %d runs, and continues without this rank",
+                      p->base.who.pid);
 }
 
 /* May the loss of a peer that goes be told? A kernel shows the end of a process a
@@ -217,6 +232,7 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
         struct tcp_peer *p = &tcp->peers[i];
         if (p->base.state != TRIB_PEER_GOING || !is_over(p))
             continue;
+        take_last_word(tcp, p);
         if (gave_up_silently(tcp, p)) {
             p->base.given_up = true;
             trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
@@ -322,7 +338,11 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
 {
     for (int i = first; i <= last; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        p->leaving = p->base.state != TRIB_PEER_LEFT && (!which || which[i]);
+        const bool was_lost = which && p->base.state == TRIB_PEER_LOST;
+        if (was_lost && which[i])
+            trib_peer_liveness_say_continues(&p->base.liveness);
+        p->leaving = !was_lost && p->base.state != TRIB_PEER_LEFT &&
+                     (!which || which[i]);
         if (p->leaving)
             trib_socket_say_bye(tcp, i);
     }
@@ -386,5 +406,7 @@ void trib_socket_tick(struct tcp *tcp)
             trib_peer_liveness_lost(&p->base.liveness, due, tcp->cfg->stop_timeout_ms,
                                     why, sizeof(why)))
             trib_socket_going(tcp, i, "%s", why);
+        if (p->base.state == TRIB_PEER_CONNECTED)
+            take_last_word(tcp, p);
     }
 }

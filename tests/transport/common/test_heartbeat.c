@@ -182,7 +182,7 @@ static void test_strangers(void **state)
     bool lost = false;
     for (uint32_t i = 0; !lost && !trib_deadline_passed(until); i++) {
         /* Nonsense of all lengths, and beats that are right but for the seal. */
-        int32_t beat[10] = {0x51627254, 1 + (int32_t)(i & 1), 1,    0, (int32_t)i,
+        int32_t beat[10] = {0x51627254, 1 + (int32_t)(i / 3 % 3), 1,    0, (int32_t)i,
                             0,          (int32_t)i * 77,      12345};
         memset(bytes, (int)i, sizeof(bytes));
         memcpy(bytes, beat, i % 3 ? sizeof(beat) : 8);
@@ -192,6 +192,7 @@ static void test_strangers(void **state)
         usleep(500);
     }
     assert_true(lost);
+    assert_false(trib_heartbeat_continues(a.heartbeat, 1));
     assert_true(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0);
     close(fd);
     trib_heartbeat_close(a.heartbeat);
@@ -439,6 +440,27 @@ static void test_ask(void **state)
     trib_heartbeat_close(a.heartbeat);
 }
 
+/* It reaches a rank that does not watch the sender, and the sender closes at once. */
+static void test_continues(void **state)
+{
+    struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
+    const uint64_t until = trib_deadline_ms(PATIENCE_MS);
+
+    (void)state;
+    heart_open(&a, 0);
+    heart_open(&b, 1);
+    struct trib_heartbeat_peer who = {.port = trib_heartbeat_port(a.heartbeat),
+                                      .key = trib_heartbeat_key(a.heartbeat)};
+    memcpy(who.ip, trib_net_loopback, sizeof(who.ip));
+    assert_false(trib_heartbeat_continues(a.heartbeat, 1));
+    trib_heartbeat_say_continues(b.heartbeat, 0, &who);
+    trib_heartbeat_close(b.heartbeat);
+    while (!trib_heartbeat_continues(a.heartbeat, 1) && !trib_deadline_passed(until))
+        usleep(2000);
+    assert_true(trib_heartbeat_continues(a.heartbeat, 1));
+    trib_heartbeat_close(a.heartbeat);
+}
+
 static void test_ipv6(void **state)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
@@ -542,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_closed),
         cmocka_unit_test(test_ask),
+        cmocka_unit_test(test_continues),
         cmocka_unit_test(test_ipv6),
         cmocka_unit_test(test_port_range),
         cmocka_unit_test(test_helper),

@@ -5,12 +5,20 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
 #include "base/time.h"
+#include "transport/common/beat.h"
+#include "transport/common/net_addr.h"
 #include "transport/common/peer_liveness.h"
+#include "transport/transport.h"
 
 enum { STOP_TIMEOUT_MS = 200 };
 
@@ -157,12 +165,74 @@ static void test_nobody(void **state)
     }
 }
 
+enum { KEY = 77 }; /* of the peer that answers by hand */
+
+static int peer_open(uint16_t *port)
+{
+    struct sockaddr_storage at;
+    socklen_t len = trib_net_sockaddr(trib_net_loopback, *port, AF_INET, &at);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    *port = trib_net_port((struct sockaddr *)&at);
+    return fd;
+}
+
+static void answer(int fd)
+{
+    struct sockaddr_storage from;
+    socklen_t len = sizeof(from);
+    struct beat b;
+
+    usleep(1000);
+    if (recvfrom(fd, &b, sizeof(b), 0, (struct sockaddr *)&from, &len) != sizeof(b))
+        return;
+    b.kind = HEARTBEAT_ANSWER;
+    b.from = 1;
+    b.to = 0;
+    trib_beat_seal(&b, KEY, NULL, b.seal);
+    (void)sendto(fd, &b, sizeof(b), 0, (struct sockaddr *)&from, len);
+}
+
+/* A firewall may refuse beats for a while: a peer that answers later has not ended. */
+static void test_refused_for_a_while(void **state)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    struct trib_config cfg = {.stop_timeout_ms = 5000};
+    struct trib_log log;
+    struct trib_error err = {0};
+    const struct trib_transport_opts opts = {
+        .size = 2, .params = "", .cfg = &cfg, .log = &log, .err = &err};
+    struct trib_heartbeat_peer who = {.key = KEY};
+    struct trib_heartbeat *a;
+    int fd = peer_open(&who.port);
+
+    (void)state;
+    trib_log_init(&log, TRIB_LOG_ERROR, NULL, NULL);
+    assert_status(trib_heartbeat_open(&opts, "test", 0, 1, &a), TRIB_OK);
+    memcpy(who.ip, trib_net_loopback, sizeof(who.ip));
+    trib_heartbeat_watch(a, 1, &who);
+    while (!trib_heartbeat_heard(a, 1) && !trib_deadline_passed(until))
+        answer(fd);
+    close(fd);
+    while (!trib_heartbeat_closed(a, 1) && !trib_deadline_passed(until))
+        usleep(1000);
+    assert_true(trib_heartbeat_closed(a, 1));
+    fd = peer_open(&who.port);
+    while (trib_heartbeat_closed(a, 1) && !trib_deadline_passed(until))
+        answer(fd);
+    assert_false(trib_heartbeat_closed(a, 1));
+    close(fd);
+    trib_heartbeat_close(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_death), cmocka_unit_test(test_stop),
         cmocka_unit_test(test_late_look), cmocka_unit_test(test_due),
-        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_nobody), cmocka_unit_test(test_refused_for_a_while),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
