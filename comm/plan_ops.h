@@ -85,6 +85,9 @@ struct trib_comm_hooks {
     void (*stats)(const struct trib_comm *comm, trib_stats_t *stats);
     /** The communicator is over: fail what the other object has under way. */
     void (*fail)(struct trib_comm *comm, trib_status_t status, const char *text);
+    /** The communicator's job continues without the ranks of lost[size]: tell those
+     * that the other object has lost, too. */
+    void (*continues)(struct trib_comm *comm, const bool *lost);
     /** All ranks leave the other object, before they leave the communicator. */
     trib_status_t (*detach)(struct trib_comm *comm);
     /** Free it after the communicator has failed, and tell no peer. */

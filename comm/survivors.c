@@ -479,6 +479,8 @@ void trib_survivors_part(struct trib_survivors *s)
     if (which)
         t->ops->leave(t, which);
     trib_comm_unlock(s->comm);
+    if (which && s->comm->hooks && s->comm->hooks->continues)
+        s->comm->hooks->continues(s->comm, which);
     free(which);
 }
 

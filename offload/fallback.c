@@ -37,6 +37,28 @@ static void dispose_agg_comm(struct trib_offload *o)
     trib_comm_dispose_dup(commit_comm, o->parent);
 }
 
+/* The ranks that have failed on `dup`, as their connections were cut there, may have
+ * none on the parent. */
+static void tell_lost(struct trib_comm *dup, const bool *lost)
+{
+    struct trib_engine *e = &dup->engine;
+    bool *which = calloc((size_t)e->size, sizeof(*which));
+
+    trib_comm_lock(dup);
+    for (int r = 0; which && r < e->size; r++)
+        which[r] = lost[r] && e->links[r].lost;
+    if (which)
+        e->transport->ops->leave(e->transport, which);
+    trib_comm_unlock(dup);
+    free(which);
+}
+
+void trib_offload_continues(struct trib_comm *comm, const bool *lost)
+{
+    tell_lost(comm->offload->fallback_comm, lost);
+    tell_lost(comm->offload->control_comm, lost);
+}
+
 static void forget(struct trib_offload *o)
 {
     struct trib_comm *comm = o->parent;
@@ -91,6 +113,7 @@ void trib_offload_give_up(struct trib_offload *o, const struct trib_comm *by,
     o->broken = st;
     trib_comm_lock(o->parent);
     trib_engine_note_lost(&o->parent->engine, by->engine.cause_lost);
+    trib_engine_know_like(&o->parent->engine, &by->engine);
     trib_comm_unlock(o->parent);
     trib_comm_fail_all(o->parent, st, text);
     while (o->oldest)

@@ -143,6 +143,9 @@ trib_status_t trib_offload_join(struct trib_comm *comm);
  * Errors as trib_free_comm. */
 trib_status_t trib_offload_detach(struct trib_comm *comm);
 
+/** trib_offload_continues - as continues of struct trib_comm_hooks. */
+void trib_offload_continues(struct trib_comm *comm, const bool *lost);
+
 /** trib_offload_drop - free them after the communicator has failed, and tell no
  * peer. */
 void trib_offload_drop(struct trib_comm *comm);

@@ -461,6 +461,7 @@ const struct trib_comm_hooks trib_offload_hooks = {
     .deregister = trib_offload_deregister,
     .stats = trib_offload_stats,
     .fail = fail_all,
+    .continues = trib_offload_continues,
     .detach = trib_offload_detach,
     .drop = trib_offload_drop,
     .forget_in_child = trib_offload_forget_in_child,

@@ -110,6 +110,17 @@ void trib_engine_mark_like(struct trib_engine *e, const struct trib_engine *othe
                      trib_error_text(&other->failure));
 }
 
+void trib_engine_know_like(struct trib_engine *e, const struct trib_engine *other)
+{
+    assert(other->ranks <= e->size);
+    for (int p = 0; p < other->ranks; p++) {
+        const struct trib_link *from = &other->links[p];
+        e->links[p].dead |= from->dead;
+        e->links[p].lives |= from->lives;
+        e->links[p].continues |= from->continues;
+    }
+}
+
 trib_status_t trib_engine_compare(const struct trib_engine *e,
                                   const struct trib_frame *theirs, int peer, char *text,
                                   size_t bytes)

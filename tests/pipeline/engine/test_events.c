@@ -163,10 +163,14 @@ static void test_failure_of_another_engine(void **state)
 
     (void)state;
     other->side[0].engine.links[2].lost = true;
+    other->side[0].engine.links[2].lives = true;
     trib_engine_fail(&other->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
     trib_engine_mark_like(e, &other->side[0].engine);
     (void)trib_engine_end(e);
     assert_false(e->links[2].connected);
+    assert_false(e->links[2].lives);
+    trib_engine_know_like(e, &other->side[0].engine);
+    assert_true(e->links[2].lives && !e->links[1].lives);
     hears(t);
     engines_close(other);
     engines_close(t);
