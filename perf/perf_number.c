@@ -93,10 +93,15 @@ static double f8_value(trib_dtype_t dtype, uint8_t code)
 /* Nearest, ties to even; finite inputs of ordinary size only. */
 static uint8_t f8_bits(trib_dtype_t dtype, double value)
 {
-    uint8_t code = 0;
+    uint8_t code = 0, over = 0x78; /* bisects the codes, which rise with the value */
 
-    while (code < 0x77 && f8_value(dtype, code + 1) <= fabs(value))
-        code++;
+    while (over - code > 1) {
+        const uint8_t middle = (uint8_t)((code + over) / 2);
+        if (f8_value(dtype, middle) <= fabs(value))
+            code = middle;
+        else
+            over = middle;
+    }
     const double below = fabs(value) - f8_value(dtype, code);
     const double above = f8_value(dtype, code + 1) - fabs(value);
     code += above < below || (above <= below && (code & 1));
