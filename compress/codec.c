@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The contract of codec.h, by the table of a codec's kind (codec_ops.h).
+ * Implements codec.h by calling the table of the codec's kind (codec_ops.h).
  */
 #include "compress/codec.h"
 
@@ -64,12 +64,12 @@ size_t trib_codec_cut(const struct trib_codec *codec, size_t count, size_t chunk
            room = wished ? wished : chunk / sizeof(float);
 
     if (trib_codec_undivided(codec) && (count + unit - 1) / unit < room / unit)
-        room = (count + unit - 1) / unit * unit; /* no longer than the vector */
+        room = (count + unit - 1) / unit * unit; /* not longer than the vector */
     if (unit > room || bound(codec, unit) > slot_bytes)
         unit = 64;
     size_t n = room / unit * unit;
     if (n == 0)
-        n = unit; /* a chunk smaller than that, in slots of 4 KiB or more */
+        n = unit; /* the requested chunk is below one unit; slots have 4 KiB or more */
     while (n / 2 > unit && bound(codec, n / 2 / unit * unit) > slot_bytes)
         n = n / 2 / unit * unit;
     while (n > unit && bound(codec, n) > slot_bytes)
@@ -81,16 +81,16 @@ size_t trib_codec_unit(const struct trib_codec *codec)
 {
     enum { LINE = 64 };
     const size_t n = codec->ops->together(codec);
-    size_t common = LINE; /* the largest power of two in both */
+    size_t common = LINE; /* the largest power of two that divides both */
     while (n % common)
         common /= 2;
     return n / common * LINE;
 }
 
-/* Feedback around what is no contraction grows without bound (Stich & Karimireddy
- * 2020). Norms of the largest magnitude are let through: they contract on what
- * gradients are like, if not in the worst case. Not so where results are rounded, too:
- * their loss comes back as input, and grew in training by 2 bits. */
+/* Error feedback around a codec that is no contraction grows without bound (Stich &
+ * Karimireddy 2020). Norms of the largest magnitude are accepted: on gradients they
+ * contract, though not in the worst case. They are refused if results are rounded too:
+ * that loss returns as input, and grew in training with 2 bits. */
 bool trib_codec_feedback_grows(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;
@@ -251,7 +251,7 @@ size_t trib_codec_encode_ef(const struct trib_codec *codec,
     return codec->ops->encode_ef(codec, in, residual, dst);
 }
 
-/* Rows of kinds in which an operation has nothing to do of its own ----------------- */
+/* Default operations of kinds that have nothing of their own to do ----------------- */
 
 size_t trib_codec_no_scratch(const struct trib_codec *c, size_t n)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A codec from its text: its stages, its kind, and what is known of it. */
+/* Create a codec from its text: choose stages and kind, derive flags and
+ * contraction. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,27 +11,28 @@
 #include "compress/transform/rotated.h"
 
 /*
- * A selection of δ1 then a quantiser of δ2 leave |x|^2 - |y|^2, y being what was
- * selected, and (1 - 1/δ2) |y|^2 of it, at other elements: together |x|^2 - |y|^2 / δ2,
- * and |y|^2 is at least |x|^2 / δ1.
+ * Let y be the selected part. Selection (δ1) leaves |x|^2 - |y|^2, and quantisation
+ * (δ2) leaves (1 - 1/δ2) |y|^2 at other elements. Together |x|^2 - |y|^2 / δ2 remains,
+ * and |y|^2 >= |x|^2 / δ1.
  */
 static double delta_of(const struct trib_codec *c)
 {
     if (c->stages.transform->model)
-        return 0; /* it is as good as what was learned */
+        return 0; /* depends on the training */
     return c->stages.select->delta(c) * trib_quantise_delta(c);
 }
 
 
-/* True if the selection scales its values so that their mean is right, and the
- * quantiser keeps it. */
+/* True if the selection scales its values to be unbiased and the quantiser is
+ * unbiased. */
 static bool selects_unbiased(const struct trib_codec *c)
 {
     return c->stages.select->unbiased(c) &&
            (!c->values || (c->values->flags & TRIB_CODEC_UNBIASED));
 }
 
-enum { SHARE_PROBE = 65536 }; /* elements: who shares anything does so of these */
+/* elements to probe with: codecs that share scales do so for this many */
+enum { SHARE_PROBE = 65536 };
 
 static bool has_model(const struct trib_codec *c)
 {
@@ -47,7 +49,7 @@ static uint32_t flags_of(const struct trib_codec *c)
     const struct trib_codec_row *row = c->values && rotates(c) ? c->values : c->row;
     const uint32_t found = TRIB_CODEC_FEEDBACK | TRIB_CODEC_AGREES;
     uint32_t flags = row->flags & ~found;
-    if (rotates(c)) /* the least of rotated values is that of no element */
+    if (rotates(c)) /* the minimum of rotated values says nothing of the elements */
         flags &= ~(uint32_t)TRIB_CODEC_ANY_OP;
     if (c->stages.select->sparse)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
@@ -74,7 +76,7 @@ static uint32_t flags_of(const struct trib_codec *c)
     return flags;
 }
 
-/* Why the codec cannot treat results as asked for; or NULL. */
+/* Return why the codec cannot encode results as requested, or NULL. */
 static const char *result_refusal(const struct trib_codec *c)
 {
     const struct trib_select *select = c->stages.select;
@@ -94,7 +96,7 @@ static const char *result_refusal(const struct trib_codec *c)
                : NULL;
 }
 
-/* Derives the stages' numbers from the parameters. */
+/* Resolve the stages from the parameters. */
 static bool resolve(struct trib_codec *c, struct trib_error *err)
 {
     static const struct trib_pack *const packs[] = {
@@ -142,7 +144,7 @@ static const struct trib_codec_ops *kind_of(const struct trib_codec *c)
     return rotates(c) ? &trib_codec_rotated : &trib_codec_dense;
 }
 
-/* The codec by which a model's coefficients are written. */
+/* Create the codec of a model's coefficients. */
 static trib_status_t make_coefficients(struct trib_codec *c, const char *inner,
                                        const char *text, struct trib_error *err)
 {

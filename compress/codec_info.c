@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sheet of a codec.
+ * Description of a codec for trib-info.
  */
 #include "compress/codec_info.h"
 
@@ -20,15 +20,16 @@ enum { VALUE_BYTES = 32, RANGE_BYTES = 96 };
 
 struct trib_codec_description {
     struct trib_codec *codec;
-    bool feedback_off; /* its names alone are no codec, with ef=0 they are one */
+    bool feedback_off; /* the names alone are invalid without ef=0 */
     trib_codec_sheet_t sheet;
     trib_codec_param_t params[TRIB_PARAM_TEXTS_MAX];
-    struct trib_param_text given[TRIB_PARAM_TEXTS_MAX]; /* of the text */
-    struct trib_param_text plain[TRIB_PARAM_TEXTS_MAX]; /* of names alone */
+    struct trib_param_text given[TRIB_PARAM_TEXTS_MAX]; /* from the text */
+    /* defaults, from the names alone */
+    struct trib_param_text plain[TRIB_PARAM_TEXTS_MAX];
     char range[TRIB_PARAM_TEXTS_MAX][RANGE_BYTES];
 };
 
-/* Only some parameters make the words of some rows add. */
+/* Some codecs add only with certain parameters; without them nothing is shared. */
 static const char *shared_of(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->row->stages.quantise;
@@ -39,7 +40,7 @@ static const char *shared_of(const struct trib_codec *c)
 
 /* ---- parameters ------------------------------------------------------------------ */
 
-/* The names of this codec and, unless p is NULL, a value of one parameter. */
+/* Print the codec's names and, unless p is NULL, one parameter with this value. */
 static void names_print(const struct trib_codec_description *s,
                         const struct trib_param_text *p, const char *value,
                         char out[TRIB_CODEC_TEXT_MAX])
@@ -58,7 +59,7 @@ static void names_print(const struct trib_codec_description *s,
     }
 }
 
-/* Is there a codec with these names and a value of one parameter? */
+/* Return true if these names with this value of one parameter form a valid codec. */
 static bool takes(const struct trib_codec_description *s,
                   const struct trib_param_text *p, const char *value)
 {
@@ -72,7 +73,8 @@ static bool takes(const struct trib_codec_description *s,
     return good;
 }
 
-/* Prints the values that go with the defaults of the others, if these are few. */
+/* Print the values that are valid with the defaults of all other parameters, up to
+ * 8. */
 static void values_print(const struct trib_codec_description *s,
                          const struct trib_param_text *p, char *out)
 {
@@ -90,8 +92,8 @@ static void values_print(const struct trib_codec_description *s,
                          good[i]);
 }
 
-/* By names alone. Those that select have error feedback then, which not all values go
- * with. */
+/* Create the codec from the names alone. Codecs that select then default to error
+ * feedback, which some value codecs do not support. */
 static trib_status_t plain_create(struct trib_codec_description *s,
                                   struct trib_error *err, struct trib_codec **out)
 {
@@ -138,7 +140,7 @@ static trib_status_t params_fill(struct trib_codec_description *s,
 
 /* ---- bytes ----------------------------------------------------------------------- */
 
-/* By Box and Muller, from (0, 1]. */
+/* Box-Muller transform, with uniform numbers from (0, 1]. */
 static void fill_normal(float *x, size_t n)
 {
     const struct trib_rng rng = {.seed = 1};
@@ -151,8 +153,8 @@ static void fill_normal(float *x, size_t n)
     }
 }
 
-/* Once it has learned, and with what ranks share first; of a vector of LEARNED
- * elements, in chunks as plans have them. */
+/* Size after training, including what ranks share first: for a vector of LEARNED
+ * elements, in chunks as plans cut it. */
 static void bytes_of_model(struct trib_codec_description *s, size_t chunk)
 {
     const size_t n =
@@ -185,9 +187,9 @@ static trib_status_t bytes_measure(struct trib_codec_description *s,
                 : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a codec's word");
 }
 
-/* ---- the whole ------------------------------------------------------------------- */
+/* ---- whole description ----------------------------------------------------------- */
 
-/* Negative: nothing is known. */
+/* Return w of the codec; negative: unknown. */
 static double error_of(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;

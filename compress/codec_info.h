@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All that there is to know about a codec, for trib-info: from the tables that the
- * parser and the stages go by, and what its words take.
+ * A codec's description for trib-info: the tables of the parser and the stages, and the
+ * size of encoded chunks.
  */
 #ifndef COMPRESS_CODEC_INFO_H
 #define COMPRESS_CODEC_INFO_H
@@ -10,15 +10,14 @@
 
 #include "compress/codec.h"
 
-struct trib_codec_description; /* a sheet and its texts */
+struct trib_codec_description; /* a trib_codec_sheet_t and its strings */
 
 /**
- * trib_codec_description_create - of a codec text.
+ * trib_codec_description_create - describe a codec given by its text.
  *
- * chunk    bytes: TRIB_CHUNK, which says how large the words are that a codec that
- *          learns may have
+ * chunk    bytes (TRIB_CHUNK); bounds the encoded chunks of codecs with a model
  * errors   those of trib_codec_create
- * owner    trib_codec_description_destroy
+ * owner    caller; free with trib_codec_description_destroy
  */
 trib_status_t trib_codec_description_create(const char *text, size_t chunk,
                                             struct trib_error *err,

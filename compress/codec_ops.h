@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of a codec, by its kind: codec.c calls through this table and asks for
- * no kind.
+ * Operations of each kind of codec. codec.c calls through this table and does not
+ * branch on the kind.
  *
- *     dense     the bytes of its quantiser, of a length that follows from n
- *     packed    integers on a grid that ranks share, which add (quantise/packed_ints.h)
- *     exact     numbers that add without rounding (quantise/exact.h)
- *     bounded   integers that are as many bits apart as they need, which add
- *               (quantise/bounded.h)
- *     varlen    codes in as many bytes as they need (pack/varlen.h)
+ *     dense     the quantiser's bytes; their length depends on n only
+ *     packed    integers on a grid shared by all ranks; chunks add
+ *               (quantise/packed_ints.h)
+ *     exact     numbers that add without rounding (quantise/exact_sum.h)
+ *     bounded   integers of variable spacing in bits; chunks add (quantise/bounded.h)
+ *     varlen    codes of variable length (pack/varlen.h)
  *     sparse    positions and values (sparsify/sparse_block.c)
- *     rotated   of either of the first two, behind a transform (transform/rotated.h)
- *     model     what was learned (models/model.h)
+ *     rotated   dense or packed, after a transform (transform/rotated.h)
+ *     model     a learned model (models/model.h)
  *
- * codec_create.c chooses the kind. The functions are those of codec.h without
- * "trib_codec_"; arguments have been checked there.
+ * codec_create.c chooses the kind. codec.h declares the functions with the prefix
+ * "trib_codec_"; their arguments have already been checked.
  */
 #ifndef COMPRESS_CODEC_OPS_H
 #define COMPRESS_CODEC_OPS_H
@@ -22,7 +22,7 @@
 #include "compress/stages.h"
 
 struct trib_codec_ops {
-    /* Elements that are handled together; 1: each on its own, or all of a chunk. */
+    /* Number of elements handled together; 1: each separately, or the whole chunk. */
     size_t (*together)(const struct trib_codec *c);
     size_t (*scratch)(const struct trib_codec *c, size_t n);
     size_t (*bound)(const struct trib_codec *c, size_t n);
@@ -55,11 +55,12 @@ extern const struct trib_codec_ops trib_codec_rotated;
 extern const struct trib_codec_ops trib_codec_rotated_packed;
 extern const struct trib_codec_ops trib_codec_model;
 
-/* Rows of kinds in which an operation has nothing to do of its own: codec.c. */
+/* Default operations for kinds that have nothing of their own to do (codec.c). */
 size_t trib_codec_no_scratch(const struct trib_codec *c, size_t n);
-size_t trib_codec_same_bound(const struct trib_codec *c, size_t n); /* that of sums */
-size_t trib_codec_same_sum_bound(const struct trib_codec *c, size_t n); /* that of
-                                                                         * words */
+/* the bound of sums */
+size_t trib_codec_same_bound(const struct trib_codec *c, size_t n);
+/* the bound of any chunk */
+size_t trib_codec_same_sum_bound(const struct trib_codec *c, size_t n);
 size_t trib_codec_agrees_on_nothing(const struct trib_codec *c, size_t n);
 void trib_codec_proposes_nothing(const struct trib_codec *c, const float *x, size_t n,
                                float *proposal_out);
@@ -68,20 +69,20 @@ void trib_codec_only_added(const struct trib_codec *c, const float *x, float *re
 trib_status_t trib_codec_no_merge(const struct trib_codec *c,
                                   const struct trib_merge *m, uint8_t *dst,
                                   size_t *len_out);
-/* encode_kept by a decode of what was encoded, encode_ef by a sum before encode_kept */
+/* encode_kept by decoding the encoded chunk; encode_ef by adding, then encode_kept */
 size_t trib_codec_kept_by_decode(const struct trib_codec *c,
                                  const struct trib_encode *in, float *residual,
                                  uint8_t *dst);
 size_t trib_codec_ef_by_sum(const struct trib_codec *c, const struct trib_encode *in,
                             float *residual, uint8_t *dst);
 
-/* The rows of a kind whose ranks agree on nothing and whose words do not add. */
+/* Operations of a kind without agreed scales and without merge. */
 #define TRIB_CODEC_NEVER_ADDS \
     .agreed_floats = trib_codec_agrees_on_nothing, \
     .propose = trib_codec_proposes_nothing, .propose_added = trib_codec_only_added, \
     .merge = trib_codec_no_merge
 
-/* The rows of a kind whose words have one bound, wherever they are from. */
+/* Operations of a kind with one bound for contributions and sums. */
 #define TRIB_CODEC_ONE_BOUND \
     .own_bound = trib_codec_same_bound, .star_bound = trib_codec_same_bound, \
     .sum_bound = trib_codec_same_sum_bound

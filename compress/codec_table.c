@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of codecs. A row is all that the parser, trib-info, the tests, the fuzzer
- * and trib-perf know of a codec.
+ * The table of codecs. The parser, trib-info, the tests, the fuzzer and trib-perf know
+ * codecs by their rows only.
  */
 #include "compress/stages.h"
 
-/* Texts that tests and the fuzzer try. The first one is the example of trib-info. */
+/* Texts for tests and the fuzzer. The first is the example of trib-info. */
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* transform, select, quantise, pack, then fields of struct trib_codec_row */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codec text: from characters to a row and parameters, and back to the canonical text.
+ * Codec text: parse a text to a row and parameters, and print the canonical text.
  *
  *     text    = segment *("+" segment)
  *     segment = name [":" key "=" value *("," key "=" value)]
  *
- * The first name is that of a row. Where this selects or rotates, another row's name
- * may follow, one that quantises: so are the values then written. A key stands in the
- * segment of the stage that reads it.
+ * The first name is that of a row. If this row selects or rotates, a second name may
+ * follow: the row that quantises the values. A key belongs to the segment of the stage
+ * that reads it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -28,15 +28,16 @@ struct param {
     double lowest;
     double highest;
     double fallback;
-    unsigned multiple; /* whole multiples of this; 0: any number; or POWER_OF_TWO */
-    const char *const *names; /* the values' names, from 0, NULL-terminated; or NULL */
+    /* values are multiples of this; 0: any number; or POWER_OF_TWO */
+    unsigned multiple;
+    const char *const *names; /* NULL-terminated names of the values 0, 1, …; or NULL */
     const char *meaning;
 };
 
-/* No parameter may be negative. */
+/* Parameters are never negative. */
 #define UNSET (-1.0)
 
-/* names of the values of a parameter, from 0 */
+/* names of the values 0, 1, … */
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static const char *const switch_names[] = {"0", "1", NULL};
@@ -60,8 +61,7 @@ struct parsing {
     struct segment segments[SEGMENTS_MAX];
     size_t n_segments;
     uint64_t given; /* TRIB_PARAM_BITs */
-    char *inner; /* [TRIB_CODEC_TEXT_MAX] the codec of a model's coefficients; "":
-                  * none */
+    char *inner; /* [TRIB_CODEC_TEXT_MAX] codec of a model's coefficients; "": none */
 };
 
 /* ---- segments and the row ------------------------------------------------------ */
@@ -111,7 +111,7 @@ static void join_names(char *out, size_t bytes, const char *const *names, size_t
                                 names[i]);
 }
 
-/* Rows that may stand behind a "+". */
+/* True for rows that may follow a "+". */
 static bool quantises(const struct trib_codec_row *row)
 {
     return !row->stages.select->sparse &&
@@ -120,7 +120,7 @@ static bool quantises(const struct trib_codec_row *row)
            !(row->flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_VOTE));
 }
 
-/* The row that quantises as this one does; NULL: none does. */
+/* Return the row with the same quantiser, or NULL. */
 static const struct trib_codec_row *row_of_values(const struct trib_codec_row *row)
 {
     for (size_t i = 0; i < trib_codecs_count; i++)
@@ -130,7 +130,7 @@ static const struct trib_codec_row *row_of_values(const struct trib_codec_row *r
     return NULL;
 }
 
-/* Rows that may stand before a "+": they select in f32, or rotate for any values. */
+/* True for rows that may precede a "+": they select f32, or rotate any values. */
 static bool takes_values(const struct trib_codec_row *row)
 {
     if (row->stages.transform->rotates)
@@ -170,7 +170,7 @@ static trib_status_t fail_name(struct parsing *p, const char *name,
                      "codec \"%s\": there is no \"%s\", only %s", p->text, name, all);
 }
 
-/* Rows whose words add, once ranks share what they measure with. */
+/* True for rows whose encoded chunks add once the ranks share scales. */
 static bool adds(const struct trib_codec_row *row)
 {
     return quantises(row) &&
@@ -182,7 +182,7 @@ static bool is_model(const struct trib_codec_row *row)
     return row->stages.transform->model;
 }
 
-/* Finds the codec behind the "+" of a model, for the coefficients. */
+/* Find the codec after the "+" of a model: it encodes the coefficients. */
 static trib_status_t find_coefficients(struct parsing *p)
 {
     const struct segment *s = &p->segments[1];
@@ -206,7 +206,7 @@ static trib_status_t find_coefficients(struct parsing *p)
     return TRIB_OK;
 }
 
-/* Why a row cannot stand behind the "+" of the first. */
+/* Return why a row cannot follow the "+" of the first. */
 static const char *why_no_values(const struct trib_codec_row *first,
                                  const struct trib_codec_row *row)
 {
@@ -262,13 +262,12 @@ static trib_status_t find_rows(struct parsing *p)
     return TRIB_OK;
 }
 
-/* Parameters that may stand in a segment. */
+/* Parameters allowed in a segment. */
 static uint64_t segment_params(const struct trib_codec *c, size_t segment)
 {
     if (c->row->flags & TRIB_CODEC_IDENTITY)
         return 0;
-    if (segment == 1 && c->stages.select->sparse) /* positions differ from rank to
-                                                   * rank */
+    if (segment == 1 && c->stages.select->sparse) /* positions differ between ranks */
         return c->stages.quantise->params &
                ~(TRIB_PARAM_BIT(SHARED) | TRIB_PARAM_BIT(RESULT));
     if (segment == 1)
@@ -283,8 +282,8 @@ static uint64_t segment_params(const struct trib_codec *c, size_t segment)
 
 /* ---- values --------------------------------------------------------------------- */
 
-/* Buckets of rotated values are at most as large as a rotated block, and only what
- * selects can select from a sum. */
+/* The limits of a parameter for this codec. Buckets of rotated values are no larger
+ * than a rotated block, and only sparse codecs have result=selected. */
 static struct param param_of(const struct trib_codec *c, int id)
 {
     static const char *const dense_results[] = {"sums", "requantised", NULL};
@@ -418,7 +417,7 @@ static trib_status_t parse_segment(struct parsing *p, size_t segment)
     return TRIB_OK;
 }
 
-/* Known when all else is. Feedback is around contractions. */
+/* Default of ef=, from all other parameters. Error feedback needs a contraction. */
 static bool feeds_back(const struct trib_codec *c)
 {
     const bool values = c->values && (c->values->flags & TRIB_CODEC_FEEDBACK);
@@ -532,7 +531,7 @@ void trib_codec_print(struct trib_codec *c)
     trib_number_leave(plain, before);
 }
 
-/* ---- what trib-info shows -------------------------------------------------------- */
+/* ---- parameters for trib-info ---------------------------------------------------- */
 
 static void range_print(const struct param *param, char *out, size_t bytes)
 {
@@ -566,7 +565,7 @@ size_t trib_codec_params(const struct trib_codec *c,
                                           .key = param.key,
                                           .meaning = param.meaning,
                                           .names = param.names};
-            /* 0 or 1 are no range but two values */
+            /* 0 and 1 are shown as two values, not as a range */
             if (!p->names && params[id].multiple == 1 && params[id].highest == 1)
                 p->names = switch_names;
             value_print(&param, c->param[id], p->value, sizeof p->value);

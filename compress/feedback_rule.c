@@ -26,7 +26,7 @@ const struct trib_feedback_ops *const trib_feedback_rules[] = {
 
 enum { RULES = sizeof(trib_feedback_rules) / sizeof(*trib_feedback_rules) - 1 };
 
-/* The parameters of all rules. A text gives them behind the rule's own. */
+/* Parameters of all rules. In a text they follow the rule's own. */
 enum { CLIP, WARMUP, STAGES, COMMON, KEYS = TRIB_FEEDBACK_PARAMS + COMMON };
 
 static const struct trib_feedback_param common[COMMON] = {
@@ -43,7 +43,8 @@ static const char *name_of(int i)
     return i < RULES ? trib_feedback_rules[i]->name : NULL;
 }
 
-/* A rule's parameter of number k, of those of all rules behind its own; NULL: none. */
+/* Return parameter k of a rule, where the common parameters follow its own; NULL:
+ * none. */
 static const struct trib_feedback_param *param_of(const struct trib_feedback_ops *ops,
                                                   int k)
 {
@@ -66,7 +67,7 @@ static int keys_of(int i, struct trib_keyed_key keys[TRIB_KEYED_KEYS])
     return n;
 }
 
-/* True if the text gives a parameter of this name. */
+/* True if the text contains a parameter of this name. */
 static bool is_given(const struct trib_feedback_ops *ops,
                      const struct trib_keyed_text *given, const char *name)
 {
@@ -76,7 +77,7 @@ static bool is_given(const struct trib_feedback_ops *ops,
     return false;
 }
 
-/* Checks keys that need another one. */
+/* Check parameters that require another one. */
 static trib_status_t check_together(const char *text,
                                     const struct trib_keyed_text *given,
                                     struct trib_error *err)

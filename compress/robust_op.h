@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operators that need all contributions at once: a few bad ones do not decide the
- * result.
+ * Robust reduction operators: they need all contributions at once, and a few bad
+ * contributions do not determine the result.
  *
- *     TRIB_MEDIAN        element by element the middle one; of an even number the mean
- *                        of the two
- *     TRIB_TRIMMED_MEAN  without the floor(parameter * m) least and as many largest
- *                        ones, the mean
- *     TRIB_CLIPPED_MEAN  each element is cut to [-parameter, parameter], then the mean
+ *     TRIB_MEDIAN        elementwise median; for an even number the mean of the middle
+ *                        two
+ *     TRIB_TRIMMED_MEAN  elementwise mean without the floor(parameter * m) smallest and
+ *                        as many largest
+ *     TRIB_CLIPPED_MEAN  each element is clipped to [-parameter, parameter], then the
+ *                        mean
  *
  *     paper      Yin, Chen, Ramchandran, Bartlett, ICML 2018: coordinate-wise median
- *                and trimmed mean; a bound on what each contributes: Karimireddy, He,
- *                Jaggi, ICML 2021, who clip the norm of the whole vector. Here it is
- *                each element, since nobody who sums sees more of a contribution than a
- *                chunk.
- *     NaN        is left out, as if the rank had given nothing for that element: m
- *                counts the others. Where all are NaN, the result is. Infinities are
- *                numbers like others.
- *     rounding   sums, also of float64, are in float64, of sorted numbers (clipped: in
- *                the order of ranks), and are rounded once
+ *                and trimmed mean. Karimireddy, He, Jaggi, ICML 2021, clip the norm of
+ *                the whole vector; here each element is clipped, since a reduction sees
+ *                only one chunk of a contribution.
+ *     NaN        skipped, as if the rank had not contributed that element: m counts the
+ *                others. The result is NaN if all are. Infinities are ordinary numbers.
+ *     rounding   sums are computed in float64 (also of float64), in sorted order
+ *                (clipped: in rank order), and rounded once
  */
 #ifndef COMPRESS_ROBUST_OP_H
 #define COMPRESS_ROBUST_OP_H
@@ -27,35 +26,36 @@
 
 #include "compress/kernels/kernels.h"
 
-enum { TRIB_ROBUST_BLOCK = 64 /* elements at a time; each source has a row of them */ };
+enum { TRIB_ROBUST_BLOCK = 64 /* elements at a time, one row per source */ };
 
-#define TRIB_TRIMMED_USUAL 0.1 /* the part that is cut off at each end where none is
-                                * given */
+#define TRIB_TRIMMED_USUAL 0.1 /* default fraction trimmed at each end */
 
 struct trib_robust {
     const struct trib_kernels *kernels;
     trib_op_t op;
     trib_dtype_t dtype; /* f32, f64, f16 or bf16 */
     double parameter;
-    void *rows; /* trib_robust_bytes, of the most sources; aligned for them */
+    void *rows; /* trib_robust_bytes for the largest number of sources, aligned */
 };
 
-/** trib_robust_is - is it one of these operators? */
+/** trib_robust_is - return true if op is one of these operators. */
 bool trib_robust_is(trib_op_t op);
 
-/** trib_robust_bytes - what work with so many sources needs. */
+/** trib_robust_bytes - return the work space needed for n_src sources. */
 size_t trib_robust_bytes(trib_dtype_t dtype, int n_src);
 
 /**
- * trib_robust_reduce - all r->n_dst places get the result of the sources.
+ * trib_robust_reduce - reduce the sources and write the result to all r->n_dst
+ * destinations.
  *
- * src      [n_src] of r->n elements each; any of them may be a destination, too
- * r        n, dst, n_dst; nothing else of it is read
+ * src      [n_src] of r->n elements each; a source may also be a destination
+ * r        only n, dst and n_dst are read
  */
 void trib_robust_reduce(const struct trib_robust *robust, const uint8_t *const *src,
                         int n_src, const struct trib_reduce_args *r);
 
-/** trib_robust_reduce_f64 - the same of f64 alone: between the files of this. */
+/** trib_robust_reduce_f64 - as trib_robust_reduce, for f64; private to robust_op.c and
+ * robust_f64.c. */
 void trib_robust_reduce_f64(const struct trib_robust *robust, const uint8_t *const *src,
                             int n_src, const struct trib_reduce_args *r);
 

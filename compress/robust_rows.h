@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of the contributions to a block of elements: robust_op.c has them in float32,
- * robust_f64.c in float64. Each includes this once, and says which by ROBUST_REAL.
+ * Rows of the contributions to a block of elements. Included once by robust_op.c
+ * (float32) and once by robust_f64.c (float64); ROBUST_REAL selects the type.
  */
 #ifndef COMPRESS_ROBUST_ROWS_H
 #define COMPRESS_ROBUST_ROWS_H
@@ -37,8 +37,8 @@ static void write_row(const struct trib_robust *robust, uint8_t *dst, const real
         robust->kernels->from_f32[robust->dtype](dst, (const void *)row, n);
 }
 
-/* Reads a block of all sources. NaN is not counted, and becomes what is sorted behind
- * all others, or adds nothing. */
+/* Read a block of all sources. NaN is not counted: it is replaced by Inf, which sorts
+ * last, or by 0, which adds nothing. */
 static void read_rows(const struct trib_robust *robust, const uint8_t *const *src,
                       int n_src, size_t first, size_t n, unsigned counted[BLOCK])
 {
@@ -68,8 +68,8 @@ static void exchange(real *restrict low, real *restrict high)
     }
 }
 
-/* Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M): the same exchanges
- * whatever the numbers, so a block of elements is sorted at once. */
+/* Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M). The exchanges do not
+ * depend on the numbers, so all columns of a block are sorted at once. */
 static void sort_rows(real *rows, int n_src)
 {
     const unsigned n = (unsigned)n_src;
@@ -102,7 +102,7 @@ static real median(const real *rows, unsigned m, size_t i)
     if (m % 2)
         return rows[(size_t)(m / 2) * BLOCK + i];
     const double sum = sum_of(rows, m / 2 - 1, m / 2 + 1, i);
-    if (isinf(sum)) /* of two large float64 */
+    if (isinf(sum)) /* overflow of two large float64 */
         return rows[(size_t)(m / 2 - 1) * BLOCK + i] / 2 +
                rows[(size_t)(m / 2) * BLOCK + i] / 2;
     return (real)(sum / 2);

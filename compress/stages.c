@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stages that do nothing, or that are names of what quantisers and sparse blocks do. */
+/* Stages that do nothing, or only name what quantisers and sparse blocks do. */
 #include "compress/stages.h"
 
 #include <math.h>
@@ -10,10 +10,10 @@ const struct trib_pack trib_pack_bits = {.name = "bits"};
 const struct trib_pack trib_pack_index_gaps = {.name = "index_gaps"};
 const struct trib_pack trib_pack_stratified = {.name = "stratified"};
 
-/* x / s - x^2 is what an element x below the first of s levels is off by, squared, in
- * the mean; one above it is off by less, for its square. So the worst bucket has one
- * element of 1, which is exact, and bucket - 1 elements of one x:
- * w = max (bucket - 1) (x / s - x^2) / (1 + (bucket - 1) x^2). */
+/* An element x below the first of s levels has mean squared error x / s - x^2; above
+ * it, the error relative to x^2 is smaller. So the worst bucket has one element of 1,
+ * which is exact, and bucket - 1 elements of equal x: w = max (bucket - 1) (x / s -
+ * x^2) / (1 + (bucket - 1) x^2). */
 double trib_grid_error(double bucket, double steps)
 {
     return (sqrt(1 + (bucket - 1) / (steps * steps)) - 1) / 2;

@@ -7,8 +7,9 @@
 #include "compress/kernels/kernels.h"
 
 enum {
-    BLOCK = 4096, /* elements that stay in a core's cache while all parts are taken */
-    TAKEN = TRIB_REDUCE_MAX_SRC - 1, /* parts in one pass over what is left */
+    /* elements that stay in a core's cache while all parts are subtracted */
+    BLOCK = 4096,
+    TAKEN = TRIB_REDUCE_MAX_SRC - 1, /* parts per pass over the remainder */
 };
 
 static void *at(void *x, trib_dtype_t dtype, size_t first)
@@ -36,7 +37,8 @@ static void split_f64(double *x, size_t first, size_t n,
     }
 }
 
-/* Each part by a product; then what is left, by a sum in which parts count -1 times. */
+/* Compute each part as a product, then the remainder as a sum with parts weighted
+ * -1. */
 static void split_f32(const struct trib_kernels *kernels, float *x, size_t first,
                       size_t n, const struct trib_vector_part *parts, int n_parts)
 {

@@ -6,7 +6,7 @@
 
 #include "compress/kernels/kernels.h"
 
-enum { BLOCK = 1024 /* elements that are converted at a time */ };
+enum { BLOCK = 1024 /* elements converted at a time */ };
 
 static void add_f64(const void *x, size_t n, struct trib_numbers *out)
 {

@@ -10,8 +10,9 @@
 
 enum {
     LENGTH_BYTES = 4,
-    CHUNK_BYTES = 256 * 1024, /* of elements, if the codec wants no other length */
-    WORD_BYTES = 2 * CHUNK_BYTES, /* longest word that the cut may give */
+    /* of elements, unless the codec prescribes another length */
+    CHUNK_BYTES = 256 * 1024,
+    WORD_BYTES = 2 * CHUNK_BYTES, /* longest encoded chunk */
     LINE = 64,
 };
 
@@ -19,10 +20,10 @@ struct trib_words {
     const struct trib_codec *codec;
     size_t count;
     size_t chunk; /* elements of all chunks but the last */
-    size_t done; /* elements that have been decoded */
-    size_t have; /* bytes in `word`, its length before it */
+    size_t done; /* elements decoded so far */
+    size_t have; /* bytes in `word`, the length included */
     uint8_t *scratch;
-    uint8_t *word; /* one that has not come whole */
+    uint8_t *word; /* an encoded chunk that is still incomplete */
 };
 
 trib_status_t trib_words_check(const struct trib_codec *codec, struct trib_error *err)
@@ -125,7 +126,7 @@ size_t trib_words_chunk(const struct trib_words *words)
     return words->chunk;
 }
 
-/* Elements of the chunk that begins with element `first`. */
+/* Return the elements of the chunk that starts at element `first`. */
 static size_t chunk_at(const struct trib_words *w, size_t first)
 {
     return trib_min(w->chunk, w->count - first);
@@ -167,7 +168,8 @@ void trib_words_begin(struct trib_words *words)
     words->done = words->have = 0;
 }
 
-/* Bytes of the word that is coming, as far as is known: at least its length. */
+/* Return the bytes of the incoming chunk, length included, or those of its length if
+ * that is not complete. */
 static size_t wanted(const struct trib_words *w)
 {
     size_t len = 0;

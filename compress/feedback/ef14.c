@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EF14: e: p = x + e; send C(p); e = p - C(p). The encoders do this
- * (trib_encode.residual).
+ * EF14 keeps e: p = x + e; send C(p); e = p - C(p). The encoders implement this
+ * (trib_codec_encode_ef).
  *
  *     momentum  u = M u + g; x = u
  *     nesterov  u = M (u + g); x = u + g
- *     masking   u is 0 where an element was sent
- *     caller    e is in the caller's vector, which is p: C(p) is taken from it, and the
- *               caller adds the next g to what stays
+ *     masking   u becomes 0 where an element was sent
+ *     caller    the caller's vector holds p: C(p) is subtracted from it, leaving e, and
+ *               the caller adds the next g
  *
  *     papers    Seide et al., Interspeech 2014;
  *               Stich, Cordonnier, Jaggi, NeurIPS 2018

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EF21: h: c = C(x - h); send c; h += c; the result is the sum, or mean, of h.
+ * EF21 keeps h: c = C(x - h); send c; h += c; the result is the sum or mean of h.
  *
- *     momentum  v = (1 - ETA) v + ETA g, at first v = g; x = v
+ *     momentum  v = (1 - ETA) v + ETA g, initially v = g; x = v
  *
  *     papers    Richtarik, Sokolov, Fatkhullin, NeurIPS 2021 (Algorithm 1)
  *               with momentum (SGDM): Fatkhullin, Tyurin, Richtarik, NeurIPS 2023
@@ -14,7 +14,7 @@
 #include "compress/kernels/kernels.h"
 
 enum { MOMENTUM };
-enum { V, OWN, SUM }; /* v, h of this rank, h of all ranks: the same on each */
+enum { V, OWN, SUM }; /* v; h of this rank; the sum of h, the same on all ranks */
 
 static const char *misfit(const struct trib_feedback_rule *rule,
                           const struct trib_codec *codec)
@@ -47,7 +47,7 @@ static const float *before(const struct trib_feedback_chunk *c, const float *x,
 static void after(const struct trib_feedback_chunk *c,
                   const struct trib_feedback_word *word)
 {
-    /* The rank has made the word itself, so that it is valid. */
+    /* Cannot fail: this rank has encoded the chunk itself. */
     (void)trib_codec_decode_add(c->codec, word->bytes, word->len, 1.0f,
                                 c->state[OWN] + c->first, c->n);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rules that say of nothing how it is made up for: "none", and "codec", which is
- * ef14 or none as the codec's ef= says.
+ * Rules without a mechanism of their own: "none", and "codec", which resolves to ef14
+ * or none by the codec's ef=.
  */
 #include "compress/codec.h"
 #include "compress/feedback_ops.h"
