@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chooses the table of kernels for this CPU.
+ * Choose the table of kernels for this CPU.
  */
 #include "compress/kernels/kernels.h"
 

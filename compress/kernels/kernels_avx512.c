@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled with flags of its own (compress/local.mk): see kernels_vec.h. */
+/* Compiled with its own flags (compress/kernels/local.mk): see kernels_vec.h. */
 #include "compress/kernels/vec512.h"
 #include "compress/kernels/vec512_linear.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference table: kernels_scalar.h as it stands. Used where the CPU has nothing
- * better, and as the judge of the vector tables
- * (tests/compress/kernels/check_kernels.c).
+ * The reference table: kernels_scalar.h unchanged. Used on CPUs without a vector table,
+ * and as the reference for the vector tables (tests/compress/kernels/check_kernels.c).
  */
 #include "compress/kernels/kernels_scalar.h"
 #include "compress/kernels/kernels_scalar_codec.h"
@@ -65,8 +64,8 @@ REDUCE_BITS(truth16)
 REDUCE_BITS(truth32)
 REDUCE_BITS(truth64)
 
-/* The scalar loops take the number of their first element, or a format: here they begin
- * at element 0. */
+/* Some scalar loops accept the index of their first element, or a format: here they
+ * start at element 0. */
 #define AXPY(type) \
     static void axpy_##type##_scalar(float *acc, const void *src, float weight, \
                                      size_t n) \

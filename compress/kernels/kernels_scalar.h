@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels in plain C: the specification. kernels_c.c makes a table of them; the vector
- * files compile them again with their own flags for what has no vector version, and for
- * nothing else.
+ * Kernels in plain C: the specification. kernels_c.c makes a table of them. The vector
+ * files compile them again with their own flags, only for functions without a vector
+ * version.
  *
- * Floating point: sums run in the order of src, one rounding per step, no contraction
- * (compiled with -ffp-contract=off), so that every instruction set gives the same bits.
- * Only the payload of a NaN is unspecified.
+ * Floating-point sums run in the order of src, one rounding per step, no contraction
+ * (-ffp-contract=off), so every instruction set produces the same bits. Only NaN
+ * payloads are unspecified.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_H
@@ -16,11 +16,11 @@
 
 #include "compress/kernels/kernels.h"
 
-/* always_inline: the function pointers given to a body become constants, so the body is
- * compiled once per (type, operator) without a macro around it. */
+/* always_inline turns the function pointers passed to a body into constants, so the
+ * body is compiled once per (type, operator) without a macro. */
 #define KERNEL static inline __attribute__((always_inline, unused))
 
-enum { SCALAR_BLOCK = 64 }; /* elements held between two passes over the sources */
+enum { SCALAR_BLOCK = 64 }; /* elements kept between two passes over the sources */
 
 /* ---- element formats ---------------------------------------------------------- */
 
@@ -72,7 +72,8 @@ KERNEL uint16_t float_to_f16(float v)
         return (uint16_t)(sign | 0x7e00u | (u >> 13 & 0x3ffu));
     if (u >= 0x477ff000u) /* 65520 and above round to Inf */
         return (uint16_t)(sign | 0x7c00u);
-    if (u < 0x38800000u) /* below 2^-14: 0.5 has the ulp 2^-24 of an f16 denormal */
+    if (u < 0x38800000u) /* below 2^-14: the ulp of 0.5 is 2^-24, as of an f16
+                          * denormal */
         return (uint16_t)(sign | (bits_of(float_of(u) + 0.5f) - 0x3f000000u));
     return (uint16_t)(sign | (u + 0xfffu + (u >> 13 & 1u) - (112u << 23)) >> 13);
 }
@@ -112,7 +113,7 @@ SCALAR_ACCESS(truth64, uint64_t, int64_t, (uint64_t), 0 != )
 
 KERNEL float add_float(float a, float b) { return a + b; }
 KERNEL float mul_float(float a, float b) { return a * b; }
-/* NaN wins; of two zeros the later one stays */
+/* NaN wins; of equal operands, such as 0 and -0, the later one */
 KERNEL float min_float(float a, float b) { return a < b || a != a ? a : b; }
 KERNEL float max_float(float a, float b) { return a > b || a != a ? a : b; }
 
@@ -121,7 +122,8 @@ KERNEL double mul_double(double a, double b) { return a * b; }
 KERNEL double min_double(double a, double b) { return a < b || a != a ? a : b; }
 KERNEL double max_double(double a, double b) { return a > b || a != a ? a : b; }
 
-/* Narrow integers run in 64 bits: wrapping at the store gives the same low bits. */
+/* Narrow integers are computed in 64 bits: truncation at the store keeps the right low
+ * bits. */
 KERNEL int64_t add_int(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -132,7 +134,7 @@ KERNEL int64_t mul_int(int64_t a, int64_t b)
 }
 KERNEL int64_t min_int(int64_t a, int64_t b) { return a < b ? a : b; }
 KERNEL int64_t max_int(int64_t a, int64_t b) { return a > b ? a : b; }
-/* Narrower unsigned integers are not negative in 64 bits. */
+/* Narrower unsigned integers are non-negative in 64 bits. */
 KERNEL int64_t min_unsigned(int64_t a, int64_t b)
 {
     return (uint64_t)a < (uint64_t)b ? a : b;
@@ -214,7 +216,7 @@ KERNEL void reduce_double(const struct trib_reduce_args *r,
 struct int_format {
     int64_t (*load)(const void *, size_t);
     void (*save)(void *, size_t, int64_t);
-    int64_t (*divide)(int64_t, int); /* of a sum that may have to wrap first */
+    int64_t (*divide)(int64_t, int); /* of a sum that wraps to its type first */
 };
 
 KERNEL void reduce_int(const struct trib_reduce_args *r,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels of words with an error bound (bounded.h). Plain C: the compiler makes vectors
- * of most loops for each table. A vec has its own way to a plane of bits
+ * Kernels of encodings with an error bound (bounded.h). Plain C: the compiler
+ * vectorises most loops for each table. Bit planes have vector versions
  * (kernels_vec_bounded.h).
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_BOUNDED_H
@@ -12,10 +12,10 @@
 
 enum { BOUNDED_BLOCK = TRIB_BOUNDED_BLOCK };
 
-/* A number of less than 2^51 has its integer in the lower bits of this sum. */
+/* Adding this leaves the integer of a number below 2^51 in the low bits of the sum. */
 #define BOUNDED_ROUND 0x1.8p52
 
-/* Calls fn(i, count) for whole blocks, whose count the compiler knows, and the rest. */
+/* Call fn(i, count) for whole blocks, with a constant count, then for the rest. */
 #define BOUNDED_BLOCKS(n, fn) \
     do { \
         size_t i = 0; \
@@ -106,7 +106,7 @@ static bool bounded_sum(int32_t *sum, const int32_t *q, size_t n)
     return beyond >= 0;
 }
 
-/* The head of differences from least to most. */
+/* Return the head for differences from least to most. */
 KERNEL unsigned bounded_head(int32_t least, int32_t most)
 {
     const uint32_t range = (uint32_t)most - (uint32_t)least;
@@ -120,7 +120,7 @@ KERNEL unsigned bounded_head(int32_t least, int32_t most)
                            : TRIB_BOUNDED_CENTRED - 1 + centred;
 }
 
-/* The base of a head but those that have it in the word. */
+/* Return the base of a head that does not store it with the codes. */
 KERNEL uint32_t bounded_base(unsigned head)
 {
     return head < TRIB_BOUNDED_BASES
@@ -128,8 +128,8 @@ KERNEL uint32_t bounded_base(unsigned head)
                : -(UINT32_C(1) << (head - TRIB_BOUNDED_CENTRED));
 }
 
-/* Differences to codes, by a function that makes a plane of bits k of the codes;
- * returns where the codes end. */
+/* Encode the differences of a block and return the end of the codes. plane() extracts
+ * bit k of all codes. */
 KERNEL uint8_t *bounded_block_pack(uint8_t *dst, const int32_t *d, uint8_t *head_out,
                                    uint32_t (*plane)(const uint32_t *codes, unsigned k))
 {
@@ -182,8 +182,8 @@ KERNEL size_t bounded_pack_scalar(uint8_t *codes, uint8_t *heads, const int32_t 
     return bounded_pack_by(codes, heads, d, blocks, bounded_plane);
 }
 
-/* d[i] = q[i] - q[i - 1], of n integers that one precedes; returns 0 if
- * all are 0. */
+/* d[i] = q[i] - q[i - 1] for n integers, where q[-1] exists. Return 0 if all q are
+ * 0. */
 KERNEL int32_t bounded_differences_some(int32_t *restrict d, const int32_t *restrict q,
                                         size_t n)
 {
@@ -205,7 +205,7 @@ static bool bounded_differences(int32_t *d, const int32_t *q, size_t n)
     return any;
 }
 
-/* The differences of a block; returns where its codes end. */
+/* Decode the differences of a block; return the end of its codes. */
 KERNEL const uint8_t *bounded_block_unpack(uint32_t *d, unsigned head,
                                            const uint8_t *codes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Second half of kernels_scalar.h: what codecs alone need.
+ * Second part of kernels_scalar.h: kernels used by codecs only.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_CODEC_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_CODEC_H
@@ -23,7 +23,7 @@ KERNEL uint32_t max_magnitude_scalar(const float *x, size_t n)
 
 enum { SQUARE_LANES = 16 };
 
-/* lanes pairwise by halves: 0+8, 1+9 … then 0+4 … */
+/* add lanes pairwise by halves: 0+8, 1+9 … then 0+4 … */
 KERNEL float fold_lanes(float lane[SQUARE_LANES])
 {
     for (int half = SQUARE_LANES / 2; half; half /= 2)
@@ -107,8 +107,8 @@ KERNEL uint32_t random_hash(uint32_t i, const uint32_t key[2])
 }
 
 /* clang-format off */
-/* The loops of a codec whose codes take a byte: name_code encodes element i, name_value
- * decodes a code. */
+/* Loops of a codec with one-byte codes: name_code encodes element i, name_value decodes
+ * a code. */
 #define SCALAR_CODEC(name, args) \
     KERNEL void name##_encode_scalar_from(uint8_t *codes, const float *x, size_t n, \
                                           size_t first, const struct args *a) \
@@ -139,7 +139,7 @@ KERNEL uint8_t qsgd_code(float x, uint32_t i, const struct trib_qsgd_args *l)
                      (bits_of(x) >> 31 ? l->sign : 0u));
 }
 
-/* A code from the wire may have a level above the highest: then the value is larger. */
+/* A code from the wire may exceed the highest level; its value is then larger. */
 KERNEL float qsgd_value(uint8_t code, const struct trib_qsgd_args *l)
 {
     const float level = (float)(code & (l->sign - 1u));
@@ -163,8 +163,7 @@ KERNEL uint8_t natural_code(float x, uint32_t i, const struct trib_natural_args 
     return (uint8_t)((uint32_t)level | (bits_of(x) >> 31 ? o->sign : 0u));
 }
 
-/* Whatever the code and the base are: an exponent that does not fit loses its upper
- * bits. */
+/* Defined for any code and base: an exponent out of range loses its upper bits. */
 KERNEL float natural_value(uint8_t code, const struct trib_natural_args *o)
 {
     const uint32_t level = code & (o->sign - 1u);

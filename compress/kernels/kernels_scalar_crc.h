@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CRC-32C: the polynomial of Castagnoli, bits of a byte from the lowest up, as iSCSI
- * and the instructions of CPUs have it.
+ * CRC-32C: Castagnoli polynomial, least significant bit first, as in iSCSI and in CPU
+ * instructions.
  *
- * The register after a byte is linear in the register and the byte. So four bytes at a
- * time are xored into the register, and each of its eight nibbles is looked up by
- * itself.
+ * The next register is linear in the register and the input. So four bytes are xored
+ * into the register, and its eight nibbles are looked up separately.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_CRC_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_CRC_H
 
 #include "compress/kernels/kernels_scalar.h"
 
-/* [k][v]: the register after the nibble v and k nibbles of zeros, from 0. */
+/* [k][v]: the register after nibble v and k zero nibbles, starting from 0. */
 static const uint32_t crc_nibbles[8][16] = {
     {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
      0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,

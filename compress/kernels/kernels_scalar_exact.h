@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels of exact sums (exact_sum.h). Plain C with fixed trip counts: the compiler
- * makes vectors of it for each table. All are of whole blocks; a short one is filled up
+ * Kernels of exact sums (exact_sum.h). Plain C with fixed trip counts, which the
+ * compiler vectorises for each table. All work on whole blocks; short blocks are padded
  * with zeros.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_EXACT_H
@@ -13,8 +13,8 @@
 #define EXACT_INF 0x7f800000
 #define EXACT_NAN 0x7fc00000
 
-/* Two loops: the compiler makes vectors of each, and not of both together.
- * bits_out: x without signs of zeros and payloads of NaN. */
+/* Two loops, because the compiler vectorises each but not both fused. bits_out: x
+ * without signs of zeros and NaN payloads. */
 static void exact_scan(const float *restrict x, uint32_t *restrict bits_out,
                        struct trib_exact_range *range_out)
 {
@@ -28,12 +28,13 @@ static void exact_scan(const float *restrict x, uint32_t *restrict bits_out,
     for (size_t i = 0; i < TRIB_EXACT_BLOCK; i++) {
         const int32_t a = (int32_t)(bits_out[i] & INT32_MAX);
         const int32_t finite = a & -(int32_t)(a < EXACT_INF);
-        const int32_t some = (finite - 1) & INT32_MAX; /* 0 is above all others */
+        /* 0 becomes the maximum, so it is ignored */
+        const int32_t some = (finite - 1) & INT32_MAX;
         least = some < least ? some : least;
         most = finite > most ? finite : most;
         highest = a > highest ? a : highest;
     }
-    /* a denormal has the unit of the least normal numbers */
+    /* denormals have the ulp of the smallest normal numbers */
     const unsigned low = ((unsigned)least + 1) >> 23, top = (unsigned)most >> 23;
     range_out->low = low ? low - 1 : 0;
     range_out->top = top ? top - 1 : 0;
@@ -60,8 +61,8 @@ static void exact_round(float *restrict x, const double *restrict acc)
         x[i] = (float)acc[i];
 }
 
-/* A quotient that float64 has rounded to the middle between two of float32, or that is
- * below the normal numbers of float32, may be off after the second rounding. */
+/* Double rounding: a float64 quotient exactly between two float32, or below the float32
+ * normals, may round to the wrong float32. Return true if there is such a quotient. */
 static bool exact_divide(float *restrict x, const double *restrict acc, double divisor)
 {
     uint64_t doubtful = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_scalar.h: a matrix and its few factors, row by row.
+ * Part of kernels_scalar.h: products of matrix rows and a few factors.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_FACTOR_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_FACTOR_H
@@ -8,7 +8,7 @@
 #include "compress/kernels/kernels_scalar.h"
 #include "compress/kernels/kernels_scalar_codec.h"
 
-/* Factor k of one row. The last lanes are filled up with zeros. */
+/* Return one row times factor k. The last lanes are padded with zeros. */
 KERNEL float row_times_scalar(const float *row, const struct trib_factors *f, size_t k)
 {
     const float *factor = f->factors + k * f->ld;
@@ -31,7 +31,7 @@ KERNEL void project_rows_scalar(float *m, const float *x, const struct trib_fact
     }
 }
 
-/* Elements `from` and up of a row. */
+/* Subtract from elements `from` and up of a row. */
 KERNEL void take_row_scalar(float *row, size_t from, const struct trib_factors *f,
                             const float *weights)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Third part of kernels_scalar.h: what feedback makes of a contribution
+ * Third part of kernels_scalar.h: adjustments of a contribution by feedback rules
  * (pipeline/payload/error_feedback.h).
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_FEEDBACK_H

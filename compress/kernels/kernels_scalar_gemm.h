@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_scalar.h: the product of matrices.
+ * Part of kernels_scalar.h: matrix product.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_GEMM_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_GEMM_H

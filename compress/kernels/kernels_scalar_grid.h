@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_scalar.h: rounding to the points of a table.
+ * Part of kernels_scalar.h: stochastic rounding to the points of a table.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_GRID_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_GRID_H

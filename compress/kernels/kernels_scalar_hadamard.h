@@ -9,14 +9,14 @@
 
 enum { HADAMARD_WORDS = (1 << TRIB_HADAMARD_LOG2_MAX) / 32 };
 
-/* 32 signs, those of the elements 32 * c and on */
+/* 32 signs, for the elements from 32 * c */
 KERNEL uint32_t hadamard_hash(uint32_t c, const uint32_t key[2])
 {
     const uint32_t h = random_hash(c, key);
     return h ^ h >> 16;
 }
 
-/* Bit i % 32 of words_out[i / 32]: element i of the block has a minus. */
+/* Bit i % 32 of words_out[i / 32] is set if element i of the block has a minus. */
 KERNEL void hadamard_signs(const struct trib_hadamard *h,
                            uint32_t words_out[HADAMARD_WORDS])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The least and the largest value with its location: pairs of a value and an index of
- * the same width. These loops are for all instruction sets.
+ * MINLOC and MAXLOC: pairs of a value and an index of the same width. All instruction
+ * sets use these loops.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_LOCATED_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_LOCATED_H
@@ -10,15 +10,15 @@
 
 #include "compress/kernels/kernels_scalar.h"
 
-/* How values of a dtype are compared. */
+/* Comparison of the values of a dtype. */
 struct located_format {
     size_t bytes; /* of a value, and of an index */
-    /* a number without sign in the order of the values; 0 and -0 have the same */
+    /* unsigned number that orders like the values; equal for 0 and -0 */
     uint64_t (*key)(uint64_t bits);
-    bool (*is_nan)(uint64_t bits); /* or NULL: no value is NaN */
+    bool (*is_nan)(uint64_t bits); /* NULL: no NaN */
 };
 
-/* A pair in the order of an operator: the first in this order is the result. */
+/* A pair, with a key in the operator's order: the smallest key wins. */
 struct located {
     uint64_t key;
     int64_t index;
@@ -77,7 +77,7 @@ KERNEL struct located located_load(const struct located_format f, const char *pa
     struct located l = {.bits = 0};
     uint64_t index = 0;
 
-    memcpy(&l.bits, pair, f.bytes); /* little endian */
+    memcpy(&l.bits, pair, f.bytes); /* little-endian */
     memcpy(&index, pair + f.bytes, f.bytes);
     l.index = f.bytes == 4 ? (int32_t)(uint32_t)index : (int64_t)index;
     l.key = largest ? ~f.key(l.bits) : f.key(l.bits);
@@ -86,7 +86,7 @@ KERNEL struct located located_load(const struct located_format f, const char *pa
     return l;
 }
 
-/* Bits decide last, so that the result does not depend on the order of the ranks. */
+/* The bits break ties, so the result does not depend on the order of the ranks. */
 KERNEL bool located_before(struct located a, struct located b)
 {
     if (a.key != b.key)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Statistics of a vector (vector_stats.h). Plain C with fixed trip counts: the compiler
- * makes vectors of it for each table. Squares are summed in float64, in 16 lanes that
- * are added by halves, so that all tables have the same bits.
+ * Statistics of a vector (vector_stats.h). Plain C with fixed trip counts, which the
+ * compiler vectorises for each table. Squares are summed in float64 in 16 lanes, added
+ * by halves, so all tables produce the same bits.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_NUMBERS_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_NUMBERS_H
@@ -12,8 +12,7 @@
 
 enum { NUMBERS_LANES = 16 };
 
-/* Statistics of each lane; the counts are of a part of the vector that 32 bits can
- * count. */
+/* Statistics per lane. Counts cover one part of the vector, so that 32 bits suffice. */
 struct numbers_lanes {
     uint32_t most[NUMBERS_LANES];
     uint32_t bad[NUMBERS_LANES];
@@ -21,7 +20,7 @@ struct numbers_lanes {
     double squares[NUMBERS_LANES];
 };
 
-/* Loops of one kind of work each: the compiler makes vectors of them. */
+/* Each loop does one kind of work, so that the compiler vectorises it. */
 KERNEL void numbers_block(const float *restrict x, struct numbers_lanes *restrict l)
 {
     uint32_t bits[NUMBERS_LANES];
@@ -30,7 +29,7 @@ KERNEL void numbers_block(const float *restrict x, struct numbers_lanes *restric
     memcpy(bits, x, sizeof bits);
     for (int i = 0; i < NUMBERS_LANES; i++) {
         const int32_t b = (int32_t)(bits[i] & 0x7fffffffu);
-        const int32_t finite = -(int32_t)(b < 0x7f800000); /* -1, or 0 */
+        const int32_t finite = -(int32_t)(b < 0x7f800000); /* -1 or 0 */
         const int32_t m = b & finite;
         bits[i] = (uint32_t)m;
         l->bad[i] += (uint32_t)(finite + 1);

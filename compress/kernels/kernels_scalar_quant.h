@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Third part of kernels_scalar.h: rounding to floats of 8 and 16 bits and to tables.
+ * Third part of kernels_scalar.h: rounding to 8- and 16-bit floats and to tables.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_QUANT_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_QUANT_H
 
 #include "compress/kernels/kernels_scalar_codec.h"
 
-/* A binary float format of fewer bits than f32, by what its codes without sign are made
- * of: the bits of an f32. */
+/* A binary float format narrower than f32: how to turn f32 bits into its codes without
+ * sign. */
 struct narrow {
-    int drop; /* bits of the mantissa that go */
-    uint32_t rebias; /* to take from the code */
-    uint32_t normal; /* the bits of its least normal number */
-    float steps; /* below that: 1 / the distance between two numbers */
-    uint32_t most; /* the bits of its largest number */
-    uint32_t top; /* the code above that: of Inf, or where it saturates of the
-                   * largest */
-    uint32_t quiet; /* what NaN has more than the top */
+    int drop; /* mantissa bits dropped */
+    uint32_t rebias; /* subtracted from the code */
+    uint32_t normal; /* f32 bits of the smallest normal number */
+    float steps; /* below that: 1 / distance between two numbers */
+    uint32_t most; /* f32 bits of the largest number */
+    /* largest code: of Inf, or of the largest number if the format saturates */
+    uint32_t top;
+    uint32_t quiet; /* added to top for NaN */
 };
 
 /* clang-format off */
@@ -29,14 +29,14 @@ static const struct narrow narrow_e4m3 =
     {20, 120u << 3, 0x3c800000u, 0x1p9f, 0x43e00000u, 0x7eu, 0};
 static const struct narrow narrow_e5m2 =
     {21, 112u << 2, 0x38800000u, 0x1p16f, 0x47600000u, 0x7bu, 0};
-/* of dtypes: they do not saturate */
+/* formats of dtypes, which do not saturate */
 static const struct narrow narrow_f8_e4m3 =
     {20, 120u << 3, 0x3c800000u, 0x1p9f, 0x43e00000u, 0x7fu, 0};
 static const struct narrow narrow_f8_e5m2 =
     {21, 112u << 2, 0x38800000u, 0x1p16f, 0x47600000u, 0x7cu, 2u};
 /* clang-format on */
 
-/* Adds the amount by which cutting off the low bits rounds to nearest even. */
+/* Return the addend that makes truncation round to nearest even. */
 KERNEL uint32_t narrow_half(uint32_t u, const struct narrow f)
 {
     return (1u << (f.drop - 1)) - 1 + (u >> f.drop & 1u);
@@ -48,7 +48,7 @@ KERNEL uint32_t narrow_code(uint32_t u, uint32_t add, const struct narrow f)
     return (code < f.top ? code : f.top) | (u > 0x7f800000u ? f.quiet : 0u);
 }
 
-/* y is not negative. 2^23 has the ulp 1. */
+/* y is not negative. The ulp of 2^23 is 1. */
 KERNEL uint32_t narrow_nearest(float y, const struct narrow f)
 {
     const uint32_t u = bits_of(y);
@@ -90,7 +90,7 @@ KERNEL void f8_encode_scalar_from(uint8_t *codes, const float *x, size_t n,
     }
 }
 
-/* Codes above the largest number's have an exponent of ones: NaN, for e5m2 also Inf. */
+/* Codes above the largest number have an all-ones exponent: NaN, or Inf for e5m2. */
 KERNEL float f8_value(uint8_t code, const struct narrow f, float norm)
 {
     const uint32_t c = code & 0x7fu, least = 1u << (23 - f.drop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Third part of kernels_scalar.h: what selections need.
+ * Third part of kernels_scalar.h: kernels of selections.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_SELECT_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_SELECT_H

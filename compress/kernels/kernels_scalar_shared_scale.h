@@ -9,7 +9,7 @@
 
 #include "compress/kernels/kernels_scalar_codec.h"
 
-/* of 0 and -0 it is 0 */
+/* out is 0 for 0 and -0 */
 KERNEL void range_scalar(const float *x, size_t n, float out[2])
 {
     float most = x[0], least = x[0];
@@ -48,7 +48,7 @@ KERNEL float shared_scale_value(uint32_t lane, const struct trib_shared_scale_ar
 
 SCALAR_CODEC(shared_scale, trib_shared_scale_args)
 
-/* The rest of an element, less its symbol's value. */
+/* Residual of an element: x minus its symbol's value, or 0 if that is not finite. */
 KERNEL float shared_scale_rest(float x, uint32_t symbol,
                                const struct trib_shared_scale_args *g)
 {
@@ -104,7 +104,7 @@ KERNEL void packed_ints_add_u8_scalar(uint16_t *sum, const uint8_t *lanes, size_
         sum[i] = (uint16_t)(sum[i] + lanes[i]);
 }
 
-/* From lane `first` on. */
+/* Starts at lane `first`. */
 KERNEL void packed_ints_sum_u8_scalar_from(uint8_t *sum,
                                       const struct trib_packed_ints_sum *s,
                                       size_t first)

@@ -8,8 +8,8 @@
 #include "compress/kernels/kernels_scalar_codec.h"
 #include "compress/sparsify/stratified.h"
 
-/* The beginning of stratum j, and the remainder of j n / k, from which the next follows
- * by additions. */
+/* Start of stratum j, and the remainder of j n / k; the next stratum follows by
+ * additions. */
 struct stratified_cursor {
     uint64_t at;
     uint64_t left;
@@ -22,7 +22,7 @@ KERNEL struct stratified_cursor stratified_cursor_at(const struct trib_stratifie
     return (struct stratified_cursor){jn / s->k, jn % s->k};
 }
 
-/* The size of the stratum at the cursor, which goes on to the next. */
+/* Return the size of the stratum at the cursor, and advance the cursor. */
 KERNEL uint64_t stratified_next_size(struct stratified_cursor *c,
                                      const struct trib_stratified *s,
                                      struct stratified_cursor stride)

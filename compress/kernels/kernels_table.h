@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * This file makes a table of kernels. A source includes it once, after its functions,
- * and defines before that:
- *
- * VEC_TABLE        the name of the table
- * VEC_ISA          the name of the instruction set
- * KERNEL_OF(name)  the function for `name`
+ * Define a table of kernels. A source includes this file once, after its functions, and
+ * first defines:
+ *     VEC_TABLE        the name of the table
+ *     VEC_ISA          the name of the instruction set
+ *     KERNEL_OF(name)  the function for `name`
  */
 #include "compress/kernels/kernels_tables.h"
 
-/* Rows of integers. Products without sign are those with one. */
+/* Rows of integers. Unsigned products reuse the signed ones. */
 #define TRUTH(bits) and_truth##bits, or_truth##bits, xor_truth##bits
 #define INTEGERS(type, product, bits, ...) \
     { \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables that kernels.c chooses from, one per file.
+ * The tables of kernels, one per file; kernels.c chooses among them.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_TABLES_H
 #define COMPRESS_KERNELS_KERNELS_TABLES_H

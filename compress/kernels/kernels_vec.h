@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels written once in terms of a vec (vec128.h, vec256.h, vec512.h) and made into a
- * table by kernels_neon.c, kernels_avx2.c and kernels_avx512.c. Same results as
- * kernels_scalar.h, bit for bit. Included once, after the vec; so are the other
+ * Kernels written once in terms of a vec (vec128.h, vec256.h, vec512.h).
+ * kernels_neon.c, kernels_avx2.c and kernels_avx512.c make tables of them. Results
+ * equal kernels_scalar.h bit for bit. Included once, after the vec; so are the other
  * kernels_vec_*.h.
  */
 #include "compress/kernels/kernels_scalar.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: words with an error bound.
+ * Part of kernels_vec.h: encodings with an error bound.
  */
 KERNEL uint32_t v_bounded_plane(const uint32_t *codes, unsigned k)
 {

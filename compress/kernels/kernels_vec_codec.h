@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Second half of kernels_vec.h: what codecs alone need.
+ * Second part of kernels_vec.h: kernels used by codecs only.
  */
 
 KERNEL vec v_magnitude(vec v)
@@ -12,7 +12,7 @@ static uint32_t max_magnitude(const float *x, size_t n)
 {
     vec a = v_zero(), b = v_zero();
     size_t i = 0;
-    /* magnitudes are below 2^31: signed comparison will do */
+    /* magnitudes are below 2^31, so signed comparison works */
     for (; i + 2 * VEC_LANES <= n; i += 2 * VEC_LANES) {
         a = v_max_i32(a, v_magnitude(v_load(x + i)));
         b = v_max_i32(b, v_magnitude(v_load(x + i + VEC_LANES)));
@@ -54,8 +54,8 @@ static void drop_not_finite(float *x, size_t n)
 }
 
 /* clang-format off */
-/* The decode and the add of a codec of a byte a code: v_name_value decodes a vec by
- * what vecs_of prepared. */
+/* Decode and add loops of a codec with one-byte codes: v_name_value decodes one vec,
+ * using the constants from vecs_of. */
 #define VEC_CODES(name, args, vecs) \
     static void name##_decode(float *x, const uint8_t *codes, size_t n, \
                               const struct args *a) \
@@ -84,7 +84,7 @@ struct qsgd_vecs {
     vec scale, highest, sign, key1;
 };
 
-/* i * 0x9e3779b9 + key0 for the lanes i */
+/* i * 0x9e3779b9 + key0 for each lane i */
 KERNEL vec v_counters(uint32_t key0)
 {
     return v_add_i32(v_mul_i32(v_iota(), v_set_i32(0x9e3779b9u)), v_set_i32(key0));
@@ -108,8 +108,8 @@ KERNEL vec v_hash(vec h, vec key1)
     return v_mul_i32(v_add_i32(h, key1), v_set_i32(0x846ca68bu));
 }
 
-/* y + u, u being the upper 24 bits of h as a number of [0, 1). That product is exact,
- * so one rounding is what two would be. */
+/* y + u, with u in [0, 1) from the upper 24 bits of h. The product is exact, so fma
+ * rounds as often as separate operations. */
 KERNEL vec v_add_uniform(vec y, vec h)
 {
     return v_fma_f32(v_to_f32(v_shr_i32(h, 8)), v_set_f32(0x1p-24f), y);
@@ -125,9 +125,8 @@ KERNEL vec v_qsgd_code(vec x, vec h, const struct qsgd_vecs *l)
 
 enum { FETCH_BYTES = 4096 }; /* two buckets of 512 elements */
 
-/* The memory of what is read after the next bucket is fetched while this one is
- * encoded: its elements are read twice, the second time in the cache, and then nothing
- * else would be on its way. */
+/* Prefetch data after the next bucket. Each bucket is read twice, the second time from
+ * the cache; without the prefetch, memory would be idle during that pass. */
 KERNEL void fetch_ahead(const float *x)
 {
     for (size_t at = 0; at < 4 * VEC_BYTES; at += 64)
@@ -158,7 +157,7 @@ static void qsgd_encode(uint8_t *codes, const float *x, size_t n,
 
 struct qsgd_value_vecs {
     vec level, sign, inverse, norm;
-    int shift; /* from the sign's bit to bit 31 */
+    int shift; /* from the sign bit to bit 31 */
 };
 
 KERNEL struct qsgd_value_vecs qsgd_value_vecs_of(const struct trib_qsgd_args *l)
@@ -185,7 +184,7 @@ VEC_CODES(qsgd, trib_qsgd_args, qsgd_value_vecs)
 struct natural_vecs {
     vec scale, steps, base, above_base, minus_base, highest, sign, random_mask, fixed,
         unit, key1;
-    vec below_naturals; /* a number is in the octaves if its bits are above */
+    vec below_naturals; /* y is in the octaves if its bits are above this */
 };
 
 KERNEL struct natural_vecs natural_vecs_of(const struct trib_natural_args *o)
@@ -227,7 +226,8 @@ KERNEL vec v_natural_code(vec x, vec h, const struct natural_vecs *o, bool plain
     return v_or(code, sign);
 }
 
-/* Random rounding without even steps below the octaves, which then become 0. */
+/* True for stochastic rounding without even steps below the octaves: values there
+ * become 0. */
 KERNEL bool natural_plain(const struct trib_natural_args *o)
 {
     return o->random_mask == UINT32_MAX && o->fixed == 0 && o->steps == 0 &&
@@ -269,7 +269,7 @@ static void natural_encode(uint8_t *codes, const float *x, size_t n,
 
 struct natural_value_vecs {
     vec level, sign, base, exponent, norm;
-    int shift; /* from the sign's bit to bit 31 */
+    int shift; /* from the sign bit to bit 31 */
 };
 
 KERNEL struct natural_value_vecs natural_value_vecs_of(
@@ -360,7 +360,8 @@ KERNEL vec v_pair_value(const uint8_t *codes, const struct pair_vecs *p)
 
 VEC_CODES(pair, trib_pair, pair_vecs)
 
-/* Two codes of 4 bits a byte. Both return how many groups of eight codes are done. */
+/* Two 4-bit codes per byte. Both functions return the number of groups of eight codes
+ * done. */
 KERNEL size_t nibbles_pack(uint8_t *dst, const uint8_t *codes, size_t n)
 {
     const vec low = v_set_i32(0x00ff00ffu);
@@ -384,7 +385,7 @@ KERNEL size_t nibbles_unpack(uint8_t *codes, const uint8_t *src, size_t n)
 }
 
 #ifdef V_BITS
-/* Codes of one bit; both return how many groups of eight are done. */
+/* One-bit codes; both functions return the number of groups of eight codes done. */
 KERNEL size_t bits_open(uint8_t *codes, const uint8_t *src, size_t n)
 {
     size_t i = 0;
@@ -402,7 +403,7 @@ KERNEL size_t bits_close(uint8_t *dst, const uint8_t *codes, size_t n)
 }
 #endif
 
-/* The steps of trib_bits_close and trib_bits_open on several words at once. */
+/* The steps of trib_bits_close and trib_bits_open, on several 64-bit words at once. */
 static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {
     enum { WORDS = VEC_BYTES / 8 };
@@ -423,7 +424,7 @@ static void bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits)
               high2 = v_set_i64(0xffff0000ffff0000u);
     const vec low4 = v_set_i64(0x00000000ffffffffu);
     size_t group = 0;
-    /* each word is stored whole: the last ones would reach past the end */
+    /* words are stored whole; the last ones would overrun the end */
     for (; (group + WORDS) * (size_t)bits + 8 <= total; group += WORDS) {
         vec w = v_load(codes + 8 * group);
         w = v_or(v_and(w, low1), v_shr_any_i64(v_and(w, high1), 8 - bits));

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: a matrix and its few factors, row by row. Memory is what these
- * wait for, so a row is read once for up to FACTORS of them.
+ * Part of kernels_vec.h: products of matrix rows and a few factors. They are
+ * memory-bound, so a row is read once for up to FACTORS factors.
  */
 
 enum {
-    FACTORS = 4, /* that one pass over a row multiplies by */
-    FACTOR_ROWS = VEC_LANES / 4, /* rows side by side: their sums fit into registers */
+    FACTORS = 4, /* factors per pass over a row */
+    /* rows at a time, so that the sums fit into registers */
+    FACTOR_ROWS = VEC_LANES / 4,
     FACTOR_VECS = SQUARE_LANES / VEC_LANES,
 };
 
 struct factor_pass {
     const struct trib_factors *f;
-    const float *x; /* to be added first, or NULL */
+    const float *x; /* added to m first, or NULL */
     size_t first, count; /* factors */
     size_t rows;
 };
 
-/* sum[row][factor] += the rows from column i on, one step of SQUARE_LANES. */
+/* sum[row][factor] += one step of SQUARE_LANES columns, starting at column i. */
 KERNEL void project_step(vec sum[FACTOR_ROWS][FACTORS][FACTOR_VECS], float *m,
                          const float *x, const float *q, size_t ld_q, size_t ld,
                          const struct factor_pass p)
@@ -43,7 +44,7 @@ KERNEL void project_step(vec sum[FACTOR_ROWS][FACTORS][FACTOR_VECS], float *m,
     }
 }
 
-/* The columns behind the last whole step, filled up with zeros. */
+/* The columns after the last whole step, padded with zeros. */
 KERNEL void project_rest(vec sum[FACTOR_ROWS][FACTORS][FACTOR_VECS], float *m,
                          const float *x, size_t from, const struct factor_pass p)
 {
@@ -88,7 +89,7 @@ KERNEL void project_some(float *m, float *out, const struct factor_pass p)
         }
 }
 
-/* A pass whose counts the compiler knows. */
+/* A pass with constant counts. */
 #define PROJECT(rows_, count_) \
     (x ? project_some(m, out, \
                       (struct factor_pass){p.f, x, p.first, count_, rows_}) \

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: the product of matrices. A tile of C, V_TILE_ROWS by two vecs,
- * stays in registers over GEMM_DEPTH terms: a row of the tile needs one element of A,
- * its columns two vecs of B, both packed so that they are read in order. Between two
- * such runs C itself holds the sums, so the terms of an element come in their order.
+ * Part of kernels_vec.h: matrix product. A tile of C, V_TILE_ROWS by two vecs, stays in
+ * registers over GEMM_DEPTH terms. A tile row needs one element of A per term, and the
+ * columns need two vecs of B; both are packed for sequential reads. Between two such
+ * runs C itself stores the partial sums, so the terms of an element are added in order.
  *
- * Where C has fewer columns than a tile, its transpose is computed: C' = B' A'.
+ * If C has fewer columns than a tile, its transpose is computed: C' = B' A'.
  */
 
 enum {
     TILE_ROWS = V_TILE_ROWS,
     TILE_COLS = 2 * VEC_LANES,
-    GEMM_DEPTH = 384, /* terms: a tile's rows of A stay in L1 */
-    GEMM_COLS = 10 * 32, /* columns of B that stay in L2 */
-    GEMM_FEW = 2 * TILE_ROWS, /* rows for which B is not worth keeping */
-    GEMM_FLOATS = GEMM_DEPTH * GEMM_COLS, /* of B, packed */
-    SWEEP_TERMS = 8, /* rows of B that are read side by side */
-    SWEEP_FLOATS = 1 << 16, /* of B, from which its order in memory counts */
+    GEMM_DEPTH = 384, /* terms; a tile's rows of A then stay in L1 */
+    GEMM_COLS = 10 * 32, /* columns of B that fit into L2 */
+    GEMM_FEW = 2 * TILE_ROWS, /* up to this many rows, B is not kept packed */
+    GEMM_FLOATS = GEMM_DEPTH * GEMM_COLS, /* packed floats of B */
+    SWEEP_TERMS = 8, /* rows of B per sweep */
+    SWEEP_FLOATS = 1 << 16, /* size of B from which its memory order matters */
     GEMM_A_FLOATS = GEMM_DEPTH * GEMM_FEW + VEC_LANES,
 };
 _Static_assert(GEMM_COLS % TILE_COLS == 0, "whole tiles");
@@ -53,8 +53,8 @@ KERNEL size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* VEC_LANES terms of `count` rows to dst[term * width + row]; a whole vec is written
- * for each term. */
+/* Transpose VEC_LANES terms of `count` rows to dst[term * width + row]; each term
+ * writes a whole vec. */
 KERNEL void pack_square(float *dst, size_t width, const float *src, size_t ld,
                         size_t count)
 {
@@ -68,8 +68,8 @@ KERNEL void pack_square(float *dst, size_t width, const float *src, size_t ld,
         v_store(dst + r * width, t[r]);
 }
 
-/* `depth` terms of rows or columns first … first + width - 1, those behind the last
- * being 0, to dst[term * width + row]. Writes up to a vec beyond. */
+/* Pack `depth` terms of rows or columns first … first + width - 1 to dst[term * width +
+ * row]. Rows past the last are 0. Writes up to one vec past the end. */
 KERNEL void pack(float *dst, size_t width, const struct gemm_side *s, size_t first,
                  size_t term, size_t depth)
 {
@@ -94,7 +94,7 @@ KERNEL void pack(float *dst, size_t width, const struct gemm_side *s, size_t fir
     }
 }
 
-/* c of `rows` rows of TILE_COLS += a b over k terms */
+/* Add a b over k terms to `rows` rows of TILE_COLS columns of c. */
 KERNEL void tile_of(float *c, size_t ldc, const float *a, const float *b, size_t ldb,
                     size_t k, bool zero, int rows)
 {
@@ -153,7 +153,7 @@ static void tile(float *c, size_t ldc, const struct gemm_tile *t)
     }
 }
 
-/* A tile that C has in another order, or not whole. */
+/* A tile that is partial or not contiguous in C. */
 static void tile_apart(const struct gemm_job *j, float *c, size_t cols,
                        const struct gemm_tile *t)
 {
@@ -207,8 +207,8 @@ KERNEL size_t whole_tiles(size_t cols)
     return (cols + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
 }
 
-/* True if B is long, lies in memory term by term, and leaves room for the sums of all
- * of its columns. */
+/* True if B is long, stored term by term, and the sums of all its columns fit into
+ * scratch. */
 KERNEL bool sweeps(const struct gemm_job *j)
 {
     const size_t width = whole_tiles(j->cols.count);
@@ -218,7 +218,7 @@ KERNEL bool sweeps(const struct gemm_job *j)
            width <= (GEMM_FLOATS - SWEEP_TERMS * TILE_COLS) / GEMM_FEW;
 }
 
-/* sums[row * width + col] += SWEEP_TERMS terms, from `term` on */
+/* sums[row * width + col] += SWEEP_TERMS terms, starting at `term` */
 static void sweep(const struct gemm_job *j, float *sums, size_t width, size_t term,
                   bool zero)
 {
@@ -241,8 +241,8 @@ static void sweep(const struct gemm_job *j, float *sums, size_t width, size_t te
     }
 }
 
-/* At most GEMM_FEW rows, a long B: its rows are read from their beginning to their end,
- * a few at a time, while the sums stay in the cache. */
+/* At most GEMM_FEW rows and a long B: B is read sequentially, a few rows at a time,
+ * while the sums stay in the cache. */
 static void gemm_sweep(const struct gemm_job *j)
 {
     const size_t width = whole_tiles(j->cols.count);
@@ -259,8 +259,8 @@ static void gemm_sweep(const struct gemm_job *j)
             j->c[row * j->row + col * j->col] = sums[row * width + col];
 }
 
-/* Columns of B that are kept packed at a time: those of few terms are whole rows of C,
- * which is then written from end to end. */
+/* Columns of B packed at a time. With few terms they span whole rows of C, so that C is
+ * written sequentially. */
 KERNEL size_t kept_cols(const struct gemm_job *j)
 {
     enum { FLOATS = 8192, MOST = 4096 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: rounding to the points of a table.
+ * Part of kernels_vec.h: stochastic rounding to the points of a table.
  */
 
 struct grid_vecs {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: the randomised Hadamard transform of one block. Up to three
- * levels of butterflies are done on what was loaded once; the last pass, over
- * neighbouring vecs, also has those between the lanes of a vec.
+ * Part of kernels_vec.h: the randomised Hadamard transform of one block. Each pass
+ * loads data once for up to three levels of butterflies. The last pass, over
+ * neighbouring vecs, also does the levels within a vec.
  */
 
 enum { HADAMARD_LAST = 8 /* vecs */, HADAMARD_LAST_N = HADAMARD_LAST * VEC_LANES };
@@ -56,8 +56,8 @@ KERNEL void butterflies3(vec v[8])
     butterflies2(v + 4, 1);
 }
 
-/* The levels of distance ways * step / 2 down to step; words: signs of what is read, or
- * NULL. */
+/* One pass: the levels from distance ways * step / 2 down to step. words: signs of the
+ * input, or NULL. */
 KERNEL void hadamard_pass(float *z, const float *y, size_t n, size_t step, int ways,
                           const uint32_t *words)
 {
@@ -83,8 +83,8 @@ KERNEL void hadamard_pass(float *z, const float *y, size_t n, size_t step, int w
     }
 }
 
-/* The levels below HADAMARD_LAST_N; before, after: signs of what is read or written, or
- * NULL. */
+/* The levels below HADAMARD_LAST_N. before, after: signs of the input and of the
+ * output, or NULL. */
 KERNEL void hadamard_last(float *z, const float *y, size_t n, float scale,
                           const uint32_t *before, const uint32_t *after)
 {
@@ -119,7 +119,7 @@ KERNEL void hadamard_levels(float *z, const float *y, size_t n, size_t step, int
         hadamard_pass(z, y, n, step, 2, words);
 }
 
-/* The first `levels` of them; before: signs of what is read, or NULL. */
+/* The first `levels` levels. before: signs of the input, or NULL. */
 KERNEL void hadamard_passes(float *z, const float *y, size_t n, int levels,
                             const uint32_t *before)
 {
@@ -153,7 +153,7 @@ KERNEL void hadamard_block(float *z, const float *y, const struct trib_hadamard 
 
 static void hadamard(float *z, const float *y, const struct trib_hadamard *h)
 {
-    enum { USUAL = 10 }; /* a constant: faster by a quarter */
+    enum { USUAL = 10 }; /* a constant size is a quarter faster */
     if (HADAMARD_LAST_N >> h->log2_n > 1)
         hadamard_scalar(z, y, h);
     else if (h->log2_n == USUAL && h->inverse)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: floats of 8 and 16 bits, from 32-bit lanes and to them.
+ * Part of kernels_vec.h: conversion of 8- and 16-bit floats from and to 32-bit lanes.
  */
 
-/* Rounds 32-bit lanes without sign. h is a hash; NULL: to nearest even. */
+/* Round non-negative lanes. h: random bits; NULL: to nearest even. */
 KERNEL vec v_narrow(vec u, const vec *h, const struct narrow f)
 {
     const vec odd = v_and(v_shr_any_i32(u, f.drop), v_set_i32(1));
@@ -32,14 +32,14 @@ KERNEL vec v_narrow(vec u, const vec *h, const struct narrow f)
                 v_keep_below_i32(r, v_set_i32(f.normal - 1), u));
 }
 
-/* The float of 8 bits that is nearest to each lane, with its sign. */
+/* Convert each lane to the nearest 8-bit float, sign included. */
 KERNEL vec v_f8_of(vec v, const struct narrow f)
 {
     const vec code = v_narrow(v_and(v, v_set_i32(0x7fffffffu)), NULL, f);
     return v_or(code, v_shl_i32(v_shr_i32(v, 31), 7));
 }
 
-/* The values of codes of 8 bits, one a lane. */
+/* Decode 8-bit codes, one per lane. */
 KERNEL vec v_f8_value(vec code, const struct narrow f)
 {
     const vec c = v_and(code, v_set_i32(0x7f));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Third part of kernels_vec.h: rounding to floats of 8 and 16 bits and to tables.
+ * Third part of kernels_vec.h: rounding to 8- and 16-bit floats and to tables.
  */
 
 KERNEL void half_random(uint8_t *dst, const float *src, size_t n, const uint32_t key[2],
@@ -62,7 +62,7 @@ static void f8_encode(uint8_t *codes, const float *x, size_t n, const struct tri
         f8_encode_as(codes, x, n, f, false, narrow_e4m3);
 }
 
-/* The value of each code, times norm. */
+/* Decode each code and multiply it by norm. */
 KERNEL vec v_f8_scaled(const uint8_t *codes, vec norm, const struct narrow f)
 {
     return v_mul_f32(v_f8_value(v_load_u8(codes), f), norm);
@@ -105,7 +105,7 @@ static void f8_add(float *acc, const uint8_t *codes, size_t n, const struct trib
         f8_add_as(acc, codes, n, f, narrow_e4m3);
 }
 
-/* A table of levels: in one vec where they fit. */
+/* A table of levels; kept in one vec if it fits. */
 struct table_vec {
     const float *at;
     vec whole;
@@ -132,7 +132,7 @@ KERNEL vec v_dither_code(vec x, vec h, const struct trib_dither_args *p,
     const vec guess = v_add_f32(v_mul_f32(v_to_f32(y), v_set_f32(p->factor)),
                                 v_set_f32(p->offset));
     vec k = v_min_i32(v_truncate(guess), v_set_i32((uint32_t)p->highest - 1));
-    /* one more, and one less where that is above y: bits order as floats do */
+    /* add one, and subtract one where that level is above y: bits order like floats */
     k = v_add_i32(v_max_i32(k, v_zero()), one);
     k = v_add_i32(k, v_keep_below_i32(v_set_i32(-1u), y, v_look_up(level, k)));
     const vec above = v_sub_f32(y, v_look_up(level, k));
@@ -189,7 +189,7 @@ KERNEL void dither_add_as(float *acc, const uint8_t *codes, size_t n,
 }
 
 /* clang-format off */
-/* Whether the levels fit in one vec is a constant in each copy of the loop. */
+/* Each copy of the loop has a constant for whether the levels fit into one vec. */
 #define DITHER(name, to, from) \
     static void dither_##name(to, from, size_t n, const struct trib_dither_args *p) \
     { \

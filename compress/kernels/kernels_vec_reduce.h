@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: formats of elements in memory, and the k-ary reduction.
+ * Part of kernels_vec.h: element formats in memory, and the k-ary reduction.
  */
 
 /*
- * Below this many bytes per destination a non-temporal store costs more than it saves:
+ * For fewer bytes per destination a non-temporal store costs more than it saves, since
  * its fence waits for memory.
  */
 enum { STREAM_MIN_BYTES = 16384 };
 
 struct operands;
 
-/* How elements lie in memory, and count. step: memory bytes of one vec. */
+/* Access to elements in memory, and their arithmetic. step: memory bytes of one vec. */
 struct vec_format {
     size_t bytes;
     size_t step;
@@ -25,7 +25,7 @@ struct vec_format {
     vec (*divide)(vec, vec);
 };
 
-/* The scaling of a sum: dividing by a power of two is multiplying by its inverse. */
+/* Scaling of a sum: division by a power of two is multiplication by its inverse. */
 enum scaling {
     UNSCALED,
     MULTIPLIED,
@@ -33,8 +33,8 @@ enum scaling {
 };
 
 /*
- * A reduction as the loops see it. The first n_stream destinations are aligned to a vec
- * wherever the first of them is.
+ * Operands of the inner loops. The first n_stream destinations have the same vec
+ * alignment.
  */
 struct operands {
     const void *const *src;
@@ -61,7 +61,7 @@ VEC vec v_once(const struct operands *o, int k, vec v) { (void)o; (void)k; retur
 VEC vec v_weighed(const struct operands *o, int k, vec v)
 { return v_mul_f32(v_set_f32(o->weight[k]), v); }
 
-/* 1 in each element that is not 0 */
+/* 1 in each non-zero element */
 VEC vec v_truth8(vec v) { return v_min_u8(v, v_set_i32(0x01010101u)); }
 VEC vec v_truth16(vec v) { return v_min_u16(v, v_set_i32(0x00010001u)); }
 VEC vec v_truth32(vec v) { return v_min_u32(v, v_set_i32(1)); }
@@ -132,13 +132,13 @@ static const struct vec_format vec_f8_e5m2 = VEC_FORMAT_F8(f8_e5m2, v_once);
 static const struct vec_format vec_weighed_f8_e4m3 = VEC_FORMAT_F8(f8_e4m3, v_weighed);
 static const struct vec_format vec_weighed_f8_e5m2 = VEC_FORMAT_F8(f8_e5m2, v_weighed);
 
-/* Bytes of the first destination before a vec boundary; step is a power of two. */
+/* Bytes of dst before the next vec boundary; step is a power of two. */
 KERNEL size_t head_bytes(const void *dst, size_t step)
 {
     return (size_t)(-(uintptr_t)dst & (step - 1));
 }
 
-/* Destinations that can be streamed to come first; returns how many. */
+/* Put destinations that can be streamed first; return their number. */
 KERNEL int order_destinations(const struct trib_reduce_args *r,
                               const struct vec_format f,
                               void *ordered_out[TRIB_REDUCE_MAX_DST])
@@ -171,7 +171,7 @@ KERNEL vec scaled(const struct operands *o, vec v, const struct vec_format f)
     return o->scaling == DIVIDED ? f.divide(v, o->factor) : v;
 }
 
-/* Reduces a vec from byte `at` on if `whole`, else an element. */
+/* Reduce one vec at byte `at` if `whole`, else one element. */
 KERNEL void reduce_piece(const struct operands *o, size_t at, const struct vec_format f,
                          vec (*op)(vec, vec), bool whole)
 {
@@ -183,7 +183,8 @@ KERNEL void reduce_piece(const struct operands *o, size_t at, const struct vec_f
         (whole ? f.store : f.store1)(destination(o, j, at), v);
 }
 
-/* Four vecs from byte `at`; all sources are read before a destination is written. */
+/* Reduce four vecs at byte `at`. All sources are read before a destination is
+ * written. */
 KERNEL void reduce_vec4(const struct operands *o, size_t at, const struct vec_format f,
                         vec (*op)(vec, vec))
 {
@@ -292,7 +293,7 @@ KERNEL void reduce_weighed(const struct trib_reduce_args *r, const struct vec_fo
     reduce_operands(r, &o, f, v_add_f32);
 }
 
-/* The commonest shapes, with counts the compiler knows. */
+/* The most common shapes, with constant counts. */
 KERNEL void reduce_pair(const struct trib_reduce_args *r, int n_dst,
                         const struct vec_format f, vec (*op)(vec, vec))
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: what selections need.
+ * Part of kernels_vec.h: kernels of selections.
  */
 
-/* Positions first … of the lanes of a mask, to be stored at out; returns how many. */
+/* Store the positions of the lanes in a mask, where lane 0 has position `first`; return
+ * their number. */
 KERNEL size_t emit_lanes(uint32_t *out, size_t first, uint32_t lanes)
 {
     v_compress_i32(out, v_add_i32(v_set_i32((uint32_t)first), v_iota()), lanes);
     return (size_t)__builtin_popcount(lanes);
 }
 
-/* The same for two neighbouring vecs, mostly without any. */
+/* As emit_lanes for two neighbouring vecs, which rarely have a hit. */
 KERNEL size_t emit_pair(uint32_t *out, size_t first, uint32_t a, uint32_t b)
 {
     if (!(a | b))
@@ -25,7 +26,7 @@ static size_t select_at_least(const float *x, size_t n, uint32_t threshold,
     enum { L = VEC_LANES };
     const vec least = v_set_i32(threshold);
     size_t i = 0, m = 0;
-    /* few are selected: one branch for two vecs */
+    /* hits are rare: one branch for two vecs */
     for (; i + 4 * L <= n; i += 4 * L) {
         const uint32_t a = v_at_least_i32(v_magnitude(v_load(x + i)), least);
         const uint32_t b = v_at_least_i32(v_magnitude(v_load(x + i + L)), least);
@@ -41,7 +42,8 @@ static size_t select_at_least(const float *x, size_t n, uint32_t threshold,
     return m;
 }
 
-/* Adds a vec, and clears one; one bit a lane that reaches `least`. */
+/* Add one vec, and clear one vec of zeros; return one bit per lane that reaches
+ * `least`. */
 KERNEL uint32_t add_vec_select(float *acc, const float *x, float *zeros, vec least)
 {
     const vec sum = v_add_f32(v_load(acc), v_load(x));
@@ -59,7 +61,7 @@ KERNEL size_t add_select_and(float *acc, const float *x, float *zeros, size_t n,
 #define ZEROS(at) (clears ? zeros + (at) : NULL)
     const vec least = v_set_i32(threshold);
     size_t i = 0, m = 0;
-    /* few are selected: one branch for two vecs */
+    /* hits are rare: one branch for two vecs */
     for (; i + 4 * L <= n; i += 4 * L) {
         const uint32_t a = add_vec_select(acc + i, x + i, ZEROS(i), least);
         const uint32_t b = add_vec_select(acc + i + L, x + i + L, ZEROS(i + L), least);
@@ -95,7 +97,7 @@ KERNEL bool any_nonzero(const float *x, size_t n)
         const vec a = v_or(v_load(x + i), v_load(x + i + L));
         const vec b = v_or(v_load(x + i + 2 * L), v_load(x + i + 3 * L));
         if (v_at_least_i32(v_magnitude(v_or(a, b)), v_set_i32(1)))
-            return true; /* the rest of the block need not be read */
+            return true; /* skip the rest of the block */
     }
     return any_nonzero_scalar(x + i, n - i);
 }
@@ -111,7 +113,7 @@ static size_t blocks_nonzero(const float *x, size_t n, size_t block,
     return m;
 }
 
-/* Bins are short: what is left of a bin counts as much as the loop. */
+/* Bins are short: the remainder takes as long as the loop. */
 static uint32_t add_max(float *acc, const float *x, size_t n)
 {
     enum { L = VEC_LANES };

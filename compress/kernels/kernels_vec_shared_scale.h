@@ -52,23 +52,23 @@ KERNEL vec v_shared_scale_value(vec lane, const struct shared_scale_vecs *g)
     return v_add_f32(v_mul_f32(v_to_f32(v_sub_i32(lane, g->middle)), g->unit), g->base);
 }
 
-/* Random rounding on a grid around 0, of symbols of one rank: what is left out then
- * changes nothing. Of -0 the symbol is that of 0, and a symbol of 0 has the value 0. */
+/* True for stochastic rounding of one rank's elements on a grid around 0, where the
+ * omitted steps have no effect. -0 has the symbol of 0, whose value is 0. */
 KERNEL bool shared_scale_plain(const struct trib_shared_scale_args *g)
 {
     return g->random_mask == UINT32_MAX && g->fixed == 0 && g->shift == 0 &&
            g->base == 0 && g->middle == g->offset && g->unit >= 0;
 }
 
-/* Properties of an encode, known when it is compiled. */
+/* Compile-time properties of an encode. */
 struct shared_scale_how {
     bool plain; /* shared_scale_plain */
     bool keep;
-    int bytes; /* of a symbol */
+    int bytes; /* per symbol */
 };
 
-/* The symbols of a vec; low and high are whole, so it may be clamped before the
- * floor. */
+/* Compute the symbols of a vec. low and high are whole numbers, so clamping may precede
+ * the floor. */
 KERNEL vec v_shared_scale_symbol(float *x, vec h, const struct shared_scale_vecs *g,
                              const struct shared_scale_how way)
 {
@@ -89,7 +89,8 @@ KERNEL vec v_shared_scale_symbol(float *x, vec h, const struct shared_scale_vecs
     return symbol;
 }
 
-/* x is written if way.keep says so, only. Returns how many are done. */
+/* Encode whole vecs; return the number of elements done. x is written only if
+ * way.keep. */
 KERNEL size_t shared_scale_encode_how(uint8_t *symbols, float *x, size_t n,
                                   const struct trib_shared_scale_args *g,
                                   const struct shared_scale_how way)
@@ -235,7 +236,8 @@ static void packed_ints_sum_u8(uint8_t *sum, const struct trib_packed_ints_sum *
 
 KERNEL vec v_vote(const uint8_t *lanes, vec more, vec tie)
 {
-    const vec lane = v_load_u8(lanes); /* reached: the difference is negative */
+    /* threshold reached: the difference is negative */
+    const vec lane = v_load_u8(lanes);
     return v_add_i32(v_shr_i32(v_sub_i32(more, lane), 31),
                      v_shr_i32(v_sub_i32(tie, lane), 31));
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part of kernels_vec.h: see kernels_scalar_stratified.h. Every lane has a cursor of
- * its own, which goes VEC_LANES strata at a time.
+ * Part of kernels_vec.h: see kernels_scalar_stratified.h. Every lane has its own
+ * cursor, which advances by VEC_LANES strata.
  */
 #include "compress/kernels/kernels_scalar_stratified.h"
 
-/* The most strata: sums of two remainders, which are smaller, are below 2^31. */
+/* Largest k: the sum of two remainders below k stays below 2^31. */
 #define STRATA_VEC_MOST (UINT32_C(1) << 30)
 
 static void stratified_positions(const struct trib_stratified *s, size_t first,
@@ -36,7 +36,7 @@ static void stratified_positions(const struct trib_stratified *s, size_t first,
     for (; i + L <= count; i += L, counter = v_add_i32(counter, step)) {
         vec h = v_hash(counter, key1);
         h = v_xor(h, v_shr_i32(h, 16));
-        /* of strata that have an element more, all ones */
+        /* all ones for strata that have one more element */
         const vec more = v_sign_i32(v_sub_i32(last, v_add_i32(left, rest)));
         v_store(positions_out + i,
                 v_add_i32(at, v_mul_high_u32(h, v_sub_i32(whole, more))));

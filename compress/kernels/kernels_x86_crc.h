@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels_scalar_crc.h by the instruction of SSE4.2, which takes 8 bytes a cycle and
- * has its result after three. So three parts of a long input are taken side by side;
- * the register of a part is then moved behind the zeros that stand for the next one,
- * which is linear: by nibbles.
+ * kernels_scalar_crc.h with the SSE4.2 instruction, which takes 8 bytes per cycle with
+ * a latency of three. So three parts of a long input are processed in parallel. The
+ * register of a part is then shifted by the length of the next part: this is linear, so
+ * it is a look-up per nibble.
  */
 #ifndef COMPRESS_KERNELS_KERNELS_X86_CRC_H
 #define COMPRESS_KERNELS_KERNELS_X86_CRC_H
@@ -15,7 +15,7 @@
 
 enum { CRC_PART = 1024 /* bytes */ };
 
-/* [j][v]: the register with the nibble v at bit 4 j, after CRC_PART bytes of zeros. */
+/* [j][v]: the register for nibble v at bit 4 j, after CRC_PART zero bytes. */
 static const uint32_t crc_behind[8][16] = {
     {0x00000000, 0xfe314258, 0xf98ef241, 0x07bfb019, 0xf6f19273, 0x08c0d02b,
      0x0f7f6032, 0xf14e226a, 0xe80f5217, 0x163e104f, 0x1181a056, 0xefb0e20e,

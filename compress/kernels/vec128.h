@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The 128-bit vector that kernels_vec.h is written in: NEON of AArch64, which every
- * such CPU has. vec256.h and vec512.h have the same names. A vec is 16 bytes without a
- * type; the suffix of a function says what it takes them for.
+ * The 128-bit vector of kernels_vec.h: NEON, which every AArch64 CPU has. vec256.h and
+ * vec512.h define the same names. A vec is 16 untyped bytes; the suffix of a function
+ * names the element type.
  */
 #ifndef COMPRESS_KERNELS_VEC128_H
 #define COMPRESS_KERNELS_VEC128_H
@@ -19,7 +19,7 @@ enum { VEC_BYTES = 16, VEC_LANES = 4 /* of 32 bits */ };
 
 typedef uint32x4_t vec;
 
-/* an instruction a line */
+/* one instruction per line */
 /* clang-format off */
 
 VEC float32x4_t ps(vec v) { return vreinterpretq_f32_u32(v); }
@@ -35,7 +35,7 @@ VEC vec of_i64(int64x2_t v) { return vreinterpretq_u32_s64(v); }
 VEC vec of_u64(uint64x2_t v) { return vreinterpretq_u32_u64(v); }
 VEC vec of_i8(int8x16_t v) { return vreinterpretq_u32_s8(v); }
 
-/* whole vectors, as they are in memory; there is no store that bypasses the cache */
+/* whole vectors, unaligned; there are no non-temporal stores */
 VEC vec v_load(const void *p) { return vreinterpretq_u32_u8(vld1q_u8(p)); }
 VEC void v_store(void *p, vec v) { vst1q_u8(p, vreinterpretq_u8_u32(v)); }
 VEC void v_stream(void *p, vec v) { v_store(p, v); }
@@ -69,7 +69,8 @@ VEC vec v_sub_f32(vec a, vec b) { return of_ps(vsubq_f32(ps(a), ps(b))); }
 VEC vec v_mul_f32(vec a, vec b) { return of_ps(vmulq_f32(ps(a), ps(b))); }
 VEC vec v_div_f32(vec a, vec b) { return of_ps(vdivq_f32(ps(a), ps(b))); }
 
-/* a < b || isnan(a) ? a : b; the instruction gives NaN for any, and orders zeros */
+/* a < b || isnan(a) ? a : b; the instruction returns NaN for either NaN, and orders
+ * zeros */
 VEC vec v_min_f32(vec a, vec b)
 {
     const vec no_nan = vceqq_f32(ps(a), ps(a));
@@ -152,7 +153,7 @@ VEC vec v_xor(vec a, vec b) { return veorq_u32(a, b); }
 #define v_shl_i32(a, bits) vshlq_n_u32(a, bits)
 #define v_shr_i32(a, bits) vshrq_n_u32(a, bits)
 
-/* half-width elements, one per 32-bit lane; in memory they take VEC_BYTES / 2 */
+/* half-width elements, one per 32-bit lane; VEC_BYTES / 2 in memory */
 VEC uint16x4_t load_half(const void *p) { return vreinterpret_u16_u8(vld1_u8(p)); }
 
 VEC vec v_load_f16(const void *p)
@@ -204,7 +205,7 @@ VEC void v_store1_bf16(void *p, vec v) { v_store1_half(p, v_pack_bf16(v)); }
 
 /* ---- for codecs ---------------------------------------------------------------- */
 
-/* towards minus infinity, to integers that fit */
+/* round towards minus infinity, to integers in range */
 VEC vec v_floor_i32(vec v) { return of_i32(vcvtmq_s32_f32(ps(v))); }
 /* v > low ? v : low, then v < high ? v : high */
 VEC vec v_clamp_f32(vec v, vec low, vec high)
@@ -214,7 +215,7 @@ VEC vec v_clamp_f32(vec v, vec low, vec high)
 }
 VEC vec v_sub_i32(vec a, vec b) { return vsubq_u32(a, b); }
 
-/* lanes of a table; of one in memory */
+/* look up lanes in a table in a vec; in a table in memory */
 VEC vec v_pick_f32(vec table, vec i)
 {
     const vec bytes = vaddq_u32(vmulq_u32(i, vdupq_n_u32(0x04040404u)),
@@ -237,13 +238,13 @@ VEC vec v_sign_i32(vec v) { return of_i32(vshrq_n_s32(i32(v), 31)); }
 VEC vec v_shl_any_i32(vec v, int bits) { return vshlq_u32(v, vdupq_n_s32(bits)); }
 VEC vec v_shr_any_i32(vec v, int bits) { return vshlq_u32(v, vdupq_n_s32(-bits)); }
 
-/* the lower halves of the lanes, which are below 65536; VEC_BYTES / 2 of them */
+/* the lower halves of the lanes, which are below 65536; stores VEC_BYTES / 2 */
 VEC void v_store_u16(void *p, vec v) { v_store_half(p, vmovn_u32(v)); }
 
 /* the largest of the lanes, signed */
 VEC uint32_t v_max_lane_i32(vec v) { return (uint32_t)vmaxvq_s32(i32(v)); }
 
-/* each lane becomes the sum of those up to it; the last one, in all lanes */
+/* prefix sum of the lanes; the last lane, in all lanes */
 VEC vec v_prefix_i32(vec v)
 {
     const vec zero = vdupq_n_u32(0);
@@ -253,7 +254,7 @@ VEC vec v_prefix_i32(vec v)
 
 VEC vec v_last_i32(vec v) { return vdupq_laneq_u32(v, 3); }
 
-/* one bit a lane where a >= b, signed */
+/* one bit per lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b)
 {
     static const uint32_t bits[VEC_LANES] = {1, 2, 4, 8};
@@ -266,14 +267,14 @@ VEC vec v_keep_below_i32(vec v, vec key, vec limit)
     return vandq_u32(v, vcltq_s32(i32(key), i32(limit)));
 }
 
-/* 0 for what is NaN or Inf */
+/* 0 for NaN and Inf */
 VEC vec v_finite_f32(vec v)
 {
     const vec magnitude = vandq_u32(v, vdupq_n_u32(INT32_MAX));
     return v_keep_below_i32(v, magnitude, vdupq_n_u32(0x7f800000u));
 }
 
-/* the lanes of v named by mask, in order; writes up to a whole vec */
+/* the lanes of v selected by mask, in order; writes up to a whole vec */
 VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
 {
     uint32_t lane[VEC_LANES];
@@ -284,7 +285,7 @@ VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
     }
 }
 
-/* the lowest bytes of the lanes of a, b, c, d, in order; the lanes are below 256 */
+/* the lanes of a, b, c, d as bytes, in order; lanes are below 256 */
 VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
 {
     const uint16x8_t low = vcombine_u16(vmovn_u32(a), vmovn_u32(b));
@@ -292,7 +293,7 @@ VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
     vst1q_u8(p, vcombine_u8(vmovn_u16(low), vmovn_u16(high)));
 }
 
-/* of one; VEC_LANES bytes */
+/* the lanes of one vec as VEC_LANES bytes */
 VEC void v_store_u8(uint8_t *p, vec v)
 {
     const uint16x4_t half = vmovn_u32(v);
@@ -311,8 +312,8 @@ VEC vec v_shr_any_i64(vec v, int bits)
     return of_u64(vshlq_u64(u64(v), vdupq_n_s64(-bits)));
 }
 
-/* 64-bit words that begin every `stride` bytes; stored from the first on, so that what
- * a word has beyond its stride is overwritten */
+/* 64-bit words that start every `stride` bytes; stored in order, so that each
+ * overwrites what the previous one wrote beyond its stride */
 VEC vec v_load_words(const uint8_t *p, size_t stride)
 {
     return vreinterpretq_u32_u8(vcombine_u8(vld1_u8(p), vld1_u8(p + stride)));
@@ -336,13 +337,13 @@ VEC vec v_load_u8(const uint8_t *p)
 /* 16-bit elements, one per 32-bit lane */
 VEC vec v_load_u16(const uint8_t *p) { return vmovl_u16(load_half(p)); }
 
-/* the lower bytes of 16-bit lanes, whose upper ones are 0; VEC_BYTES / 2 of them */
+/* 16-bit lanes, below 256, as bytes; stores VEC_BYTES / 2 */
 VEC void v_store_u16_u8(uint8_t *p, vec v)
 {
     vst1_u8(p, vmovn_u16(vreinterpretq_u16_u32(v)));
 }
 
-/* bytes, one per 16 bits */
+/* bytes, one per 16-bit lane */
 VEC vec v_load_u8_u16(const uint8_t *p)
 {
     return vreinterpretq_u32_u16(vmovl_u8(vld1_u8(p)));

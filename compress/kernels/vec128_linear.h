@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More of vec128.h: for linear transforms and table look-ups. The names are those of
+ * More of vec128.h: linear transforms and table look-ups. Defines the names of
  * vec256_linear.h.
  */
 #ifndef COMPRESS_KERNELS_VEC128_LINEAR_H
@@ -13,7 +13,7 @@
 /* a * b + c, rounded once */
 VEC vec v_fma_f32(vec a, vec b, vec c) { return of_ps(vfmaq_f32(ps(c), ps(a), ps(b))); }
 
-/* lane j gets a minus where bit j is set */
+/* negate lane j if bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
 {
     static const int32_t at[VEC_LANES] = {31, 30, 29, 28};
@@ -21,8 +21,8 @@ VEC vec v_flip_signs(vec v, uint32_t bits)
     return veorq_u32(v, vandq_u32(minus, vdupq_n_u32(0x80000000u)));
 }
 
-/* (a, b) -> (a + b, a - b) of lanes 2, then 1 apart. A product with 1 or -1 is exact,
- * so the sum alone is rounded. */
+/* (a, b) -> (a + b, a - b) for lanes 2, then 1 apart. A product with 1 or -1 is exact,
+ * so only the sum is rounded. */
 VEC vec v_butterfly_lanes(vec v)
 {
     static const float far[VEC_LANES] = {1, 1, -1, -1},
@@ -33,12 +33,12 @@ VEC vec v_butterfly_lanes(vec v)
     return of_ps(x);
 }
 
-enum { V_TILE_ROWS = 12 /* by two vecs: what 32 registers hold of a product */ };
+enum { V_TILE_ROWS = 12 /* by two vecs; fits into 32 registers */ };
 
 /* lane j of vec i becomes lane i of vec j */
 VEC void v_transpose(vec t[4])
 {
-    /* of two vecs, lanes 0 and 2; lanes 1 and 3 */
+    /* lanes 0 and 2 of two vecs; lanes 1 and 3 */
     const vec a0 = vtrn1q_u32(t[0], t[1]), a1 = vtrn2q_u32(t[0], t[1]);
     const vec b0 = vtrn1q_u32(t[2], t[3]), b1 = vtrn2q_u32(t[2], t[3]);
     t[0] = of_u64(vtrn1q_u64(u64(a0), u64(b0)));
@@ -47,7 +47,7 @@ VEC void v_transpose(vec t[4])
     t[3] = of_u64(vtrn2q_u64(u64(a1), u64(b1)));
 }
 
-/* the upper halves of products, unsigned */
+/* the upper halves of the products, unsigned */
 VEC vec v_mul_high_u32(vec a, vec b)
 {
     const uint64x2_t low = vmull_u32(vget_low_u32(a), vget_low_u32(b));
@@ -60,7 +60,7 @@ VEC vec v_count_less_f32(vec v, vec a, vec b)
     return vsubq_u32(v, vcltq_f32(ps(a), ps(b)));
 }
 
-/* a table of 32 words, and the words at the lanes of i, below 32 */
+/* a table of 32 words; look up the lanes of i, below 32 */
 struct vec_table32 {
     uint8x16x4_t part[2];
 };
@@ -78,13 +78,13 @@ VEC vec v_look_up32(const struct vec_table32 *t, vec i)
     const vec bytes = vaddq_u32(vmulq_u32(i, vdupq_n_u32(0x04040404u)),
                                 vdupq_n_u32(0x03020100u));
     const uint8x16_t at = vreinterpretq_u8_u32(bytes);
-    /* what is outside of a part gives 0 */
+    /* an index outside the part yields 0 */
     const uint8x16_t low = vqtbl4q_u8(t->part[0], at);
     const uint8x16_t high = vqtbl4q_u8(t->part[1], vsubq_u8(at, vdupq_n_u8(64)));
     return vreinterpretq_u32_u8(vorrq_u8(low, high));
 }
 
-/* a table of 16 bytes, and the bytes at those of i, below 16 */
+/* a table of 16 bytes; look up the bytes of i, below 16 */
 VEC vec v_table16(const uint8_t *bytes) { return v_load(bytes); }
 
 VEC vec v_look_up16(vec table, vec i)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The 256-bit vector that kernels_vec.h is written in: AVX2, F16C. vec512.h has the
- * same names, 512 bits wide. A vec is 32 bytes without a type; the suffix of a function
- * says what it takes them for.
+ * The 256-bit vector of kernels_vec.h: AVX2, F16C. vec512.h defines the same names for
+ * 512 bits. A vec is 32 untyped bytes; the suffix of a function names the element type.
  */
 #ifndef COMPRESS_KERNELS_VEC256_H
 #define COMPRESS_KERNELS_VEC256_H
@@ -21,7 +20,7 @@ typedef __m256i vec;
 typedef __m128i vec_half;
 #define MM(name) _mm256_##name
 
-/* an instruction a line */
+/* one instruction per line */
 /* clang-format off */
 
 VEC __m256 ps(vec v) { return _mm256_castsi256_ps(v); }
@@ -31,7 +30,7 @@ VEC vec of_pd(__m256d v) { return _mm256_castpd_si256(v); }
 VEC __m128i low128(vec v) { return _mm256_castsi256_si128(v); }
 VEC vec from128(__m128i v) { return _mm256_zextsi128_si256(v); }
 
-/* whole vectors, as they are in memory */
+/* whole vectors; loads and stores are unaligned */
 VEC vec v_load(const void *p) { return _mm256_loadu_si256((const __m256i_u *)p); }
 VEC void v_store(void *p, vec v) { _mm256_storeu_si256((__m256i_u *)p, v); }
 VEC void v_stream(void *p, vec v) { _mm256_stream_si256((__m256i *)p, v); }
@@ -41,7 +40,7 @@ VEC vec v_and(vec a, vec b) { return _mm256_and_si256(a, b); }
 VEC vec v_or(vec a, vec b) { return _mm256_or_si256(a, b); }
 VEC vec v_xor(vec a, vec b) { return _mm256_xor_si256(a, b); }
 
-/* half-width elements, one per 32-bit lane; in memory they take VEC_BYTES / 2 */
+/* half-width elements, one per 32-bit lane; VEC_BYTES / 2 in memory */
 VEC vec_half v_load_half(const void *p) { return _mm_loadu_si128((const void *)p); }
 VEC void v_store_half(void *p, vec_half h) { _mm_storeu_si128((__m128i_u *)p, h); }
 VEC void v_stream_half(void *p, vec_half h) { _mm_stream_si128((__m128i *)p, h); }
@@ -55,7 +54,7 @@ VEC vec_half v_pack_bf16(vec v)
     const __m256 nan = _mm256_cmp_ps(ps(v), ps(v), _CMP_UNORD_Q);
     const vec r = of_ps(_mm256_blendv_ps(ps(up), ps(quiet), nan));
     const vec h = _mm256_srli_epi32(r, 16);
-    /* packs within 128-bit halves: bring quadwords 0 and 2 together */
+    /* packs within 128-bit halves: move quadwords 0 and 2 together */
     const vec packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(h, h), 0x08);
     return _mm256_castsi256_si128(packed);
 }
@@ -100,10 +99,10 @@ VEC vec v_max_u64(vec a, vec b) { return _mm256_blendv_epi8(b, a, v_above_u64(a,
 
 /* ---- for codecs ---------------------------------------------------------------- */
 
-/* towards minus infinity, to integers that fit */
+/* round towards minus infinity, to integers in range */
 VEC vec v_floor_i32(vec v) { return _mm256_cvttps_epi32(_mm256_floor_ps(ps(v))); }
 
-/* lanes of a table; of one in memory */
+/* look up lanes in a table in a vec; in a table in memory */
 VEC vec v_pick_f32(vec table, vec i) { return _mm256_permutevar8x32_epi32(table, i); }
 
 VEC vec v_gather_f32(const float *p, vec i)
@@ -111,10 +110,10 @@ VEC vec v_gather_f32(const float *p, vec i)
     return of_ps(_mm256_i32gather_ps(p, i, 4));
 }
 
-/* the lower halves of the lanes, which are below 65536; VEC_BYTES / 2 of them */
+/* the lower halves of the lanes, which are below 65536; stores VEC_BYTES / 2 */
 VEC void v_store_u16(void *p, vec v)
 {
-    /* packs within 128-bit halves: bring quadwords 0 and 2 together */
+    /* packs within 128-bit halves: move quadwords 0 and 2 together */
     const vec packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(v, v), 0x08);
     v_store_half(p, _mm256_castsi256_si128(packed));
 }
@@ -128,12 +127,12 @@ VEC uint32_t v_max_lane_i32(vec v)
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(h, _mm_shuffle_epi32(h, 0xb1)));
 }
 
-/* each lane becomes the sum of those up to it; the last one, in all lanes */
+/* prefix sum of the lanes; the last lane, in all lanes */
 VEC vec v_prefix_i32(vec v)
 {
     v = _mm256_add_epi32(v, _mm256_slli_si256(v, 4));
     v = _mm256_add_epi32(v, _mm256_slli_si256(v, 8));
-    const vec low = _mm256_permute2x128_si256(v, v, 0x08); /* in the upper half */
+    const vec low = _mm256_permute2x128_si256(v, v, 0x08); /* moved to the upper half */
     return _mm256_add_epi32(v, _mm256_shuffle_epi32(low, 0xff));
 }
 
@@ -142,7 +141,7 @@ VEC vec v_last_i32(vec v)
     return _mm256_permutevar8x32_epi32(v, _mm256_set1_epi32(7));
 }
 
-/* one bit a lane where a >= b, signed */
+/* one bit per lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b)
 {
     return 0xffu & ~(uint32_t)_mm256_movemask_ps(ps(_mm256_cmpgt_epi32(b, a)));
@@ -154,14 +153,14 @@ VEC vec v_keep_below_i32(vec v, vec key, vec limit)
     return _mm256_and_si256(v, _mm256_cmpgt_epi32(limit, key));
 }
 
-/* 0 for what is NaN or Inf */
+/* 0 for NaN and Inf */
 VEC vec v_finite_f32(vec v)
 {
     const vec magnitude = _mm256_and_si256(v, _mm256_set1_epi32(INT32_MAX));
     return v_keep_below_i32(v, magnitude, _mm256_set1_epi32(0x7f800000));
 }
 
-/* the lanes of v named by mask, in order; writes a whole vec */
+/* the lanes of v selected by mask, in order; writes a whole vec */
 VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
 {
     const uint64_t lanes = _pdep_u64(mask, 0x0101010101010101u) * 0xff;
@@ -170,17 +169,17 @@ VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
     v_store(p, _mm256_permutevar8x32_epi32(v, from));
 }
 
-/* the lowest bytes of the lanes of a, b, c, d, in order; the lanes are below 256 */
+/* the lanes of a, b, c, d as bytes, in order; lanes are below 256 */
 VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
 {
-    /* packs work within 128-bit halves: a0 b0 c0 d0 a1 b1 c1 d1, four bytes each */
+    /* packs within 128-bit halves: a0 b0 c0 d0 a1 b1 c1 d1, four bytes each */
     const vec packed =
         _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
     const vec order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     v_store(p, _mm256_permutevar8x32_epi32(packed, order));
 }
 
-/* of one; VEC_LANES bytes */
+/* the lanes of one vec as VEC_LANES bytes */
 VEC void v_store_u8(uint8_t *p, vec v)
 {
     const __m128i low = _mm256_castsi256_si128(v),
@@ -191,11 +190,9 @@ VEC void v_store_u8(uint8_t *p, vec v)
 
 VEC vec v_set_i64(uint64_t v) { return _mm256_set1_epi64x((long long)v); }
 
-/* 64-bit words that begin every `stride` bytes; stored from the first on, so that what
- * a word has beyond its stride is overwritten */
 #define V_BITS 1
 
-/* VEC_BYTES bits to as many bytes of 0 or 1 */
+/* expand VEC_BYTES bits to bytes of 0 or 1 */
 VEC vec v_open_bits(const uint8_t *p)
 {
     const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202,
@@ -208,13 +205,15 @@ VEC vec v_open_bits(const uint8_t *p)
                             _mm256_set1_epi8(1));
 }
 
-/* the lowest bits of all bytes */
+/* collect the lowest bit of each byte */
 VEC void v_close_bits(uint8_t *p, vec v)
 {
     const int32_t bits = _mm256_movemask_epi8(_mm256_slli_epi16(v, 7));
     memcpy(p, &bits, sizeof bits);
 }
 
+/* 64-bit words that start every `stride` bytes; stored in order, so that each
+ * overwrites what the previous one wrote beyond its stride */
 VEC vec v_load_words(const uint8_t *p, size_t stride)
 {
     return _mm256_setr_epi64x(word_at(p), word_at(p + stride), word_at(p + 2 * stride),
@@ -236,7 +235,7 @@ VEC vec v_load_u8(const uint8_t *p)
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
 
-/* the lower bytes of 16-bit lanes, whose upper ones are 0; VEC_BYTES / 2 of them */
+/* 16-bit lanes, below 256, as bytes; stores VEC_BYTES / 2 */
 VEC void v_store_u16_u8(uint8_t *p, vec v)
 {
     const __m128i low = _mm256_castsi256_si128(v),

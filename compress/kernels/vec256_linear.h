@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More of vec256.h: for linear transforms and table look-ups. vec512_linear.h has the
+ * More of vec256.h: linear transforms and table look-ups. vec512_linear.h defines the
  * same names.
  */
 #ifndef COMPRESS_KERNELS_VEC256_LINEAR_H
@@ -18,7 +18,7 @@ VEC vec v_fma_f32(vec a, vec b, vec c)
     return of_ps(_mm256_fmadd_ps(ps(a), ps(b), ps(c)));
 }
 
-/* lane j gets a minus where bit j is set */
+/* negate lane j if bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
 {
     const vec at = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
@@ -26,8 +26,8 @@ VEC vec v_flip_signs(vec v, uint32_t bits)
     return _mm256_xor_si256(v, _mm256_and_si256(minus, _mm256_set1_epi32(INT32_MIN)));
 }
 
-/* (a, b) -> (a + b, a - b) of lanes 4, then 2, then 1 apart. A product with 1 or -1 is
- * exact, so the sum alone is rounded. */
+/* (a, b) -> (a + b, a - b) for lanes 4, then 2, then 1 apart. A product with 1 or -1 is
+ * exact, so only the sum is rounded. */
 VEC vec v_butterfly_lanes(vec v)
 {
     const __m256 far = _mm256_setr_ps(1, 1, 1, 1, -1, -1, -1, -1);
@@ -40,7 +40,7 @@ VEC vec v_butterfly_lanes(vec v)
     return of_ps(x);
 }
 
-enum { V_TILE_ROWS = 6 /* by two vecs: what 16 registers hold of a product */ };
+enum { V_TILE_ROWS = 6 /* by two vecs; fits into 16 registers */ };
 
 /* lane j of vec i becomes lane i of vec j */
 VEC void v_transpose(vec t[8])
@@ -68,7 +68,7 @@ VEC void v_transpose(vec t[8])
     }
 }
 
-/* the upper halves of products, unsigned */
+/* the upper halves of the products, unsigned */
 VEC vec v_mul_high_u32(vec a, vec b)
 {
     const vec even = _mm256_srli_epi64(_mm256_mul_epu32(a, b), 32);
@@ -84,7 +84,7 @@ VEC vec v_count_less_f32(vec v, vec a, vec b)
     return _mm256_sub_epi32(v, of_ps(less));
 }
 
-/* a table of 32 words, and the words at the lanes of i, below 32 */
+/* a table of 32 words; look up the lanes of i, below 32 */
 struct vec_table32 {
     vec part[4];
 };
@@ -107,7 +107,7 @@ VEC vec v_look_up32(const struct vec_table32 *t, vec i)
     return of_ps(_mm256_blendv_ps(low, high, bit4));
 }
 
-/* a table of 16 bytes, and the bytes at those of i, below 16 */
+/* a table of 16 bytes; look up the bytes of i, below 16 */
 VEC vec v_table16(const uint8_t *bytes)
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)bytes));

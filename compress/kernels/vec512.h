@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The 512-bit vector that kernels_vec.h is written in: AVX-512 F, BW, DQ, VL. The names
- * are those of vec256.h.
+ * The 512-bit vector of kernels_vec.h: AVX-512 F, BW, DQ, VL. Defines the names of
+ * vec256.h.
  */
 #ifndef COMPRESS_KERNELS_VEC512_H
 #define COMPRESS_KERNELS_VEC512_H
@@ -20,7 +20,7 @@ typedef __m512i vec;
 typedef __m256i vec_half;
 #define MM(name) _mm512_##name
 
-/* an instruction a line */
+/* one instruction per line */
 /* clang-format off */
 
 VEC __m512 ps(vec v) { return _mm512_castsi512_ps(v); }
@@ -30,7 +30,7 @@ VEC vec of_pd(__m512d v) { return _mm512_castpd_si512(v); }
 VEC __m128i low128(vec v) { return _mm512_castsi512_si128(v); }
 VEC vec from128(__m128i v) { return _mm512_zextsi128_si512(v); }
 
-/* whole vectors, as they are in memory */
+/* whole vectors; loads and stores are unaligned */
 VEC vec v_load(const void *p) { return _mm512_loadu_si512(p); }
 VEC void v_store(void *p, vec v) { _mm512_storeu_si512(p, v); }
 VEC void v_stream(void *p, vec v) { _mm512_stream_si512((void *)p, v); }
@@ -45,7 +45,7 @@ VEC vec v_and(vec a, vec b) { return _mm512_and_si512(a, b); }
 VEC vec v_or(vec a, vec b) { return _mm512_or_si512(a, b); }
 VEC vec v_xor(vec a, vec b) { return _mm512_xor_si512(a, b); }
 
-/* half-width elements, one per 32-bit lane; in memory they take VEC_BYTES / 2 */
+/* half-width elements, one per 32-bit lane; VEC_BYTES / 2 in memory */
 VEC vec_half v_load_half(const void *p) { return _mm256_loadu_si256(p); }
 VEC void v_store_half(void *p, vec_half h) { _mm256_storeu_si256((void *)p, h); }
 VEC void v_stream_half(void *p, vec_half h) { _mm256_stream_si256((void *)p, h); }
@@ -90,13 +90,13 @@ VEC vec v_max_u64(vec a, vec b) { return _mm512_max_epu64(a, b); }
 
 /* ---- for codecs ---------------------------------------------------------------- */
 
-/* towards minus infinity, to integers that fit */
+/* round towards minus infinity, to integers in range */
 VEC vec v_floor_i32(vec v)
 {
     return _mm512_cvt_roundps_epi32(ps(v), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
 }
 
-/* lanes of a table; of one in memory */
+/* look up lanes in a table in a vec; in a table in memory */
 VEC vec v_pick_f32(vec table, vec i) { return _mm512_permutexvar_epi32(i, table); }
 
 VEC vec v_gather_f32(const float *p, vec i)
@@ -104,13 +104,13 @@ VEC vec v_gather_f32(const float *p, vec i)
     return of_ps(_mm512_i32gather_ps(i, p, 4));
 }
 
-/* the lower halves of the lanes, which are below 65536; VEC_BYTES / 2 of them */
+/* the lower halves of the lanes, which are below 65536; stores VEC_BYTES / 2 */
 VEC void v_store_u16(void *p, vec v) { v_store_half(p, _mm512_cvtepi32_epi16(v)); }
 
 /* the largest of the lanes, signed */
 VEC uint32_t v_max_lane_i32(vec v) { return (uint32_t)_mm512_reduce_max_epi32(v); }
 
-/* each lane becomes the sum of those up to it; the last one, in all lanes */
+/* prefix sum of the lanes; the last lane, in all lanes */
 VEC vec v_prefix_i32(vec v)
 {
     const vec zero = _mm512_setzero_si512();
@@ -122,7 +122,7 @@ VEC vec v_prefix_i32(vec v)
 
 VEC vec v_last_i32(vec v) { return _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v); }
 
-/* one bit a lane where a >= b, signed */
+/* one bit per lane where a >= b, signed */
 VEC uint32_t v_at_least_i32(vec a, vec b) { return _mm512_cmpge_epi32_mask(a, b); }
 
 /* v where key < limit, else 0 */
@@ -131,23 +131,23 @@ VEC vec v_keep_below_i32(vec v, vec key, vec limit)
     return _mm512_maskz_mov_epi32(_mm512_cmplt_epi32_mask(key, limit), v);
 }
 
-/* 0 for what is NaN or Inf; a nibble a class: NaN (0, 1) and Inf (4, 5) become 0 (8) */
+/* 0 for NaN and Inf; one nibble per class: NaN (0, 1) and Inf (4, 5) become 0 (8) */
 VEC vec v_finite_f32(vec v)
 {
     return of_ps(_mm512_fixupimm_ps(ps(v), ps(v), _mm512_set1_epi32(0x00880088), 0));
 }
 
-/* the lanes of v named by mask, in order; writes a whole vec */
+/* the lanes of v selected by mask, in order; writes a whole vec */
 VEC void v_compress_i32(uint32_t *p, vec v, uint32_t mask)
 {
-    /* to a register first: the form with a memory operand is slow on Zen 4 */
+    /* via a register: the form with a memory operand is slow on Zen 4 */
     v_store(p, _mm512_maskz_compress_epi32((__mmask16)mask, v));
 }
 
-/* the lowest bytes of the lanes of a, b, c, d, in order; the lanes are below 256 */
+/* the lanes of a, b, c, d as bytes, in order; lanes are below 256 */
 VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
 {
-    /* packs work within 128 bits: a0 b0 c0 d0 a1 b1 …, four bytes each */
+    /* packs within 128 bits: a0 b0 c0 d0 a1 b1 …, four bytes each */
     const vec packed =
         _mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d));
     const vec order =
@@ -155,7 +155,7 @@ VEC void v_store_u8x4(uint8_t *p, vec a, vec b, vec c, vec d)
     v_store(p, _mm512_permutexvar_epi32(order, packed));
 }
 
-/* of one; VEC_LANES bytes */
+/* the lanes of one vec as VEC_LANES bytes */
 VEC void v_store_u8(uint8_t *p, vec v)
 {
     _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(v));
@@ -163,23 +163,23 @@ VEC void v_store_u8(uint8_t *p, vec v)
 
 VEC vec v_set_i64(uint64_t v) { return _mm512_set1_epi64((long long)v); }
 
-/* 64-bit words that begin every `stride` bytes; stored from the first on, so that what
- * a word has beyond its stride is overwritten */
 #define V_BITS 1
 
-/* VEC_BYTES bits to as many bytes of 0 or 1 */
+/* expand VEC_BYTES bits to bytes of 0 or 1 */
 VEC vec v_open_bits(const uint8_t *p)
 {
     return _mm512_maskz_set1_epi8(word_at(p), 1);
 }
 
-/* the lowest bits of all bytes */
+/* collect the lowest bit of each byte */
 VEC void v_close_bits(uint8_t *p, vec v)
 {
     const uint64_t bits = _mm512_test_epi8_mask(v, _mm512_set1_epi8(1));
     memcpy(p, &bits, sizeof bits);
 }
 
+/* 64-bit words that start every `stride` bytes; stored in order, so that each
+ * overwrites what the previous one wrote beyond its stride */
 VEC vec v_load_words(const uint8_t *p, size_t stride)
 {
     return _mm512_setr_epi64(word_at(p), word_at(p + stride), word_at(p + 2 * stride),
@@ -207,7 +207,7 @@ VEC vec v_load_u8(const uint8_t *p)
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p));
 }
 
-/* the lower bytes of 16-bit lanes, whose upper ones are 0; VEC_BYTES / 2 of them */
+/* 16-bit lanes, below 256, as bytes; stores VEC_BYTES / 2 */
 VEC void v_store_u16_u8(uint8_t *p, vec v)
 {
     _mm256_storeu_si256((void *)p, _mm512_cvtepi16_epi8(v));

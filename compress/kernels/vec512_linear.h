@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More of vec512.h: for linear transforms and table look-ups. The names are those of
+ * More of vec512.h: linear transforms and table look-ups. Defines the names of
  * vec256_linear.h.
  */
 #ifndef COMPRESS_KERNELS_VEC512_LINEAR_H
@@ -18,14 +18,14 @@ VEC vec v_fma_f32(vec a, vec b, vec c)
     return of_ps(_mm512_fmadd_ps(ps(a), ps(b), ps(c)));
 }
 
-/* lane j gets a minus where bit j is set */
+/* negate lane j if bit j is set */
 VEC vec v_flip_signs(vec v, uint32_t bits)
 {
     return _mm512_mask_xor_epi32(v, (__mmask16)bits, v, _mm512_set1_epi32(INT32_MIN));
 }
 
-/* (a, b) -> (a + b, a - b) of lanes 8, then 4, 2 and 1 apart. A product with 1 or -1 is
- * exact, so the sum alone is rounded. */
+/* (a, b) -> (a + b, a - b) for lanes 8, then 4, 2 and 1 apart. A product with 1 or -1
+ * is exact, so only the sum is rounded. */
 VEC vec v_butterfly_lanes(vec v)
 {
     const __m512 one = _mm512_set1_ps(1.0f), minus = _mm512_set1_ps(-1.0f);
@@ -41,7 +41,7 @@ VEC vec v_butterfly_lanes(vec v)
     return of_ps(x);
 }
 
-enum { V_TILE_ROWS = 12 /* by two vecs: what 32 registers hold of a product */ };
+enum { V_TILE_ROWS = 12 /* by two vecs; fits into 32 registers */ };
 
 /* lane j of vec i becomes lane i of vec j */
 VEC void v_transpose(vec t[16])
@@ -52,7 +52,7 @@ VEC void v_transpose(vec t[16])
         a[i] = _mm512_unpacklo_ps(ps(t[i]), ps(t[i + 1]));
         a[i + 1] = _mm512_unpackhi_ps(ps(t[i]), ps(t[i + 1]));
     }
-    /* b[4 * i + j]: of rows 4 i … 4 i + 3, columns j, j + 4, j + 8, j + 12 */
+    /* b[4 * i + j]: columns j, j + 4, j + 8, j + 12 of rows 4 i … 4 i + 3 */
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i += 4) {
 #pragma GCC unroll 2
@@ -76,7 +76,7 @@ VEC void v_transpose(vec t[16])
     }
 }
 
-/* the upper halves of products, unsigned */
+/* the upper halves of the products, unsigned */
 VEC vec v_mul_high_u32(vec a, vec b)
 {
     const vec even = _mm512_srli_epi64(_mm512_mul_epu32(a, b), 32);
@@ -92,7 +92,7 @@ VEC vec v_count_less_f32(vec v, vec a, vec b)
     return _mm512_mask_add_epi32(v, less, v, _mm512_set1_epi32(1));
 }
 
-/* a table of 32 words, and the words at the lanes of i, below 32 */
+/* a table of 32 words; look up the lanes of i, below 32 */
 struct vec_table32 {
     vec part[2];
 };
@@ -107,7 +107,7 @@ VEC vec v_look_up32(const struct vec_table32 *t, vec i)
     return _mm512_permutex2var_epi32(t->part[0], i, t->part[1]);
 }
 
-/* a table of 16 bytes, and the bytes at those of i, below 16 */
+/* a table of 16 bytes; look up the bytes of i, below 16 */
 VEC vec v_table16(const uint8_t *bytes)
 {
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bytes));

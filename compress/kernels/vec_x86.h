@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions that are the same instructions in 256 and in 512 bits. vec256.h and
- * vec512.h include this file once they have defined MM(name), which is the intrinsic
- * `name` of their width, the types, the casts, the loads and the stores.
+ * Functions with the same instructions in 256 and 512 bits. vec256.h and vec512.h
+ * include this file after they have defined MM(name), the intrinsic `name` of their
+ * width, the types, the casts, the loads and the stores.
  */
-/* an instruction a line */
+/* one instruction per line */
 /* clang-format off */
 
 VEC void v_fence(void) { _mm_sfence(); }
@@ -33,7 +33,8 @@ VEC vec v_add_f64(vec a, vec b) { return of_pd(MM(add_pd)(pd(a), pd(b))); }
 VEC vec v_mul_f64(vec a, vec b) { return of_pd(MM(mul_pd)(pd(a), pd(b))); }
 VEC vec v_div_f64(vec a, vec b) { return of_pd(MM(div_pd)(pd(a), pd(b))); }
 
-/* a < b || isnan(a) ? a : b, and a > b …; the instructions alone give b for any NaN */
+/* a < b || isnan(a) ? a : b, and a > b …; the instructions alone return b for any
+ * NaN */
 VEC vec v_min_f32(vec a, vec b) { return v_or_nan_f32(a, MM(min_ps)(ps(a), ps(b))); }
 VEC vec v_max_f32(vec a, vec b) { return v_or_nan_f32(a, MM(max_ps)(ps(a), ps(b))); }
 VEC vec v_min_f64(vec a, vec b) { return v_or_nan_f64(a, MM(min_pd)(pd(a), pd(b))); }
@@ -60,7 +61,7 @@ VEC vec v_max_u32(vec a, vec b) { return MM(max_epu32)(a, b); }
 #define v_shl_i32(a, bits) MM(slli_epi32)(a, bits)
 #define v_shr_i32(a, bits) MM(srli_epi32)(a, bits)
 
-/* half-width elements, one per 32-bit lane; in memory they take VEC_BYTES / 2 */
+/* half-width elements, one per 32-bit lane; VEC_BYTES / 2 in memory */
 VEC vec v_load_f16(const void *p)
 {
     return of_ps(MM(cvtph_ps)(v_load_half(p)));
@@ -145,7 +146,7 @@ VEC vec v_load_u16(const uint8_t *p)
     return MM(cvtepu16_epi32)(v_load_half(p));
 }
 
-/* bytes, one per 16 bits */
+/* bytes, one per 16-bit lane */
 VEC vec v_load_u8_u16(const uint8_t *p)
 {
     return MM(cvtepu8_epi16)(v_load_half(p));
