@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bound
+ * bound: an error bound for each element of the sum.
+ *
  *     paper      Di and Cappello, IPDPS 2016; sums: Huang et al., SC 2024
- *     equation   |C(x) - x| <= bound / ranks (of a mean: bound), so that no element of
- *                the sum of all ranks is off by more than the bound, before the sum is
- *                rounded to its dtype; bound: abs, or rel times the largest magnitude
- *                that any rank has in the bucket
+ *     equation   |C(x) - x| <= bound / ranks (for a mean: bound). So no element of the
+ *                sum of all ranks is off by more than the bound, before the sum is
+ *                rounded to its dtype. The bound is abs, or rel times the largest
+ *                magnitude of any rank in the bucket
  *     wire       bounded.h
  *     random     nothing
- *     NaN, Inf   the bucket travels as floating-point numbers (with rel that of all
- *                ranks), and comes out as these add, in float64
- *     large      as NaN: from 2^30 steps on, and where a sum of integers is beyond
- *                32 bits. The bound then holds as far as float64 holds the sum: to
- *                2^-53 of the partial sums
+ *     NaN, Inf   the bucket is sent as floating-point numbers (with rel those of all
+ *                ranks), which are summed in float64
+ *     large      as NaN: from 2^30 steps, and if a sum of integers exceeds 32 bits. The
+ *                bound then holds up to the precision of float64: 2^-53 of the partial
+ *                sums
  *     state      none
  */
 #include "compress/quantise/bounded_parts.h"
@@ -33,8 +34,8 @@ _Static_assert(sizeof(struct trib_bounded_header) == HEADER_BYTES,
 
 static const double integers_end = 0x1p30;
 
-/* Rounding of product and quotient in float64 adds far less than this part of half a
- * step to so many integers. */
+/* The rounding of product and quotient in float64 is far below this fraction of half a
+ * step, for integers in this range. */
 static const double step_part = 1 - 0x1p-20;
 
 static bool relative(const struct trib_codec *c)
@@ -88,7 +89,7 @@ size_t trib_bounded_bound(const struct trib_codec *c, size_t n)
     return word_bytes_max(c, n, c->ranks > 2);
 }
 
-/* This bound holds for words of one rank and of all. */
+/* Bound for one contribution and for the finished sum. */
 size_t trib_bounded_whole_bound(const struct trib_codec *c, size_t n)
 {
     return word_bytes_max(c, n, false);
@@ -101,7 +102,8 @@ bool trib_bounded_is_part(const struct trib_codec *c, uint64_t contributions)
 
 /* ---- the integers of a bucket ---------------------------------------------------- */
 
-/* scale: the largest magnitude, with rel; false: there are no integers. */
+/* Compute the grid. scale: the largest magnitude, with rel. Return false if there is no
+ * grid. */
 static bool grid_open(const struct trib_codec *c, float scale,
                       struct trib_bounded_grid *g)
 {
@@ -126,7 +128,7 @@ bool trib_bounded_grid_of(const struct trib_codec *c, const uint8_t *scales, siz
     return grid_open(c, scale, grid_out);
 }
 
-/* The largest magnitude; Inf, too, where there is a NaN. */
+/* Return the largest magnitude; Inf if there is a NaN. */
 static float scale_of(const struct trib_codec *c, const float *x, size_t n)
 {
     const uint32_t bits = c->kernels->max_magnitude(x, n);
@@ -189,7 +191,7 @@ void trib_bounded_integers(const struct trib_codec *c,
 
 /* ---- encode ---------------------------------------------------------------------- */
 
-/* x: of bucket number b; scales: NULL, or where its scale is written */
+/* x: bucket number b of v; scales: NULL, or where to write its scale */
 static uint8_t *encode_bucket(const struct trib_codec *c, const struct trib_values *v,
                               size_t b, uint8_t *scales, uint8_t *dst)
 {
@@ -230,7 +232,7 @@ size_t trib_bounded_encode(const struct trib_codec *c, const struct trib_encode 
     return encode_word(c, &v, dst);
 }
 
-/* ---- what a word says ------------------------------------------------------------ */
+/* ---- reading an encoded chunk ---------------------------------------------------- */
 
 bool trib_bounded_open(const struct trib_codec *c, const struct trib_encoded *w,
                        size_t n, struct trib_bounded_reader *r_out)
@@ -355,7 +357,7 @@ trib_status_t trib_bounded_decode(const struct trib_codec *c,
 
 /* ---- the stage ------------------------------------------------------------------- */
 
-/* The error is bounded by a number, and by no part of the elements. */
+/* The error bound is absolute, so there is no contraction. */
 static double delta(const struct trib_codec *c)
 {
     (void)c;

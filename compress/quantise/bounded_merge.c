@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of words with an error bound: integers are added as integers, and packed
- * anew. */
+/* Sums of encodings with an error bound: integers are added as integers and packed
+ * again. */
 #include <string.h>
 
 #include "compress/quantise/bounded_parts.h"
 
 enum { SUMMED_MOST = TRIB_BOUNDED_BUCKET_MAX };
 
-/* The sum of a bucket: of its integers, and once they are not enough, of float64. */
+/* The sum of a bucket: of integers, or of float64 once integers do not suffice. */
 struct sum {
     const struct trib_codec *c;
     size_t length;
     struct trib_bounded_grid grid;
     bool has_grid;
-    bool part; /* the sum may be of float64 */
-    double divisor; /* of a finished one */
+    bool part; /* a partial sum, which may use float64 */
+    double divisor; /* of a finished sum */
     bool integers; /* q is in use */
-    bool doubles; /* acc is, and nothing else */
+    bool doubles; /* only acc is in use */
     int32_t q[SUMMED_MOST];
     double acc[SUMMED_MOST];
 };
@@ -78,7 +78,7 @@ static void add_integers(struct sum *s, const struct trib_bounded_bucket *b)
     add_values(s, q);
 }
 
-/* False: the bucket has integers of a scale that has none. */
+/* Return false if the bucket has integers but its scale has no grid. */
 static bool add_bucket(struct sum *s, const struct trib_bounded_bucket *b)
 {
     switch (b->form) {
@@ -121,8 +121,7 @@ static uint8_t *write_sum(struct sum *s, uint8_t *dst)
     return trib_bounded_integers_write(s->c, s->q, s->length, dst);
 }
 
-/* The front of the merged word, from those of the words, which then begin with their
- * first bucket. */
+/* Merge the fronts of all inputs; afterwards each input starts at its first bucket. */
 static bool merge_fronts(struct sum *s, const struct trib_merge *m, uint8_t *dst,
                          size_t *len_out)
 {
@@ -153,7 +152,7 @@ static bool merge_fronts(struct sum *s, const struct trib_merge *m, uint8_t *dst
     return contributions <= c->ranks;
 }
 
-/* Sums the next bucket of all words. */
+/* Sum the next bucket of all inputs. */
 static bool sum_bucket(struct sum *s, const struct trib_merge *m)
 {
     struct trib_bounded_bucket b;

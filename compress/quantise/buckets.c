@@ -35,7 +35,8 @@ size_t trib_buckets_bytes(const struct trib_codec *c, size_t n)
 
 /* ---- encode --------------------------------------------------------------------- */
 
-/* One code a byte, of values of one bucket, from number `index` of the vector on. */
+/* Quantise values of one bucket to one-byte codes; `index` is the first value's index
+ * in the vector. */
 static void quantise(const struct trib_codec *c, const float *x, size_t n,
                      struct trib_rng_keys *rng_keys, uint64_t index,
                      union trib_bucket_params *p, uint8_t *codes)
@@ -47,7 +48,7 @@ static void quantise(const struct trib_codec *c, const float *x, size_t n,
     }
 }
 
-/* The codes of one bucket, packed. */
+/* Encode and pack the values of one bucket. */
 static void encode_codes(const struct trib_codec *c, const float *x, size_t n,
                          struct trib_rng_keys *rng_keys, uint64_t index,
                          union trib_bucket_params *p, int bits, uint8_t *dst)
@@ -87,13 +88,13 @@ void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v
     }
 }
 
-/* The norm as a double: several elements near FLT_MAX have one above that. */
+/* The norm as a double: elements near FLT_MAX may have a norm above it. */
 static double l2_of(const struct trib_codec *c, const float *x, size_t n)
 {
     const float squares = c->kernels->sum_squares(x, n);
     if (squares > 0x1p-80f && squares <= FLT_MAX)
         return (double)sqrtf(squares);
-    double sum = 0; /* the squares left the range of f32 */
+    double sum = 0; /* the squares are outside the range of f32 */
     for (size_t i = 0; i < n; i++)
         sum += (double)x[i] * (double)x[i];
     return sqrt(sum);
@@ -159,15 +160,15 @@ void trib_buckets_quantise(const struct trib_codec *c, const struct trib_encode 
 
 /* ---- decode --------------------------------------------------------------------- */
 
-/* A piece of a bucket within the range asked for, and its codes. */
+/* A piece of a bucket within the requested range, and its codes. */
 struct piece {
     size_t at; /* in the range */
     size_t count;
-    const uint8_t *codes; /* one a byte */
+    const uint8_t *codes; /* one per byte */
     uint8_t unpacked[PIECE + 8];
 };
 
-/* The piece behind p, its head opened; false: the range is done. p is all 0 at
+/* Advance p to the next piece and open its head; false: end of the range. p is zero at
  * first. */
 static bool next_piece(const struct trib_codec *c, const struct trib_buckets *b,
                        const struct trib_code *code, union trib_bucket_params *params,

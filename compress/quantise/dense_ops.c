@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dense kinds: the bytes of a quantiser, integers that add, and numbers that add
- * exactly. */
+/* Dense kinds: a quantiser's bytes, integers that add, and numbers that add exactly. */
 #include "compress/codec_ops.h"
 #include "compress/quantise/buckets.h"
 #include "compress/quantise/exact_sum.h"
@@ -25,7 +24,7 @@ static size_t bytes_of(const struct trib_codec *c, size_t n)
     return c->stages.quantise->bytes(c, n);
 }
 
-/* kept: NULL, or in->x of words that add: it becomes what is left */
+/* kept: NULL, or in->x for chunks that add: replaced by the residual */
 static size_t encode(const struct trib_codec *c, const struct trib_encode *in,
                      float *kept, uint8_t *dst)
 {

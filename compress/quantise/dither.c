@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exponential dithering: what dither is of any base but 2 (natural.c).
+ * Exponential dithering: dither with a base other than 2 (base 2: natural.c).
  *
  *     paper      Beznosikov, Horváth, Richtárik, Safaryan: "On biased compression for
  *                distributed learning", arXiv 2002.12410
  *     equation   levels 0, b^(1-s), …, 1/b, 1 of the norm, b = base, s = 2^(bits-1) -
- *                1; |x_i| / norm becomes one of the two levels around it, so that the
- *                mean is right
+ *                1; |x_i| / norm is rounded stochastically, without bias, to one of the
+ *                two neighbouring levels
  *     wire       buckets.h; head: the norm, f32, l2 or max of the bucket; code: `bits`
  *                bits, the highest the sign, the others the level
- *     bias       none (u is a multiple of 2^-24); E|C(x) - x|^2 <= w |x|^2,
- *                w = (b + 1/b - 2) / 4 + q min(1, q), q = sqrt(bucket) b^(1-s);
- *                delta = 1 / (1 - w) where w < 1
- *     levels     by dividing 1 by b in double precision, then rounded to f32: the same
- *                everywhere, which pow is not
+ *     bias       none (u is a multiple of 2^-24); E|C(x) - x|^2 <= w |x|^2, w = (b +
+ *                1/b - 2) / 4 + q min(1, q), q = sqrt(bucket) b^(1-s); delta = 1 / (1 -
+ *                w) if w < 1
+ *     levels     computed by dividing 1 by b in double precision, then rounded to f32:
+ *                unlike pow, the same on every machine
  *     small      norms below 2^-100 count as 2^-100: unbiased, but not within w
- *     random     rng_keys.h gives the keys, kernels.h makes u of them
- *     NaN, Inf   a bucket with either decodes to NaN, whole
+ *     random     keys from rng_keys.h; kernels.h derives u from them
+ *     NaN, Inf   a bucket with either decodes to NaN entirely
  *     state      none
  */
 #include <math.h>
@@ -25,7 +25,7 @@
 #include "compress/quantise/buckets.h"
 
 #define LOWEST_LEVEL 0x1p-100
-/* Slack of a level, above the rounding in f32 when its number is guessed. */
+/* Slack of the guessed level number, larger than the f32 rounding. */
 #define GUESS_SLACK 0x1p-8
 
 static int highest_of(const struct trib_codec *c)
@@ -95,7 +95,7 @@ static double error(const struct trib_codec *c)
                  lowest = pow(b, 1 - highest_of(c)), q = sqrt(bucket) * lowest,
                  among = (b + 1 / b - 2) / 4;
 
-    /* Below the lowest level it is a grid of 1 / lowest levels. */
+    /* below the lowest level it is a grid of 1 / lowest levels */
     return c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX
                ? fmax(among, trib_grid_error(bucket, 1 / lowest))
                : among + q * fmin(1, q);

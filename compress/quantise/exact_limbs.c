@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Integers of several limbs, of which a block of an exact sum is made (exact_sum.h).
+ * Multi-limb integers: the blocks of an exact sum (exact_sum.h).
  *
- * Limbs of one place lie together. What is read may come from a stranger: whatever it
- * says, no limb beyond the array is touched.
+ * Limbs of the same significance are contiguous. Input may come from an untrusted peer:
+ * no input causes an access past the array.
  */
 #include "compress/quantise/exact_sum.h"
 
@@ -12,7 +12,7 @@
 
 enum { MANTISSA = 23, EXPONENT_ALL = 255, LIMB_BITS = 64 };
 enum { DOUBLE_MANTISSA = 52, DOUBLE_EXPONENT_ALL = 2047, DOUBLE_UNIT = 1075 };
-enum { UNIT = 149 }; /* the least float32 is 2^-149 */
+enum { UNIT = 149 }; /* the smallest float32 is 2^-149 */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -25,12 +25,12 @@ void trib_exact_limbs_open(struct trib_exact_limbs *s, unsigned limbs, unsigned 
     memset(s->marks, 0, sizeof s->marks);
 }
 
-/* Element i += (negative: -=) magnitude * 2^shift; limbs beyond those in use are cut
- * off. */
+/* Add magnitude * 2^shift to element i, or subtract it if negative. Limbs past those in
+ * use are discarded. */
 static inline void add_at(struct trib_exact_limbs *s, size_t i, uint64_t magnitude,
                           unsigned shift, bool negative)
 {
-    if (s->limbs <= 2) { /* nearly all sums that float64 does not hold */
+    if (s->limbs <= 2) { /* fast path: nearly all sums that exceed float64 */
         const wide add = (wide)magnitude << shift;
         wide v = s->limb[0][i] | (wide)(s->limbs > 1 ? s->limb[1][i] : 0) << LIMB_BITS;
         v = negative ? v - add : v + add;
@@ -99,7 +99,7 @@ bool trib_exact_limbs_add_doubles(struct trib_exact_limbs *s, const uint8_t *src
         if (b << 1 == 0)
             continue;
         if (exponent == 0 || exponent == DOUBLE_EXPONENT_ALL)
-            return false; /* no sum of float32 */
+            return false; /* not a sum of float32 */
         const int zeros = __builtin_ctzll(mantissa);
         const int shift = exponent - DOUBLE_UNIT + UNIT - (int)s->low + zeros;
         if (shift < 0 || shift + DOUBLE_MANTISSA + 1 - zeros + 1 > room)
@@ -139,13 +139,14 @@ bool trib_exact_limbs_add_limbs(struct trib_exact_limbs *s, const uint8_t *src,
     return true;
 }
 
-/* A magnitude and its sign; below[0] is what division adds behind the lowest limb. */
+/* A magnitude and its sign. limb has one more entry, for the fraction that division
+ * adds. */
 struct number {
     uint64_t limb[TRIB_EXACT_LIMBS + 1];
     unsigned limbs;
     int unit; /* of the lowest limb, as a power of two */
     bool negative;
-    bool more; /* than the limbs say */
+    bool more; /* there is a non-zero remainder below the limbs */
 };
 
 static void divide(struct number *v, uint32_t divisor)
@@ -165,7 +166,7 @@ static void divide(struct number *v, uint32_t divisor)
     v->more = rest;
 }
 
-/* The bits from `at` on, 64 of them. */
+/* Return 64 bits, starting at bit `at`. */
 static uint64_t bits_at(const struct number *v, unsigned at)
 {
     const unsigned k = at / LIMB_BITS, by = at % LIMB_BITS;
@@ -189,7 +190,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* To nearest even, from integers alone: the modes of the floating-point unit do not
+/* Round to nearest even with integers only, so the rounding mode of the FPU does not
  * matter. */
 static float round_number(const struct number *v)
 {
@@ -206,7 +207,7 @@ static float round_number(const struct number *v)
     const int drop = ulp - v->unit; /* bits */
     if (exponent > 127)
         return float_of(sign | (uint32_t)EXPONENT_ALL << MANTISSA);
-    if (drop <= 0) /* the mantissa has room for all of them */
+    if (drop <= 0) /* the mantissa has room for all bits */
         return float_of(sign + ((uint32_t)(ulp + UNIT) << MANTISSA) +
                         (uint32_t)(v->limb[0] << -drop));
     const bool beyond = drop > high + 1;
@@ -217,7 +218,7 @@ static float round_number(const struct number *v)
     return float_of(sign + ((uint32_t)(ulp + UNIT) << MANTISSA) + mantissa);
 }
 
-/* The same of at most 128 bits, which are not 0. */
+/* As round_number, for at most 128 bits that are not all 0. */
 static float round_wide(wide v, int unit, bool negative)
 {
     const uint32_t sign = (uint32_t)negative << 31;
@@ -293,7 +294,7 @@ float trib_exact_round_double(double value, uint32_t divisor)
     memcpy(&b, &value, sizeof b);
     const int exponent = (int)(b >> DOUBLE_MANTISSA & DOUBLE_EXPONENT_ALL);
     if (exponent == 0 || exponent == DOUBLE_EXPONENT_ALL)
-        return float_of(b << 1 ? 0x7fc00000 : 0); /* a stranger's number, or 0 */
+        return float_of(b << 1 ? 0x7fc00000 : 0); /* invalid input, or 0 */
     v.negative = b >> 63;
     v.limb[0] = (b & ((1ull << DOUBLE_MANTISSA) - 1)) | 1ull << DOUBLE_MANTISSA;
     v.unit = exponent - DOUBLE_UNIT;

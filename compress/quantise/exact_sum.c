@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exact
- *     paper      Kulisch and Miranker 1981: an accumulator that is as wide as the
- *                numbers
- *     equation   C(x) = x; sums are exact, and are rounded once, to nearest even, at
- *                the end
+ * exact: sums without rounding.
+ *
+ *     paper      Kulisch and Miranker 1981: an accumulator as wide as the numbers
+ *     equation   C(x) = x; sums are exact and are rounded once, to nearest even, at the
+ *                end
  *     wire       exact_sum.h
  *     random     nothing
- *     NaN, Inf   as IEEE 754 adds them: NaN where any contribution is NaN or both
- *                infinities are there, else the infinity; the NaN is always 0x7fc00000
- *     large      partial sums beyond FLT_MAX are no matter; a finished one is Inf
+ *     NaN, Inf   added as in IEEE 754: NaN if any contribution is NaN or both
+ *                infinities occur, else the infinity; the NaN is always 0x7fc00000
+ *     large      partial sums may exceed FLT_MAX; a finished sum above it is Inf
  *     state      none
  */
 #include "compress/quantise/exact_sum.h"
@@ -83,7 +83,7 @@ size_t trib_exact_bound(const struct trib_codec *c, size_t n)
 
 /* ---- one contribution ------------------------------------------------------------ */
 
-/* A short block, filled up. */
+/* Return a block of whole length, padded if x is shorter. */
 static const float *whole_block(const float *x, size_t m, float *room)
 {
     if (m == BLOCK)
@@ -121,10 +121,10 @@ size_t trib_exact_encode(const struct trib_codec *c, const float *x, size_t n,
     return at;
 }
 
-/* ---- what a word says ------------------------------------------------------------ */
+/* ---- reading an encoded chunk ---------------------------------------------------- */
 
-/* A peer that shares memory may change a word at any time: each use reads a head once,
- * and holds it against the length. */
+/* A peer that shares memory may change the chunk at any time: each use reads a head
+ * once and checks it against the length. */
 static bool head_read(const struct trib_encoded *w, size_t n, size_t block,
                       struct head *h_out)
 {
@@ -135,7 +135,7 @@ static bool head_read(const struct trib_encoded *w, size_t n, size_t block,
            block_bytes(h_out, block_length(n, block)) <= w->len - h_out->at;
 }
 
-/* n is not 0. Blocks follow each other without holes. */
+/* n is not 0. Blocks must be contiguous. */
 static bool word_valid(const struct trib_codec *c, const struct trib_encoded *w,
                        size_t n, struct header *header_out)
 {
@@ -157,7 +157,7 @@ static bool word_valid(const struct trib_codec *c, const struct trib_encoded *w,
 
 /* ---- sums of a block ------------------------------------------------------------- */
 
-/* A block of the sum of all words. */
+/* One block of the sum of all inputs. */
 struct sum {
     const struct trib_codec *c;
     const struct trib_merge *m;
@@ -169,7 +169,7 @@ struct sum {
     struct trib_exact_limbs limbs;
 };
 
-/* Bits of whole numbers below `contributions`. */
+/* Return the bits of whole numbers below `contributions`. */
 static unsigned bits_of(uint32_t contributions)
 {
     return contributions > 1 ? 32 - (unsigned)__builtin_clz(contributions - 1) : 0;
@@ -203,7 +203,7 @@ static bool form_of_sum(struct sum *s)
     return limbs <= TRIB_EXACT_LIMBS;
 }
 
-/* Numbers of a short block, or at an odd address, filled up with zeros. */
+/* Return aligned numbers of a whole block: src itself, or a zero-padded copy. */
 static const void *numbers(const uint8_t *src, size_t bytes, size_t whole, void *room)
 {
     if (bytes == whole && (uintptr_t)src % sizeof(double) == 0)
@@ -284,7 +284,7 @@ static void round_sum(const struct sum *s, uint32_t divisor, float *x)
             x[i] = trib_exact_round_double(s->acc[i], divisor);
 }
 
-/* A finished block, of which only what it says is asked for. */
+/* Write a finished block: rounded, no longer to be added. */
 static void finish_block(struct sum *s, uint8_t *dst)
 {
     float x[BLOCK];
@@ -319,7 +319,7 @@ trib_status_t trib_exact_merge(const struct trib_codec *c, const struct trib_mer
         return TRIB_OK;
     if (!merged_header(c, m, &header))
         return TRIB_ERR_CODEC;
-    if (m->n_words == 1 && !m->final) { /* it is the sum */
+    if (m->n_words == 1 && !m->final) { /* it already is the sum */
         memcpy(dst, m->words->src, *len_out = m->words->len);
         return TRIB_OK;
     }
@@ -347,7 +347,7 @@ trib_status_t trib_exact_merge(const struct trib_codec *c, const struct trib_mer
 
 /* ---- decode ---------------------------------------------------------------------- */
 
-/* The block of one word, as what it sums to. */
+/* Decode the block of one encoded chunk to its values. */
 static bool open_block(struct sum *s, float *x)
 {
     const struct trib_encoded *w = s->m->words;
@@ -367,8 +367,8 @@ static bool open_block(struct sum *s, float *x)
     return true;
 }
 
-/* Adds to x, or with overwrite sets it. A word that a peer has changed since it was
- * found valid ends it early. */
+/* Add to x, or overwrite x if weight is NULL. Stop early if a peer has changed the
+ * chunk since its validation. */
 static void decode_blocks(const struct trib_codec *c, const struct trib_code *code,
                           const float *weight, float *x)
 {

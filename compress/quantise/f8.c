@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Floats of 8 bits with a scale per bucket, so that magnitudes do not matter.
+ * 8-bit floats with a scale per bucket, which makes them independent of the magnitude.
  *
  *     paper      Micikevicius et al.: "FP8 formats for deep learning", arXiv
  *                2209.05433; Open Compute Project: "8-bit floating point
  *                specification", 2023, and "Microscaling formats specification", 2023,
- *                whose scale this is
- *     equation   C(x)_i = 2^e r(x_i 2^-e); e the least for which the largest of the
- *                bucket is at most that of the format: 448 (e4m3) or 57344 (e5m2). r to
- *                nearest even; round=random: to one of the two neighbours so that the
- *                mean is right
- *     wire       buckets.h; head: e + 127, one byte; 255: one of the bucket is NaN or
- *                Inf; code: 8 bits, as OCP has them
+ *                the source of the scale
+ *     equation   C(x)_i = 2^e r(x_i 2^-e); e is the smallest that brings the bucket's
+ *                largest into the range of the format: 448 (e4m3) or 57344 (e5m2). r
+ *                rounds to nearest even; round=random: stochastically, without bias, to
+ *                one of the two neighbours
+ *     wire       buckets.h; head: e + 127, one byte; 255: the bucket has NaN or Inf;
+ *                code: 8 bits, as in OCP
  *     bias       random: none. With m bits of mantissa, 3 or 2, and r = 1 + 2^-m:
  *                random   E|C(x) - x|^2 <= w |x|^2, w = (r - 1)^2 / 4r + small, or
  *                         1/288, 1/80
  *                nearest  |C(x) - x|^2 <= w |x|^2, w = ((r - 1) / (r + 1))^2 + small,
  *                         or 1/289, 1/81; biased
- *                small is what denormals add: bucket / 4 (their distance / half the
- *                largest)^2 delta = 1 / (1 - w)
- *     default    e4m3, bucket 512: e5m2 has 4 times the error |C(x) - x|^2 of e4m3 at
- *                the same bytes, and a bucket of 32 has 3 % more bytes than one of 512
- *                for the same error, as the largest of a bucket seldom is 2^14 times
+ *                small, from denormals:
+ *                         bucket / 4 (their distance / half the largest)^2
+ *                delta = 1 / (1 - w)
+ *     default    e4m3, bucket 512: e5m2 has 4 times the error |C(x) - x|^2 of e4m3 for
+ *                the same bytes. A bucket of 32 takes 3 % more bytes than one of 512
+ *                for the same error, as the largest of a bucket is rarely 2^14 times
  *                the others
- *     large      magnitudes above 1.75 2^127 become that
+ *     large      magnitudes above 1.75 2^127 saturate
  *     small      e is at least -127: below it elements are multiples of 2^-136 (e4m3),
  *                2^-143
- *     random     rng_keys.h gives the keys, kernels.h makes u of them
- *     NaN, Inf   a bucket with either decodes to NaN, whole
+ *     random     keys from rng_keys.h; kernels.h derives u from them
+ *     NaN, Inf   a bucket with either decodes to NaN entirely
  *     state      none
  */
 #include <math.h>
@@ -37,7 +38,8 @@
 
 enum { BITS = 8, HEAD_BIAS = 127, HEAD_NAN = 255, FRACTION = 0x7fffff };
 
-/* The largest of a format: its exponent; its mantissa is 1.75 in both. */
+/* The largest number of a format: its exponent; its mantissa is 1.75 in both
+ * formats. */
 enum { E4M3_EXPONENT = 8, E5M2_EXPONENT = 15, FRACTION_MAX = 0x600000 };
 enum { LARGEST = 0x7f000000 }; /* the bits of 2^127 */
 
@@ -68,10 +70,10 @@ static bool measure(const struct trib_codec *c, const float *x, size_t n,
                     uint32_t magnitude, union trib_bucket_params *p, uint8_t *head_out)
 {
     const int highest = is_e5m2(c) ? E5M2_EXPONENT : E4M3_EXPONENT;
-    /* from 2^127 on it saturates: what it rounds up to would be Inf */
+    /* saturate from 2^127: rounding up would yield Inf */
     const int above = (magnitude & FRACTION) > FRACTION_MAX && magnitude < LARGEST;
     const bool finite = magnitude < 0x7f800000u;
-    /* biased as the magnitude's; denormals have 0 */
+    /* biased like the magnitude's exponent; 0 for denormals */
     const int head = (int)(magnitude >> 23) + above - highest;
     (void)x, (void)n;
     *head_out = (uint8_t)(!finite ? HEAD_NAN : head > 0 ? head : 0);

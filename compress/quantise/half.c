@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Value-wise quantisers: f32 (as it is), f16 (IEEE binary16), bf16.
+ * Elementwise quantisers: f32 (unchanged), f16 (IEEE binary16), bf16.
  *
  *     wire     n values of 4 or 2 bytes, little-endian
  *     error    f32 none; to nearest even: |C(x) - x| <= 2^-11 |x| (f16, from 2^-14 to
@@ -8,10 +8,10 @@
  *              round=random, to one of the two neighbours: at most twice that, and
  *              E|C(x) - x|^2 <= 2^-22 |x|^2 (f16, from 2^-14 to 65504), 2^-16 |x|^2
  *              (bf16)
- *     bias     nearest: deterministic, so not unbiased for a given x; symmetric.
- *              random: none up to the largest finite number, and as nearest above. f16:
+ *     bias     nearest: deterministic, so biased for a given x; symmetric.
+ *              random: none up to the largest finite number, above it as nearest. f16:
  *              below 2^-48 to 0, as the noise has 24 bits
- *     random   rng_keys.h gives the keys, kernels.h makes noise of them
+ *     random   keys from rng_keys.h; kernels.h derives noise from them
  *     state    none. NaN stays NaN, Inf stays Inf
  */
 #include "compress/quantise/rng_keys.h"
@@ -74,7 +74,7 @@ static double delta_exact(const struct trib_codec *c)
     return 1.0;
 }
 
-/* The relative error is bounded only while nothing under- or overflows. */
+/* The relative error is bounded only without under- or overflow. */
 static double delta_none(const struct trib_codec *c)
 {
     (void)c;
@@ -95,7 +95,7 @@ const struct trib_quantise trib_quantise_f32 = {
     .delta = delta_exact,
 };
 
-/* Defines the quantiser f16 or bf16, whose numbers have a spacing of 2 * half at 1. */
+/* Define the quantiser f16 or bf16, whose numbers are spaced 2 * half at 1. */
 #define QUANTISER(type, dtype, half) \
     static void encode_##type(const struct trib_codec *c, const struct trib_values *v, \
                               uint8_t *dst) \

@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Magnitudes to powers of two: natural compression and natural dithering. A code is a
- * sign and a level; level 0 is zero, and each level from the second on is twice the one
- * below.
+ * Magnitudes rounded to powers of two: natural compression and natural dithering. A
+ * code is a sign and a level; level 0 is zero, and each level from the second on is
+ * twice the previous one.
  *
  *     paper      Horváth, Ho, Horváth, Sahu, Canini, Richtárik: "Natural compression
  *                for distributed deep learning", arXiv 1905.10988
- *     wire       buckets.h; code: the highest bit the sign, the others the level
+ *     wire       buckets.h; code: the highest bit is the sign, the others the level
  *
  * natural
  *     equation   |x_i| from 2^e to 2^(e+1) becomes the upper with probability |x_i|
  *                2^-e - 1, else the lower; round=nearest: the nearer
  *     code       8 bits; head: the biased exponent of level 127, one byte: one more
- *                than the largest of the bucket, at most 254; 0: all are zero; 255: one
- *                is NaN or Inf
- *     bias       none; E|C(x) - x|^2 <= |x|^2 / 8, so delta = 8/7. Below 2^-125 of the
- *                bucket's largest an element becomes 0, above 2^127 it becomes that.
- *                round=nearest: |C(x) - x|^2 <= |x|^2 / 9, so delta = 9/8; biased
- * dither       of base 2; others: dither.c
+ *                than the largest of the bucket, at most 254; 0: all are zero; 255: the
+ *                bucket has NaN or Inf
+ *     bias       none; E|C(x) - x|^2 <= |x|^2 / 8, so delta = 8/7. Elements below
+ *                2^-125 of the bucket's largest become 0, elements above 2^127 become
+ *                2^127. round=nearest: |C(x) - x|^2 <= |x|^2 / 9, so delta = 9/8;
+ *                biased
+ *
+ * dither with base 2 (others: dither.c)
  *     equation   levels 0, 2^(1-s), …, 1/2, 1 of the norm, s = 2^(bits-1) - 1; |x_i| /
- *                norm becomes one of the two levels around it, so that the mean is
- *                right
+ *                norm is rounded stochastically, without bias, to one of the two
+ *                neighbouring levels
  *     code       `bits` bits; head: the norm, f32, l2 or max of the bucket
- *     bias       none; E|C(x) - x|^2 <= w |x|^2, w = 1/8 + q min(1, q),
- *                q = sqrt(bucket) 2^(1-s); delta = 1 / (1 - w) where w < 1
+ *     bias       none; E|C(x) - x|^2 <= w |x|^2, w = 1/8 + q min(1, q), q =
+ *                sqrt(bucket) 2^(1-s); delta = 1 / (1 - w) if w < 1
  *     small      norms below 2^-100 count as 2^-100: unbiased, but not within w
  *
- *     random     buckets.c gives the keys, kernels.h makes the noise of them
- *     NaN, Inf   a bucket with either decodes to NaN, whole
+ * both
+ *     random     keys from rng_keys.h; kernels.h derives noise from them
+ *     NaN, Inf   a bucket with either decodes to NaN entirely
  *     state      none
  */
 #include <math.h>
@@ -67,7 +70,7 @@ static union trib_bucket_params natural_params(const struct trib_codec *c)
     return p;
 }
 
-/* Level `highest` is the power of two with the biased exponent of the head. */
+/* Level `highest` is the power of two with the head's biased exponent. */
 static void natural_open(const uint8_t *head, union trib_bucket_params *p)
 {
     p->octaves.base = (int32_t)*head - p->octaves.highest;
@@ -170,7 +173,7 @@ static const struct trib_bucketing dither = {
     .add = add,
 };
 
-/* Any other base has kernels of its own. */
+/* Bases other than 2 have separate kernels. */
 static const struct trib_quantise *dither_resolve(struct trib_codec *c,
                                                   const char **refusal_out)
 {

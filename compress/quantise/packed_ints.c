@@ -5,7 +5,7 @@
 
 #include "compress/quantise/packed_ints_parts.h"
 
-/* The narrowest lanes for sums up to `most`. */
+/* Return the narrowest lane width for sums up to `most`. */
 static int bits_for(uint64_t most)
 {
     int bits = 1;
@@ -16,7 +16,7 @@ static int bits_for(uint64_t most)
     return most >> bits ? 32 : bits;
 }
 
-/* Bits of a finished vote: a tie takes a third symbol. */
+/* Bits of a finished vote: a tie needs a third symbol. */
 static int vote_bits(uint32_t contributions)
 {
     return contributions % 2 ? 1 : 2;
@@ -86,7 +86,7 @@ void trib_packed_ints_propose_added(const struct trib_codec *c, const float *x,
     }
 }
 
-/* Decodes symbols of up to 16 bits, one or two bytes each. */
+/* Decode symbols of up to 16 bits, one or two bytes each. */
 static void tell(const struct trib_codec *c, const struct trib_packed_ints *l,
                  const uint8_t *symbols, size_t n,
                  const struct trib_shared_scale_args *g, float *x)
@@ -233,18 +233,18 @@ void trib_packed_open_grid(const struct trib_codec *c,
     }
 }
 
-/* Before the first piece; false: none can be had. */
+/* Prepare for the first piece; false: there is none. */
 static bool pieces_open(const struct trib_packed_ints *l, const struct trib_code *code,
                         struct trib_packed_piece *p)
 {
     p->at = p->count = 0;
     if (code->len < TRIB_PACKED_HEADER_BYTES)
-        return false; /* of no elements */
+        return false; /* an encoding of no elements */
     memcpy(&p->header, code->src, TRIB_PACKED_HEADER_BYTES);
     return trib_packed_header_fits(&p->header, l, code->n, code->len);
 }
 
-/* The piece behind p; false: the range is done. */
+/* Advance p to the next piece; false: end of the range. */
 static bool next_piece(const struct trib_codec *c, const struct trib_packed_ints *l,
                        const struct trib_code *code, struct trib_packed_piece *p)
 {

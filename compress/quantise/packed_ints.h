@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Code words that add without decoding: integers on a grid that all ranks share.
+ * Encodings that add without decoding: integers on a grid shared by all ranks.
  *
  *     byte 0     bits of a lane: 1 to 8, 16 or 32
- *     byte 1     kind: 0 symbols of one rank, 1 sums
+ *     byte 1     kind: 0 symbols of one rank, 1 sums, 2 a finished vote
  *     byte 2-3   0
- *     byte 4-7   contributions in it
- *     byte 8-11  what the value is divided by (mean), 0: by nothing
+ *     byte 4-7   number of contributions
+ *     byte 8-11  divisor of the value (mean), 0: none
  *     then       ceil(n / bucket) heads: the grid of each bucket, f32
- *     then       n lanes, no holes: up to 8 bits by bitpack.h, else little-endian
+ *     then       n lanes, contiguous: up to 8 bits by bitpack.h, else little-endian
  *
- * A finished sum that was quantised anew is a word of one contribution, with heads of
- * its own.
+ * A finished sum that was quantised again counts as one contribution and has new heads.
  *
- * n = 0 is no bytes at all. The heads are what trib_codec_propose agreed on, so words
- * of one operation have the same ones and their lanes are of one unit. A symbol is at
- * most `most`, so the lanes of m contributions are at most m * most: the sum gets the
- * narrowest lanes that hold it, and never carries into its neighbour.
- * trib_codec_for_ranks refuses more ranks than 32 bits hold.
+ * n = 0 is encoded as no bytes. The ranks agree on the heads (trib_codec_propose), so
+ * all chunks of an operation have the same heads, and their lanes the same unit. A
+ * symbol is at most `most`, so lanes of m contributions are at most m * most. The sum
+ * gets the narrowest lanes that hold it and never carries into a neighbour.
+ * trib_codec_for_ranks refuses more ranks than fit into 32 bits.
  */
 #ifndef COMPRESS_QUANTISE_PACKED_INTS_H
 #define COMPRESS_QUANTISE_PACKED_INTS_H
@@ -25,43 +24,45 @@
 #include "compress/stages.h"
 
 struct trib_packed_ints {
-    size_t bucket;      /* values with one head */
-    size_t heads;       /* floats of a head */
-    int bits;           /* of a symbol: 1 to 8, or 16 */
-    uint32_t most;      /* what a symbol adds to a lane at most */
-    const uint8_t *adds; /* of 4 bits: [16] what each symbol adds; NULL: itself */
+    size_t bucket; /* values that share a head */
+    size_t heads; /* floats of a head */
+    int bits; /* per symbol: 1 to 8, or 16 */
+    uint32_t most; /* most that a symbol adds to a lane */
+    /* 4-bit symbols only: [16] what each symbol adds; NULL: its own value. */
+    const uint8_t *adds;
 };
 
 enum { TRIB_LANE_HEADS_MAX = 2 };
 
-/* A rule is a const row. */
+/* Operations of a quantiser of this kind. */
 struct trib_packed_ints_rule {
-    int bits; /* for the functions of several rows */
+    int bits; /* for functions shared by several rules */
     struct trib_packed_ints (*layout)(const struct trib_codec *c);
-    /* Measures n values for their head: the largest over all ranks counts, so numbers
-     * that should be small are negated. INFINITY throughout: not all are finite. */
+    /* Measure n values for their head. The maximum over all ranks counts, so minima are
+     * negated. INFINITY throughout if a value is not finite. */
     void (*measure)(const struct trib_codec *c, const float *x, size_t n,
                     float *head_out);
-    /* The same of x + more, which x becomes, in one pass; NULL: they are added
-     * before. */
+    /* As measure, for x + more, which replaces x, in one pass. NULL: add first, then
+     * measure. */
     void (*measure_added)(const struct trib_codec *c, float *x, const float *more,
                           size_t n, float *head_out);
-    /* The grid of a head, which may be any floats: for encode, and what lanes of so
-     * many contributions stand for; false: all symbols are 0. */
+    /* Compute the grid of a head, which may be any floats: for encode, and for lanes of
+     * this many contributions. Return false if all symbols are 0. */
     bool (*grid)(const struct trib_codec *c, const float *head, uint32_t contributions,
                  struct trib_shared_scale_args *g_out);
     void (*encode)(const struct trib_codec *c, uint8_t *symbols, const float *x,
                    size_t n, const struct trib_shared_scale_args *g);
-    /* The same, and x becomes what the symbols leave of it, 0 for what is not finite;
-     * NULL: that is worked out from the word. */
+    /* As encode, and replace x by its residual, 0 if that is not finite. NULL: compute
+     * the residual by decoding. */
     void (*keep)(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
                  const struct trib_shared_scale_args *g);
-    bool measures_unrotated; /* with a transform that rotates: what was before it */
+    /* with a rotating transform: measure the values before rotation */
+    bool measures_unrotated;
     bool requantises; /* reads TRIB_PARAM_RESULT */
-    bool votes; /* a symbol is 0 or 1; the last merge leaves what most say */
+    bool votes; /* symbols are 0 or 1; the final merge keeps the majority */
 };
 
-/* The slots of such a quantiser. */
+/* Operations of such a quantiser. */
 size_t trib_packed_ints_bytes(const struct trib_codec *c, size_t n);
 void trib_packed_ints_encode(const struct trib_codec *c, const struct trib_values *v,
                        uint8_t *dst);
@@ -70,21 +71,22 @@ void trib_packed_ints_decode(const struct trib_codec *c, const struct trib_code 
 void trib_packed_ints_add(const struct trib_codec *c, const struct trib_code *code,
                     float weight, float *acc);
 
-/** trib_packed_ints_keeps - may encode write what is left of the values? */
+/** trib_packed_ints_keeps - return true if encode can write the residual. */
 bool trib_packed_ints_keeps(const struct trib_codec *c);
 
-/** trib_packed_ints_bound - of the sum of all ranks' words. */
+/** trib_packed_ints_bound - return the bound for the sum of all ranks. */
 size_t trib_packed_ints_bound(const struct trib_codec *c, size_t n);
 
-/** trib_packed_ints_fit - do 32 bits hold a lane of so many contributions? */
+/** trib_packed_ints_fit - return true if a lane of this many contributions fits into 32
+ * bits. */
 bool trib_packed_ints_fit(const struct trib_codec *c, int ranks);
 
-/** trib_packed_ints_valid - is this the word of n values, of at most c->ranks
- * contributions? */
+/** trib_packed_ints_valid - return true if src encodes n values of at most c->ranks
+ * contributions. */
 bool trib_packed_ints_valid(const struct trib_codec *c, const uint8_t *src, size_t len,
                       size_t n);
 
-/* codec.h's trib_codec_propose, …_share_added, trib_codec_merge */
+/* trib_codec_propose, trib_codec_propose_added and trib_codec_merge of codec.h */
 size_t trib_packed_ints_agreed_floats(const struct trib_codec *c, size_t n);
 void trib_packed_ints_propose(const struct trib_codec *c, const float *x, size_t n,
                       float *proposal_out);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of words of packed integers without decoding, and sums that are quantised
- * anew. */
+/* Sums of packed integers without decoding, and sums that are quantised again. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "compress/quantise/packed_ints_parts.h"
 
-/* Sums of a piece, as wide as the contributions want: 1, 2 or 4 bytes. */
+/* Sums of a piece, as wide as the number of contributions requires: 1, 2 or 4 bytes. */
 union sums {
     uint8_t codes[TRIB_PACKED_PIECE + 8];
     uint16_t narrow[TRIB_PACKED_PIECE];
@@ -40,7 +39,8 @@ static void add_bytes(const struct trib_codec *c, uint8_t *sum, const uint8_t *l
 {
     const struct trib_reduce_args r = {
         .src = {sum, lanes}, .dst = {sum}, .n_src = 2, .n_dst = 1, .n = n};
-    c->kernels->reduce[TRIB_I8][TRIB_SUM](&r); /* modulo 2^8, which they stay below */
+    /* modulo 2^8, which the sums do not reach */
+    c->kernels->reduce[TRIB_I8][TRIB_SUM](&r);
 }
 
 static void add_word(const struct trib_codec *c, const struct trib_packed_ints *l,
@@ -67,21 +67,21 @@ static void add_word(const struct trib_codec *c, const struct trib_packed_ints *
         c->kernels->packed_ints_add_u16(sums->narrow, lanes, count);
 }
 
-/* Symbols stand for a sign: 0 where less than half have one, the highest for more,
- * between them for a tie. */
+/* Symbols count the sign bit: 0 for a minority, the highest symbol for a majority, 1
+ * for a tie. */
 static void count_votes(const struct trib_codec *c, union sums *sums, int width,
                         size_t count, uint32_t contributions)
 {
     const uint32_t more = contributions / 2 + 1;
-    const uint32_t tie = contributions % 2 ? UINT32_MAX : contributions / 2; /* or
-                                                                              * never */
+    /* or never */
+    const uint32_t tie = contributions % 2 ? UINT32_MAX : contributions / 2;
     if (width == 1)
         c->kernels->packed_ints_vote(sums->codes, count, more,
                                tie < more ? tie : more + UINT8_MAX);
     for (size_t i = 0; width > 1 && i < count; i++) {
         const uint32_t sum = width == 4 ? sums->wide[i] : sums->narrow[i];
-        sums->codes[i] = (uint8_t)((sum >= more) + (sum >= tie)); /* behind what is
-                                                                   * read */
+        /* written behind what is read */
+        sums->codes[i] = (uint8_t)((sum >= more) + (sum >= tie));
     }
 }
 
@@ -128,8 +128,8 @@ static trib_status_t merged_header(const struct trib_codec *c,
 
 enum { SOURCES_MOST = 32 };
 
-/* Finds the integers of each word from `at` on, if they are symbols of one byte that
- * count for themselves; false if some are not, or they are too many. */
+/* Find the symbols of each input from `at`. Return false unless all are one-byte
+ * symbols that add their own value, of at most SOURCES_MOST inputs. */
 static bool symbols_of(const struct trib_packed_ints *l, const struct trib_merge *m,
                        size_t at, const uint8_t **src_out)
 {
@@ -145,7 +145,7 @@ static bool symbols_of(const struct trib_packed_ints *l, const struct trib_merge
     return true;
 }
 
-/* Lanes [at, at + count) of the sum, `width` bytes each. */
+/* Compute lanes [at, at + count) of the sum, `width` bytes each. */
 static void sum_lanes(const struct trib_codec *c, const struct trib_packed_ints *l,
                       const struct trib_merge *m, size_t at, size_t count, int width,
                       union sums *sums)
@@ -162,9 +162,9 @@ static void sum_lanes(const struct trib_codec *c, const struct trib_packed_ints 
         add_word(c, l, &m->words[i], m->n, at, count, width, sums);
 }
 
-/* ---- sums that are quantised anew ------------------------------------------------ */
+/* ---- sums that are quantised again ----------------------------------------------- */
 
-/* The recoding of words of these integers; h is the header that the sum would have. */
+/* State of a requantisation; h is the header of the plain sum. */
 struct renewal {
     const struct trib_codec *c;
     const struct trib_packed_ints *l;
@@ -174,7 +174,7 @@ struct renewal {
     struct trib_rng_keys rng_keys;
 };
 
-/* Values of a piece of a bucket. */
+/* Compute the values of a piece of a bucket. */
 static void sum_values(const struct renewal *r, size_t at, size_t count, float *x)
 {
     const uint8_t *heads = r->m->words[0].src + TRIB_PACKED_HEADER_BYTES;
@@ -191,7 +191,7 @@ static void sum_values(const struct renewal *r, size_t at, size_t count, float *
     trib_packed_decode_piece(r->c, &p, x);
 }
 
-/* The bucket from `at` on: its head, and its lanes. */
+/* Write head and lanes of the bucket that starts at `at`. */
 static void renew_bucket(struct renewal *r, size_t at, uint8_t *head_out, uint8_t *dst)
 {
     const size_t n = trib_min(r->l->bucket, r->m->n - at);
@@ -225,7 +225,7 @@ static bool requantises(const struct trib_codec *c, const struct trib_merge *m)
            c->param[TRIB_PARAM_RESULT] == TRIB_RESULT_REQUANTISED;
 }
 
-/* Writes the merged word. A bucket has one head: the largest head of its parts. */
+/* Write the merged chunk. A bucket has one head: the largest of its pieces' heads. */
 static size_t renew(struct renewal *r, uint8_t *dst)
 {
     const struct trib_packed_ints *l = r->l;

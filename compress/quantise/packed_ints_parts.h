@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of a word of packed integers (packed_ints.h) that packed_ints.c, which
- * encodes and decodes, and packed_ints_merge.c, which sums, share.
+ * Layout of packed integers (packed_ints.h), shared by packed_ints.c (encode, decode)
+ * and packed_ints_merge.c (sums).
  */
 #ifndef COMPRESS_QUANTISE_PACKED_INTS_PARTS_H
 #define COMPRESS_QUANTISE_PACKED_INTS_PARTS_H
@@ -35,7 +35,7 @@ static inline size_t trib_packed_head_floats(const struct trib_packed_ints *l, s
     return (n / l->bucket + (n % l->bucket != 0)) * l->heads;
 }
 
-/* The offset of the packed integers. */
+/* Return the offset of the lanes. */
 static inline size_t trib_packed_lanes_at(const struct trib_packed_ints *l, size_t n)
 {
     return TRIB_PACKED_HEADER_BYTES + trib_packed_head_floats(l, n) * sizeof(float);
@@ -52,7 +52,8 @@ static inline size_t trib_packed_word_bytes(const struct trib_packed_ints *l, si
     return n ? trib_packed_lanes_at(l, n) + trib_packed_lanes_bytes(n, bits) : 0;
 }
 
-/* A peer may have changed the header since the word was found valid. */
+/* Return true if the header fits the length. A peer may have changed the header since
+ * its validation. */
 static inline bool trib_packed_header_fits(const struct trib_packed_header *h,
                                            const struct trib_packed_ints *l, size_t n,
                                            size_t len)
@@ -60,26 +61,26 @@ static inline bool trib_packed_header_fits(const struct trib_packed_header *h,
     return trib_packed_word_bytes(l, n, h->bits) == len;
 }
 
-/* The width of the integers in such a word; 0 if no word is such. */
+/* Return the lane width of such a chunk; 0: no such chunk exists. */
 int trib_packed_bits(const struct trib_codec *c, const struct trib_packed_ints *l,
                      int kind, uint32_t contributions);
 
-/* A bucket to be encoded. */
+/* A bucket to encode. */
 struct trib_packed_source {
     const float *x;
-    float *kept; /* x, if it is to become what is left of it */
-    float *told; /* x, if it is to become what the symbols say */
+    float *kept; /* NULL, or x: replaced by the residual */
+    float *told; /* NULL, or x: replaced by the decoded values */
     size_t n;
-    uint64_t index; /* number of the first value in the vector */
+    uint64_t index; /* index of the first value in the vector */
 };
 
-/* A piece of a word, within one bucket: its lanes as bytes, 16 or 32 bits, and its
+/* A piece of an encoded chunk, within one bucket: lanes of 8, 16 or 32 bits, and the
  * grid. */
 struct trib_packed_piece {
-    struct trib_packed_header header; /* of the word */
-    size_t at; /* in the range asked for */
+    struct trib_packed_header header; /* of the encoded chunk */
+    size_t at; /* offset in the requested range */
     size_t count;
-    int bytes; /* of a lane */
+    int bytes; /* per lane */
     const uint8_t *lanes;
     struct trib_shared_scale_args grid;
     uint8_t codes[TRIB_PACKED_PIECE + 8];
@@ -90,16 +91,17 @@ void trib_packed_encode_symbols(const struct trib_codec *c,
                                 const struct trib_packed_source *s,
                                 struct trib_rng_keys *rng_keys,
                                 struct trib_shared_scale_args *g, uint8_t *dst);
-/* A bucket of symbols 0, and what they leave. */
+/* Encode a bucket of symbols 0, and its residual. */
 void trib_packed_encode_nothing(const struct trib_codec *c,
                                 const struct trib_packed_ints *l,
                                 const struct trib_packed_source *s,
                                 struct trib_shared_scale_args *g, uint8_t *dst);
 
-/* Lanes [at, at + count) of a word, one to four bytes each; they may be in codes. */
+/* Return lanes [at, at + count), one to four bytes each; they may be unpacked into
+ * codes. */
 const uint8_t *trib_packed_lanes_open(const struct trib_codec *c, const uint8_t *lanes,
                                 int bits, size_t at, size_t count, uint8_t *codes);
-/* The grid of a bucket with this head, in a word with this header. */
+/* Compute the grid of a bucket with this head, in a chunk with this header. */
 void trib_packed_open_grid(const struct trib_codec *c,
                            const struct trib_packed_header *h, const float *head,
                            struct trib_shared_scale_args *g);

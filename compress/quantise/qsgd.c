@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Evenly spaced levels: QSGD and TernGrad. Each bucket is a norm and, per element, a
- * sign and one of s + 1 levels, chosen at random between the two neighbours so that the
- * mean is right.
+ * Evenly spaced levels: QSGD and TernGrad. Each bucket has a norm, and each element a
+ * sign and one of s + 1 levels, rounded stochastically and without bias.
  *
  * qsgd
  *     paper      Alistarh, Grubic, Li, Tomioka, Vojnovic, NeurIPS 2017, eq. (3.1)
- *     equation   y = |x_i| s / norm;  C(x)_i = sign(x_i) norm floor(y + u) / s,
- *                u uniform in [0, 1);  s = 2^(bits-1) - 1;
- *                norm = l2 or max of the bucket
- *     wire       buckets.h; head: the norm, f32;
- *                code: bits 0 … bits-2 the level, bit bits-1 the sign
+ *     equation   y = |x_i| s / norm;  C(x)_i = sign(x_i) norm floor(y + u) / s, u
+ *                uniform in [0, 1);  s = 2^(bits-1) - 1; norm = l2 or max of the bucket
+ *     wire       buckets.h; head: the norm, f32; code: bits 0 … bits-2 the level, bit
+ *                bits-1 the sign
  *     bias       none (u is a multiple of 2^-24: below 2^-24 of a level rounds down);
  *                E|C(x) - x|^2 <= w |x|^2 with w = min(bucket / 4s^2, sqrt(bucket) /
- *                s), for max only the first; delta = 1 / (1 - w) where w < 1
+ *                s), for max only the first; delta = 1 / (1 - w) if w < 1
  *     small      norms below 2^-100 count as 2^-100: unbiased, but not within w
+ *
  * terngrad
  *     paper      Wen, Xu, Yan, Wu, Wang, Chen, Li, NeurIPS 2017
- *     equation   s = 1; the norm is the largest magnitude, but at most `clip` times the
- *                root mean square of the bucket (gradients have a mean near 0, so the
- *                paper's standard deviation is about that); what is larger becomes the
- *                norm
- *     wire       as qsgd of 2 bits
- *     bias       none but of what is clipped; E|C(x) - x|^2 <= norm |x|_1
+ *     equation   s = 1; the norm is the largest magnitude, at most `clip` times the
+ *                root mean square of the bucket. (Gradients have a mean near 0, so this
+ *                is about the paper's standard deviation.) Larger elements are clipped
+ *                to the norm
+ *     wire       as qsgd with 2 bits
+ *     bias       none except for clipping; E|C(x) - x|^2 <= norm |x|_1
  *
- *     random     buckets.c gives the keys, kernels.h makes u of them
- *     NaN, Inf   a bucket with either has the norm NaN and decodes to NaN, whole
+ * both
+ *     random     keys from rng_keys.h; kernels.h derives u from them
+ *     NaN, Inf   a bucket with either has the norm NaN and decodes to NaN entirely
  *     state      none
  */
 #include <math.h>
@@ -133,8 +133,8 @@ static bool ternary_measure(const struct trib_codec *c, const float *x, size_t n
     return true;
 }
 
-/* |x|_1 times the norm, which is at most clip root mean squares; a large clip clips
- * nothing of a bucket. */
+/* The error is at most |x|_1 times the norm, which is at most clip root mean squares. A
+ * large clip has no effect on a bucket. */
 static double ternary_error(const struct trib_codec *c)
 {
     const double clip = c->param[TRIB_PARAM_CLIP], bucket = c->param[TRIB_PARAM_BUCKET];

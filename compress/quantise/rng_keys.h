@@ -8,11 +8,11 @@
 #include "base/rng.h"
 #include "compress/codec.h"
 
-enum { TRIB_RNG_KEYS_BLOCK = 4096 }; /* elements that share two keys */
+enum { TRIB_RNG_KEYS_BLOCK = 4096 }; /* elements per pair of keys */
 
 struct trib_rng_keys {
     struct trib_rng rng;
-    uint64_t block; /* whose words these are */
+    uint64_t block; /* block of the current keys */
     uint32_t word[2];
 };
 
@@ -24,7 +24,8 @@ static inline void trib_rng_keys_draw(struct trib_rng_keys *rng_keys, uint64_t b
     rng_keys->word[1] = r.word[1];
 }
 
-/** trib_rng_keys_new - for elements from number key->index of the whole vector on. */
+/** trib_rng_keys_new - prepare keys for elements from index key->index of the whole
+ * vector. */
 static inline struct trib_rng_keys trib_rng_keys_new(const struct trib_encode_key *key)
 {
     struct trib_rng_keys rng_keys = {.rng = {key->seed, key->stream, key->step}};
@@ -33,10 +34,10 @@ static inline struct trib_rng_keys trib_rng_keys_new(const struct trib_encode_ke
 }
 
 /**
- * trib_rng_keys_at - the keys from element `index` of the whole vector on.
+ * trib_rng_keys_at - return the keys for elements from `index` of the whole vector.
  *
- * The keys depend on neither chunk nor bucket.
- * returns  how many elements have these keys
+ * The keys do not depend on chunks or buckets.
+ * returns  the number of elements with these keys
  */
 static inline size_t trib_rng_keys_at(struct trib_rng_keys *rng_keys, uint64_t index,
                                    uint32_t keys_out[2])
@@ -44,8 +45,8 @@ static inline size_t trib_rng_keys_at(struct trib_rng_keys *rng_keys, uint64_t i
     const uint32_t within = (uint32_t)(index % TRIB_RNG_KEYS_BLOCK);
     if (index / TRIB_RNG_KEYS_BLOCK != rng_keys->block)
         trib_rng_keys_draw(rng_keys, index / TRIB_RNG_KEYS_BLOCK);
-    keys_out[0] = rng_keys->word[0] + within * 0x9e3779b9u; /* the hash goes on
-                                                             * counting */
+    /* the hash continues to count */
+    keys_out[0] = rng_keys->word[0] + within * 0x9e3779b9u;
     keys_out[1] = rng_keys->word[1];
     return TRIB_RNG_KEYS_BLOCK - within;
 }

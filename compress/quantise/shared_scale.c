@@ -1,43 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Integers on a grid that all ranks share: what they send adds without decoding
+ * Integers on a grid shared by all ranks: encodings add without decoding
  * (packed_ints.h).
  *
  * int4, int8, int16
  *     paper      Pipe-SGD (Li, Yu, Li, Avestimehr, Kim, Schwing, NeurIPS 2018) sums 8
- *                bits so
+ *                bits this way
  *     equation   L = 2^(bits-1) - 1; M the largest magnitude of the bucket on any rank;
  *                q = floor(x L / M + u); C(x) = q M / L; u uniform in [0, 1), or 1/2
  *     wire       packed_ints.h; head: M; symbol: q + L
  *     result     requantised: the finished sum is y = q' M' / L, with M' its own
  *                largest magnitude and q' rounded like q, so it is as wide as a
  *                contribution; else it is as wide as sums are
- *     bias       none; round=nearest: at most M / 2L an element
+ *     bias       none; round=nearest: at most M / 2L per element
+ *
  * qsgd and terngrad with shared=1
- *     equation   the same with their norms, the largest of any rank's; TernGrad's
- *                scaler sharing (Wen et al., NeurIPS 2017): L = 1, what is above the
- *                norm becomes it
+ *     equation   the same with their norms, the largest over the ranks; TernGrad's
+ *                scaler sharing (Wen et al., NeurIPS 2017): L = 1, elements above the
+ *                norm are clipped
+ *
  * uniform-thc
  *     paper      Li, Ben Basat, Vargaftik, Lao, Xu, Mitzenmacher, Yu, NSDI 2024: THC
- *     equation   m the least, M the largest element of the bucket on any rank;
- *                q = floor((x - m) (2^bits - 1) / (M - m) + u)
+ *     equation   m the smallest, M the largest element of the bucket on any rank; q =
+ *                floor((x - m) (2^bits - 1) / (M - m) + u)
  *     wire       packed_ints.h; head: M, -m; symbol: q
  *     bias       none
- *     large      where M - m, or M or -m times the ranks, is above FLT_MAX / 2, all
+ *     large      if M - m, or M or -m times the ranks, exceeds FLT_MAX / 2, the bucket
  *                decodes to NaN
+ *
  * signsgd
  *     paper      Bernstein, Wang, Azizzadenesheli, Anandkumar, ICML 2018, majority vote
- *     equation   sgn(sum over ranks of sgn(x)); sgn of 0 is 1 where one rank has it,
- *                and 0 where as many ranks are for + as for -
- *     wire       packed_ints.h; no head; symbol: 1 if the element has a sign (-0, too)
- *     bias       biased, and no contraction: error feedback is refused
+ *     equation   sgn(sum over ranks of sgn(x)); sgn of 0 is 1 for one rank, and 0 for a
+ *                tie
+ *     wire       packed_ints.h; no head; symbol: 1 if the sign bit is set (also for -0)
+ *     bias       biased, and not a contraction: error feedback is refused
  *
- *     random     rng_keys.h gives the keys, kernels.h makes u of them
+ * all
+ *     random     keys from rng_keys.h; kernels.h derives u from them
  *     small      norms and ranges below 2^-100 count as 2^-100; uniform-thc: a bucket
- *                of which all elements of all ranks are below that decodes to zeros,
- *                unless they are all alike: else most would come out as the least of
- *                them
- *     NaN, Inf   a bucket where any rank has either decodes to NaN, whole; signsgd
+ *                whose elements are below that on all ranks decodes to zeros, unless
+ *                all are equal: otherwise most would decode to the smallest
+ *     NaN, Inf   a bucket with either on any rank decodes to NaN entirely; signsgd
  *                takes the sign of both
  *     state      none
  */
@@ -55,11 +58,11 @@ static void set_rounding(const struct trib_codec *c, struct trib_shared_scale_ar
     g->fixed = nearest ? 1u << 31 : 0;
 }
 
-/* Levels -L … L of a norm. */
+/* Compute the grid of levels -L … L of a norm. */
 static bool grid_of_norm(const struct trib_codec *c, float norm, int32_t L,
                          uint32_t contributions, struct trib_shared_scale_args *g)
 {
-    const bool finite = norm <= FLT_MAX && norm >= 0; /* heads may be any bits */
+    const bool finite = norm <= FLT_MAX && norm >= 0; /* a head may have any bits */
     set_rounding(c, g);
     g->scale = (float)L / norm;
     g->shift = g->base = 0;
@@ -126,7 +129,7 @@ static struct trib_packed_ints signed_lanes(const struct trib_codec *c, int bits
                                .most = (1u << bits) - 2};
 }
 
-/* if the norm is that of x itself */
+/* valid if the norm is that of x itself */
 static double error_of(const struct trib_codec *c, double L)
 {
     return trib_grid_error(c->param[TRIB_PARAM_BUCKET], L);
@@ -312,9 +315,9 @@ static bool range_grid(const struct trib_codec *c, const float *head,
     return finite && !none && width > 0;
 }
 
-/* An element is off by half a step at most, if the range is that of x itself. The least
- * and the largest are exact, and their squares are half the square of the range or
- * more. */
+/* The error of an element is at most half a step, if the range is that of x itself. The
+ * smallest and the largest are exact, and their squares sum to half the squared range
+ * or more. */
 static double range_error(const struct trib_codec *c)
 {
     const double steps = range_lanes(c).most;

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One bit an element: on which side of zero it is.
+ * One bit per element: its sign.
  *
- *     wire       buckets.h; code: 1 if the element has a sign (-0, too)
+ *     wire       buckets.h; code: 1 if the sign bit is set (also for -0)
  *
- * onebit         1-bit SGD
+ * onebit: 1-bit SGD
  *     paper      Seide, Fu, Droppo, Li, Yu, Interspeech 2014
- *     equation   the mean of the bucket's elements without a sign, or of those with
- *                one; 0 where there are none. So sum C(x) = sum x in each bucket
+ *     equation   the mean of the bucket's elements without sign bit, or of those with
+ *                it; 0 if there are none. So sum C(x) = sum x in each bucket
  *     head       both means, f32
- * efsign         EF-signSGD
+ *
+ * efsign: EF-signSGD
  *     paper      Karimireddy, Rebjock, Stich, Jaggi, ICML 2019
  *     equation   C(x)_i = sign(x_i) |x|_1 / n, n the elements of the bucket
  *     head       |x|_1 / n, f32
  *
- * magnitude      of values that are all one magnitude with a sign: for selections that
- *                send no others (adacomp.c)
+ * magnitude: for values with equal magnitudes, when the selection sends no others
+ * (adacomp.c)
  *     head       the largest magnitude, f32; there is one bucket
  *
- *     bias       |C(x) - x|^2 <= |x|^2 - |x|_1^2 / n, for efsign equal, and |x|_1 >=
- *                |x|: so delta is at most the bucket
- *     NaN, Inf   a bucket with either decodes to NaN, whole
+ * all
+ *     bias       |C(x) - x|^2 <= |x|^2 - |x|_1^2 / n, with equality for efsign, and
+ *                |x|_1 >= |x|: so delta is at most the bucket
+ *     NaN, Inf   a bucket with either decodes to NaN entirely
  *     state      none here; error feedback is on by default
  */
 #include <math.h>
@@ -40,7 +42,7 @@ static union trib_bucket_params params(const struct trib_codec *c)
     return (union trib_bucket_params){.pair = {.weight = 1.0f}};
 }
 
-/* Sums of finite elements, exact enough whatever their size. */
+/* Sum finite elements by sign, with enough precision for any magnitude. */
 static void sums_of(const struct trib_kernels *k, const float *x, size_t n,
                     double *positive_out, double *negative_out, size_t *n_negative_out)
 {
@@ -51,7 +53,7 @@ static void sums_of(const struct trib_kernels *k, const float *x, size_t n,
     *n_negative_out = s.n_negative;
     if (isfinite(s.positive) && isfinite(s.negative))
         return;
-    *positive_out = *negative_out = 0; /* they left the range of f32 */
+    *positive_out = *negative_out = 0; /* the sums left the range of f32 */
     for (size_t i = 0; i < n; i++)
         *(signbit(x[i]) ? negative_out : positive_out) += (double)x[i];
 }
@@ -202,7 +204,7 @@ static double magnitude_delta(const struct trib_codec *c)
     return 1;
 }
 
-/* as much as a bin has: an element is sent as the mean of the bins' largest */
+/* at most the bin + 1: an element is sent as the mean of the bins' largest */
 static double magnitude_error(const struct trib_codec *c)
 {
     return c->param[TRIB_PARAM_BIN] + 1;

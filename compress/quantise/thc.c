@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * THC: blocks are rotated until their elements are about normally distributed, then
- * rounded to 16 points of a grid that lie where such elements are; the points of
+ * rounded to 16 points of a grid, placed where such elements are likely. The points of
  * several ranks add.
  *
  *     paper      Li, Ben Basat, Vargaftik, Lao, Xu, Mitzenmacher, Yu, NSDI 2024
- *     equation   z = R x; d the largest root mean square of the block on any rank;
- *                q = a random one of the two neighbours of z / d in the table, at most
- *                t away from 0; C(x) = R^-1 d q
+ *     equation   z = R x; d the largest root mean square of the block on any rank; q =
+ *                z / d clipped to [-t, t] and rounded stochastically to a neighbour in
+ *                the table; C(x) = R^-1 d q
  *     rotation   rotated.h
  *     wire       packed_ints.h; head: d; symbol: 4 bits, which add 0 … 30
- *     bias       none but of what is further than t from 0, which p of the elements
- *                are; error feedback, on by default, sends that later
- *     large      elements above FLT_MAX / 2^13 count as Inf: sums of a block have to
+ *     bias       none except for the fraction p of elements beyond t; error feedback,
+ *                on by default, sends their residual later
+ *     large      elements above FLT_MAX / 2^13 count as Inf, since sums of a block must
  *                fit
- *     small      where d is below 2^-100 the block decodes to zeros
- *     NaN, Inf   a block where any rank has either decodes to NaN, whole
+ *     small      if d is below 2^-100 the block decodes to zeros
+ *     NaN, Inf   a block with either on any rank decodes to NaN entirely
  *     state      none
  */
 #include <float.h>
@@ -47,7 +47,8 @@ static void measure(const struct trib_codec *c, const float *x, size_t n,
                     float *head_out)
 {
     const float squares = c->kernels->sum_squares(x, n);
-    if (squares > 0x1p-80f && squares <= FLT_MAX) { /* so is the largest */
+    /* then the largest is in range too */
+    if (squares > 0x1p-80f && squares <= FLT_MAX) {
         *head_out = (float)((double)sqrtf(squares) / sqrt((double)n));
         return;
     }
@@ -60,9 +61,8 @@ static void measure(const struct trib_codec *c, const float *x, size_t n,
         *head_out = (float)((double)trib_bucket_l2(c, x, n) / sqrt((double)n));
 }
 
-/* The deviation is what encode wants, as scale. None of the 16 points is 0: so blocks
- * of deviations that are too small for the kernel decode to zeros, as those of zeros
- * do. */
+/* g->scale passes the deviation to encode. None of the 16 points is 0, so blocks whose
+ * deviation is too small for the kernel, or 0, must decode to zeros. */
 static bool grid(const struct trib_codec *c, const float *head, uint32_t contributions,
                  struct trib_shared_scale_args *g)
 {
@@ -89,7 +89,8 @@ static const struct trib_packed_ints_rule thc = {
     .measure = measure,
     .grid = grid,
     .encode = encode,
-    .measures_unrotated = true, /* a norm stays, and ranks need not rotate twice */
+    /* rotation preserves the norm, so ranks need not rotate twice */
+    .measures_unrotated = true,
 };
 
 static double delta(const struct trib_codec *c)
@@ -98,7 +99,7 @@ static double delta(const struct trib_codec *c)
     return 0;
 }
 
-/* What is cut off is biased, so that delta claims nothing. */
+/* Clipping is biased, so delta guarantees nothing. */
 static double error(const struct trib_codec *c)
 {
     return (double)table_of(c)->error;
