@@ -11,7 +11,7 @@
 #include "compress/models/autoencoder_parts.h"
 
 enum {
-    LATENT = 5, /* layers of the encoder: what comes behind is a decoder */
+    LATENT = 5, /* layers of the encoder; the rest form a decoder */
     LAYERS = TRIB_AUTOENCODER_LAYERS,
     TAPS = 3,
     STRIDE = 2,
@@ -66,7 +66,8 @@ static size_t signal_size(const struct trib_autoencoder *ae, size_t layer)
     return ae->layers[layer].out * ae->lengths[layer + 1];
 }
 
-/* The index of a decoder's first weight, in any array laid out as the weights. */
+/* Return the index of a decoder's first weight, in any array laid out like the
+ * weights. */
 static size_t decoder_at(const struct trib_autoencoder *ae, size_t decoder)
 {
     return ae->encoder_weights + decoder * ae->decoder_weights;
@@ -141,8 +142,8 @@ static bool allocate(struct trib_autoencoder *ae)
            ae->taps && ae->scratch;
 }
 
-/* n weights from number `at` on, uniform, so that a sum of `terms` products has the
- * variance of one factor behind f (He et al., ICCV 2015, eq. 14) */
+/* Draw n uniform weights from index `at`, so that a sum of `terms` products has the
+ * variance of one factor after f (He et al., ICCV 2015, eq. 14). */
 static void draw(struct trib_autoencoder *ae, size_t at, size_t n, double terms,
                  float slope)
 {
@@ -154,7 +155,7 @@ static void draw(struct trib_autoencoder *ae, size_t at, size_t n, double terms,
     }
 }
 
-/* Biases stay 0. */
+/* Draw the weights of some layers; biases stay 0. */
 static size_t draw_layers(struct trib_autoencoder *ae, size_t first, size_t end,
                           size_t at)
 {
@@ -167,7 +168,8 @@ static size_t draw_layers(struct trib_autoencoder *ae, size_t first, size_t end,
     return at;
 }
 
-/* The weight of the innovation begins at 1: it holds the wanted values themselves. */
+/* The innovation's weight is initially 1, since the innovation consists of target
+ * values. */
 static void draw_weights(struct trib_autoencoder *ae)
 {
     ae->changes++;
@@ -242,7 +244,7 @@ static struct trib_layer_run run_of(const struct trib_autoencoder *ae, size_t la
                                    .scratch = ae->scratch};
 }
 
-/* Layers first … end - 1, whose weights begin at number `at`, on x. */
+/* Apply layers first … end - 1, whose weights start at index `at`, to x. */
 static const float *forward(struct trib_autoencoder *ae, size_t first, size_t end,
                             size_t at, const float *x)
 {
@@ -255,7 +257,8 @@ static const float *forward(struct trib_autoencoder *ae, size_t first, size_t en
     return x;
 }
 
-/* The same layers backward, from what derivative[0] holds; dx: NULL, or of x. */
+/* Backpropagate through the same layers from derivative[0]; dx: NULL, or the
+ * derivatives in x. */
 static void backward(struct trib_autoencoder *ae, size_t first, size_t end, size_t at,
                      const float *x, float *dx)
 {
@@ -283,7 +286,7 @@ void trib_autoencoder_encode(struct trib_autoencoder *ae, const float *v,
            trib_autoencoder_latent(ae) * sizeof *latent_out);
 }
 
-/* behind what `encoded` did with v */
+/* after `encoded` of v */
 static void encode_backward(struct trib_autoencoder *ae, const float *v,
                             const float *dlatent)
 {
@@ -318,7 +321,7 @@ void trib_autoencoder_decode(struct trib_autoencoder *ae, size_t decoder,
         v_out[i] += weight * innovation[i];
 }
 
-/* behind trib_autoencoder_decode, from dresult; dlatent is overwritten */
+/* after trib_autoencoder_decode, from dresult; dlatent is overwritten */
 static void decode_backward(struct trib_autoencoder *ae, size_t decoder,
                             const float *latent, const float *innovation,
                             float *dlatent)
@@ -337,7 +340,7 @@ static void decode_backward(struct trib_autoencoder *ae, size_t decoder,
 
 /* ---- training ------------------------------------------------------------------- */
 
-/* MSE of result and target; dresult: its derivatives, times weight */
+/* Return the MSE of result and target; set dresult to its derivatives, times weight. */
 static double compare(struct trib_autoencoder *ae, const float *target, float weight)
 {
     const size_t n = ae->opts.length;
@@ -370,7 +373,7 @@ static void step_adam(struct trib_autoencoder *ae, size_t n)
     }
 }
 
-/* The biases of linear decoders stay what they are. */
+/* Keep the biases of linear decoders constant. */
 static void hold_biases(struct trib_autoencoder *ae)
 {
     for (size_t k = 0; k < ae->opts.decoders && ae->opts.linear; k++) {
@@ -383,7 +386,8 @@ static void hold_biases(struct trib_autoencoder *ae)
     }
 }
 
-/* A step against the gradient, unless its squares may not be finite; was it made? */
+/* Descend along the gradient, unless its squares may not be finite; return true if
+ * done. */
 static bool step(struct trib_autoencoder *ae)
 {
     static const uint32_t square_finite = 0x5f000000u; /* 2^63 */
@@ -416,7 +420,7 @@ static void scale(float *x, float factor, size_t n)
         x[i] *= factor;
 }
 
-/* Works on the means alone: computes the loss and, if that is finite, the derivatives
+/* Compute the loss from the means only. If it is finite, also compute the derivatives
  * in the decoder and, to dlatents, in the latent of one of n nodes. */
 static double decoder_part(struct trib_autoencoder *ae, const float *mean,
                            const float *latent, size_t n)
@@ -430,10 +434,10 @@ static double decoder_part(struct trib_autoencoder *ae, const float *mean,
     return loss;
 }
 
-/* behind decoder_part */
+/* after decoder_part */
 static void encoder_part(struct trib_autoencoder *ae, const float *v)
 {
-    encoded(ae, v); /* once more: signals are those of one vector */
+    encoded(ae, v); /* again, since signals hold one vector at a time */
     encode_backward(ae, v, ae->dlatents);
 }
 
@@ -487,8 +491,8 @@ bool trib_autoencoder_step(struct trib_autoencoder *ae, size_t vectors)
     return step(ae);
 }
 
-/* lambda2 times the sum over ordered pairs of latents of their MSE; its derivatives are
- * added to dlatents. */
+/* Return lambda2 times the MSE summed over ordered pairs of latents; add its
+ * derivatives to dlatents. */
 static double latents_apart(struct trib_autoencoder *ae, size_t n)
 {
     const size_t latent = trib_autoencoder_latent(ae);
@@ -548,7 +552,7 @@ double trib_autoencoder_train_own(struct trib_autoencoder *ae, size_t decoder,
     trib_autoencoder_decode(ae, decoder, ae->latents, innovation, ae->result);
     const double loss = compare(ae, v, 1.0f);
     decode_backward(ae, decoder, ae->latents, innovation, ae->dlatents);
-    encode_backward(ae, v, ae->dlatents); /* its signals are still those of v */
+    encode_backward(ae, v, ae->dlatents); /* signals still belong to v */
     if (isfinite(loss))
         (void)step(ae);
     return loss;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The autoencoder of LGC (Abrahamyan, Chen, Bekoulis, Deligiannis: "Learned gradient
- * compression for distributed deep learning", TNNLS 2021): the values v that top-k
- * selected, `length` of them, become a latent of about length / 4 floats and back. It
- * is trained here.
+ * compression for distributed deep learning", TNNLS 2021). It maps the `length` values
+ * v selected by top-k to a latent of about length / 4 floats, and back, and is trained
+ * here.
  *
  *     encoder   1 -> 64 -> 128 -> 256 -> 64 channels, convolutions of 3 taps and stride
  *               2 without padding, LeakyReLU; then 64 -> 4, 1 tap
@@ -11,27 +11,27 @@
  *               LeakyReLU; then 32 -> 1, 1 tap, resized to `length`; with an innovation
  *               s, + weight * s
  *
- * (In the paper the last convolution, 33 -> 1, comes behind the resize of 32 channels:
- * both are linear and the one acts on channels, the other along them, so it is the
+ * (In the paper the last convolution, 33 -> 1, follows the resize of 32 channels. Both
+ * are linear, one acts across channels and the other along them, so the result is the
  * same.) The encoder has 172,996 weights, a decoder 43,681, with innovation 43,682.
  *
  * Two forms:
- *     ring   one decoder. Latents are averaged: D(mean of E(v_k)) stands for the mean
+ *     ring   one decoder. Latents are averaged: D(mean of E(v_k)) approximates the mean
  *            of v_k.
  *            loss = MSE(mean of v_k, D(mean of E(v_k)))
- *     ps     a decoder for each node k. One node sends its latent c, all send
- *            innovations, their largest values in place, else 0: D_k(c, s_k) stands for
- *            v_k.
+ *     ps     a decoder for each node k. One node sends its latent c, and all send
+ *            innovations s_k, the largest values in place and 0 elsewhere: D_k(c, s_k)
+ *            approximates v_k.
  *            loss = l1 sum over k of MSE(v_k, D_k(c, s_k))
  *                   + l2 sum over i != j of MSE(E(v_i), E(v_j)),
- *            c being the latent of a node drawn at random by (seed, step)
+ *            with c the latent of a node drawn at random by (seed, step)
  *
- * Weights begin uniform, by a seed, within bounds that keep the variance from layer to
- * layer (He et al., ICCV 2015), biases at 0, that of an innovation at 1. All functions,
- * training as well, give the same bits in every instruction set. No input is scaled
- * here, so rates of learning suit values around 1. NaN and Inf spread over the latent
- * and the result; a step whose loss is not finite, or has derivatives that are not
- * finite or have squares that are not, changes no weight.
+ * Initial weights are uniform, drawn by a seed, within bounds that preserve the
+ * variance from layer to layer (He et al., ICCV 2015). Biases start at 0, the weight of
+ * an innovation at 1. All functions, training included, produce the same bits with
+ * every instruction set. Inputs are not scaled here, so learning rates suit values
+ * around 1. NaN and Inf spread over the latent and the result. A step changes no
+ * weights if its loss, a derivative or the square of a derivative is not finite.
  */
 #ifndef COMPRESS_MODELS_AUTOENCODER_H
 #define COMPRESS_MODELS_AUTOENCODER_H
@@ -44,10 +44,10 @@
 
 struct trib_error;
 struct trib_kernels;
-struct trib_autoencoder; /* belongs to one thread at a time */
+struct trib_autoencoder; /* used by one thread at a time */
 
 enum {
-    TRIB_AUTOENCODER_LENGTH_MIN = 31, /* the latent has one sample a channel */
+    TRIB_AUTOENCODER_LENGTH_MIN = 31, /* the latent then has one sample per channel */
     TRIB_AUTOENCODER_LENGTH_MAX = 1 << 22,
     TRIB_AUTOENCODER_DECODERS_MAX = 1024,
     TRIB_AUTOENCODER_CHANNELS = 4, /* of the latent */
@@ -57,21 +57,21 @@ struct trib_autoencoder_opts {
     size_t length; /* elements of v */
     size_t decoders; /* 1: ring; ps: nodes */
     bool innovation;
-    float slope; /* of LeakyReLU below 0; 0: 0.01; 1: linear */
-    bool linear; /* decoders have no LeakyReLU and learn no bias */
-    float rate; /* of learning; 0: 1e-3 */
-    bool adam; /* Kingma & Ba's steps (0.9, 0.999, 1e-8) in place of plain SGD */
-    float lambda1, lambda2; /* l1, l2; both 0: 0.5 */
-    uint64_t seed; /* the ranks share it */
+    float slope; /* of LeakyReLU below 0; 0 means 0.01; 1: linear */
+    bool linear; /* decoders without LeakyReLU, with constant biases */
+    float rate; /* learning rate; 0 means 1e-3 */
+    bool adam; /* Adam (Kingma & Ba; 0.9, 0.999, 1e-8) instead of plain SGD */
+    float lambda1, lambda2; /* l1, l2; both 0 means 0.5 */
+    uint64_t seed; /* the same on all ranks */
 };
 
 /**
- * trib_autoencoder_create - with weights drawn by the seed. Takes about 1.6 KB for each
- * element of `length`.
+ * trib_autoencoder_create - create an autoencoder with weights drawn by the seed.
  *
+ * Takes about 1.6 KB per element of `length`.
  * kernels  NULL: the fastest for this CPU
  * errors   TRIB_ERR_INVALID with the range, TRIB_ERR_NO_MEMORY
- * owner    trib_autoencoder_destroy; NULL is allowed there
+ * owner    caller; free with trib_autoencoder_destroy, which accepts NULL
  */
 trib_status_t trib_autoencoder_create(const struct trib_autoencoder_opts *opts,
                                       const struct trib_kernels *kernels,
@@ -79,39 +79,42 @@ trib_status_t trib_autoencoder_create(const struct trib_autoencoder_opts *opts,
                                       struct trib_autoencoder **out);
 void trib_autoencoder_destroy(struct trib_autoencoder *ae);
 
-/** trib_autoencoder_seed - before the first step: draw the weights by another seed. */
+/** trib_autoencoder_seed - draw the weights with another seed; only before the first
+ * step. */
 void trib_autoencoder_seed(struct trib_autoencoder *ae, uint64_t seed);
 
-/** trib_autoencoder_latent - floats of a latent. */
+/** trib_autoencoder_latent - return the floats of a latent. */
 size_t trib_autoencoder_latent(const struct trib_autoencoder *ae);
 
-/** trib_autoencoder_latent_of - of vectors of `length`; 0: they are too short. */
+/** trib_autoencoder_latent_of - return the floats of a latent for `length` values; 0:
+ * too few. */
 size_t trib_autoencoder_latent_of(size_t length);
 
-/** trib_autoencoder_encode - the latent of `length` floats. */
+/** trib_autoencoder_encode - encode `length` floats to a latent. */
 void trib_autoencoder_encode(struct trib_autoencoder *ae, const float *v,
                              float *latent_out);
 
 /**
- * trib_autoencoder_decode - `length` floats from a latent, or a mean of latents.
+ * trib_autoencoder_decode - decode `length` floats from a latent, or from a mean of
+ * latents.
  *
- * decoder     number below opts.decoders
+ * decoder  index below opts.decoders
  * innovation  `length` floats, or NULL for zeros; ignored without opts.innovation
  */
 void trib_autoencoder_decode(struct trib_autoencoder *ae, size_t decoder,
                              const float *latent, const float *innovation,
                              float *v_out);
 
-/* The vectors of n nodes, one step of training. */
+/* The vectors of n nodes, for one training step. */
 struct trib_autoencoder_batch {
-    const float *const *v; /* n times `length` floats */
-    const float *const *innovation; /* as many, if opts.innovation */
-    size_t n; /* at least 1; ps: as many as decoders */
-    uint32_t step; /* ps: draws the latent */
+    const float *const *v; /* n vectors of `length` floats */
+    const float *const *innovation; /* n vectors, if opts.innovation */
+    size_t n; /* at least 1; ps: the number of decoders */
+    uint32_t step; /* ps: selects the latent */
 };
 
 /**
- * trib_autoencoder_train_ring, trib_autoencoder_train_ps - one step on one batch.
+ * trib_autoencoder_train_ring, trib_autoencoder_train_ps - make one step on one batch.
  *
  * returns  the loss before the step
  */
@@ -121,77 +124,79 @@ double trib_autoencoder_train_ps(struct trib_autoencoder *ae,
                                  const struct trib_autoencoder_batch *batch);
 
 /*
- * The same step of the ring by nodes that know their own vectors and the means alone.
- * Each forgets the derivatives of the step before and adds its part of one vector or
- * more; then the nodes sum trib_autoencoder_shared, and each makes the step.
- * Derivatives in the decoder's weights follow from the means, so all nodes have them
- * already.
+ * The ring step, distributed over nodes that know only their own vectors and the means.
+ * Each node clears the derivatives (forget) and adds its part for one vector or more.
+ * Then the nodes sum trib_autoencoder_shared, and each makes the step. The derivatives
+ * in the decoder's weights depend on the means only, so all nodes have them already.
  */
 struct trib_autoencoder_part {
     const float *v; /* of this node */
-    const float *mean; /* of the v of all nodes */
-    const float *latent; /* mean of their latents */
+    const float *mean; /* mean of all nodes' v */
+    const float *latent; /* mean of all nodes' latents */
     size_t nodes;
 };
 
-/** trib_autoencoder_forget - a step begins. */
+/** trib_autoencoder_forget - clear the derivatives before a step. */
 void trib_autoencoder_forget(struct trib_autoencoder *ae);
 
 /**
- * trib_autoencoder_add_part - this node's derivatives.
+ * trib_autoencoder_add_part - add this node's derivatives.
  *
- * returns  the loss, the same at all nodes; if it is not finite, nothing was added
+ * returns  the loss, the same on all nodes; if it is not finite, nothing was added
  */
 double trib_autoencoder_add_part(struct trib_autoencoder *ae,
                                  const struct trib_autoencoder_part *part);
 
-/** trib_autoencoder_shared - what the nodes sum, in place: derivatives in weights of
- * the encoder; how many. Until the next call of another function that trains or
- * imports. */
+/**
+ * trib_autoencoder_shared - return the floats that the nodes sum in place: derivatives
+ * in the encoder's weights.
+ *
+ * Valid until the next call of another function that trains or imports.
+ */
 float *trib_autoencoder_shared(struct trib_autoencoder *ae);
 size_t trib_autoencoder_shared_floats(const struct trib_autoencoder *ae);
 
-/** trib_autoencoder_step - against the mean derivative of `vectors` vectors; was it
- * made? */
+/** trib_autoencoder_step - descend along the mean derivative of `vectors` vectors;
+ * return true if done. */
 bool trib_autoencoder_step(struct trib_autoencoder *ae, size_t vectors);
 
 /**
- * trib_autoencoder_decode_alone - as trib_autoencoder_decode without an innovation, but
- * of a linear decoder only what is linear: D(c) - D(0), by a convolution of 31 taps.
+ * trib_autoencoder_decode_alone - decode without an innovation; linear decoders omit
+ * their constant part.
  *
- * So decodes of several latents add up to the decode of their sum, to rounding.
+ * A linear decoder computes D(c) - D(0) by a convolution of 31 taps. So decodes of
+ * several latents add up to the decode of their sum, up to rounding.
  */
 void trib_autoencoder_decode_alone(struct trib_autoencoder *ae, size_t decoder,
                                    const float *latent, float *v_out);
 
 /**
- * trib_autoencoder_train_own - one step of one decoder on the vector of its own node:
- * against MSE(v, D_k(E(v), s)).
+ * trib_autoencoder_train_own - train one decoder for one step on its own node's vector.
  *
+ * The loss is MSE(v, D_k(E(v), s)).
  * returns  the loss before the step
  */
 double trib_autoencoder_train_own(struct trib_autoencoder *ae, size_t decoder,
                                   const float *v, const float *innovation);
 
-/** trib_autoencoder_innovation_weight - of a decoder. */
+/** trib_autoencoder_innovation_weight - return the innovation weight of a decoder. */
 float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae,
                                          size_t decoder);
 
-/** trib_autoencoder_weights - how many, of encoder and decoders. */
+/** trib_autoencoder_weights - return the number of weights, of encoder and decoders. */
 size_t trib_autoencoder_weights(const struct trib_autoencoder *ae);
 
 /**
- * trib_autoencoder_export, trib_autoencoder_import - the weights as bytes: for others,
- * or to be saved. What Adam remembers of earlier steps is not part of them.
+ * trib_autoencoder_export, trib_autoencoder_import - write and read the weights as
+ * bytes, without Adam's state.
  *
  *     | u32 length | u32 decoders | u32 innovation | f32 slope | f32 weights[] |
- *     weights: layers in the order above, each the taps of [out][in] ([in][out] of
- *     transposed ones), then a bias for each of out; behind a decoder that of its
- *     innovation
+ *     weights: layers in the order above, each the taps as [out][in] ([in][out] if
+ *     transposed), then a bias for each out; after a decoder its innovation weight
  *
  * bytes    trib_autoencoder_bytes
- * errors   TRIB_ERR_MISMATCH where the bytes are no weights of this shape, or not
- *          finite; then the weights are what they were
+ * errors   TRIB_ERR_MISMATCH if the bytes are not finite weights of this shape; the
+ *          weights are then unchanged
  */
 size_t trib_autoencoder_bytes(const struct trib_autoencoder *ae);
 void trib_autoencoder_export(const struct trib_autoencoder *ae, uint8_t *bytes_out);
@@ -199,19 +204,21 @@ trib_status_t trib_autoencoder_import(struct trib_autoencoder *ae, const uint8_t
                                       size_t len, struct trib_error *err);
 
 /**
- * trib_autoencoder_save, trib_autoencoder_load - what is exported, and behind it what
- * Adam remembers: who loads it goes on as who saved it.
+ * trib_autoencoder_save, trib_autoencoder_load - write and read the weights and Adam's
+ * state, to resume training.
  *
  *     | as exported | f64 0.9^steps | f64 0.999^steps | f32 means[] | f32 squares[] |
  *
- * bytes    trib_autoencoder_save_bytes; errors as trib_autoencoder_import
+ * bytes    trib_autoencoder_save_bytes
+ * errors   as trib_autoencoder_import
  */
 size_t trib_autoencoder_save_bytes(const struct trib_autoencoder *ae);
 void trib_autoencoder_save(const struct trib_autoencoder *ae, uint8_t *bytes_out);
 trib_status_t trib_autoencoder_load(struct trib_autoencoder *ae, const uint8_t *bytes,
                                     size_t len, struct trib_error *err);
 
-/** trib_autoencoder_digest - of what would be exported: ranks compare it. */
+/** trib_autoencoder_digest - return the digest of the exported bytes; ranks compare
+ * it. */
 uint64_t trib_autoencoder_digest(const struct trib_autoencoder *ae);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An autoencoder as bytes: its weights for others, and all that training needs. */
+/* Serialisation of an autoencoder: weights for other ranks, and the full training
+ * state. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 struct head {
     uint32_t length;
     uint32_t decoders;
-    uint32_t innovation; /* and 2, if decoders are linear */
+    uint32_t innovation; /* plus 2 if decoders are linear */
     float slope;
 };
 _Static_assert(sizeof(struct head) == 16, "no holes: it is written as it lies");
@@ -60,7 +61,7 @@ trib_status_t trib_autoencoder_import(struct trib_autoencoder *ae, const uint8_t
             "slope %g",
             len, own.length, own.decoders, ae->opts.linear ? "linear " : "",
             ae->opts.innovation ? " with innovation" : "", (double)own.slope);
-    /* by way of memory that is aligned, and of no use now */
+    /* via the gradient, which is aligned and currently unused */
     memcpy(ae->gradient, bytes + sizeof own, n * sizeof(float));
     if (!all_finite(ae, ae->gradient, n))
         return trib_fail(err, TRIB_ERR_MISMATCH,
@@ -70,7 +71,7 @@ trib_status_t trib_autoencoder_import(struct trib_autoencoder *ae, const uint8_t
     return TRIB_OK;
 }
 
-/* Adam's: two numbers, and two floats a weight. */
+/* Adam's state: two numbers, and two floats per weight. */
 static size_t memory_bytes(const struct trib_autoencoder *ae)
 {
     const size_t n = ae->opts.adam ? trib_autoencoder_weights(ae) : 0;

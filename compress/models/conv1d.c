@@ -23,8 +23,8 @@ size_t trib_layer_weights(const struct trib_layer *l)
 }
 
 /*
- * The side with the longer signal becomes a matrix of columns: row (c, t) is channel c
- * from sample t on, every stride-th sample, `count` of them.
+ * The longer signal becomes a matrix of columns: row (c, t) is channel c from sample t,
+ * every stride-th sample, `count` of them.
  */
 struct columns {
     size_t channels, taps, stride;
@@ -112,7 +112,7 @@ void trib_layer_forward(const struct trib_layer_run *r)
 
 /* ---- backward ------------------------------------------------------------------- */
 
-/* f keeps the sign, so y tells which branch was taken. */
+/* f preserves the sign, so y shows which branch was taken */
 static void through_activation(float slope, const float *y, float *dy, size_t n)
 {
     for (size_t i = 0; slope != 1.0f && i < n; i++)
@@ -129,7 +129,7 @@ static void add_bias(float *dbias, size_t channels, const float *dy, size_t leng
     }
 }
 
-/* dW += dy columns^T; dx of W^T dy */
+/* dW += dy columns^T; dx from W^T dy */
 static void backward_plain(const struct trib_layer_run *r, const struct columns *c,
                            const float *dy, float *dx, float *dweights)
 {
@@ -152,7 +152,7 @@ static void backward_plain(const struct trib_layer_run *r, const struct columns 
     add_columns(c, r->columns, dx);
 }
 
-/* dW += x columns^T, of dy; dx = W columns */
+/* dW += x columns^T, with columns of dy; dx = W columns */
 static void backward_transposed(const struct trib_layer_run *r, const struct columns *c,
                                 const float *dy, float *dx, float *dweights)
 {
@@ -189,7 +189,7 @@ void trib_layer_backward(const struct trib_layer_run *r, float *dy, float *dx,
 
 /* ---- resize --------------------------------------------------------------------- */
 
-/* The two neighbours of a sample, and the share of the second. */
+/* The two neighbours of a sample, and the weight of the second. */
 struct between {
     size_t first, second;
     float share;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Layers of one-dimensional convolutions, forward and backward, as products of
- * matrices.
+ * Layers of one-dimensional convolutions, forward and backward, as matrix products.
  *
  * Signals are channels x length floats, row-major. With taps T and stride S, no
  * padding:
@@ -10,10 +9,10 @@
  *     transposed    y[o][S i + t] = f(bias[o] + sum over c, i, t of w[c][o][t]
  *                   x[c][i]), of length S (length - 1) + T
  *     f(v) = v above 0, else slope * v              (LeakyReLU; slope 1: linear)
- * Weights are w, row-major, and behind it bias.
+ * Weights are w, row-major, followed by bias.
  *
- * All of it has the same bits in every instruction set. NaN and Inf go where the sums
- * carry them. No state; functions do not allocate.
+ * All instruction sets produce the same bits. NaN and Inf propagate through the sums.
+ * No state; functions do not allocate.
  */
 #ifndef COMPRESS_MODELS_CONV1D_H
 #define COMPRESS_MODELS_CONV1D_H
@@ -28,16 +27,18 @@ struct trib_layer {
     float slope; /* above 0 */
 };
 
-/** trib_layer_length - of the output for an input of `length`; 0: it is too short. */
+/** trib_layer_length - return the output length for an input of `length`; 0: too
+ * short. */
 size_t trib_layer_length(const struct trib_layer *l, size_t length);
 
-/** trib_layer_weights - how many, with bias. */
+/** trib_layer_weights - return the number of weights, bias included. */
 size_t trib_layer_weights(const struct trib_layer *l);
 
-/** trib_layer_columns - floats of trib_layer_run.columns for an input of `length`. */
+/** trib_layer_columns - return the floats of trib_layer_run.columns for an input of
+ * `length`. */
 size_t trib_layer_columns(const struct trib_layer *l, size_t length);
 
-/* One layer on one signal. */
+/* One layer applied to one signal. */
 struct trib_layer_run {
     const struct trib_layer *layer;
     const struct trib_kernels *kernels;
@@ -49,24 +50,26 @@ struct trib_layer_run {
     void *scratch; /* TRIB_GEMM_SCRATCH */
 };
 
-/** trib_layer_forward - y of x. */
+/** trib_layer_forward - compute y from x. */
 void trib_layer_forward(const struct trib_layer_run *r);
 
 /**
- * trib_layer_backward - from the derivatives of a loss in y those in x and the weights.
+ * trib_layer_backward - compute derivatives in x and in the weights from those in y.
  *
- * r        as at trib_layer_forward, y being what that gave
- * dy       changed: becomes the derivative before f
+ * r        as in trib_layer_forward, with the resulting y
+ * dy       overwritten by the derivative before f
  * dx       NULL: not wanted
- * dweights what is found is added
+ * dweights the result is added
  */
 void trib_layer_backward(const struct trib_layer_run *r, float *dy, float *dx,
                          float *dweights);
 
 /**
- * trib_resize_forward - `to` samples of a signal of `from`, linear between the two
- * nearest; sample i lies at (i + 1/2) from / to - 1/2, not outside of the first and the
- * last. trib_resize_backward - the derivatives in x, overwritten, from those in y.
+ * trib_resize_forward - resample a signal from `from` to `to` samples, linearly.
+ *
+ * Sample i lies at (i + 1/2) from / to - 1/2, clamped to the first and the last.
+ *
+ * trib_resize_backward - overwrite dx with the derivatives in x, from those in y.
  */
 void trib_resize_forward(const float *x, size_t from, float *y, size_t to);
 void trib_resize_backward(float *dx, size_t from, const float *dy, size_t to);

@@ -3,31 +3,32 @@
  * GradiVeQ (Yu et al.: "GradiVeQ: vector quantization for bandwidth-efficient gradient
  * aggregation in distributed CNN training", NeurIPS 2018; arXiv 1811.03617).
  *
- * A chunk is cut into slices of `slice` elements. In a cycle of the plan, `train`
- * starts send elements as they are, and rank 0 gathers the slices of the sums; before
- * the next start it fits their principal components (pca.h), and all ranks get them by
- * an exchange. Then, for `coded` starts, a slice x of rank w is its `kept` coefficients
+ * A chunk is cut into slices of `slice` elements. A plan runs in cycles. For `train`
+ * starts elements are sent unchanged, and rank 0 gathers the slices of the sums. Before
+ * the next start rank 0 fits their principal components (pca.h), and all ranks get
+ * these by an exchange. Then, for `coded` starts, a slice x of rank w becomes its
+ * `kept` coefficients
  *
  *     c_w = U^T (x - mean of slices / ranks)
  *
  * which add; the sum of slices is U (sum of c_w) + mean of slices. Without centre=1 the
- * mean is taken to be 0, as the paper does.
+ * mean is taken to be 0, as in the paper.
  *
- * The basis stays near to what comes if a cycle is short, and error feedback waits for
- * no longer than that. So that few starts suffice, memory=W keeps what earlier ones
- * have shown: it counts W as much in each basis as in the one before.
+ * A short cycle keeps the basis close to the gradients, and error feedback waits no
+ * longer than a cycle. To make few training starts suffice, memory=W keeps older sums:
+ * a slice's weight in each basis is W times that in the previous one.
  *
- * Coefficients are float32, or integers of a codec behind "+" whose words add.
+ * Coefficients are float32, or integers of a codec after "+" whose encoded chunks add.
  *
- * The epoch of words is the number of the basis. A basis stays while the next is
- * trained, and elements are sent as they are then. Error feedback keeps what lies
- * outside of the basis; it goes with the next training. How much that is follows from
- * the gradients alone, so no delta is claimed.
+ * The epoch of encoded chunks is the number of the basis. A basis is kept while the
+ * next one is trained; elements are then sent unchanged. Error feedback keeps the part
+ * outside the basis and sends it in the next training. Its size depends on the
+ * gradients, so no delta is guaranteed.
  *
- * NaN and Inf: slices with one are not gathered; coded, a slice with one comes out as
- * NaN, others do not notice, unless a codec behind "+" has coefficients of both in one
- * bucket: then all of that bucket's slices do. State: the sums of the slices gathered
- * (of rank 0), the basis, the epoch.
+ * NaN and Inf: slices with either are not gathered. When coded, such a slice decodes to
+ * NaN, and no other slice is affected. The exception is a codec after "+" with buckets:
+ * all slices of the bucket then decode to NaN. State: the sums of gathered slices (rank
+ * 0), the basis, the epoch.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -42,12 +43,12 @@
 struct gradiveq {
     struct trib_model base;
     struct trib_pca *pca;
-    uint8_t *basis; /* as trib_pca_export has it */
+    uint8_t *basis; /* as written by trib_pca_export */
     void *scratch;
     uint32_t train, cycle; /* starts */
     uint32_t bases; /* fitted so far */
     bool training;
-    double energy, kept; /* of what was coded here since the last basis */
+    double energy, kept; /* of data coded on this rank since the last basis */
 };
 
 static size_t slice_of(const struct trib_codec *c)
@@ -135,7 +136,7 @@ static size_t exchange_floats(const struct trib_model *m)
     return 1 + trib_pca_floats(((const struct gradiveq *)m)->pca);
 }
 
-/* own_out: 1 if there is a basis, then it. */
+/* own_out: 1 if this rank has fitted a basis, then the basis. */
 static bool exchange(struct trib_model *m, uint32_t step, float *own_out)
 {
     struct gradiveq *g = (struct gradiveq *)m;
@@ -174,7 +175,7 @@ static size_t length(const struct trib_model *m, size_t n)
     return most(m->codec, n);
 }
 
-/* The part of the mean slice in what one rank sends, and in the sum. */
+/* Weight of the mean slice in one rank's contribution, or in the sum. */
 static float mean_part(const struct trib_model *m, bool own)
 {
     return own && !m->opts.mean ? 1.0f / (float)m->opts.ranks : 1.0f;
@@ -193,7 +194,7 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
     }
 }
 
-/* Without a basis, or with slices about their mean, there is less to say. */
+/* Omits what is unknown without a basis, or with slices centred on their mean. */
 static size_t tell(const struct trib_model *m, char *text, size_t bytes)
 {
     const struct gradiveq *g = (const struct gradiveq *)m;

@@ -13,10 +13,10 @@
 
 enum {
     PIECE_MOST = 1 << 20, /* elements */
-    LENGTH_GOOD = 1024, /* the autoencoder costs 1.6 KB for each */
-    POSITION_END = 1 << 24, /* beyond, a float skips integers */
-    GUARD = 10, /* times the norm of what came in: a decode so large is refused */
-    INFINITE = 0x7f800000, /* as a magnitude; those of NaN are above it */
+    LENGTH_GOOD = 1024, /* values; the autoencoder costs 1.6 KB for each */
+    POSITION_END = 1 << 24, /* from here, floats cannot represent every integer */
+    GUARD = 10, /* times the norm of the input: larger decodes are refused */
+    INFINITE = 0x7f800000, /* as a magnitude; NaN is above it */
 };
 
 static struct trib_lgc *lgc_of(struct trib_model *m)
@@ -29,7 +29,7 @@ static const struct trib_lgc *const_lgc_of(const struct trib_model *m)
     return (const struct trib_lgc *)m;
 }
 
-/* ---- of a codec and the elements of a chunk -------------------------------------- */
+/* ---- sizes, from the codec and the elements of a chunk --------------------------- */
 
 size_t trib_lgc_kept(const struct trib_codec *c, size_t n)
 {
@@ -63,9 +63,9 @@ const char *trib_lgc_refusal(const struct trib_codec *c)
     return NULL;
 }
 
-/* ---- life ------------------------------------------------------------------------ */
+/* ---- create and destroy ---------------------------------------------------------- */
 
-/* Two digits, rounded up. */
+/* Round up to two digits. */
 static double two_digits(double x)
 {
     const double unit = pow(10, floor(log10(x)) - 1);
@@ -197,7 +197,7 @@ bool trib_lgc_learning(const struct trib_model *m)
     return const_lgc_of(m)->epoch != TRIB_LGC_CODED;
 }
 
-/* The number of a learning stage's start, from 1 on. */
+/* Return the index of a start within the learning stage, from 1. */
 static uint32_t lesson_of(const struct trib_lgc *g, uint32_t step)
 {
     return step - (uint32_t)g->base.codec->param[TRIB_PARAM_DENSE];
@@ -210,7 +210,7 @@ bool trib_lgc_learns(const struct trib_lgc *g, uint32_t step)
            lesson_of(g, step - 1) % every == 0;
 }
 
-/* Those that are coded at all: the last one may be too short. */
+/* Return the number of chunks that are coded: the last one may be too short. */
 static size_t coded_chunks(const struct trib_lgc *g)
 {
     const size_t last = g->base.opts.total - (g->chunks - 1) * g->base.opts.piece;
@@ -252,7 +252,7 @@ float *trib_lgc_record(struct trib_lgc *g, const struct trib_model_chunk *c)
     return g->records + trib_lgc_number(g, c) * g->record;
 }
 
-/* The scale of finite elements; 1 if there are none. */
+/* Return the root mean square of finite elements; 1 if it is 0. */
 static float scale_of(const float *x, const uint32_t *positions, size_t n)
 {
     double sum = 0;
@@ -263,7 +263,8 @@ static float scale_of(const float *x, const uint32_t *positions, size_t n)
     return scale > 0 ? scale : 1.0f;
 }
 
-/* Rises as floats fall, and among equals as positions rise; NaN comes first or last. */
+/* Return a key that increases as floats decrease and, among equals, as positions
+ * increase; NaN is first or last. */
 static uint64_t key_of(float value, uint32_t position)
 {
     uint32_t bits;
@@ -288,7 +289,7 @@ static bool all_pick(const struct trib_lgc *g)
     return g->base.codec->param[TRIB_PARAM_PICK] == TRIB_PICK_ALL;
 }
 
-/* The k largest of x, by falling value, to g->keys; returns how many. */
+/* Write the k largest of x, by decreasing value, to g->keys; return their number. */
 static size_t choose(struct trib_lgc *g, const float *x, size_t n, size_t k)
 {
     const size_t chosen =
@@ -300,7 +301,7 @@ static size_t choose(struct trib_lgc *g, const float *x, size_t n, size_t k)
     return chosen;
 }
 
-/* This rank's block of the positions, and its part of the scale. */
+/* Propose this rank's block of positions, and its part of the scale. */
 static void share_block(struct trib_lgc *g, const struct trib_model_chunk *c,
                         const float *x, float *proposal_out)
 {
@@ -356,8 +357,8 @@ static bool positions_valid(const struct trib_lgc *g, size_t n, const float *sha
     return valid;
 }
 
-/* Leaves of the ranks' blocks what is there, each position once; true if they are
- * positions. */
+/* Compact the ranks' blocks to the positions that are set, each once; return false if
+ * any is invalid. */
 static bool join_blocks(struct trib_lgc *g, size_t n, float *share)
 {
     const size_t k = trib_lgc_kept(g->base.codec, n);
@@ -502,8 +503,7 @@ void trib_lgc_write(const struct trib_model *m, uint8_t *out)
     memcpy(out + trib_autoencoder_save_bytes(g->ae), g->records, records_bytes(g));
 }
 
-/* Whatever floats there are to be learned from: those of a gradient may be NaN as
- * well. */
+/* Validates the flags only: gradient floats in the records may be NaN. */
 trib_status_t trib_lgc_read(struct trib_model *m, const uint8_t *src,
                             struct trib_error *err)
 {

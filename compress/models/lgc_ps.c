@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC with a parameter server's loss (lgc.h has the paper, the stages and what is
- * common), in which all ranks are the server: v_k are the values of rank k at the
- * master's positions, divided by the master's scale, E encoder, D_k the decoder for
- * rank k.
+ * LGC with a parameter server's loss, all ranks acting as the server. lgc.h describes
+ * the paper, the stages and the common part. v_k are rank k's values at the master's
+ * positions, divided by the master's scale; E is the encoder, D_k the decoder for rank
+ * k.
  *
- *     epoch 2   the master shares its latent c = E(v). The word of rank k is its gain
- *               g_k of D_k(c), at number length + k, and its innovation s_k, the
- *               ceil(innovation * n) values largest in magnitude of v_k - g_k D_k(c):
- *               pairs of number and value. So all ranks know the sum over k of g_k
- *               D_k(c) + s_k from c and the sum of words, and a rank keeps what is
- *               missing of its v_k. If D_k(c) is refused, s_k is all of v_k: the plain
- *               word of a sparse codec.
- *     epoch 1   words are the values. sample=0: by the exchange all ranks get all v_k,
- *               and each makes the same steps, one a chunk, of
- *               trib_autoencoder_train_ps. Else they get those of the masters of the
- *               sampled chunks; the decoder of each learns from its own.
+ *     epoch 2    the master shares its latent c = E(v). Rank k sends its gain g_k of
+ *                D_k(c), at index length + k, and its innovation s_k: the
+ *                ceil(innovation * n) largest magnitudes of v_k - g_k D_k(c), as pairs
+ *                of index and value. So all ranks know the sum over k of g_k D_k(c) +
+ *                s_k from c and the encoded sum, and a rank keeps the rest of its v_k.
+ *                If D_k(c) is refused, s_k is all of v_k: the plain encoding of a
+ *                sparse codec
+ *     epoch 1    the values are sent. sample=0: the exchange gives all v_k to all
+ *                ranks, and each makes the same steps of trib_autoencoder_train_ps, one
+ *                per chunk. Otherwise it gives them the vectors of the masters of the
+ *                sampled chunks, and each master's decoder learns from its own vector
  *
- * The paper weighs innovations by a weight that it learns, and sends the largest of
- * v_k: choices of ours, as is the gain.
+ * The paper multiplies innovations by a learned weight and sends the largest of v_k;
+ * sending the rest after the gain, and the gain itself, are our choices.
  *
- * Time and memory of each rank grow with the number of ranks, as those of the paper's
- * server do: 43,682 weights and a decoding a chunk for each; with sample=0 the exchange
- * is of all v_k.
+ * Time and memory of each rank grow with the number of ranks, like those of the paper's
+ * server: 43,682 weights and one decode per chunk for each rank; with sample=0 the
+ * exchange has all v_k.
  */
 #include <assert.h>
 #include <math.h>
@@ -33,8 +33,8 @@
 #include "compress/models/lgc.h"
 
 struct ps {
-    struct trib_lgc lgc; /* a record: 1, own v */
-    float *innovations; /* of all ranks, of length each */
+    struct trib_lgc lgc; /* a record: 1, local v */
+    float *innovations; /* of all ranks, `length` each */
     const float **v, **s; /* of all ranks */
 };
 
@@ -44,7 +44,7 @@ static size_t innovation_of(const struct trib_codec *c, size_t n)
     return (size_t)k;
 }
 
-/* All ranks have the same positions, and each a gain. */
+/* All ranks have the same positions, and each rank one gain. */
 static size_t most(const struct trib_codec *c, size_t n)
 {
     return trib_lgc_kept(c, n) + c->ranks;
@@ -65,7 +65,7 @@ static float *latent_of(const struct trib_lgc *g, float *share)
     return share + TRIB_LGC_POSITIONS + g->length;
 }
 
-/* ---- life ------------------------------------------------------------------------ */
+/* ---- create and destroy ---------------------------------------------------------- */
 
 static void destroy(struct trib_model *m)
 {
@@ -105,7 +105,7 @@ static trib_status_t create(const struct trib_codec *c,
 
 /* ---- learning -------------------------------------------------------------------- */
 
-/* The k values largest in magnitude; 0 elsewhere. */
+/* Keep the k values largest in magnitude, with 0 elsewhere. */
 static void innovation(struct trib_lgc *g, const float *values, size_t k, float *out)
 {
     const size_t n = trib_select_largest(g->base.codec->kernels, values, g->length, k,
@@ -127,8 +127,8 @@ static bool samples(const struct trib_model *m)
     return m->codec->param[TRIB_PARAM_SAMPLE] > 0;
 }
 
-/* The vectors of an exchange. sample=0: those of rank k in chunk i are at number i *
- * ranks + k; else the masters' of the sampled chunks, one behind the other. */
+/* Vectors of an exchange. sample=0: rank k's vector for chunk i has index i * ranks +
+ * k. Otherwise: the masters' vectors of the sampled chunks, consecutively. */
 static size_t exchange_floats(const struct trib_model *m)
 {
     const struct trib_lgc *g = (const struct trib_lgc *)m;
@@ -163,7 +163,7 @@ static bool exchange(struct trib_model *m, uint32_t step, float *own_out)
     return true;
 }
 
-/* The decoder of the chunk's master takes one step, from its own vector. */
+/* Train the decoder of the chunk's master for one step, on the master's vector. */
 static void learn_own(struct ps *p, size_t chunk, const float *v)
 {
     struct trib_lgc *g = &p->lgc;
@@ -174,7 +174,7 @@ static void learn_own(struct ps *p, size_t chunk, const float *v)
                                      p->innovations);
 }
 
-/* All decoders take one step, from the vectors of all ranks. */
+/* Train all decoders for one step, on the vectors of all ranks. */
 static void learn_all(struct ps *p, size_t chunk, const float *v)
 {
     struct trib_lgc *g = &p->lgc;
@@ -234,7 +234,7 @@ static void share(struct trib_model *m, const struct trib_model_chunk *c,
     trib_autoencoder_encode(g->ae, g->coded, latent_of(g, proposal_out));
 }
 
-/* Values, and in the last stage gains behind them. */
+/* Return the number of values, plus one gain per rank in the last stage. */
 static size_t length(const struct trib_model *m, size_t n)
 {
     const struct trib_lgc *g = (const struct trib_lgc *)m;
@@ -244,7 +244,7 @@ static size_t length(const struct trib_model *m, size_t n)
     return g->length + (g->epoch == TRIB_LGC_CODED ? (size_t)m->opts.ranks : 0);
 }
 
-/* The gain, and of what it leaves of the values at y the largest. */
+/* Write the gain, and the largest of the values left at y. */
 static void forward_coded(struct trib_lgc *g, const struct trib_model_chunk *c,
                           float *y)
 {
@@ -258,7 +258,7 @@ static void forward_coded(struct trib_lgc *g, const struct trib_model_chunk *c,
     const float gain = trib_lgc_gain(g, g->values, g->coded, &refused);
     memset(y + g->length, 0, (size_t)m->opts.ranks * sizeof *y);
     if (refused)
-        return; /* y is all of the values */
+        return; /* y has all the values */
     y[g->length + rank] = gain;
     memcpy(g->values, y, g->length * sizeof *y);
     for (size_t i = 0; i < g->length; i++)
@@ -287,7 +287,7 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
     trib_lgc_scaled(g, c->agreed, y_out, record + 1);
 }
 
-/* A gain has been divided by the ranks as the values were, if the op is mean. */
+/* For op mean, the gain has been divided by the ranks like the values. */
 static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,
                     bool own, float *x_out)
 {
@@ -298,7 +298,7 @@ static void inverse(struct trib_model *m, const struct trib_model_chunk *c, floa
         memcpy(x_out, y, c->n * sizeof *y);
         return;
     }
-    (void)own; /* of its own word the gains of the others are 0 */
+    (void)own; /* in a rank's own encoding the gains of other ranks are 0 */
     for (size_t k = 0; k < (size_t)m->opts.ranks && g->epoch == TRIB_LGC_CODED; k++) {
         const float gain = y[g->length + k] * c->agreed[TRIB_LGC_SCALE];
         if (gain == 0.0f)

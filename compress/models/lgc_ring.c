@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC among ranks (lgc.h has the paper, the stages and what is common): v_k are the
- * values of rank k at the master's positions, divided by the master's scale, E encoder,
- * D decoder, K ranks.
+ * LGC among ranks. lgc.h describes the paper, the stages and the common part. v_k are
+ * rank k's values at the master's positions, divided by the master's scale; E is the
+ * encoder, D the decoder, K the number of ranks.
  *
- *     epoch 2   y_k = E(v_k), times the gain if decoders are linear, about length / 4
- *               floats; words add; the mean of the v_k is taken to be D(mean of the
- *               y_k), the same on all ranks
- *     epoch 1   y_k = the values themselves, then E(v_k) of chunks that are sampled,
- *               else zeros: so all ranks get the means of both. Before the next start
- *               each goes back through D, and on through E with its own v_k; the
- *               derivatives of the encoder's weights, 172,996 floats, are summed by the
- *               exchange, and all ranks make the same step against MSE(mean of v_k,
- *               D(mean of E(v_k))), averaged over the sampled chunks.
+ *     epoch 2    y_k = E(v_k), times the gain if decoders are linear, about length / 4
+ *                floats, which add; the mean of the v_k is approximated by D(mean of
+ *                the y_k), the same on all ranks
+ *     epoch 1    y_k = the values themselves, then E(v_k) for sampled chunks, else
+ *                zeros: so all ranks get the means of both. Before the next start each
+ *                rank backpropagates through D, and through E with its own v_k. The
+ *                exchange sums the derivatives of the encoder's weights (172,996
+ *                floats), and all ranks make the same step for MSE(mean of v_k, D(mean
+ *                of E(v_k))), averaged over the sampled chunks
  *
- * That is the step that one rank with all v_k would make, and its cost does not grow
- * with K. It is made in the order of chunks, whatever order they came in.
+ * One rank with all v_k would make the same step. Its cost does not grow with K. Chunks
+ * are processed in index order, in whatever order they arrived.
  */
 #include <assert.h>
 #include <math.h>
@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "compress/models/lgc.h"
 
-/* A record: 1, own v, mean of v, mean of latents. */
+/* A record: 1, local v, mean of v, mean of latents. */
 static float *own_of(float *record)
 {
     return record + 1;
@@ -127,13 +127,13 @@ static size_t length(const struct trib_model *m, size_t n)
     return g->latent + (g->epoch == TRIB_LGC_TRAINING ? g->length : 0);
 }
 
-/* The part of a sum that is the mean. */
+/* Return the factor from a sum to the mean. */
 static float part_of_sum(const struct trib_model *m)
 {
     return m->opts.mean ? 1.0f : 1.0f / (float)m->opts.ranks;
 }
 
-/* True if decodes add: then each is scaled, too. */
+/* True if decodes add: each is then also multiplied by its gain. */
 static bool linear(const struct trib_model *m)
 {
     return m->codec->param[TRIB_PARAM_DECODER] == TRIB_DECODER_LINEAR;
@@ -166,7 +166,7 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
         trib_autoencoder_decode_alone(g->ae, 0, y_out, g->values);
         trib_lgc_times(y_out, trib_lgc_gain(g, g->coded, g->values, &refused),
                        g->latent);
-        if (refused) /* 0 times what is not finite is not 0 */
+        if (refused) /* 0 times NaN or Inf is not 0 */
             memset(y_out, 0, g->latent * sizeof *y_out);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decoders of an autoencoder whose layers are linear. The layers of one are together
- * one transposed convolution of stride 16, whose 31 taps for each channel of the latent
- * are what the layers make of a single sample. That is a thousandth of their work.
+ * Linear decoders of an autoencoder. The layers of a linear decoder equal one
+ * transposed convolution of stride 16. Its 31 taps for each latent channel are the
+ * layers' response to a single sample. This takes a thousandth of the work.
  */
 #include <assert.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static float *taps_of(const struct trib_autoencoder *ae, size_t decoder, size_t 
     return ae->taps + (decoder * CHANNELS + channel) * SPAN;
 }
 
-/* Finds the taps of one decoder: D(one sample of a channel) - D(0). */
+/* Compute the taps of one decoder: D(one sample of a channel) - D(0). */
 static void find_taps(struct trib_autoencoder *ae, size_t decoder)
 {
     const size_t latent = trib_autoencoder_latent(ae), samples = latent / CHANNELS;

@@ -9,7 +9,7 @@
 
 struct word_head {
     uint32_t epoch;
-    uint32_t n; /* floats, or pairs */
+    uint32_t n; /* floats, pairs or bytes */
 };
 
 struct pair {
@@ -22,7 +22,7 @@ static const struct trib_model_ops *kind_of(const struct trib_codec *c)
     return c->stages.transform->model;
 }
 
-/* ---- life ------------------------------------------------------------------------ */
+/* ---- create, state --------------------------------------------------------------- */
 
 trib_status_t trib_model_create(const struct trib_codec *codec,
                                 const struct trib_model_opts *opts,
@@ -125,7 +125,7 @@ trib_status_t trib_model_read(struct trib_model *m, const uint8_t *src, size_t l
     return m->kind->read(m, src, err);
 }
 
-/* ---- what ranks share ------------------------------------------------------------ */
+/* ---- agreement of the ranks ------------------------------------------------------ */
 
 void trib_model_propose(struct trib_model *m, const struct trib_model_chunk *c,
                       const float *x, float *proposal_out)
@@ -150,9 +150,9 @@ void trib_model_settle(struct trib_model *m, const struct trib_model_chunk *c,
         m->kind->settle(m, c, share);
 }
 
-/* ---- words ----------------------------------------------------------------------- */
+/* ---- encode and decode ----------------------------------------------------------- */
 
-/* Bytes of what a head counts. */
+/* Return the bytes of one unit counted by a head. */
 static size_t unit_of(const struct trib_codec *c, uint32_t epoch)
 {
     if (epoch == 0)
@@ -211,7 +211,7 @@ static struct pair pair_at(const uint8_t *src, size_t i)
     return p;
 }
 
-/* Pair i, read once; false: it is not at `next` or behind it, or not below `length`. */
+/* Read pair i once; false: its position is below `next`, or not below `length`. */
 static bool pair_take(const uint8_t *src, size_t i, size_t length, size_t *next,
                       struct pair *out)
 {
@@ -222,7 +222,7 @@ static bool pair_take(const uint8_t *src, size_t i, size_t length, size_t *next,
     return true;
 }
 
-/* Positions grow, and lie below `length`. */
+/* Return true if positions increase and are below `length`. */
 static bool pairs_valid(const uint8_t *src, size_t n, size_t length)
 {
     struct pair p;
@@ -260,7 +260,8 @@ static size_t write_coefficients(const struct trib_codec *c,
     return trib_codec_encode(c->coefficients, &of_y, dst);
 }
 
-/* Momentum goes on where elements go as they are: nothing of it was sent too early. */
+/* Mark sent elements. Where elements are sent unchanged, momentum is kept: nothing was
+ * sent too early. */
 static void mark(const struct trib_model *m, const struct trib_model_chunk *c,
                  const struct trib_sent *sent)
 {
@@ -383,11 +384,11 @@ trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_ch
     return TRIB_OK;
 }
 
-/* ---- sums of words --------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------ */
 
 /*
- * Words that add: of one epoch, and of one length where they are not pairs. first_out:
- * the head of the first, which a peer may change after this.
+ * Return true if the inputs add: equal epochs, and equal lengths unless they are pairs.
+ * first_out: head of the first input; a peer may change it in memory after this.
  */
 static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
                         struct word_head *first_out)
@@ -403,12 +404,12 @@ static bool words_valid(const struct trib_codec *c, const struct trib_merge *m,
         if (i == 0)
             *first_out = head;
         if (head.epoch == 0 && m->of_plan && kind->coded_always)
-            return false; /* it may be longer than there is room for */
+            return false; /* its sum may exceed the buffer */
         if (head.epoch != first_out->epoch ||
             (head.epoch == 0 ? head.n != m->n : !c->coefficients && head.n > most))
             return false;
         if (head.epoch != 0 && c->coefficients)
-            continue; /* their own codec looks at them */
+            continue; /* checked by the codec of the coefficients */
         if (head.epoch != 0 && kind->sparse) {
             if (!pairs_valid(w->src, head.n, most > m->piece ? most : m->piece))
                 return false;
@@ -424,7 +425,7 @@ static size_t pairs_of(const struct trib_encoded *w)
     return (w->len - sizeof(struct word_head)) / sizeof(struct pair);
 }
 
-/* The first pair of a word at or behind a position; pairs_of: there is none. */
+/* Return the index of the first pair at or after a position; pairs_of: none. */
 static size_t pair_from(const struct trib_encoded *w, uint32_t position)
 {
     size_t low = 0, high = pairs_of(w);
@@ -439,7 +440,7 @@ static size_t pair_from(const struct trib_encoded *w, uint32_t position)
     return low;
 }
 
-/* The next position that any word has, from `from` on, and the sum there. */
+/* Find the next position in any input, starting at `from`, and the sum there. */
 static bool next_sum(const struct trib_merge *m, uint32_t from, struct pair *sum_out)
 {
     bool found = false;

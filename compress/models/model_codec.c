@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kind of codecs that learn, for words that a plan's model makes and for those
- * without one. */
+/* The kind of codecs with a model: encodes with a plan's model, or without one. */
 #include "compress/codec_ops.h"
 #include "compress/models/model_ops.h"
 

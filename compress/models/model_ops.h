@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of a kind of model. Private to compress/.
+ * Operations of a kind of model. Private to compress/.
  *
  * A model maps a chunk of n elements to coefficients, and back:
  *
  *     x --forward--> y of trib_model_ops.length floats --sum over ranks--> y
  *     --inverse--> x
  *
- * model.c has what they share: words, their sums, and the copy of elements in epoch 0,
- * in which neither is called.
+ * model.c implements the common part: encoded chunks, their sums, and the copy of
+ * elements in epoch 0, where neither forward nor inverse is called.
  */
 #ifndef COMPRESS_MODELS_MODEL_OPS_H
 #define COMPRESS_MODELS_MODEL_OPS_H
@@ -20,9 +20,9 @@ struct trib_model {
     const struct trib_model_ops *kind;
     const struct trib_codec *codec;
     struct trib_model_opts opts;
-    float *y;    /* coefficients of a chunk */
-    float *x;    /* elements of a chunk */
-    float *agreed; /* of a chunk of a rank that is alone */
+    float *y; /* coefficients of a chunk */
+    float *x; /* elements of a chunk */
+    float *agreed; /* agreed floats of a chunk, with a single rank */
 };
 
 /* Elements at … at + n - 1 of a chunk. */
@@ -32,35 +32,35 @@ struct trib_model_part {
 };
 
 struct trib_model_ops {
-    uint64_t params; /* TRIB_PARAM_BITs it reads */
-    double ratio, train; /* defaults of these parameters; 0: those of codec_text.c */
-    bool sparse; /* y has few that are not 0: words are pairs */
-    bool quantised; /* coefficients may be written by another codec, whose words add:
-                     * then it shares nothing itself, and a chunk of n has most(n) */
-    bool projects; /* what comes out is a projection of the sum */
-    bool undivided; /* a chunk takes all of the vector that it can, whatever the
-                     * ranks */
-    bool coded_always; /* in a plan: no start is of plain elements, words of which are
-                        * larger */
-    /* Elements that chunks should have: 0: as many as a slot takes. */
+    uint64_t params; /* TRIB_PARAM_BITs that it reads */
+    double ratio, train; /* defaults of these parameters; 0: as in codec_text.c */
+    bool sparse; /* y has few non-zero floats: they are sent as pairs */
+    /* Another codec, whose encodings add, may write the coefficients. The model then
+     * shares nothing itself, and a chunk of n has most(n). */
+    bool quantised;
+    bool projects; /* the result is a projection of the sum */
+    bool undivided; /* chunks are as large as possible, regardless of the ranks */
+    /* In a plan: no start sends plain elements, whose encoding is larger. */
+    bool coded_always;
+    /* Preferred elements per chunk; 0: as many as fit into a slot. */
     size_t (*piece)(const struct trib_codec *c);
-    /* Elements of which chunks hold whole numbers, but for the last. */
+    /* Number of elements of which chunks are multiples, except the last. */
     size_t (*unit)(const struct trib_codec *c);
-    /* a reason why these parameters do not go together; NULL: they do */
+    /* Return why these parameters do not fit together; NULL: they do. */
     const char *(*refusal)(const struct trib_codec *c);
-    /* The most coefficients of a chunk where pieces have n elements; of sparse ones
-     * those of all ranks together. */
+    /* Most coefficients of a chunk, if pieces have n elements; sparse: of all ranks
+     * together. */
     size_t (*most)(const struct trib_codec *c, size_t n);
-    /* Those of one rank, when it is not learning any more. */
+    /* Coefficients of one rank after learning. */
     size_t (*trained)(const struct trib_codec *c, size_t n);
-    /* Floats that ranks sum before such a chunk is encoded. */
+    /* Floats that the ranks sum before such a chunk is encoded. */
     size_t (*agreed_floats)(const struct trib_codec *c, size_t n);
 
     trib_status_t (*create)(const struct trib_codec *c,
                             const struct trib_model_opts *opts, struct trib_error *err,
                             struct trib_model **out);
-    void (*destroy)(struct trib_model *m); /* all but what model.c made */
-    /* opts.seed is new; NULL: nothing was drawn by the one before */
+    void (*destroy)(struct trib_model *m); /* frees all but what model.c allocated */
+    /* opts.seed has changed; NULL: nothing was drawn with the old seed */
     void (*seed)(struct trib_model *m);
     void (*begin)(struct trib_model *m, uint32_t step);
     uint32_t (*epoch)(const struct trib_model *m);
@@ -70,35 +70,36 @@ struct trib_model_ops {
     trib_status_t (*exchanged)(struct trib_model *m, const float *sum,
                                struct trib_error *err);
 
+    /* proposal_out is zero-filled */
     void (*propose)(struct trib_model *m, const struct trib_model_chunk *c,
-                  const float *x, float *proposal_out); /* proposal_out is 0 before */
+                  const float *x, float *proposal_out);
     void (*settle)(struct trib_model *m, const struct trib_model_chunk *c,
                    float *share);
-    /* coefficients of a chunk of n in this epoch; if sparse: numbers of positions */
+    /* coefficients of a chunk of n in this epoch; sparse: number of positions */
     size_t (*length)(const struct trib_model *m, size_t n);
     void (*forward)(struct trib_model *m, const struct trib_model_chunk *c,
                     const float *x, float *y_out);
-    /* own: y is what forward gave here; else the sum, or mean, of all ranks'. May
-     * change y. */
+    /* own: y is the output of forward on this rank; otherwise the sum or mean over all
+     * ranks. May change y. */
     void (*inverse)(struct trib_model *m, const struct trib_model_chunk *c, float *y,
                     bool own, float *x_out);
-    /* NULL, or elements of a part of a chunk, a number of rows, of which the next two
-     * are. propose adds x to the residual, and what that proposes to proposal_out; take
-     * does x -= inverse (own), and what is not finite then becomes 0. Both are called
-     * for the parts of a chunk in rising order, one behind the other. */
+    /* NULL, or return the elements of a part of a chunk (whole rows), on which the next
+     * two operate. propose_part adds x to the residual, and the proposal of that to
+     * proposal_out. take_part computes x -= inverse (own); non-finite results become 0.
+     * Both are called for consecutive parts of a chunk in increasing order. */
     size_t (*part)(const struct trib_model *m, size_t n);
     void (*propose_part)(struct trib_model *m, const struct trib_model_part *part,
                          const float *x, float *residual, float *proposal_out);
     void (*take_part)(struct trib_model *m, const struct trib_model_part *part,
                       const float *y, float *x);
-    /* the result of a chunk; in epoch 0 y is NULL */
+    /* learn from the result of a chunk; in epoch 0 y is NULL */
     void (*learn)(struct trib_model *m, const struct trib_model_chunk *c,
                   const float *y, const float *x);
 
-    /* Writes what the model has learned, for trib_plan_explain; returns the characters,
-     * as snprintf. NULL: nothing is said. */
+    /* Describe the state of training for trib_plan_explain; return the characters, as
+     * snprintf. NULL: no description. */
     size_t (*tell)(const struct trib_model *m, char *text, size_t bytes);
-    /* Marks the elements of a chunk that forward sends; NULL: all of them. */
+    /* Mark the elements of a chunk that forward sends; NULL: all of them. */
     void (*mark)(const struct trib_model *m, const struct trib_model_chunk *c,
                  const struct trib_sent *sent);
 
@@ -113,25 +114,25 @@ size_t trib_model_word_bound(const struct trib_codec *c, size_t n);
 size_t trib_model_sum_bound(const struct trib_codec *c, size_t n);
 size_t trib_model_encode(const struct trib_codec *c, const struct trib_encode *in,
                          uint8_t *dst);
-/* Coefficients of a word of this epoch, to m->y; false: it is not valid. */
+/* Decode the coefficients of a chunk of this epoch to m->y; false: invalid. */
 bool trib_model_coefficients(struct trib_model *m, const uint8_t *src, size_t len,
                              size_t n);
-/* If one rank is alone, its share is that of the chunk encoded last. */
+/* With a single rank, return c with the share of the chunk encoded last. */
 struct trib_model_chunk trib_model_with_share(const struct trib_model *m,
                                               const struct trib_model_chunk *c);
-/* of words of epoch 0: there is no model; overwrite: x is set, else x += weight * … */
+/* encodings of epoch 0 (no model); overwrite: set x, else x += weight * … */
 trib_status_t trib_model_plain_decode(const struct trib_codec *c, const uint8_t *src,
                                       size_t len, float weight, bool overwrite,
                                       float *x, size_t n);
 trib_status_t trib_model_merge(const struct trib_codec *c, const struct trib_merge *m,
                                uint8_t *dst, size_t *len_out);
 
-/* model_parts.c: x -= what the word of this rank's own contribution says; what is not
- * finite then becomes 0 */
+/* model_parts.c: subtract the decode of this rank's own contribution from x; non-finite
+ * results become 0 */
 void trib_model_take_own(const struct trib_codec *c, const struct trib_encode *in,
                          const uint8_t *src, size_t len, float *x);
 
-/* model_slots.c: of kinds that have nothing to do there */
+/* model_slots.c: defaults for kinds with nothing to do */
 const char *trib_model_no_refusal(const struct trib_codec *c);
 size_t trib_model_none_wished(const struct trib_codec *c);
 size_t trib_model_no_floats(const struct trib_codec *c, size_t n);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Models that can treat a chunk part by part, each part while it is in the cache; the
- * others treat it whole. */
+/* Models may process a chunk part by part, each part while it is in the cache; others
+ * process it whole. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/minmax.h"
 #include "compress/models/model_ops.h"
 
-/* Elements of a part, or of the whole chunk. */
+/* Return the elements of a part, or of the whole chunk. */
 static size_t part_of(const struct trib_model *m, size_t n)
 {
     const size_t part = m->kind->part ? m->kind->part(m, n) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slots of kinds of models that have nothing to do there. */
+/* Default operations of models. */
 #include "base/error.h"
 #include "compress/models/model_ops.h"
 

@@ -21,7 +21,7 @@ static trib_status_t exchange(struct lesson *l, uint32_t step, struct trib_error
                : TRIB_OK;
 }
 
-/* A start of one chunk: another one each time, as far as there are. */
+/* Run a start on one chunk, cycling through the chunks. */
 static trib_status_t take(struct lesson *l, uint32_t step)
 {
     const size_t piece = l->m->opts.piece, pieces = (l->n + piece - 1) / piece;

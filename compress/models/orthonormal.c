@@ -4,11 +4,10 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* A column that depends on others leaves only their rounding to float, about 2^-25 of
- * it. */
+/* A dependent column leaves only its rounding to float, about 2^-25 of it. */
 static const double dependent = 0x1p-20;
 
-/* in 8 lanes, element i in lane i % 8, then lanes pairwise by halves */
+/* in 8 lanes, element i in lane i % 8, then lanes added pairwise by halves */
 static double dot(const double *a, const double *b, size_t n)
 {
     double lane[8] = {0};
@@ -28,15 +27,15 @@ static void take_away(double *restrict column, const double *restrict unit, size
 {
     const double part = dot(column, unit, n);
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) /* a number of steps that the compiler knows: in
-                                * vectors */
+    for (; i + 8 <= n; i += 8) /* a constant count, so that the compiler vectorises */
         for (size_t j = 0; j < 8; j++)
             column[i + j] -= part * unit[i + j];
     for (; i < n; i++)
         column[i] -= part * unit[i];
 }
 
-/* Column j of those at `columns`, the earlier ones being done; false: it is 0 now. */
+/* Orthonormalise column j of `columns` against the earlier ones, which are done; false:
+ * it became 0. */
 static bool finish_column(double *columns, size_t j, size_t n)
 {
     double *column = columns + j * n;
@@ -46,7 +45,7 @@ static bool finish_column(double *columns, size_t j, size_t n)
         for (size_t i = 0; i < j; i++)
             take_away(column, columns + i * n, n);
     const double after = any ? sqrt(dot(column, column, n)) : 0;
-    const bool kept = after > dependent * before; /* not if either is NaN or Inf */
+    const bool kept = after > dependent * before; /* false if either is NaN or Inf */
     for (size_t i = 0; i < n; i++)
         column[i] = kept ? column[i] / after : 0;
     return kept;

@@ -13,8 +13,7 @@
 
 #define LIBRARY "libopenblas.so.0"
 
-enum { BATCH = 128 /* slices that are multiplied in float before they are added in
-                    * double */ };
+enum { BATCH = 128 /* slices multiplied in float before they are added in double */ };
 
 struct head {
     uint32_t slice;
@@ -29,10 +28,10 @@ struct trib_pca {
     struct head head;
     const struct trib_kernels *kernels;
     bool fitted;
-    /* behind one another, as they are exported */
-    float *mean; /* of slice */
+    /* contiguous, as they are exported */
+    float *mean; /* [slice] */
     float *basis;
-    float *mean_part; /* U^T mean, of kept */
+    float *mean_part; /* U^T mean, [kept] */
 
     uint64_t count; /* slices added */
     double *products; /* sum of x x^T */
@@ -40,7 +39,7 @@ struct trib_pca {
     float *batch; /* BATCH slices */
     float *square; /* slice x slice */
     void *scratch;
-    /* dsyevr's */
+    /* work space of dsyevr */
     double *matrix, *vectors, *values, *work;
     int *iwork, *support;
     int work_size, iwork_size;
@@ -48,8 +47,7 @@ struct trib_pca {
 
 /* ---- memory --------------------------------------------------------------------- */
 
-enum { BLOCKED_COLUMNS = 72 /* more than the 26 that dsyevr needs at least: blocked, so
-                             * faster */ };
+enum { BLOCKED_COLUMNS = 72 /* minimum for dsyevr is 26; blocked, so faster */ };
 
 static bool allocate(struct trib_pca *p)
 {
@@ -122,15 +120,15 @@ static size_t slices_of(const struct trib_pca *p, size_t n)
     return n / p->head.slice + (n % p->head.slice != 0);
 }
 
-/* The factor that brings a magnitude, given by its bits, to [1, 2), denormals below
- * that. */
+/* Return the factor that scales a magnitude, given as bits, to [1, 2); denormals end up
+ * below. */
 static float scale_for(uint32_t magnitude)
 {
     const int exponent = (int)(magnitude >> 23) - 127;
     return ldexpf(1.0f, exponent > -126 ? -exponent : 126);
 }
 
-/* Adds `count` slices, which lie in batch, times 1 / scale. */
+/* Add the `count` slices in batch, times 1 / scale. */
 static void add_batch(struct trib_pca *p, size_t count, float scale)
 {
     const size_t m = p->head.slice;
@@ -148,7 +146,8 @@ static void add_batch(struct trib_pca *p, size_t count, float scale)
     p->count += count;
 }
 
-/* Copies the finite ones of the slices in n floats to batch, scaled alike; how many. */
+/* Copy the finite slices of n floats to batch, with a common scale; return their
+ * number. */
 static size_t gather(struct trib_pca *p, const float *x, size_t n, float *scale_out)
 {
     const size_t m = p->head.slice;
@@ -180,7 +179,7 @@ void trib_pca_add(struct trib_pca *pca, const float *x, size_t n)
     }
 }
 
-/* The count stays a whole number, and sums become as much less. */
+/* The count stays an integer, and the sums are reduced by the same factor. */
 void trib_pca_fade(struct trib_pca *pca, double weight)
 {
     const size_t m = pca->head.slice;
@@ -197,7 +196,8 @@ void trib_pca_fade(struct trib_pca *pca, double weight)
 
 /* ---- fit ------------------------------------------------------------------------ */
 
-/* Fortran's: everything by pointer, the lengths of the three texts behind the rest. */
+/* Fortran interface: all arguments by pointer, then the lengths of the three
+ * strings. */
 struct lapack {
     void (*dsyevr)(const char *jobz, const char *range, const char *uplo, const int *n,
                    double *a, const int *lda, const double *vl, const double *vu,
@@ -219,8 +219,9 @@ static trib_status_t open_lapack(struct lapack *lapack, struct trib_error *err)
                      why);
 }
 
-/* The `kept` largest eigenvalues, rising, and their eigenvectors, one behind the other,
- * of matrix. All of them would take 1.3 to 1.8 times as long. */
+/* Compute the `kept` largest eigenvalues of matrix, in increasing order, and their
+ * eigenvectors, contiguous. Computing all of them would take 1.3 to 1.8 times as
+ * long. */
 static int eigen(struct trib_pca *p, const struct lapack *lapack)
 {
     const int m = (int)p->head.slice, kept = (int)p->head.kept, first = m - kept + 1;
@@ -245,8 +246,8 @@ static void covariance(struct trib_pca *p)
     }
 }
 
-/* The vectors with the largest values become columns; their largest entry, the first of
- * equal ones, is positive. */
+/* Copy the vectors with the largest values to the basis as columns, with the sign that
+ * makes their largest entry (the first of equal ones) positive. */
 static void take_basis(struct trib_pca *p)
 {
     const size_t m = p->head.slice, k = p->head.kept;
@@ -276,8 +277,8 @@ trib_status_t trib_pca_available(struct trib_error *err)
     return open_lapack(&lapack, err);
 }
 
-/* The sum of all eigenvalues is that of the diagonal of `matrix`, before they are taken
- * from it. */
+/* Return the sum of all eigenvalues: the trace of `matrix`, before dsyevr overwrites
+ * it. */
 static double trace_of(const struct trib_pca *p)
 {
     double trace = 0;
@@ -409,7 +410,7 @@ void trib_pca_decode(const struct trib_pca *pca, const float *c, size_t n, float
 
 /* ---- bytes ---------------------------------------------------------------------- */
 
-/* of mean and basis */
+/* Return the floats of mean and basis. */
 static size_t floats_of(const struct trib_pca *p)
 {
     return p->head.slice + (size_t)p->head.slice * p->head.kept;

@@ -4,31 +4,30 @@
  * compression for distributed optimization", NeurIPS 2019, algorithm 1; arXiv
  * 1905.13727).
  *
- * A chunk is a matrix M of `columns` columns, row-major, its last row filled up with
- * zeros; where it has more columns than rows, M stands for its transpose. w is a rank,
- * r the rank of the approximation, Q has as many rows as M has columns, and r columns:
+ * A chunk is a matrix M of `columns` columns, row-major, with its last row zero-padded;
+ * if it has more columns than rows, M denotes its transpose. w is a rank, r the rank of
+ * the approximation. Q has as many rows as M has columns, and r columns:
  *
  *     P = sum of M_w Q           what the ranks share; then orthonormalised by column
- *     Q_w = M_w^T P              the word; words add
+ *     Q_w = M_w^T P              the encoded chunk; Q_w add
  *     M ~ P Q^T                  Q being the sum, or mean, of the Q_w
  *
- * So the word is the smaller factor, as it has to fit into a slot; what ranks share
- * goes through as many slots as it takes. The whole vector is one matrix if `columns`
- * is given and the word fits.
+ * So the smaller factor is the encoded chunk, which must fit into a slot; the shared
+ * factor may use several slots. The whole vector is one matrix if `columns` is given
+ * and the chunk fits.
  *
- * That is one step of subspace iteration: Q is kept from start to start. At first, and
- * where a column of it comes out as 0 or not finite, it is drawn anew, the same on all
+ * This is one step of subspace iteration: Q is kept from start to start. Initially, and
+ * if a column of Q becomes 0 or non-finite, it is drawn at random, the same on all
  * ranks. With error feedback a rank keeps M_w - P Q_w^T.
  *
- * Where P and Q together would have no fewer floats than M, M itself is the word. That
- * is so for all chunks of a vector, or for none: ranks share nothing in a plan of such
- * chunks.
+ * If P and Q together have at least as many floats as M, M itself is sent. This applies
+ * to all chunks of a vector or to none, and the ranks then share nothing.
  *
- * Columns kept in Q are scaled by powers of two: only their span counts. Large: columns
- * of M whose norm, summed over ranks, is above FLT_MAX come out as NaN or Inf, since
- * those of Q have it. Small: where all elements are below 2^-120 the result may be 0.
- * NaN and Inf: a row of M that has one makes columns of P 0, a column of M that has one
- * comes out as NaN on all ranks; the next start knows nothing of it. State: Q of each
+ * Columns kept in Q are scaled by powers of two: only their span matters. Large:
+ * columns of M whose norm, summed over ranks, exceeds FLT_MAX decode to NaN or Inf,
+ * since those of Q have it. Small: if all elements are below 2^-120 the result may be
+ * 0. NaN and Inf: a row of M with either makes columns of P 0, and a column of M with
+ * either decodes to NaN on all ranks; the next start is not affected. State: Q of each
  * chunk.
  */
 #include <math.h>
@@ -42,16 +41,15 @@
 #include "compress/models/model_ops.h"
 #include "compress/models/orthonormal.h"
 
-enum { PIECE = 1 << 20 }; /* elements where no columns are given: a matrix of 1024 x
-                           * 1024 */
+enum { PIECE = 1 << 20 }; /* elements without columns=: a matrix of 1024 x 1024 */
 
 struct powersgd {
     struct trib_model base;
     float *q; /* of each chunk, per_chunk floats */
     size_t per_chunk, chunks;
     uint32_t step;
-    float *padded; /* a matrix of which the last row is filled up */
-    float *factors; /* the factor of which a chunk's rows are made, column by column */
+    float *padded; /* a matrix with its last row padded */
+    float *factors; /* the factor that multiplies a chunk's rows, column by column */
     double *work;
     void *scratch;
 };
@@ -59,10 +57,11 @@ struct powersgd {
 struct shape {
     size_t rows, columns, rank;
     bool plain;
-    bool turned; /* M is the transpose of rows x columns elements */
+    bool turned; /* M is the transpose of the rows x columns elements */
 };
 
-/* Near a square; of those the next smaller that leaves no row to be filled up. */
+/* Return the column count of a nearly square matrix; prefer a smaller one that needs no
+ * padding. */
 static size_t squarest(size_t n)
 {
     const size_t root = (size_t)sqrt((double)n);
@@ -88,7 +87,8 @@ static size_t rows_of(size_t n, size_t columns)
     return n / columns + (n % columns != 0);
 }
 
-/* The matrix of a chunk of n elements: its columns are those of a whole piece. */
+/* Return the matrix of a chunk of n elements: its columns are those of a whole
+ * piece. */
 static struct shape shape_of(const struct trib_codec *c, size_t piece, size_t n)
 {
     const double asked = c->param[TRIB_PARAM_COLUMNS];
@@ -120,7 +120,7 @@ static size_t floats_of(const struct shape *s, size_t n)
     return s->plain ? n : shorter(s) * s->rank;
 }
 
-/* A shorter chunk has no more of either. */
+/* A shorter chunk has at most as many of both. */
 static size_t most(const struct trib_codec *c, size_t n)
 {
     const struct shape s = shape_of(c, n, n);
@@ -143,12 +143,12 @@ static float *q_of(struct powersgd *p, const struct trib_model_chunk *c)
     return p->q + c->first / p->base.opts.piece * p->per_chunk;
 }
 
-/* How large elements of Q are. Their size does not count, and P = M Q must fit into
- * float32: so small that sums of a row of FLT_MAX by all ranks do, so large that M of
- * 2^-120 leaves something. */
+/* Magnitude of elements of Q. It does not affect the result, but P = M Q must fit into
+ * float32: small enough for rows of FLT_MAX summed over all ranks, large enough to keep
+ * something of M at 2^-120. */
 #define SPAN 0x1p-16f
 
-/* N(0, SPAN), nearly: the sum of four uniform numbers, which has the same bits
+/* Draw approximately N(0, SPAN): a sum of four uniform numbers, with the same bits
  * everywhere. */
 static void draw_column(struct powersgd *p, const struct shape *s, size_t first,
                         size_t column, float *q)
@@ -165,8 +165,8 @@ static void draw_column(struct powersgd *p, const struct shape *s, size_t first,
     }
 }
 
-/* A column's largest magnitude becomes one of [SPAN, 2 SPAN); draw it anew where there
- * is none. */
+/* Scale a column's largest magnitude to [SPAN, 2 SPAN); redraw the column if it is 0 or
+ * not finite. */
 static void keep_column(struct powersgd *p, const struct shape *s, size_t first,
                         size_t column, float *q)
 {
@@ -250,7 +250,7 @@ static uint32_t epoch(const struct trib_model *m)
     return 1;
 }
 
-/* The chunk as rows x columns elements. */
+/* Return the chunk as rows x columns elements. */
 static const float *matrix_of(struct powersgd *p, const struct shape *s, const float *x,
                               size_t n)
 {
@@ -261,7 +261,7 @@ static const float *matrix_of(struct powersgd *p, const struct shape *s, const f
     return p->padded;
 }
 
-/* Keeps the factor of s.columns rows, such as Q, column by column. */
+/* Store the factor with s.columns rows, such as Q, column by column. */
 static void keep_factors(struct powersgd *p, const struct shape *s, const float *q)
 {
     for (size_t k = 0; k < s->rank; k++)
@@ -275,8 +275,7 @@ static struct trib_factors factors_of(const struct powersgd *p, const struct sha
     return (struct trib_factors){p->factors, s->columns, s->rank, rows, cols};
 }
 
-/* M += x, unless that is NULL, and out = M Q; the last of the n elements may end within
- * a row. */
+/* M += x, unless x is NULL, and out = M Q; the n elements may end within a row. */
 static void project(struct powersgd *p, const struct shape *s, float *m, const float *x,
                     size_t n, float *out)
 {
@@ -300,7 +299,7 @@ static void share(struct trib_model *m, const struct trib_model_chunk *c,
         return;
     if (!s.turned) {
         keep_factors(p, &s, q_of(p, c));
-        /* nothing is added, so x stays as it is */
+        /* nothing is added, so x is not modified */
         project(p, &s, (float *)(uintptr_t)x, NULL, c->n, proposal_out);
         return;
     }
@@ -312,9 +311,9 @@ static void share(struct trib_model *m, const struct trib_model_chunk *c,
     m->codec->kernels->gemm(&g);
 }
 
-enum { PART = 1 << 16 }; /* elements of a part: it stays in the second level of cache */
+enum { PART = 1 << 16 }; /* elements of a part, which fit into the second-level cache */
 
-/* Whole rows; 0: the chunk is short, or is sent as it is. */
+/* Return whole rows; 0: the chunk is short, or is sent unchanged. */
 static size_t part(const struct trib_model *m, size_t n)
 {
     const struct shape s = shape_in(m, n);
@@ -323,7 +322,7 @@ static size_t part(const struct trib_model *m, size_t n)
     return s.plain || n <= 2 * rows * s.columns ? 0 : rows * s.columns;
 }
 
-/* The part's rows as a matrix by themselves. */
+/* Return the part's rows as a separate matrix. */
 static struct shape shape_of_part(struct trib_model *m,
                                   const struct trib_model_part *part)
 {
@@ -399,13 +398,13 @@ static void forward(struct trib_model *m, const struct trib_model_chunk *c,
     m->codec->kernels->gemm(&g);
 }
 
-/* P and Q of a chunk, and the row at which the product begins. */
+/* P and Q of a chunk, and the first row of the product. */
 struct factors {
     const float *agreed, *y;
     size_t row;
 };
 
-/* x_out = n elements of the matrix of this shape: the product of its factors. */
+/* Set x_out to the first n elements of the product of the factors, with this shape. */
 static void outer_product(struct trib_model *m, const struct shape *s,
                           const struct factors *f, size_t n, float *x_out)
 {
