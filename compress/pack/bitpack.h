@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codes of 1 to 8 bits, one a byte in memory, packed without holes: code i takes bits
- * i*bits … i*bits+bits-1 of the stream, bit 0 being the lowest of byte 0.
- * Eight codes make `bits` whole bytes, so they are moved together, in three steps that
- * close the holes between neighbours, pairs and fours.
+ * Codes of 1 to 8 bits, one per byte in memory, packed without gaps: code i occupies
+ * bits i*bits … i*bits+bits-1 of the stream, where bit 0 is the lowest of byte 0. Eight
+ * codes make `bits` whole bytes, so they are moved together, in three steps that close
+ * the gaps between neighbours, pairs and fours.
  */
 #ifndef COMPRESS_PACK_BITPACK_H
 #define COMPRESS_PACK_BITPACK_H
@@ -35,10 +35,10 @@ static inline uint64_t trib_bits_open(uint64_t w, int bits)
 }
 
 /**
- * trib_bits_pack - codes has room for n rounded up to 8; writes trib_bits_bytes(n,
- * bits).
+ * trib_bits_pack - pack n codes into trib_bits_bytes(n, bits) bytes.
  *
- * first    groups of eight codes that are done already
+ * codes    room for n rounded up to 8; the padding is overwritten
+ * first    groups of eight codes that are already done
  */
 static inline void trib_bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bits,
                                   size_t first)
@@ -57,7 +57,8 @@ static inline void trib_bits_pack(uint8_t *dst, uint8_t *codes, size_t n, int bi
     }
 }
 
-/** trib_bits_unpack - reads trib_bits_bytes(n, bits); codes as above. */
+/** trib_bits_unpack - unpack n codes from trib_bits_bytes(n, bits) bytes; arguments as
+ * trib_bits_pack. */
 static inline void trib_bits_unpack(uint8_t *codes, const uint8_t *src, size_t n,
                                     int bits, size_t first)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pack "omega": Elias omega codes of what is not zero, or of all.
+ * The pack "omega": Elias omega codes, of the non-zero codes or of all codes.
  *
  *     paper      Alistarh, Grubic, Li, Tomioka, Vojnovic, NeurIPS 2017, section 3.2 and
  *                appendix A: the sparse regime, the dense one
- *     wire       elias_omega.h, the highest bit of a byte first, zeros up to a whole
- *                byte
- *                gaps:  for each code that is not 0 omega(its place less that of the
- *                       one before it, the first less -1), its sign, omega(its level);
- *                       at last omega(n less the place of the last one)
- *                dense: for each code omega(its level + 1) and, where the level is not
- *                0,
- *                       its sign
- *     choice     whichever is shorter; byte 0 of the block says which (varlen.h)
+ *     wire       elias_omega.h, highest bit of a byte first, padded with zeros to a
+ *                whole byte
+ *                gaps:  for each non-zero code omega(its position minus that of the
+ *                       previous one, or minus -1), its sign, omega(its level); at the
+ *                       end omega(n minus the position of the last one)
+ *                dense: for each code omega(its level + 1), and its sign if the level
+ *                       is not 0
+ *     choice     the shorter form, named by byte 0 of the block (varlen.h)
  *     state      none
  */
 #include <string.h>
@@ -21,11 +20,11 @@
 
 enum { LEVELS = TRIB_LEVELS_MAX, SHORT_GAPS = 64 };
 
-/* The codes of one code: level and sign. */
+/* Precomputed omega codes of each code's level and sign. */
 struct table {
     struct trib_omega dense[2 * LEVELS];
     struct trib_omega sparse[2 * LEVELS];
-    struct trib_omega gap[SHORT_GAPS]; /* from 1 on */
+    struct trib_omega gap[SHORT_GAPS]; /* indices start at 1 */
 };
 
 static struct trib_omega with_sign(struct trib_omega o, bool first, unsigned sign)
@@ -69,7 +68,7 @@ static struct trib_omega gap_of(const struct table *t, size_t gap)
     return gap < SHORT_GAPS ? t->gap[gap] : trib_omega_of(gap);
 }
 
-/* The place of the first from i on that is not 0; n: there is none. */
+/* Return the position of the first non-zero code from i; n: none. */
 static size_t next_of(const struct trib_codes *in, size_t i)
 {
     uint64_t eight = 0;
@@ -85,7 +84,7 @@ static size_t next_of(const struct trib_codes *in, size_t i)
 
 static size_t gaps_bits(const struct trib_codes *in, const struct table *t)
 {
-    size_t bits = 0, before = 0; /* 1 behind the last that was not 0 */
+    size_t bits = 0, before = 0; /* position after the last non-zero code */
     for (size_t i = next_of(in, 0); i < in->n; i = next_of(in, before)) {
         bits += (size_t)(gap_of(t, i + 1 - before).bits + t->sparse[in->codes[i]].bits);
         before = i + 1;
@@ -156,8 +155,8 @@ bool trib_omega_dense_read(struct trib_code_reader *r, uint8_t *codes, size_t co
     return r->stream.at <= 8 * r->stream.len;
 }
 
-/* How many zeros come next, and what then. A window has 57 bits, a gap up to 43 of
- * them, a sign and a level up to 15. */
+/* Read the number of zeros that follow, and the code after them. A window has 57 bits,
+ * a gap at most 43, sign and level at most 15. */
 static bool gap_read(struct trib_code_reader *r)
 {
     uint64_t w = trib_bits_peek(&r->stream), gap, level;

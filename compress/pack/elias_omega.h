@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elias omega codes (Elias, IEEE Transactions on Information Theory, 1975) in a stream
- * of bits, the highest of a byte first. The code of k >= 1: "0"; while k > 1, k in
- * binary is put before it and k becomes the number of those bits less 1. So 1 "0", 2
+ * Elias omega codes (Elias, IEEE Transactions on Information Theory, 1975) in a bit
+ * stream, highest bit of a byte first. The code of k >= 1 starts as "0". While k > 1, k
+ * in binary is prepended and k becomes its number of bits minus 1. So 1 is "0", 2
  * "100", 3 "110", 4 "101000". A number below 2^32 has at most 43 bits.
  */
 #ifndef COMPRESS_PACK_ELIAS_OMEGA_H
@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct trib_omega {
-    uint64_t code; /* in the lowest bits, to be sent from the highest of them on */
+    uint64_t code; /* in the lowest bits; the highest of these is sent first */
     int bits;
 };
 
@@ -32,11 +32,11 @@ static inline struct trib_omega trib_omega_of(uint64_t k)
 
 struct trib_bit_writer {
     uint8_t *at;
-    uint64_t word; /* what is not yet written, in the lowest `filled` bits */
+    uint64_t word; /* bits not yet written: the lowest `filled` */
     int filled; /* at most 16 between two calls */
 };
 
-/** trib_bits_put - at most 48 bits. */
+/** trib_bits_put - append at most 48 bits. */
 static inline void trib_bits_put(struct trib_bit_writer *w, struct trib_omega o)
 {
     w->word = w->word << o.bits | o.code;
@@ -48,7 +48,7 @@ static inline void trib_bits_put(struct trib_bit_writer *w, struct trib_omega o)
     }
 }
 
-/** trib_bits_end - zeros up to a whole byte; where it ends. */
+/** trib_bits_end - pad with zeros to a whole byte; return the end. */
 static inline uint8_t *trib_bits_end(struct trib_bit_writer *w)
 {
     for (; w->filled > 0; w->filled -= 8)
@@ -63,7 +63,7 @@ struct trib_bit_reader {
     size_t at; /* bits read */
 };
 
-/* The next 57 bits or more in the highest; zeros beyond the end. */
+/* Return the next 57 bits or more, at the top of the word; zeros past the end. */
 static inline uint64_t trib_bits_peek(const struct trib_bit_reader *r)
 {
     const size_t byte = r->at / 8;
@@ -75,8 +75,8 @@ static inline uint64_t trib_bits_peek(const struct trib_bit_reader *r)
     return __builtin_bswap64(w) << r->at % 8;
 }
 
-/* The number whose code is the highest bits of *w; these go, *used_out of them. false:
- * it is none below 2^32. */
+/* Decode the number at the top of *w and shift *used_out bits out of *w. Return false
+ * if it is not below 2^32. */
 static inline bool trib_omega_take(uint64_t *w, size_t *used_out, uint64_t *k_out)
 {
     uint64_t k = 1, next;
@@ -92,7 +92,7 @@ static inline bool trib_omega_take(uint64_t *w, size_t *used_out, uint64_t *k_ou
     return true;
 }
 
-/** trib_omega_get - false: the stream ends, or it is no number below 2^32. */
+/** trib_omega_get - read a number; false: end of the stream, or not below 2^32. */
 static inline bool trib_omega_get(struct trib_bit_reader *r, uint64_t *k_out)
 {
     uint64_t w = trib_bits_peek(r);
@@ -103,7 +103,7 @@ static inline bool trib_omega_get(struct trib_bit_reader *r, uint64_t *k_out)
     return r->at <= 8 * r->len;
 }
 
-/** trib_bits_done - nothing is left but zeros up to a whole byte. */
+/** trib_bits_done - return true if only zeros up to a whole byte remain. */
 static inline bool trib_bits_done(const struct trib_bit_reader *r)
 {
     return (r->at + 7) / 8 == r->len && trib_bits_peek(r) == 0;

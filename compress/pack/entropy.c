@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pack "entropy": codes at about the number of bits that their frequencies allow.
+ * The pack "entropy": codes at about the number of bits given by their frequencies.
  *
  *     paper      Duda: "Asymmetric numeral systems", arXiv 1311.2540, as in htscodecs:
  *                static rANS of order 0, 4 states, 12-bit frequencies (CRAM 3.1
  *                specification, "rANS Nx16")
  *     wire       groups of 16384 codes, the last one shorter: 2 bytes L, little-endian,
- *                then L bytes of htscodecs' stream with its size left out; L = 0: at
- *                their fixed width (bitpack.h)
- *     strangers  only such streams are given to the library: no transforms, so it
- *                allocates nothing and takes a time that the group bounds. It reads a
- *                copy that ends in zeros
+ *                then L bytes of htscodecs' stream without its size; L = 0: fixed width
+ *                (bitpack.h)
+ *     untrusted  the library only sees streams of this kind: without transforms it
+ *                allocates nothing, and its time is bounded by the group. It reads a
+ *                copy padded with zeros
  *     state      none
  */
 #include <string.h>
@@ -24,11 +24,11 @@
 enum {
     HEAD = 2, /* bytes of L */
     STREAM_KIND = RANS_ORDER_NOSZ, /* its first byte */
-    STREAM_ROOM = 20000, /* rans_compress_bound_4x16(TRIB_GROUP) and some */
+    STREAM_ROOM = 20000, /* rans_compress_bound_4x16(TRIB_GROUP), rounded up */
     PADDING = 64,
 };
 
-/* The stream of a group at work; 0: it is not shorter than `limit`. */
+/* Compress a group to work; return 0 if the result is not shorter than `limit`. */
 static size_t stream_make(uint8_t *codes, size_t n, uint8_t *work, size_t limit)
 {
     unsigned bytes = STREAM_ROOM;
@@ -54,7 +54,7 @@ static size_t entropy_write(const struct trib_codes *in, uint8_t *dst, size_t li
         at += HEAD;
         if (stream)
             memcpy(dst + at, in->work, stream);
-        else /* clears codes up to a multiple of 8, as a group is unless the last */
+        else /* clears codes up to a multiple of 8, which every group but the last is */
             trib_bits_pack(dst + at, in->codes + i, count, in->bits, 0);
         at += bytes;
     }

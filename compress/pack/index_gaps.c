@@ -4,13 +4,14 @@
 #include <string.h>
 
 /*
- * The low bits stand before all unary parts, not beside each its own: so one position
- * does not wait for the length of the one before it.
+ * All low bits precede all unary parts, instead of each next to its own. So a position
+ * can be decoded without waiting for the length of the previous one.
  */
 enum {
     GROUP = TRIB_INDEX_GAPS_GROUP,
     LOW_BITS_MAX = 31,
-    LOAD = sizeof(uint64_t), /* bytes that hold low bits, wherever these begin */
+    /* a load of this size contains the low bits at any bit offset */
+    LOAD = sizeof(uint64_t),
 };
 
 static size_t bytes_of_bits(uint64_t bits)
@@ -28,8 +29,8 @@ static uint32_t gap_before(const uint32_t *positions, size_t i)
     return positions[i] - positions[i - 1] - 1;
 }
 
-/* Either this parameter or the one below is the best where gaps are all alike random:
- * the unary parts of both are counted. */
+/* If all gaps have the same random distribution, this parameter or the next lower one
+ * is best: count the unary parts of both. */
 struct trib_index_gaps trib_index_gaps_measure(const uint32_t *positions, size_t m)
 {
     if (m == 0)
@@ -49,7 +50,7 @@ struct trib_index_gaps trib_index_gaps_measure(const uint32_t *positions, size_t
                         : (struct trib_index_gaps){bits, size};
 }
 
-/* Bits that are written one after the other. */
+/* Writer of a bit stream. */
 struct writer {
     uint8_t *at;
     uint64_t word;
@@ -76,7 +77,7 @@ static void put_low(struct writer *w, uint32_t gap, unsigned bits)
     }
 }
 
-/* Zeros, then a one. */
+/* Append zeros, then a one. */
 static void put_unary(struct writer *w, uint32_t zeros)
 {
     while (zeros >= 64 - w->fill) {
@@ -114,8 +115,8 @@ void trib_bitmap_encode(const uint32_t *positions, size_t m, size_t n, uint8_t *
     const size_t words = n / 64;
     size_t i = 0;
     for (size_t w = 0; w < words; w++) {
-        /* in a register: bits that follow in one byte of memory would wait for each
-         * other */
+        /* in a register, to avoid a dependency through memory between bits of the same
+         * byte */
         uint64_t word = 0;
         for (; i < m && positions[i] / 64 == w; i++)
             word |= UINT64_C(1) << positions[i] % 64;
@@ -137,7 +138,7 @@ bool trib_positions_open(struct trib_positions *p, const uint8_t *src, size_t le
         return len == 0;
     if (len == 0)
         return false;
-    uint8_t low_bits; /* a peer may change the one at src meanwhile */
+    uint8_t low_bits; /* a copy, since a peer may change the byte at src */
     memcpy(&low_bits, src, 1);
     const uint64_t used = (uint64_t)p->left * low_bits;
     const size_t low = bytes_of_bits(used);
@@ -151,7 +152,7 @@ bool trib_positions_open(struct trib_positions *p, const uint8_t *src, size_t le
     return true;
 }
 
-/* Loads the next (up to) 64 bits of the bitmap, or of the unary parts. */
+/* Load the next 64 bits of the bitmap or of the unary parts, or those that remain. */
 static bool refill(struct trib_positions *p)
 {
     const size_t bytes = p->len < 8 ? p->len : 8;
@@ -165,7 +166,7 @@ static bool refill(struct trib_positions *p)
     return true;
 }
 
-/* The place of the next bit that is 1, counted from the first word. */
+/* Find the next bit that is 1, counted from the first word. */
 static inline bool next_one(struct trib_positions *p, uint64_t *at_out)
 {
     while (p->word == 0)
@@ -176,7 +177,7 @@ static inline bool next_one(struct trib_positions *p, uint64_t *at_out)
     return true;
 }
 
-/* The low bits of the gap of which p->low_at is the first bit. */
+/* Return the low bits of the gap at bit p->low_at. */
 static inline uint64_t next_low(struct trib_positions *p)
 {
     const uint8_t *at = p->low + p->low_at / 8;
@@ -194,7 +195,7 @@ static inline uint64_t next_low(struct trib_positions *p)
 
 static size_t next_gaps(struct trib_positions *p, size_t count, uint32_t out[GROUP])
 {
-    struct trib_positions r = *p; /* in registers: out may not be a part of it */
+    struct trib_positions r = *p; /* a copy in registers, since out must not alias *p */
     const uint64_t most = r.n >> r.low_bits;
     uint64_t one;
 
@@ -206,7 +207,7 @@ static size_t next_gaps(struct trib_positions *p, size_t count, uint32_t out[GRO
         out[j] = (uint32_t)r.next++;
     }
     *p = r;
-    return r.next > r.n ? 0 : count; /* rising, so the last is the largest */
+    return r.next > r.n ? 0 : count; /* increasing, so the last is the largest */
 }
 
 static size_t next_bits(struct trib_positions *p, size_t count, uint32_t out[GROUP])

@@ -14,7 +14,7 @@ static const struct trib_varlen *varlen(const struct trib_codec *c)
     return c->stages.pack->varlen;
 }
 
-/* Never more than a byte above the fixed width. */
+/* At most one byte more than at fixed width. */
 size_t trib_varlen_bound(const struct trib_codec *c, size_t n)
 {
     return n ? 1 + trib_buckets_bytes(c, n) : 0;
@@ -30,7 +30,7 @@ size_t trib_varlen_scratch(const struct trib_codec *c, size_t n)
     return n ? codes_room(n) + (varlen(c)->work + 63) / 64 * 64 : 0;
 }
 
-/* Minus zero is zero: its sign would cost as much as any. */
+/* Replace minus zero by zero: its sign would cost as many bits as any. */
 static void drop_signs_of_zeros(uint8_t *codes, size_t n, int bits)
 {
     const uint8_t levels = (uint8_t)((1u << (bits - 1)) - 1);
@@ -75,7 +75,7 @@ static bool bits_read(struct trib_code_reader *r, uint8_t *codes, size_t count)
 
 static bool bits_done(struct trib_code_reader *r)
 {
-    (void)r; /* its length was seen at the start */
+    (void)r; /* the length was checked at the start */
     return true;
 }
 
@@ -115,7 +115,7 @@ trib_status_t trib_varlen_decode(const struct trib_codec *c,
         return d->len == 0 ? TRIB_OK : TRIB_ERR_CODEC;
     if (d->len < start)
         return TRIB_ERR_CODEC;
-    uint8_t kind; /* the compiler is not to read it again */
+    uint8_t kind; /* a copy, read only once */
     memcpy(&kind, d->src, sizeof kind);
     if (kind >= TRIB_CODES_KINDS)
         return TRIB_ERR_CODEC;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kind whose codes take as many bytes as they need. */
+/* The kind with codes of variable length. */
 #include "compress/codec_ops.h"
 #include "compress/pack/varlen.h"
 

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * AdaComp: the elements that could be the largest of their bin by the next step.
+ * AdaComp: the elements that could become the largest of their bin in the next step.
  *
  *     paper      Chen, Choi, Brand, Agrawal, Zhang, Gopalakrishnan, AAAI 2018
- *     equation   dW the gradient, R the residual:  G = R + dW,  H = G + (factor - 1)
- *                dW; in bins of `bin` elements, from the first that is encoded on (the
- *                last may be shorter), max_b = max |G_i|, scale = mean of the max_b of
- *                all bins; C_i = sign(G_i) scale where |H_i| >= max_b and G_i is not 0,
- *                else 0. Without error feedback R = 0
- *     wire       sparse_block.c, never dense; values: scale, f32, then a bit each
- *                (sign.c). Per element that is sent 1 bit and about log2(e n / m) for
- *                its position; the paper's 8 bits have a bound of 64 on the bin and
- *                one word a bin besides
- *     bias       biased; no contraction: scale may be more than an element that is
- *                sent, so the residual may change its sign. scale^2 is at most the mean
- *                of max_b^2, so at most |x|^2 / bins: where R = 0, |C(x) - x|^2 <= (1 +
- *                bin) |x|^2
- *     bins       which elements of a bin are sent depends on that bin alone; bins that
- *                are all 0 send nothing. A bin of anything else sends at least one
- *                element unless dW has the other sign than R at its largest
- *     results    result=requantised or selected: signs of sums, with the mean of their
- *                magnitudes as scale
- *     NaN, Inf   always sent; the scale is NaN then, so all that this block sends is
+ *     equation   with gradient dW and residual R:  G = R + dW,  H = G + (factor - 1)
+ *                dW. Bins of `bin` elements start at the first encoded element; the
+ *                last may be shorter. max_b = max |G_i|, scale = mean of max_b over all
+ *                bins. C_i = sign(G_i) scale if |H_i| >= max_b and G_i is not 0, else
+ *                0. Without error feedback R = 0
+ *     wire       sparse_block.c, never dense; values: scale as f32, then one bit each
+ *                (sign.c). A sent element takes 1 bit and about log2(e n / m) for its
+ *                position. The paper uses 8 bits with bins of at most 64, and one word
+ *                per bin
+ *     bias       biased; not a contraction: scale may exceed a sent element, so the
+ *                residual may change its sign. scale^2 is at most the mean of max_b^2,
+ *                so at most |x|^2 / bins: with R = 0, |C(x) - x|^2 <= (1 + bin) |x|^2
+ *     bins       which elements of a bin are sent depends on that bin only; bins of
+ *                zeros send nothing. Any other bin sends at least one element, unless
+ *                dW and R have opposite signs at its largest
+ *     results    result=requantised or selected: signs of the sums, scaled by the mean
+ *                of their magnitudes
+ *     NaN, Inf   always sent; the scale is then NaN, and so is every element that this
+ *                block sends
  *     state      none here; error feedback is on by default and keeps G - C
  */
 #include <math.h>
@@ -62,7 +62,8 @@ static size_t choose_adacomp(const struct trib_codec *c, struct trib_selection *
     return m;
 }
 
-/* The scale of values that are sums already: with it their signs are a contraction. */
+/* Scale for values that are sums: with their mean magnitude the signs are a
+ * contraction. */
 static float mean_magnitude(const float *values, size_t m)
 {
     double sum = 0;
@@ -74,11 +75,11 @@ static float mean_magnitude(const float *values, size_t m)
 static void adjust_adacomp(const struct trib_codec *c, const struct trib_selection *s,
                            size_t m, float *values)
 {
-    enum { TOGETHER = 16 }; /* a number that the compiler knows, so it takes vectors */
+    enum { TOGETHER = 16 }; /* a constant count, so that the compiler vectorises */
     const float level = s->of_sum ? mean_magnitude(values, m) : s->level;
     (void)c;
     for (size_t i = 0; i < m; i += TOGETHER, values += TOGETHER)
-        for (size_t j = 0; j < TOGETHER; j++) /* there is room behind the last one */
+        for (size_t j = 0; j < TOGETHER; j++) /* the array has room past its end */
             values[j] = copysignf(level, values[j]);
 }
 

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whole blocks of elements: those that are not zero, or of these the largest.
+ * Whole blocks of elements: the non-zero blocks, or the largest of these.
  *
  *     paper      Fei, Ho, Sahu, Canini, Sapio: OmniReduce, SIGCOMM 2021
- *     equation   ratio=1: every block that has an element which is not zero: C(x) = x.
- *                ratio<1: of the m blocks the ceil(ratio * m) with the largest l2 norm;
- *                ties: the first ones. Blocks count from the first element of what is
- *                encoded
- *     wire       sparse_block.c, whose units are blocks: their values, then their
- *                numbers as gaps or as a bitmap, whichever is smaller; all of x where
- *                that is smaller
- *     bias       ratio=1: none, and no error in f32. ratio<1: the blocks left out are
+ *     equation   ratio=1: every block with a non-zero element: C(x) = x. ratio<1: of m
+ *                blocks the ceil(ratio * m) with the largest l2 norm; of equal ones the
+ *                first. Blocks count from the first encoded element
+ *     wire       sparse_block.c, with blocks as units: their values, then their indices
+ *                as gaps or as a bitmap, whichever is smaller; all of x if that is
+ *                smaller
+ *     bias       ratio=1: none, and no error in f32. ratio<1: the omitted blocks are
  *                the smallest of m, so |C(x) - x|^2 <= (1 - ratio) |x|^2: delta = 1 /
  *                ratio
- *     zeros      -0 is zero: a block of nothing else is not sent and comes out as 0. In
- *                a block that is sent everything keeps its bits
- *     NaN, Inf   not zero; a block with either has the largest norm of all
- *     sums       of blocks are blocks: results and partial sums are sent in the same
- *                way
+ *     zeros      -0 is zero: a block of zeros is not sent and decodes to 0. Elements of
+ *                a sent block keep their bits
+ *     NaN, Inf   non-zero; a block with either has the largest norm
+ *     sums       a sum of blocks consists of blocks: results and partial sums are
+ *                encoded the same way
  *     state      none here; with ratio<1 error feedback is on by default
  */
 #include <float.h>
@@ -31,8 +30,8 @@ static size_t unit_blocks(const struct trib_codec *c)
     return (size_t)c->param[TRIB_PARAM_BLOCK];
 }
 
-/* Orders as the norm does, and is 0 for zeros alone: the squares are added again in
- * double where they leave the range of f32. */
+/* Return a number that orders like the norm and is 0 for zeros only: squares outside
+ * the range of f32 are summed again in double. */
 static float norm_of(const struct trib_codec *c, const float *x, size_t n)
 {
     const float squares = c->kernels->sum_squares(x, n);
@@ -46,7 +45,7 @@ static float norm_of(const struct trib_codec *c, const float *x, size_t n)
     return sum < (double)FLT_MAX * (double)FLT_MAX ? (float)sqrt(sum) : FLT_MAX;
 }
 
-/* Block by block while it is in the cache: the sum, then its norm. */
+/* For each block, compute the sum and then its norm while it is in the cache. */
 static size_t choose_largest(const struct trib_codec *c, struct trib_selection *s)
 {
     const size_t block = unit_blocks(c);

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Deep gradient compression's selection: about the k largest, by a sampled threshold.
+ * Selection of deep gradient compression: about the k largest, by a sampled threshold.
  *
  *     paper      Lin, Han, Mao, Wang, Dally, ICLR 2018
- *     equation   C(x)_i = x_i if |x_i| >= t, else 0; t is such that of a strided sample
- *                with random start the share `ratio` reaches it. Of the m elements that
- *                do:
- *                  m > k: the k largest of them, exactly, and never the first k
+ *     equation   C(x)_i = x_i if |x_i| >= t, else 0. The fraction `ratio` of a strided
+ *                sample with random start reaches t. Of the m elements that reach t:
+ *                  m > k: the k largest of these, exactly, never just the first k
  *                  0.8 k <= m <= k: all of them
- *                  else: t becomes 0.8 t, ten times, then all that are not zero
- *                k as of topk
- *                If a plan keeps a threshold from start to start: the k largest
- *     sample     1 % of the elements, at least 2 n/k; at most 64 n/k, since more than
- *                64 above t say little more about it; four side by side, since what a
- *                sample costs is cache lines
+ *                  else: t becomes 0.8 t, up to ten times, then all non-zero elements
+ *                with k as in topk. If the plan carries a threshold from start to
+ *                start: the k largest
+ *     sample     1 % of the elements, at least 2 n/k and at most 64 n/k, since more
+ *                than 64 above t add little information; in runs of four, since cache
+ *                lines are what a sample costs
  *     wire       sparse_block.c
- *     count      0.8 k to k elements, or all that are not zero where these are fewer
- *     bias       biased. What is sent is not smaller than anything that is not, so it
- *                is as top-k of 0.8 k or more: |C(x) - x|^2 <= (1 - 0.8 ratio) |x|^2,
- *                delta = 1.25 / ratio
- *     random     where the sample begins: a function of seed, step, rank and the
+ *     count      0.8 k to k elements, or all non-zero elements if these are fewer
+ *     bias       biased. No omitted element is larger than a sent one, so it is a top-k
+ *                of 0.8 k or more: |C(x) - x|^2 <= (1 - 0.8 ratio) |x|^2, delta = 1.25
+ *                / ratio
+ *     random     the start of the sample: a function of seed, step, rank and the
  *                block's first element
  *     ties       the lowest positions; zeros are never sent
- *     NaN, Inf   reach any threshold, and are the largest: sent before all else
+ *     NaN, Inf   reach any threshold and count as the largest: sent first
  *     state      none here; error feedback (on by default) keeps what was not sent. The
- *                paper's momentum correction, masking, clipping and warm-up are the
- *                plan's
+ *                plan implements the paper's momentum correction, masking, clipping and
+ *                warm-up
  */
 #include <math.h>
 #include <string.h>
@@ -35,17 +34,17 @@
 
 enum {
     SAMPLED_ONE_IN = 100,
-    ABOVE_LEAST = 2, /* sampled elements to be expected above the threshold */
+    ABOVE_LEAST = 2, /* expected sampled elements above the threshold, at least */
     ABOVE_MOST = 64,
     LOWERINGS = 10,
     LARGEST_FINITE = 0x7f7fffff, /* as a magnitude */
 };
 
-/* Numbers at 2^62 and above are drawn for nothing else. */
+/* Indices from 2^62 are reserved for samples. */
 #define SAMPLE_INDEX (1ull << 62)
 
-/* `samples` magnitudes, a multiple of a run, or all. An odd stride meets no power of
- * two in the data; from a random start it goes round. */
+/* Sample `samples` magnitudes, a multiple of a run, or all. An odd stride avoids powers
+ * of two in the data; the sample wraps around from a random start. */
 static void take_sample(const struct trib_selection *s, size_t samples,
                         uint32_t *keys_out)
 {
@@ -65,7 +64,7 @@ static void take_sample(const struct trib_selection *s, size_t samples,
     }
 }
 
-/* A magnitude, from 1 to the largest finite one, that about k elements reach. */
+/* Return a magnitude from 1 to the largest finite one that about k elements reach. */
 static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
 {
     const double each = (double)s->n / (double)k;

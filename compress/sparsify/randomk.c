@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random-k, stratified, with a shared seed: all ranks send the same k random elements
- * of a block, one of each of k strata (stratified.h), so positions cost 8 bytes
- * together.
+ * Stratified random-k with a shared seed: all ranks send the same k random elements of
+ * a block, one from each of k strata (stratified.h), so all positions together cost 8
+ * bytes.
  *
  *     paper      Stich, Cordonnier, Jaggi, NeurIPS 2018; Konečný et al., arXiv
  *                1610.05492
- *     equation   C(x)_i = x_i if i is drawn, else 0; unbiased=1: s_i x_i, s_i the size
- *                of i's stratum; k = ceil(ratio * n), or this block's part of k=, at
- *                most n
+ *     equation   C(x)_i = x_i if i is drawn, else 0; unbiased=1: s_i x_i, with s_i the
+ *                size of i's stratum; k = ceil(ratio * n), or this block's part of k=,
+ *                at most n
  *     wire       sparse_block.c, kind 3
  *     bias       i is drawn with probability 1/s_i, and s_i is n/k rounded down or up.
- *                What follows depends on these alone, not on which elements are drawn
- *                together, so it holds as for k-subsets drawn uniformly, which strata
- *                do not give:
+ *                The following depends only on that, not on which elements are drawn
+ *                together. So it holds as for uniformly drawn k-subsets, although
+ *                strata do not yield these:
  *                  E|C(x) - x|^2 = sum (1 - 1/s_i) x_i^2 <= (1 - 1/ceil(n/k)) |x|^2,
  *                and n/k <= 1/ratio: delta = ceil(1/ratio). With unbiased=1
  *                  E C(x)_i = s_i x_i / s_i = x_i,   E|C(x)|^2 = sum s_i x_i^2
- *                  <= ceil(n/k) |x|^2; no contraction, so error feedback is off. Of a
- *                  block
- *                whose part of k= is below 1, that part of the starts has one element,
- *                which is divided by the part as well
- *     sums       of what ranks sent are not zero at these k positions alone: they take
- *                no more bytes than one rank's share in f32
+ *                  <= ceil(n/k) |x|^2; no contraction, so error feedback is off.
+ *                If a block's part of k= is below 1, it sends one element in that
+ *                fraction of the starts, divided by the fraction
+ *     sums       of the ranks' selections are non-zero at these k positions only: they
+ *                take no more bytes than one rank's contribution in f32
  *     random     a function of seed, step and the block's first element, not of the
- *                rank; the same hash as a quantiser's (buckets.c), with keys of its own
- *     NaN, Inf   sent when they are drawn, as they are; with error feedback they wait
+ *                rank; the hash of the quantisers (buckets.c), with separate keys
+ *     NaN, Inf   sent unchanged when drawn; with error feedback they wait
  *     state      none here; error feedback (on by default) keeps what was not sent
  */
 #include <math.h>
@@ -66,7 +65,7 @@ static double delta_randomk(const struct trib_codec *c)
     return ratio > 0 && !unbiased_randomk(c) ? ceil(1.0 / ratio * (1 - 1e-12)) : 0.0;
 }
 
-/* of elements that are scaled by n/k, rounded up */
+/* of elements scaled by n/k, rounded up */
 static double error_randomk(const struct trib_codec *c)
 {
     const double ratio = c->param[TRIB_PARAM_RATIO];

@@ -2,26 +2,26 @@
 /*
  * The k elements largest in magnitude, exactly, in about one pass over memory.
  *
- *   1. A sample of every eighth element, but of 2048 or one in 256 at most, gives
- *      a threshold that more than k elements are likely to reach: its rank in the
- *      sample is the expected one plus two standard deviations and three (the sampling
- *      of DGC, Lin et al., ICLR 2018; there the threshold decides, here it only saves
- *      work). It takes runs of four, for fewer cache lines.
- *   2. One vector pass collects the positions that reach it.
- *   3. A radix select on the magnitudes of these finds the k-th largest; a last pass
- *      over the candidates keeps what is above it, and of its equals the first ones.
+ *   1. A sample of every eighth element, limited to 2048 or one in 256, yields a
+ *      threshold that more than k elements are likely to reach: its rank in the sample
+ *      is the expected one plus two standard deviations and three. (DGC, Lin et al.,
+ *      ICLR 2018, samples the same way; there the threshold decides, here it only saves
+ *      work.) Samples are runs of four, for fewer cache lines.
+ *   2. One vector pass collects the positions that reach the threshold.
+ *   3. A radix select on their magnitudes finds the k-th largest. A last pass over the
+ *      candidates keeps those above it, and of its equals the first ones.
  *
- * Too few candidates (chance, or a sample misled by structure in the data): again with
- * half the threshold, twice, then with all non-zero elements as candidates. The result
- * never depends on the sample. With error feedback the sample is of x + residual, and
- * the pass makes that sum.
+ * Too few candidates (by chance, or because structure in the data misleads the sample)
+ * lead to a retry with half the threshold, twice, then to all non-zero elements as
+ * candidates. The result never depends on the sample. With error feedback the sample is
+ * of x + residual, and the vector pass computes that sum.
  *
  * A plan keeps a threshold for each chunk, 5 % below the last element that its next
- * start should select. It replaces the sample there: elements that far apart cost a
+ * start should select. There it replaces the sample, whose scattered elements cost a
  * cache line each, a third of a start of DGC. It is corrected at each start, as in
- * Ok-Topk (Li & Hoefler, PPoPP 2022), where it decides what is sent; here it saves work
- * alone. Residuals grow, in the first starts by half and more: the threshold goes with
- * them by half of the growth seen last, or candidates are 4 to 50 times k there.
+ * Ok-Topk (Li & Hoefler, PPoPP 2022), where it decides what is sent; here it only saves
+ * work. Residuals grow in the first starts by half and more. So the threshold grows by
+ * half of the last growth, or candidates would be 4 to 50 times k there.
  */
 #include <math.h>
 #include <string.h>
@@ -31,16 +31,17 @@
 
 enum {
     SAMPLE_STRIDE = 8,
-    SAMPLES_MIN = 256, /* below, the margin of the threshold eats what it saves */
-    SAMPLES_ENOUGH = 2048, /* for a block in the cache; more cost more than they save */
-    SAMPLED_ONE_IN = 256, /* of longer blocks */
+    SAMPLES_MIN = 256, /* below this, the threshold's margin outweighs the savings */
+    /* for a block in the cache; more samples cost more than they save */
+    SAMPLES_ENOUGH = 2048,
+    SAMPLED_ONE_IN = 256, /* for longer blocks */
     RADIX_BINS = 2048,
-    OCTAVE = 1 << 23, /* less as a magnitude: half */
+    OCTAVE = 1 << 23, /* subtracted from a magnitude: half of it */
     HALVINGS = 2,
-    INFINITE = 0x7f800000, /* as a magnitude; those of NaN are above it */
+    INFINITE = 0x7f800000, /* as a magnitude; NaN is above it */
 };
 
-/* Numbers of the random generator that are drawn for nothing else. */
+/* Indices from 2^62 are reserved for turns. */
 #define TURN_INDEX (1ull << 62)
 
 __extension__ typedef unsigned __int128 wide;
@@ -54,13 +55,13 @@ static uint32_t magnitude_of(float x)
 
 size_t trib_selection_part(const struct trib_codec *c, size_t n)
 {
-    /* ratio * n may come out a rounding error above the whole number that it means */
+    /* rounding may put ratio * n slightly above the whole number it means */
     const double k = ceil(c->param[TRIB_PARAM_RATIO] * (double)n * (1 - 1e-12));
     return k < (double)n ? (size_t)k : n;
 }
 
-/* From 0 to 2^32 - 1, the same for all blocks of a start. Steps of the golden section
- * visit the range as evenly as any, so that no block waits for long. */
+/* Return 0 to 2^32 - 1, the same for all blocks of a start. Steps of the golden section
+ * cover the range evenly, so that no block waits long. */
 static uint32_t turn_of(const struct trib_encode_key *key)
 {
     const uint32_t golden = 0x9e3779b9u;
@@ -68,8 +69,8 @@ static uint32_t turn_of(const struct trib_encode_key *key)
     return trib_rng_draw4(rng, TURN_INDEX).word[0] + key->step * golden;
 }
 
-/* The number of the k elements before element x of a vector of n: floor(k x / n + turn
- * / 2^32). */
+/* Return how many of the k elements precede element x of a vector of n: floor(k x / n +
+ * turn / 2^32). */
 static uint64_t part_before(uint64_t x, uint64_t k, uint64_t n, uint32_t turn)
 {
     const wide offset = (wide)n * turn >> 32;
@@ -107,7 +108,7 @@ size_t trib_selection_none(const struct trib_kernels *kernels,
     return trib_selection_at_least(kernels, s, INFINITE) > 0;
 }
 
-/* True if the sum is still to be made. */
+/* True if the selection must still add x to the residual. */
 static bool adds(const struct trib_selection *s)
 {
     return s->residual && s->residual != s->x;
@@ -169,8 +170,8 @@ bool trib_unbiased_never(const struct trib_codec *c)
     return false;
 }
 
-/* The bin, counted down from one that nothing is above, in which the k-th largest lies;
- * *k becomes its rank within the bin. */
+/* Return the bin that contains the k-th largest key, searching down from the highest
+ * non-empty bin. *k becomes its rank within the bin. */
 static uint32_t bin_of_rank(const uint32_t *bins, uint32_t bin, size_t *k)
 {
     size_t rank = *k;
@@ -206,7 +207,7 @@ uint32_t trib_kth_largest(uint32_t *keys, size_t c, size_t k, size_t *ties_out)
     return value;
 }
 
-/* A magnitude, at least 1, that more than k elements probably reach. */
+/* Return a magnitude, at least 1, that more than k elements probably reach. */
 static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
 {
     const size_t n = s->n;
@@ -222,7 +223,7 @@ static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
     size_t rank = (size_t)(expected + 2 * sqrt(expected) + 3);
     if (rank >= samples)
         return 1;
-    uint32_t jitter = 0; /* so that the stride meets no period of the data */
+    uint32_t jitter = 0; /* prevents aliasing of the stride with a period of the data */
     for (size_t j = 0, at = 0; j < samples; j += TRIB_SAMPLE_RUN, at += stride) {
         jitter = jitter * 1664525u + 1013904223u;
         const size_t room = stride - TRIB_SAMPLE_RUN + 1;
@@ -233,7 +234,7 @@ static uint32_t sampled_threshold(const struct trib_selection *s, size_t k)
     return threshold ? threshold : 1;
 }
 
-/* The same, and the magnitude of the last one. */
+/* As trib_keep_largest; also return the magnitude of the last one. */
 static size_t keep_largest(const float *x, uint32_t *positions, size_t m, size_t k,
                            uint32_t *work, uint32_t *least_out)
 {
@@ -269,16 +270,16 @@ static float value_of(uint32_t magnitude)
     return x;
 }
 
-/* A little below the last one that the next start will probably select: from start to
- * start the elements change, and more than k should reach it again. What error feedback
- * keeps grows, of late by half as much again as in the start before. */
+/* The threshold for the next start, a little below the last element that it will
+ * probably select. Elements change from start to start, and more than k should reach it
+ * again. Residuals grow: by half as much as in the last start, it is assumed. */
 static struct trib_carried for_next_start(uint32_t before, uint32_t least)
 {
     struct trib_carried next = {0, least};
     float growth = 1;
 
     if (least >= INFINITE || !least)
-        return (struct trib_carried){0, 0}; /* a NaN or Inf says nothing of others */
+        return (struct trib_carried){0, 0}; /* NaN or Inf predicts nothing */
     if (before && before < least)
         growth = fminf(1 + (value_of(least) / value_of(before) - 1) / 2, 1.5f);
     const float t = value_of(least) * 0.95f * growth;
@@ -313,7 +314,7 @@ size_t trib_select_largest(const struct trib_kernels *kernels, const float *x, s
     return trib_selection_largest(kernels, &s, k);
 }
 
-/* Dense: what is encoded is x, and nobody asks for positions. */
+/* Dense: x is encoded, so the positions are not used. */
 static size_t choose_all(const struct trib_codec *c, struct trib_selection *s)
 {
     (void)c;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The input of a selection (struct trib_select), and functions that several of them
- * need.
+ * Input of a selection (struct trib_select), and functions that several selections
+ * share.
  *
- * With error feedback the elements are x + residual, and that sum is the selection's to
- * make: so one by a threshold finds its elements in the pass that adds.
+ * With error feedback the elements are x + residual, and the selection computes that
+ * sum. So a selection by threshold finds its elements in the pass that adds.
  */
 #ifndef COMPRESS_SPARSIFY_SELECTION_H
 #define COMPRESS_SPARSIFY_SELECTION_H
@@ -13,75 +13,91 @@
 
 struct trib_selection {
     const float *x; /* n elements */
-    float *residual; /* NULL, or n elements, which become x + residual: choose from
-                      * these. x itself: it is that sum already */
+    /* NULL, or n elements that become x + residual: select from these. If equal to x,
+     * it already is that sum. */
+    float *residual;
     size_t n;
     size_t total; /* elements of the whole vector; 0: n */
     const struct trib_encode_key *key;
     struct trib_carried *carried; /* as in struct trib_encode; or NULL */
-    struct trib_zeros *zeros; /* likewise */
-    uint32_t *positions; /* room for n + 64: rising; of units (struct trib_select) */
+    struct trib_zeros *zeros; /* as in struct trib_encode; or NULL */
+    /* room for n + 64; increasing; of units (struct trib_select) */
+    uint32_t *positions;
     uint32_t *work; /* room for n + 256 */
-    float level; /* for adjust, by choose */
-    bool of_sum; /* x is a sum of selections: nothing of it is scaled anew */
+    float level; /* set by choose for adjust */
+    bool of_sum; /* x is a sum of selections: do not scale it again */
 };
 
-/** trib_selection_part - ceil(ratio * n), at most n. */
+/** trib_selection_part - return ceil(ratio * n), at most n. */
 size_t trib_selection_part(const struct trib_codec *c, size_t n);
 
 /**
- * trib_selection_k - trib_selection_part of s->n; with k=, this block's part of the k
- * of the whole vector, which may be 0.
+ * trib_selection_k - return trib_selection_part of s->n; with k=, this block's part of
+ * the vector's k.
  *
- * The parts of all blocks of one start add up to k, or to all elements where these are
- * fewer. Which blocks round up follows from seed and step alone: each in its turn.
+ * That part may be 0. The parts of all blocks of a start add up to k, or to all
+ * elements if these are fewer. Seed and step alone determine the blocks that round up:
+ * each takes its turn.
  */
 size_t trib_selection_k(const struct trib_codec *c, const struct trib_selection *s);
 
-/** trib_selection_odds - the part of the starts in which a block has a k of at least
- * 1. */
+/** trib_selection_odds - return the fraction of starts in which the block has a k of at
+ * least 1. */
 double trib_selection_odds(const struct trib_codec *c, const struct trib_selection *s);
 
-/** trib_selection_none - makes the sum where k is 0. The first NaN or Inf is selected
- * all the same, so that it is seen in the start that brings it; returns 1 then, else
- * 0. */
+/**
+ * trib_selection_none - compute the sum for k = 0.
+ *
+ * The first NaN or Inf is selected even so, so that the start that contains it reveals
+ * it. Return 1 in that case, else 0.
+ */
 size_t trib_selection_none(const struct trib_kernels *kernels,
                            const struct trib_selection *s);
 
-/** trib_selection_magnitude - of element i, before the sum. */
+/** trib_selection_magnitude - return the magnitude of element i before the sum is
+ * computed. */
 uint32_t trib_selection_magnitude(const struct trib_selection *s, size_t i);
 
-/* Elements that a sample takes side by side: what it costs is cache lines. */
+/* Elements per run of a sample, since cache lines are what a sample costs. */
 enum { TRIB_SAMPLE_RUN = 4 };
 
-/** trib_selection_run - of elements i … i + TRIB_SAMPLE_RUN - 1. */
+/** trib_selection_run - write the magnitudes of elements i … i + TRIB_SAMPLE_RUN -
+ * 1. */
 void trib_selection_run(const struct trib_selection *s, size_t i,
                         uint32_t *magnitudes_out);
 
-/** trib_selection_sum - makes it; what is to be chosen from. */
+/** trib_selection_sum - compute the sum; return the elements to select from. */
 const float *trib_selection_sum(const struct trib_codec *c,
                                 const struct trib_selection *s);
 
-/** trib_selection_at_least - the same, and the positions of what reaches a
- * magnitude. */
+/** trib_selection_at_least - compute the sum and write the positions that reach a
+ * magnitude; return their number. */
 size_t trib_selection_at_least(const struct trib_kernels *kernels,
                                const struct trib_selection *s, uint32_t threshold);
 
-/** trib_selection_largest - positions of the k largest; see trib_select_largest. Where
- * s->carried is kept, its threshold is taken instead of a sample, and corrected. */
+/**
+ * trib_selection_largest - write the positions of the k largest, as
+ * trib_select_largest.
+ *
+ * s->carried, if not NULL, replaces the sample by its threshold, and is updated.
+ */
 size_t trib_selection_largest(const struct trib_kernels *kernels,
                               const struct trib_selection *s, size_t k);
 
-/** trib_keep_largest - of the elements at m positions the k largest; ties: the
- * first. */
+/** trib_keep_largest - keep the k largest of the elements at m positions; of equal ones
+ * the first. */
 size_t trib_keep_largest(const float *x, uint32_t *positions, size_t m, size_t k,
                          uint32_t *work);
 
-/** trib_kth_largest - of c keys (1 <= k <= c), which get lost. *ties_out: how many of
- * its equals are among the k. */
+/**
+ * trib_kth_largest - return the k-th largest of c keys (1 <= k <= c), which are
+ * overwritten.
+ *
+ * *ties_out: how many keys equal to it are among the k.
+ */
 uint32_t trib_kth_largest(uint32_t *keys, size_t c, size_t k, size_t *ties_out);
 
-/* Slots of a selection that has nothing to say there. */
+/* Default operations of a selection. */
 size_t trib_unit_one(const struct trib_codec *c);
 void trib_adjust_none(const struct trib_codec *c, const struct trib_selection *s,
                       size_t m, float *values);

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The block of a sparse codec: some elements of n, or all of them where that is
- * smaller.
+ * The block of a sparse codec: some of n elements, or all of them if that is smaller.
  *
  *     byte 0     kind: 0 dense, 1 gaps, 2 bitmap, 3 strata
  *     byte 1     values: 0 as the codec quantises, 1 f32
  *     byte 2-3   0
  *     byte 4-7   m, the number of elements that follow; dense: n
  *     then       m quantised values
- *     then       their positions (index_gaps.h); dense: nothing. Of a selection of
- *                whole units (blocks.c) these are the units' numbers
+ *     then       their positions (index_gaps.h); dense: nothing. A selection of whole
+ *                units (blocks.c) has the indices of the units
  *
- *                strata (of selections that draw alone): the two keys, 4 bytes each, of
- *                which the m positions follow (stratified.h); m is at least 1
+ *                strata (randomly drawn selections only): two keys of 4 bytes, which
+ *                determine the m positions (stratified.h); m is at least 1
  *
- * n = 0 is no bytes at all. A contribution has the codec's values; what merges several
- * (TRIB_ENCODE_EXACT) has all that is not zero, in f32, so that merging loses nothing.
- * A finished sum (TRIB_ENCODE_RESULT) has that, too; or all that is not zero as the
- * codec quantises (requantised); or what the codec would select of it (selected).
+ * n = 0 is encoded as no bytes. A contribution has the codec's values. A partial sum
+ * (TRIB_ENCODE_EXACT) has all non-zero elements in f32, so that merging loses nothing.
+ * A finished sum (TRIB_ENCODE_RESULT) is the same, or quantises all non-zero elements
+ * (requantised), or selects from them (selected).
  */
 #include <assert.h>
 #include <math.h>
@@ -52,7 +51,7 @@ static size_t units_of(size_t n, size_t unit)
     return n / unit + (n % unit != 0);
 }
 
-/* If the dense form is allowed, no word is larger than that. */
+/* If the dense form is allowed, no block is larger than it. */
 size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
 {
     if (n == 0)
@@ -62,7 +61,8 @@ size_t trib_sparse_bound(const struct trib_codec *c, size_t n)
            positions;
 }
 
-/* Gaps take fewer than 4 bytes each in chunks of this length, and a byte besides. */
+/* In chunks of this length each gap takes fewer than 4 bytes, and all together one byte
+ * more. */
 size_t trib_codec_selected_bound(const struct trib_codec *c, size_t n, int ranks)
 {
     const struct trib_select *select = c->stages.select;
@@ -79,14 +79,14 @@ size_t trib_codec_selected_bound(const struct trib_codec *c, size_t n, int ranks
     return trib_min(HEADER_BYTES + values + positions, whole);
 }
 
-/* Positions, and candidates or values. */
+/* Positions, then candidates or values. */
 size_t trib_sparse_scratch(const struct trib_codec *c, size_t n)
 {
     (void)c;
     return n ? ((n + 64 + n + 256) * sizeof(uint32_t) + 63) / 64 * 64 : 0;
 }
 
-/* Elements of unit u. */
+/* Return the elements of unit u. */
 static size_t unit_length(size_t u, size_t n, size_t unit)
 {
     return n - u * unit < unit ? n - u * unit : unit;
@@ -94,7 +94,7 @@ static size_t unit_length(size_t u, size_t n, size_t unit)
 
 /* ---- encode --------------------------------------------------------------------- */
 
-/* The input of a block: the m units of x at s.positions, of `count` elements. */
+/* The input of a block: the m units of x at s.positions, with `count` elements. */
 struct job {
     const struct trib_codec *c;
     const struct trib_quantise *q;
@@ -103,12 +103,12 @@ struct job {
     size_t unit;
     size_t m;
     size_t count;
-    bool whole; /* all that is not zero, not a selection */
-    bool drawn; /* the positions are those of trib_stratified_of */
-    struct trib_index_gaps gaps; /* where they are not */
+    bool whole; /* all non-zero elements, not a selection */
+    bool drawn; /* positions from trib_stratified_of */
+    struct trib_index_gaps gaps; /* otherwise */
 };
 
-/* Whether all of the j->m positions are drawn ones; these are then in s.work. */
+/* True if all j->m positions are drawn ones; writes the drawn ones to s.work. */
 static bool all_drawn(const struct job *j, const struct trib_stratified *strata)
 {
     const uint32_t *drawn = j->s.work, *positions = j->s.positions;
@@ -119,7 +119,8 @@ static bool all_drawn(const struct job *j, const struct trib_stratified *strata)
     return i == j->m;
 }
 
-/* Sums of what ranks drew are not zero at these positions alone. */
+/* Use the drawn positions if they are shorter: sums of the ranks' selections are
+ * non-zero at these positions only. */
 static void prefer_drawn(struct job *j)
 {
     const struct trib_stratified strata = trib_stratified_of(j->c, &j->s);
@@ -153,7 +154,7 @@ static void choose(struct job *j)
                     : 0;
 }
 
-/* The smallest layout. */
+/* Choose the smallest layout. */
 static uint8_t choose_kind(struct job *j)
 {
     if (j->drawn)
@@ -182,7 +183,7 @@ void trib_sent_mark_all(const struct trib_sent *sent, size_t n)
         memset(sent->clear, 0, n * sizeof *sent->clear);
 }
 
-/* One unit that is sent: an element, or a block of them. */
+/* Mark one unit as sent: an element or a block. */
 static void mark_unit(const struct trib_sent *sent, size_t first, size_t length)
 {
     for (size_t at = sent->first + first; at < sent->first + first + length; at++)
@@ -213,9 +214,8 @@ static void gather(const struct job *j, float *values)
     }
 }
 
-/* Takes from the residual what was sent, as it is decoded. Of a bad gradient nothing
- * stays: once the receivers see that a block has NaN or Inf, those that were not
- * selected are dropped, too. */
+/* Subtract the decoded values from the residual. If the result has NaN or Inf, drop the
+ * unselected ones too, since the receivers see that the block is bad. */
 static void subtract(const struct job *j, const float *sent)
 {
     bool finite = true;
@@ -247,7 +247,8 @@ static size_t encode_values(const struct job *j, uint8_t *dst)
 {
     const struct trib_code code = {dst, j->q->bytes(j->c, j->count), j->count, 0,
                                    j->count};
-    float *values = (float *)(void *)j->s.work; /* candidates are gone by then */
+    /* the candidates are no longer needed */
+    float *values = (float *)(void *)j->s.work;
     gather(j, values);
     if (j->q == j->c->stages.quantise)
         j->c->stages.select->adjust(j->c, &j->s, j->count, values);
@@ -339,7 +340,7 @@ static bool header_read(const struct trib_codec *c, const struct trib_decode *d,
            h_out->count <= d->n && (h_out->kind != KIND_DENSE || h_out->count == d->n);
 }
 
-/* Sets to 0 what is marked, and clears the marks. */
+/* Set the marked elements to 0, and clear the marks. */
 static void clear_marked(const struct trib_decode *d)
 {
     for (size_t w = 0; w < trib_marked_words(d->n); w++) {
@@ -387,7 +388,7 @@ static void decode_elements(const struct trib_codec *c, const struct trib_quanti
         q->decode_add(c, code, d->weight, d->x);
 }
 
-/* Units at m positions, of which the values follow code->first; false: not so many. */
+/* Decode units at m positions, with values from code->first; false: too few values. */
 static bool scatter_units(const struct trib_codec *c, const struct trib_quantise *q,
                           const struct trib_decode *d, const uint32_t *positions,
                           size_t m, struct trib_code *code)
@@ -418,8 +419,8 @@ static bool scatter_all_units(const struct trib_codec *c, const struct trib_quan
     return true;
 }
 
-/* The next positions; with fetch, what is at them is on its way into the second level
- * of cache: that holds more misses at a time than the first. */
+/* Read the next positions. With fetch, prefetch their elements into the second-level
+ * cache, which supports more outstanding misses than the first. */
 static size_t next_ahead(const struct trib_decode *d, struct trib_positions *p,
                          bool fetch, uint32_t positions_out[BATCH])
 {
@@ -429,8 +430,8 @@ static size_t next_ahead(const struct trib_decode *d, struct trib_positions *p,
     return m;
 }
 
-/* Elements far apart are a miss each: those of a batch come while the one before it is
- * added. What was just set to 0 here is in the cache. */
+/* Distant elements are a cache miss each: prefetch those of a batch while the previous
+ * batch is added. Elements just set to 0 are already in the cache. */
 static void scatter_elements(const struct trib_codec *c, const struct trib_quantise *q,
                              const struct trib_decode *d, struct trib_positions *p,
                              struct trib_code *code)

@@ -5,7 +5,7 @@
 
 #include "compress/codec_ops.h"
 
-/* Buckets are of what is selected. */
+/* Buckets consist of selected elements, so they do not count here. */
 static size_t together(const struct trib_codec *c)
 {
     const struct trib_select *s = c->stages.select;
@@ -38,11 +38,12 @@ const struct trib_codec_ops trib_codec_sparse = {
     .decode = trib_sparse_decode,
 };
 
-/* ---- what words will take ------------------------------------------------------- */
+/* ---- expected sizes ------------------------------------------------------------- */
 
-enum { PROBE = 65536, ADACOMP_OF_BIN = 5 }; /* of a bin, as its paper finds */
+/* selected elements per bin, as measured in the paper */
+enum { PROBE = 65536, ADACOMP_OF_BIN = 5 };
 
-/* The part of the elements that a rank selects; 0: nobody knows. */
+/* Return the fraction of elements that a rank selects; 0: unknown. */
 static double density_of(const struct trib_codec *c, size_t n)
 {
     const uint64_t params = c->stages.select->params;
@@ -55,8 +56,8 @@ static double density_of(const struct trib_codec *c, size_t n)
     return n ? fmin(c->param[TRIB_PARAM_K] / (double)n, 1) : 0;
 }
 
-/* Bytes of an element where a part d of the units is sent, at positions that nothing
- * foretells: their entropy, or a bit each. */
+/* Return the bytes per element if a fraction d of the units is sent, at unpredictable
+ * positions: the entropy of these, or one bit each. */
 static double bytes_at(const struct trib_codec *c, const struct trib_quantise *q,
                        double d)
 {

@@ -7,7 +7,7 @@
 #include "compress/kernels/kernels_scalar_stratified.h"
 #include "compress/sparsify/selection.h"
 
-/* No rank's: these numbers belong to all of them. */
+/* Not a rank's stream: all ranks share these random numbers. */
 #define STREAM_OF_ALL UINT32_MAX
 
 struct trib_stratified trib_stratified_of(const struct trib_codec *c,

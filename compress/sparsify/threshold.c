@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fixed threshold: every element whose magnitude reaches it.
+ * Fixed threshold: every element whose magnitude reaches the threshold.
  *
- *     paper      Strom, Interspeech 2015; Dutta et al., AAAI 2020 (as a compressor of
- *                its own)
+ *     paper      Strom, Interspeech 2015; Dutta et al., AAAI 2020 (as a separate
+ *                compressor)
  *     equation   C(x)_i = x_i if |x_i| >= at, else 0; zeros are never sent
  *     wire       sparse_block.c
- *     bias       biased; |C(x) - x|_inf < at. No contraction: what is small is not sent
- *                at all, so delta is not bounded. at=0 loses nothing
+ *     bias       biased; |C(x) - x|_inf < at. Not a contraction: small elements are
+ *                never sent, so delta is unbounded. at=0 loses nothing
  *     NaN, Inf   reach any threshold, so they are sent
- *     blocks     each element for itself: the result does not depend on how x is cut
- *     state      none here; error feedback (on by default) keeps what was not sent
+ *     blocks     each element is independent: the result does not depend on how x is
+ *                cut
+ *     state      none here; error feedback (on by default) keeps the unsent elements
  */
 #include <string.h>
 

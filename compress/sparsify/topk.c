@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Top-k: of each encoded block the k elements largest in magnitude.
+ * Top-k: the k elements of each encoded block that are largest in magnitude.
  *
  *     paper      Aji & Heafield, EMNLP 2017; Stich, Cordonnier, Jaggi, NeurIPS 2018
- *     equation   C(x)_i = x_i if |x_i| is among the k largest, else 0;
- *                k = ceil(ratio * n), or this block's part of k=, at most n (select.c)
+ *     equation   C(x)_i = x_i if |x_i| is among the k largest, else 0; k = ceil(ratio *
+ *                n), or this block's part of k=, at most n (select.c)
  *     wire       sparse_block.c
  *     bias       biased; |C(x) - x|^2 <= (1 - k/n) |x|^2, so delta = 1 / ratio
  *     ties       the lowest positions; zeros are never sent
  *     NaN, Inf   larger than anything else, so they are sent first
- *     state      none here; error feedback (on by default) keeps what was not sent
+ *     state      none here; error feedback (on by default) keeps the unsent elements
  */
 #include "compress/sparsify/selection.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 
-/* A stream that is no rank's. */
+/* A stream that belongs to no rank. */
 enum { SHARED_STREAM = INT32_MAX };
 
 struct trib_rht trib_rht_create(uint64_t seed, uint32_t step, uint64_t first,
@@ -22,7 +22,7 @@ struct trib_rht trib_rht_create(uint64_t seed, uint32_t step, uint64_t first,
                              .log2_block = log2_block};
 }
 
-/* For vectors of n elements; n >= 1. */
+/* Parameters of the first block, for vectors of n elements; n >= 1. */
 static struct trib_hadamard block_of(const struct trib_rht *t, size_t n)
 {
     struct trib_hadamard h = {.first = t->first, .log2_n = t->log2_block};
@@ -33,7 +33,7 @@ static struct trib_hadamard block_of(const struct trib_rht *t, size_t n)
     return h;
 }
 
-/* The block that ends the vector, where blocks leave a rest. */
+/* The block that covers the end of the vector, if whole blocks leave a remainder. */
 static struct trib_hadamard last_of(const struct trib_rht *t, struct trib_hadamard h,
                                     size_t n)
 {
@@ -68,7 +68,7 @@ void trib_rht_inverse(const struct trib_kernels *k, const struct trib_rht *t, fl
     struct trib_hadamard h = block_of(t, n);
     h.inverse = true;
     const size_t block = (size_t)1 << h.log2_n, whole = n / block * block;
-    size_t apart = whole; /* what comes before it is still in y */
+    size_t apart = whole; /* elements before this are still in y */
     if (whole < n) {
         const struct trib_hadamard last = last_of(t, h, n);
         apart = whole - block;

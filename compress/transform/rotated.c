@@ -37,12 +37,12 @@ const char *trib_rotated_refusal(const struct trib_codec *c)
     return NULL;
 }
 
-/* Windows of a vector, and of its shares. */
+/* A window of a vector, and of its agreed floats. */
 struct window {
-    size_t length; /* of all but the last */
+    size_t length; /* of all windows but the last */
     size_t at;
     size_t count; /* elements */
-    size_t heads; /* floats of shares before it */
+    size_t heads; /* agreed floats before it */
 };
 
 static struct window window_first(const struct trib_codec *c, size_t n)
@@ -106,7 +106,7 @@ void trib_rotated_propose_added(const struct trib_codec *c, const float *x,
     }
 }
 
-/* residual -= R^-1 z, while both are in the cache. */
+/* Subtract R^-1 z from the residual while both are in the cache. */
 static void take_off(const struct trib_codec *c, const struct trib_rht *r,
                      float *residual, float *z, size_t n)
 {

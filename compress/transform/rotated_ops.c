@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kinds whose values are rotated before they are quantised. */
+/* The kinds that rotate values before they quantise them. */
 #include "compress/codec_ops.h"
 #include "compress/quantise/packed_ints.h"
 #include "compress/transform/rotated.h"
