@@ -30,7 +30,7 @@ static trib_status_t refuse_machine(const char *path, json_t *machine, const cha
                      path, cpu ? cpu : "unknown", (int)cores, model, here);
 }
 
-/* Files of before formats had a number are of format 1. */
+/* Files written before the format was numbered have format 1. */
 static trib_status_t refuse_format(const char *path, json_t *file,
                                    struct trib_error *err)
 {
@@ -45,7 +45,7 @@ static trib_status_t refuse_format(const char *path, json_t *file,
                      path, (int)n, trib_release, TRIB_CALIBRATION_FORMAT);
 }
 
-/* A positive number; false: there is none. */
+/* Read a positive number; false: missing or not positive. */
 static bool take(json_t *link, const char *key, double *out)
 {
     json_t *value = json_object_get(link, key);

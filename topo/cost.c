@@ -2,14 +2,14 @@
 #include "topo/cost.h"
 
 /*
- * Load/store: a flag travels between two cores in 0.03 to 0.2 us, a message is a
- * line written and a line polled. Network: a kernel TCP path or a slow RDMA device.
- * Shared cores: 4 ranks over TCP on 2 cores; a message is its system calls and the
- * switch to who waits for it. Bytes cost more the more peers a rank has: each is a
- * socket of its own, and a rank that may have no core when its turn comes. Sums of 2 to
- * 16 MiB by 3, 4 and 8 ranks that move equal bytes took 4 to 25 % longer with 2 peers
- * than in a tree, which has less than 2 on average, and 15 to 75 % with all of them as
- * peers. Slow network: TCP over 1 Gbit/s.
+ * Load/store: a flag travels between two cores in 0.03 to 0.2 us; a message is one line
+ * written and one line polled. Network: a kernel TCP path or a slow RDMA device. Shared
+ * cores: 4 ranks over TCP on 2 cores; a message costs its system calls and the switch
+ * to the waiting process. Bytes cost more with more peers: each peer has its own
+ * socket, and may have no core when its turn comes. Sums of 2 to 16 MiB by 3, 4 and 8
+ * ranks that move equal bytes took 4 to 25 % longer with 2 peers than in a tree, which
+ * has fewer than 2 on average, and 15 to 75 % longer with all ranks as peers. Slow
+ * network: TCP over 1 Gbit/s.
  */
 static const struct trib_cost_model models[] = {
     [TRIB_COST_LOAD_STORE] =

@@ -76,7 +76,7 @@ static const struct trib_group_kind by_nic = {
 const struct trib_group_kind *const trib_group_kinds[] = {&by_host, &by_numa, &by_nic,
                                                           NULL};
 
-/* The keys that qsort compares. */
+/* Sort key of a rank. */
 struct member {
     const struct trib_group_kind *kind;
     const struct trib_rank_place *place;
@@ -92,7 +92,8 @@ static int member_compare(const void *a, const void *b)
     return places ? places : number_compare(x->rank, y->rank);
 }
 
-/* The arrays of the groups are one block. There are at most as many groups as ranks. */
+/* Allocate the arrays of the groups as one block. There are at most as many groups as
+ * ranks. */
 static bool make_room(struct trib_groups *g)
 {
     size_t size = (size_t)g->size;
@@ -106,7 +107,7 @@ static bool make_room(struct trib_groups *g)
     return true;
 }
 
-/* Ranks of a group find the number that its lowest rank has been given. */
+/* Number the groups in the order of their lowest ranks. */
 static void number_groups(const struct member *sorted, int *lowest,
                           struct trib_groups *g)
 {
@@ -133,7 +134,7 @@ static void list_members(struct trib_groups *g)
         g->largest = count > g->largest ? count : g->largest;
         g->first[i + 1] += g->first[i];
     }
-    /* Each group's start moves to its end while it is filled, and is put back. */
+    /* Filling advances each group's start to its end; restore it afterwards. */
     for (int rank = 0; rank < g->size; rank++)
         g->members[g->first[g->of_rank[rank]]++] = rank;
     memmove(g->first + 1, g->first, (size_t)g->n * sizeof(*g->first));
@@ -171,8 +172,8 @@ static bool know_their_node(const struct trib_rank_place *places, int size)
 }
 
 /*
- * Messages between hosts cost the most, so their leaders save the most. On one host the
- * cost is memory of another NUMA node; a node with a single rank has nobody to lead.
+ * Messages between hosts cost most, so leaders per host save most. On one host the cost
+ * is the memory of another NUMA node; a node with a single rank needs no leader.
  */
 static trib_status_t divide_auto(const struct trib_rank_place *places, int size,
                                  struct trib_groups *out)

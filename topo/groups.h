@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups of ranks that are near to each other, from what each rank says of its place.
+ * Groups of ranks that are close to each other, from the place that each rank reports.
  *
- * Pure functions: what all ranks know alike goes in, and the same comes out on all of
- * them.
+ * Pure functions: equal input on all ranks gives equal output.
  */
 #ifndef TOPO_GROUPS_H
 #define TOPO_GROUPS_H
@@ -17,40 +16,39 @@
 
 struct trib_error;
 
-/* The place of a rank, in its own words; of fixed size, so that ranks can send it.
- * Numbers are those of its host, from 0; -1: not known, or the rank is bound to no
- * single one. */
+/* The place of a rank, as it reports it; of fixed size for sending. Numbers count from
+ * 0 within the host; -1: unknown, or the rank is not bound to a single one. */
 struct trib_rank_place {
     char host[TRIB_HOST_BYTES];
-    char nic[32]; /* the nearest network device: "mlx5_0"; "": none, or not known */
+    char nic[32]; /* nearest network device, such as "mlx5_0"; "": none or unknown */
     int32_t package;
     int32_t numa;
     int32_t l3;
 };
 
-/* The property that the ranks of a group have in common. */
+/* A property shared by the ranks of a group. */
 struct trib_group_kind {
     const char *name; /* "numa" */
     const char *detail;
     int (*compare)(const struct trib_rank_place *a,
-                   const struct trib_rank_place *b); /* 0: a group */
-    bool (*known)(const struct trib_rank_place *place); /* true if the place has the
-                                                         * field that compare looks
-                                                         * at */
+                   const struct trib_rank_place *b); /* 0: same group */
+    /* Returns true if the place has the field that compare uses. */
+    bool (*known)(const struct trib_rank_place *place);
 };
 
-/* The widest first; ends with NULL. "auto" is none of them: it chooses one. */
+/* Widest first; NULL-terminated. "auto" is not a kind, but selects one. */
 extern const struct trib_group_kind *const trib_group_kinds[];
 
-/* Groups are in the order of their lowest ranks, and their ranks rise. */
+/* Groups in the order of their lowest ranks; ranks increase within a group. */
 struct trib_groups {
     const struct trib_group_kind *kind;
-    int size; /* ranks of all groups */
+    int size; /* total number of ranks */
     int n;
     int smallest; /* ranks of the smallest group */
     int largest;
+    /* [n + 1]: group g consists of members[first[g]] to members[first[g + 1] - 1]. */
     int *
-        first; /* [n + 1]: group g has members[first[g]] to members[first[g + 1] - 1] */
+        first;
     int *members; /* [size] ranks */
     int *of_rank; /* [size] group of a rank */
 };
@@ -58,11 +56,12 @@ struct trib_groups {
 /**
  * trib_groups_make - divide ranks into groups.
  *
- * places   of rank 0 to size - 1
- * kind     the name of a kind, or "auto": hosts where there are several; in one host
- * NUMA nodes, if each rank knows its own and no node has a rank alone; else one group
- * owner    trib_groups_free, unless it fails
- * errors   TRIB_ERR_INVALID: no such kind, no rank, or a name that does not end;
+ * places   of ranks 0 to size - 1
+ * kind     the name of a kind, or "auto": several hosts: by host; one host: by NUMA
+ *          node if every rank knows its node and no node has a single rank; else one
+ *          group
+ * owner    caller; free with trib_groups_free, unless it fails
+ * errors   TRIB_ERR_INVALID: unknown kind, no rank, or an unterminated name;
  *          TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_groups_make(const struct trib_rank_place *places, int size,
@@ -70,19 +69,20 @@ trib_status_t trib_groups_make(const struct trib_rank_place *places, int size,
                                struct trib_groups *out);
 
 /**
- * trib_groups_unplaced - the first rank that does not know what groups of a kind are
- * made of, though others of its host could be in another group; -1: there is none.
+ * trib_groups_unplaced - return the first rank that lacks the property of a kind; -1:
+ * none.
  *
+ * Ranks that are alone on their host do not count.
  * hosts    the same ranks by host
- * kind     "auto" wants nothing
+ * kind     "auto" requires nothing
  */
 int trib_groups_unplaced(const struct trib_groups *hosts,
                          const struct trib_rank_place *places, const char *kind);
 
-/** trib_groups_free - zeroed groups are allowed. */
+/** trib_groups_free - free groups; accepts zero-filled groups. */
 void trib_groups_free(struct trib_groups *groups);
 
-/** trib_groups_count - the number of ranks of group g. */
+/** trib_groups_count - return the number of ranks of group g. */
 static inline int trib_groups_count(const struct trib_groups *groups, int g)
 {
     return groups->first[g + 1] - groups->first[g];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define DIGITS_MAX 9
-#define BRACKETS_MAX 8 /* most brackets of a name: how deep expand calls itself */
+#define BRACKETS_MAX 8 /* brackets per name; limits the recursion of expand */
 
 struct expansion {
     char name[TRIB_HOSTNAME_BYTES];
@@ -14,13 +14,13 @@ struct expansion {
     size_t n;
     trib_hostlist_fn fn;
     void *arg;
-    const char *why; /* NULL: well so far */
+    const char *why; /* NULL: no error so far */
 };
 
 struct range {
     uint32_t low;
     uint32_t high;
-    int width; /* digits of low, with its zeros */
+    int width; /* digits of low, leading zeros included */
 };
 
 static bool is_name(char c)
@@ -37,7 +37,7 @@ bool trib_hostname_ok(const char *name)
     return n > 0 && n < TRIB_HOSTNAME_BYTES && !name[n];
 }
 
-/* Digits; NULL where there are none, or too many. */
+/* Parse digits; return NULL if there are none or too many. */
 static const char *read_number(const char *p, uint32_t *out)
 {
     size_t digits = strspn(p, "0123456789");
@@ -50,7 +50,7 @@ static const char *read_number(const char *p, uint32_t *out)
     return p + digits;
 }
 
-/* "01-16" or "20", up to the ',' or ']' behind it. */
+/* Parse "01-16" or "20", up to the ',' or ']' after it. */
 static const char *read_range(const char *p, struct range *out)
 {
     const char *end = read_number(p, &out->low);
@@ -77,8 +77,8 @@ static void emit(struct expansion *e, size_t len)
     }
 }
 
-/* The rest of an item behind the first `len` bytes of the name. Each turn of each loop
- * ends in a name at least, so that `max` bounds them all. */
+/* Expand the rest of an item after the first `len` bytes of the name. Each iteration of
+ * each loop emits at least one name, so `max` bounds the total work. */
 static void expand(struct expansion *e, size_t len, const char *p, int brackets)
 {
     while (is_name(*p) && len + 1 < sizeof(e->name))
@@ -117,7 +117,7 @@ static void expand(struct expansion *e, size_t len, const char *p, int brackets)
     } while (*p == ',' && !e->why);
 }
 
-/* The comma behind an item, outside of brackets; NULL: it is the last one. */
+/* Return the comma after an item, outside brackets; NULL: last item. */
 static const char *next_item(const char *p)
 {
     bool inside = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names as Slurm lists them: "n[01-16,20],login" and "r[1-2]n[1-18]".
+ * Host lists in Slurm's notation: "n[01-16,20],login" and "r[1-2]n[1-18]".
  */
 #ifndef TOPO_HOSTLIST_H
 #define TOPO_HOSTLIST_H
@@ -15,18 +15,18 @@
 typedef void (*trib_hostlist_fn)(void *arg, const char *name);
 
 /**
- * trib_hostlist_each - call fn for each name of a list, in its order.
+ * trib_hostlist_each - call fn for each name of a list, in order.
  *
  * Numbers keep the width of the first one of their range: "[08-11]" is 08, 09, 10, 11.
- *
- * max      names: fn is never called more often
- * returns  NULL, or what is wrong with the list, in words that follow "the list"; fn
- * has then had the names before that
+ * max      most calls of fn
+ * returns  NULL, or the error as words that follow "the list"; fn has then been called
+ *          for the names before the error
  */
 const char *trib_hostlist_each(const char *list, size_t max, trib_hostlist_fn fn,
                                void *arg);
 
-/** trib_hostname_ok - no space, no separator, nothing but ASCII that prints; fits. */
+/** trib_hostname_ok - return true for printable ASCII without spaces or separators that
+ * fits. */
 bool trib_hostname_ok(const char *name);
 
 #endif

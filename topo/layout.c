@@ -37,7 +37,7 @@ static enum trib_distance least_distance(const struct trib_layout *layout, int c
     return least;
 }
 
-/* Are the nearest devices of two cores the same ones? */
+/* Return true if two cores have the same set of nearest devices. */
 static bool same_choice(const struct trib_layout *layout, int a, int b)
 {
     enum trib_distance least = least_distance(layout, a);
@@ -51,7 +51,7 @@ static bool same_choice(const struct trib_layout *layout, int a, int b)
     return true;
 }
 
-/* The k-th of the nearest ones; how many there are, where k is -1. */
+/* Return the k-th nearest device, or the number of nearest devices if k is -1. */
 static int nearest(const struct trib_layout *layout, int core, int k)
 {
     enum trib_distance least = least_distance(layout, core);
@@ -88,7 +88,7 @@ void trib_layout_place(const struct trib_layout *layout, int core,
     const struct trib_layout_core *c = &layout->cores[core];
     int nic = trib_layout_nic(layout, core);
 
-    memset(out, 0, sizeof(*out)); /* ranks send it: every byte is known */
+    memset(out, 0, sizeof(*out)); /* ranks send it: no uninitialised bytes */
     snprintf(out->host, sizeof(out->host), "%s", layout->host);
     snprintf(out->nic, sizeof(out->nic), "%s", nic < 0 ? "" : layout->nics[nic].name);
     out->package = c->package;
@@ -121,7 +121,7 @@ void trib_layout_bound(const struct trib_layout *layout, const cpu_set_t *cpus,
 
 /* --- without hwloc --- */
 
-/* Core i of n in `parts` equal parts; -1: there are none. */
+/* Return the part of core i of n, in `parts` equal parts; -1: no parts. */
 static int part_of(int i, int n, int parts)
 {
     return parts > 0 ? (int)((long)i * parts / n) : -1;
@@ -175,7 +175,7 @@ static trib_status_t read_sysfs(struct trib_layout *l)
     return TRIB_OK;
 }
 
-/* --- the whole --- */
+/* --- read a layout --- */
 
 static int nic_compare(const void *a, const void *b)
 {

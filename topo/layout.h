@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of a machine: cores, caches, NUMA nodes, network devices, and which of them
- * are near to each other.
+ * The parts of a machine: cores, caches, NUMA nodes, network devices, and their
+ * distances.
  */
 #ifndef TOPO_LAYOUT_H
 #define TOPO_LAYOUT_H
@@ -16,10 +16,10 @@
 struct trib_error;
 struct trib_rank_place;
 
-/* All numbers count from 0 over the whole machine; -1: not known. Where a core is near
- * to several NUMA nodes, as with memory of two kinds, it has the first. */
+/* All numbers count from 0 over the whole machine; -1: unknown. A core near several
+ * NUMA nodes, such as with two kinds of memory, has the first. */
 struct trib_layout_core {
-    int cpu; /* the first hardware thread, as the kernel counts */
+    int cpu; /* first hardware thread, in the kernel's numbering */
     int package;
     int numa;
     int l3;
@@ -34,66 +34,65 @@ struct trib_layout_nic {
     char name[32];
     char netdev[16]; /* network device on the same card as an RDMA device */
     bool rdma;
-    int package; /* -1: not known, or as near to all */
+    int package; /* -1: unknown, or equally near to all */
     int numa;
 };
 
-/* Cores and NUMA nodes are in the machine's order, devices in that of their names, 9
- * before 10. */
+/* Cores and NUMA nodes are in machine order, devices in name order, 9 before 10. */
 struct trib_layout {
     char host[TRIB_HOST_BYTES];
     struct trib_machine machine;
     int n_cores;
     int n_numa;
-    int n_nics; /* RDMA devices; where there is none, network cards */
+    int n_nics; /* RDMA devices; network cards if there are none */
     struct trib_layout_core *cores;
     struct trib_layout_numa *numa;
     struct trib_layout_nic *nics;
 };
 
-/* The distance of a core from a device. */
+/* The distance from a core to a device. */
 enum trib_distance {
     TRIB_DISTANCE_NUMA, /* the same NUMA node */
     TRIB_DISTANCE_PACKAGE, /* another NUMA node of the same package */
-    TRIB_DISTANCE_MACHINE, /* another package, or not known */
+    TRIB_DISTANCE_MACHINE, /* another package, or unknown */
 };
 
 /**
- * trib_layout_read - read the layout with hwloc; without it, the counts of /sys, evenly
- * divided, and devices without a place.
+ * trib_layout_read - read the layout with hwloc.
  *
- * xml      a file that hwloc's lstopo has written; NULL: this machine
- * owner    trib_layout_free, unless it fails
- * errors   TRIB_ERR_INVALID: no such file, or it describes no machine;
+ * Without hwloc, the counts of /sys are divided evenly, and devices have no place.
+ * xml      a file written by hwloc's lstopo; NULL: this machine
+ * owner    caller; free with trib_layout_free, unless it fails
+ * errors   TRIB_ERR_INVALID: no such file, or it does not describe a machine;
  *          TRIB_ERR_UNSUPPORTED: a file, without hwloc; TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_layout_read(const char *xml, struct trib_error *err,
                                struct trib_layout *out);
 
-/** trib_layout_free - a zeroed layout is allowed. */
+/** trib_layout_free - free a layout; accepts a zero-filled layout. */
 void trib_layout_free(struct trib_layout *layout);
 
-/** trib_layout_distance - the distance from a core to a device. */
+/** trib_layout_distance - return the distance from a core to a device. */
 enum trib_distance trib_layout_distance(const struct trib_layout *layout, int core,
                                         int nic);
 
 /**
- * trib_layout_nic - the nearest device of a core; -1: there is none.
+ * trib_layout_nic - return the nearest device of a core; -1: none.
  *
- * Of several that are as near, the cores for which they are get a block each: of 8
- * cores with 2 devices, the first 4 have the first.
+ * Cores that share several nearest devices are divided into blocks, one per device: of
+ * 8 cores with 2 devices, the first 4 use the first.
  */
 int trib_layout_nic(const struct trib_layout *layout, int core);
 
-/** trib_layout_place - the place of a rank that is bound to a core. */
+/** trib_layout_place - write the place of a rank bound to a core. */
 void trib_layout_place(const struct trib_layout *layout, int core,
                        struct trib_rank_place *out);
 
 /**
- * trib_layout_bound - the place of a rank that is bound to some hardware threads.
+ * trib_layout_bound - write the place of a rank bound to a set of hardware threads.
  *
- * What differs among the cores whose first threads these are is not known; the device
- * is that of the first core, if all are of one package.
+ * Considers the cores whose first thread is in the set. Properties that differ among
+ * them are unknown; the device is that of the first core, if all are in one package.
  */
 void trib_layout_bound(const struct trib_layout *layout, const cpu_set_t *cpus,
                        struct trib_rank_place *out);

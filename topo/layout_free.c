@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a layout, by whatever it was read. */
+/* Free a layout from any source. */
 #include <stdlib.h>
 
 #include "topo/layout.h"

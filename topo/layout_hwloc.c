@@ -12,8 +12,8 @@
 
 #include "topo/hwloc_open.h"
 
-/* The number of the object of a type that an object is in, or that is all of it; -1: it
- * is in none, or has several. */
+/* Return the number of the object of a type that contains an object, or equals it; -1:
+ * none. */
 static int number_of(hwloc_topology_t topology, hwloc_obj_t object,
                      hwloc_obj_type_t type)
 {
@@ -25,7 +25,7 @@ static int number_of(hwloc_topology_t topology, hwloc_obj_t object,
     return -1;
 }
 
-/* The first NUMA node of a core, which may have several. */
+/* Return the first NUMA node of a core, which may have several. */
 static int first_numa(hwloc_topology_t topology, hwloc_obj_t core)
 {
     hwloc_obj_t node = NULL;
@@ -47,7 +47,7 @@ static void read_core(hwloc_topology_t topology, hwloc_obj_t core,
     };
 }
 
-/* The kernel of some containers shows hardware threads and no cores. */
+/* In some containers the kernel shows hardware threads but no cores. */
 static hwloc_obj_type_t core_type(hwloc_topology_t topology)
 {
     return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE
@@ -59,7 +59,7 @@ static bool read_cores(hwloc_topology_t topology, struct trib_layout *l)
     hwloc_obj_type_t type = core_type(topology);
     int n = hwloc_get_nbobjs_by_type(topology, type);
 
-    assert(n > 0); /* or it would not have been opened */
+    assert(n > 0); /* checked by trib_hwloc_open */
     l->cores = calloc((size_t)n, sizeof(*l->cores));
     if (!l->cores)
         return false;
@@ -106,7 +106,7 @@ static int count_kind(hwloc_topology_t topology, hwloc_obj_osdev_type_t kind)
     return n;
 }
 
-/* The network device of the same card. */
+/* Return the network device of the same card. */
 static const char *netdev_of(hwloc_obj_t device)
 {
     for (hwloc_obj_t o = device->parent->io_first_child; o; o = o->next_sibling)

@@ -7,8 +7,8 @@
 
 #include "topo/layout.h"
 
-/** trib_layout_read_hwloc - read it; `out` is to be freed even after a failure.
- * Statuses of trib_hwloc_open. */
+/** trib_layout_read_hwloc - read a layout; statuses as trib_hwloc_open. Free `out` even
+ * after a failure. */
 trib_status_t trib_layout_read_hwloc(const char *xml, struct trib_layout *out);
 
 #endif

@@ -8,17 +8,17 @@
 
 #include "base/error.h"
 
-/* One leader more must gain this much to be worth its messages. */
+/* Minimum gain for which more leaders are worth their messages. */
 #define WORTH 1.05
 
-/* --- how many leaders --- */
+/* --- number of leaders --- */
 
 static int ceil_div(int a, int b)
 {
     return (a + b - 1) / b;
 }
 
-/* Ranks of the largest group wait for each other's cores. */
+/* True if ranks of the largest group share cores. */
 static bool crowded(const struct trib_leaders_ask *ask)
 {
     return ask->cores > 0 && ask->cores < ask->largest;
@@ -29,8 +29,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Up, each rank writes a shard to each leader and a leader takes one of each rank;
- * down, the other way. `turns`: leaders that follow each other on one core. */
+/* Up, each rank writes a shard to each leader, and a leader reads one from each rank;
+ * down, the reverse. `turns`: leaders that run in turn on one core. */
 static double inside_us(const struct trib_leaders_ask *ask, int leaders, int turns)
 {
     const struct trib_cost_model *model =
@@ -52,8 +52,8 @@ static double inside_us(const struct trib_leaders_ask *ask, int leaders, int tur
 }
 
 /* Each leader finishes its part of the shard for the other groups' leaders. `sharing`:
- * leaders of one device. On shared cores a message is the switch to who waits for it,
- * too: short vectors are better off with few leaders. */
+ * leaders per device. On shared cores a message also costs the switch to the waiting
+ * process, so short vectors favour few leaders. */
 static double between_us(const struct trib_leaders_ask *ask, int leaders, int turns,
                          int sharing)
 {
@@ -106,14 +106,14 @@ int trib_leaders_choose(const struct trib_leaders_ask *ask)
 
 /* --- devices of a group --- */
 
-/* Compares as people count: mlx5_2 before mlx5_10, so that the l-th device is the same
- * one on all hosts of a kind. */
+/* Compare names with numeric order: mlx5_2 before mlx5_10, so that the l-th device is
+ * the same on all hosts of a kind. */
 static int name_compare(const void *a, const void *b)
 {
     return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Each name of a group once, sorted; room for as many as it has ranks. */
+/* List each device name of a group once, sorted; names has room for one per rank. */
 static int list_nics(const struct trib_groups *groups,
                      const struct trib_rank_place *places, int g, const char **names)
 {
@@ -159,7 +159,7 @@ void trib_leaders_ask_of(const struct trib_groups *groups,
     }
 }
 
-/* --- who leads --- */
+/* --- choice of leaders --- */
 
 struct appointment {
     const struct trib_rank_place *places;
@@ -171,10 +171,10 @@ struct appointment {
     int n;
 };
 
-/* Less is better; the fields are compared in this order. */
+/* Smaller is better; fields are compared in this order. */
 struct merit {
     int other_nic;
-    int same_package; /* leaders that are there already */
+    int same_package; /* existing leaders with the same package */
     int same_numa;
     int same_l3;
 };
@@ -213,7 +213,7 @@ static bool leads(const struct appointment *a, int rank)
     return false;
 }
 
-/* Ranks rise, so that the lowest of equals is taken. */
+/* Ranks increase, so the lowest of equals is chosen. */
 static void appoint_next(struct appointment *a)
 {
     struct merit best = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Leaders: the ranks of each group that sum a shard for it and exchange it with the
- * same leader of the other groups.
+ * Leaders: the ranks of each group that sum a shard for the group and exchange it with
+ * the same leader of the other groups.
  */
 #ifndef TOPO_LEADERS_H
 #define TOPO_LEADERS_H
@@ -11,18 +11,19 @@
 #include "topo/cost.h"
 #include "topo/groups.h"
 
-/* The facts that decide how many leaders a group has. */
+/* Input to the choice of the number of leaders. */
 struct trib_leaders_ask {
     int groups;
-    int smallest; /* ranks of the smallest group: there are no more leaders */
+    int smallest; /* ranks of the smallest group: the most leaders */
     int largest;
-    int nics; /* network devices of a group, the fewest; below 1: one */
+    int nics; /* fewest network devices of a group; below 1: one */
     int cores; /* fewest cores of a group; 0: one for each rank */
-    size_t bytes; /* length of the vector that is summed */
+    size_t bytes; /* length of the vector to sum */
     const struct trib_cost_model *inside; /* NULL: loads and stores */
+    /* NULL: a network, with shared cores if `cores` is less than `largest`; its rate is
+     * that of one device. */
     const struct trib_cost_model
-        *between; /* NULL: a network, of cores that ranks share where `cores` are fewer;
-                   * its rate is of one device */
+        *between;
 };
 
 /* Leader l of group g is rank[g * n + l]. */
@@ -31,46 +32,46 @@ struct trib_leaders {
     int *rank;
 };
 
-/** trib_leaders_ask_of - fill in what the groups say; cores and bytes are left to the
- * caller. */
+/** trib_leaders_ask_of - fill in the fields known from the groups; the caller sets
+ * cores and bytes. */
 void trib_leaders_ask_of(const struct trib_groups *groups,
                          const struct trib_rank_place *places,
                          struct trib_leaders_ask *out);
 
 /**
- * trib_leaders_us - the cost of an all-reduce with so many leaders, in microseconds.
+ * trib_leaders_us - estimate the time of an all-reduce with this many leaders, in us.
  *
- *   inside    each leader sums its shard of all ranks of the group, and gives it back
- *   between   it exchanges the shard with the other groups; leaders that share a device
- *             share its rate, so that more of them than devices add no bandwidth
+ *   inside    each leader sums its shard from all ranks of the group, and returns it
+ *   between   it exchanges the shard with the other groups; leaders on one device share
+ *             its rate, so more leaders than devices add no bandwidth
  *
- * Leaders beyond the cores take turns on these.
+ * Leaders that outnumber the cores take turns.
  */
 double trib_leaders_us(const struct trib_leaders_ask *ask, int leaders);
 
 /**
- * trib_leaders_choose - the number of leaders that each group gets.
+ * trib_leaders_choose - return the number of leaders per group.
  *
- * As many as there are devices at least, then multiples of that, so that devices carry
- * the same; of these the fewest with which the cost is within 5 % of the least. Never
- * more than the smallest group has ranks.
+ * It is at least the number of devices, and a multiple of it, so that devices carry
+ * equal loads. The smallest number with a cost within 5 % of the minimum is chosen,
+ * limited to the ranks of the smallest group.
  */
 int trib_leaders_choose(const struct trib_leaders_ask *ask);
 
 /**
- * trib_leaders_appoint - choose the leaders: leader l is near the l-th device of its
- * group, and leaders are spread over packages, NUMA nodes and caches; otherwise the
- * lowest ranks.
+ * trib_leaders_appoint - choose the leaders.
  *
+ * Leader l is near the l-th device of its group, and leaders are spread over packages,
+ * NUMA nodes and caches; ties go to the lowest rank.
  * n        leaders of each group: 1 to groups->smallest
- * owner    trib_leaders_free, unless it fails
- * errors   TRIB_ERR_INVALID: n does not fit the smallest group; TRIB_ERR_NO_MEMORY
+ * owner    caller; free with trib_leaders_free, unless it fails
+ * errors   TRIB_ERR_INVALID: n exceeds the smallest group; TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_leaders_appoint(const struct trib_groups *groups,
                                    const struct trib_rank_place *places, int n,
                                    struct trib_error *err, struct trib_leaders *out);
 
-/** trib_leaders_free - zeroed leaders are allowed. */
+/** trib_leaders_free - free leaders; accepts zero-filled leaders. */
 void trib_leaders_free(struct trib_leaders *leaders);
 
 #endif

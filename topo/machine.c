@@ -17,7 +17,7 @@ static int count(hwloc_topology_t topology, hwloc_obj_type_t type)
     return n > 0 ? n : 0;
 }
 
-/* The size of the first cache of a type; 0: none. */
+/* Return the size of the first cache of a type; 0: none. */
 static size_t cache_bytes(hwloc_topology_t topology, hwloc_obj_type_t type)
 {
     hwloc_obj_t cache = hwloc_get_obj_by_type(topology, type, 0);
@@ -25,7 +25,7 @@ static size_t cache_bytes(hwloc_topology_t topology, hwloc_obj_type_t type)
     return cache && cache->attr ? (size_t)cache->attr->cache.size : 0;
 }
 
-/* The CPUs to which this process is bound; a machine that is not this one is free. */
+/* Read the CPUs to which this process is bound; on another machine all are allowed. */
 static void read_allowed(hwloc_topology_t topology, struct trib_machine *out)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -60,7 +60,7 @@ void trib_hwloc_machine(hwloc_topology_t topology, struct trib_machine *out)
     out->cores = count(topology, HWLOC_OBJ_CORE);
     out->cpus = count(topology, HWLOC_OBJ_PU);
     if (out->cores == 0)
-        out->cores = out->cpus; /* the kernel of some containers shows no cores */
+        out->cores = out->cpus; /* in some containers the kernel shows no cores */
     out->l1d_bytes = cache_bytes(topology, HWLOC_OBJ_L1CACHE);
     out->l2_bytes = cache_bytes(topology, HWLOC_OBJ_L2CACHE);
     out->l3_bytes = cache_bytes(topology, HWLOC_OBJ_L3CACHE);
@@ -73,9 +73,9 @@ void trib_hwloc_machine(hwloc_topology_t topology, struct trib_machine *out)
 }
 
 /*
- * Network cards. Linux itself lists them; libpciaccess would first read the names of
- * all devices of the world and keep them, and the libraries of graphics cards, start
- * these.
+ * Read network cards with hwloc's Linux backend only. libpciaccess would first load the
+ * names of all known devices and keep them; the libraries of graphics cards would
+ * initialise the cards.
  */
 static void look_for_devices(hwloc_topology_t topology)
 {
@@ -169,7 +169,7 @@ trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out)
     return TRIB_OK;
 }
 
-/* The list ------------------------------------------------------------------------- */
+/* List ----------------------------------------------------------------------------- */
 
 static void give(trib_item_fn fn, void *arg, const char *name, const char *value,
                  const char *unit, const char *detail)
@@ -201,7 +201,7 @@ static void give_bytes(trib_item_fn fn, void *arg, const char *name, uint64_t by
 
     if (bytes == 0)
         return;
-    /* Exact, or at least two digits: 1 MiB, 512 KiB, 31 GiB. */
+    /* Exact, or with at least two digits: 1 MiB, 512 KiB, 31 GiB. */
     while (unit < 3 && (bytes % 1024 == 0 || bytes >= 10 * 1024)) {
         bytes /= 1024;
         unit++;

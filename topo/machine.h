@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * This machine, as far as the library's choices need it: cores, caches, NUMA nodes.
+ * Properties of this machine that the library's choices depend on: cores, caches, NUMA
+ * nodes.
  */
 #ifndef TOPO_MACHINE_H
 #define TOPO_MACHINE_H
@@ -11,49 +12,49 @@
 #include <tributary/info.h>
 #include <tributary/status.h>
 
-/* 0 or "" where something is not known, except for the counts of cores and CPUs. */
+/* 0 or "" where unknown, except for the counts of cores and CPUs. */
 struct trib_machine {
     int packages;
     int numa_nodes;
     int cores;
     int cpus; /* hardware threads */
-    int cores_allowed; /* number of cores on which this process may run: affinity,
-                        * cpusets */
+    int cores_allowed; /* cores on which this process may run: affinity, cpusets */
     int cpus_allowed;
-    size_t l1d_bytes; /* caches: of one instance */
+    size_t l1d_bytes; /* size of one cache, also below */
     size_t l2_bytes;
     size_t l3_bytes;
     int l3_count;
     uint64_t memory_bytes;
     char model[64];
-    const char *source; /* origin of the facts: "hwloc" or "sysfs" */
+    const char *source; /* "hwloc" or "sysfs" */
 };
 
 /**
- * trib_machine_read - look at this machine: with hwloc where it is built in.
+ * trib_machine_read - read this machine, with hwloc if it is built in.
  *
- * thread   any; takes some milliseconds, so once per context
+ * thread   any; takes some milliseconds, so call once per context
  */
 void trib_machine_read(struct trib_machine *out);
 
 /**
- * trib_machine_read_sysfs - the same from Linux's /sys and /proc alone; below 1 ms on
- * small machines.
+ * trib_machine_read_sysfs - read this machine from Linux's /sys and /proc; below 1 ms
+ * on small machines.
  *
  * root     "", or a folder with a copy of /sys and /proc; affinity then allows all
  */
 void trib_machine_read_sysfs(const char *root, struct trib_machine *out);
 
 /**
- * trib_machine_read_xml - a machine from a file that hwloc's lstopo has written; all of
- * it is allowed. NULL: this machine.
+ * trib_machine_read_xml - read a machine from a file written by hwloc's lstopo; all
+ * CPUs are allowed.
  *
- * errors   TRIB_ERR_INVALID: no such file, or it describes no machine;
+ * path     NULL: this machine
+ * errors   TRIB_ERR_INVALID: no such file, or it does not describe a machine;
  *          TRIB_ERR_UNSUPPORTED without hwloc
  */
 trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out);
 
-/** trib_machine_list - one item a line, for trib-info. */
+/** trib_machine_list - call fn for one item per line of trib-info. */
 void trib_machine_list(const struct trib_machine *machine, trib_item_fn fn, void *arg);
 
 #endif

@@ -12,8 +12,8 @@
 #define CLASS "/sys/class/infiniband"
 #define GIDS_MAX 256
 #define PORTS_MAX 255
-/* The largest parts of a RoCE packet around its payload: GRH or IP, UDP, BTH, the
- * largest extended headers, checksum. The kernel reserves as much. */
+/* Most bytes of a RoCE packet besides its payload: GRH or IP, UDP, BTH, the largest
+ * extended headers, checksum. The kernel reserves as much. */
 #define ROCE_HEADERS 96
 
 int trib_rdma_roce_mtu(int mtu)
@@ -36,7 +36,7 @@ static bool read_port(const char *root, const struct trib_rdma_port *port,
     return out[0] != '\0';
 }
 
-/* "4: ACTIVE" without its number. */
+/* Read "4: ACTIVE" without its number. */
 static void read_state(const char *root, const struct trib_rdma_port *port,
                        const char *name, char *out, size_t bytes)
 {
@@ -89,7 +89,7 @@ static void read_mtu(const char *root, struct trib_rdma_port *port)
     port->active_mtu = trib_rdma_roce_mtu(port->netdev_mtu);
 }
 
-/* The device file of a device: "/dev/infiniband/uverbsN", found by its ibdev. */
+/* Find the device file "/dev/infiniband/uverbsN" by its ibdev. */
 static void read_file(const char *root, struct trib_rdma_port *port)
 {
     char path[512], device[64];
@@ -105,7 +105,7 @@ static void read_file(const char *root, struct trib_rdma_port *port)
     port->file_open = port->file_there && access(path, R_OK | W_OK) == 0;
 }
 
-/* false: there is no such port. */
+/* Read a port; false: there is no such port. */
 static bool look_at_port(const char *root, struct trib_rdma_port *port)
 {
     read_state(root, port, "state", port->state, sizeof(port->state));

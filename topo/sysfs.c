@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine as Linux's /sys and /proc show it: for builds without hwloc.
+ * Reads the machine from Linux's /sys and /proc, for builds without hwloc.
  */
 #include <sched.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #define CPUS_MAX 8192
 #define SET_BYTES (CPUS_MAX / 8)
 
-/* A set of CPUs; CPU_SET_S works on it. */
+/* A set of CPUs for CPU_SET_S. */
 union cpus {
     cpu_set_t set;
     unsigned char bytes[SET_BYTES];
@@ -29,7 +29,7 @@ struct reader {
     struct trib_machine *out;
 };
 
-/* "0-3,8" as a set; false if there is no such file. */
+/* Parse "0-3,8" to a set; false if there is no such file. */
 static bool read_set(const struct reader *r, const char *path, union cpus *out)
 {
     char text[4096];
@@ -58,7 +58,7 @@ static bool has(const union cpus *set, int cpu)
     return CPU_ISSET_S((size_t)cpu, SET_BYTES, &set->set) != 0;
 }
 
-/* The first online CPU of a list; `cpu` itself where there is no list. */
+/* Return the first online CPU of a list; `cpu` itself if there is no list. */
 static int first_of(const struct reader *r, int cpu, const char *name)
 {
     char path[128];

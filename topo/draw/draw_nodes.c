@@ -10,17 +10,17 @@
 #include "base/text.h"
 
 #define LABEL_BYTES 160
-#define LIST_BYTES 72 /* length of the names or ranks in a label; more are counted */
+#define LIST_BYTES 72 /* bytes of names or ranks in a label; the rest is counted */
 
 struct drafter {
     const struct trib_drawing *drawing;
     struct trib_nodes *nodes;
-    struct trib_groups hosts; /* ranks by host; none: n is 0 */
+    struct trib_groups hosts; /* ranks by host; without ranks n is 0 */
     int *rack_of; /* [hosts.n] -1: none */
-    bool *drawn; /* [racks->n_hosts] it is not one of a list */
-    int *first; /* [racks->n_switches + 1] into by_rack */
-    int *by_rack; /* [racks->n_hosts] hosts of one rack after those of another */
-    int own; /* host of the layout in the racks; -1: not there */
+    bool *drawn; /* [racks->n_hosts] drawn separately, not in a list */
+    int *first; /* [racks->n_switches + 1] first host of each rack in by_rack */
+    int *by_rack; /* [racks->n_hosts] hosts, grouped by rack */
+    int own; /* the layout's host in the racks; -1: not found */
     int own_group; /* its group among the hosts of the ranks; -1: it has no rank */
     bool no_memory;
 };
@@ -28,7 +28,7 @@ struct drafter {
 static void add(struct drafter *d, enum trib_node_kind kind, int depth,
                 const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Control characters from a file must not reach the terminal. */
+/* Replace control characters from a file, which must not reach the terminal. */
 static void clean(char *text)
 {
     for (; *text; text++)
@@ -103,7 +103,7 @@ static void add_number(struct ranges *r, int number)
     r->n++;
 }
 
-/* ", ranks 0-3 8"; "" where there is none. */
+/* ", ranks 0-3 8"; "" if there are none. */
 static const char *ranges_text(struct ranges *r, const char *what,
                                char text[LABEL_BYTES])
 {
@@ -119,15 +119,15 @@ static const char *ranges_text(struct ranges *r, const char *what,
 
 /* --- the inside of a host --- */
 
-/* The place in a host; -1: no single one. */
+/* A place in a host; -1: not a single one. */
 struct spot {
     int package;
     int numa;
     int l3;
 };
 
-/* The NUMA node as a part of the core's package, which those that span packages are
- * not. */
+/* Return the core's NUMA node if it lies within the core's package, else -1: nodes may
+ * span packages. */
 static int numa_of(const struct trib_layout *l, const struct trib_layout_core *c)
 {
     return c->numa >= 0 && l->numa[c->numa].package == c->package ? c->numa : -1;
@@ -141,7 +141,7 @@ static bool core_at(const struct trib_layout *l, int core, const struct spot *sp
            c->l3 == spot->l3;
 }
 
-/* Is there a core within? -1 stands for any. */
+/* Return true if a core is within the spot; -1 matches any. */
 static bool exists(const struct trib_layout *l, const struct spot *spot)
 {
     for (int i = 0; i < l->n_cores; i++) {
@@ -154,7 +154,7 @@ static bool exists(const struct trib_layout *l, const struct spot *spot)
     return false;
 }
 
-/* The node under which a rank is drawn: as deep as the layout knows its place. */
+/* Return the spot where a rank is drawn: as deep as the layout knows its place. */
 static struct spot spot_of(const struct trib_layout *l,
                            const struct trib_rank_place *place)
 {
@@ -169,7 +169,7 @@ static struct spot spot_of(const struct trib_layout *l,
     return spot;
 }
 
-/* Ranks of host group g that are drawn at a spot. */
+/* List the ranks of host group g drawn at a spot. */
 static const char *ranks_at(const struct drafter *d, int g, const struct spot *spot,
                             char text[LABEL_BYTES])
 {
@@ -233,7 +233,7 @@ static void add_numa(struct drafter *d, int depth, int g, const struct spot *spo
     add_nics(d, depth, spot->package, spot->numa);
 }
 
-/* Package -1: what is in none. */
+/* Package -1: parts outside any package. */
 static void add_package(struct drafter *d, int depth, int g, int package)
 {
     const struct trib_layout *l = d->drawing->layout;
@@ -279,14 +279,14 @@ static void add_group(struct drafter *d, int depth, int g)
     char ranks[LABEL_BYTES];
 
     if (g == d->own_group)
-        return; /* it is drawn with its inside */
+        return; /* already drawn with its parts */
     for (int i = d->hosts.first[g]; i < d->hosts.first[g + 1]; i++)
         add_number(&ranges, d->hosts.members[i]);
     add(d, TRIB_NODE_HOST, depth, "%s%s", host_of(d, g),
         ranges_text(&ranges, "rank", ranks));
 }
 
-/* The other hosts of a rack in one line. */
+/* Add the other hosts of a rack as one line. */
 static void add_list(struct drafter *d, int depth, int rack)
 {
     const struct trib_racks *r = d->drawing->racks;
@@ -343,9 +343,9 @@ static void add_all(struct drafter *d)
             add_group(d, 0, g);
 }
 
-/* --- who is where --- */
+/* --- places of the hosts --- */
 
-/* Hosts are sorted by name, and stay so within each rack. */
+/* Hosts are sorted by name, and remain so within each rack. */
 static void sort_by_rack(struct drafter *d)
 {
     const struct trib_racks *r = d->drawing->racks;
@@ -378,7 +378,7 @@ static void find_hosts(struct drafter *d)
         d->drawn[d->own] = true;
 }
 
-/* Goes from the last node to the first: a bar is needed if a sibling was seen, and no
+/* From the last node to the first: a bar is needed if a sibling has been seen, but no
  * parent since. */
 static void mark_siblings(struct trib_nodes *nodes)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The nodes of a picture, whichever its form.
+ * The nodes of a drawing, independent of its output format.
  */
 #ifndef TOPO_DRAW_DRAW_NODES_H
 #define TOPO_DRAW_DRAW_NODES_H
 
 #include "topo/draw/draw_tree.h"
 
-/* Deeper nodes are drawn at this depth: no real machine has them. */
+/* Deeper nodes are drawn at this depth; no real machine has any. */
 #define TRIB_NODE_DEPTH_MAX 63
 
 enum trib_node_kind {
@@ -20,19 +20,19 @@ enum trib_node_kind {
 struct trib_node {
     enum trib_node_kind kind;
     int depth;
-    bool more; /* a sibling comes behind it */
+    bool more; /* another sibling follows */
     char label[160];
 };
 
-/* Each node stands before its children, and these before its next sibling. */
+/* Preorder: each node precedes its children, which precede its next sibling. */
 struct trib_nodes {
     struct trib_node *node;
     int n;
     int room;
 };
 
-/** trib_nodes_make - free(out->node) ends it, also where it fails: TRIB_ERR_NO_MEMORY.
- */
+/** trib_nodes_make - create the nodes; free(out->node) even if it fails with
+ * TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_nodes_make(const struct trib_drawing *drawing,
                               struct trib_nodes *out);
 

@@ -12,7 +12,7 @@
 
 /* --- text --- */
 
-/* `open`: whether a branch of this depth goes on below. */
+/* open: whether the branch of each depth continues below. */
 static void print_node(const struct trib_node *node, bool open[DEPTHS],
                        char line[LINE_BYTES])
 {
@@ -53,7 +53,7 @@ static const char *const styles[] = {
     [TRIB_NODE_NIC] = "shape=box, style=rounded",
 };
 
-/* A label between quotes; ", " starts a new line of it. */
+/* Escape a label for a quoted string; ", " becomes a line break. */
 static void print_label(const struct trib_node *node, char out[LINE_BYTES])
 {
     size_t n = 0;

@@ -10,16 +10,16 @@
 /* The state of a place while groups are made. */
 struct site {
     int aggregators;
-    int ranks;    /* number of ranks that send to it */
+    int ranks; /* ranks that send to it */
     int children; /* sites that send to it */
-    int group;     /* its number; -1: it is none */
-    int depth;    /* sites above */
+    int group; /* index of its group; -1: none */
+    int depth; /* sites above */
     bool used;
 };
 
 struct planner {
     const struct trib_places *places;
-    struct site *sites; /* [n + 1], the last one is above all places: the root */
+    struct site *sites; /* [n + 1]; the last one is the root, above all places */
     struct trib_agg_groups groups;
 };
 
@@ -82,7 +82,8 @@ static struct site *root_of(const struct planner *p)
     return &p->sites[p->places->n];
 }
 
-/* The site at a place, or the first one above that has aggregators, or the root. */
+/* Return the site at a place, or the first one above it that has aggregators, or the
+ * root. */
 static int site_at(const struct planner *p, int place)
 {
     while (place >= 0 && p->sites[place].aggregators == 0)
@@ -114,7 +115,7 @@ static void settle(struct planner *p)
     }
 }
 
-/* A group that would only pass on is left out: its child takes its place. */
+/* Omit groups that would only forward: their child replaces them. */
 static void leave_out(struct planner *p)
 {
     for (int i = 0; i < p->places->n; i++) {
@@ -126,7 +127,8 @@ static void leave_out(struct planner *p)
     }
 }
 
-/* The only group below a root that has nothing else to sum; -1: the root is needed. */
+/* Return the only group below a root that has nothing else to sum; -1: the root is
+ * needed. */
 static int instead_of_root(const struct planner *p)
 {
     if (root_of(p)->ranks > 0 || root_of(p)->children != 1)
@@ -146,8 +148,8 @@ static bool is_of(const struct planner *p, int aggregator, int site)
     return (place < 0 ? p->places->n : place) == site;
 }
 
-/* If the root has no aggregators of its own, those of the groups right below are the
- * root; without such groups, all are. */
+/* A root without aggregators of its own uses those of the groups directly below it, or
+ * all if there are no such groups. */
 static bool is_of_root(const struct planner *p, int aggregator)
 {
     const int place = p->places->of_aggregator[aggregator];
@@ -171,7 +173,7 @@ static void add_group(struct planner *p, int site, int parent)
     u->first[u->n] = end;
 }
 
-/* Adds groups below existing ones until there are no more. */
+/* Add groups below existing ones until none are left. */
 static void add_groups(struct planner *p, int root)
 {
     const int n = p->places->n;
@@ -199,8 +201,8 @@ trib_status_t trib_agg_groups_make(const struct trib_places *places,
                                    struct trib_error *err, struct trib_agg_groups *out)
 {
     struct planner p = {.places = places};
-    const int most = places->aggregators + 1; /* a group has one of its own, or is the
-                                            * root */
+    /* a group has an aggregator of its own, or is the root */
+    const int most = places->aggregators + 1;
 
     if (places->aggregators < 1)
         return trib_fail(err, TRIB_ERR_INVALID,

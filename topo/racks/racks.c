@@ -66,7 +66,7 @@ static void reader_begin(struct trib_racks_reader *r, const char *text)
     r->next_number = 1;
 }
 
-/* `text` ends with a zero, as source->text need not. */
+/* `text` is NUL-terminated; source->text need not be. */
 static trib_status_t parse(struct trib_racks_reader *r, const char *text,
                            const char *format_name, struct trib_racks *out)
 {
@@ -127,7 +127,7 @@ trib_status_t trib_racks_parse(const struct trib_racks_source *source,
 
 /* --- files --- */
 
-/* All of it, also of a pipe; what was read is to be freed in any case. */
+/* Read all of a file or pipe; free *text_out even after a failure. */
 static trib_status_t read_all(FILE *file, const char *path, struct trib_error *err,
                               char **text_out, size_t *bytes_out)
 {
@@ -176,5 +176,5 @@ trib_status_t trib_racks_read(const char *path, const char *format,
     return status;
 }
 
-/* --- look up --- */
+/* --- lookup --- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of a fabric's switches, and where its hosts sit.
+ * Names of a fabric's switches, and the switch of each host.
  */
 #include "topo/racks/racks_fabric.h"
 
@@ -20,8 +20,8 @@ static int label_compare(const void *a, const void *b)
     return strcmp(((const struct label *)a)->text, ((const struct label *)b)->text);
 }
 
-/* A managed switch says "MF0;NAME:MODEL/U1"; several chips of a large one share NAME.
- */
+/* A managed switch is described as "MF0;NAME:MODEL/U1"; the chips of a large one share
+ * NAME. */
 static void short_name(const char *description, char out[TRIB_HOSTNAME_BYTES])
 {
     const char *first = strchr(description, ';');
@@ -39,7 +39,7 @@ static bool is_twice(const struct label *sorted, size_t n, size_t i)
            (i + 1 < n && label_compare(&sorted[i], &sorted[i + 1]) == 0);
 }
 
-/* Those that no other switch has are taken. */
+/* Use the labels that no other switch has. */
 static void take_unique(struct trib_fabric *f, struct label *labels, bool *named)
 {
     size_t n = f->n_switches;
@@ -54,8 +54,8 @@ static void take_unique(struct trib_fabric *f, struct label *labels, bool *named
     }
 }
 
-/* Labels by their ids the switches without a label yet, and those whose short name is
- * the long one of another. */
+/* Name switches by id if their name is not unique: those without a label yet, and those
+ * whose short name equals another's long one. */
 static void take_ids(struct trib_fabric *f, struct label *labels)
 {
     size_t n = f->n_switches;
@@ -98,7 +98,7 @@ trib_status_t trib_fabric_names(struct trib_fabric *f)
 
 /* --- hosts --- */
 
-/* Links of a host together, of these those to a switch, the first device first. */
+/* Sort by host, then by switch, then by device. */
 static int link_compare(const void *a, const void *b)
 {
     const struct trib_fabric_host *x = a;
@@ -112,7 +112,8 @@ static int link_compare(const void *a, const void *b)
     return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* All links from `first` that join the same two; `best` holds their sum. */
+/* Add up the links from `first` that join the same host and switch, to `best`; return
+ * the next index. */
 static size_t add_up(const struct trib_fabric *f, size_t first,
                      struct trib_fabric_host *best)
 {
@@ -125,8 +126,8 @@ static size_t add_up(const struct trib_fabric *f, size_t first,
     return i;
 }
 
-/* If bandwidths are equal the first device decides, so that hosts whose devices each
- * have a switch of their own all choose the same one. */
+/* With equal bandwidth the first device decides, so that hosts with a switch per device
+ * all choose the same switch. */
 static bool better(const struct trib_fabric *f, const struct trib_fabric_host *a,
                    const struct trib_fabric_host *b)
 {

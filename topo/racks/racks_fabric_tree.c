@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tree of a fabric's switches.
+ * Choose a tree of a fabric's switches.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 
 #include "topo/racks/racks_fabric.h"
 
-/* So many racks show where the middle of the fabric is; more would take time squared.
- */
+/* Racks sampled to find the centre of the fabric; all racks would take quadratic
+ * time. */
 #define SAMPLES_MAX 256
 
 struct edge {
     int a; /* a < b */
     int b;
-    double Gbps[2]; /* rate by a's section, and by b's */
+    double Gbps[2]; /* rate according to a's section, and to b's */
 };
 
 struct neighbour {
@@ -23,12 +23,12 @@ struct neighbour {
     double Gbps;
 };
 
-/* The state of a switch while roots are looked for. */
+/* The state of a switch during the search for roots. */
 struct standing {
     int hosts;
-    int farthest; /* rack, in links */
+    int farthest; /* farthest rack, in links */
     long sum; /* sum of the distances to all racks */
-    int distance; /* distance in the search that runs; -1: not reached */
+    int distance; /* distance in the current search; -1: not reached */
     double Gbps; /* rate of all links to other switches */
 };
 
@@ -36,7 +36,7 @@ struct graph {
     struct trib_fabric *f;
     int n;
     int *first; /* [n + 1] into neighbours */
-    struct neighbour *to; /* each link of two switches twice */
+    struct neighbour *to; /* each link between switches twice */
     struct standing *standing;
     int *queue;
     int *parent; /* -1: none; -2: not in a tree yet */
@@ -95,7 +95,7 @@ static int edge_compare(const void *a, const void *b)
     return x->a != y->a ? int_compare(x->a, y->a) : int_compare(x->b, y->b);
 }
 
-/* Parallel links are one edge; links of a switch to itself are none. */
+/* Merge parallel links into one edge; drop links of a switch to itself. */
 static int merge_links(const struct trib_fabric *f, struct edge *edges)
 {
     size_t n = 0;
@@ -121,8 +121,7 @@ static int merge_links(const struct trib_fabric *f, struct edge *edges)
     return merged;
 }
 
-/* Each end lists the other one; where the two sections disagree, the larger rate holds.
- */
+/* List each edge at both ends; if the two sections disagree, the larger rate counts. */
 static void list_neighbours(struct graph *g, const struct edge *edges, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -145,7 +144,7 @@ static void list_neighbours(struct graph *g, const struct edge *edges, int n)
 
 /* --- roots --- */
 
-/* Breadth first; how many were reached, which stand in the queue. */
+/* Breadth-first search; return the number of switches reached, listed in the queue. */
 static int search(struct graph *g, int from)
 {
     int head = 0;
@@ -194,8 +193,8 @@ static void measure(struct graph *g)
     }
 }
 
-/* Is a nearer to the middle than b? Of equals the one with fewer hosts is above others.
- */
+/* Return true if a is a better root than b: nearer to the centre, then with fewer
+ * hosts. */
 static bool better_root(const struct graph *g, int a, int b)
 {
     const struct standing *x = &g->standing[a];
@@ -238,7 +237,7 @@ static void choose_parent(struct graph *g, int i)
     g->f->r->switches[i].Gbps = best ? best->Gbps : 0;
 }
 
-/* The part of the fabric that switch i is in. */
+/* Grow the tree of the connected part that contains switch i. */
 static void grow_tree(struct graph *g, int i)
 {
     int reached = search(g, i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes the tree of the switches, children and hosts that a format has read.
+ * Builds the tree from the switches, children and hosts that a format has read.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -10,17 +10,17 @@
 #include "base/text.h"
 #include "topo/racks/racks_reader.h"
 
-/* Indices of raw switches; all arrays are one block. */
+/* Indices of raw switches; all arrays share one block. */
 struct finish {
     struct trib_racks_reader *r;
     struct trib_racks *out;
     int n; /* switches */
     int *sorted; /* indices sorted by name */
-    int *same; /* the first of this name */
-    int *child; /* the first below, -1: none; siblings in the order of names */
-    int *sibling; /* the next one */
-    int *place; /* place in the tree; -1: not there (yet) */
-    int *order; /* switch at each place */
+    int *same; /* the first switch of the same name */
+    int *child; /* the first child, -1: none; siblings are in name order */
+    int *sibling; /* the next sibling */
+    int *place; /* position in the tree; -1: not in it (yet) */
+    int *order; /* switch at each position */
 };
 
 static bool make_room(struct finish *f)
@@ -51,7 +51,7 @@ struct name {
     int index;
 };
 
-/* Compares by name, as people count; equal names by index. */
+/* Compare names with numeric order; equal names by index. */
 static int name_compare(const void *a, const void *b)
 {
     const struct name *x = a;
@@ -91,7 +91,7 @@ static trib_status_t refuse_twice(const struct finish *f)
     return TRIB_OK;
 }
 
-/* The first switch of a name; -1: there is none. */
+/* Return the first switch of a name; -1: none. */
 static int find_switch(const struct finish *f, const char *name)
 {
     int low = 0;
@@ -130,7 +130,7 @@ static trib_status_t unknown_child(const struct finish *f,
 
 /* --- the tree --- */
 
-/* The first parent that the file gives a switch is the one. */
+/* The first parent given in the file counts. */
 static trib_status_t join(struct finish *f)
 {
     for (size_t i = 0; i < f->r->n_children; i++) {
@@ -149,8 +149,8 @@ static trib_status_t join(struct finish *f)
     return TRIB_OK;
 }
 
-/* Lists of children, and of the roots; from the last name to the first, each in front.
- */
+/* List the children of each switch, and the roots. Names are visited in reverse order,
+ * each prepended. */
 static int list_children(struct finish *f)
 {
     int root = -1;
@@ -169,7 +169,8 @@ static int list_children(struct finish *f)
     return root;
 }
 
-/* Down to the first child, else on to the next sibling of the nearest that has one. */
+/* Return the first child, else the next sibling of the switch or of its nearest
+ * ancestor that has one. */
 static int next_of(const struct finish *f, int i)
 {
     if (f->child[i] >= 0)
@@ -273,12 +274,13 @@ static trib_status_t seat_hosts(struct finish *f)
     return status;
 }
 
-/* Leaves out the switches without a host below. Parents stand first, so that from the
- * last on each switch is complete when it is added to its parent. */
+/* Omit switches without a host below. Parents come first, so in reverse order each
+ * switch is complete when it is added to its parent. */
 static trib_status_t prune(struct trib_racks *out)
 {
     int n = out->n_switches;
-    int *below = calloc((size_t)n + 1, sizeof(*below)); /* hosts; then the new index */
+    /* host count, later the new index */
+    int *below = calloc((size_t)n + 1, sizeof(*below));
     int kept = 0;
 
     if (!below)

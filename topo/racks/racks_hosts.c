@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hosts of racks that have been read. */
+/* Host lookup in parsed racks. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The output of ibnetdiscover. A section for each switch has all that is needed:
+ * Output of ibnetdiscover. The sections of switches are sufficient:
  *
  *     Switch  36 "S-GUID"      # "DESCRIPTION" base port 0 lid 48 lmc 0
  *     [1]     "H-GUID"[1](PORTGUID)    # "HOST DEVICE" lid 67 4xEDR
  *     [19]    "S-GUID"[3]      # "DESCRIPTION" lid 3 4xEDR
  *
- * Those of adapters ("Ca") say the same once more, and routers ("Rt") lead elsewhere.
- * A host is known by the description of its adapter, which rdma-ndd sets to "HOST
- * DEVICE"; what has more words than two is that of no host, but of a switch's own
- * adapter.
+ * Sections of adapters ("Ca") repeat this, and routers ("Rt") lead elsewhere. A host is
+ * identified by the description of its adapter, which rdma-ndd sets to "HOST DEVICE". A
+ * description of more than two words belongs to a switch's own adapter.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -32,7 +31,7 @@ static int ib_detect(const char *line)
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (begins(line, words[i]))
             return 1;
-    /* A text may be grouped by chassis, or somebody has cut the sections' heads. */
+    /* Output grouped by chassis, or without the heads of sections. */
     return begins(line, "Non-Chassis") ||
            (begins(line, "Chassis ") && strstr(line, "guid")) ||
            (begins(line, "Switch") && strstr(line, "\"S-"));
@@ -40,14 +39,14 @@ static int ib_detect(const char *line)
 
 /* --- bandwidth --- */
 
-/* The rate of a lane in Gbit/s, with the coding, as the names count it. */
+/* Rate of a lane in Gbit/s, coding included, as in the names of the speeds. */
 static const struct {
     const char *name;
     double Gbps;
 } speeds[] = {{"SDR", 2.5}, {"DDR", 5},  {"QDR", 10},  {"FDR10", 10}, {"FDR", 14},
               {"EDR", 25},  {"HDR", 50}, {"NDR", 100}, {"XDR", 200}};
 
-/* "4xEDR" at the end of the line; 0: there is none that is known. */
+/* Parse "4xEDR" at the end of the line; 0: missing or unknown. */
 static double read_rate(const char *line)
 {
     size_t end = strlen(line);
@@ -72,8 +71,8 @@ static double read_rate(const char *line)
 
 /* --- lines --- */
 
-/* Copies the text between the next two quotes, and returns the text behind them, or
- * NULL. Longer texts are cut. */
+/* Copy the text between the next two quotes, truncated if too long; return the text
+ * after them, or NULL. */
 static const char *quoted(const char *p, char *out, size_t bytes)
 {
     const char *first = strchr(p, '"');
@@ -132,7 +131,7 @@ static trib_status_t add_link(struct trib_fabric *f, const char *id)
     return TRIB_OK;
 }
 
-/* "HOST DEVICE" or "HOST"; more words are no host. */
+/* Parse "HOST DEVICE" or "HOST"; descriptions of more words are not hosts. */
 static trib_status_t add_host(struct trib_fabric *f, char *description)
 {
     struct trib_racks_reader *r = f->r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists as people write them: a rack and its hosts, or a host and its rack.
+ * Handwritten lists: a rack and its hosts, or a host and its rack.
  *
  *     rack1: host1 host2          # comments
  *     row2/rack7: n[01-16]        rack7 is below row2
@@ -17,7 +17,7 @@ static int plain_detect(const char *line)
     return 1;
 }
 
-/* The next word, cut off; NULL: none is left. */
+/* Cut off and return the next word; NULL: none left. */
 static char *take_word(char **p, const char *separators)
 {
     char *word = *p + strspn(*p, separators);
@@ -30,7 +30,8 @@ static char *take_word(char **p, const char *separators)
     return word;
 }
 
-/* "row2/rack7": each part is a switch below the one before, named by all up to it. */
+/* "row2/rack7": each component is a switch below the previous one, named by the path up
+ * to it. */
 static trib_status_t add_path(struct trib_racks_reader *r, char *path, int *rack_out)
 {
     int parent = -1;

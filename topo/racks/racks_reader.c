@@ -19,7 +19,7 @@ trib_status_t trib_racks_fail(struct trib_racks_reader *r, int line, const char 
     va_end(list);
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 127)
-            *p = '?'; /* control characters of a file must not reach the terminal */
+            *p = '?'; /* control characters from a file must not reach the terminal */
     if (line > 0)
         return trib_fail(r->err, TRIB_ERR_INVALID, "%.100s line %d: %s", r->file, line,
                          text);
@@ -28,7 +28,7 @@ trib_status_t trib_racks_fail(struct trib_racks_reader *r, int line, const char 
 
 /* --- lines --- */
 
-/* Appends the next line of the file to reader->line, which is as long as the file. */
+/* Append the next line of the file to reader->line, which is as large as the file. */
 static size_t append_line(struct trib_racks_reader *r, size_t at)
 {
     size_t n = strcspn(r->text, "\n");
@@ -52,7 +52,7 @@ bool trib_racks_line(struct trib_racks_reader *r)
     return true;
 }
 
-/* A comment ends its line, also where a backslash ends the comment. */
+/* A comment ends its line, even if it ends with a backslash. */
 static bool read_logical_line(struct trib_racks_reader *r)
 {
     size_t at = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slurm's topology.conf: a line for each switch, with the hosts or switches on it.
+ * Slurm's topology.conf: one line per switch, with its hosts or switches.
  *
  *     SwitchName=leaf1 Nodes=n[01-16]
  *     SwitchName=leaf2 Nodes=n[17-32] LinkSpeed=100
@@ -18,7 +18,7 @@ enum key { SWITCH_NAME, NODES, SWITCHES, LINK_SPEED, N_KEYS };
 static const char *const keys[N_KEYS] = {"SwitchName", "Nodes", "Switches",
                                          "LinkSpeed"};
 
-/* The value of a name in a line; NULL: the line does not have it. */
+/* The values of a line's keys; NULL: not in the line. */
 struct words {
     char *value[N_KEYS];
 };
@@ -46,7 +46,7 @@ static trib_status_t unknown_key(struct trib_racks_reader *r, const char *name)
         name, nearest ? nearest : "SwitchName, Nodes or Switches");
 }
 
-/* One key=value, also key = "value"; cuts the text. NULL: it is none. */
+/* Parse one key=value, or key = "value", cutting the text. NULL: invalid. */
 static char *take_word(char *p, char **name_out, char **value_out)
 {
     size_t n = strcspn(p, "= \t");
