@@ -48,6 +48,7 @@ static void apply(struct server *s, struct reload *r)
     (void)settings_level(&s->settings, &s->log.level);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
     credentials_warn(r->credentials, s->credentials, &s->settings, &s->log);
+    settings_warn(&s->settings, &s->log);
     credentials_release(s->credentials);
     s->credentials = r->credentials;
     r->credentials = NULL;

@@ -423,6 +423,7 @@ void server_run(struct server *s, const struct server_ear *ear)
     server_publish(s);
     server_warn(s);
     credentials_warn(s->credentials, NULL, &s->settings, &s->log);
+    settings_warn(&s->settings, &s->log);
     atomic_store(&s->health.state, HEALTH_READY);
     while (!s->draining || s->n_clients > 0)
         run_pass(s, ear);

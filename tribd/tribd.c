@@ -190,6 +190,9 @@ static int tribd_main(int argc, char **argv)
         return fail(st, &err);
     if (!args.check)
         return serve(&args, &settings);
+    struct trib_log log;
+    trib_log_init(&log, TRIB_LOG_WARN, NULL, NULL);
+    settings_warn(&settings, &log);
     settings_print(&settings);
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/ini.h"
+#include "base/log.h"
 #include "base/text.h"
 
 enum type { TEXT, NUMBER };
@@ -221,6 +222,37 @@ bool settings_level(const struct settings *s, trib_log_level_t *out)
         return true;
     }
     return false;
+}
+
+void settings_warn(const struct settings *s, const struct trib_log *log)
+{
+    const bool no_key = strcmp(s->auth, "none") == 0 || strcmp(s->auth, "munge") == 0;
+    const bool no_munge = strcmp(s->auth, "none") == 0 || strcmp(s->auth, "key") == 0;
+    const bool none_kept = !s->snapshots[0];
+    const struct {
+        const char *name;
+        bool has_no_effect;
+        const char *why;
+    } checks[] = {
+        {"key", s->key[0] && no_key, "with this auth no job authenticates by a key"},
+        {"users", s->users[0] && no_munge,
+         "only jobs that authenticate by MUNGE have a user"},
+        {"disk", s->disk && none_kept, "snapshots is empty, so none are kept"},
+        {"disk_files", s->disk_files && none_kept,
+         "snapshots is empty, so none are kept"},
+        {"user_disk", s->user_disk && none_kept,
+         "snapshots is empty, so none are kept"},
+        {"user_disk_files", s->user_disk_files && none_kept,
+         "snapshots is empty, so none are kept"},
+        {"log_time",
+         strcmp(s->log_time, "no") == 0 && strcmp(s->log_format, "json") == 0,
+         "each JSON object has the time"},
+    };
+
+    for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++)
+        if (checks[i].has_no_effect)
+            trib_log(log, TRIB_LOG_WARN, "tribd", "%s has no effect: %s",
+                     checks[i].name, checks[i].why);
 }
 
 void settings_help(void)

@@ -11,6 +11,7 @@
 #include <tributary/comm.h>
 
 struct trib_error;
+struct trib_log;
 
 #define SETTINGS_TEXT_BYTES 512
 
@@ -46,6 +47,10 @@ bool settings_level(const struct settings *s, trib_log_level_t *out);
 /** settings_unknown - say on standard error which TRIBD_* variables are none of
  * these. */
 void settings_unknown(void);
+
+/** settings_warn - log a warning for each setting that has no effect because of the
+ * value of another one. */
+void settings_warn(const struct settings *s, const struct trib_log *log);
 
 /** settings_help - a line for each, to standard output. */
 void settings_help(void);

@@ -67,6 +67,11 @@ check "key without a file" 2 "key" "auth = key"
 check "a previous key that is missing" 2 "key file $dir/none cannot be opened" "auth = key" "key = $dir/key" \
     "key_previous = $dir/none"
 check "a user who does not exist" 2 "users: there is no user nobody_such" "users = nobody_such"
+check "a key that nobody uses" 0 "key has no effect: with this auth" "auth = none" "key = $dir/key"
+check "users without MUNGE" 0 "users has no effect" "auth = none" "users = root"
+check "quotas of disk without snapshots" 0 "user_disk_files has no effect: snapshots is empty" "auth = none" "disk = 1" \
+    "user_disk_files = 1"
+check "JSON without the time" 0 "log_time has no effect" "auth = none" "log_format = json" "log_time = no"
 TRIBD_SLOTS=zero expect "a wrong variable" 2 "TRIBD_SLOTS=zero" "$tribd" --check-config
 TRIBD_USERS=$(head -c 600 /dev/zero | tr '\0' u) expect "a variable too long" 2 \
     "more than 511 characters" "$tribd" --check-config
