@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a communicator that any thread may call for.
+ * trib_comm_abort: fail a communicator from any thread.
  */
 #include <assert.h>
 #include <time.h>
@@ -10,7 +10,8 @@
 #include "comm/communicator.h"
 #include "pipeline/engine/engine_wait.h"
 
-/* Whoever has the lock looks at the call sooner or later; else this thread does. */
+/* Wait for the abort to take effect: the lock's holder polls for it, else this
+ * thread. */
 static void await(struct trib_comm *comm)
 {
     enum { NAP_NS = 20000 };

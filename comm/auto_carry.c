@@ -12,7 +12,7 @@
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
 
-/* The residual of an idle plan; NULL: it has none. */
+/* Return the residual of an idle plan, or NULL. */
 static float *residual_of(struct trib_plan *plan)
 {
     const struct trib_run *run = &plan->ops->computing(plan)->run;

@@ -15,8 +15,8 @@
 #define BUDGET "max_nmse="
 #define LIST "of="
 
-/* Codecs that hold nothing back and learn nothing: what one start loses is all that is
- * lost. f16 is not among them, as a sum may leave its range. */
+/* Codecs without residual or model: the loss of a start is final. f16 is not included
+ * because a sum may overflow it. */
 static const char *const candidates[] = {
     "blocks",
     "bf16",
@@ -34,15 +34,18 @@ static const char *const candidates[] = {
     NULL,
 };
 
-static const double MARGIN = 0.5; /* part of the budget that a sample may take */
-static const double VARIED = 0.85; /* hoped for of what is varied */
+static const double MARGIN = 0.5; /* fraction of the budget that a sample's error may
+                                   * use */
+static const double VARIED = 0.85; /* expected time of a variant relative to its base */
 static const double TRY = 0.9, LEAVE = 0.95, DRIFT = 1.25, OPTIMISM_MOST = 4;
 enum { DRIFTS = 2 };
-static const double COPY_BPS = 8e9; /* bytes a second of dense sums in memory */
-static const double HIDDEN = 0.7; /* part of the shorter of work and wire that is */
-static const double CLEAR = 0.6; /* of the time of dense sums: no second look at them */
+static const double COPY_BPS = 8e9; /* bytes per second of dense sums in memory */
+static const double HIDDEN = 0.7; /* fraction of the shorter of CPU and wire time that
+                                   * is overlapped */
+static const double CLEAR = 0.6; /* of the time of dense sums; below, they are not
+                                  * measured again */
 
-/* The text ---------------------------------------------------------------------- */
+/* Parsing -------------------------------------------------------------------------- */
 
 bool trib_auto_wanted(const char *text)
 {
@@ -69,7 +72,7 @@ static trib_status_t add(struct trib_auto_choice *c, const char *text, size_t le
     const uint32_t flags = trib_codec_info(codec)->flags;
     trib_codec_destroy(codec);
     if (flags & TRIB_CODEC_IDENTITY && c->n)
-        return TRIB_OK; /* dense sums are number 0 */
+        return TRIB_OK; /* dense sums are candidate 0 */
     if (flags & (TRIB_CODEC_MODEL | TRIB_CODEC_VOTE))
         return trib_fail(err, TRIB_ERR_CODEC,
                          "codec auto: %s %s, so it cannot begin at any start: name it "
@@ -146,7 +149,7 @@ trib_status_t trib_auto_feedback(const char *feedback, struct trib_error *err)
                      feedback);
 }
 
-/* The choice --------------------------------------------------------------------- */
+/* Choosing ------------------------------------------------------------------------- */
 
 bool trib_auto_allowed(const struct trib_auto_choice *choice, int i)
 {
@@ -160,14 +163,15 @@ bool trib_auto_allowed(const struct trib_auto_choice *choice, int i)
     return c->nmse >= 0 && c->nmse <= MARGIN * choice->max_nmse;
 }
 
-/* The time of a start that any codec takes for its messages. */
+/* Return the part of a start's time that does not depend on bytes. */
 static double fixed_us(const struct trib_auto_choice *choice)
 {
     assert(choice->fixed >= 0 && choice->fixed <= 1);
     return choice->fixed * choice->of[0].took_us;
 }
 
-/* A start by candidate i where the wire takes wire_us for dense elements. */
+/* Return the modelled time of a start with candidate i, if dense elements take wire_us
+ * on the wire. */
 static double model_us(const struct trib_auto_choice *choice, int i, double wire_us)
 {
     const struct trib_auto_candidate *c = &choice->of[i];
@@ -179,8 +183,7 @@ static double model_us(const struct trib_auto_choice *choice, int i, double wire
     return fixed_us(choice) + fmax(wire, work) + (1 - HIDDEN) * shorter;
 }
 
-/* The time that dense elements spend on the wire: model_us(…, 0, x) is what was
- * measured. */
+/* Return the wire time of dense elements: solve model_us(…, 0, x) == measured for x. */
 static double wire_us(const struct trib_auto_choice *choice)
 {
     const double copy_us = choice->count * choice->element / COPY_BPS * 1e6;
@@ -205,7 +208,7 @@ double trib_auto_expect_us(const struct trib_auto_choice *choice, int i, double 
     return model_us(choice, i, wire_us(choice) / link) * (i ? choice->optimism : 1);
 }
 
-/* True of dense sums, and of what takes less time than they do beyond chance. */
+/* Return true for dense sums, and for candidates that beat them by more than noise. */
 static bool worth(const struct trib_auto_choice *choice, int i)
 {
     const struct trib_auto_candidate *c = &choice->of[i], *dense = choice->of;
@@ -225,7 +228,7 @@ static int best_measured(const struct trib_auto_choice *choice)
     return best;
 }
 
-/* The candidate that promises most, of those that have not run; 0: none. */
+/* Return the most promising candidate among those that have not run; 0: none. */
 static int best_promise(const struct trib_auto_choice *choice)
 {
     int best = 0;
@@ -242,7 +245,7 @@ static int best_promise(const struct trib_auto_choice *choice)
     return best;
 }
 
-/* True if the time of the candidate that runs has changed for good. */
+/* Return true if the running candidate's time has changed permanently. */
 static bool drifted(struct trib_auto_choice *choice)
 {
     const double us = choice->of[choice->now].took_us, was = choice->adopted_us;
@@ -252,8 +255,8 @@ static bool drifted(struct trib_auto_choice *choice)
     return choice->drifts >= DRIFTS;
 }
 
-/* The first time of a candidate tells how much too little was expected of it. Others
- * may be better judged, so that half of it counts for them, as a power. */
+/* Learn from a candidate's first time how optimistic its estimate was. Estimates of the
+ * others may be better, so only the square root of the ratio applies to them. */
 static void learn(struct trib_auto_choice *choice)
 {
     const int now = choice->now;
@@ -287,7 +290,8 @@ static void forget_others(struct trib_auto_choice *choice)
     choice->changes++;
 }
 
-/* The first starts of a plan are slower than later ones: were those of dense sums? */
+/* Return true if dense sums must be measured again: a plan's first starts are slower
+ * than later ones. */
 static bool in_doubt(const struct trib_auto_choice *choice, int best)
 {
     return best && !choice->confirmed &&
@@ -350,9 +354,9 @@ bool trib_auto_holds(const struct trib_auto_choice *choice)
     return false;
 }
 
-/* The sentences ------------------------------------------------------------------ */
+/* Explanations --------------------------------------------------------------------- */
 
-/* The second best, whether measured or expected; -1: there is none. */
+/* Return the second best by measured or expected time; -1: none. */
 static int runner_up(const struct trib_auto_choice *choice)
 {
     int second = -1;
@@ -379,7 +383,7 @@ static int best_at(const struct trib_auto_choice *choice, double link)
     return best;
 }
 
-/* The nearest rate, up or down, at which another candidate is expected to be best. */
+/* Return the nearest rate, higher or lower, at which another candidate should win. */
 static double changes_at(const struct trib_auto_choice *choice, int *to)
 {
     const int here = best_at(choice, 1.0000001);
@@ -402,7 +406,7 @@ static int tell_change(const struct trib_auto_choice *choice, char *text, size_t
 
     assert(p >= 1);
     const double link = changes_at(choice, &to);
-    /* A ring moves so much through the link of each rank, in each direction. */
+    /* A ring moves this much through each rank's link, in each direction. */
     const double gbit =
         wire > 0 ? 2 * (p - 1) / p * choice->count * choice->element * 8e-3 / wire : 0;
 

@@ -5,10 +5,10 @@
  *     | time | noise | error, bytes, work of candidate 1 | … of candidate 2 | … |
  *     | the sample |
  *
- * An unbiased codec's errors are independent of each other, so their squares add up; of
- * other codecs the norms do, as they would where all ranks err alike. The sum of the
- * samples gives what these errors are measured by, and what a code word of a partial
- * sum loses on top.
+ * Errors of an unbiased codec are independent between ranks, so their squares add up.
+ * For other codecs the norms add up, the worst case where all ranks err alike. The sum
+ * of the samples normalizes these errors, and gives the extra loss of re-encoding a
+ * partial sum.
  */
 #include "comm/auto_trial.h"
 
@@ -24,26 +24,26 @@
 #include "compress/vector_words.h"
 
 enum {
-    BLOCK = 256, /* elements that follow each other: whole buckets of the candidates */
+    BLOCK = 256, /* contiguous elements: a multiple of each candidate's bucket */
     BLOCKS = 64,
     ERROR = 0,
     BYTES,
     WORK,
-    FIGURES, /* of a candidate */
+    FIGURES, /* per candidate */
     HEAD = 2,
 };
 
-static const uint64_t KEY = 0x6175746f; /* of random rounding on the sample */
+static const uint64_t KEY = 0x6175746f; /* for random rounding on the sample */
 
-/* An error that an earlier look has found counts for that much at the next one, as the
- * blocks may now miss the place that it came from. */
+/* Decay of an error found by an earlier sample: later samples may miss the place that
+ * caused it. */
 static const double REMEMBERED = 0.75;
 
 struct candidate {
     struct trib_codec *codec;
     struct trib_words *words;
-    double sum_bytes; /* of an element of the result; 0: as of a contribution */
-    bool unbiased, again; /* again: sums are encoded anew */
+    double sum_bytes; /* per element of the result; 0: as for a contribution */
+    bool unbiased, again; /* again: sums are re-encoded */
 };
 
 struct trib_auto_trial {
@@ -51,14 +51,15 @@ struct trib_auto_trial {
     const struct trib_kernels *kernels;
     struct candidate of[TRIB_AUTO_CODECS];
     trib_dtype_t dtype;
-    size_t count, n; /* elements of the vector, and of the sample */
+    size_t count, n; /* elements of the vector and of the sample */
     size_t taken;
-    uint32_t look; /* number of the sample; all ranks count alike */
+    uint32_t look; /* number of the sample, equal on all ranks */
     float *sample, *decoded; /* [n] */
-    uint8_t *bytes; /* the longest words */
+    uint8_t *bytes; /* buffer for the longest encoding */
 };
 
-/* Result words: those that add grow wider, selections fill up. */
+/* Return encoded bytes per element of the result: linear encodings widen, selections
+ * fill up. */
 static double sum_bytes_of(const struct trib_codec *codec, size_t n, int ranks)
 {
     const uint32_t flags = trib_codec_info(codec)->flags;
@@ -80,7 +81,7 @@ static trib_status_t open_candidate(struct trib_auto_trial *t, int i, size_t *by
 
     if (st != TRIB_OK)
         return st;
-    /* A codec has no figures if sums of so many ranks do not fit into its words. */
+    /* A codec has no figures if sums of all ranks overflow its encoding. */
     if (trib_codec_for_ranks(c->codec, ranks, NULL) != TRIB_OK)
         return TRIB_OK;
     st = trib_words_open(c->codec, t->n, &c->words);
@@ -140,7 +141,7 @@ void trib_auto_trial_destroy(struct trib_auto_trial *trial)
     free(trial);
 }
 
-/* The sample -------------------------------------------------------------------- */
+/* Sampling ------------------------------------------------------------------------- */
 
 void trib_auto_trial_forget(struct trib_auto_trial *trial)
 {
@@ -148,10 +149,10 @@ void trib_auto_trial_forget(struct trib_auto_trial *trial)
     trial->look++;
 }
 
-/* Block b of the sample begins at this element of the vector. Each block has one of
- * BLOCKS equal parts of the vector for itself, and moves in it from look to look: by
- * multiples of the golden section, so that a part of n blocks is seen as a whole within
- * about 2 n looks, and its regions evenly long before. */
+/* Return the first element of the sample's block b. Each block samples one of BLOCKS
+ * equal parts of the vector. It moves by multiples of the golden section from sample to
+ * sample. So a part of n blocks is fully covered within about 2 n samples, and evenly
+ * covered long before. */
 static size_t place_of(const struct trib_auto_trial *t, size_t b)
 {
     static const uint32_t golden = 0x9e3779b9, apart = 0x85ebca6b; /* of 2^32 */
@@ -191,15 +192,15 @@ bool trib_auto_trial_full(const struct trib_auto_trial *trial)
     return trial->taken >= trial->n;
 }
 
-/* The figures ------------------------------------------------------------------- */
+/* Figures -------------------------------------------------------------------------- */
 
 size_t trib_auto_trial_floats(const struct trib_auto_trial *trial)
 {
     return HEAD + FIGURES * (size_t)(trial->choice->codecs - 1) + trial->n;
 }
 
-/* Squared difference of x and what candidate c makes of it; *bytes: its words; *took:
- * the time, of one encode and two decodes. */
+/* Return the squared error of x after encoding and decoding by candidate c. *bytes
+ * receives the encoded size, *took the time of one encode and two decodes. */
 static double lose(struct trib_auto_trial *t, const struct candidate *c, const float *x,
                    size_t *bytes, uint64_t *took)
 {
@@ -256,8 +257,8 @@ static double square_of(const float *x, size_t n)
     return sum;
 }
 
-/* The expected error of the sum: what each rank loses, and partial sums where these are
- * encoded anew, over the squared sum. */
+/* Return the expected error of the sum over the squared sum: each rank's loss, plus the
+ * loss of re-encoding partial sums. */
 static double nmse_of(struct trib_auto_trial *t, int i, double error, const float *sum,
                       double square)
 {
@@ -270,7 +271,7 @@ static double nmse_of(struct trib_auto_trial *t, int i, double error, const floa
         lost += t->choice->of[i].merges * lose(t, c, sum, &bytes, &took);
     if (square > 0)
         return lost / square;
-    return lost <= 0 ? 0 : NAN; /* also where both are NaN */
+    return lost <= 0 ? 0 : NAN; /* also if both are NaN */
 }
 
 void trib_auto_trial_read(struct trib_auto_trial *trial, const float *floats,

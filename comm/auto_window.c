@@ -7,15 +7,15 @@
 #include <string.h>
 
 enum {
-    TRIED_LEAST = 3, /* the first one is not measured */
+    TRIED_LEAST = 3, /* the first start is not measured */
     TRIED_MOST = TRIB_AUTO_KEPT + 1,
     SETTLED_LEAST = 16,
-    SETTLED_TRIALS = 5, /* lasts at least as long as so many windows of trials */
-    SETTLED_MOST = 1024, /* where a second has fewer starts */
+    SETTLED_TRIALS = 5, /* minimum length in trial windows */
+    SETTLED_MOST = 1024, /* if a second has fewer starts */
     LONGEST = 1 << 20,
 };
 
-static const double TRIED_US = 5e3; /* of a window in which something is tried */
+static const double TRIED_US = 5e3; /* duration of a trial window */
 static const double SETTLED_US = 1e6; /* an agreement takes about a thousandth of it */
 
 void trib_auto_window_begin(struct trib_auto_window *w, unsigned length)
@@ -54,7 +54,7 @@ double trib_auto_window_typical(const struct trib_auto_window *w, double *noise_
     memcpy(us, w->us, n * sizeof(*us));
     qsort(us, n, sizeof(*us), ascending);
     const unsigned quarter = (n - 1) / 4;
-    /* The standard error of a median, of times that scatter like a bell. */
+    /* Standard error of the median, assuming normally distributed times. */
     *noise_us = (double)(us[n - 1 - quarter] - us[quarter]) / sqrt(n);
     return (double)us[(n - 1) / 2];
 }

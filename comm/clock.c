@@ -33,9 +33,9 @@ struct trib_clock trib_clock_between(const struct trib_clock_round *ours,
                                .known = true};
 }
 
-/* Rank 0 is the last to come in every second barrier: there the others leave as soon as
- * its word has reached them, which bounds their clocks from above. In the others it
- * waits, which bounds them from below. */
+/* Rank 0 enters every second barrier last. The others leave such a barrier as soon as
+ * its message arrives, which bounds their clocks from above. In the other barriers rank
+ * 0 waits, which bounds the clocks from below. */
 static void come_late(uint64_t took_ns)
 {
     const uint64_t most = (uint64_t)LATE_MS_MAX * 1000000u;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators: how ranks join one, leave it, and free it.
+ * Joining, leaving and freeing communicators.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,8 +19,8 @@
 #include "comm/locality.h"
 #include "pipeline/engine/failure.h"
 
-/* Communicators that are made of another one are parts of its process: the label of
- * theirs begins with the rank there. */
+/* In a trace, a communicator created from another belongs to the parent's process: its
+ * label begins with the parent's rank. */
 static struct trib_trace_owner trace_owner(const struct trib_comm *comm)
 {
     char *part;
@@ -90,9 +90,8 @@ static void keep_peer(struct trib_transport *t, int peer)
 }
 
 /*
- * Frees a forked child's copy: memory is freed, and no peer is told. A transport's
- * close() knows of children; everything else that the engine calls as it closes must do
- * nothing.
+ * Free a forked child's copy without notifying peers. A transport's close() supports
+ * children; all other functions that closing the engine calls must do nothing.
  */
 void trib_comm_drop_copy(struct trib_comm *comm)
 {
@@ -111,7 +110,7 @@ void trib_comm_drop_copy(struct trib_comm *comm)
     trib_plan_cache_clear(comm);
     if (comm->hooks)
         comm->hooks->forget_in_child(comm);
-    e->head = NULL; /* the parent's operations go on without the child */
+    e->head = NULL; /* the parent's operations continue without the child */
     trib_workers_forget(e->workers);
     e->workers = NULL;
     trib_engine_close(e);
@@ -160,7 +159,7 @@ trib_status_t trib_boot_exchange(void *arg, const char *phase, const void *in,
     return b->ops->allgather(b, phase, in, bytes, out);
 }
 
-/* Over an exchange of the caller's no launcher is asked. */
+/* With a caller's allgather, the launcher is not consulted. */
 static trib_status_t check_allgather(const trib_opts_t *opts,
                                      struct trib_boot_opts *bopts)
 {
@@ -172,7 +171,7 @@ static trib_status_t check_allgather(const trib_opts_t *opts,
         return trib_fail(bopts->err, TRIB_ERR_CONFIG,
                          "trib_opts_t.allgather needs the number of this rank and that "
                          "of all: set rank_plus_1 and ranks");
-    bopts->root = ""; /* TRIB_ROOT is for ranks without it */
+    bopts->root = ""; /* TRIB_ROOT is for ranks without an allgather */
     return TRIB_OK;
 }
 
@@ -209,8 +208,8 @@ trib_status_t trib_comm_join(struct trib_comm *comm, const trib_opts_t *opts,
     return st;
 }
 
-/* Start the last operation, a barrier: no rank disconnects while a peer still needs it.
- * A progress thread that exists has requests to drive; none is created for this. */
+/* Start the final barrier: no rank disconnects while a peer still needs it. An existing
+ * progress thread has requests to drive; none is created for this. */
 static trib_status_t begin_to_leave(struct trib_comm *comm)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
@@ -227,7 +226,7 @@ static trib_status_t begin_to_leave(struct trib_comm *comm)
     return st == TRIB_OK ? trib_plan_start(comm->leaving) : st;
 }
 
-/* Free the last operation, which has ended or was never started. */
+/* Free the final barrier, which has ended or was never started. */
 static void end_leaving(struct trib_comm *comm)
 {
     trib_progress_thread_stop(comm);
@@ -235,8 +234,8 @@ static void end_leaving(struct trib_comm *comm)
     comm->leaving = NULL;
 }
 
-/* True if there is a last operation to wait for: one that was started, even if it has
- * failed since, or a new one. */
+/* Return true if there is a final barrier to wait for: one already started, even if it
+ * has failed since, or a new one. */
 static bool has_to_leave(const struct trib_comm *comm)
 {
     return comm->leaving || (!comm->engine.failed && comm->engine.ranks > 1);
@@ -247,7 +246,8 @@ static trib_status_t leave(struct trib_comm *comm)
     trib_status_t st = comm->leaving_status;
 
     if (st == TRIB_OK && has_to_leave(comm)) {
-        /* The thread would report a peer that disconnects after the barrier as lost. */
+        /* The progress thread would report peers that disconnect after the barrier as
+         * lost. */
         trib_progress_thread_stop(comm);
         st = begin_to_leave(comm);
         if (st == TRIB_OK)
@@ -257,7 +257,7 @@ static trib_status_t leave(struct trib_comm *comm)
     return st;
 }
 
-/* An error is kept: the caller gets it once all requests are freed. */
+/* Poll the final barrier. An error is kept and returned once all requests are freed. */
 static trib_status_t try_to_leave(struct trib_comm *comm)
 {
     if (comm->leaving_status != TRIB_OK || !has_to_leave(comm))
@@ -270,7 +270,7 @@ static trib_status_t try_to_leave(struct trib_comm *comm)
     return st;
 }
 
-/* TRIB_ERR_BUSY, and an error message, if this many are left. */
+/* Return TRIB_ERR_BUSY with a message: `left` objects are not freed. */
 static trib_status_t refuse(struct trib_comm *comm, int left, const char *what,
                             const char *call)
 {

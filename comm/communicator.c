@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators: errors, ownership, lock, and the calls that ask.
+ * Communicators: errors, ownership, the lock, and query functions.
  */
 #include "comm/communicator.h"
 
@@ -14,8 +14,8 @@
 
 #include "base/sized.h"
 
-/* The sentence of this thread's last failed trib_init, after which there is no
- * communicator, or of its last failed call on one that several threads use. */
+/* This thread's message of a failed trib_init, which leaves no communicator, or of a
+ * failed call on a communicator shared by threads. */
 static _Thread_local char init_error[512];
 
 void trib_say_error(const char *text)
@@ -36,7 +36,7 @@ trib_status_t trib_comm_fail(struct trib_comm *comm, trib_status_t status,
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    if (comm->gate) { /* each thread has a sentence of its own */
+    if (comm->gate) { /* each thread has its own message */
         trib_say_error(text);
         return status;
     }
@@ -111,8 +111,7 @@ trib_status_t trib_opts_take(const trib_opts_t *theirs, trib_opts_t *out,
     return theirs ? trib_sized_take(&kind, theirs, out, err) : TRIB_OK;
 }
 
-/* Gives the lock to a thread that waits for it, for as long as that one needs to take
- * it. */
+/* Yield the lock to a waiting thread, for as long as it needs to acquire it. */
 static void let_in(void *arg)
 {
     enum { TURNS = 100 };
@@ -125,8 +124,8 @@ static void let_in(void *arg)
     trib_comm_lock(comm);
 }
 
-/* Functions of the caller may take as long as they like: others drive the engine
- * meanwhile. */
+/* Run the caller's callbacks without the lock: they may take arbitrarily long, and
+ * other threads can drive the engine in that time. */
 static bool give_way(void *arg)
 {
     struct trib_comm *comm = arg;

@@ -74,8 +74,8 @@ static trib_status_t check_feedback(struct trib_comm *comm, struct trib_codec *c
     return check_codec(comm, codec, &rule);
 }
 
-/* Refuse a quorum if aggregators may close chunks without late ranks: these would lose
- * state. */
+/* Refuse a quorum if aggregators may close chunks without late ranks, whose state would
+ * be lost. */
 static trib_status_t check_quorum(struct trib_comm *comm)
 {
     struct trib_quorum_rule rule;
@@ -105,7 +105,7 @@ trib_status_t trib_configured_call(struct trib_comm *comm, trib_coll_t coll,
     trib_status_t st = check_quorum(comm);
     if (st != TRIB_OK || !comm->coded)
         return st;
-    if (trib_auto_wanted(comm->cfg.codec)) /* it holds nothing back */
+    if (trib_auto_wanted(comm->cfg.codec)) /* codec auto keeps no residual here */
         return TRIB_OK;
     st = trib_codec_create(comm->cfg.codec, comm->engine.kernels, &err, &codec);
     if (st != TRIB_OK)

@@ -63,6 +63,6 @@ trib_status_t trib_check_fed(struct trib_plan *plan, size_t first, size_t count)
     if (!plan->run.desc.check.finite || plan->identity.inner)
         return TRIB_OK;
     const void *x = plan->ops->input(plan);
-    /* trib_plan_ready refuses a plan that was not started. */
+    /* NULL if the plan was not started, which trib_plan_ready refuses. */
     return x ? look(plan, x, first, count) : TRIB_OK;
 }

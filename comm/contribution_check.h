@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TRIB_CHECK: each rank checks its own contribution before it sends it
+ * TRIB_CHECK: each rank checks its contribution before sending
  * (pipeline/payload/check.h).
  */
 #ifndef COMM_CONTRIBUTION_CHECK_H
@@ -9,12 +9,12 @@
 #include "comm/communicator.h"
 
 /**
- * trib_check_start - check the whole input of a start, if the plan is not fed
+ * trib_check_start - check the whole input of a start, unless the plan is fed
  * piecewise.
  *
- * send     buffer that check_buffers has accepted; NULL: in place, in recv
- * errors   TRIB_ERR_INVALID: the input is bad, and the operation has ended on all ranks
- *          with a sentence
+ * send     buffer accepted by check_buffers; NULL: in place, in recv
+ * errors   TRIB_ERR_INVALID: the input is bad; the operation has failed on all ranks
+ *          with a message
  */
 trib_status_t trib_check_start(struct trib_plan *plan, const void *send,
                                const void *recv);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The blocking calls with counts and offsets for each rank. Their plans are in the
- * cache of the other calls, under a digest of the arrays, and are found again by the
- * arrays themselves.
+ * Blocking calls with counts and offsets per rank. Their plans share the cache of the
+ * other calls under a digest of the arrays; a hit compares the arrays themselves.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,18 +12,17 @@
 #include "comm/gate.h"
 
 enum {
-    COUNTED = 0x100, /* beside the collective, in a key */
+    COUNTED = 0x100, /* flag added to the collective in a key */
     ARRAYS = 4,
 };
 
-/* The arrays of a call as this rank has them, in one piece. */
+/* The arrays of a call on this rank, concatenated. */
 struct arrays {
     size_t *all; /* [ARRAYS * ranks] */
     size_t bytes;
 };
 
-/* True if this rank reads the arrays: in a collective with a root only the root has
- * them. */
+/* Return true if this rank reads the arrays: with a root, only the root has them. */
 static bool is_read(const struct trib_comm *comm, trib_coll_t coll,
                     const trib_desc_t *d)
 {
@@ -53,7 +51,7 @@ static trib_status_t join(struct trib_comm *comm, trib_coll_t coll,
     return TRIB_OK;
 }
 
-/* Makes a plan that has a copy of the arrays. */
+/* Create a plan that keeps a copy of the arrays. */
 static trib_status_t make(struct trib_comm *comm, const struct trib_call *call,
                           struct trib_plan **plan_out)
 {
@@ -75,7 +73,7 @@ static trib_status_t make(struct trib_comm *comm, const struct trib_call *call,
     return TRIB_OK;
 }
 
-/* The plan of the call in the cache, made if it is not there. */
+/* Return the cached plan of the call, or create it. */
 static trib_status_t find(struct trib_comm *comm, const struct trib_call *call,
                           struct trib_plan **plan_out)
 {

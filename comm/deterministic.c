@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "comm/configured.h"
 
-/* True if words add to the same bits in any order, and no chunk cuts what the codec
- * handles together. */
+/* Return true if encodings add to the same bits in any order, and no chunk boundary
+ * splits a unit of the codec. */
 static bool is_free_of_order(const struct trib_codec *codec)
 {
     const size_t unit = trib_codec_unit(codec);
@@ -101,8 +101,8 @@ bool trib_deterministic_hands_over(const struct trib_comm *comm, trib_coll_t col
 
     if (!comm->cfg.deterministic || strcmp(text, "none") == 0 ||
         trib_codec_create(text, comm->engine.kernels, NULL, &codec) != TRIB_OK)
-        return true; /* whoever makes the plan says what is wrong with the text */
-    /* An aggregator has random numbers of its own. */
+        return true; /* creating the plan reports the error in the text */
+    /* An aggregator has its own random numbers. */
     const uint32_t flags = trib_codec_info(codec)->flags;
     const bool same = flags & TRIB_CODEC_IDENTITY ||
                       (is_free_of_order(codec) && !(flags & TRIB_CODEC_ROUNDS_SUM));

@@ -31,7 +31,8 @@ trib_status_t trib_gate_make(struct trib_comm *comm)
 
 void trib_gate_free(struct trib_gate *gate)
 {
-    free(gate); /* a mutex of this kind has nothing to destroy, and a child's is shut */
+    free(gate); /* no pthread_mutex_destroy: it frees nothing, and a child's may be
+                 * locked */
 }
 
 void trib_gate_take(struct trib_comm *comm)
@@ -46,7 +47,7 @@ void trib_gate_take(struct trib_comm *comm)
         return;
     }
     for (int turns = 0; pthread_mutex_trylock(&gate->mutex) != 0; turns++) {
-        (void)trib_idle_look(comm->idle); /* its answer ends the call's own wait */
+        (void)trib_idle_look(comm->idle); /* its result ends the call's own wait */
         if (turns < TURNS)
             sched_yield();
         else

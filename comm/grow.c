@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The members' side of a communicator that grows: how many newcomers there are, and
- * the wireup with them.
+ * The members' side of growing a communicator: count the newcomers and wire up with
+ * them.
  *
- * All exchanges are operations of the old communicator, so a member that is lost fails
- * them on all ranks. What a newcomer does wrong is told to all members by the next
- * exchange, in the head of what newcomers give: all give up the round alike, and the
- * old communicator goes on.
+ * All exchanges are operations of the old communicator, so a lost member fails them on
+ * all ranks. A newcomer's error reaches all members in the next exchange, in the header
+ * of the newcomers' contributions. All members then give up the round, and the old
+ * communicator continues.
  */
 #include "comm/grow.h"
 
@@ -18,17 +18,17 @@
 #include "base/time.h"
 
 enum {
-    SLACK_MS = 1000, /* to a newcomer beyond stop_timeout_ms */
+    SLACK_MS = 1000, /* for a newcomer, beyond stop_timeout_ms */
 };
 
 struct head {
-    int32_t status; /* TRIB_OK: all newcomers have given */
+    int32_t status; /* TRIB_OK: all newcomers have contributed */
     char text[256];
 };
 
-/* Each member first tells the others how many newcomers it has. */
+/* First exchange of a round: each member's number of newcomers. */
 struct offer {
-    int32_t newcomers; /* that wait at its listener */
+    int32_t newcomers; /* waiting at its listener */
 };
 
 static size_t head_bytes(const struct trib_grow *g, size_t bytes)
@@ -36,7 +36,7 @@ static size_t head_bytes(const struct trib_grow *g, size_t bytes)
     return sizeof(struct head) + (size_t)g->n * bytes;
 }
 
-/* On the rank that listens: what the newcomers give. */
+/* On the listening rank: collect the newcomers' contributions. */
 static void collect(struct trib_grow *g, size_t bytes)
 {
     struct head *h = (struct head *)g->theirs;
@@ -82,7 +82,7 @@ static trib_status_t exchange(void *arg, const char *phase, const void *in,
 
 /* Beginning ------------------------------------------------------------------------ */
 
-/* The newcomers of the lowest rank at which some wait are of this round. */
+/* Choose the newcomers of the round: all at the lowest rank that has any. */
 static trib_status_t find_newcomers(struct trib_grow *g, struct trib_listen *listen,
                                     int most)
 {
@@ -138,9 +138,9 @@ static void admit(struct trib_grow *g, uint64_t identity)
     }
 }
 
-/* The wireup --------------------------------------------------------------------- */
+/* Wireup --------------------------------------------------------------------------- */
 
-/* A member that has failed still takes part in the others' exchanges. */
+/* Keep taking part in the other members' exchanges after a local failure. */
 static trib_status_t stand_by(struct trib_grow *g)
 {
     const size_t size = (size_t)(g->members + g->n);
@@ -176,8 +176,8 @@ static trib_status_t make(struct trib_grow *g, uint64_t identity)
     return st;
 }
 
-/* All members and newcomers say whether they could go on. TRIB_OK: each of them could,
- * or the old communicator has failed when this rank had said so. */
+/* Exchange the readiness of all members and newcomers. Return TRIB_OK if all are ready,
+ * or if the old communicator failed after this rank reported ready. */
 static trib_status_t agree(struct trib_grow *g, trib_status_t mine)
 {
     const int size = g->members + g->n;
@@ -196,7 +196,7 @@ static trib_status_t agree(struct trib_grow *g, trib_status_t mine)
                                  trib_status_str(theirs));
     }
     free(all);
-    /* A member that goes ahead to the commit ends this exchange of the others. */
+    /* A member that is already in the commit ends this exchange on the others. */
     return mine == TRIB_OK && g->comm->engine.failed ? TRIB_OK : st;
 }
 
@@ -218,8 +218,7 @@ void trib_grow_end(struct trib_grow *g, trib_status_t st, const char *text)
     g->listen = NULL;
 }
 
-/* The members go on without these newcomers. Those that did nothing wrong may come
- * again. */
+/* Continue without these newcomers. Those that did not fail may retry. */
 static void give_up(struct trib_grow *g)
 {
     if (g->bigger)
@@ -263,7 +262,7 @@ trib_status_t trib_comm_wire_bigger(struct trib_grow *g, struct trib_listener *l
     trib_status_t st = find_newcomers(g, listener ? listener->listen : NULL, most);
     if (st == TRIB_OK && g->n) {
         assert(g->host < g->members);
-        /* A member without memory for it has told the others nothing yet. */
+        /* If this allocation fails, the other members have not been notified yet. */
         g->theirs = calloc(1, head_bytes(g, largest_exchange()));
         st = g->theirs ? wire(g) : TRIB_ERR_NO_MEMORY;
     }
@@ -271,7 +270,7 @@ trib_status_t trib_comm_wire_bigger(struct trib_grow *g, struct trib_listener *l
     g->theirs = NULL;
     if (st == TRIB_OK)
         return st;
-    if (!comm->engine.failed) /* the others wait for this rank */
+    if (!comm->engine.failed) /* the other ranks are waiting for this one */
         trib_comm_fail_all(comm, st, trib_status_str(st));
     return trib_fail(err, st, "trib_comm_grow: %s", trib_comm_cause(comm, st));
 }

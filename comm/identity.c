@@ -9,7 +9,7 @@
 #include "base/digest.h"
 #include "comm/communicator.h"
 
-/* The meaning of the number that ends a key. */
+/* Meaning of the last number hashed into a key. */
 enum origin {
     BY_NAME,
     BY_FIRST_START,

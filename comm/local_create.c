@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that make meeting places are in this folder because they set
+ * Creation of rendezvous objects. These calls are in comm/ because they set
  * trib_last_error(NULL).
  */
 #include "base/error.h"

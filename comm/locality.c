@@ -16,9 +16,9 @@
 
 struct trib_locality {
     struct trib_groups hosts;
-    struct trib_groups groups; /* the groups of TRIB_GROUPS, which have leaders */
+    struct trib_groups groups; /* as selected by TRIB_GROUPS; these have leaders */
     struct trib_rank_place *places;
-    struct trib_leaders_ask ask; /* without the size of a vector */
+    struct trib_leaders_ask ask; /* complete except for the vector's size */
     bool maps;
 };
 
@@ -44,8 +44,9 @@ static bool may_use_groups(const char *algorithm)
     return trib_text_is_auto(algorithm) || (algo && algo->groups);
 }
 
-/* True if hwloc is worth its time: places decide on groups, and on the leaders of
- * hosts. A plan may name an algorithm other than TRIB_ALGORITHM. */
+/* Return true if reading the topology with hwloc pays off: places decide on groups and
+ * on the leaders of hosts. A plan may request an algorithm other than
+ * TRIB_ALGORITHM. */
 static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
 {
     const int groups = comm->cfg.groups;
@@ -63,8 +64,8 @@ static bool worth_a_look(const struct trib_comm *comm, bool bound, int ours)
     return devices > 1;
 }
 
-/* Forget what may be wrong: the NUMA node, if there are several and only /sys was read;
- * the device, if there are several and the rank may run on any core. */
+/* Clear values that may be wrong: the NUMA node, if there are several and only /sys was
+ * read; the device, if there are several and the rank may run on any core. */
 static void forget_guesses(const struct trib_layout *layout, bool bound,
                            struct trib_rank_place *place)
 {
@@ -104,8 +105,7 @@ static void describe(struct trib_locality *locality,
     for (int r = 0; r < size; r++) {
         struct trib_rank_place *place = &locality->places[r];
 
-        /* The lowest rank of a host serves as its name: two hosts may have the same
-         * host name. */
+        /* Identify a host by its lowest rank: two hosts may have the same host name. */
         snprintf(place->host, sizeof(place->host), "%d", (int)facts[r].first);
         snprintf(place->nic, sizeof(place->nic), "%.31s", facts[r].nic);
         place->package = facts[r].package;
@@ -117,7 +117,7 @@ static void describe(struct trib_locality *locality,
     }
 }
 
-/* All ranks make the same groups; rank 0 warns if they are not what was asked for. */
+/* Build the same groups on all ranks; rank 0 warns if they differ from the request. */
 static trib_status_t make_groups(struct trib_comm *comm, struct trib_locality *locality,
                                  int size)
 {
@@ -144,8 +144,8 @@ static trib_status_t make_groups(struct trib_comm *comm, struct trib_locality *l
                             &locality->groups);
 }
 
-/* A group has its share of its host's cores. Groups of one host exchange through its
- * memory. */
+/* A group gets its share of the host's cores. Groups on one host exchange through
+ * shared memory. */
 static void prepare_ask(const struct trib_comm *comm, struct trib_locality *locality)
 {
     const int cores = locality->ask.cores;
@@ -229,8 +229,8 @@ void trib_locality_ungroup(struct trib_locality_groups *groups)
     trib_leaders_free(&groups->leaders);
 }
 
-/* The bytes that a rank sends to other hosts share the device with its neighbours'
- * bytes. Simulated hosts on one machine have no device. */
+/* Traffic of a host's ranks to other hosts shares its network device. Simulated hosts
+ * on one machine have no device. */
 void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *choice)
 {
     const struct trib_locality *locality = comm->locality;

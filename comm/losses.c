@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The numbers of the ranks that are lost.
+ * trib_comm_lost: list the lost ranks.
  */
 #include <assert.h>
 
@@ -8,8 +8,8 @@
 
 #include "comm/communicator.h"
 
-/* True if the rank is lost. Peers that this rank has left itself, to give memory back,
- * are not. */
+/* Return true if the rank is lost. Peers that this rank disconnected itself, to release
+ * memory, are not. */
 static bool is_lost(const struct trib_engine *e, int rank)
 {
     const struct trib_link *l = &e->links[rank];

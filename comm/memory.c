@@ -13,7 +13,8 @@
 #include "pipeline/p2p/p2p.h"
 #include "base/sized.h"
 
-/* Note the transport's sentence, with the lock that guards comm->cause. */
+/* Record the transport's error message; the caller holds the lock that guards
+ * comm->cause. */
 static void refuse(struct trib_comm *comm, trib_status_t st, const char *call,
                    size_t bytes)
 {
@@ -67,8 +68,7 @@ trib_status_t trib_register(trib_comm_t *comm, void *ptr, size_t bytes)
     return st;
 }
 
-/* True if the processor can read the memory: it computes the sums and copies into
- * slots. */
+/* Return true if the CPU can read the memory: it sums and copies into slots. */
 static bool is_mapped(const void *ptr, size_t bytes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)ptr;
@@ -120,8 +120,7 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
         st = comm->hooks->deregister(comm, ptr);
     trib_comm_lock(comm);
     struct trib_engine *e = &comm->engine;
-    /* After a failure a peer may still be in the middle of an operation that this rank
-     * has left. */
+    /* After a failure a peer may still be in an operation that this rank has left. */
     if (e->failed)
         trib_engine_part(e);
     st = trib_engine_is_busy(e) || st != TRIB_OK
@@ -158,8 +157,8 @@ static uint64_t count_connected(const struct trib_engine *e)
 
 static trib_status_t count(const trib_comm_t *comm, trib_stats_t *stats)
 {
-    /* The progress thread may be counting, so take the lock, which is no part of what
-     * `const` promises. */
+    /* The progress thread may be updating the counters, so take the lock, which `const`
+     * does not cover. */
     struct trib_comm *locked = (struct trib_comm *)comm;
     const struct trib_engine *e = &comm->engine;
     trib_status_t st = trib_comm_ours(locked, "trib_stats");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocking calls for vectors with a name. Each name has a plan that lasts as long as
- * the communicator. The plans are in a hash table of open addressing, at most half
- * full.
+ * Blocking calls for named vectors. Each name has a plan that lives as long as the
+ * communicator. Plans are in an open-addressing hash table that is at most half full.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -26,7 +25,6 @@ static struct trib_plan **slot_of(struct trib_plan **slots, size_t n, const char
     return &slots[at];
 }
 
-/* The table stays at most half full. */
 bool trib_named_plans_grow(struct trib_comm *comm)
 {
     struct trib_named_plans *named = &comm->named;

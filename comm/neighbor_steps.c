@@ -15,9 +15,9 @@ static int tag_of(const struct trib_plan_neighbors *n, enum trib_neighbor_messag
     return -1 - (n->id * TRIB_NEIGHBOR_MESSAGES + (int)kind);
 }
 
-/* ---- parts that have come -------------------------------------------------------- */
+/* ---- received parts -------------------------------------------------------------- */
 
-/* The bytes of a part in a message, and where they are. */
+/* Size and place of a part as sent. */
 static size_t sent_bytes(const struct trib_plan_neighbors *n)
 {
     return n->words ? trib_neighbor_words_bytes(n->words) : n->bytes;
@@ -29,7 +29,7 @@ static uint8_t *sent_at(const struct trib_plan_neighbors *n,
     return n->words ? e->part + (n->bytes + 63) / 64 * 64 : e->part;
 }
 
-/* A part that is not made of code words is not added, and the plan fails. */
+/* Add a received part. If it does not decode, fail the plan instead. */
 static void add_part(struct trib_plan_neighbors *n, const struct trib_neighbor_end *e)
 {
     char text[160];
@@ -51,8 +51,7 @@ static void add_part(struct trib_plan_neighbors *n, const struct trib_neighbor_e
     n->counts.weight_added += e->in.weight;
 }
 
-/* Add what has come, in the order of steps and of ranks, and put the steps that are
- * over among the idle ones. */
+/* Add received parts, in the order of steps and ranks, and recycle completed steps. */
 static void absorb(struct trib_plan_neighbors *n)
 {
     struct trib_neighbor_step **at = &n->oldest, *before = NULL;
@@ -80,7 +79,7 @@ static void absorb(struct trib_plan_neighbors *n)
     assert(!n->newest == !n->oldest);
 }
 
-/* ---- the end of a start ---------------------------------------------------------- */
+/* ---- end of a start -------------------------------------------------------------- */
 
 static bool is_active(const struct trib_plan_neighbors *n)
 {
@@ -88,7 +87,7 @@ static bool is_active(const struct trib_plan_neighbors *n)
            TRIB_RUN_ACTIVE;
 }
 
-/* True if all steps are through for which the newest start waits. */
+/* Return true if all steps are done that the newest start waits for. */
 static bool is_through(const struct trib_plan_neighbors *n)
 {
     const uint64_t late = n->drains ? 0 : n->late;
@@ -112,7 +111,7 @@ static void end_start(struct trib_plan_neighbors *n)
     atomic_store_explicit(&n->plan->run.now.state, TRIB_RUN_DONE, memory_order_release);
 }
 
-/* Rank a has an edge to or from rank b, which has none. */
+/* Report that rank a has an edge to or from rank b, and b lacks its end. */
 static void misfit(struct trib_plan_neighbors *n, uint64_t step, int a, int b,
                    bool gives)
 {
@@ -147,8 +146,8 @@ static void other_codec(struct trib_plan_neighbors *n, int peer)
     trib_engine_mark(&n->plan->comm->engine, TRIB_ERR_MISMATCH, text);
 }
 
-/* A message of an edge is through. What came must be of this step: the peer gives none
- * of it otherwise. */
+/* Completion of a message of an edge. The message must belong to this step: a peer that
+ * has the edge sends nothing else. */
 static void message_done(struct trib_engine *e, struct trib_p2p_request *r,
                          trib_status_t st)
 {
@@ -177,7 +176,7 @@ static void message_done(struct trib_engine *e, struct trib_p2p_request *r,
         end_start(n);
 }
 
-/* An offer or a demand for which nothing is posted. */
+/* Handle an offer or demand that matches no posted receive. */
 static void look_at_early(void *arg, int peer, const struct trib_p2p_early *early)
 {
     struct trib_comm *comm = arg;
@@ -195,10 +194,10 @@ static void look_at_early(void *arg, int peer, const struct trib_p2p_early *earl
         misfit(n, note.step, peer, comm->engine.rank, kind == TRIB_NEIGHBOR_OFFER);
 }
 
-/* ---- the begin of a step --------------------------------------------------------- */
+/* ---- begin of a step ------------------------------------------------------------- */
 
-/* Make the memory of a part. That of a long one is of the kind that peers read by
- * loads, if there is as much of it as that takes. */
+/* Allocate a part's memory. A long part gets memory that peers can read by loads, if
+ * enough is available. */
 static bool make_part(struct trib_plan_neighbors *n, struct trib_neighbor_end *e)
 {
     struct trib_comm *comm = n->plan->comm;
@@ -226,7 +225,7 @@ static void free_part(struct trib_plan_neighbors *n, struct trib_neighbor_end *e
         free(e->part);
         return;
     }
-    if (trib_comm_in_child(comm)) /* it is the parent's */
+    if (trib_comm_in_child(comm)) /* it belongs to the parent */
         return;
     trib_comm_lock(comm);
     (void)trib_memory_remove(&comm->engine.memories, e->part, true,
@@ -287,8 +286,7 @@ static void post(struct trib_neighbor_step *s, struct trib_neighbor_end *e,
     trib_p2p_start(&n->plan->comm->engine, r);
 }
 
-/* Take the parts out of the vector: what is left, and the parts, are in all what it
- * was. */
+/* Subtract the parts from the vector: rest and parts add up to the old vector. */
 static void take_out(struct trib_plan_neighbors *n, struct trib_neighbor_step *s)
 {
     struct trib_neighbor_end *ends = s->ends;
@@ -325,7 +323,7 @@ static void append(struct trib_plan_neighbors *n)
     n->newest = s;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void launch(struct trib_plan_neighbors *n)
 {
     struct trib_engine *e = &n->plan->comm->engine;
@@ -374,21 +372,21 @@ trib_status_t trib_neighbor_step_begin(struct trib_plan *plan, const void *send,
     trib_comm_lock(comm);
     st = trib_progress_thread_start(comm);
     if (st == TRIB_OK)
-        absorb(n); /* so that the parts of this step have their share of it */
+        absorb(n); /* before the parts are split off, so they get their share of it */
     trib_comm_unlock(comm);
     if (st != TRIB_OK)
         return st;
     take_out(n, n->prepared);
     trib_comm_lock(comm);
     launch(n);
-    st = trib_progress_thread_start(comm); /* it runs, and is woken up */
+    st = trib_progress_thread_start(comm); /* wakes the running thread */
     trib_engine_awake(&comm->engine);
     (void)trib_engine_progress(&comm->engine);
     trib_comm_unlock(comm);
     return st;
 }
 
-/* ---- what is in flight ----------------------------------------------------------- */
+/* ---- parts in flight ------------------------------------------------------------- */
 
 void trib_neighbor_steps_count(const struct trib_plan_neighbors *n,
                                trib_in_flight_t *out)

@@ -10,14 +10,15 @@
 
 struct trib_neighbor_words {
     struct trib_codec *codec;
-    struct trib_words *giving, *taking; /* of the caller and of who makes progress */
+    struct trib_words *giving, *taking; /* used by the caller, and by the thread that
+                                         * makes progress */
     const struct trib_kernels *kernels;
     size_t count;
     uint64_t seed;
     uint32_t stream;
 };
 
-/* Selections would give away weight, and few elements with it. */
+/* Refuse selecting codecs: they would transfer the full weight with few elements. */
 static trib_status_t check(const struct trib_codec *codec, struct trib_error *err)
 {
     const struct trib_codec_info *info = trib_codec_info(codec);
@@ -82,7 +83,7 @@ void trib_neighbor_words_close(struct trib_neighbor_words *w)
     free(w);
 }
 
-/* Their length stands before them. */
+/* A part is preceded by its encoded length. */
 size_t trib_neighbor_words_bytes(const struct trib_neighbor_words *w)
 {
     return sizeof(uint64_t) + (w->count ? trib_words_bound(w->giving) : 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The code words of parts that go to neighbours. What a part loses stays with its
- * giver, so the sum over all ranks is kept.
+ * Encoded parts sent to neighbours. The encoding error of a part stays with its sender,
+ * so the sum over all ranks is preserved.
  */
 #ifndef COMM_NEIGHBOR_WORDS_H
 #define COMM_NEIGHBOR_WORDS_H
@@ -15,41 +15,40 @@ struct trib_comm;
 struct trib_neighbor_words;
 
 /**
- * trib_neighbor_words_open - for parts of `count` elements of float32.
+ * trib_neighbor_words_open - create the state for parts of `count` float32 elements.
  *
- * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED, TRIB_ERR_NO_MEMORY with a sentence
- * owner    trib_neighbor_words_close; NULL is allowed there
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED, TRIB_ERR_NO_MEMORY with a message
+ * owner    free with trib_neighbor_words_close, which accepts NULL
  */
 trib_status_t trib_neighbor_words_open(struct trib_comm *comm, const char *codec,
                                        size_t count, struct trib_neighbor_words **out);
 void trib_neighbor_words_close(struct trib_neighbor_words *w);
 
-/** trib_neighbor_words_bytes - of all words of a part: each part has as many. */
+/** trib_neighbor_words_bytes - return the encoded size of any part. */
 size_t trib_neighbor_words_bytes(const struct trib_neighbor_words *w);
 
-/** trib_neighbor_words_digest - of the codec; 0: w is NULL. */
+/** trib_neighbor_words_digest - return the codec's digest; 0: w is NULL. */
 uint64_t trib_neighbor_words_digest(const struct trib_neighbor_words *w);
 
-/** trib_neighbor_words_text - the codec, in full. */
+/** trib_neighbor_words_text - return the full codec text. */
 const char *trib_neighbor_words_text(const struct trib_neighbor_words *w);
 
 /**
- * trib_neighbor_words_give - encode a part, and return to x what its words leave out.
+ * trib_neighbor_words_give - encode a part, and add its encoding error back to x.
  *
- * part     [count], which becomes what the words say
- * x        [count] of the giver
- * edge     the receiver: it keys random rounding, and so does the part itself, so that
- *          a run that goes on from saved vectors rounds as it would have
+ * part     [count], replaced by its decoded value
+ * x        [count] of the sender
+ * edge     the receiver. Random rounding is keyed by it and by the part itself, so a
+ *          run resumed from saved vectors rounds the same way
  * out      [trib_neighbor_words_bytes]
- * thread   one at a time, also beside trib_neighbor_words_take
+ * thread   one at a time; may run concurrently with trib_neighbor_words_take
  */
 void trib_neighbor_words_give(struct trib_neighbor_words *w, uint32_t edge, float *part,
                               float *x, uint8_t *out);
 
-/** trib_neighbor_words_take - decode words of a part; TRIB_ERR_CODEC: they are none.
+/** trib_neighbor_words_take - decode a part; TRIB_ERR_CODEC: invalid encoding.
  *
- * thread   one at a time
- */
+ * thread   one at a time */
 trib_status_t trib_neighbor_words_take(struct trib_neighbor_words *w,
                                        const uint8_t *words, float *part_out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A newcomer's way into a job that runs, and the port at which a rank of the job
- * listens for it.
+ * The newcomer's side of joining a running job, and the port where a rank of the job
+ * listens for newcomers.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -62,10 +62,10 @@ void trib_settings_as_asked(const struct trib_comm *comm, struct trib_config *ou
     out->window = comm->window_asked;
 }
 
-/* The listener ------------------------------------------------------------------- */
+/* Listener ------------------------------------------------------------------------- */
 
-/* The text has the secret of the job, or one of the listener's where the job has
- * none. */
+/* Create the listener's address. It carries the job's secret, or one of its own if the
+ * job has none. */
 static trib_status_t make_root(const struct trib_comm *comm, const char *bind,
                                struct trib_error *err, struct trib_root **out,
                                struct trib_secret *secret)
@@ -84,7 +84,7 @@ static trib_status_t make_root(const struct trib_comm *comm, const char *bind,
     return TRIB_OK;
 }
 
-/* The warning is that of a start without a secret. */
+/* The same warning as for a start without a secret. */
 static void warn_unproved(const struct trib_comm *comm, const char *root,
                           const struct trib_secret *secret)
 {
@@ -177,12 +177,12 @@ int trib_comm_members(const trib_comm_t *comm)
     return comm->members ? comm->members : comm->engine.ranks;
 }
 
-/* The newcomer ------------------------------------------------------------------- */
+/* Newcomer ------------------------------------------------------------------------- */
 
 struct newcomer {
     struct trib_comm *comm;
     struct trib_boot *boot;
-    size_t size; /* ranks that it is to be one of */
+    size_t size; /* of the grown job */
 };
 
 /* The allgather of a struct trib_exchange. */
@@ -213,7 +213,7 @@ static trib_status_t open_boot(struct newcomer *n, const trib_opts_t *opts)
     return st;
 }
 
-/* Waits until the members take this newcomer in. */
+/* Block until the members admit this newcomer. */
 static trib_status_t knock(struct newcomer *n, struct trib_admission *a)
 {
     struct trib_comm *comm = n->comm;
@@ -244,7 +244,7 @@ static trib_status_t knock(struct newcomer *n, struct trib_admission *a)
     return TRIB_OK;
 }
 
-/* All members have committed once this is answered. */
+/* Report ready; the reply arrives after all members have committed. */
 static trib_status_t be_ready(struct newcomer *n)
 {
     int32_t ready = TRIB_OK, verdict;

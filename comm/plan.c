@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls of plans. plan_make.c makes plans.
+ * Public calls of plans. plan_make.c creates plans.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -84,8 +84,7 @@ static bool disjoint(const void *a, size_t a_bytes, const void *b, size_t b_byte
     return x + a_bytes <= y || y + b_bytes <= x;
 }
 
-/* Check that the buffers of this start have the collective's sizes and do not
- * overlap. */
+/* Check that this start's buffers have the collective's sizes and do not overlap. */
 static trib_status_t check_buffers(struct trib_plan *plan, const void *send, void *recv)
 {
     const struct trib_run_desc *r = &plan->run.desc;
@@ -120,10 +119,10 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
 }
 
 /*
- * Users of MPI and NCCL say "in place" by a pointer to block `rank` of the longer
- * buffer: as send of an all-gather, as recv of a reduce-scatter. Here that becomes send
- * == NULL and recv, the longer buffer; a reduce-scatter then leaves its result at block
- * `rank` as well.
+ * Convert the in-place convention of MPI and NCCL to the engine's. They pass a pointer
+ * to block `rank` of the longer buffer: as send of an all-gather, as recv of a
+ * reduce-scatter. The engine uses send == NULL, with recv the longer buffer; a
+ * reduce-scatter then leaves its result at block `rank` as well.
  */
 static trib_status_t normalise(struct trib_plan *plan, const void **send, void **recv)
 {
@@ -258,12 +257,12 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
     return st;
 }
 
-/* Calls that start nothing -------------------------------------------------------- */
+/* Calls that start nothing --------------------------------------------------------- */
 
 trib_status_t trib_plan_release(struct trib_plan *plan, const char *what,
                                 const char *call)
 {
-    if (trib_comm_in_child(plan->comm)) /* nothing runs on a child's copy */
+    if (trib_comm_in_child(plan->comm)) /* a child's copy never runs */
         return TRIB_OK;
     if (plan->ops->busy(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
@@ -273,8 +272,8 @@ trib_status_t trib_plan_release(struct trib_plan *plan, const char *what,
         if (st != TRIB_OK)
             return st;
     }
-    /* The plan may look done after a failure while the progress thread still works on
-     * it in a pass, during which it holds the lock. */
+    /* After a failure the plan may look done while the progress thread, which holds the
+     * lock during its pass, still works on it. */
     struct trib_comm *by = trib_plan_hold(plan)->comm;
     trib_comm_lock(by);
     trib_comm_unlock(by);
@@ -318,7 +317,7 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
     return TRIB_OK;
 }
 
-/* The reason for codec none if TRIB_CODEC is set. */
+/* Why the codec is none although TRIB_CODEC is set. */
 #define EXEMPT \
     ": TRIB_CODEC is for all-reduces of sum or mean, of f32, f16 or bf16, of 1024 or " \
     "more elements"
@@ -329,7 +328,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
         return TRIB_ERR_INVALID;
     if (plan->ops->explain)
         return plan->ops->explain(plan, text, bytes);
-    /* The table takes a plan that may be changed; this call changes none. */
+    /* The row takes a non-const plan, which this call does not modify. */
     const struct trib_plan *asked = plan;
     plan = trib_plan_hold((struct trib_plan *)(uintptr_t)plan);
     const struct trib_run_desc *r = &plan->run.desc;

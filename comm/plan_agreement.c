@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codecs whose ranks agree on scales before they encode: the plan's schedule begins
- * with an all-reduce of these scales.
+ * Codecs whose ranks agree on scales before encoding: the plan's schedule begins with
+ * an all-reduce of these scales.
  */
 #include <assert.h>
 
@@ -12,25 +12,24 @@
 #include "pipeline/engine/run.h"
 
 enum {
-    AHEAD_ROUNDS = 8, /* rounds that one agreement covers: a window of them */
-    AHEAD_CHUNKS = 64, /* chunks of these rounds, so that programs stay short */
-    AHEAD_BYTES = 1 << 20, /* bytes of elements that are measured before the first
-                            * word */
-    FED_PARTS = 16, /* agreements that a vector fed piecewise has at least */
-    FED_LEAD = 4, /* a part of its rounds that agreements run ahead at most */
-    CODED = 4, /* bytes of elements for a byte of their code words */
+    AHEAD_ROUNDS = 8, /* rounds per agreement: a window's worth */
+    AHEAD_CHUNKS = 64, /* chunks of these rounds, to keep programs short */
+    AHEAD_BYTES = 1 << 20, /* bytes of elements measured before the first encoding */
+    FED_PARTS = 16, /* minimum agreements for a vector fed piecewise */
+    FED_LEAD = 4, /* agreements run ahead by at most rounds / FED_LEAD */
+    CODED = 4, /* bytes of elements per encoded byte */
 };
 
 /*
- * Joins several rounds of the schedule into one, so that ranks agree once for all of
+ * Join several rounds of the schedule into one, so that one agreement serves all of
  * them.
  *
- * Ranks agree on a round while the previous one moves. Across a network an agreement
- * waits behind everything in the queues, up to a window of chunks, so one agreement
- * covers as many rounds as that. It does not cover more, or the link would idle while
- * the first is measured. The rounds of a vector that is fed piecewise start when they
- * are fed, and stay a small part of the vector. Within load/store reach an agreement is
- * quick, and measured elements are still in the cache when they are encoded.
+ * Ranks agree on a round while the previous one is transferred. Across a network an
+ * agreement queues behind up to a window of chunks, so one agreement covers that many
+ * rounds. More would leave the link idle while the first round is measured. Rounds of a
+ * vector fed piecewise start when fed, and stay a small part of the vector. Within
+ * load/store reach an agreement is quick, and measured elements are still in the cache
+ * when encoded.
  */
 static void join_rounds(struct trib_plan *plan, struct trib_schedule *s)
 {
@@ -58,9 +57,9 @@ static void join_rounds(struct trib_plan *plan, struct trib_schedule *s)
 }
 
 /*
- * The rounds by which agreements run ahead. An agreement takes a round trip and lies
- * behind what was sent before it, so it runs ahead by as much as the link carries
- * meanwhile; all but one round of that would only delay the first word over short ones.
+ * Return how many rounds agreements run ahead. An agreement takes a round trip and
+ * queues after earlier sends, so it runs ahead by what the link carries in that time.
+ * On short links one round is enough: more would only delay the first encoded chunk.
  */
 static uint32_t lead_of(const struct trib_plan *plan)
 {
@@ -86,7 +85,7 @@ trib_status_t trib_plan_put_agreement_first(struct trib_plan *plan,
     join_rounds(plan, s);
     size_t used =
         r->cut == TRIB_CUT_BLOCKED ? r->n_chunks : trib_divide_up(r->total, r->piece);
-    /* One round agrees on the scales of those of its chunks that have elements. */
+    /* One round agrees on the scales of its non-empty chunks. */
     size_t floats = trib_codec_agreed_floats(plan->codec, r->piece) *
                     (used < r->n_chunks ? used : r->n_chunks);
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE,

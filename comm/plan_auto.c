@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codec auto at work.
+ * Plans of codec auto.
  *
- * Starts come in windows (auto_window.h). Within one, the inner plan stays, and the
- * median of its starts counts, but for the first one, which touches memory and opens
- * edges. The first start behind a window begins with an agreement: a small dense
- * all-reduce of a sample and of each rank's figures. At the start behind that all ranks
- * have its sum, and change the inner plan where another codec is better. A window is
- * short while there is something to try, and then longer each time. Vectors of few
- * elements have a plan of dense sums at once.
+ * Starts are grouped into windows (auto_window.h). Within a window the inner plan does
+ * not change. The window's time is the median over its starts, except the first, which
+ * touches memory and opens links. The first start after a window begins with an
+ * agreement: a small dense all-reduce of a sample and of each rank's figures. At the
+ * next start all ranks have the sum, and switch the inner plan if another codec is
+ * better. Windows are short while there are candidates to try, then double each time.
+ * Short vectors get a plan of dense sums immediately.
  *
- * The sample is that of the start which the agreement precedes; of a vector that is fed
- * piecewise, whose elements come later, that of the start before.
+ * The sample comes from the start that the agreement precedes. For a vector fed
+ * piecewise, whose elements arrive later, it comes from the previous start.
  */
 #include "comm/plan_auto.h"
 
@@ -32,24 +32,24 @@ struct trib_plan_auto {
     struct trib_auto_choice choice;
     struct trib_auto_trial *trial;
     struct trib_plan *inner;
-    struct trib_plan *agree; /* sums `figures` */
+    struct trib_plan *agree; /* all-reduces `figures` */
     float *figures;
     trib_coll_t coll;
-    trib_desc_t desc; /* of inner plans; its texts are this object's */
+    trib_desc_t desc; /* for inner plans; its strings belong to this object */
     char *algorithm;
     size_t chunk;
     bool own;
-    struct trib_auto_carry carry; /* what codecs hold back that run no more */
-    bool agreeing; /* a sum of figures was started and is not read yet */
-    bool fed; /* the running start takes its sample piece by piece */
+    struct trib_auto_carry carry; /* residual of codecs that no longer run */
+    bool agreeing; /* an agreement was started and its sum is not read yet */
+    bool fed; /* the running start is sampled piece by piece */
     struct trib_auto_window window;
     bool counts; /* the running start is measured */
     uint64_t began;
-    _Atomic bool running; /* a start whose end was not seen yet */
+    _Atomic bool running; /* a start whose end was not observed yet */
 };
 
-/* How often a plan encodes a sum anew, at most: once where all contributions meet, or
- * at each rank that passes a partial sum on. All ranks hold the same number. */
+/* Return the maximum number of times a sum is re-encoded: once where all contributions
+ * arrive, or at each rank that forwards a partial sum. Equal on all ranks. */
 static double merges_of(const struct trib_plan *inner)
 {
     const struct trib_run_desc *r = &inner->run.desc;
@@ -78,7 +78,7 @@ static trib_status_t make_inner(struct trib_plan *plan, int i, struct trib_plan 
     return TRIB_OK;
 }
 
-/* The window that follows: long where nothing is left to try. */
+/* Return the length of the next window: long if nothing is left to try. */
 static unsigned next_window(const struct trib_plan_auto *a, bool changed)
 {
     const int now = a->choice.now;
@@ -89,8 +89,8 @@ static unsigned next_window(const struct trib_plan_auto *a, bool changed)
                : trib_auto_window_next(a->window.length, a->choice.changes, us);
 }
 
-/* Once the best codec runs, another algorithm and shorter chunks are tried, unless the
- * caller has said which. All ranks hold the same estimates. */
+/* Once the best codec runs, try another algorithm and shorter chunks, unless the caller
+ * set these. All ranks hold the same estimates. */
 static int vary(struct trib_plan *plan)
 {
     enum { SHORTER = 4, CHUNK_LEAST = 32768 };
@@ -107,7 +107,7 @@ static int vary(struct trib_plan *plan)
     return more ? trib_auto_next(&a->choice) : a->choice.now;
 }
 
-/* The next candidate runs from this start on, and gets what the last one held back. */
+/* Switch to the next candidate, and carry the residual over to it. */
 static trib_status_t change(struct trib_plan *plan, int was, int now)
 {
     struct trib_plan_auto *a = plan->automatic;
@@ -134,7 +134,7 @@ static trib_status_t change(struct trib_plan *plan, int was, int now)
     return TRIB_OK;
 }
 
-/* All ranks have the sum of their figures: choose anew. */
+/* Choose again, from the sum of all ranks' figures. */
 static trib_status_t choose(struct trib_plan *plan)
 {
     struct trib_plan_auto *a = plan->automatic;
@@ -152,7 +152,7 @@ static trib_status_t choose(struct trib_plan *plan)
     return now == was ? TRIB_OK : change(plan, was, now);
 }
 
-/* Takes the sample of a start, or says that it comes piece by piece. */
+/* Sample the input of a start, now or, if it is fed, piece by piece. */
 static void take_sample(struct trib_plan *plan, const void *input)
 {
     struct trib_plan_auto *a = plan->automatic;
@@ -162,7 +162,7 @@ static void take_sample(struct trib_plan *plan, const void *input)
         trib_auto_trial_take(a->trial, input, 0, a->desc.count);
 }
 
-/* Begins the sum of figures where one is due. `blocking`: and waits for it. */
+/* Start an agreement if one is due; if `blocking`, wait for it. */
 static trib_status_t agree(struct trib_plan *plan, const void *input, bool blocking)
 {
     struct trib_plan_auto *a = plan->automatic;
@@ -188,7 +188,7 @@ static trib_status_t agree(struct trib_plan *plan, const void *input, bool block
     return st;
 }
 
-/* A start of the inner plan begins: the choice and the agreement come before it. */
+/* Begin a start: choose, agree, and carry a residual, before the inner plan starts. */
 static trib_status_t begin(struct trib_plan *plan, const void **send, void *recv,
                            bool blocking)
 {
@@ -216,7 +216,7 @@ static trib_status_t begin(struct trib_plan *plan, const void **send, void *recv
     return TRIB_OK;
 }
 
-/* A start was found to have ended with st, or not yet. */
+/* Record the end of a start, if st is not TRIB_INPROGRESS. */
 static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
 {
     struct trib_plan_auto *a = plan->automatic;
@@ -231,7 +231,7 @@ static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
     return st;
 }
 
-/* The table --------------------------------------------------------------------- */
+/* Table of operations -------------------------------------------------------------- */
 
 static trib_status_t refuse_busy(struct trib_plan *plan)
 {
@@ -273,7 +273,7 @@ static trib_status_t auto_start(struct trib_plan *plan, const void *send, void *
 
     if (auto_busy(plan))
         return refuse_busy(plan);
-    (void)settle(plan, TRIB_OK); /* nobody has looked for the end of the last one */
+    (void)settle(plan, TRIB_OK); /* if no call has observed the end of the last start */
     trib_status_t st = begin(plan, &send, recv, false);
     if (st == TRIB_OK)
         st = a->inner->ops->start(a->inner, send, recv);
@@ -450,9 +450,9 @@ static const struct trib_plan_ops ops = {
     .destroy = auto_destroy,
 };
 
-/* Making one -------------------------------------------------------------------- */
+/* Creation ------------------------------------------------------------------------- */
 
-/* Checks a description and reads the candidates out of a codec's text. */
+/* Check a description and parse the candidates from the codec's text. */
 static trib_status_t check(struct trib_comm *comm, trib_coll_t coll,
                            const trib_desc_t *d, const char *text,
                            struct trib_auto_choice *choice)
@@ -465,7 +465,7 @@ static trib_status_t check(struct trib_comm *comm, trib_coll_t coll,
     return trib_comm_fail(comm, TRIB_ERR_CODEC, "%s", trib_error_text(&err));
 }
 
-/* Copies what inner plans need of the description; none of them has the plan's name. */
+/* Copy the parts of the description that inner plans use. Inner plans are unnamed. */
 static trib_status_t copy_desc(struct trib_plan *plan, const trib_desc_t *d)
 {
     struct trib_plan_auto *a = plan->automatic;
@@ -503,7 +503,7 @@ static trib_status_t make_agreement(struct trib_plan *plan)
     return trib_plan_make_own(plan->comm, TRIB_ALLREDUCE, &d, &a->agree);
 }
 
-/* Gives an outer plan all that it needs to choose. */
+/* Initialize an outer plan: everything needed to choose. */
 static trib_status_t complete(struct trib_plan *plan, const trib_desc_t *desc,
                               const char *text)
 {
@@ -529,8 +529,8 @@ static trib_status_t complete(struct trib_plan *plan, const trib_desc_t *desc,
     return TRIB_OK;
 }
 
-/* A plan of dense sums for a vector whose time is in its messages and not in its
- * bytes: no code words could win. What is wrong in a text is found all the same. */
+/* Create a plan of dense sums for a vector so short that its time is per-message cost,
+ * where no encoding can win. Errors in the text are still reported. */
 static trib_status_t make_dense(struct trib_comm *comm, trib_coll_t coll,
                                 const trib_desc_t *desc, const char *text, bool own,
                                 struct trib_plan **plan_out)

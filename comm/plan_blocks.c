@@ -8,11 +8,11 @@
 #include "base/digest.h"
 #include "comm/plan_parts.h"
 
-/* The blocks of the send or the receive buffer: their lengths and places. */
+/* Lengths and offsets of the blocks in the send or receive buffer. */
 struct side {
     const char *name; /* "send" or "recv" */
     const size_t *counts; /* NULL: `count` each */
-    const size_t *offsets; /* NULL: one behind the other */
+    const size_t *offsets; /* NULL: contiguous */
     size_t count;
 };
 
@@ -29,7 +29,7 @@ static size_t length_of(const struct side *s, size_t rank)
     return s->counts ? s->counts[rank] : s->count;
 }
 
-/* The place of each rank's block, and the element behind the last one. */
+/* Return each block's offset, and the end of the last one. */
 static trib_status_t place_side(struct trib_plan *plan, const struct side *s,
                                 size_t *places, size_t *end_out)
 {
@@ -53,7 +53,7 @@ static trib_status_t place_side(struct trib_plan *plan, const struct side *s,
     return TRIB_OK;
 }
 
-/* The ranks between which block k of this rank goes. */
+/* The peers of this rank's block k. */
 static size_t sent_to(const struct trib_plan *plan, size_t k)
 {
     const size_t size = (size_t)plan->comm->engine.ranks;
@@ -72,7 +72,7 @@ static size_t got_from(const struct trib_plan *plan, size_t k)
                : k;
 }
 
-/* True if this rank has the longer buffer of this side. */
+/* Return true if this rank has the longer buffer on this side. */
 static bool has_blocks(const struct trib_plan *plan, unsigned side)
 {
     const struct trib_frame_op *op = &plan->run.desc.op;
@@ -108,8 +108,8 @@ static trib_status_t list_all_to_all(struct trib_plan *plan, const struct side *
     return st;
 }
 
-/* Blocks of which each rank has one, in the input or in the result, and some rank or
- * all have all of them on the other side. */
+/* List the blocks of a collective where each rank has one block on one side. On the
+ * other side the root or all ranks have all blocks. */
 static trib_status_t list_by_rank(struct trib_plan *plan, const struct side *longer,
                                   bool gathers, bool all_here, size_t *places)
 {
@@ -133,8 +133,7 @@ static trib_status_t list_by_rank(struct trib_plan *plan, const struct side *lon
     return st;
 }
 
-/* The arrays that a collective does not take must not be given: they would be for
- * another one. */
+/* Refuse arrays that the collective does not use: the caller meant another one. */
 static trib_status_t check_sides(struct trib_plan *plan, const trib_desc_t *d)
 {
     const trib_coll_t coll = plan->run.desc.op.coll;
@@ -195,7 +194,7 @@ trib_status_t trib_plan_blocks_make(struct trib_plan *plan, const trib_desc_t *d
     plan->lengths[0] = b->in_end;
     plan->lengths[1] = b->out_end;
     if (b->local)
-        r->count = 0; /* frames tell the length of each block */
+        r->count = 0; /* each frame carries the length of its block */
     else if (d->send_counts || d->recv_counts)
         r->count = b->in_end > b->out_end ? b->in_end : b->out_end;
     return TRIB_OK;
@@ -236,8 +235,8 @@ uint64_t trib_plan_blocks_digest(const struct trib_plan *plan)
     return digest;
 }
 
-/* True if each lane carries one block, and no step waits for another block: then blocks
- * need not begin together. */
+/* Return true if each lane carries one block and no step depends on another block.
+ * Blocks then need not start together. */
 static bool are_apart(const struct trib_program *p)
 {
     for (uint32_t i = 0; i < p->n_neighbors; i++)
@@ -252,8 +251,8 @@ static bool are_apart(const struct trib_program *p)
     return true;
 }
 
-/* A block that is apart ends with the last round: it begins late, and its frames count
- * from its own first round. */
+/* Start each independent block late, so that all end with the last round. A block's
+ * frames are numbered from its own first round. */
 static void begin_late(struct trib_plan *plan)
 {
     const struct trib_run_desc *r = &plan->run.desc;
@@ -277,8 +276,7 @@ static void begin_late(struct trib_plan *plan)
     }
 }
 
-/* Partial sums and blocks that are passed on need memory where the result has none for
- * them. */
+/* Allocate partial sums and forwarded blocks that have no place in the result. */
 static void hold(struct trib_plan *plan)
 {
     const struct trib_program *p = &plan->run.program;
@@ -321,8 +319,8 @@ void trib_plan_blocks_free(struct trib_plan *plan)
     free(b);
 }
 
-/* Copies the input of an all-to-all in place: what comes may overwrite what has not
- * been sent. */
+/* Copy the input of an in-place all-to-all: received blocks may overwrite unsent
+ * ones. */
 static trib_status_t copy_input(struct trib_plan *plan, const void **send, void *recv)
 {
     const struct trib_blocks *b = plan->run.desc.blocks;

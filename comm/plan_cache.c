@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cache of plans behind the blocking calls, and these calls.
+ * The blocking calls and their plan cache.
  */
 #include <assert.h>
 
@@ -62,9 +62,9 @@ void trib_plan_cache_clear(struct trib_comm *comm)
     trib_named_plans_clear(comm);
 }
 
-/* A call whose plan is not that of the call before. Where several threads call, none
- * is: comm->newest stays NULL. How many plans such calls need depends on time, so that
- * this communicator's own engine runs them: tribd numbers plans as they are made. */
+/* Run a call that does not reuse the previous call's plan. With several threads no call
+ * does: comm->newest stays NULL. The number of plans they need depends on timing, so
+ * they run on this communicator's own engine: tribd numbers plans in creation order. */
 static trib_status_t call_other(struct trib_comm *comm, const struct trib_plan_key *key,
                                 const void *send, void *recv)
 {

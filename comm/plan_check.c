@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checks of a plan's description: everything that a caller may have got wrong has a
- * sentence.
+ * Checks of a plan's description: every mistake of the caller gets an error message.
  */
 #include <assert.h>
 #include <float.h>
@@ -13,10 +12,10 @@
 #include "compress/robust_op.h"
 
 /*
- * The largest chunk in bytes. The words of a codec are shorter than their elements: on
- * an agg_comm a coded chunk may be several slots large, as long as its word fits into
- * one. Raw elements get one slot and no more. On an aggregator the description comes
- * from another host.
+ * Return the maximum chunk in bytes. Encoded chunks are shorter than their elements: on
+ * an agg_comm a coded chunk may span several slots if its encoding fits into one. Raw
+ * elements get at most one slot. On an aggregator the description comes from another
+ * host.
  */
 static size_t chunk_most(const struct trib_comm *comm, bool coded)
 {
@@ -44,7 +43,7 @@ static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll,
                                                      : "a slot");
 }
 
-/* Robust operators need all contributions at once, and take a parameter. */
+/* Robust operators need all contributions at once and have a parameter. */
 static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
 {
     const char *op = trib_op_name(d->op);
@@ -70,7 +69,7 @@ static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
     return TRIB_OK;
 }
 
-/* Pairs of a value and its index are not cut. */
+/* (value, index) pairs must not be split. */
 static trib_status_t check_located(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *d)
 {
@@ -183,7 +182,7 @@ static trib_status_t refuse_unused(struct trib_comm *comm, trib_coll_t coll,
 trib_status_t trib_plan_check_unused(struct trib_comm *comm, trib_coll_t coll,
                                      const trib_desc_t *d)
 {
-    if ((unsigned)coll >= TRIB_COLL_COUNT) /* the next check says so */
+    if ((unsigned)coll >= TRIB_COLL_COUNT) /* reported by trib_plan_check_desc */
         return TRIB_OK;
     if (!trib_coll_sums(coll) && (unsigned)d->op >= TRIB_OP_COUNT)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "op %d does not exist",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a vector is cut into chunks and rounds. All ranks cut alike, so nothing may be
- * used here but what they agree on.
+ * Cut a vector into chunks and rounds. All ranks cut alike, so only values that they
+ * agree on may be used here.
  */
 #include <assert.h>
 #include <math.h>
@@ -19,20 +19,18 @@
 #include "pipeline/payload/run_codec.h"
 
 enum {
-    /* Rounds of a vector. Over a network many rounds keep the filling and draining of
-     * the pipeline short; on one host the cores themselves move the data, and no wire
-     * would idle. */
+    /* Rounds of a vector. Over a network many rounds shorten filling and draining the
+     * pipeline. On one host the cores move the data and there is no wire to keep
+     * busy. */
     ROUNDS_GOOD = 8,
     ROUNDS_GOOD_ONE_HOST = 2,
-    ZERO_COPY_MIN = 16384, /* bytes of a chunk, from which an ADVERT frame pays off */
-    PLACE_MIN = 262144, /* bytes of a vector, from which an ADVERT message pays
-                         * off */
-    SELECTED_WORD = 4096, /* bytes of a code word for which a chunk is made longer */
-    PAIRS_HEAD = 16, /* bytes of a pair word that are no position and no value */
+    ZERO_COPY_MIN = 16384, /* bytes of a chunk above which an ADVERT frame pays off */
+    PLACE_MIN = 262144, /* bytes of a vector above which an ADVERT message pays off */
+    SELECTED_WORD = 4096, /* target bytes of an enlarged chunk's encoding */
+    PAIRS_HEAD = 16, /* bytes of encoded pairs that are neither index nor value */
 };
 
-/* True if all ranks read the sums of words in the memory where the aggregator builds
- * them. */
+/* Return true if all ranks read encoded sums directly from the aggregator's memory. */
 static bool sums_in_place(const struct trib_plan *plan)
 {
     const struct trib_comm *comm = plan->comm;
@@ -41,8 +39,8 @@ static bool sums_in_place(const struct trib_plan *plan)
            !comm->aggregators->tree && trib_coded_linear(&plan->run);
 }
 
-/* The most elements of a chunk. With a quorum, a bitmap of the ranks follows each
- * word. */
+/* Return the maximum elements of a chunk. With a quorum, a bitmap of the ranks follows
+ * each encoded chunk. */
 static size_t piece_max(const struct trib_plan *plan, size_t chunk,
                         size_t element_bytes)
 {
@@ -64,10 +62,10 @@ static size_t piece_max(const struct trib_plan *plan, size_t chunk,
 }
 
 /*
- * Rounds n elements up, so that each chunk begins on a cache line, and on a bucket if
- * the codec has buckets: the borders of chunks then do not change what a codec does to
- * an element. Short vectors leave chunks empty instead. If a unit is larger than a
- * chunk may be, it is cut.
+ * Round n elements up so that each chunk begins on a cache line, or on a bucket if the
+ * codec has buckets. Chunk boundaries then do not affect how an element is encoded.
+ * Short vectors leave chunks empty instead. A unit larger than the maximum chunk is
+ * split.
  */
 static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size_t line)
 {
@@ -79,9 +77,9 @@ static size_t piece_of(const struct trib_plan *plan, size_t n, size_t most, size
     return whole <= most && (n > line || plan->codec) ? whole : n;
 }
 
-/* The bytes of a chunk. A code word has the same number of elements on every path, so
- * the loss does not depend on the path. Only an agg_comm has chunks larger than a slot;
- * their words fit into one. */
+/* Return the bytes of a chunk. Encoded chunks have the same number of elements on every
+ * path, so the loss does not depend on the path. Only an agg_comm has chunks larger
+ * than a slot; their encodings fit into one. */
 static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
 {
     const struct trib_comm *comm = plan->comm;
@@ -95,9 +93,9 @@ static size_t chunk_of(const struct trib_plan *plan, const trib_desc_t *d)
 }
 
 /*
- * A chunk of a codec that selects has several times the usual elements, as long as its
- * words fit into a slot: headers would be a third of the words of the usual chunk.
- * Aggregators have no part in this: their chunks are as their client says.
+ * Return the target elements of a chunk for codecs that select elements: several times
+ * the usual, as long as the encoding fits a slot. With the usual chunk, headers would
+ * be a third of the encoding. Aggregators are excluded: their clients set their chunks.
  */
 static size_t selected_piece(const struct trib_plan *plan, const trib_desc_t *d)
 {
@@ -109,8 +107,8 @@ static size_t selected_piece(const struct trib_plan *plan, const trib_desc_t *d)
     return (size_t)fmin(SELECTED_WORD / plan->selected, TRIB_SELECTED_PIECE);
 }
 
-/* The most elements of a chunk of a codec that selects, in whole numbers of what is
- * usual. */
+/* Return the maximum elements of a chunk for codecs that select elements, a multiple of
+ * `usual`. */
 static size_t lengthen(const struct trib_plan *plan, const trib_desc_t *d, size_t usual)
 {
     const struct trib_comm *comm = plan->comm;
@@ -128,8 +126,8 @@ static size_t lengthen(const struct trib_plan *plan, const trib_desc_t *d, size_
     return n;
 }
 
-/* Bytes of a chunk that peers can read in place: raw elements, or at an aggregator the
- * sums of words that add. All other words are built in slots. */
+/* Return the bytes of a chunk that peers can read in place: raw elements, or an
+ * aggregator's linearly encoded sums. All other encodings are built in slots. */
 static size_t shared_bytes(const struct trib_plan *plan)
 {
     const struct trib_run *run = &plan->run;
@@ -141,13 +139,13 @@ static size_t shared_bytes(const struct trib_plan *plan)
                : 0;
 }
 
-/* The pairs for whose list a slot has room, however many elements the chunk has. */
+/* Return how many pairs fit into a slot as a list, whatever the chunk's length. */
 static size_t pairs_in_list(size_t element, size_t slot)
 {
     return (slot - PAIRS_HEAD) / (element + sizeof(uint32_t));
 }
 
-/* True if the sum of all ranks' pairs fits into one slot as a list. */
+/* Return true if the union of all ranks' pairs fits into one slot as a list. */
 static bool pairs_fit(const struct trib_plan *plan, size_t element, size_t slot)
 {
     const size_t most = plan->sparse->most;
@@ -156,8 +154,8 @@ static bool pairs_fit(const struct trib_plan *plan, size_t element, size_t slot)
            most <= pairs_in_list(element, slot) / (size_t)plan->comm->engine.ranks;
 }
 
-/* The most elements of a chunk of pairs: any number of pairs fits into a slot, or any
- * that there can be. */
+/* Return the maximum elements of a chunk of pairs such that any possible number of
+ * pairs fits into a slot. */
 static size_t pairs_piece_max(const struct trib_plan *plan, size_t element, size_t slot)
 {
     size_t most = (slot - PAIRS_HEAD) * 8 / (8 * element + 1);
@@ -169,11 +167,12 @@ static size_t pairs_piece_max(const struct trib_plan *plan, size_t element, size
 }
 
 /*
- * True if regions are worth the exchange of counts, which costs about two rounds.
+ * Return true if regions are worth the exchange of counts, which costs about two
+ * rounds.
  *
- * usual    most elements of a chunk of one length
- * expected receives the number of regions that a start is expected to have, or if
- *          nobody knows how many pairs come, a few
+ * usual    maximum elements of a chunk with a fixed length
+ * expected receives the expected number of regions per start, or a few if the number of
+ *          pairs is unknown
  */
 static bool wants_regions(const struct trib_plan *plan, const trib_desc_t *d,
                           size_t usual, size_t list, double *expected)
@@ -201,7 +200,7 @@ size_t trib_plan_chunk(const struct trib_plan *plan, const trib_desc_t *d)
     return (size_t)((double)d->count / fmax(expected, 1)) * element;
 }
 
-/* Bytes of a value in the longest words of pairs: sums that are passed on are not
+/* Return the bytes of a value in the longest encoding: forwarded sums are not
  * rounded. */
 static size_t pairs_element(const struct trib_plan *plan, trib_dtype_t dtype)
 {
@@ -212,11 +211,11 @@ static size_t pairs_element(const struct trib_plan *plan, trib_dtype_t dtype)
 }
 
 /*
- * Lets each start make the chunks, of cells: many to each of the `expected` regions, so
- * that they can be of equal weight also where most pairs are in a tenth of the vector.
+ * Let each start form chunks from cells. Each of the `expected` regions has many cells,
+ * so regions can have equal weight even if most pairs are in a tenth of the vector.
  *
- * most     elements of a cell at most
- * list     pairs for whose list a slot has room
+ * most     maximum elements of a cell
+ * list     pairs that fit into a slot as a list
  */
 static void cut_regions(struct trib_plan *plan, size_t most, size_t list,
                         double expected)
@@ -236,7 +235,7 @@ static void cut_regions(struct trib_plan *plan, size_t most, size_t list,
     snprintf(plan->why + n, sizeof(plan->why) - n, "; regions with about as many each");
 }
 
-/* Few rounds: each of them costs a frame for each peer, with pairs or without. */
+/* Cut pairs into few rounds: each costs a frame per peer, even without pairs. */
 static trib_status_t cut_pairs(struct trib_plan *plan, const trib_desc_t *d)
 {
     struct trib_run_desc *r = &plan->run.desc;
@@ -267,7 +266,7 @@ static trib_status_t cut_pairs(struct trib_plan *plan, const trib_desc_t *d)
     return TRIB_OK;
 }
 
-/* How the chunks lie in the vector, and how many elements that has. */
+/* Set the layout of the chunks in the vector, and its number of elements. */
 static void lay_out(struct trib_plan *plan, const trib_desc_t *d)
 {
     struct trib_run_desc *r = &plan->run.desc;
@@ -290,7 +289,7 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
     const struct trib_comm *comm = plan->comm;
     size_t size = trib_dtype_size(d->dtype);
     const size_t count = r->blocks ? trib_plan_blocks_largest(plan) : d->count;
-    /* Two ranks that know nothing of other blocks cut theirs alike. */
+    /* Two ranks that do not know other blocks must cut theirs alike. */
     const bool fixed = r->blocks && r->blocks->local;
     size_t slot = chunk_of(plan, d);
     const size_t unit =
@@ -316,7 +315,7 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
                              unit,
                          most, 64 / size);
     parts = trib_coll_is_blocked(r->op.coll) ? 1 : r->n_chunks;
-    /* A vector without elements has one round of empty chunks. */
+    /* An empty vector has one round of empty chunks. */
     rounds = r->piece ? trib_divide_up(count, parts * r->piece) : 1;
     rounds = rounds ? rounds : 1;
     if (rounds * r->n_chunks > UINT32_MAX / 2)
@@ -329,7 +328,7 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
     const trib_status_t st = trib_deterministic_check_cut(plan);
     if (st != TRIB_OK)
         return st;
-    /* No checksum covers what a frame of listed blocks names. */
+    /* No checksum covers data that a frame of listed blocks refers to. */
     r->zero_copy = comm->cfg.zero_copy && comm->engine.size > 1 &&
                    !(r->blocks && r->check.sum) && shared_bytes(plan) >= ZERO_COPY_MIN;
     r->place = r->zero_copy && !plan->codec && r->total * size >= PLACE_MIN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The feedback of a plan, which makes up for what its codec loses: which text counts
- * and what is refused. Also the mask of the elements that a plan has sent.
+ * A plan's feedback, which compensates codec loss: which text applies and which are
+ * refused. Also the mask of the elements that a plan has sent.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "compress/feedback_ops.h"
 #include "pipeline/payload/error_feedback.h"
 
-/* True if each contribution is encoded once, and sums are forwarded, and come out,
- * without another loss. */
+/* Return true if each contribution is encoded once, and sums are forwarded and returned
+ * without further loss. */
 static bool sums_whole(const struct trib_plan *plan)
 {
     const uint32_t whole = TRIB_CODEC_SPARSE | TRIB_CODEC_LINEAR;
@@ -22,7 +22,8 @@ static bool sums_whole(const struct trib_plan *plan)
            trib_algo_find(plan->run.desc.name)->encodes_once;
 }
 
-/* The caller's vector is changed by one rank's own encoding, once in an operation. */
+/* Check caller feedback: each rank's encoding modifies the caller's vector, once per
+ * operation. */
 static trib_status_t check_by_caller(struct trib_plan *plan)
 {
     const struct trib_run_desc *r = &plan->run.desc;
@@ -84,8 +85,8 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
 {
     struct trib_run_desc *r = &plan->run.desc;
     struct trib_feedback_rule *rule = &r->feedback;
-    /* The configured feedback is for all-reduces that have a codec. A feedback in the
-     * description must be done. */
+    /* The configured feedback applies to all-reduces with a codec. A feedback in the
+     * description is mandatory. */
     const bool here = trib_coll_sums(r->op.coll) && plan->codec && !plan->plain;
     const bool configured =
         here && trib_configured_kind(r->op.coll, r->op.dtype, r->op.op);
@@ -114,7 +115,7 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
         assert(plan->codec);
         plan->run.desc.warm_up.codec = plan->codec;
         plan->run.desc.warm_up.ratio = trib_codec_ratio(plan->codec);
-        /* Code words are largest at first: size slots and buffers for these. */
+        /* Encodings are largest at first: size slots and buffers for these. */
         trib_codec_set_ratio(
             plan->codec, trib_feedback_ratio(rule, plan->run.desc.warm_up.ratio, 0));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making plans: plan_parts.h lists the steps.
+ * Create plans; plan_parts.h lists the steps.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/payload_state.h"
 
-/* Drop a codec that changes nothing: the elements then travel raw. */
+/* Drop a codec that has no effect: elements are sent raw. */
 static trib_status_t drop_codec(struct trib_plan *plan)
 {
     trib_codec_destroy(plan->codec);
@@ -89,7 +89,7 @@ static uint64_t parameter_digest(const struct trib_run_desc *r)
                : 0;
 }
 
-/* The digest of codec, feedback, algorithm and chunk that frames of the plan carry. */
+/* Return the digest of codec, feedback, algorithm and chunk in the plan's frames. */
 static uint32_t digest_of(const struct trib_plan *plan)
 {
     const char *algorithm = plan->run.desc.name;
@@ -110,7 +110,7 @@ static uint32_t digest_of(const struct trib_plan *plan)
     return trib_frame_digest(codec, feedback, algo, chunk);
 }
 
-/* Number the plan for its frames, if it has aggregators, and tell them of it. */
+/* Number the plan for its frames and announce it to the aggregators, if any. */
 static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
                               bool leaving)
 {
@@ -123,7 +123,7 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
     return st;
 }
 
-/* Allocate the buffers of the run and register them, under the engine's lock. */
+/* Allocate and register the run's buffers, under the engine's lock. */
 static trib_status_t prepare(struct trib_plan *plan)
 {
     struct trib_engine *e = &plan->comm->engine;
@@ -141,8 +141,7 @@ static trib_status_t prepare(struct trib_plan *plan)
     return st;
 }
 
-/* Choose the algorithm, cut the vector, and compile the schedule to the plan's
- * program. */
+/* Choose the algorithm, cut the vector, and compile the schedule into a program. */
 static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *desc,
                              bool leaving)
 {
@@ -181,14 +180,14 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *desc,
     return st == TRIB_OK ? prepare(plan) : st;
 }
 
-/* The engine that runs a plan. */
+/* Which engine runs a plan. */
 enum runs {
-    ANY_RUNS, /* what takes it, else the communicator's own */
+    ANY_RUNS, /* the hooks if they take it, else the communicator's own */
     OWN_RUNS,
-    OWN_LEAVES, /* at the end of the communicator */
+    OWN_LEAVES, /* own engine; the final barrier of the communicator */
 };
 
-/* These fields tell plans apart beside their description. */
+/* Properties of a plan besides its description. */
 struct kind {
     trib_coll_t coll;
     enum runs runs;
@@ -198,7 +197,7 @@ struct kind {
 static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
                           const trib_desc_t *desc, struct trib_plan **plan_out);
 
-/* Make the plan by which ranks exchange what a model has learned. */
+/* Create the plan by which ranks exchange what a model has learned. */
 static trib_status_t make_exchange(struct trib_plan *plan)
 {
     trib_desc_t desc;
@@ -210,7 +209,7 @@ static trib_status_t make_exchange(struct trib_plan *plan)
                 &plan->exchange);
 }
 
-/* Make the plan by which ranks sum how many pairs each has in which cell. */
+/* Create the plan that sums the ranks' pair counts per cell. */
 static trib_status_t make_count_exchange(struct trib_plan *plan)
 {
     const struct trib_regions_rule *rule = &plan->run.desc.regions;
@@ -246,10 +245,10 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
                   (desc->dtype == TRIB_BOOL || trib_op_is_logical(desc->op));
     if (desc->op == TRIB_TRIMMED_MEAN && desc->parameter <= 0)
         r->parameter = TRIB_TRIMMED_USUAL;
-    /* trib_init has refused a text that cannot be parsed. */
+    /* trib_init has refused invalid texts. */
     (void)trib_check_parse(plan->comm->cfg.check, NULL, &r->check);
     if (trib_coll_sums(coll) && trib_op_is_located(desc->op)) {
-        r->check.finite = false; /* indices are no floats */
+        r->check.finite = false; /* indices are not floats */
         r->check.norm = 0;
     }
     r->op = (struct trib_frame_op){
@@ -269,7 +268,7 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     return trib_identity_make(plan, desc);
 }
 
-/* Make everything that a plan needs to run on its own communicator's engine. */
+/* Create everything the plan needs to run on its communicator's own engine. */
 static trib_status_t make_own(struct trib_plan *plan, trib_coll_t coll,
                               const trib_desc_t *desc, bool leaving)
 {
@@ -284,7 +283,7 @@ static trib_status_t make_own(struct trib_plan *plan, trib_coll_t coll,
     return st == TRIB_OK ? make_exchange(plan) : st;
 }
 
-/* Make all of a plan that has nothing but its communicator and its table. */
+/* Complete a plan that has only its communicator and table. */
 static trib_status_t make_all(struct trib_plan *plan, const struct kind *kind,
                               const trib_desc_t *desc)
 {
@@ -303,7 +302,7 @@ static trib_status_t make_all(struct trib_plan *plan, const struct kind *kind,
     return st == TRIB_OK ? trib_plan_stats_make(plan, leaving) : st;
 }
 
-/* A plan that has nothing but its communicator and its table. */
+/* Create a plan that has only its communicator and table. */
 static trib_status_t make_empty(struct trib_comm *comm, trib_coll_t coll,
                                 const trib_desc_t *desc, struct trib_plan **plan_out)
 {
@@ -323,7 +322,7 @@ static trib_status_t make_empty(struct trib_comm *comm, trib_coll_t coll,
     return TRIB_OK;
 }
 
-/* Destroys what could not be made whole. */
+/* Destroy an incomplete plan. */
 static trib_status_t made(trib_status_t st, struct trib_plan **plan)
 {
     if (st == TRIB_OK)
@@ -357,8 +356,8 @@ trib_status_t trib_plan_make_outer(struct trib_comm *comm, trib_coll_t coll,
     return made(st, plan_out);
 }
 
-/* The calling thread's floating-point modes may differ between ranks. Numbers are
- * parsed, and algorithms chosen, in the default modes. */
+/* The calling thread's floating-point modes may differ between ranks. Parse numbers and
+ * choose algorithms in the default modes. */
 static trib_status_t make_in_modes(struct trib_comm *comm, const struct kind *kind,
                                    const trib_desc_t *desc, struct trib_plan **plan_out)
 {
@@ -395,7 +394,7 @@ trib_status_t trib_plan_make_sparse(struct trib_comm *comm, const trib_desc_t *d
     return make_in_modes(comm, &kind, desc, plan_out);
 }
 
-/* Copy a description, and its texts behind it. */
+/* Copy a description, followed by its strings. */
 static struct trib_plan_asked *copy_desc(trib_coll_t coll, const trib_desc_t *desc)
 {
     const char *texts[TRIB_ASKED_TEXTS];

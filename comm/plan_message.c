@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls of messages, but for those with a request: tributary/send.h.
+ * Public calls of messages, except those with a request: tributary/send.h.
  */
 #include "comm/plan_message.h"
 
@@ -39,8 +39,8 @@ static trib_status_t check(struct trib_comm *comm, const struct trib_message_arg
     return TRIB_OK;
 }
 
-/* Connect to the peer and make the memory that is shared with it, if that was not done;
- * with the lock held. */
+/* Connect to the peer and allocate the memory shared with it, if not done yet; with the
+ * lock held. */
 static trib_status_t open_peer(struct trib_comm *comm, int peer, const char *call)
 {
     struct trib_engine *e = &comm->engine;
@@ -52,7 +52,7 @@ static trib_status_t open_peer(struct trib_comm *comm, int peer, const char *cal
     return st == TRIB_OK ? trib_p2p_open(e, peer) : st;
 }
 
-/* ---- the table ------------------------------------------------------------------- */
+/* ---- table of operations --------------------------------------------------------- */
 
 /* Start the request; with the lock held. */
 static void launch(struct trib_plan *plan, const void *send, void *recv)
@@ -115,10 +115,10 @@ static trib_status_t start_message(struct trib_plan *plan, const void *send, voi
     if (st == TRIB_OK)
         launch(plan, send, recv);
     if (st == TRIB_OK && !is_done(plan)) {
-        st = trib_progress_thread_start(comm); /* it runs, and is woken up */
+        st = trib_progress_thread_start(comm); /* wakes the running thread */
         trib_engine_awake(&comm->engine);
-        /* A receive waits for the next call: a long message that is there would be read
-         * now, before the caller has begun what its own peers wait for. */
+        /* Do not progress a receive here: it would read a long message that has already
+         * arrived before the caller starts what its own peers wait for. */
         if (plan->message->request.sends)
             (void)trib_engine_progress(&comm->engine);
     }
@@ -194,7 +194,7 @@ static void destroy(struct trib_plan *plan)
     plan->message = NULL;
 }
 
-/* ---- making one ------------------------------------------------------------------ */
+/* ---- creation -------------------------------------------------------------------- */
 
 static struct trib_plan *make_empty(struct trib_comm *comm)
 {
@@ -218,7 +218,7 @@ static struct trib_plan *make_empty(struct trib_comm *comm)
     return plan;
 }
 
-/* Make an empty plan, or one that was used before, one of these arguments. */
+/* Set the arguments of an empty or reused plan. */
 static void describe(struct trib_plan *plan, const struct trib_message_args *a,
                      size_t bytes)
 {
@@ -295,7 +295,7 @@ void trib_plan_messages_clear(struct trib_comm *comm)
     }
 }
 
-/* ---- the public calls ------------------------------------------------------------ */
+/* ---- public calls ---------------------------------------------------------------- */
 
 static trib_status_t make_plan(struct trib_comm *comm,
                                const struct trib_message_args *args,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans whose codec has a model: the model, and the plan by which ranks exchange what
- * it learns between two starts. The exchange is queued before the start that needs it,
- * so the engine runs it first; the model takes the sum when that start begins.
+ * Plans whose codec has a model, and the plan by which ranks exchange what the model
+ * learns between two starts. The exchange is queued before the start that needs it, so
+ * the engine runs it first. The model takes the sum when that start begins.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -14,8 +14,7 @@
 
 enum { TELL_FROM = 16384 }; /* bytes of a vector below which a warning would be noise */
 
-/* Warn of a codec that compresses nothing: nobody would look at its bytes and find that
- * there are as many as without it. */
+/* Warn about a codec that does not compress; otherwise users would rarely notice. */
 static void tell_uncompressed(struct trib_plan *plan)
 {
     struct trib_comm *comm = plan->comm;

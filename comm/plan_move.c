@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan is made anew in another communicator, and goes on from its state.
+ * Recreate a plan in another communicator and continue from its state.
  *
- * All ranks tell each other how their old plan was described, so that they make the
- * same one or none, and so that a rank without an old plan learns what to make. What
- * belongs to one rank alone (its factor, its limit of time) stays with it.
+ * All ranks exchange the descriptions of their old plans. So they create the same plan
+ * or none, and a rank without an old plan learns what to create. Per-rank values (scale
+ * factor, timeout) stay with their rank.
  */
 #include "comm/plan_move.h"
 
@@ -20,34 +20,34 @@
 #include "comm/plan_scale.h"
 #include "comm/plan_state.h"
 
-/* The part of a description that all ranks have alike. */
+/* The part of a description that is equal on all ranks. */
 struct description {
     uint64_t count, chunk, seed;
     double parameter;
     int32_t coll, dtype, op, root, feed, weighted, scaled;
-    uint32_t given; /* bit i: text i is not NULL */
+    uint32_t given; /* bit i: string i is not NULL */
     char texts[TRIB_ASKED_TEXTS][TRIB_CONFIG_TEXT_BYTES];
 };
 
 struct mover {
     struct trib_comm *comm; /* of the new plan */
-    struct trib_plan *from; /* NULL: this rank has none */
-    const void *send; /* buffers of the new plan; NULL: it has none */
+    struct trib_plan *from; /* NULL: this rank has no old plan */
+    const void *send; /* buffers of the new plan; NULL: none */
     void *recv;
     uint64_t steps;
-    const char *call; /* for sentences */
+    const char *call; /* for error messages */
 };
 
 /* A message to all ranks. */
 struct told {
     struct trib_offer offer;
-    uint32_t rank; /* in the communicator of that plan */
+    uint32_t rank; /* in the old plan's communicator */
     int32_t timeout_ms;
-    double prescale, postscale; /* as they are now */
+    double prescale, postscale; /* current values */
     struct description plan;
 };
 
-/* ---- the offer of this rank ------------------------------------------------------ */
+/* ---- local offer ----------------------------------------------------------------- */
 
 static trib_status_t check_from(const struct mover *c)
 {
@@ -121,9 +121,9 @@ static trib_status_t prepare(const struct mover *c, struct told *mine)
     return st;
 }
 
-/* ---- the answer that all ranks come to ------------------------------------------- */
+/* ---- common decision ------------------------------------------------------------- */
 
-/* All ranks come to one answer, as they look at the same messages. */
+/* All ranks reach the same decision from the same messages. */
 static trib_status_t compare(const struct mover *c, const struct told *all,
                              int *first_out)
 {
@@ -145,7 +145,7 @@ static trib_status_t compare(const struct mover *c, const struct told *all,
     return st;
 }
 
-/* The number that the old root has now. */
+/* Return the old root's rank in this communicator. */
 static trib_status_t find_root(const struct mover *c, const struct told *all,
                                const struct description *plan, int *root_out)
 {
@@ -197,7 +197,7 @@ static trib_status_t make(const struct mover *c, const struct told *all, int fir
                : st;
 }
 
-/* status: of the caller's own checks, which all ranks hear of. */
+/* status: result of the caller's local checks, sent to all ranks. */
 static trib_status_t move_by(const struct mover *c, trib_status_t status,
                              struct trib_plan **plan_out)
 {
@@ -209,7 +209,7 @@ static trib_status_t move_by(const struct mover *c, trib_status_t status,
     if (status == TRIB_OK)
         mine.offer.status = prepare(c, &mine);
     all = calloc((size_t)comm->engine.size, sizeof(*all));
-    if (!all) { /* the other ranks tell all the same */
+    if (!all) { /* the other ranks must still be notified */
         trib_comm_fail_all(comm, TRIB_ERR_NO_MEMORY, "no memory to move a plan");
         return TRIB_ERR_NO_MEMORY;
     }
@@ -251,7 +251,7 @@ trib_status_t trib_plan_move(trib_comm_t *comm, trib_plan_t *from, const void *s
     return st;
 }
 
-/* Can the communicator take a vector of this name over? */
+/* Check that the communicator has no vector of this name and room for one. */
 static trib_status_t check_free(struct trib_comm *comm, const char *name,
                                 const char *call)
 {

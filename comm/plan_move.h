@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The description that a plan keeps, as its caller gave it, to be made anew in another
+ * A plan's copy of the caller's description, for recreating the plan in another
  * communicator.
  */
 #ifndef COMM_PLAN_MOVE_H
@@ -12,12 +12,12 @@ enum { TRIB_ASKED_TEXTS = 5 };
 
 struct trib_plan_asked {
     trib_coll_t coll;
-    bool has_blocks; /* counts or offsets were given, and are not kept */
-    trib_desc_t desc; /* its texts lie behind it; buffers and blocks are NULL */
+    bool has_blocks; /* counts or offsets were given; they are not kept */
+    trib_desc_t desc; /* strings point into texts; buffers and blocks are NULL */
     char texts[];
 };
 
-/** trib_asked_list_texts - the texts of a description, in this order. */
+/** trib_asked_list_texts - list the strings of a description, in a fixed order. */
 static inline void trib_asked_list_texts(const trib_desc_t *d,
                                          const char *texts[TRIB_ASKED_TEXTS])
 {
@@ -38,11 +38,11 @@ static inline void trib_asked_set_texts(trib_desc_t *d,
     d->name = texts[4];
 }
 
-/** trib_plan_keep_asked - have a plan keep its description. */
+/** trib_plan_keep_asked - store the description in the plan. */
 trib_status_t trib_plan_keep_asked(struct trib_plan *plan, trib_coll_t coll,
                                    const trib_desc_t *desc);
 
-/** trib_plan_make_asked - make a plan, with scales where the description has them, that
+/** trib_plan_make_asked - create a plan, with scales if the description has them, that
  * keeps its description. */
 trib_status_t trib_plan_make_asked(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *desc,

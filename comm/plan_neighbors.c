@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls of plans of neighbours: tributary/neighbors.h.
+ * Public calls of neighbour plans: tributary/neighbors.h.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -14,12 +14,12 @@
 #include "comm/plan_message.h"
 #include "comm/plan_neighbors.h"
 
-#define LIST_MOST ((size_t)INT_MAX / 2) /* ends of each kind */
-#define SLACK 1e-9 /* by which rounding may take the sum of shares above 1 */
+#define LIST_MOST ((size_t)INT_MAX / 2) /* ends in each direction */
+#define SLACK 1e-9 /* rounding error allowed for a sum of shares of 1 */
 
 enum { LATE_MOST = 1000 };
 
-/* ---- the graph ------------------------------------------------------------------- */
+/* ---- graph ----------------------------------------------------------------------- */
 
 static trib_status_t check_rank(struct trib_plan_neighbors *n, int rank,
                                 const char *list)
@@ -106,7 +106,7 @@ static trib_status_t take_graph(struct trib_plan_neighbors *n,
         set_end(&s->ends[i], g->to[i], true, g->shares[i]);
     for (size_t i = 0; i < g->n_from; i++)
         set_end(&s->ends[g->n_to + i], g->from[i], false, 0);
-    if (s->n_ends > 1) /* without ends the array is NULL, which qsort must not get */
+    if (s->n_ends > 1) /* without ends the array is NULL, which qsort does not accept */
         qsort(s->ends, (size_t)s->n_ends, sizeof(*s->ends), by_rank);
     for (int i = 1; i < s->n_ends; i++)
         if (by_rank(&s->ends[i - 1], &s->ends[i]) == 0)
@@ -115,7 +115,7 @@ static trib_status_t take_graph(struct trib_plan_neighbors *n,
     return TRIB_OK;
 }
 
-/* Checks that are the same for steps and drains. */
+/* Checks common to steps and drains. */
 static trib_status_t may_start(trib_plan_t *plan, const void *x, const char *call)
 {
     struct trib_comm *comm = plan->comm;
@@ -210,11 +210,11 @@ trib_status_t trib_plan_in_flight(trib_plan_t *plan, trib_in_flight_t *counts)
     return TRIB_OK;
 }
 
-/* ---- the plan -------------------------------------------------------------------- */
+/* ---- plan ------------------------------------------------------------------------ */
 
 static trib_status_t explain(const struct trib_plan *plan, char *text, size_t bytes)
 {
-    const bool shared = !trib_comm_in_child(plan->comm); /* else the lock is a copy */
+    const bool shared = !trib_comm_in_child(plan->comm); /* a child's lock is a copy */
     trib_in_flight_t counts;
 
     if (shared)
@@ -237,7 +237,7 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
 static void destroy(struct trib_plan *plan)
 {
     struct trib_plan_neighbors *n = plan->neighbors, **at = &plan->comm->neighbors;
-    const bool shared = !trib_comm_in_child(plan->comm); /* else the lock is a copy */
+    const bool shared = !trib_comm_in_child(plan->comm); /* a child's lock is a copy */
 
     assert(n && plan->ops == &n->ops);
     if (shared)
@@ -290,7 +290,7 @@ static trib_status_t check_desc(struct trib_comm *comm, const trib_neighbors_des
     return TRIB_OK;
 }
 
-/* Connect to the ranks that graphs may name; with the lock held. */
+/* Connect to the ranks that graphs may use; with the lock held. */
 static trib_status_t open_peers(struct trib_plan_neighbors *n)
 {
     struct trib_engine *e = &n->plan->comm->engine;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan that is done tells a function of the caller's, and a descriptor.
+ * Completion callbacks and descriptors of plans.
  *
- * Such a plan has a table of its own, so that others do not pay for it. Whoever drives
- * the engine looks for plans that are done: the progress thread, and callers that wait,
- * test or make progress. It claims a start by its state, and calls without the lock. A
- * plan that other engines run (offload/) is claimed for the look as well.
+ * Such a plan has its own table, so other plans do not pay for this. Every thread that
+ * drives the engine checks for completed plans: the progress thread, and callers that
+ * wait, test or make progress. A thread claims a completed start by changing its state,
+ * then runs the callback without the lock. A plan run by other engines (offload/) is
+ * also claimed for polling.
  */
 #include <assert.h>
 #include <sched.h>
@@ -17,24 +18,24 @@
 #include "comm/communicator.h"
 
 enum state {
-    NOTHING, /* no start, or its end was told */
-    ARMED, /* a start whose end is to be told */
-    CALLING, /* a thread is in the function */
-    CALLED, /* it has returned from it */
+    NOTHING, /* no start, or its completion was delivered */
+    ARMED, /* a start whose completion must be delivered */
+    CALLING, /* a thread is in the callback */
+    CALLED, /* the callback has returned */
 };
 
 struct trib_plan_notify {
     struct trib_plan *plan;
-    struct trib_plan_notify *next; /* in comm->notified, under the lock */
-    const struct trib_plan_ops *ops; /* the plan's table before, */
-    struct trib_plan_ops with; /* and the one that it has */
+    struct trib_plan_notify *next; /* in comm->notified; guarded by the lock */
+    const struct trib_plan_ops *ops; /* the plan's original table */
+    struct trib_plan_ops with; /* its current table */
     trib_done_fn call;
     void *arg;
-    int fd; /* -1: none */
-    void (*then)(void *arg); /* called when trib_plan_test says how it ended; or NULL */
+    int fd; /* -1: no descriptor */
+    void (*then)(void *arg); /* called once trib_plan_test is final; or NULL */
     void *then_arg;
     _Atomic int state;
-    _Atomic(pthread_t) caller; /* that is in the function; 0: none */
+    _Atomic(pthread_t) caller; /* thread in the callback; 0: none */
 };
 
 static bool is_done(const struct trib_plan *plan)
@@ -43,7 +44,7 @@ static bool is_done(const struct trib_plan *plan)
            TRIB_RUN_DONE;
 }
 
-/* True for the one thread that is to tell of this start. */
+/* Return true in the one thread that must deliver this completion. */
 static bool claim(struct trib_plan_notify *n)
 {
     int armed = ARMED;
@@ -54,7 +55,7 @@ static bool claim(struct trib_plan_notify *n)
     return true;
 }
 
-/* Tells a status, without the lock. The plan may be freed once the state is NOTHING. */
+/* Deliver a status, without the lock. State NOTHING allows the plan to be freed. */
 static void tell(struct trib_plan_notify *n, trib_status_t st)
 {
     const uint64_t one = 1;
@@ -71,18 +72,18 @@ static void tell(struct trib_plan_notify *n, trib_status_t st)
     atomic_store(&n->state, NOTHING);
 }
 
-/* Tells how a start that is done has ended. */
+/* Deliver the status of a completed start. */
 static void tell_ended(struct trib_plan_notify *n)
 {
     trib_status_t st;
 
     while ((st = n->ops->test(n->plan)) == TRIB_INPROGRESS)
-        sched_yield(); /* another thread scales the result */
+        sched_yield(); /* another thread is scaling the result */
     tell(n, st);
 }
 
-/* Looks whether a start that other engines run has ended, and tells it; without the
- * lock. The claim keeps the plan from being freed meanwhile. */
+/* Poll a start run by other engines and deliver its completion, without the lock. The
+ * claim keeps the plan from being freed. */
 static bool look(struct trib_plan_notify *n)
 {
     const trib_status_t st = n->ops->look(n->plan);
@@ -96,13 +97,14 @@ static bool look(struct trib_plan_notify *n)
     return false;
 }
 
-/* True if the end of the newest start was told, by this thread if by no other, or if
- * this is the function that tells it. */
+/* Return true if the newest start's completion was delivered, by this thread if
+ * necessary, or if the caller is the callback itself. */
 static bool settle(struct trib_plan_notify *n)
 {
     if (claim(n))
         tell_ended(n);
-    while (atomic_load(&n->state) == CALLED) /* whom the descriptor woke comes soon */
+    while (atomic_load(&n->state) == CALLED) /* a caller woken by the descriptor may
+                                              * arrive this early */
         sched_yield();
     return atomic_load(&n->state) == NOTHING ||
            pthread_equal(atomic_load(&n->caller), pthread_self());
@@ -117,16 +119,16 @@ static struct trib_plan_notify *at(const struct trib_comm *comm, unsigned place)
     return n;
 }
 
-/* True if this start is to be told of by this thread, or looked at. */
+/* Claim this start if it must be delivered or polled. */
 static bool takes(struct trib_plan_notify *n)
 {
     return atomic_load(&n->state) == ARMED && (n->ops->look || is_done(n->plan)) &&
            claim(n);
 }
 
-/* The tell_done of a communicator. While it gives the lock back the list may change,
- * and plans that it has passed may end: behind each that it tells of it looks at all
- * again, for the thread may have nothing else to do, and so no next look. */
+/* The tell_done of a communicator. While the lock is released, the list may change and
+ * earlier plans may complete. So the scan restarts after each delivery: an otherwise
+ * idle progress thread would not scan again. */
 static bool tell_done(struct trib_comm *comm)
 {
     struct trib_plan_notify *n;
@@ -169,7 +171,8 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
     if (n->fd >= 0)
         (void)!read(n->fd, &count, sizeof(count));
     trib_comm_lock(comm);
-    trib_status_t st = trib_progress_thread_start(comm); /* so that it can */
+    trib_status_t st = trib_progress_thread_start(comm); /* so that it can deliver the
+                                                          * completion */
     trib_comm_unlock(comm);
     if (st == TRIB_OK)
         st = n->ops->start(plan, send, recv);
@@ -177,7 +180,7 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
         return st;
     trib_comm_lock(comm);
     atomic_store(&n->state, ARMED);
-    /* The progress thread may have looked too early, or have nothing else to do. */
+    /* The progress thread may have checked too early, or have become idle. */
     if (n->ops->look || is_done(plan))
         st = trib_progress_thread_start(comm);
     trib_comm_unlock(comm);
@@ -210,7 +213,7 @@ static void destroy(struct trib_plan *plan)
 {
     struct trib_comm *comm = plan->comm;
     struct trib_plan_notify *n = plan->notify, **at = &comm->notified;
-    const bool shared = !trib_comm_in_child(comm); /* else the lock is a copy, too */
+    const bool shared = !trib_comm_in_child(comm); /* a child's lock is a copy */
 
     if (shared)
         trib_comm_lock(comm);
@@ -228,7 +231,7 @@ static void destroy(struct trib_plan *plan)
         plan->ops->destroy(plan);
 }
 
-/* Finds or makes the struct of a plan that does not run. */
+/* Find or create the struct of a plan that is not running. */
 static trib_status_t notify_of(struct trib_plan *plan, const char *call,
                                struct trib_plan_notify **out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans that the communicator's own engine runs: trib_plan_own_ops.
+ * Plans run by the communicator's own engine: trib_plan_own_ops.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -11,8 +11,7 @@
 
 enum {
     THREAD_BEGINS = 32768
-}; /* elements: waking a thread is cheaper than their
-                                 * encoding */
+}; /* elements: waking a thread costs less than encoding this many */
 
 static void number(struct trib_plan *plan)
 {
@@ -22,8 +21,9 @@ static void number(struct trib_plan *plan)
         trib_plan_number(plan, plan->comm, start);
 }
 
-/* With the lock: the progress thread need not look where nothing is left for it. It
- * would look for long, as one who sums again and again has the lock nearly always. */
+/* Let the progress thread rest if nothing is left for it; with the lock held. Otherwise
+ * it would spin for long against a caller that sums repeatedly and nearly always holds
+ * the lock. */
 static void let_thread_rest(struct trib_comm *comm)
 {
     if (!trib_engine_is_busy(&comm->engine) && !comm->notified)
@@ -44,8 +44,8 @@ static trib_status_t own_run(struct trib_plan *plan, const void *send, void *rec
     return st;
 }
 
-/* True if encoding what may be sent at once would keep the caller for long, so that the
- * progress thread does it. */
+/* Return true if the progress thread should do the first encoding because it would
+ * block the caller for long. */
 static bool thread_begins(const struct trib_plan *plan)
 {
     return plan->codec && plan->run.desc.count >= THREAD_BEGINS &&
@@ -108,8 +108,8 @@ static trib_status_t own_test(struct trib_plan *plan)
 }
 
 /*
- * Takes the lock to drive the engine until the run is done; false: it is. Another
- * thread that waits has the lock meanwhile, and drives this run, too.
+ * Acquire the lock to drive the engine until the run completes; false: it has
+ * completed. Meanwhile another waiting thread holds the lock, and drives this run, too.
  */
 static bool lock_for(struct trib_comm *comm, const struct trib_run *run)
 {
@@ -119,7 +119,7 @@ static bool lock_for(struct trib_comm *comm, const struct trib_run *run)
         if (atomic_load_explicit(&run->now.state, memory_order_acquire) ==
             TRIB_RUN_DONE)
             return false;
-        (void)trib_idle_look(comm->idle); /* its answer is for the one that drives */
+        (void)trib_idle_look(comm->idle); /* its result is for the thread that drives */
         if (turns < TURNS)
             sched_yield();
         else
@@ -128,8 +128,8 @@ static bool lock_for(struct trib_comm *comm, const struct trib_run *run)
     return true;
 }
 
-/* True if the run ends within so few looks that reading the clock would take a part of
- * the time that it measures. */
+/* Return true if the run completes within a few polls, when reading the clock would be
+ * a large part of the measured time. */
 static bool ends_at_once(struct trib_comm *comm, const struct trib_run *run)
 {
     enum { LOOKS = 16 };
@@ -144,7 +144,7 @@ static bool ends_at_once(struct trib_comm *comm, const struct trib_run *run)
     return done;
 }
 
-/* Drives the engine until the run is done, with the lock. */
+/* Drive the engine until the run completes, with the lock held. */
 static void drive(struct trib_comm *comm, struct trib_run *run)
 {
     if (ends_at_once(comm, run))
@@ -193,7 +193,7 @@ static struct trib_plan *own_computing(struct trib_plan *plan)
 static void own_absent(const struct trib_plan *plan, size_t *elements_out)
 {
     (void)plan;
-    (void)elements_out; /* every sum has all ranks */
+    (void)elements_out; /* every sum includes all ranks */
 }
 
 const struct trib_plan_ops trib_plan_own_ops = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The residual of a plan, by range: frameworks move gradients between vectors, and what
- * was held back goes with them.
+ * Access to ranges of a plan's residual: frameworks move gradients between vectors, and
+ * the residual must move with them.
  */
 #include <assert.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
 
-/* Finds the run of an idle plan whose residual has elements [first, first + count). */
+/* Find the run of an idle plan whose residual has elements [first, first + count). */
 static trib_status_t find(struct trib_plan *plan, const char *call, size_t first,
                           size_t count, struct trib_run **run_out)
 {
@@ -26,7 +26,7 @@ static trib_status_t find(struct trib_plan *plan, const char *call, size_t first
                               "the plan still runs: wait for it before %s", call);
     const struct trib_feedback *f = trib_feedback_of(run);
     if (run->now.state == TRIB_RUN_DONE && run->now.status != TRIB_OK)
-        return run->now.status; /* the start was cut short */
+        return run->now.status; /* the start was aborted midway */
     if (!f->residual)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,

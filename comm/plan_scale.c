@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scales of a plan. Such a plan has a table of its own, so that others do not pay for
- * it. A start writes the scaled contribution to where the result goes, and sums there
- * in place; where the result has another length, to memory of the plan. Whoever finds
- * the start done scales the result before the caller hears of it.
+ * Scaling in plans. Such a plan has its own table, so other plans do not pay for this.
+ * A start writes the scaled contribution to the result's place and sums in place. If
+ * the result has another length, it uses memory of the plan. The thread that finds the
+ * start completed scales the result before the caller is notified.
  *
- * A weighted mean starts a sum of the weights right before that of the vector, and
+ * A weighted mean starts a sum of the weights just before the vector's, and
  * divides by it.
  */
 #include "comm/plan_scale.h"
@@ -23,21 +23,21 @@
 
 enum state {
     SETTLED, /* no start, or its result is scaled */
-    STARTED, /* the result is to be scaled */
-    SCALING, /* a thread does it */
+    STARTED, /* the result is not scaled yet */
+    SCALING, /* a thread is scaling it */
 };
 
 struct trib_plan_scale {
-    const struct trib_plan_ops *ops; /* the plan's table before, */
-    struct trib_plan_ops with; /* and the one that it has */
+    const struct trib_plan_ops *ops; /* the plan's original table */
+    struct trib_plan_ops with; /* its current table */
     double before, after;
-    struct trib_plan *weights; /* sums them; NULL: the mean is not weighted */
-    double weight_sum; /* the buffer of that plan */
-    void *stage; /* [lengths[0]] scaled contribution; NULL: it goes to recv */
-    bool staged; /* the contribution is scaled before it is summed */
-    const char *input; /* what the caller gave to the running start, */
-    char *scaled; /* and where it is scaled to */
-    char *result; /* NULL: none on this rank */
+    struct trib_plan *weights; /* all-reduces the weights; NULL: unweighted */
+    double weight_sum; /* buffer of `weights` */
+    void *stage; /* [lengths[0]] scaled contribution; NULL: it is written to recv */
+    bool staged; /* the contribution is scaled before the sum */
+    const char *input; /* the caller's input of the running start */
+    char *scaled; /* destination of the scaled input */
+    char *result; /* NULL: no result on this rank */
     _Atomic int state;
 };
 
@@ -52,7 +52,7 @@ static void scale_input(struct trib_plan *plan, size_t first, size_t count)
                    s->input + at, count, s->before, 0);
 }
 
-/* All of the contribution; what lies between its blocks is not. */
+/* Scale the whole contribution, but not the gaps between its blocks. */
 static void scale_whole(struct trib_plan *plan)
 {
     const struct trib_blocks *b = plan->run.desc.blocks;
@@ -63,8 +63,8 @@ static void scale_whole(struct trib_plan *plan)
         scale_input(plan, b->at[k].in, b->at[k].n_in);
 }
 
-/* Elements from the start of the longer buffer of a reduce-scatter to this rank's
- * block. */
+/* Return the element offset of this rank's block in a reduce-scatter's longer
+ * buffer. */
 static size_t own_place(const struct trib_plan *plan)
 {
     const struct trib_run_desc *d = &plan->run.desc;
@@ -74,7 +74,8 @@ static size_t own_place(const struct trib_plan *plan)
                      : (size_t)plan->comm->engine.rank * d->count;
 }
 
-/* The result of a start with these buffers, which trib_plan_start has normalised. */
+/* Return the result's address for these buffers, which trib_plan_start has
+ * normalised. */
 static char *result_of(const struct trib_plan *plan, const void *send, void *recv)
 {
     const struct trib_run_desc *d = &plan->run.desc;
@@ -126,8 +127,8 @@ static void scale_result(struct trib_plan *plan)
                    s->after, divisor);
 }
 
-/* A start was found to have ended with st, or not yet. Returns st once the result is
- * scaled, by this thread or another one. */
+/* Handle a start's status st. Return st once the result is scaled, by this thread or
+ * another, or TRIB_INPROGRESS. */
 static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
 {
     struct trib_plan_scale *s = plan->scale;
@@ -220,7 +221,7 @@ static void destroy(struct trib_plan *plan)
         plan->ops->destroy(plan);
 }
 
-/* Making one ---------------------------------------------------------------------- */
+/* Creation ------------------------------------------------------------------------- */
 
 static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                                 const trib_desc_t *d)
@@ -258,7 +259,7 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
     return TRIB_OK;
 }
 
-/* The description of the plan below, which knows nothing of scales. */
+/* Return the description of the inner plan, without scales. */
 static trib_desc_t plain(const trib_desc_t *d)
 {
     trib_desc_t inner = *d;
@@ -285,8 +286,8 @@ static trib_status_t make_weights(struct trib_plan *plan)
     return trib_plan_make_own(plan->comm, TRIB_ALLREDUCE, &d, &plan->scale->weights);
 }
 
-/* True if the scaled contribution does not fit to where the result goes, or is not to
- * be there: rank 0 keeps what an exscan does not write. */
+/* Return true if the scaled contribution cannot go to the result's place: it does not
+ * fit, or, on rank 0 of an exscan, that memory must not change. */
 static bool needs_stage(const struct trib_plan *plan)
 {
     const struct trib_frame_op *op = &plan->run.desc.op;

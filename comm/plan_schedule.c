@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The algorithm of a plan, asked for by name or chosen by cost, and its schedule.
+ * Choose a plan's algorithm, by name or by cost, and build its schedule.
  */
 #include <assert.h>
 #include <math.h>
@@ -15,8 +15,7 @@
 #include "comm/plan_sparse.h"
 #include "compress/robust_op.h"
 
-/* Estimates may be off by so much: an algorithm that is dearer than that is not worth a
- * trial. */
+/* Error of estimates: an algorithm that costs more by this factor is not tried. */
 static const double NEXT_NEAR = 2;
 
 static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
@@ -69,7 +68,7 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
     return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
 }
 
-/* Tells the choice what pairs will take. */
+/* Set the expected bytes of pairs in the choice. */
 static void expect_pairs(const struct trib_plan *plan, const struct trib_shape *shape,
                          const trib_desc_t *d, struct trib_choice *choice)
 {
@@ -85,7 +84,7 @@ static void expect_pairs(const struct trib_plan *plan, const struct trib_shape *
     choice->result = e.result;
 }
 
-/* Tells the choice what the code words of a sum of selections will take. */
+/* Set the expected encoded bytes of a sum of selections in the choice. */
 static void expect_words(struct trib_plan *plan, const struct trib_shape *shape,
                          const trib_desc_t *d, struct trib_choice *choice)
 {
@@ -100,7 +99,7 @@ static void expect_words(struct trib_plan *plan, const struct trib_shape *shape,
     choice->result = words.result / dense;
 }
 
-/* Computes the time of a start by the model, and the part that an empty one takes. */
+/* Compute the modelled time of a start, and the fraction that an empty start takes. */
 static void expect_times(struct trib_plan *plan, const struct trib_shape *shape,
                          const trib_desc_t *d, const struct trib_choice *choice,
                          const struct trib_algo *algo)
@@ -162,7 +161,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
                        : d->algorithm    ? d->algorithm
                                          : comm->cfg.algorithm;
     uint32_t flags = plan->codec ? trib_codec_info(plan->codec)->flags : 0;
-    /* Words that add are never encoded again. */
+    /* Linear encodings are never encoded again. */
     bool merged = trib_coll_sums(shape->coll) && flags & TRIB_CODEC_LINEAR;
     const bool ordered = trib_deterministic_orders(plan, shape, d->dtype);
     struct trib_choice choice = {
@@ -216,8 +215,7 @@ trib_status_t trib_plan_build(struct trib_plan *plan, const struct trib_algo *al
                           trib_coll_name(shape->coll), wrong);
 }
 
-/* Append to plan->why how many ranks lead each host or group, if the algorithm has
- * leaders. */
+/* Append the leaders per host or group to plan->why, if the algorithm uses leaders. */
 static void explain_leaders(struct trib_plan *plan, const struct trib_algo *algo,
                             const struct trib_locality_groups *groups)
 {

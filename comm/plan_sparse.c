@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls of sparse vectors: tributary/sparse.h. The engine runs these plans
- * as all-reduces whose payload is pairs, that of the communicator or, where there are
- * aggregators, that of an inner plan.
+ * Public calls of sparse vectors: tributary/sparse.h. The engine runs these plans as
+ * all-reduces with a payload of pairs. It is the communicator's engine or, with
+ * aggregators, an inner plan's.
  */
 #include "comm/plan_sparse.h"
 
@@ -19,7 +19,7 @@
 #include "comm/plan_parts.h"
 #include "pipeline/payload/check.h"
 
-/* Pairs come from trib_plan_start_sparse, vectors from the calls of other plans. */
+/* Refuse starts with dense vectors: pairs come from trib_plan_start_sparse. */
 static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
 {
     assert(plan->sparse);
@@ -42,10 +42,10 @@ static void destroy(struct trib_plan *plan)
     plan->sparse = NULL;
 }
 
-/* Bytes of the words of some pairs of a vector of n elements. */
+/* Return the encoded bytes of `pairs` pairs of a vector of n elements. */
 static double words_of(double pairs, double n, double element, size_t piece)
 {
-    enum { SHORT_MAX = 65536 }; /* elements of a chunk whose positions have 2 bytes */
+    enum { SHORT_MAX = 65536 }; /* elements of a chunk with 2-byte indices */
     const double list = pairs * (piece <= SHORT_MAX ? 2 : 4);
 
     return pairs * element + fmin(list, n / 8);
@@ -116,7 +116,7 @@ static trib_status_t check_desc(struct trib_comm *comm, const trib_sparse_desc_t
     return TRIB_OK;
 }
 
-/* Takes the description as this library has it. */
+/* Copy the caller's description to this library's struct and check it. */
 static trib_status_t take_desc(struct trib_comm *comm, const trib_sparse_desc_t *theirs,
                                trib_sparse_desc_t *ours)
 {
@@ -172,7 +172,7 @@ static trib_status_t check_plan(struct trib_plan *plan, const char *call)
     if (!plan->sparse)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "%s is for plans that trib_plan_sparse has made", call);
-    if (plan->ops->busy(plan)) /* also an inner plan */
+    if (plan->ops->busy(plan)) /* including an inner plan */
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the plan still runs: wait for it before %s", call);
     return TRIB_OK;
@@ -196,7 +196,7 @@ static trib_status_t check_pairs(struct trib_plan *plan,
     return TRIB_OK;
 }
 
-/* TRIB_CHECK=finite: a bad value ends the operation on all ranks. */
+/* TRIB_CHECK=finite: a bad value fails the operation on all ranks. */
 static trib_status_t check_finite(struct trib_plan *plan,
                                   const struct trib_pairs_input *in)
 {
@@ -218,7 +218,7 @@ static trib_status_t check_finite(struct trib_plan *plan,
     return TRIB_ERR_INVALID;
 }
 
-/* Sorts the pairs of a start, and has TRIB_CHECK look at them. */
+/* Sort the pairs of a start and apply TRIB_CHECK. */
 static trib_status_t take_pairs(struct trib_plan *plan,
                                 const struct trib_pairs_input *given)
 {
@@ -265,7 +265,7 @@ trib_status_t trib_plan_start_sparse(trib_plan_t *plan, const uint64_t *indices,
     return st;
 }
 
-/* Results ------------------------------------------------------------------------- */
+/* Results -------------------------------------------------------------------------- */
 
 static trib_status_t check_result(struct trib_plan *plan, const void *place,
                                   const char *call)

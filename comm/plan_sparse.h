@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans of sparse vectors: what they have beside other plans.
+ * Plans of sparse vectors.
  */
 #ifndef COMM_PLAN_SPARSE_H
 #define COMM_PLAN_SPARSE_H
@@ -8,34 +8,34 @@
 #include "comm/plan_ops.h"
 #include "comm/sorted_pairs.h"
 
-/* Elements of a chunk of few pairs at most: the memory of a sum. */
+/* Maximum elements of a chunk when pairs are few: bounds the memory of a sum. */
 #define TRIB_PAIRS_PIECE ((size_t)1 << 20)
 
 struct trib_plan_sparse {
-    size_t most; /* pairs that a rank gives; 0: not known */
-    const struct trib_plan_ops *under; /* table of such a plan of elements */
-    struct trib_plan_ops ops; /* the same, but for start and destroy */
+    size_t most; /* maximum pairs per rank; 0: unknown */
+    const struct trib_plan_ops *under; /* table of a plan of dense elements */
+    struct trib_plan_ops ops; /* copy of *under with other start and destroy rows */
     struct trib_pairs_input input; /* of the newest start */
     struct trib_sorted_pairs sorted;
     bool has_started;
 };
 
-/* The pairs that a choice of an algorithm expects. */
+/* Expected pair counts, for the choice of an algorithm. */
 struct trib_pairs_expected {
-    double pairs; /* of one rank: as many as it may give */
-    double united; /* of the union, if each rank draws its indices by chance */
-    double contribution, result; /* bytes of their words, as parts of the vector's */
+    double pairs; /* per rank: the maximum */
+    double united; /* in the union, if each rank draws its indices at random */
+    double contribution, result; /* encoded bytes as fractions of the vector's bytes */
 };
 
-/** trib_pairs_expected - what the ranks are expected to give and get.
+/** trib_pairs_expected - estimate the pairs that ranks send and receive.
  *
  * piece    elements of a chunk */
 struct trib_pairs_expected trib_pairs_expected(size_t length, size_t most, int ranks,
                                                size_t element, size_t piece);
 
 /**
- * trib_plan_make_sparse - make a plan that names `sparse`, and has the table of a plan
- * of elements: trib_sparse_make does the rest.
+ * trib_plan_make_sparse - create a plan with `sparse` attached and the table of a dense
+ * plan; trib_sparse_make does the rest.
  *
  * desc     an all-reduce of the vector, without codec and quorum
  */
@@ -44,9 +44,9 @@ trib_status_t trib_plan_make_sparse(struct trib_comm *comm, const trib_desc_t *d
                                     struct trib_plan **plan_out);
 
 /**
- * trib_sparse_make - make a plan that does not count as one of the caller's.
+ * trib_sparse_make - create a plan that is not counted as the caller's.
  *
- * desc     as of trib_plan_make_sparse
+ * desc     as for trib_plan_make_sparse
  * most     of trib_sparse_desc_t
  */
 trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,
@@ -55,7 +55,7 @@ trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,
 /**
  * trib_sparse_start - start a plan of the communicator's own engine with sorted pairs.
  *
- * in       its arrays lie still until the plan is done
+ * in       its arrays must not change until the plan completes
  */
 trib_status_t trib_sparse_start(struct trib_plan *plan,
                                 const struct trib_pairs_input *in);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a plan as bytes, little-endian:
+ * A plan's state as bytes, little-endian:
  *
  *     byte 0-7    "TRIBPLAN"
- *     byte 8      u32 version, u32 number of sections, u64 bytes of the whole, u64
- *                 checksum
+ *     byte 8      u32 version, u32 number of sections, u64 total bytes, u64 checksum
  *     byte 32     u64 count, u32 ranks, rank, collective, dtype, op, root
- *     then        sections: name, 16 bytes padded with zeros; u64 length; so many
+ *     then        sections: name, 16 bytes padded with zeros; u64 length; that many
  *                 bytes, padded with zeros to a multiple of 8
  *
  * A residual belongs to this rank's contribution, whatever the algorithm, the chunk and
- * the summing ranks are. So a state may be loaded where these differ. (This was not so
- * in version 1.)
+ * the summing ranks are. So a state may be loaded where these differ. (Not so in
+ * version 1.)
  *
  * The checksum is XXH3 of everything else. A plan has a fixed list of sections
- * (sections_of), each of a length that follows from its description: a state fits if it
- * has these and no others. The sections "codec" and "feedback" hold their texts. If a
- * codec comes to keep more, this gets a section.
+ * (sections_of), whose lengths follow from its description: a state matches if it has
+ * exactly these sections. The sections "codec" and "feedback" hold their texts. New
+ * state of a codec gets a new section.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -37,9 +36,9 @@ struct section {
     const char *name;
     void *data;
     size_t bytes;
-    const char *text; /* compared and not loaded; or NULL */
-    bool is_name; /* a text that also fits an empty one */
-    struct trib_model *model; /* model that writes and reads the bytes; or NULL */
+    const char *text; /* compared but not loaded; or NULL */
+    bool is_name; /* text that also matches an empty one */
+    struct trib_model *model; /* writes and reads the section; or NULL */
 };
 
 struct sections {
@@ -156,8 +155,8 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
     if (st != TRIB_OK)
         return st;
     if (plan->run.now.state == TRIB_RUN_DONE && plan->run.now.status != TRIB_OK)
-        return plan->run.now.status; /* the start was cut short: the state belongs to no
-                                  * step */
+        return plan->run.now.status; /* the start was aborted midway: the state belongs
+                                      * to no step */
     sections_of(plan, &s);
     struct trib_state_head h = head_of(plan, &s);
     *bytes_out = (size_t)h.bytes;
@@ -262,7 +261,7 @@ void trib_state_printable(char *out, size_t room, const void *bytes, size_t len)
     out[i] = '\0';
 }
 
-/* Checks one section of a state, whose bytes lie at `at`. */
+/* Check a section of a state, whose bytes are at `at`. */
 static trib_status_t check_section(struct trib_plan *plan, const struct sections *s,
                                    const struct trib_state_section *h,
                                    const uint8_t *at, const uint8_t *found[])
@@ -389,7 +388,6 @@ trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state
     if (plan->codec)
         trib_feedback_loaded(&plan->run);
     trib_undo_forget(&plan->run);
-    trib_identity_loaded(plan); /* models draw random numbers by the key: read them once
-                                 * more */
+    trib_identity_loaded(plan); /* models derive random numbers from the key: reread */
     return read_models(plan, &s, found);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layout of a plan's state: plan_state.c describes, writes and reads it,
- * state_merge.c makes one state of several.
+ * Layout of a plan's saved state: plan_state.c describes, writes and reads it,
+ * state_merge.c merges several states.
  */
 #ifndef COMM_PLAN_STATE_H
 #define COMM_PLAN_STATE_H
@@ -36,81 +36,80 @@ struct trib_state_section {
 _Static_assert(sizeof(struct trib_state_section) == 24,
                "a section's head has no holes");
 
-/** trib_state_padded - the bytes that a section of so many bytes takes. */
+/** trib_state_padded - return the padded size of a section of `bytes` bytes. */
 static inline size_t trib_state_padded(size_t bytes)
 {
     return (bytes + TRIB_STATE_ALIGN - 1) / TRIB_STATE_ALIGN * TRIB_STATE_ALIGN;
 }
 
-/** trib_state_checksum - of a whole state with this head, whose checksum counts as
- * 0. */
+/** trib_state_checksum - return the checksum of a whole state with header h; h's
+ * checksum counts as 0. */
 uint64_t trib_state_checksum(const struct trib_state_head *h, const uint8_t *state);
 
 /**
- * trib_state_check_whole - are these bytes a state, undamaged?
+ * trib_state_check_whole - check that the bytes are an undamaged state.
  *
- * h_out    its head
- * errors   TRIB_ERR_INVALID with a sentence in the plan's communicator
+ * h_out    its header
+ * errors   TRIB_ERR_INVALID with a message in the plan's communicator
  */
 trib_status_t trib_state_check_whole(struct trib_plan *plan, const uint8_t *state,
                                      size_t bytes, struct trib_state_head *h_out);
 
-/** trib_state_check_kind - TRIB_OK if both are of the same collective, dtype and op;
- * else TRIB_ERR_INVALID and a sentence. */
+/** trib_state_check_kind - return TRIB_OK if collective, dtype and op are equal; else
+ * TRIB_ERR_INVALID with a message. */
 trib_status_t trib_state_check_kind(struct trib_plan *plan,
                                     const struct trib_state_head *theirs,
                                     const struct trib_state_head *ours);
 
 /**
- * trib_state_section_at - the section whose head is at byte `at`.
+ * trib_state_section_at - read the section whose header is at byte `at`.
  *
- * next_out the byte behind it, where the next head is, or the end
- * returns  false: it goes beyond the end of the state
+ * next_out offset after the section: the next header, or the end
+ * returns  false if the section exceeds the state
  */
 bool trib_state_section_at(const uint8_t *state, size_t bytes, size_t at,
                            struct trib_state_section *section_out, size_t *next_out);
 
-/** trib_state_refuse - the sentence that a state is of a plan that differs in `what`;
- * returns TRIB_ERR_INVALID. */
+/** trib_state_refuse - report that the state's plan differs in `what`; returns
+ * TRIB_ERR_INVALID. */
 trib_status_t trib_state_refuse(struct trib_plan *plan, const char *what,
                                 const char *theirs, const char *ours);
 
-/* The head of each rank's message about what is to be moved. */
+/* Header of each rank's message about the state to move. */
 struct trib_offer {
-    int32_t status; /* trib_status_t of the rank's own checks */
-    uint32_t gives; /* 0: the rank is new, and has no old one */
+    int32_t status; /* trib_status_t of the rank's local checks */
+    uint32_t gives; /* 0: the rank is new and has no old plan */
 };
 
 /**
- * trib_offers_check - whether all ranks can go on.
+ * trib_offers_check - check whether all ranks can continue.
  *
- * offers   [ranks] messages of `bytes` bytes each, the same on all ranks
- * first_out the lowest rank that gives
- * errors   of this rank, or of another one, with a sentence in comm; TRIB_ERR_INVALID:
- *          none gives
+ * offers   [ranks] messages of `bytes` bytes each, equal on all ranks
+ * first_out  the lowest rank with state to move
+ * errors   of any rank, with a message in comm; TRIB_ERR_INVALID: no rank has state
  */
 trib_status_t trib_offers_check(struct trib_comm *comm, const char *call,
                                 const void *offers, size_t bytes, int *first_out);
 
-/* A move of a plan's state to a plan of another communicator. */
+/* Moves a plan's state to a plan of another communicator. */
 struct trib_state_mover {
     struct trib_comm *comm; /* of the new plan */
-    struct trib_plan *from; /* NULL: this rank has none */
-    uint64_t steps; /* as of trib_plan_state_move */
-    const char *call; /* for sentences */
+    struct trib_plan *from; /* NULL: this rank has no old plan */
+    uint64_t steps; /* as for trib_plan_state_move */
+    const char *call; /* for error messages */
 };
 
 /**
- * trib_plan_state_move_by - trib_plan_state_move, where a rank may have failed to make
+ * trib_plan_state_move_by - trib_plan_state_move where a rank may have failed to create
  * its plan.
  *
- * to       the new plan; NULL: this rank has none, because of `status`, whose sentence
- *          is in c->comm. The others hear of it
+ * to       the new plan; NULL: creation failed with `status`, whose message is in
+ *          c->comm. The other ranks are notified
  */
 trib_status_t trib_plan_state_move_by(const struct trib_state_mover *c,
                                       struct trib_plan *to, trib_status_t status);
 
-/** trib_state_printable - copy a name or text of a section so that it can be shown. */
+/** trib_state_printable - copy a section's name or text in printable form. */
 void trib_state_printable(char *out, size_t room, const void *bytes, size_t len);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a plan goes on in a plan of another communicator, which has other ranks.
+ * Continue a plan's state in a plan of another communicator, with other ranks.
  *
- * The residual of a rank stays as it is, bit for bit: it belongs to this rank, whatever
- * the others are. All ranks tell each other first of which plan
- * and start the state is, and do nothing unless all can.
+ * A rank's residual is kept bit for bit: it belongs to this rank, whatever the other
+ * ranks are. All ranks first exchange which plan and start their state belongs to, and
+ * do nothing unless all can move it.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -19,33 +19,34 @@
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
 
-/* A message to all ranks about the plan that the caller has given to this one. */
+/* A message to all ranks about the local old plan. */
 struct offer {
     struct trib_offer head;
-    uint32_t rank; /* in that plan's communicator */
+    uint32_t rank; /* in the old plan's communicator */
     uint32_t unused;
-    uint64_t steps; /* as the caller says */
-    uint64_t model_bytes; /* of a model as it was behind start `steps`; or 0 */
+    uint64_t steps; /* the caller's argument */
+    uint64_t model_bytes; /* size of the model as of the end of start `steps`; or 0 */
     struct trib_identity_kept kept;
 };
 _Static_assert(sizeof(struct offer) == 48, "an offer has no holes");
 
 struct mover {
     struct trib_comm *comm;
-    const char *call; /* for sentences */
+    const char *call; /* for error messages */
     struct trib_plan *plan, *from; /* from is NULL on a new rank */
-    struct trib_plan *to_by, *from_by; /* whose engines compute: while both are held */
+    struct trib_plan *to_by, *from_by; /* the plans whose engines compute; valid while
+                                        * both are held */
     struct offer mine;
     struct offer *all; /* [ranks] */
-    float *sums[TRIB_FEEDBACK_STATES]; /* states that all ranks share, made anew */
-    uint8_t *model; /* bytes of the model that goes on; or NULL */
+    float *sums[TRIB_FEEDBACK_STATES]; /* recomputed states that all ranks share */
+    uint8_t *model; /* serialized model to continue; or NULL */
     size_t model_bytes;
 };
 
-/* ---- what this rank gives -------------------------------------------------------- */
+/* ---- local offer ----------------------------------------------------------------- */
 
-/* Aggregators may come and go while the ranks speak, and then another engine computes:
- * it stays the same from here to let_go. */
+/* Pin the computing engines until let_go: aggregators may come and go while the ranks
+ * exchange messages. */
 static void hold(struct mover *m)
 {
     m->to_by = trib_plan_hold(m->plan);
@@ -101,7 +102,7 @@ static struct trib_state_head head_of(const struct trib_plan *plan)
     return (struct trib_state_head){.coll = op->coll, .dtype = op->dtype, .op = op->op};
 }
 
-/* Both plans sum the same vector in the same way. */
+/* Check that both plans sum the same vector in the same way. */
 static trib_status_t compare(const struct mover *m)
 {
     const struct trib_state_head theirs = head_of(m->from_by), ours = head_of(m->to_by);
@@ -133,7 +134,8 @@ static trib_status_t compare(const struct mover *m)
                : TRIB_OK;
 }
 
-/* Can the old plan give its state as it was behind start `steps`, or what it is now? */
+/* Check that the old plan has or can restore its state as of the end of start
+ * `steps`. */
 static trib_status_t check_steps(struct mover *m)
 {
     const struct trib_run *run = &m->from_by->run;
@@ -158,7 +160,7 @@ static trib_status_t check_steps(struct mover *m)
     return TRIB_OK;
 }
 
-/* Checks the plans, which are held. */
+/* Check the held plans. */
 static trib_status_t check_held(struct mover *m)
 {
     trib_status_t st = check_idle(m, m->plan, m->to_by);
@@ -194,9 +196,9 @@ static trib_status_t prepare(struct mover *m)
     return st;
 }
 
-/* ---- what all ranks give --------------------------------------------------------- */
+/* ---- comparison of offers -------------------------------------------------------- */
 
-/* The first rank that has a plan of which this is true; -1: none has. */
+/* Return the first rank with an old plan (if `settled`: with a key), or -1. */
 static int first_giver(const struct mover *m, bool settled)
 {
     for (int r = 0; r < m->comm->engine.size; r++)
@@ -248,7 +250,7 @@ trib_status_t trib_offers_check(struct trib_comm *comm, const char *call,
                      : TRIB_OK;
 }
 
-/* All ranks come to the same answer, as they look at the same offers. */
+/* All ranks reach the same decision from the same offers. */
 static trib_status_t compare_offers(struct mover *m)
 {
     struct trib_comm *comm = m->comm;
@@ -275,9 +277,9 @@ static trib_status_t meet(struct mover *m)
     return st == TRIB_OK ? compare_offers(m) : st;
 }
 
-/* ---- the new state --------------------------------------------------------------- */
+/* ---- new state ------------------------------------------------------------------- */
 
-/* The blocks of a reduce-scatter are those of the ranks: each moves with its rank. */
+/* Move each block of a reduce-scatter with its rank. */
 static void move_blocks(const struct mover *m, float *to, const float *from)
 {
     const size_t count = m->to_by->run.desc.count;
@@ -309,7 +311,7 @@ static const struct trib_feedback *feedback_of(const struct trib_plan *by)
     return by ? trib_feedback_of(&by->run) : NULL;
 }
 
-/* The ranks sum x, of the plan's elements, to where it is. */
+/* All-reduce x in place. */
 static trib_status_t sum_up(const struct mover *m, float *x, size_t total, trib_op_t op)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
@@ -328,8 +330,7 @@ static trib_status_t sum_up(const struct mover *m, float *x, size_t total, trib_
     return st;
 }
 
-/* A state that all ranks share is the sum, or mean, of another one over those that are
- * left. */
+/* Recompute shared states: sum or mean of another state over the surviving ranks. */
 static trib_status_t share(struct mover *m)
 {
     trib_status_t st = TRIB_OK;
@@ -356,8 +357,8 @@ static trib_status_t share(struct mover *m)
     return st;
 }
 
-/* The rank whose model all others get: it was rank 0, which alone may know what has
- * been gathered to learn from; -1: it is lost, or was cut short. */
+/* Return the rank that distributes its model: the former rank 0, which alone may have
+ * gathered data to learn from. -1: that rank is lost or was aborted midway. */
 static int teacher_of(const struct mover *m)
 {
     for (int r = 0; r < m->comm->engine.size; r++)
@@ -367,7 +368,7 @@ static int teacher_of(const struct mover *m)
     return -1;
 }
 
-/* All ranks get the bytes of the teacher's model, or none does. */
+/* Distribute the teacher's model to all ranks, or to none. */
 static trib_status_t teach(struct mover *m)
 {
     struct trib_comm *comm = m->comm;
@@ -408,8 +409,8 @@ static void move_vectors(const struct mover *m)
         memset(to->sent, 0, m->to_by->run.desc.total / 8 + 1);
 }
 
-/* The plan goes on with step and key, and with the model; false: its model learns anew,
- * with a step and key of its own. */
+/* Continue the plan with step, key and model. False: the model starts over, with a new
+ * step and key. */
 static bool go_on(const struct mover *m)
 {
     struct trib_plan *to = m->to_by;
@@ -423,11 +424,11 @@ static bool go_on(const struct mover *m)
     to->run.now.step = (uint32_t)m->all[first_giver(m, false)].steps;
     if (known >= 0)
         to->identity.kept = m->all[known].kept;
-    trib_identity_loaded(to); /* a model draws by the key: it is read once more */
+    trib_identity_loaded(to); /* a model derives random numbers from the key */
     return !model || trib_model_read(model, m->model, m->model_bytes, NULL) == TRIB_OK;
 }
 
-/* Nothing can fail here any more. */
+/* Apply the new state; cannot fail. */
 static void settle(struct mover *m)
 {
     const struct trib_comm *comm = m->comm;
@@ -450,7 +451,7 @@ static trib_status_t move(struct mover *m)
 {
     const uint64_t steps = m->all[first_giver(m, false)].steps;
 
-    if (m->plan->automatic) /* it keeps nothing, and measures anew */
+    if (m->plan->automatic) /* keeps no state and measures again */
         return TRIB_OK;
     hold(m);
     if (m->from_by && steps < m->from_by->run.now.step)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Statistics of each result. The thread that has waited for a result computes them
- * before its caller gets it: the caller cannot write to the buffer meanwhile, and the
- * engine need not know.
+ * Statistics of each result. The thread that waited for a result computes them before
+ * returning to the caller: the caller cannot write to the buffer yet, and the engine is
+ * not involved.
  */
 #include "comm/plan_stats.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress thread. It exists once a plan has been started, works while a plan is
- * active, and sleeps while a caller waits, because that caller drives the engine.
+ * The progress thread. The first plan start creates it. It works while a plan is active
+ * and sleeps while a caller waits, because that caller drives the engine.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,10 +14,10 @@
 enum {
     SLEEP_US = 500,
     STEP_BACK_NS = 200000,
-    WATCH_NS = 50000, /* between looks at plans that other engines run */
+    WATCH_NS = 50000, /* poll interval for plans run by other engines */
 };
 
-/* Blocks until there is something to drive; false if the thread must stop. */
+/* Block until there is work; false if the thread must stop. */
 static bool wait_for_work(struct trib_progress_thread *d)
 {
     bool stop;
@@ -98,7 +98,7 @@ void trib_progress_thread_caller_leave(struct trib_comm *comm)
         wake(d);
 }
 
-/* The engine is locked, so nobody clears `active` meanwhile. */
+/* The engine is locked, so no thread clears `active` concurrently. */
 trib_status_t trib_progress_thread_start(struct trib_comm *comm)
 {
     struct trib_progress_thread *d = &comm->progress_thread;

@@ -15,7 +15,7 @@ static trib_status_t refuse(struct trib_plan *plan, const char *text, const char
     return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED, "quorum %s: %s", text, why);
 }
 
-/* Refuse codecs, trees and chunks that cannot have a quorum. */
+/* Refuse codecs, trees and chunks that do not support a quorum. */
 static trib_status_t check(struct trib_plan *plan, const char *text)
 {
     const uint32_t agreed = TRIB_CODEC_AGREES | TRIB_CODEC_MODEL | TRIB_CODEC_LINEAR;
@@ -47,8 +47,8 @@ static trib_status_t check(struct trib_plan *plan, const char *text)
     return TRIB_OK;
 }
 
-/* Raw elements have no residual, but words of their own type do: use a codec for these
- * words. */
+/* Raw elements have no residual, but encoded chunks of the same type do: use a codec
+ * that encodes to the vector's own type. */
 static trib_status_t make_plain(struct trib_plan *plan)
 {
     static const char *const codecs[] = {

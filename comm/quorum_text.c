@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the text of a quorum, such as 0.9,deadline=20ms. */
+/* Parse the text of a quorum, such as 0.9,deadline=20ms. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { LONGEST_S = 3600 };
 
-/* Nanoseconds of a text such as "20ms"; 0 if the text is no time. */
+/* Return the nanoseconds of a text such as "20ms"; 0 if invalid. */
 static uint64_t time_of(char *text)
 {
     static const struct {
@@ -86,6 +86,5 @@ trib_status_t trib_quorum_rule_parse(const char *text, struct trib_error *err,
 uint32_t trib_quorum_rule_need(const struct trib_quorum_rule *rule, int ranks)
 {
     assert(ranks > 0 && rule->part <= 1);
-    return (uint32_t)ceil(rule->part * ranks - 1e-9); /* in floating point 0.07 * 100 is
-                                                       * above 7 */
+    return (uint32_t)ceil(rule->part * ranks - 1e-9); /* 0.07 * 100 > 7 as doubles */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-shot non-blocking calls. A request is a plan that was started once. When it is
- * freed it becomes idle, and the next call with the same key starts it again.
+ * One-shot non-blocking calls. A request is a plan that was started once. Freeing a
+ * request makes it idle, and the next call with the same key reuses it.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@ enum { IDLE_MOST = 64 };
 
 struct trib_request {
     struct trib_plan_key key;
-    bool own; /* the communicator's own engine runs the plan */
+    bool own; /* run by the communicator's own engine */
     struct trib_plan *plan;
-    struct trib_request *next; /* of the idle requests, the newest first */
+    struct trib_request *next; /* in the list of idle requests, newest first */
 };
 
 static void destroy(struct trib_request *r)
@@ -42,8 +42,8 @@ void trib_requests_clear(struct trib_comm *comm)
     }
 }
 
-/* A plan of a call keeps no state of a vector, so each call may pass another vector,
- * and ranks may evict plans in different orders. */
+/* Plans of unnamed calls keep no per-vector state, so each call may pass another
+ * vector, and ranks may evict plans in different orders. */
 trib_status_t trib_plan_make_for_call(struct trib_comm *comm,
                                       const struct trib_plan_key *key, bool own,
                                       struct trib_plan **plan_out)
@@ -67,8 +67,7 @@ trib_status_t trib_plan_make_for_call(struct trib_comm *comm,
     return st;
 }
 
-/* Take an idle request with this key, and these arrays of counts, out of the list, or
- * return NULL. */
+/* Remove and return an idle request with this key and these count arrays, or NULL. */
 static struct trib_request *take_idle(struct trib_comm *comm,
                                       const struct trib_call *call)
 {
@@ -85,7 +84,8 @@ static struct trib_request *take_idle(struct trib_comm *comm,
     return r;
 }
 
-/* Keep it for the next call, in the place of the one that has been idle for longest. */
+/* Keep the request for the next call, and evict the one that has been idle longest if
+ * the list is full. */
 static void put_idle(struct trib_comm *comm, struct trib_request *r)
 {
     struct trib_request **at = &comm->idle_requests;
@@ -121,7 +121,7 @@ static trib_status_t make(struct trib_comm *comm, const struct trib_call *call,
     return st;
 }
 
-/* Start a request of this call, which no other thread has. */
+/* Start a request of this call that no other thread uses. */
 static trib_status_t begin(struct trib_comm *comm, const struct trib_call *call,
                            const void *send, void *recv, struct trib_request **out)
 {
@@ -243,7 +243,7 @@ trib_status_t trib_ibarrier(trib_comm_t *comm, trib_request_t **request_out)
                 NULL, NULL, request_out);
 }
 
-/* The request of a message, which stays with its plan; NULL: no memory. */
+/* Return the message's request, which stays with its plan; NULL: out of memory. */
 static struct trib_request *request_of(struct trib_plan *plan)
 {
     struct trib_plan_message *m = plan->message;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State that ranks believe to share: a hash of each, and the ranks that differ from
- * most.
+ * Compare state that ranks should share: each rank's hash, and the ranks that differ
+ * from the majority.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static int compare(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* The hash that most ranks have; of several, that of the lowest rank. The list is
- * sorted by hash, then by rank. */
+/* Return the most frequent hash; of a tie, the lowest rank's. The list is sorted by
+ * hash, then by rank. */
 static uint64_t usual_hash(const struct hashed *list, int n)
 {
     int best = 0, most = 0;

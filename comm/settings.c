@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings whose values are names: codecs, algorithms, transports, vector instructions.
+ * Settings with symbolic values: codecs, algorithms, transports, vector instructions.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -76,8 +76,8 @@ static trib_status_t check_feedback(const struct trib_config *cfg,
     struct trib_feedback_rule rule;
     trib_status_t st = trib_feedback_parse(cfg->feedback, err, &rule);
 
-    /* check_codec reports a wrong codec. With codec none the feedback is for plans that
-     * have a codec of their own. */
+    /* check_codec reports an invalid codec. With codec none the feedback applies to
+     * plans with their own codec. */
     if (st != TRIB_OK || strcmp(cfg->codec, "none") == 0 ||
         trib_auto_wanted(cfg->codec) ||
         trib_codec_create(cfg->codec, NULL, NULL, &codec) != TRIB_OK)

@@ -9,7 +9,7 @@ enum {
     CHUNK_MIN = 4096, /* smallest TRIB_CHUNK */
     WINDOW_GOOD = 2, /* one chunk on the wire while another is summed */
     WINDOW_MAX = 256, /* largest TRIB_WINDOW */
-    CODED = 4, /* bytes of a chunk for a byte of its code word */
+    CODED = 4, /* bytes of a chunk per encoded byte */
 };
 
 static bool fits(struct trib_slot_budget w, size_t room, int size)
@@ -17,8 +17,8 @@ static bool fits(struct trib_slot_budget w, size_t room, int size)
     return trib_arena_pinned(w.window, w.chunk, size) <= room;
 }
 
-/* The next smaller power of two: a link has a power of two of slots, so other windows
- * save nothing. */
+/* Return the next smaller power of two. A link's slots are a power of two, so other
+ * windows save nothing. */
 static uint32_t smaller(uint32_t window)
 {
     uint32_t w = 1;
@@ -28,8 +28,8 @@ static uint32_t smaller(uint32_t window)
     return w;
 }
 
-/* Shrink the window first, which costs nothing while credits return quickly; then the
- * chunks, which costs messages; at last give up the overlap. */
+/* Shrink the window first, which is free while credits return quickly; then the chunks,
+ * which costs messages; finally drop the overlap. */
 struct trib_slot_budget trib_slot_budget_fit(struct trib_slot_budget asked, size_t room,
                                              int size)
 {

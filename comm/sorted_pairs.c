@@ -11,7 +11,7 @@
 enum {
     DIGIT_BITS = 8,
     DIGITS = 1 << DIGIT_BITS,
-    BLOCK = 64, /* values that are converted at a time */
+    BLOCK = 64, /* values converted at a time */
 };
 
 void trib_sorted_pairs_free(struct trib_sorted_pairs *s)
@@ -48,7 +48,7 @@ static trib_status_t grow(struct trib_sorted_pairs *s, size_t n, size_t element)
     return TRIB_OK;
 }
 
-/* Sorts by one digit, and keeps the order of equal digits. */
+/* Sort by one digit; stable. */
 static void sort_digit(const struct trib_pair_order *from, struct trib_pair_order *to,
                        size_t n, unsigned shift)
 {
@@ -62,7 +62,7 @@ static void sort_digit(const struct trib_pair_order *from, struct trib_pair_orde
         to[place[(from[i].index >> shift) % DIGITS]++] = from[i];
 }
 
-/* The pairs' places by rising index, those of one index as they were given. */
+/* Sort the pairs' positions by index; stable. */
 static const struct trib_pair_order *sort(struct trib_sorted_pairs *s,
                                           const struct trib_pairs_input *given)
 {
@@ -112,7 +112,7 @@ static void add_doubles(const uint8_t *values, const struct trib_pair_order *ord
     memcpy(to, &sum, sizeof(sum));
 }
 
-/* The lower bytes of a sum of 64 bits are the wrapped sum of shorter integers. */
+/* The low bytes of a 64-bit sum are the wrapped sum of shorter integers. */
 static void add_integers(const uint8_t *values, const struct trib_pair_order *order,
                          size_t n, size_t element, uint8_t *to)
 {
@@ -126,7 +126,7 @@ static void add_integers(const uint8_t *values, const struct trib_pair_order *or
     memcpy(to, &sum, element);
 }
 
-/* Adds the values of one index. */
+/* Add the values of one index. */
 static void add(const struct trib_kernels *k, trib_dtype_t dtype, const uint8_t *values,
                 const struct trib_pair_order *order, size_t n, uint8_t *to)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A caller's (index, value) pairs by rising index, each index once.
+ * A caller's (index, value) pairs sorted by index, without duplicates.
  *
- * Pairs that are so already are taken where they are. Others are sorted, and values of
- * one index are added in the order in which they were given; floats of 16 and 8
- * bits in float32, rounded once.
+ * Sorted pairs are used in place. Others are sorted, and values of equal indices are
+ * added in the order given; 16- and 8-bit floats in float32, rounded once.
  */
 #ifndef COMM_SORTED_PAIRS_H
 #define COMM_SORTED_PAIRS_H
@@ -13,10 +12,10 @@
 
 struct trib_pair_order {
     uint64_t index;
-    size_t from; /* place among the pairs that were given */
+    size_t from; /* position among the given pairs */
 };
 
-/* Memory of a plan for sorted pairs; it grows. */
+/* A plan's memory for sorted pairs; grows as needed. */
 struct trib_sorted_pairs {
     struct trib_pair_order *order[2]; /* [room] */
     uint64_t *indices; /* [room] */
@@ -26,11 +25,11 @@ struct trib_sorted_pairs {
 
 void trib_sorted_pairs_free(struct trib_sorted_pairs *s);
 
-/** trib_sorted_pairs_is - true if indices rise, each above the one before. */
+/** trib_sorted_pairs_is - return true if indices strictly increase. */
 bool trib_sorted_pairs_is(const uint64_t *indices, size_t n);
 
 /**
- * trib_sorted_pairs_make - pairs by rising index, each index once.
+ * trib_sorted_pairs_make - sort pairs by index and merge duplicates.
  *
  * out      in the caller's memory, or in that of s
  * errors   TRIB_ERR_NO_MEMORY; *out is unchanged

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sub-communicators. The parent carries what the members tell each other during wireup.
+ * Sub-communicators. Members exchange their wireup messages over the parent.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static trib_status_t run_once(struct trib_comm *comm, trib_coll_t coll, int root
     desc.count = bytes;
     desc.dtype = TRIB_I8;
     desc.codec = "none";
-    desc.algorithm = TRIB_AUTO; /* TRIB_ALGORITHM may have no all-gather */
+    desc.algorithm = TRIB_AUTO; /* TRIB_ALGORITHM may not support all-gather */
     trib_status_t st = trib_plan_make(comm, coll, &desc, false, &plan);
     if (st != TRIB_OK)
         return st;
@@ -44,13 +44,13 @@ trib_status_t trib_comm_broadcast(struct trib_comm *comm, int root, size_t bytes
     return run_once(comm, TRIB_BROADCAST, root, NULL, bytes, data);
 }
 
-/* Lets the members of a child exchange data by an all-gather of the parent. */
+/* Exchanges between the members of a child, by all-gathers of the parent. */
 struct members {
     struct trib_comm *parent;
     const struct trib_config *cfg; /* of the child */
-    const int *ranks; /* [size] parent's rank of each member */
+    const int *ranks; /* [size] rank of each member in the parent */
     int size;
-    int exchanges; /* exchanges that this rank has taken part in */
+    int exchanges; /* exchanges so far */
     bool within; /* the parent outlives the child */
 };
 
@@ -78,8 +78,8 @@ struct split_key {
     int32_t key;
 };
 
-/* Lists the members of my color, ordered by key, then by rank; returns my place, or
- * -1. */
+/* List the members with this rank's color, ordered by key, then by rank. Return this
+ * rank's position, or -1. */
 static int find_members(const struct split_key *all, int size, int rank, int *ranks,
                         int *n_out)
 {
@@ -103,8 +103,8 @@ static int find_members(const struct split_key *all, int size, int rank, int *ra
     return mine;
 }
 
-/* A rank without a color, or one that has failed, still takes part in the other ranks'
- * exchanges, from number `first` on. */
+/* Take part in the other ranks' exchanges, from number `first` on; for a rank without a
+ * color, or after a local failure. */
 static trib_status_t stand_by(struct trib_comm *parent, int first)
 {
     trib_status_t st = TRIB_OK;
@@ -174,7 +174,7 @@ static trib_status_t make_child(struct trib_comm *parent, struct members *m, int
     return st == TRIB_OK ? st : trib_comm_fail(parent, st, "%s", trib_error_text(&err));
 }
 
-/* No rank keeps a communicator that another member could not join. */
+/* Dispose of the communicator if another member could not join. */
 static trib_status_t agree(struct members *m, trib_status_t mine,
                            trib_comm_t **comm_out)
 {
@@ -217,7 +217,7 @@ static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg
         struct members m = {comm, cfg, ranks, n, 0, within};
         if (rank >= 0)
             st = make_child(comm, &m, rank, comm_out);
-        /* If this exchange failed, the parent has failed, and nothing is left to
+        /* If this exchange failed, so has the parent, and nothing is left to
          * exchange. */
         trib_status_t rest = rank < 0 || st != TRIB_OK ? stand_by(comm, m.exchanges)
                                                        : TRIB_OK;
@@ -228,7 +228,7 @@ static trib_status_t split(struct trib_comm *comm, const struct trib_config *cfg
     return st;
 }
 
-/* A split whose communicator's random numbers follow from the parent's. */
+/* Split, and derive the identity for random numbers from the parent's. */
 static trib_status_t split_known(struct trib_comm *comm, struct split_key mine,
                                  bool within, struct trib_comm **comm_out)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The states that N ranks have saved become those of M ranks.
+ * Merge the states saved by N ranks into states for M ranks.
  *
- * A rank gets the sum of the vectors of the states that it was given, so that the sum
- * over all ranks stays. A mean divides by the number of ranks: there each vector is
- * scaled by M / N, so that the mean stays. Vectors that all ranks have alike are
- * copied. Each rank edits a state that its own plan has saved, and loads it, so that
- * plans of every kind take part.
+ * A rank loads the sum of the vectors of its given states, so the sum over all ranks is
+ * preserved. A mean divides by the number of ranks: there each vector is scaled by M /
+ * N to preserve the mean. Vectors that are equal on all ranks are copied. Each rank
+ * edits a state saved by its own plan and loads it, which works for plans of every
+ * kind.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -19,12 +19,12 @@
 
 enum { SAVERS_MAX = 65536 };
 
-/* A message to all ranks about the states that the caller has given to this one. */
+/* A message to all ranks about the states given to this one. */
 struct offer {
-    int32_t status; /* trib_status_t of the rank's own checks */
-    uint32_t n; /* number of its states; where it is 0 the rest is 0, too */
-    uint32_t savers; /* number of ranks that have saved */
-    uint32_t own; /* 1: its only state is its own, of as many ranks as there are */
+    int32_t status; /* trib_status_t of the local checks */
+    uint32_t n; /* number of states; if 0, the remaining fields are 0, too */
+    uint32_t savers; /* number of ranks that saved */
+    uint32_t own; /* 1: its only state is its own, of as many ranks */
     uint32_t step;
     uint32_t unused;
     struct trib_identity_kept kept;
@@ -35,16 +35,16 @@ struct merge {
     const void *const *states;
     const size_t *bytes;
     size_t n;
-    uint8_t *into; /* a state of this plan, which becomes the merged one */
+    uint8_t *into; /* a state of this plan, turned into the merged one */
     size_t into_bytes;
     struct trib_state_head head; /* of into */
     struct offer mine;
     struct offer *all; /* [ranks] */
-    uint8_t *given; /* a bit for each saver whose state this rank has */
-    uint8_t *all_given; /* [ranks] of these */
+    uint8_t *given; /* one bit per saver whose state this rank was given */
+    uint8_t *all_given; /* [ranks] of `given` */
 };
 
-/* The bytes of a section, or NULL: the state has none of this name. */
+/* Return the bytes of the named section, or NULL. */
 static const uint8_t *section_of(const uint8_t *state, size_t bytes, const char *name,
                                  size_t *len_out)
 {
@@ -67,9 +67,9 @@ static uint8_t *into_section(struct merge *m, const char *name, size_t *len_out)
     return (uint8_t *)(uintptr_t)section_of(m->into, m->into_bytes, name, len_out);
 }
 
-/* ---- what one rank was given ----------------------------------------------------- */
+/* ---- local states ---------------------------------------------------------------- */
 
-/* The elements of each rank's vector. */
+/* Return the number of elements of each rank's vector. */
 static uint64_t total_of(const struct trib_state_head *h)
 {
     return h->coll == TRIB_REDUCE_SCATTER ? h->count * h->ranks : h->count;
@@ -96,8 +96,8 @@ static bool is_text(const char *name)
            strcmp(name, "name") == 0;
 }
 
-/* A state has all sections of the plan's, as long; what a model has learnt stays
- * behind. */
+/* Check that the state has all sections of the plan with equal lengths. A model's
+ * learned state is not merged. */
 static trib_status_t check_sections(struct merge *m, const uint8_t *state, size_t bytes)
 {
     char name[TRIB_STATE_NAME_BYTES + 1] = "";
@@ -147,7 +147,7 @@ static trib_status_t check_total(struct merge *m, const struct trib_state_head *
     return TRIB_OK;
 }
 
-/* Notes whose state it is, and of which step. */
+/* Record the saver and the step of the state. */
 static trib_status_t note(struct merge *m, const uint8_t *state, size_t bytes,
                           const struct trib_state_head *h)
 {
@@ -199,7 +199,7 @@ static trib_status_t take(struct merge *m, const uint8_t *state, size_t bytes)
     return st == TRIB_OK ? note(m, state, bytes, &h) : st;
 }
 
-/* Saves a state of this plan, and checks what the rank was given against it. */
+/* Save a state of this plan and check the given states against it. */
 static trib_status_t prepare(struct merge *m)
 {
     struct trib_comm *comm = m->plan->comm;
@@ -225,9 +225,9 @@ static trib_status_t prepare(struct merge *m)
     return st;
 }
 
-/* ---- what all ranks were given --------------------------------------------------- */
+/* ---- comparison of offers -------------------------------------------------------- */
 
-/* The first rank that was given a state; -1: none was. */
+/* Return the first rank that was given a state, or -1. */
 static int first_giver(const struct merge *m)
 {
     for (int r = 0; r < m->plan->comm->engine.size; r++)
@@ -236,7 +236,7 @@ static int first_giver(const struct merge *m)
     return -1;
 }
 
-/* All ranks come to the same answer, as they look at the same offers. */
+/* All ranks reach the same decision from the same offers. */
 static trib_status_t compare_offers(struct merge *m)
 {
     struct trib_comm *comm = m->plan->comm;
@@ -266,7 +266,7 @@ static trib_status_t compare_offers(struct merge *m)
     return TRIB_OK;
 }
 
-/* Each state was given once. */
+/* Check that each saver's state was given exactly once. */
 static trib_status_t compare_savers(struct merge *m, uint32_t savers)
 {
     struct trib_comm *comm = m->plan->comm;
@@ -321,9 +321,9 @@ static trib_status_t meet(struct merge *m)
     return st == TRIB_OK ? compare_savers(m, savers) : st;
 }
 
-/* ---- the merged state ------------------------------------------------------------ */
+/* ---- merged state ---------------------------------------------------------------- */
 
-/* A vector of the merged state: the scaled sum of what the rank was given. */
+/* Compute a vector of the merged state: the scaled sum over the given states. */
 static void sum_vector(struct merge *m, const char *name, double scale)
 {
     size_t len = 0, their_len;
@@ -344,8 +344,8 @@ static void sum_vector(struct merge *m, const char *name, double scale)
     }
 }
 
-/* A vector that is the same on all ranks: those that were given no state get it from
- * one that was. */
+/* Copy a vector that is equal on all ranks; ranks without a state receive it from one
+ * that has it. */
 static trib_status_t copy_vector(struct merge *m, const char *name)
 {
     struct trib_comm *comm = m->plan->comm;
@@ -363,7 +363,7 @@ static trib_status_t copy_vector(struct merge *m, const char *name)
                : TRIB_OK;
 }
 
-/* A model learns anew: the plan keeps its own, and the step and key that go with it. */
+/* A model starts over: the plan keeps its own model, step and key. */
 static void go_on(struct merge *m, const struct offer *from)
 {
     struct trib_comm *comm = m->plan->comm;
@@ -408,7 +408,7 @@ static trib_status_t merge(struct merge *m)
     return trib_plan_state_load(m->plan, m->into, m->into_bytes);
 }
 
-/* True if each rank was given what it has saved itself: then all is carried over. */
+/* Return true if each rank was given its own state: then everything is carried over. */
 static bool all_own(const struct merge *m)
 {
     for (int r = 0; r < m->plan->comm->engine.size; r++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The survivors of a loss agree on who is left, and make a communicator of these:
- * survivors.h says how they speak, and why they all end alike.
+ * Survivors of a loss agree on the surviving ranks and create a communicator of them.
+ * survivors.h describes the protocol and why all survivors reach the same result.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -12,16 +12,16 @@
 #include "pipeline/engine/engine.h"
 
 enum {
-    LOSS_MS = 1000, /* in which the loss shows that a wireup has met */
+    LOSS_MS = 1000, /* for a loss that failed a wireup to be detected */
     FLUSH_MS = 100, /* for the last reports */
-    SURE_MS = 1000, /* in which the end of a process of this host is seen */
+    SURE_MS = 1000, /* for the end of a process on this host to be detected */
 };
 
 struct shrink {
     struct trib_survivors s;
-    bool grows; /* child was wired up before, and no other is made */
-    struct trib_comm *child; /* that may yet be committed; or NULL */
-    enum trib_survivors_end end; /* of an exchange that was cut short */
+    bool grows; /* child was wired up before, and no other is created */
+    struct trib_comm *child; /* may still be committed; or NULL */
+    enum trib_survivors_end end; /* of an aborted exchange */
 };
 
 static bool agrees(const struct trib_survivors *s, int rank, uint64_t unused)
@@ -44,8 +44,8 @@ static bool is_ready(const struct trib_survivors *s, int rank, uint64_t unused)
     return agrees(s, rank, unused) && of->said.phase >= TRIB_SURVIVOR_READY;
 }
 
-/* Nothing goes on in a communicator of which another one is made, whether it had failed
- * or not. */
+/* Fail the old communicator, so nothing runs in it once another replaces it, whether it
+ * had failed or not. */
 void trib_comm_end_all(struct trib_comm *comm, const char *call)
 {
     char who[128], text[200];
@@ -90,7 +90,7 @@ static void drop_child(struct shrink *k)
     k->child = NULL;
 }
 
-/* A wireup fails where a rank is lost meanwhile, too, which then shows here. */
+/* A wireup also fails if a rank is lost during it; wait until that is detected. */
 static enum trib_survivors_end wireup_failed(struct shrink *k, trib_status_t st,
                                              const struct trib_error *err)
 {
@@ -105,14 +105,14 @@ static enum trib_survivors_end wireup_failed(struct shrink *k, trib_status_t st,
     return TRIB_SURVIVORS_STOP;
 }
 
-/* True of a newcomer that has not heard that it was taken in, and has ended. */
+/* Return true for a newcomer that ended before it was notified of its admission. */
 static bool never_came(const struct trib_comm *comm, int rank)
 {
     return comm->members && rank >= comm->members &&
            comm->engine.stats.operations == 0;
 }
 
-/* A rank that left, and that may have continued without this one. */
+/* Return true for a rank that disconnected and may have continued without this one. */
 static bool has_left(const struct trib_comm *comm, int rank)
 {
     const struct trib_link *l = &comm->engine.links[rank];
@@ -152,7 +152,7 @@ static enum trib_survivors_end wire(struct shrink *k)
     return TRIB_SURVIVORS_DONE;
 }
 
-/* A rank that was lost is in the communicator that was wired up before. */
+/* Stop if the already wired-up communicator contains a lost rank. */
 static bool refuse_loss(struct trib_survivors *s)
 {
     struct trib_engine *e = &s->comm->engine;
@@ -244,7 +244,7 @@ enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s)
     }
 }
 
-/* From the agreement of a set to its communicator, or to what came between. */
+/* Run one round: from agreement on a set to its communicator, or to an interruption. */
 static enum trib_survivors_end go_round(struct shrink *k)
 {
     /* A rank that was never READY need not ask whether others have committed. */
@@ -260,7 +260,7 @@ static enum trib_survivors_end go_round(struct shrink *k)
             return TRIB_SURVIVORS_STOP;
         trib_survivors_say(&k->s, TRIB_SURVIVOR_EXCHANGES);
     } else {
-        drop_child(k); /* nobody has committed it, nor will */
+        drop_child(k); /* no rank has committed it, nor will */
         end = wire(k);
         if (end != TRIB_SURVIVORS_DONE)
             return end;
@@ -282,7 +282,7 @@ static void finish(struct shrink *k, enum trib_survivors_end end)
     }
     assert(s->why != TRIB_OK);
     drop_child(k);
-    if (s->is_evicted) { /* the others go on */
+    if (s->is_evicted) { /* the other ranks continue */
         trib_survivors_say(s, TRIB_SURVIVOR_AGREES);
         trib_survivors_flush(s, 0);
         return;

@@ -14,10 +14,10 @@
 #include "pipeline/engine/failure.h"
 
 enum {
-    YIELDS = 100, /* looks before a sleep: all answer within microseconds, or late */
+    YIELDS = 100, /* polls before a sleep: replies come within microseconds, or late */
     SLEEP_US = 200,
-    PART_MS = 20, /* for the last word to those that are lost */
-    REPEAT_NS = 50000000, /* a notice of the failure may have replaced a report */
+    PART_MS = 20, /* for the last notice to lost ranks */
+    REPEAT_NS = 50000000, /* a failure notice may have overwritten a report */
     REPORT_BYTES = offsetof(struct trib_survivor_report, data) + TRIB_SURVIVOR_DATA,
 };
 
@@ -57,7 +57,7 @@ void trib_survivors_stop(struct trib_survivors *s, trib_status_t why, const char
     s->origin = (uint32_t)s->comm->engine.rank + 1;
 }
 
-/* Reports that come ------------------------------------------------------------- */
+/* Incoming reports ----------------------------------------------------------------- */
 
 static void take_set(struct trib_survivors *s, const struct trib_survivor_report *w)
 {
@@ -121,7 +121,7 @@ static void take_end(struct trib_survivors *s, int peer,
     }
 }
 
-/* As survivor_said of an engine. */
+/* The engine's survivor_said callback. */
 static void hear(void *arg, int peer, const struct trib_oob_notice *n)
 {
     struct trib_survivors *s = arg;
@@ -135,7 +135,7 @@ static void hear(void *arg, int peer, const struct trib_oob_notice *n)
         w.phase == TRIB_SURVIVOR_AGREES && has_bit(w.data, peer);
     if (has_bit(s->next_lost, peer) || w.attempt < s->attempt)
         return;
-    /* It has more to send, or waits to hear that its fragment was taken. */
+    /* The peer has more to send, or waits for an acknowledgement of its fragment. */
     of->due |= !of->heard || w.taken != of->said.taken || w.phase != of->said.phase;
     if (!of->heard || memcmp(&w, &of->said, REPORT_BYTES) != 0)
         s->moved = trib_now_ns();
@@ -147,11 +147,11 @@ static void hear(void *arg, int peer, const struct trib_oob_notice *n)
     take_fragment(s, of);
 }
 
-/* Reports that go --------------------------------------------------------------- */
+/* Outgoing reports ----------------------------------------------------------------- */
 
-/* A rank of the set gets nothing but the set, in which it finds itself. A rank that is
- * lost itself hands on the set that it was told, as others may be in it that hear of
- * that by this rank alone. */
+/* A rank in the set receives only the set, and finds itself in it. A rank that is lost
+ * itself forwards the set it received: other members of that set may learn of it only
+ * from this rank. */
 static void fill_report(const struct trib_survivors *s, const struct trib_survivor *of,
                         struct trib_survivor_report *w)
 {
@@ -177,8 +177,8 @@ static void fill_report(const struct trib_survivors *s, const struct trib_surviv
     }
 }
 
-/* A report replaces the notice of the failure, which the peer may not have read yet: so
- * behind the set it has room for the sentence. */
+/* A report overwrites the failure notice, which the peer may not have read yet. So the
+ * error message is appended to the set. */
 static void add_sentence(const struct trib_engine *e, struct trib_oob_notice *n)
 {
     const size_t at = ((size_t)e->size + 7) / 8;
@@ -209,7 +209,7 @@ static void tell(struct trib_survivors *s, int peer, uint64_t now)
     of->told = now;
 }
 
-/* Also those in the set, whom it concerns most, if they can hear it. */
+/* Report to all ranks, including those in the set that can still receive. */
 static void tell_all(struct trib_survivors *s)
 {
     const uint64_t now = trib_now_ns();
@@ -240,8 +240,8 @@ uint32_t trib_survivors_give(struct trib_survivors *s, const void *bytes, size_t
     return s->given;
 }
 
-/* Is this rank itself lost to the others? They may have said so; and a rank that was
- * away for longer than they wait finds those that gave it up gone. */
+/* Check whether the other ranks count this rank as lost. They may have reported so. Or
+ * this rank was away longer than they wait, and finds that they have disconnected. */
 static void check_eviction(struct trib_survivors *s)
 {
     const struct trib_engine *e = &s->comm->engine;
@@ -299,9 +299,9 @@ static void update_sureness(struct trib_survivors *s)
     s->sure = sure;
 }
 
-/* The loop --------------------------------------------------------------------- */
+/* Main loop ------------------------------------------------------------------------ */
 
-/* One look at the peers; true if there was news. */
+/* Poll all peers once; true if there was progress. */
 static bool step(struct trib_survivors *s)
 {
     struct trib_engine *e = &s->comm->engine;
@@ -347,7 +347,7 @@ static void rest(struct trib_survivors *s)
         t->ops->wait(t, SLEEP_US);
 }
 
-/* Looks once, and rests if there is nothing to see. */
+/* Poll once, and rest if there was no progress. */
 static void look(struct trib_survivors *s)
 {
     if (locked_step(s))
@@ -419,7 +419,7 @@ void trib_survivors_await_loss(struct trib_survivors *s, int ms)
         look(s);
 }
 
-/* True if the peer needs nothing more of this rank. */
+/* Return true if the peer needs nothing more from this rank. */
 static bool is_quit(const struct trib_survivors *s, int rank)
 {
     const struct trib_survivor *of = &s->of[rank];
@@ -447,7 +447,7 @@ void trib_survivors_flush(struct trib_survivors *s, int ms)
     } while (!trib_deadline_passed(until));
 }
 
-/* Is the word to a rank of the set, to which there is a connection, still to go? */
+/* Return true if a notice to a connected rank of the set is still pending. */
 static bool is_telling_lost(const struct trib_survivors *s)
 {
     for (int r = 0; r < s->comm->engine.size; r++) {
@@ -470,8 +470,8 @@ void trib_survivors_part(struct trib_survivors *s)
         rest(s);
     trib_comm_lock(s->comm);
     for (int r = 0; which && r < e->size; r++) {
-        /* Where the committed set is another one, those that were lost since may have
-         * committed it, too: they are told nothing. */
+        /* If the committed set differs, ranks lost since then may have committed it,
+         * too: do not notify them. */
         which[r] = trib_survivors_is_lost(s, r) &&
                    (!e->links[r].lost || s->set == s->ready_set);
         e->links[r].lost |= which[r];
@@ -496,7 +496,7 @@ void trib_survivors_renew(struct trib_survivors *s)
     trib_survivors_say(s, TRIB_SURVIVOR_AGREES);
 }
 
-/* Beginning and end -------------------------------------------------------------- */
+/* Beginning and end ---------------------------------------------------------------- */
 
 static trib_status_t no_memory(struct trib_survivors *s)
 {
@@ -525,7 +525,7 @@ static trib_status_t allocate(struct trib_survivors *s)
     return st;
 }
 
-/* A rank that cannot be reached is lost. */
+/* Connect to all ranks; unreachable ranks are lost. */
 static void connect_all(struct trib_survivors *s)
 {
     struct trib_engine *e = &s->comm->engine;
@@ -538,7 +538,7 @@ static void connect_all(struct trib_survivors *s)
         trib_error_clear(&s->comm->cause);
         const trib_status_t st =
             trib_link_connect(l, &e->arena, r, &p->address, &p->arena);
-        /* INVALID: it has closed its memory, and uses the descriptor for another. */
+        /* INVALID: the peer has closed its memory and reused the descriptor. */
         if (st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_INVALID)
             l->lost = true;
         else if (st != TRIB_OK)
@@ -547,7 +547,7 @@ static void connect_all(struct trib_survivors *s)
     }
 }
 
-/* Those of ranks that are lost by now are read once, here. */
+/* Read the last notices of ranks that are already lost. */
 static void read_last_words(struct trib_survivors *s)
 {
     struct trib_engine *e = &s->comm->engine;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State that all ranks should share, given by one of those that have the usual one to
- * those that have another.
+ * Synchronize state that all ranks should share: a rank with the majority's state sends
+ * it to the ranks that differ.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@ struct sync {
     struct trib_comm *comm;
     void *state;
     size_t bytes;
-    uint64_t usual; /* hash that all shall have */
-    int source; /* the rank that gives its state */
-    int n; /* ranks that get it */
+    uint64_t usual; /* hash that all ranks should have */
+    int source; /* the rank that sends its state */
+    int n; /* ranks that receive it */
 };
 
 static trib_status_t compare_all(struct sync *s, uint64_t hash)
@@ -54,7 +54,8 @@ static trib_status_t compare_all(struct sync *s, uint64_t hash)
     return st;
 }
 
-/* The source and the ranks that get its state; the others wait in trib_split. */
+/* Send the state from the source to the ranks that need it; the others only take part
+ * in trib_split. */
 static trib_status_t hand_over(struct sync *s, bool gets)
 {
     const bool gives = s->source == s->comm->engine.rank;
@@ -87,7 +88,7 @@ static trib_status_t sync_state(struct sync *s)
         return st;
     if (hash != usual)
         hash = trib_hash(s->state, s->bytes, 0);
-    /* A rank that has failed has another hash than all: every rank hears of it. */
+    /* A rank that failed passes a wrong hash, so all ranks are notified. */
     const trib_status_t again = compare_all(s, st == TRIB_OK ? hash : ~usual);
     if (again != TRIB_OK || st != TRIB_OK)
         return st != TRIB_OK ? st : again;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hash of state that most ranks have. */
+/* The most frequent hash of state among ranks. */
 #ifndef COMM_USUAL_HASH_H
 #define COMM_USUAL_HASH_H
 
@@ -7,8 +7,8 @@
 
 #include <tributary/status.h>
 
-/** trib_usual_hash - which of n hashes, by rank, most ranks have; of several, that of
- * the lowest rank. TRIB_ERR_NO_MEMORY. */
+/** trib_usual_hash - return the most frequent of n hashes, given by rank; of a tie, the
+ * lowest rank's. TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_usual_hash(const uint64_t *all, int n, uint64_t *usual_out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wireup: two exchanges in which each rank tells all others about itself, and the
+ * Wireup: two exchanges in which each rank describes itself to all others, and the
  * checks that they agree.
  */
 #include <assert.h>
@@ -26,13 +26,13 @@
 
 enum {
     CHUNK_OF_NETWORKS = 256 << 10,
-    WINDOW_OF_NETWORKS = 8, /* a smaller one was asked for */
+    WINDOW_OF_NETWORKS = 8, /* for networks; an explicitly smaller window is kept */
 };
 
 /*
- * The second message: what a rank has learned from the first ones. All ranks hold all
- * second messages and decide on them alike, so the choice of an algorithm may depend on
- * these and on nothing local.
+ * The second message, derived from the first ones. All ranks hold all second messages
+ * and make the same decisions from them. So the choice of an algorithm may depend on
+ * these messages and on nothing local.
  */
 struct wireup_msg2 {
     uint32_t transport; /* the transport's caps() */
@@ -81,7 +81,7 @@ static trib_status_t fill_msg1(struct trib_comm *comm,
     return ops->address(e->transport, &h->address);
 }
 
-/* True if the rank runs on this host; a transport may simulate several hosts on one. */
+/* Return true if the rank runs on this host; transports may simulate several hosts. */
 static bool same_locality(const struct trib_engine *e, const struct wireup_msg1 *all,
                           int rank)
 {
@@ -111,8 +111,7 @@ static void find_locality(const struct trib_comm *comm, const struct wireup_msg1
     trib_locality_probe(comm, &all[e->rank].cpus.set, ours, out);
 }
 
-/* Number of cores of this host's ranks; *oversubscribed: there are more ranks than
- * cores. */
+/* Return the cores of this host's ranks; *oversubscribed: more ranks than cores. */
 static int count_cores(const struct trib_engine *e, const struct wireup_msg1 *all,
                        bool *oversubscribed)
 {
@@ -145,8 +144,7 @@ static bool same_host(const struct wireup_msg1 *all, int size)
     return true;
 }
 
-/* A rank whose registered memory is limited; all ranks of its process share the
- * limit. */
+/* A rank whose registered memory is limited; ranks of a process share the limit. */
 struct limited {
     uint64_t machine;
     uint64_t room;
@@ -178,9 +176,9 @@ static int list_limited(const struct wireup_msg1 *all, int size, bool near,
 }
 
 /*
- * Finds the rank that can register least, and how much that is: SIZE_MAX if no rank has
- * a limit. Sorting finds ranks that share a process: a job may have tens of thousands
- * of ranks.
+ * Find the rank that can register least, and how much that is: SIZE_MAX if no rank has
+ * a limit. Sorting finds ranks that share a process in a job of tens of thousands of
+ * ranks.
  */
 static trib_status_t least_room(struct trib_comm *comm, const struct wireup_msg1 *all,
                                 size_t *least, int *whose)
@@ -213,8 +211,8 @@ static trib_status_t least_room(struct trib_comm *comm, const struct wireup_msg1
 }
 
 /*
- * The chunk if nobody has set one. Without load/store reach a message costs more, most
- * of all through the kernel, so chunks are larger, as long as memory is ample.
+ * Return the default chunk. Without load/store reach a message costs more, most of all
+ * through the kernel, so chunks are larger if memory is ample.
  */
 static size_t usual_chunk(const struct trib_comm *comm, const struct wireup_msg1 *all,
                           bool near, size_t room)
@@ -236,9 +234,9 @@ static size_t usual_chunk(const struct trib_comm *comm, const struct wireup_msg1
 }
 
 /*
- * More slots where a round trip takes long, as long as memory is ample: as many as the
- * link needs for code words, and no larger than for them. A window that was asked for
- * stays, and so do those of aggregators, which limit what a job may have.
+ * Use more slots for long round trips if memory is ample: enough encoded chunks to fill
+ * the link, and no larger than needed for these. An explicit window is kept.
+ * Aggregators keep theirs, too, because it limits a job's memory.
  */
 static void widen_slots(struct trib_comm *comm, const struct wireup_msg1 *all,
                         size_t room)
@@ -263,16 +261,16 @@ static void widen_slots(struct trib_comm *comm, const struct wireup_msg1 *all,
     if (given || comm->aggregators || far.window <= usual.window ||
         cfg->window < comm->window_asked || !trib_slot_budget_is_ample(far, room, size))
         return;
-    /* Elements without a codec keep what they have on the way over other networks: more
-     * has made them slower (ADR 12). */
+    /* Elements without a codec keep the bytes in flight of other networks: more has
+     * made them slower (ADR 12). */
     comm->engine.arena.raw_window = (uint32_t)trib_max(
         usual.window, usual.window * (size_t)CHUNK_OF_NETWORKS / far.chunk);
     cfg->window = (int)far.window;
     cfg->chunk = far.chunk;
 }
 
-/* All ranks take slots that fit the rank with the least memory: both ends of a link
- * have the same slots, and a chunk is the same piece of the vector everywhere. */
+/* Fit the slots of all ranks to the rank with the least memory: both ends of a link
+ * have the same slots, and a chunk is the same part of the vector everywhere. */
 static trib_status_t fit_slot_budget(struct trib_comm *comm,
                                      const struct trib_pinned_limit *rooms,
                                      const struct wireup_msg1 *all)
@@ -312,7 +310,7 @@ static trib_status_t fit_slot_budget(struct trib_comm *comm,
     return TRIB_OK;
 }
 
-/* A file that cannot be used is told of once, and constants stand in for it. */
+/* Warn once about an unusable file, and fall back to constants. */
 static void read_calibration(struct trib_comm *comm, struct trib_calibration *out)
 {
     struct trib_error err = {0};
@@ -323,8 +321,8 @@ static void read_calibration(struct trib_comm *comm, struct trib_calibration *ou
                  trib_error_text(&err));
 }
 
-/* Fills the second message: what the transport makes of all addresses, and where peers
- * write. */
+/* Fill the second message: the transport's capabilities for these addresses, and where
+ * peers write. */
 static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 *all,
                                struct wireup_msg2 *out)
 {
@@ -350,8 +348,7 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
     /* Memory that all ranks map costs nothing until it is touched. */
     e->arena.on_billboard = (out->transport & TRIB_CAP_MAPS) != 0;
     e->arena.per_link &= !e->arena.on_billboard;
-    /* The arena must lie where the transports in use reach it, so it is opened only
-     * now. */
+    /* The transports in use must reach the arena, so open it only now. */
     if (st == TRIB_OK)
         st = trib_engine_open(e);
     if (st != TRIB_OK)
@@ -360,7 +357,7 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
     return trib_arena_export(&e->arena, &out->arena);
 }
 
-/* All ranks choose by the same figures. */
+/* Agree on one calibration, so all ranks use the same figures. */
 static void agree_on_calibration(struct trib_comm *comm, const struct wireup_msg2 *all)
 {
     struct trib_calibration both[2] = {all[0].calibration};
@@ -387,7 +384,7 @@ static trib_status_t take_all_msg2(struct trib_comm *comm,
                        e->size);
     comm->load_store = true;
     for (int r = 0; st == TRIB_OK && r < e->size; r++) {
-        if (!all[r].arena.blob.len) /* a rank that could not go on sends zeros */
+        if (!all[r].arena.blob.len) /* a rank that could not continue sends zeros */
             st = trib_wireup_could_not_join(comm, r);
         transport[r] = all[r].transport;
         near[r] = all[r].locality;
@@ -424,8 +421,7 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     size_t size = (size_t)comm->engine.size;
     struct wireup_msg1 *msgs1 = malloc(size * sizeof(*msgs1)), wireup_msg1;
     struct wireup_msg2 *all = malloc(size * sizeof(*all)), wireup_msg2;
-    struct trib_pinned_limit rooms[2]; /* limits before any rank has registered
-                                        * memory */
+    struct trib_pinned_limit rooms[2]; /* before any rank has registered memory */
     struct trib_transport *t = comm->engine.transport;
     trib_status_t st = TRIB_OK;
 
@@ -452,7 +448,6 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     return st;
 }
 
-/* See communicator.h. */
 trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
                                const struct trib_exchange *x)
 {

@@ -31,7 +31,7 @@ trib_status_t trib_wireup_could_not_join(struct trib_comm *comm, int rank)
                      "rank %d could not join; its own trib_last_error says why", rank);
 }
 
-/* Builds between two releases can have one name and two layouts of messages. */
+/* Builds between releases can share a release name but differ in message layout. */
 static trib_status_t other_release(struct trib_comm *comm,
                                    const struct wireup_msg1 *first,
                                    const struct wireup_msg1 *h, int rank)
@@ -61,7 +61,7 @@ static trib_status_t check_msg1(struct trib_comm *comm, const struct wireup_msg1
 {
     char x[128], y[128];
 
-    if (!h->magic) /* a rank that could not go on sends zeros */
+    if (!h->magic) /* a rank that could not continue sends zeros */
         return trib_wireup_could_not_join(comm, rank);
     if (h->magic != first->magic || h->version != first->version ||
         strcmp(h->release, first->release) != 0)
@@ -82,8 +82,8 @@ static trib_status_t check_msg1(struct trib_comm *comm, const struct wireup_msg1
                      rank, h->host, h->pid, x, first->host, y);
 }
 
-/* A peer's text may lack its NUL, and of its release and host no check is made before
- * they are said. */
+/* Terminate a peer's strings, and make release and host printable: they are reported
+ * before any other check. */
 static void end_texts(struct wireup_msg1 *h)
 {
     char text[TRIB_HOST_BYTES];

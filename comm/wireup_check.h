@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first message of the wireup, and what is refused of it.
+ * The first wireup message and its checks.
  */
 #ifndef COMM_WIREUP_CHECK_H
 #define COMM_WIREUP_CHECK_H
@@ -15,8 +15,8 @@
 
 #define TRIB_WIREUP_VERSION 14
 
-/* The first message: who a rank is, and what all ranks must agree on. magic, version,
- * release and host stay in their places in every version. */
+/* The first message: identity of a rank, and the values that all ranks must agree on.
+ * magic, version, release and host keep their offsets in every version. */
 struct wireup_msg1 {
     uint32_t magic;   /* TRIB_FRAME_MAGIC */
     uint32_t version; /* TRIB_WIREUP_VERSION */
@@ -25,12 +25,12 @@ struct wireup_msg1 {
     uint64_t settings;
     uint64_t machine; /* digest of boot id and pid namespace: equal on one host */
     struct trib_cpus cpus; /* cores that this rank may use */
-    uint64_t room[2]; /* bytes that it can register; [1]: if all ranks are on one
+    uint64_t room[2]; /* bytes that this rank can register; [1]: if all are on one
                        * host */
     int32_t pid;
     uint16_t chunk_given; /* TRIB_CHUNK is not the default */
     uint16_t never_maps; /* its transport never has load/store reach */
-    uint32_t round_trip_us; /* to rank 0, as it was when they met; 0: not known */
+    uint32_t round_trip_us; /* to rank 0, measured at rendezvous; 0: unknown */
     uint32_t window_given; /* TRIB_WINDOW is not the default */
     uint8_t secret_mark[8]; /* trib_secret_mark */
     struct trib_address address;
@@ -39,15 +39,15 @@ struct wireup_msg1 {
 _Static_assert(sizeof(struct wireup_msg1) <= TRIB_BOOT_BLOB_MAX,
                "the first message fits a boot blob");
 
-/** trib_wireup_could_not_join - the sentence about a rank that sends zeros. */
+/** trib_wireup_could_not_join - report a rank whose zeros signal a failed join. */
 trib_status_t trib_wireup_could_not_join(struct trib_comm *comm, int rank);
 
 /**
- * trib_wireup_check - do all ranks go together? Rank 0 is the measure.
+ * trib_wireup_check - check that all ranks are compatible with rank 0.
  *
- * all      of each rank; texts of peers are ended here, and made plain
+ * all      one message per rank; terminates peers' strings and makes them printable
  * errors   TRIB_ERR_MISMATCH: another release, secret or settings; TRIB_ERR_BOOT: a
- *          rank that could not join. All ranks get the same sentence.
+ *          rank that could not join. All ranks get the same message.
  */
 trib_status_t trib_wireup_check(struct trib_comm *comm, struct wireup_msg1 *all);
 
