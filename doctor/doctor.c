@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_doctor: the order of its parts.
+ * trib_doctor: runs the checks in order.
  */
 #include "doctor/doctor_parts.h"
 
@@ -18,7 +18,7 @@
 #define OK TRIB_VERDICT_OK
 #define WARN TRIB_VERDICT_WARN
 #define FAIL TRIB_VERDICT_FAIL
-#define STEP_MS 12000 /* more than a pair takes from one exchange to the next */
+#define STEP_MS 12000 /* longer than a pair takes between two exchanges */
 #define CLOCK_LOOKS 5
 
 static void note_warning(void *arg, trib_log_level_t level, const char *line)
@@ -29,7 +29,7 @@ static void note_warning(void *arg, trib_log_level_t level, const char *line)
         trib_report_say(&d->report, WARN, "warning", "", "%s", line);
 }
 
-/* The number of this process's network name space; 0: not known. */
+/* Return the id of this process's network namespace; 0: unknown. */
 static uint64_t network_space(void)
 {
     struct stat st;
@@ -68,8 +68,8 @@ static double wall_clock(void)
 }
 
 /*
- * All ranks leave an exchange at nearly the same time and then look at their clocks; of
- * several looks the one with the smallest difference counts.
+ * All ranks leave an exchange at nearly the same time and then read their clocks; of
+ * several readings the smallest difference counts.
  */
 static trib_status_t compare_clocks(struct trib_doctor *d)
 {
@@ -93,9 +93,9 @@ static trib_status_t compare_clocks(struct trib_doctor *d)
     return st;
 }
 
-/* The whole ------------------------------------------------------------------------ */
+/* Whole examination ---------------------------------------------------------------- */
 
-/* Each setting with which trib_init or a collective would fail. */
+/* Report each setting that would make trib_init or a collective fail. */
 static void judge_settings(struct trib_doctor *d, const char *overrides)
 {
     struct trib_config_faults faults;
@@ -113,7 +113,7 @@ static void judge_settings(struct trib_doctor *d, const char *overrides)
         trib_report_say(&d->report, FAIL, "settings", "", "%s", faults.other);
 }
 
-/* Text from other ranks may lack its terminating zero. */
+/* Terminate strings received from other ranks. */
 static void end_texts(struct trib_card *card)
 {
     card->library[sizeof(card->library) - 1] = 0;
@@ -142,7 +142,7 @@ static trib_status_t examine_all(struct trib_doctor *d)
     return st == TRIB_OK ? trib_doctor_reach(d) : st;
 }
 
-/* Gathers the findings of all ranks. */
+/* Gather and merge the findings of all ranks. */
 static trib_status_t collect(struct trib_doctor *d, struct trib_report *merged)
 {
     struct trib_report *all = calloc((size_t)d->size, sizeof(*all));
@@ -175,7 +175,7 @@ static void tell(const struct trib_report *report, trib_verdict_t least,
             fn(arg, &f);
 }
 
-/* Reports the findings of this rank alone, for a job whose ranks do not meet. */
+/* Report only this rank's findings, if the ranks could not rendezvous. */
 static void meeting_failed(struct trib_doctor *d, trib_finding_fn fn, void *arg)
 {
     char where[128], host[TRIB_HOST_BYTES];

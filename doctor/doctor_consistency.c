@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_doctor: what the ranks of a job have to agree on. Rank 0 says it.
+ * trib_doctor: properties that a job's ranks must agree on. Rank 0 reports them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ int trib_doctor_first(const struct trib_doctor *d, int rank)
     return r;
 }
 
-/* It speaks for its host. */
+/* Return true if the rank reports for its host. */
 static bool first_of_host(const struct trib_doctor *d, int rank)
 {
     return trib_doctor_first(d, rank) == rank;
@@ -116,7 +116,8 @@ static void compare_hosts(struct trib_doctor *d)
     }
 }
 
-/* One memory, two networks: what shared memory does not carry needs a route. */
+/* Warn about ranks that share memory in different networks: traffic outside shared
+ * memory needs a route. */
 static void compare_networks(struct trib_doctor *d)
 {
     for (int r = 1; r < d->size; r++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_doctor on one host: what it has, and what limits it.
+ * trib_doctor on one host: its resources and limits.
  */
 #include "doctor/doctor_parts.h"
 
@@ -23,12 +23,12 @@
 #define WARN TRIB_VERDICT_WARN
 #define FAIL TRIB_VERDICT_FAIL
 #define MIB ((uint64_t)1 << 20)
-#define MEMLOCK_MIN (64 * MIB) /* slots of a few peers; below it, RDMA fails at once */
-#define FILE_MIN (2 * MIB + 4096) /* what the transport shm asks for when it opens */
+#define MEMLOCK_MIN (64 * MIB) /* slots of a few peers; below, RDMA fails at once */
+#define FILE_MIN (2 * MIB + 4096) /* size that the transport shm requests when opened */
 #define SHM_MIN (256 * MIB)
 #define MEMORY_MIN (256 * MIB)
 #define INITIAL_PID_SPACE \
-    "pid:[4026531836]" /* a constant of Linux: not a container's */
+    "pid:[4026531836]" /* a constant of Linux: not a container */
 
 static void check_version(struct trib_doctor *d)
 {
@@ -120,7 +120,7 @@ static bool opens(const char *library)
 {
     char why[160];
 
-    /* It stays open, as where it is used: UCX, unloaded, leaves memory behind. */
+    /* Keep the library open, as its users do: UCX leaks memory when unloaded. */
     return trib_library_open(library, NULL, 0, NULL, why, sizeof(why));
 }
 
@@ -193,7 +193,7 @@ static void each_link(const struct links *links)
     snprintf(path, sizeof(path), "%s/sys/class/net", links->folder);
     int n = scandir(path, &list, is_link, alphasort);
     for (int i = 0; i < n; i++) {
-        /* Files such as bonding_masters are no links. */
+        /* Files such as bonding_masters are not links. */
         if (link_line(links->folder, list[i]->d_name, "mtu", mtu, sizeof(mtu))) {
             link_line(links->folder, list[i]->d_name, "operstate", state,
                       sizeof(state));
@@ -204,7 +204,7 @@ static void each_link(const struct links *links)
     free(list);
 }
 
-/* Virtual devices do not know their state: "unknown" counts as up. */
+/* Virtual devices do not know their state, so "unknown" counts as up. */
 static bool is_up(const char *state)
 {
     return strcmp(state, "up") == 0 || strcmp(state, "unknown") == 0;
@@ -247,7 +247,7 @@ static void check_links(struct trib_doctor *d)
 
 /* Limits --------------------------------------------------------------------------- */
 
-/* The soft limit of this process by its name in /proc/self/limits; UINT64_MAX: none. */
+/* Read a soft limit of this process from /proc/self/limits; UINT64_MAX: no limit. */
 static bool read_limit(const struct trib_doctor *d, const char *name, uint64_t *out)
 {
     char text[128];
@@ -308,8 +308,7 @@ static void check_open_files(struct trib_doctor *d)
                         (unsigned long long)limit);
 }
 
-/* The memory that ranks of one host share is files to the kernel, though they have no
- * name. */
+/* Memory shared by ranks of one host is a file to the kernel, though unnamed. */
 static void check_file_size(struct trib_doctor *d)
 {
     static const char cure[] =
@@ -335,7 +334,7 @@ static void check_file_size(struct trib_doctor *d)
             (unsigned long long)limit >> 10);
 }
 
-/* The library itself takes anonymous memory, which this does not limit. */
+/* The library itself uses anonymous memory, which this does not limit. */
 static void check_shm(struct trib_doctor *d)
 {
     struct statvfs s;
@@ -359,7 +358,7 @@ static void check_shm(struct trib_doctor *d)
                         : "");
 }
 
-/* The place it runs in ------------------------------------------------------------- */
+/* Environment ---------------------------------------------------------------------- */
 
 static bool exists(const struct trib_doctor *d, const char *path)
 {
@@ -437,7 +436,7 @@ static void check_binding(struct trib_doctor *d)
     struct trib_machine machine;
 
     if (d->folder[0])
-        return; /* a copy tells nothing of this process */
+        return; /* a copied tree says nothing about this process */
     trib_machine_read_sysfs("", &machine);
     trib_report_say(
         &d->report, OK, "cpus", "",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_doctor between ranks: does a write get from each to each?
+ * trib_doctor between ranks: check that writes arrive between all pairs.
  *
- * All transports are tried, one after the other. In each round every rank has one
- * partner: both connect, both write little, then much, and each says what has arrived.
- * A network that lets small frames pass and drops large ones shows there; a firewall
- * shows when they connect, and one that drops heartbeats by their silence.
+ * All transports are tried in turn. In each round every rank has one partner. Both
+ * connect, write a little, then a lot, and report what arrived. This detects a network
+ * that drops large frames. A firewall shows when connecting, and one that drops
+ * heartbeats by their absence.
  */
 #include "doctor/doctor_parts.h"
 
@@ -32,7 +32,7 @@ enum {
 
 enum { NO_PAIR, CONNECTED, NOT_CONNECTED };
 
-/* Each rank tells the others this about a transport that it has tried to open. */
+/* Result of opening a transport on a rank, sent to all others. */
 struct door {
     uint16_t open;
     char why[400];
@@ -47,17 +47,16 @@ struct probe {
     const char *name; /* ops->name */
     char text[TRIB_CONFIG_TEXT_BYTES + TRIB_NET_TEXT_BYTES]; /* name and parameters */
     struct trib_error err;
-    struct trib_transport *t; /* NULL: it does not open here */
-    struct trib_heartbeat *heartbeat; /* for t, if it wants heartbeats; NULL: it has its
-                                       * own */
+    struct trib_transport *t; /* NULL: could not be opened on this rank */
+    struct trib_heartbeat *heartbeat; /* of t, if it accepts one; NULL: t has its own */
     struct trib_region *region;
     uint8_t *memory; /* MUCH to send, MUCH to receive */
     struct door *doors; /* by rank */
     uint8_t *states;    /* by rank */
-    int64_t good, tried; /* ways that this rank has judged: from a partner to itself */
+    int64_t good, tried; /* directions judged by this rank: from a partner to itself */
     struct trib_remote *remote; /* the partner's region */
     bool arrived[3];     /* by the immediate of the write */
-    char lost[TRIB_WHY_MAX + 32]; /* why the partner is lost */
+    char lost[TRIB_WHY_MAX + 32]; /* why the partner was lost */
 };
 
 /* Pairs ---------------------------------------------------------------------------- */
@@ -68,8 +67,9 @@ int trib_doctor_rounds(int size)
 }
 
 /*
- * The ranks 0 to m-1 (m odd) sit round a table: in round k those meet whose numbers add
- * up to k. Who would meet itself meets rank m, if there is one.
+ * Round-robin tournament: of ranks 0 to m-1 (m odd), those are paired in round k whose
+ * numbers add up to k modulo m. A rank paired with itself gets rank m instead, if there
+ * is one.
  */
 int trib_doctor_partner(int rank, int size, int round)
 {
@@ -108,9 +108,9 @@ static void say_pair(struct probe *p, trib_verdict_t verdict, struct way way,
                                                      .cure = cure});
 }
 
-/* Doors ---------------------------------------------------------------------------- */
+/* Opening transports --------------------------------------------------------------- */
 
-/* A number among the parameters of a transport's text. */
+/* Return a numeric parameter of a transport's text. */
 static int parameter(const char *text, const char *name, int otherwise)
 {
     size_t n = strlen(name);
@@ -123,9 +123,8 @@ static int parameter(const char *text, const char *name, int otherwise)
     return otherwise;
 }
 
-/* "net=10.0.0.0/8,ib0" among the parameters of a transport's text, with the comma that
- * joins it to what is in front; "": there is none. The list ends before the next
- * name. */
+/* Copy "net=10.0.0.0/8,ib0" from the parameters of a transport's text, with a leading
+ * comma; "" if there is none. The list ends before the next name. */
 static void networks(const char *text, char *out, size_t bytes)
 {
     const char *at = strchr(text, ':');
@@ -154,7 +153,7 @@ static bool takes_ports(const char *name)
     return false;
 }
 
-/* Takes the configured text if it names this transport, else the ports and networks of
+/* Use the configured text if it names this transport, else the ports and networks of
  * auto: these may be the only open ones. */
 static void choose_text(struct probe *p)
 {
@@ -172,8 +171,7 @@ static void choose_text(struct probe *p)
         snprintf(p->text, sizeof(p->text), "%s", same ? wanted : p->name);
 }
 
-/* Heartbeats that can be asked whether they come. A transport that gets none has its
- * own. */
+/* Open heartbeats that can be queried. A transport that accepts none has its own. */
 static void open_heartbeat(struct probe *p, struct trib_transport_opts *opts)
 {
     struct trib_error err = {0};
@@ -223,7 +221,7 @@ static void close_door(struct probe *p)
     p->heartbeat = NULL;
 }
 
-/* The sentence of a rank that cannot, without the name that the line begins with. */
+/* Return a rank's error message without the transport's name, which begins the line. */
 static const char *why_not(const struct probe *p, int rank)
 {
     const char *why = p->doors[rank].why;
@@ -233,7 +231,7 @@ static const char *why_not(const struct probe *p, int rank)
                                                                            : why;
 }
 
-/* Rank 0 says which ranks cannot open it, once for each reason that differs. */
+/* On rank 0, report how many ranks cannot open the transport, and one reason. */
 static void compare_doors(struct probe *p)
 {
     struct trib_doctor *d = p->d;
@@ -282,7 +280,7 @@ static void take_events(struct probe *p, int peer)
     }
 }
 
-/* Sleeps a little, unless something comes; events are taken meanwhile. */
+/* Wait for events for a short time, and handle them. */
 static void pause_for_events(struct probe *p, int peer)
 {
     p->t->ops->arm(p->t);
@@ -307,7 +305,7 @@ static bool write_to(struct probe *p, int peer, size_t bytes, uint32_t imm)
     return st == TRIB_OK;
 }
 
-/* true: it is here, and right. */
+/* Return true if the bytes arrived and are correct. */
 static bool await(struct probe *p, int peer, size_t bytes, uint32_t imm)
 {
     uint64_t deadline = trib_deadline_ms(ARRIVAL_MS);
@@ -324,7 +322,7 @@ static bool await(struct probe *p, int peer, size_t bytes, uint32_t imm)
     return p->arrived[imm];
 }
 
-/* Without them a job runs; who waits for a host that has failed waits longer. */
+/* A job runs without heartbeats, but detects a failed host later. */
 static void await_heartbeat(struct probe *p, int peer)
 {
     uint64_t deadline = trib_deadline_ms(ARRIVAL_MS);
@@ -348,7 +346,7 @@ static void await_heartbeat(struct probe *p, int peer)
         why);
 }
 
-/* Judges the data from the partner: only the receiving rank knows. */
+/* Judge the data from the partner: only the receiving rank knows. */
 static void judge(struct probe *p, int peer, bool little, bool much)
 {
     const struct trib_card *from = &p->d->cards[peer], *to = &p->d->cards[p->d->rank];
@@ -385,7 +383,8 @@ static void judge(struct probe *p, int peer, bool little, bool much)
 
 /* Rounds --------------------------------------------------------------------------- */
 
-/* Shared memory ends with the host; whatever else opens on both may try. */
+/* Shared memory works only within a host; try all other transports open on both
+ * ranks. */
 static bool is_pair(const struct probe *p, int a, int b)
 {
     bool near = p->d->cards[a].machine == p->d->cards[b].machine;
@@ -424,14 +423,14 @@ static uint8_t connect_to(struct probe *p, int peer)
     return NOT_CONNECTED;
 }
 
-/* Both write, then both wait: true where the partner's bytes have arrived. */
+/* Write and wait for the partner's bytes; return true if they arrived. */
 static bool write_and_await(struct probe *p, int peer, size_t bytes, uint32_t imm)
 {
     return write_to(p, peer, bytes, imm) && await(p, peer, bytes, imm);
 }
 
-/* The exchanges keep the partners in step: neither leaves, or writes much, before the
- * other has said what became of the little. */
+/* Run a round. The exchanges keep the partners in step: neither disconnects or writes
+ * more before the other has reported what arrived. */
 static trib_status_t run_round(struct probe *p, int round)
 {
     const struct trib_exchange *x = p->d->x;
@@ -498,8 +497,8 @@ static trib_status_t run_probe(struct probe *p)
     trib_status_t st =
         d->x->allgather(d->x->arg, "door", &door, sizeof(door), p->doors);
     for (int r = 0; st == TRIB_OK && r < d->size; r++)
-        p->doors[r].why[sizeof(door.why) - 1] = 0; /* what others send may have no
-                                                    * end */
+        p->doors[r].why[sizeof(door.why) - 1] = 0; /* peers' strings may be
+                                                    * unterminated */
     if (st == TRIB_OK && d->rank == 0)
         compare_doors(p);
     for (int k = 0; st == TRIB_OK && k < trib_doctor_rounds(d->size); k++)

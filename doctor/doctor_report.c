@@ -25,7 +25,7 @@ void trib_report_free(struct trib_report *r)
     pthread_mutex_destroy(&r->lock);
 }
 
-/* Under the lock, or while nobody else has the report. */
+/* Make room for `more` bytes; with the lock, or while no other thread uses r. */
 static bool make_room(struct trib_report *r, size_t more)
 {
     size_t room = r->room ? r->room : 4096;
@@ -110,7 +110,7 @@ trib_verdict_t trib_report_worst(const struct trib_report *r)
 
 /* Gathering ------------------------------------------------------------------------ */
 
-/* One turn: each rank gives its next piece, or nothing. */
+/* All-gather one piece of each rank's report; a finished rank sends nothing. */
 static trib_status_t gather_piece(const struct trib_report *mine, size_t from,
                                   const struct trib_exchange *x, char *pieces)
 {
@@ -174,7 +174,7 @@ static bool has(const struct trib_report *r, const trib_finding_t *wanted)
     return false;
 }
 
-/* Has any of the ranks below `end` of rank r's host found it? */
+/* Return true if any rank of r's host below `end` has this finding. */
 static bool host_has(const struct trib_report *all,
                      const struct trib_report_place *places, int r, int end,
                      const trib_finding_t *f)
@@ -185,7 +185,7 @@ static bool host_has(const struct trib_report *all,
     return false;
 }
 
-/* "" for all hosts, else the names of those that found it. */
+/* List the hosts with this finding; "" for all hosts. */
 static const char *who_found(const struct trib_report *all,
                              const struct trib_report_place *places, int size,
                              const trib_finding_t *f, char *text, size_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of what this build and this machine can do.
+ * Lists of the capabilities of this build and machine.
  */
 #include "base/text.h"
 
@@ -28,7 +28,7 @@ struct sink {
     void *arg;
 };
 
-/* A text that is left out is "", and never NULL. */
+/* Omitted strings are passed as "", never NULL. */
 static void give_item(const struct sink *s, trib_item_t item)
 {
     const char **texts[] = {&item.value, &item.detail, &item.origin, &item.unit,
@@ -93,7 +93,7 @@ struct settings {
     const struct sink *sink;
     struct trib_config cfg;
     struct trib_config_faults faults;
-    int row; /* that comes next */
+    int row; /* the next row */
 };
 
 static void give_setting(void *arg, const struct trib_config_item *c)
@@ -204,7 +204,7 @@ static void list_free_memory(const struct sink *s)
                                .unit = m.group.limited ? "KiB" : ""});
 }
 
-/* Slots are all that grows with the number of peers, hence the one bound to know. */
+/* Only slots grow with the number of peers, so list their maximum. */
 static void list_memory(const struct sink *s)
 {
     struct trib_config cfg;
@@ -313,7 +313,7 @@ static trib_status_t describe(const char *codec, trib_codec_sheet_fn fn, void *a
     struct trib_codec_description *sheet;
     struct trib_error err = {0};
     struct trib_config cfg;
-    struct trib_log quiet; /* trib_init tells of unknown settings */
+    struct trib_log quiet; /* trib_init reports unknown settings */
 
     trib_log_init(&quiet, TRIB_LOG_ERROR, NULL, NULL);
     const bool set = trib_config_load(&cfg, NULL, &quiet, NULL) == TRIB_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine and its racks as a picture.
+ * Draw the machine and its racks.
  */
 #include <tributary/topology.h>
 

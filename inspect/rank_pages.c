@@ -15,8 +15,8 @@
 #include "base/time.h"
 
 enum {
-    TRIES = 16, /* to read it between two of its changes */
-    FRESH_NS = 200000000, /* a wait that was looked at later than that is over */
+    TRIES = 16, /* to read a page between two changes */
+    FRESH_NS = 200000000, /* a wait not confirmed within this time has ended */
 };
 
 static uint64_t word(_Atomic uint64_t *field)
@@ -34,8 +34,9 @@ static bool same_texts(const struct trib_state_page *a, const struct trib_state_
     return a->guard == b->guard && !(a->guard & 1);
 }
 
-/* Texts and numbers of one moment; those of a rank that changes them all the time are
- * of two: then it waits for nobody, and may have no texts. */
+/* Read strings and numbers of one moment. If a rank changes them constantly, they are
+ * of different moments: then report no wait, and no strings if these are
+ * inconsistent. */
 static bool read_steady(int fd, struct trib_state_page *page)
 {
     struct trib_state_page before, after;
@@ -54,7 +55,7 @@ static bool read_steady(int fd, struct trib_state_page *page)
     return true;
 }
 
-/* Makes a text plain in its own place, and end in it. */
+/* Terminate a string and make it printable in place. */
 static void clean(char *text, size_t bytes)
 {
     char plain[sizeof(((struct trib_state_page *)0)->what)] = {0};
@@ -110,7 +111,7 @@ void trib_rank_page_judge(struct trib_rank_page *p)
     const uint64_t left = word(&page->left_ns), begun = word(&page->begun_ns);
     const uint32_t who = (uint32_t)awaits;
 
-    /* For a rank that is stopped, what it waited for may have come since. */
+    /* A stopped rank may already have what it waited for. */
     p->waits = who && awaits >> 32 == (uint32_t)op && !p->stopped &&
                p->now < word(&page->looked_ns) + FRESH_NS;
     p->peer = -1;
@@ -127,14 +128,15 @@ void trib_rank_page_judge(struct trib_rank_page *p)
     }
 }
 
-/* A child that was forked has the file of its parent. */
+/* Return true unless a forked child inherited its parent's file. */
 static bool is_its_own(const struct trib_rank_page *p, const struct trib_process *who)
 {
     return trib_process_same_start(p->page.start, who->start) &&
            (p->page.space != who->space || p->page.pid == who->pid);
 }
 
-/* A process may have a file twice: a thread of it may just be reading its own pages. */
+/* Return true if the file is already listed: a thread of the process may be reading its
+ * own pages. */
 static bool has(const struct trib_rank_pages *pages, size_t first,
                 const struct trib_rank_page *p)
 {
@@ -150,7 +152,7 @@ bool trib_rank_same_job(const struct trib_rank_page *a, const struct trib_rank_p
            strcmp(a->page.root_host, b->page.root_host) == 0;
 }
 
-/* The number of pages that this user may still have, and that fit. */
+/* Return the number of pages that can still be added for this user. */
 static size_t pages_left(const struct trib_rank_pages *pages, uid_t user)
 {
     size_t n = 0;
@@ -175,8 +177,8 @@ static bool add(struct trib_rank_pages *pages, const struct trib_rank_page *p)
     return true;
 }
 
-/* Opens a descriptor of a process if it is such a file: others might block. Files
- * that are sealed are of no file system that a stranger answers for. */
+/* Open a process's descriptor if it is a page: opening other files might block. Sealed
+ * files are on no file system served by an untrusted process. */
 static int open_page(int folder, const char *name)
 {
     static const char wanted[] = "/memfd:" TRIB_STATE_PAGE_NAME " (deleted)";
@@ -207,7 +209,7 @@ bool trib_rank_pages_of(int pid, struct trib_rank_pages *pages)
     snprintf(path, sizeof(path), "/proc/%d/fd", pid);
     DIR *folder = opendir(path);
     if (!folder)
-        return true; /* it has gone, or is another user's */
+        return true; /* the process has exited, or is another user's */
     size_t room = 0;
     if (fstat(dirfd(folder), &owner) == 0)
         room = pages_left(pages, owner.st_uid);

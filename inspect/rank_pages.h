@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pages of ranks (base/state_page.h), found and read from outside. All that is in them
- * may be a lie.
+ * Find and read other processes' rank pages (base/state_page.h). Their contents are
+ * untrusted.
  */
 #ifndef INSPECT_RANK_PAGES_H
 #define INSPECT_RANK_PAGES_H
@@ -15,23 +15,23 @@
 #include "base/state_page.h"
 
 enum {
-    TRIB_RANK_PAGES_MOST = 16384, /* of all processes: each is compared with each */
-    TRIB_RANK_PAGES_OF_USER = 4096, /* of one user's processes: others' stay visible */
-    TRIB_RANK_RANKS_MOST = 1 << 24, /* a larger number of ranks is a lie */
+    TRIB_RANK_PAGES_MOST = 16384, /* of all processes: pages are compared pairwise */
+    TRIB_RANK_PAGES_OF_USER = 4096, /* of one user; keeps other users' pages visible */
+    TRIB_RANK_RANKS_MOST = 1 << 24, /* a page with more ranks is invalid */
 };
 
-/* A page, read at one time, with texts that end and are plain. */
+/* A consistent snapshot of a page; strings are terminated and printable. */
 struct trib_rank_page {
-    int pid; /* as /proc shows it */
-    uid_t user; /* of the process; a page cannot claim the job of another user */
+    int pid; /* as seen in /proc */
+    uid_t user; /* of the process; a page cannot claim another user's job */
     ino_t inode; /* of the file */
     bool stopped;
     bool chosen;
     struct trib_state_page page;
     char part[32];
     uint64_t now; /* ns, when it was read */
-    bool waits; /* page.what, page.phase and page.since_ns are of this moment */
-    int peer; /* that is waited for, or -1 */
+    bool waits; /* page.what, page.phase and page.since_ns are current */
+    int peer; /* the rank it waits for, or -1 */
     double age_s; /* as in trib_rank_state_t */
     bool at_most;
     char text[512];
@@ -45,22 +45,20 @@ struct trib_rank_pages {
 /**
  * trib_rank_page_read - read a page from its file.
  *
- * returns  false if it is none, of another version, or not valid
+ * returns  false if the file is no page, has another version or is invalid
  */
 bool trib_rank_page_read(int fd, struct trib_rank_page *out);
 
-/** trib_rank_pages_of - add those of a process that are its own; false: no memory. */
+/** trib_rank_pages_of - add a process's own pages; false: out of memory. */
 bool trib_rank_pages_of(int pid, struct trib_rank_pages *pages);
 
-/** trib_rank_same_job - whether both are of one user, and say that they are of one job.
- */
+/** trib_rank_same_job - return true if both have one user and claim the same job. */
 bool trib_rank_same_job(const struct trib_rank_page *a, const struct trib_rank_page *b);
 
-/** trib_rank_page_judge - set `waits` and what follows, but for the text, from what the
- * page says. */
+/** trib_rank_page_judge - set `waits` and fields derived from it, except the text. */
 void trib_rank_page_judge(struct trib_rank_page *p);
 
-/** trib_rank_page_text - set the sentence. */
+/** trib_rank_page_text - set the text that describes the rank. */
 void trib_rank_page_text(struct trib_rank_page *p);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_ranks_each: the pages of ranks on this host, by job.
+ * trib_ranks_each: the pages of this host's ranks, sorted by job.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static int parent_of(int pid)
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     if (!trib_file_line("", path, line, sizeof(line)))
         return 0;
-    const char *end = strrchr(line, ')'); /* the name may have any */
+    const char *end = strrchr(line, ')'); /* the name may contain ')' */
     return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
@@ -56,8 +56,8 @@ static bool descends(int pid, int from)
     return false;
 }
 
-/* Chooses what the process has, or has started, and what else is of these jobs: of a
- * job, parts have other ranks 0. */
+/* Choose the pages of process `pid` and its descendants, and all other pages of their
+ * jobs. Within a job, sub-communicators have their own rank 0. */
 static void choose(struct trib_rank_pages *pages, int pid)
 {
     for (size_t i = 0; i < pages->n; i++) {
@@ -90,8 +90,8 @@ static bool find_all(struct trib_rank_pages *pages)
     return ok;
 }
 
-/* A rank that is outside does not say since when exactly; those that wait for it
- * do. */
+/* A rank outside the library reports only an upper bound of its age; peers that wait
+ * for it know the exact one. */
 static void ask_peers(struct trib_rank_pages *pages, struct trib_rank_page *p)
 {
     if (!p->at_most || p->waits || p->page.op & 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sentence about a rank. */
+/* The text that describes a rank. */
 #include <inttypes.h>
 
 #include "base/text.h"

@@ -7,7 +7,7 @@
 #include "base/sized.h"
 #include "comm/communicator.h"
 
-/* A failure to connect belongs to the answer, and is no failure of the communicator. */
+/* A failed connection is part of the result and does not fail the communicator. */
 static void look(struct trib_comm *comm, int rank, trib_reach_t *reach)
 {
     struct trib_engine *e = &comm->engine;

@@ -24,7 +24,7 @@ int trib_drawn_per_host(const trib_schedule_opts_t *opts, bool several)
     return hosts > 1 || ranks < 3 ? ranks / hosts : root;
 }
 
-/* A rank has cores of its own, the same part on each host. */
+/* Bind a rank to its share of the cores, the same on each host. */
 static void bind(const struct trib_layout *layout, int local, int per_host,
                  struct trib_rank_place *place)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The schedules of an algorithm: each rank's steps, and what goes over each link.
+ * Schedules of an algorithm: each rank's steps, and the traffic on each link.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 enum { RANKS_MOST = 1024, LINE_BYTES = 200 };
 
-/* The messages from one rank to another in one round. */
+/* Messages from one rank to another in one round. */
 struct link {
     uint32_t messages;
     uint64_t bytes[TRIB_LANES];
@@ -32,10 +32,10 @@ struct picture {
     int per_host;
     struct trib_drawn drawn;
     struct trib_tree_layout aggregators;
-    int n; /* ranks, and behind them aggregators */
+    int n; /* ranks, followed by aggregators */
     struct trib_schedule *lists; /* [n] */
-    int *host_of; /* [n] each aggregator has one of its own */
-    struct link *links; /* of one rank or service, to all [n] */
+    int *host_of; /* [n] each aggregator has its own host */
+    struct link *links; /* [n] from one rank or aggregator to all */
     trib_line_fn fn;
     void *arg;
 };
@@ -52,12 +52,12 @@ static void say(const struct picture *p, const char *fmt, ...)
     int n = vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
     while (n > 0 && n < LINE_BYTES &&
-           line[n - 1] == ' ') /* of columns that are empty */
+           line[n - 1] == ' ') /* of empty columns */
         line[--n] = '\0';
     p->fn(p->arg, line);
 }
 
-/* By its name, or by how no other's begins. */
+/* Find an algorithm by its name or a unique prefix. */
 static const struct trib_algo *find_algo(const char *name)
 {
     const struct trib_algo *found = trib_algo_find(name);
@@ -107,7 +107,7 @@ static trib_status_t make_groups(struct picture *p, struct trib_error *err)
     return TRIB_OK;
 }
 
-/* All-reduce, or what else it does. */
+/* Return all-reduce, or else the algorithm's first collective. */
 static trib_coll_t coll_of(const struct trib_algo *algo)
 {
     int coll = TRIB_ALLREDUCE;
@@ -117,7 +117,7 @@ static trib_coll_t coll_of(const struct trib_algo *algo)
     return (trib_coll_t)coll;
 }
 
-/* Aggregators, from opts->service and the hosts that per_host makes. */
+/* Place the aggregators of opts->service on the hosts given by per_host. */
 static trib_status_t lay_aggregators(struct picture *p, struct trib_error *err)
 {
     const int ranks = p->opts->ranks;
@@ -181,7 +181,7 @@ static trib_status_t make_lists(struct picture *p, struct trib_error *err)
                             "no memory for the schedules of %d ranks", p->opts->ranks);
 }
 
-/* The first chunks are a byte larger, where it does not come out even. */
+/* The first chunks are one byte larger if the division leaves a remainder. */
 static uint64_t chunk_bytes(const struct picture *p, uint32_t c)
 {
     uint64_t n = p->lists[0].n_chunks, bytes = p->opts->bytes;
@@ -207,7 +207,7 @@ static void count_links(const struct picture *p, int rank)
     }
 }
 
-/* "rank 3", "tribd 0": they are numbered apart. */
+/* "rank 3", "tribd 0": ranks and aggregators are numbered separately. */
 static const char *name_of(const struct picture *p, uint32_t i, char name[20])
 {
     const uint32_t ranks = (uint32_t)p->opts->ranks;
@@ -239,7 +239,7 @@ static void say_step(const struct picture *p, const struct trib_schedule *s, uin
         step->flags & TRIB_STEP_FORWARD ? ", as it came" : "");
 }
 
-/* A link for each peer to which r sends. */
+/* Print one link per peer that r sends to. */
 static void say_links(const struct picture *p, int r, uint64_t *all, uint64_t *far)
 {
     char from[20], to[20];
@@ -326,7 +326,7 @@ static const char *plural(int n)
     return n == 1 ? "" : "s";
 }
 
-/* Names the defaults, and the kind of groups that are no hosts. */
+/* Print the defaults used, and the kind of groups if these are not hosts. */
 static void say_groups(const struct picture *p, const char *line)
 {
     const struct trib_groups *groups = &p->drawn.groups;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The choice of the tensors that share a bucket. All ranks compute the same from what
- * they have alike.
+ * Choose which tensors share a bucket. All ranks compute the same result from equal
+ * inputs.
  */
 #include <stdlib.h>
 
 #include "tensors/tensor_group.h"
 
-/* An open bucket, which takes more tensors of its kind. */
+/* A bucket that accepts more tensors of its kind. */
 struct open_bucket {
     trib_dtype_t dtype;
     int priority;
     uint32_t bucket;
     size_t bytes;
-    int64_t first_us; /* when its first tensor was ready */
+    int64_t first_us; /* when its first tensor became ready */
 };
 
-/* Takes the tensors one after the other, and gives each a bucket. */
+/* Assigns tensors to buckets one by one. */
 struct packer {
     const struct trib_group *g;
     uint32_t *assign;
     uint32_t n_buckets;
-    struct open_bucket *open; /* [n_open] of g->n, one for each kind */
+    struct open_bucket *open; /* [n_open], room for g->n; one per kind */
     size_t n_open;
     bool by_time;
 };
@@ -70,7 +70,7 @@ static void pack(struct packer *p, size_t i)
     p->assign[i] = o->bucket;
 }
 
-/* Tensor number k of a pass over all, in the order in which they mostly are ready. */
+/* Return tensor number k in the usual order of readiness. */
 static size_t in_feed_order(const struct trib_group *g, size_t k)
 {
     return g->opts.feed == TRIB_FEED_BACKWARD ? g->n - 1 - k : k;
@@ -79,7 +79,7 @@ static size_t in_feed_order(const struct trib_group *g, size_t k)
 struct moment {
     int32_t us;
     uint32_t tensor;
-    uint32_t place; /* in the order of the feed */
+    uint32_t place; /* in feed order */
 };
 
 static int earlier(const void *a, const void *b)

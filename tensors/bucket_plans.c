@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plans of buckets, and the memory in which several tensors are summed.
+ * Plans of buckets, and the memory where several tensors are fused.
  */
 #include <stdlib.h>
 
@@ -9,8 +9,8 @@
 
 enum { MEMORY_ALIGN = 64 };
 
-/* The name of a bucket's plan: that of its tensor, or those of the first and the last
- * one. One that is too long gets a digest in place of its end. */
+/* Name a bucket's plan after its tensor, or after the first and the last one. If the
+ * name is too long, a digest replaces its end. */
 static void name_plan(const struct trib_group_tensor *first,
                       const struct trib_group_tensor *last,
                       char name[TRIB_PLAN_NAME_MAX + 1])
@@ -56,7 +56,7 @@ static trib_status_t make_plan(struct trib_group *g,
     return trib_comm_fail(g->comm, st, "tensor \"%s\": %s", first->desc.name, why);
 }
 
-/* The bucket that this tensor alone has by now; or NULL. */
+/* Return the bucket that holds only this tensor, or NULL. */
 static struct trib_bucket *bucket_of_one(const struct trib_group *g,
                                          const struct trib_group_tensor *t)
 {
@@ -73,7 +73,7 @@ static trib_status_t make_bucket(struct trib_group *g, const struct trib_buckets
 
     assert(b->n >= 1 && b->elements >= 1);
     if (b->n == 1 && bucket_of_one(g, first))
-        return TRIB_OK; /* take_over follows, when nothing can fail any more */
+        return TRIB_OK; /* take_over reuses the plan once nothing can fail */
     return make_plan(g, first, &g->tensors[members[b->n - 1]], b->elements, &b->plan);
 }
 
@@ -82,7 +82,7 @@ static size_t padded(size_t bytes)
     return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
 }
 
-/* One piece of memory for all buckets of several tensors. */
+/* Allocate one block of memory for all fused buckets. */
 static trib_status_t make_memory(struct trib_group *g, struct trib_buckets *all)
 {
     size_t bytes = 0;
@@ -102,7 +102,7 @@ static trib_status_t make_memory(struct trib_group *g, struct trib_buckets *all)
     return st;
 }
 
-/* Hand plans of tensors that stay by themselves over to the new buckets. */
+/* Hand over plans of tensors that keep a bucket to themselves. */
 static void take_over(struct trib_group *g, struct trib_buckets *fresh)
 {
     for (uint32_t i = 0; i < fresh->n; i++) {
@@ -117,7 +117,7 @@ static void take_over(struct trib_group *g, struct trib_buckets *fresh)
     }
 }
 
-/* Place the tensors: buckets, members by ascending index, and the order of starts. */
+/* Fill in the buckets and their members by ascending index. */
 static bool place(const struct trib_group *g, const uint32_t *assign, uint32_t n,
                   struct trib_buckets *all)
 {
@@ -146,7 +146,7 @@ static bool place(const struct trib_group *g, const uint32_t *assign, uint32_t n
     return true;
 }
 
-/* Sort by descending priority; buckets of one priority keep their order. */
+/* Sort by descending priority; stable. */
 static void put_in_order(const struct trib_group *g, struct trib_buckets *all)
 {
     for (uint32_t b = 0; b < all->n; b++) {
@@ -163,7 +163,7 @@ static void put_in_order(const struct trib_group *g, struct trib_buckets *all)
     }
 }
 
-/* Tell the tensors where they are, and count. */
+/* Store each tensor's bucket and offset, and count. */
 static void settle(struct trib_group *g)
 {
     g->stats.buckets = g->buckets.n;
@@ -189,7 +189,7 @@ static trib_status_t no_memory(struct trib_group *g)
                           "no memory for the buckets of a group of %zu tensors", g->n);
 }
 
-/* The plan by which the ranks agree, and what each start needs. */
+/* Create the agreement plan; none if the ranks need no agreement. */
 static trib_status_t make_agreement(struct trib_group *g, uint32_t n,
                                     trib_plan_t **plan_out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buckets by time: after the first step the ranks agree on when each tensor was ready
- * on the last rank, and fuse those that are ready within a cycle of each other.
+ * Buckets by time. After the first step the ranks agree on when each tensor was ready
+ * on the last rank. Tensors that became ready within one cycle are fused.
  *
- * Buckets with a codec are of one tensor each, and stay: nothing that is kept between
+ * Buckets with a codec hold one tensor each and do not change, so no state kept between
  * steps moves.
  */
 #include <stdlib.h>
@@ -48,7 +48,7 @@ trib_status_t trib_cycle_end(struct trib_group *g)
         st = trib_buckets_form(g, assign, n_buckets);
     free(assign);
     trib_cycle_free(g);
-    /* Ranks that go on with other buckets than this one must not. */
+    /* The ranks would continue with different buckets, so fail all of them. */
     if (st != TRIB_OK)
         trib_comm_fail_all(g->comm, st,
                            "no memory to form the buckets of a group anew");

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks compare their groups, so that a difference is a sentence and no hang: an
- * all-reduce of five numbers, and only where these differ one of all tensors.
+ * Compare the ranks' groups, so that a difference causes an error message instead of a
+ * hang. All-reduce five numbers first, and one number per tensor only if these differ.
  */
 #include <stdlib.h>
 
 #include "base/digest.h"
 #include "tensors/tensor_group.h"
 
-/* A number is the same on all ranks if the smallest of it and the smallest of its
- * negative add to 0. */
+/* A number is equal on all ranks if its minimum and its negative's minimum add to 0. */
 enum { OK, N, MINUS_N, DIGEST, MINUS_DIGEST, NUMBERS };
 
 static uint64_t digest_of(const struct trib_group *g)
@@ -30,7 +29,7 @@ static uint64_t digest_of(const struct trib_group *g)
     return digest;
 }
 
-/* Half of a digest, whose negative does not overflow. */
+/* Return half of a digest, so that its negative does not overflow. */
 static int64_t number_of(uint64_t digest)
 {
     return (int64_t)(digest >> 1);
@@ -41,14 +40,14 @@ static trib_status_t smallest(trib_comm_t *comm, int64_t *numbers, size_t n)
     return trib_allreduce(comm, NULL, numbers, n, TRIB_I64, TRIB_MIN);
 }
 
-/* All ranks have as many tensors: find the first that differs. */
+/* Find the first tensor that differs; all ranks have the same number. */
 static trib_status_t name_difference(trib_comm_t *comm, const struct trib_group *g)
 {
     const size_t n = g->n;
     int64_t *numbers = calloc(2 * n + 1, sizeof(*numbers));
     size_t i = 0;
 
-    /* The other ranks sum all the same. */
+    /* The other ranks still enter the all-reduce. */
     if (!numbers) {
         trib_comm_fail_all(comm, TRIB_ERR_NO_MEMORY, "no memory to compare groups");
         return TRIB_ERR_NO_MEMORY;

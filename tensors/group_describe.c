@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The description of a group as bytes, for ranks that have no such group yet.
+ * Serialize the description of a group, for ranks that have no such group yet.
  */
 #include "tensors/group_describe.h"
 
@@ -20,7 +20,7 @@ struct tensor {
     uint32_t unused;
 };
 
-/* A text is its length with the zero, and its bytes; length 0 stands for NULL. */
+/* Write a string as its length with the NUL, and its bytes; length 0 means NULL. */
 static void put_text(FILE *f, const char *text)
 {
     const uint32_t n = text ? (uint32_t)strlen(text) + 1 : 0;
@@ -43,7 +43,7 @@ char *trib_group_describe(const struct trib_group *g, size_t *bytes_out)
     char *bytes = NULL;
     FILE *f = open_memstream(&bytes, bytes_out);
 
-    assert(o->bucket_bytes && o->alone_bytes); /* the defaults have taken effect */
+    assert(o->bucket_bytes && o->alone_bytes); /* defaults are already applied */
     if (!f)
         return NULL;
     fwrite(&h, sizeof(h), 1, f);
@@ -68,7 +68,7 @@ char *trib_group_describe(const struct trib_group *g, size_t *bytes_out)
     return NULL;
 }
 
-/* The bytes that are not read yet. */
+/* Bytes not read yet. */
 struct rest {
     const char *at;
     size_t n;

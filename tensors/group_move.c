@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a group goes on in a group of another communicator. Only tensors with a
- * codec have one, and each of them is a bucket by itself.
+ * Continue a group's state in a group of another communicator. Only tensors with a
+ * codec have state, and each of them has a bucket to itself.
  */
 #include "tensors/group_describe.h"
 
@@ -81,19 +81,19 @@ trib_status_t trib_group_state_move(trib_group_t *g, trib_group_t *from, uint64_
     return st;
 }
 
-/* Making it anew ------------------------------------------------------------------ */
+/* Recreation ----------------------------------------------------------------------- */
 
-/* A message to all ranks about the group that the caller has given to this one. */
+/* A message to all ranks about the local old group. */
 struct offer {
     struct trib_offer head;
-    uint64_t bytes; /* of its description */
-    uint64_t digest; /* of these */
+    uint64_t bytes; /* size of its description */
+    uint64_t digest; /* digest of its description */
 };
 
 struct mover {
     struct trib_comm *comm; /* of the new group */
     struct trib_group *from; /* or NULL */
-    char *bytes; /* its description, or that of another rank */
+    char *bytes; /* the old group's description, local or received */
     size_t n;
 };
 
@@ -118,7 +118,7 @@ static trib_status_t describe(struct mover *c, struct offer *mine)
     return TRIB_OK;
 }
 
-/* All ranks come to one answer, as they look at the same offers. */
+/* All ranks reach the same decision from the same offers. */
 static trib_status_t compare(const struct mover *c, const struct offer *all,
                              int *first_out)
 {
@@ -135,7 +135,7 @@ static trib_status_t compare(const struct mover *c, const struct offer *all,
     return st;
 }
 
-/* The ranks that have no old group get the description of it. */
+/* Send the description to the ranks that have no old group. */
 static trib_status_t tell_newcomers(struct mover *c, const struct offer *all, int first)
 {
     bool all_have = true;
@@ -149,7 +149,7 @@ static trib_status_t tell_newcomers(struct mover *c, const struct offer *all, in
         c->n = (size_t)all[first].bytes;
         c->bytes = malloc(c->n);
     }
-    if (!c->bytes) { /* the other ranks tell and listen all the same */
+    if (!c->bytes) { /* the other ranks still enter the broadcast */
         trib_comm_fail_all(c->comm, TRIB_ERR_NO_MEMORY, "no memory to move a group");
         return TRIB_ERR_NO_MEMORY;
     }
@@ -178,8 +178,8 @@ static trib_status_t meet(struct mover *c)
     return st;
 }
 
-/* A rank that cannot read the description takes part in the comparison of all, and
- * fails there. */
+/* A rank that cannot parse the description takes part in the comparison of all ranks,
+ * and fails there. */
 static trib_status_t make(const struct mover *c, const void *const *sends,
                           void *const *recvs, trib_group_t **group_out)
 {

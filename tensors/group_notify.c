@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group tells that a call of it has something to do: each of its plans tells when a
- * start of it has ended, and trib_plan_test says so (who is woken must not look too
- * early, and sleep on); the group tells the end of the step.
+ * Notify when a call on the group would make progress. Each plan notifies once a start
+ * has ended and trib_plan_test returns its status: a caller woken earlier would find
+ * nothing and go back to sleep. The group notifies the end of the step.
  */
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -14,7 +14,7 @@
 struct trib_group_notify {
     trib_done_fn call; /* or NULL */
     void *arg;
-    int fd; /* -1: none */
+    int fd; /* -1: no descriptor */
 };
 
 static void tell(const struct trib_group_notify *n, trib_status_t st)
@@ -27,7 +27,7 @@ static void tell(const struct trib_group_notify *n, trib_status_t st)
         n->call(n->arg, st);
 }
 
-/* Each plan calls this, on any thread, when a call of the group can take its end. */
+/* Callback of each plan, on any thread, once a call on the group can handle its end. */
 static void plan_ended(void *arg)
 {
     tell(arg, TRIB_INPROGRESS);
@@ -77,7 +77,7 @@ static trib_status_t watch_all(struct trib_group *g)
     return st;
 }
 
-/* Finds or makes the struct of a group that is in no step. */
+/* Find or create the struct of a group that is not in a step. */
 static trib_status_t notify_of(struct trib_group *g, const char *call)
 {
     char text[80];

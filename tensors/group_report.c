@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group tells of itself: counters, and a text for people.
+ * Counters and a readable description of a group.
  */
 #include "base/error.h"
 #include "base/sized.h"

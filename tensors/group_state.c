@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a group as bytes, little-endian:
+ * A group's state as bytes, little-endian:
  *
  *     byte 0-7    "TRIBGRUP"
- *     byte 8      u32 version, u32 number of buckets, u64 bytes of the whole, u64
- *                 checksum, u64 number of tensors, u32 1 if the buckets were formed by
- *                 times, u32 0
- *     byte 48     for each tensor: u64 digest of what describes it, u32 bucket, u32 0
+ *     byte 8      u32 version, u32 number of buckets, u64 total bytes, u64 checksum,
+ *                 u64 number of tensors, u32 1 if the buckets were formed by times, u32
+ *                 0
+ *     byte 48     for each tensor: u64 digest of its description, u32 bucket, u32 0
  *     then        for each bucket: u64 bytes, and the state of its plan
  *                 (comm/plan_state.c), padded with zeros to a multiple of 8
  *
- * The checksum is XXH3 of everything else. The buckets are a part of the state, as they
- * may follow from times (cycle.c), and decide how sums are rounded.
+ * The checksum is XXH3 of everything else. The buckets are part of the state: they may
+ * depend on times (cycle.c), and determine how sums are rounded.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -183,7 +183,7 @@ static trib_status_t check_head(struct trib_group *g, const uint8_t *state,
     return TRIB_OK;
 }
 
-/* Read the buckets of the tensors into assign. */
+/* Read each tensor's bucket into assign. */
 static trib_status_t read_rows(struct trib_group *g, const uint8_t *at,
                                const struct head *h, uint32_t *assign)
 {
@@ -204,7 +204,7 @@ static trib_status_t read_rows(struct trib_group *g, const uint8_t *at,
                : refuse(g, "has buckets that cannot be");
 }
 
-/* Find the states of the plans; their content is checked by trib_plan_state_load. */
+/* Find the plans' states; trib_plan_state_load checks their content. */
 static trib_status_t find_plans(struct trib_group *g, const uint8_t *state,
                                 const struct head *h, const uint8_t **found,
                                 size_t *lengths)
@@ -253,7 +253,7 @@ static trib_status_t load_plans(struct trib_group *g, const uint8_t *const *foun
     return TRIB_OK;
 }
 
-/* Measure the next step if the group that was saved had not measured its first. */
+/* Measure the next step if the saved group had not measured its first. */
 static trib_status_t measure_as(struct trib_group *g, bool timed)
 {
     if (!timed)
@@ -262,7 +262,7 @@ static trib_status_t measure_as(struct trib_group *g, bool timed)
     return TRIB_OK;
 }
 
-/* Load; on an error the group may have changed. */
+/* Load; after an error the group may have changed. */
 static trib_status_t load(struct trib_group *g, const uint8_t *state, size_t bytes)
 {
     uint32_t *assign = malloc((g->n + 1) * sizeof(*assign));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A copy of what the caller describes, and the codec of each tensor.
+ * Copy the caller's description, and choose each tensor's codec.
  */
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -120,7 +120,7 @@ static trib_status_t check_rule(struct trib_group *g, size_t i,
                : trib_comm_fail(g->comm, st, "rule %zu: %s", i, trib_error_text(&err));
 }
 
-/* A copy of rule i; all have the size of the first. */
+/* Copy rule i; all rules have the size of the first. */
 static trib_status_t take_rule(struct trib_group *g, size_t i, trib_group_rule_t *out)
 {
     static const struct trib_sized kind = {
@@ -144,7 +144,7 @@ static trib_status_t take_rule(struct trib_group *g, size_t i, trib_group_rule_t
     return TRIB_OK;
 }
 
-/* All of them, also those that fit no tensor. */
+/* Check all rules, even those that match no tensor. */
 static trib_status_t check_rules(struct trib_group *g)
 {
     trib_status_t st = TRIB_OK;
@@ -179,7 +179,7 @@ static trib_status_t take_opts(struct trib_group *g, const trib_group_opts_t *th
     return st == TRIB_OK ? check_rules(g) : st;
 }
 
-/* The first rule that fits the tensor: found_out says whether there is one. */
+/* Find the first rule that matches the tensor; *found_out is false if there is none. */
 static trib_status_t find_rule(struct trib_group *g, const trib_tensor_t *t,
                                trib_group_rule_t *rule, bool *found_out)
 {
@@ -198,8 +198,8 @@ static trib_status_t find_rule(struct trib_group *g, const trib_tensor_t *t,
     return st;
 }
 
-/* The codec of a tensor: its own, else that of a rule, else the group's, else the
- * configured one; the texts are those of the caller or of the configuration. */
+/* Choose a tensor's codec: its own, else a rule's, else the group's, else the
+ * configured one. The strings belong to the caller or the configuration. */
 static trib_status_t choose_codec(struct trib_group *g, trib_tensor_t *t)
 {
     const trib_desc_t d = {.count = t->count, .dtype = t->dtype, .op = g->opts.op};
@@ -230,7 +230,7 @@ static trib_status_t choose_codec(struct trib_group *g, trib_tensor_t *t)
     return TRIB_OK;
 }
 
-/* Replace the caller's texts by copies; those that are not copied become NULL. */
+/* Replace the caller's strings by copies; NULL for strings that were not copied. */
 static bool copy_texts(trib_tensor_t *d)
 {
     const char *const name = d->name, *const codec = d->codec,
@@ -275,7 +275,7 @@ static trib_status_t check_tensor(struct trib_group *g, size_t i,
     return TRIB_OK;
 }
 
-/* size: of the first one, by which the caller's array is stepped through. */
+/* size: of the first tensor struct, the stride of the caller's array. */
 static trib_status_t take_tensor(struct trib_group *g, size_t i, size_t size,
                                  const trib_tensor_t *theirs)
 {

@@ -2,22 +2,23 @@
 /*
  * A step of a group: which bucket is started when.
  *
- * The operations of a communicator must have one order on all ranks, and tensors become
- * ready in another order on each. So the ranks agree again and again: each gives a byte
- * for each bucket, 1 where it is ready and not started, and the smallest of all ranks
- * says what is ready everywhere. From that all ranks choose the same buckets: those of
- * the highest priority, until they have about bucket_bytes. The agreement is an
- * all-reduce in the same order as the buckets: agreement, its buckets, agreement, …
+ * The operations of a communicator must have one order on all ranks, but tensors become
+ * ready in a different order on each. So the ranks agree repeatedly: each contributes a
+ * byte per bucket, 1 if the bucket is ready and not started. The minimum over all ranks
+ * shows the buckets that are ready everywhere. From it all ranks choose the same
+ * buckets: the highest priority first, up to about bucket_bytes. The agreement is an
+ * all-reduce ordered with the buckets: agreement, its buckets, agreement, …
  *
- * A rank enters the next agreement when at most one bucket is running, so that an
- * urgent tensor waits for no more than that one and what was chosen before it.
+ * A rank enters the next agreement when at most one bucket is running. So an urgent
+ * tensor waits only for that bucket and for those chosen before it.
  *
- * No dead-lock: a rank that has a bucket to start enters the next agreement, at the
- * latest when it waits. It need not while it computes and has nothing new to say: it
- * will, as all of its tensors become ready. When all ranks wait in trib_group_wait
- * their words are 1 for all that is not started, so each agreement starts something.
- * Ranks that wait for single tensors may have none in common: the last word is 1 of
- * such a rank, and if it is 1 of all the step fails.
+ * There is no deadlock: a rank with a bucket to start enters the next agreement, at the
+ * latest when it waits. While it computes and has nothing new to report it need not
+ * enter: all of its tensors will become ready. When all ranks wait in trib_group_wait,
+ * their bytes are 1 for every bucket not started, so each agreement starts something.
+ *
+ * Ranks that wait for single tensors may have none in common. Such a rank sets the last
+ * byte to 1. If all ranks do so and nothing can start, the step fails.
  */
 #include <inttypes.h>
 
@@ -31,7 +32,7 @@ static uint32_t running(const struct trib_group_step *s)
     return s->n_started - s->n_ended;
 }
 
-/* ---- the end of operations ---- */
+/* ---- completion ---- */
 
 static void end_tensor(struct trib_group *g, struct trib_group_tensor *t,
                        trib_status_t st)
@@ -43,7 +44,7 @@ static void end_tensor(struct trib_group *g, struct trib_group_tensor *t,
         g->opts.done(g->opts.arg, (size_t)(t - g->tensors), st);
 }
 
-/* The step ends here on this rank. What was started goes on; the group stays failed. */
+/* Fail the step on this rank. Started operations continue; the group stays failed. */
 static trib_status_t fail(struct trib_group *g, trib_status_t st)
 {
     struct trib_group_step *s = &g->step;
@@ -58,9 +59,9 @@ static trib_status_t fail(struct trib_group *g, trib_status_t st)
     return st;
 }
 
-/* ---- the time limit ---- */
+/* ---- time limit ---- */
 
-/* Milliseconds of the step that are left, at least 1. */
+/* Return the milliseconds left for the step, at least 1. */
 static uint32_t left_ms(const struct trib_group *g)
 {
     const uint64_t limit = (uint64_t)g->opts.timeout_ms * 1000000u;
@@ -69,7 +70,7 @@ static uint32_t left_ms(const struct trib_group *g)
     return took < limit ? (uint32_t)((limit - took) / 1000000u) + 1 : 1;
 }
 
-/* The first tensor that is not done: one that was not marked, if there is any. */
+/* Return the first tensor not marked ready, else the first not done. */
 static const struct trib_group_tensor *awaited(const struct trib_group *g)
 {
     const struct trib_group_tensor *first = NULL;
@@ -84,7 +85,7 @@ static const struct trib_group_tensor *awaited(const struct trib_group *g)
     return first;
 }
 
-/* Ends a step that takes longer than it may, on all ranks. */
+/* Fail a step that exceeds its time limit, on all ranks. */
 static trib_status_t check_limit(struct trib_group *g)
 {
     const struct trib_group_step *s = &g->step;
@@ -142,8 +143,8 @@ static trib_status_t end_buckets(struct trib_group *g)
 
 /* ---- starts ---- */
 
-/* Starts are in one order on all ranks only if nobody else starts something between
- * them. */
+/* Start a plan. Starts have the same order on all ranks only if nothing else on the
+ * communicator is started between them. */
 static trib_status_t start(struct trib_group *g, trib_plan_t *plan, const void *send,
                            void *recv)
 {
@@ -156,7 +157,7 @@ static trib_status_t start(struct trib_group *g, trib_plan_t *plan, const void *
                               "during a step: end the step first, or use a "
                               "communicator of trib_split",
                               trib_group_says(g, text));
-    if (g->opts.timeout_ms && !plan->offload) /* aggregators have the whole limit */
+    if (g->opts.timeout_ms && !plan->offload) /* aggregators get the whole limit */
         plan->run.desc.limit_ms = left_ms(g);
     const trib_status_t st = trib_plan_start_with(plan, send, recv);
     s->starts = g->comm->starts;
@@ -175,7 +176,8 @@ static trib_status_t start_bucket(struct trib_group *g, uint32_t index)
                      : start(g, b->plan, NULL, b->buffer);
 }
 
-/* Start the buckets of the highest priority that `words` allows, about bucket_bytes. */
+/* Start the buckets of the highest priority allowed by `words`, up to about
+ * bucket_bytes. */
 static trib_status_t start_some(struct trib_group *g, const int8_t *words)
 {
     uint32_t newest = 0;
@@ -198,9 +200,9 @@ static trib_status_t start_some(struct trib_group *g, const int8_t *words)
     return st;
 }
 
-/* ---- the agreement ---- */
+/* ---- agreement ---- */
 
-/* Fill the words of this rank; true if one of them is 1. */
+/* Fill in this rank's bytes; true if a bucket's byte is 1. */
 static bool say(struct trib_group *g, enum trib_step_mood mood)
 {
     bool any = false;
@@ -214,7 +216,7 @@ static bool say(struct trib_group *g, enum trib_step_mood mood)
     return any;
 }
 
-/* True if this rank wants to enter the next agreement. */
+/* Return true if this rank should enter the next agreement. */
 static bool wants_to_ask(const struct trib_group *g, enum trib_step_mood mood)
 {
     const struct trib_group_step *s = &g->step;
@@ -261,7 +263,7 @@ static trib_status_t hear(struct trib_group *g)
                           trib_group_says(g, text));
 }
 
-/* ---- the cycle, and the end of a step ---- */
+/* ---- the cycle and the end of a step ---- */
 
 static trib_status_t end_step(struct trib_group *g)
 {
@@ -328,7 +330,7 @@ trib_status_t trib_step_block(struct trib_group *g)
     return st == TRIB_OK ? st : fail(g, st);
 }
 
-/* ---- the begin of a step ---- */
+/* ---- beginning of a step ---- */
 
 static bool disjoint(const void *a, const void *b, size_t bytes)
 {
@@ -357,7 +359,7 @@ static trib_status_t take_buffers(struct trib_group *g, struct trib_group_tensor
     return TRIB_OK;
 }
 
-/* True if the tensors of a bucket lie one behind the other, in send and in recv. */
+/* Return true if a bucket's tensors are contiguous, in send and in recv. */
 static bool is_in_one_piece(const struct trib_group *g, const struct trib_bucket *b)
 {
     const struct trib_group_tensor *first = trib_bucket_tensor(g, b, 0);
@@ -422,7 +424,7 @@ static void reset(struct trib_group *g)
     }
 }
 
-/* All tensors are ready: start all buckets, each as soon as it is copied. */
+/* Mark all tensors ready, and start each bucket once copied. */
 static trib_status_t start_all(struct trib_group *g)
 {
     trib_status_t st = TRIB_OK;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls of groups of tensors.
+ * Public calls of tensor groups.
  */
 #include "tensors/tensor_group.h"
 
 #include <stdlib.h>
 
-#define WHOLE SIZE_MAX /* in place of a tensor: the whole step */
+#define WHOLE SIZE_MAX /* in place of a tensor index: the whole step */
 
 static trib_status_t make(struct trib_group *g, const trib_tensor_t *tensors, size_t n,
                           const trib_group_opts_t *opts)
@@ -66,7 +66,7 @@ void trib_group_dispose(struct trib_group *g)
         (void)trib_plan_free(g->agree);
         trib_buckets_free(g, &g->buckets);
     }
-    trib_group_notify_free(g); /* after the plans, which tell it */
+    trib_group_notify_free(g); /* after the plans, which call it */
     for (size_t i = 0; i < g->n; i++) {
         free((char *)(uintptr_t)g->tensors[i].desc.name);
         free((char *)(uintptr_t)g->tensors[i].desc.codec);
@@ -79,7 +79,7 @@ void trib_group_dispose(struct trib_group *g)
     free(g);
 }
 
-/* A failed step may have left operations that still run: they end first. */
+/* Wait for operations that a failed step has left running. */
 static void drain(struct trib_group *g)
 {
     const struct trib_group_step *s = &g->step;
@@ -98,7 +98,7 @@ trib_status_t trib_group_free(trib_group_t *g)
 
     if (!g)
         return TRIB_OK;
-    const bool in_child = trib_comm_in_child(g->comm); /* nothing runs on its copy */
+    const bool in_child = trib_comm_in_child(g->comm); /* a child's copy never runs */
     if (!in_child && g->step.running && !g->step.failed)
         return trib_comm_fail(g->comm, TRIB_ERR_BUSY,
                               "%s is in a step: wait for it before trib_group_free",
@@ -163,7 +163,7 @@ trib_status_t trib_group_ready(trib_group_t *g, size_t tensor)
     return st == TRIB_OK ? trib_step_drive(g, TRIB_STEP_NEWS) : st;
 }
 
-/* The state of a tensor, or of the whole step. */
+/* Return the status of a tensor or of the whole step. */
 static trib_status_t state_of(const struct trib_group *g, size_t tensor)
 {
     if (tensor != WHOLE ? g->tensors[tensor].done : !g->step.running)
@@ -209,7 +209,7 @@ static trib_status_t refuse_unready(struct trib_group *g, size_t tensor, size_t 
                           g->tensors[tensor].desc.name, more);
 }
 
-/* Refuse to wait for what this rank has not marked. */
+/* Refuse to wait for tensors that this rank has not marked ready. */
 static trib_status_t check_ready(struct trib_group *g, size_t tensor)
 {
     size_t unready = 0, n = 0;
@@ -233,7 +233,7 @@ static trib_status_t check_ready(struct trib_group *g, size_t tensor)
     return n ? refuse_unready(g, unready, n) : TRIB_OK;
 }
 
-/* True if the caller may stop to wait before another bucket is started. */
+/* Return true if the caller may block before another bucket is started. */
 static bool has_begun(const struct trib_group *g, size_t tensor)
 {
     if (tensor == WHOLE || g->tensors[tensor].bucket == TRIB_BUCKET_NONE)
