@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: whatever network UCX drives, by its active messages.
+ * ucx: transport over UCP active messages, on any network that UCX supports.
  */
 #include "transport/ucx/ucx.h"
 
@@ -22,7 +22,7 @@
 #include "transport/params.h"
 
 enum {
-    DEPTH = 256, /* writes to one peer that UCX is not done with */
+    DEPTH = 256, /* incomplete writes per peer */
     POLLS_PER_CLOCK = 32,
     TICK_NS = 5000000,
 };
@@ -91,7 +91,7 @@ static void close_fd(int fd)
         close(fd);
 }
 
-/* Frees everything that UCX does not own; a forked child may do no more. */
+/* Free everything that UCX does not own. A forked child may only do this. */
 static void release(struct ucx *u)
 {
     for (int i = 0; u->peers && i < u->size; i++) {
@@ -119,7 +119,7 @@ static void release(struct ucx *u)
     free(u);
 }
 
-/* Everything but the words of farewell. */
+/* Tear down without goodbye messages. */
 static void take_down(struct ucx *u)
 {
     trib_ucx_helper_close(u);
@@ -179,7 +179,7 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-/* A child that was forked leaves UCX's part alone: it is its parent's. */
+/* In a forked child, UCX's objects belong to the parent and are left alone. */
 static void ucx_close(struct trib_transport *t)
 {
     struct ucx *u = ucx_of(t);
@@ -210,7 +210,7 @@ static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max
         trib_ucx_take_async_events(u);
     pthread_mutex_unlock(&u->lock);
 
-    /* The owner alone writes the count. */
+    /* Only the owner writes `polls`. */
     const uint32_t polls = atomic_load_explicit(&u->polls, memory_order_relaxed) + 1;
     atomic_store_explicit(&u->polls, polls, memory_order_relaxed);
     if (polls % POLLS_PER_CLOCK == 0 || u->tick_at == 0 ||
@@ -232,7 +232,7 @@ static int ucx_event_fd(struct trib_transport *t)
     return ucx_of(t)->epoll;
 }
 
-/* UCX does not arm while it has something to do: then there is no sleep. */
+/* UCX refuses to arm while events are pending; skip the sleep then. */
 static void ucx_arm(struct trib_transport *t)
 {
     struct ucx *u = ucx_of(t);

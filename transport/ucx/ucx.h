@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the ucx transport: what its files share.
+ * State shared by the files of the ucx transport.
  *
- * Bytes travel as active messages of UCP. Beside its endpoint a pair of ranks has up to
- * two plain sockets, one for each direction of connecting: on them the two check that
- * they belong together and tell each other their workers' addresses, before UCX knows
- * of either; then they carry words: wake, farewell. The end of such a socket is the
- * death of a process, whatever UCX makes of it.
+ * Payload travels as UCP active messages. Each pair of ranks also has up to two plain
+ * TCP sockets, one per connecting direction. On such a socket the ranks first verify
+ * that they belong together and exchange their worker addresses. Then the socket
+ * carries control messages (struct ucx_word), such as wake and goodbye. A closed socket
+ * means that the peer's process has died, whatever UCX reports.
  *
- * Three threads. The owner's posts and polls. The manager (ucx_cm_thread.c) takes
- * connections and reads words, also while the owner computes, and moves UCX on as long
- * as an endpoint is coming up, or a peer that leaves waits until all has come. That of
- * the heartbeats moves UCX on (ucx_helper.c) where the owner does not poll and peers
- * may wait for what it has written. `lock` guards whatever touches UCX and what its
- * callbacks write; `links` the sockets and what was heard on them. Who needs both takes
- * `lock` first; the manager never does.
+ * Three threads drive UCX. The owner posts and polls. The manager (ucx_cm_thread.c)
+ * accepts connections and reads control messages, also while the owner computes. The
+ * manager also progresses UCX while an endpoint is being wired up, or until everything
+ * a disconnecting peer sent has arrived. The heartbeat thread progresses UCX
+ * (ucx_helper.c) when the owner does not poll and peers may be waiting for its writes.
+ * `lock` guards every use of UCX and the state its callbacks write. `links` guards the
+ * sockets and the state read from them. A thread that needs both takes `lock` first;
+ * the manager never holds both.
  *
- * Peers of this host are watched in /proc, others by heartbeats (heartbeat.h).
+ * Peers on this host are watched in /proc, others by heartbeats (heartbeat.h).
  */
 #ifndef TRANSPORT_UCX_UCX_H
 #define TRANSPORT_UCX_UCX_H
@@ -36,11 +37,11 @@
 #include "transport/ucx/ucx_dl_api.h"
 #include "transport/ucx/ucx_wire.h"
 
-#define UCX_UNFLUSHED_MAX ((uint64_t)16 << 10) /* bytes that fit any socket's buffer */
-#define UCX_INBOX_MAX (1u << 20) /* messages of one peer that are not reported yet */
+#define UCX_UNFLUSHED_MAX ((uint64_t)16 << 10) /* fits into any socket buffer */
+#define UCX_INBOX_MAX (1u << 20) /* unreported messages per peer */
 
-/* A write until UCX is done with it. Its source lies still until then, the head,
- * too. */
+/* A write in progress. `head` and the source buffer must not change until UCX completes
+ * it. */
 struct ucx_send_req {
     struct ucx_head head;
     uint64_t token;
@@ -50,69 +51,71 @@ struct ucx_send_req {
     struct ucx *ucx;
 };
 
-/* A message that came, perhaps before its turn. */
+/* A received message, possibly out of order. */
 struct ucx_arrival {
     uint64_t len;
     uint32_t imm;
     uint32_t region;
-    bool here; /* all its bytes */
+    bool here; /* complete */
     bool begun;
     bool quiet;
 };
 
-/* A large message that was sent for. */
+/* A large message being fetched from its sender. */
 struct ucx_fetch {
     struct ucx *ucx;
     uint64_t number;
     int peer;
-    struct ucx_fetch *next; /* of those not in use */
+    struct ucx_fetch *next; /* free list */
 };
 
 struct ucx_peer {
     struct trib_peer_base base;
-    uint64_t key; /* of its address */
-    uint64_t out_key; /* of messages to it: its key, or what both proofs make of it */
-    bool mute; /* not connected: its loss is nobody's concern */
-    bool reported; /* that it does not go well: a loss needs no second reason */
-    /* under `lock` */
+    uint64_t key; /* from the peer's address */
+    uint64_t out_key; /* sent in messages to the peer: its key, or one derived from both
+                       * proofs */
+    bool mute; /* never connected: do not report its loss */
+    bool reported; /* failure already reported: a loss needs no second reason */
+    /* guarded by `lock` */
     ucp_ep_h ep; /* NULL: none */
-    bool expected; /* its hello was taken: its messages count */
-    uint64_t in_key; /* that they have then */
-    ucs_status_t fault; /* what UCX said of the endpoint, UCS_OK: nothing */
-    const char *misdeed; /* what it sent that cannot be; NULL: nothing */
-    struct ucx_send_req *send_reqs; /* [depth], a ring */
-    uint64_t head, tail; /* oldest kept, next free; tail is the next message's number */
-    uint32_t pending; /* requests of UCX that are not done */
-    void *flush; /* request of the helper that UCX sends what it has; or NULL */
-    struct ucx_arrival *inbox; /* [inbox_size], a ring */
+    bool expected; /* handshake done: accept its messages */
+    uint64_t in_key; /* expected in its messages */
+    ucs_status_t fault; /* first error of the endpoint */
+    const char *misdeed; /* protocol violation by the peer; NULL: none */
+    struct ucx_send_req *send_reqs; /* ring of `depth` */
+    /* head: oldest request kept. tail: next free, and the number of the next
+     * message. */
+    uint64_t head, tail;
+    uint32_t pending; /* incomplete UCX requests */
+    void *flush; /* helper's flush request; or NULL */
+    struct ucx_arrival *inbox; /* ring of `inbox_size` */
     uint32_t inbox_size;
-    uint64_t next; /* number of the message to be reported next */
-    uint32_t ready; /* of its messages that are here */
-    /* under `links` */
-    int out, in; /* sockets: the one that this rank made, the one it took; -1: none */
-    bool closed; /* no connection of it is taken any more */
-    bool gone; /* a socket has ended */
+    uint64_t next; /* number of the next message to report */
+    uint32_t ready; /* messages received and not reported */
+    /* guarded by `links` */
+    int out, in; /* sockets connected and accepted by this rank; -1: none */
+    bool closed; /* refuse further connections from it */
+    bool gone; /* a socket has been closed */
     bool said_bye;
-    bool answered; /* it was told that all it sent has come */
-    uint64_t sent; /* what its BYE said */
-    bool dropped; /* it has given this rank up */
-    bool got_all; /* it answered our BYE */
-    uint64_t wire_until; /* the manager helps its endpoint up till then; 0: it does
-                          * not */
+    bool answered; /* UCX_GOT_ALL was sent: all its messages have arrived */
+    uint64_t sent; /* from its UCX_BYE */
+    bool dropped; /* the peer has abandoned this rank */
+    bool got_all; /* it answered our UCX_BYE */
+    uint64_t wire_until; /* the manager progresses its wire-up until then; 0: done */
 };
 
-/* A connection whose hello has not come yet. */
+/* An accepted connection whose handshake is incomplete. */
 struct ucx_pending_conn {
     int fd;
     uint32_t have;
     uint64_t until;
-    bool refused; /* was told so, and has till then to read it */
-    bool proves; /* hello and name are here, and it was challenged */
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* with which it was */
+    bool refused; /* refusal sent; the peer has until `until` to read it */
+    bool proves; /* hello and name received, challenge sent */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* of the challenge */
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];
     struct ucx_hello hello;
-    uint8_t *name; /* of trib_ucx_name_room */
+    uint8_t *name; /* from trib_ucx_name_room */
 };
 
 struct ucx {
@@ -124,52 +127,49 @@ struct ucx {
     const struct trib_log *log;
     struct trib_error *err;
     struct trib_ip_endpoint local;
-    const struct trib_secret *secret; /* NULL or not set: there is none */
-    struct trib_idle *idle; /* called while connections are made; or NULL */
-    struct trib_strangers strangers; /* the manager's */
+    const struct trib_secret *secret; /* NULL or not set: the job has no secret */
+    struct trib_idle *idle; /* called while connecting; or NULL */
+    struct trib_strangers strangers; /* manager only */
     uint64_t settings;
-    uint32_t depth; /* of send_reqs; a power of two */
-    uint32_t release; /* of UCX */
-    /* UCX */
+    uint32_t depth; /* capacity of send_reqs, a power of two */
+    uint32_t release; /* UCX's version */
     ucp_context_h context;
     ucp_worker_h worker;
-    ucp_address_t *name; /* of the worker, for peers */
+    ucp_address_t *name; /* worker address, sent to peers */
     size_t name_len;
-    int efd; /* of the worker */
+    int efd; /* event descriptor of the worker */
     pthread_mutex_t lock;
-    _Atomic int knocking; /* the manager waits for `lock`: let it in */
-    uint32_t ready; /* of all peers' */
-    uint32_t backlog; /* peers that have send_reqs */
-    uint64_t unflushed; /* bytes written since UCX was seen to have sent all */
-    uint64_t flushing; /* of these, what the helper's requests are about; 0: there are
-                        * none */
-    bool asks_help; /* the helper is to look: UCX may keep some of them */
-    struct ucx_fetch *fetches; /* not in use */
-    struct trib_region_table table; /* memory here; of peers, which is the owner's */
-    /* descriptors */
-    int wakeup_fd; /* eventfd: ends the own wait */
-    int epoll; /* of wakeup_fd and the worker's efd; a sleep waits for it */
-    int stop; /* eventfd: ends the manager */
-    int manager_epoll; /* epoll: what the manager waits for */
+    _Atomic int knocking; /* the manager waits for `lock`: yield */
+    uint32_t ready; /* sum over all peers */
+    uint32_t backlog; /* peers with entries in send_reqs */
+    uint64_t unflushed; /* bytes written since UCX was last known to be flushed */
+    uint64_t flushing; /* `unflushed` at the start of the helper's flush; 0: none */
+    bool asks_help; /* the helper must flush: UCX may hold some of these bytes */
+    struct ucx_fetch *fetches; /* free list */
+    struct trib_region_table table; /* local regions; remotes: owner only */
+    int wakeup_fd; /* eventfd: ends the owner's wait */
+    int epoll; /* the owner sleeps on this: wakeup_fd and the worker's efd */
+    int stop; /* eventfd: stops the manager */
+    int manager_epoll; /* the manager sleeps on this */
     struct trib_net_port listener;
-    struct trib_accept_pause pause; /* of the listener, the manager's */
+    struct trib_accept_pause pause; /* manager only */
     bool resting; /* the listener is not in manager_epoll */
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;
     struct ucx_peer *peers;
-    struct ucx_pending_conn *pending_conns; /* [max_pending], the manager's */
+    struct ucx_pending_conn *pending_conns; /* [max_pending], manager only */
     int n_pending, max_pending;
-    _Atomic bool async_events; /* some peer's gone, fault or the like is set */
-    _Atomic bool slept; /* the next poll looks around at once */
-    uint32_t polls_seen; /* the helper's */
-    bool is_helped; /* the thread of the heartbeats runs the helper */
-    /* the owner's */
+    _Atomic bool async_events; /* state of some peer has changed (gone, fault, ...) */
+    _Atomic bool slept; /* the next poll must check the clock */
+    uint32_t polls_seen; /* helper only */
+    bool is_helped; /* the heartbeat thread runs the helper */
+    /* used by the owner; the helper reads `polls` */
     _Atomic uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;
     int n_going;
-    int turn; /* whose messages are reported first */
+    int turn; /* the peer whose messages are reported first */
 };
 
 static inline bool ucx_has_secret(const struct ucx *u)
@@ -192,14 +192,14 @@ static inline struct trib_peers ucx_peers(const struct ucx *u)
     return (struct trib_peers){u->peers, sizeof(*u->peers), u->self, u->size, u->err};
 }
 
-/* ucx_worker.c: what hangs on UCX alone. */
+/* ucx_worker.c: context, worker and endpoints */
 trib_status_t trib_ucx_worker_make(struct ucx *u);
 void trib_ucx_worker_free(struct ucx *u);
-/** trib_ucx_endpoint - `name` is a worker's address, in memory of
- * trib_ucx_name_room. */
+/** trib_ucx_endpoint - create the endpoint of a peer unless it has one. `name` is the
+ * peer's worker address, in memory from trib_ucx_name_room. */
 ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name);
-/** trib_ucx_name_room - memory for a worker's address of so many bytes, to be freed;
- * NULL: none. */
+/** trib_ucx_name_room - allocate memory for a worker address of `bytes` bytes, to be
+ * freed by the caller. Return NULL if out of memory. */
 void *trib_ucx_name_room(size_t bytes);
 void trib_ucx_endpoint_close(struct ucx *u, int peer);
 unsigned trib_ucx_progress(struct ucx *u);
@@ -208,13 +208,13 @@ void trib_ucx_nap(struct ucx *u);
 void trib_ucx_ring(struct ucx *u);
 void trib_ucx_devices(char *text, size_t bytes);
 
-/* ucx_proof.c: who connects, and who listens, has the job's secret. */
-/* false: it cannot be sent. */
+/* ucx_proof.c: mutual authentication by the job's secret */
+/* Send the challenge. Return false if it cannot be sent. */
 bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g);
-/* The key of the messages of a pending connection. */
+/* Return the key expected in messages of a pending connection. */
 uint64_t trib_ucx_pending_key(struct ucx *u, const struct ucx_pending_conn *g);
 bool trib_ucx_pending_proved(struct ucx *u, const struct ucx_pending_conn *g);
-/* false: the listener's proof is wrong. */
+/* Return false if the listener's proof is wrong. */
 bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *hello,
                                const struct ucx_challenge *c,
                                uint8_t proof[TRIB_PROOF_BYTES]);
@@ -224,17 +224,17 @@ trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports);
 trib_status_t trib_ucx_manager_start(struct ucx *u);
 void trib_ucx_manager_stop(struct ucx *u);
 void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out);
-/* Closes one that is looked at: closing alone would leave it in manager_epoll as long
- * as a forked child holds it. */
+/* Close *fd and set it to -1. Closing alone would leave it in manager_epoll while a
+ * forked child holds it. */
 void trib_ucx_hang_up(struct ucx *u, int *fd);
 void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value);
 
 /* ucx_helper.c */
-/* Once there are heartbeats. */
+/* Call once heartbeats have started. */
 void trib_ucx_helper_open(struct ucx *u);
 void trib_ucx_helper_close(struct ucx *u);
-/* Under `lock`: UCX has been given these bytes, or a large message of a peer;
- * unfinished: it keeps a part. */
+/* Record that UCX was given `bytes` to send, or a large message to fetch. unfinished:
+ * UCX has not completed it. Call with `lock` held. */
 static inline void trib_ucx_ask_help(struct ucx *u, uint64_t bytes, bool unfinished)
 {
     u->unflushed += bytes + 1; /* an answer without bytes counts, too */
@@ -247,12 +247,12 @@ static inline void trib_ucx_ask_help(struct ucx *u, uint64_t bytes, bool unfinis
 /* ucx_connect.c */
 TRIB_TRANSPORT_PEERS(trib_ucx);
 
-/* ucx_liveness.c: who is still there, and leaving. */
+/* ucx_liveness.c: loss of peers and disconnecting */
 void trib_ucx_tick(struct ucx *u);
 void trib_ucx_take_async_events(struct ucx *u);
 int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max);
 void trib_ucx_disconnect(struct trib_transport *t, int peer);
-/* To all at once, under one deadline. */
+/* Disconnect from all selected peers under one deadline. */
 void trib_ucx_leave(struct trib_transport *t, const bool *which);
 
 /* ucx_write.c */
@@ -269,10 +269,11 @@ int trib_ucx_deliver(struct ucx *u, struct trib_event *events, int max);
 
 /* ucx_mem.c */
 TRIB_TRANSPORT_MEMORY(trib_ucx);
-/* The target of a peer's write; NULL: not inside a region. Under `lock`. */
+/* Return the target of a peer's write, or NULL if it is not inside a region. Call with
+ * `lock` held. */
 uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head);
 
-/* ucx_error_text.c: what went wrong, in words. */
+/* ucx_error_text.c: error messages */
 const char *trib_ucx_status_text(const struct trib_ucx_api *api, ucs_status_t status);
 void trib_ucx_refusal_text(uint64_t value, char *text, size_t bytes);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: the manager, a thread that takes connections and reads the words of peers. While
- * an endpoint is coming up, or a peer leaves, it also moves UCX on: the owner may
- * compute for seconds, or wait in another communicator, and no peer must wait for that.
+ * ucx: the manager, a thread that accepts connections and reads control messages. It
+ * also progresses UCX while an endpoint is being wired up or a peer disconnects. The
+ * owner may compute for seconds, or wait in another communicator, and must not delay
+ * its peers.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,16 +22,16 @@
 #include "transport/ucx/ucx.h"
 
 enum {
-    HELLO_MS = 5000, /* strangers that connect and say nothing */
-    REFUSED_MS = 1000, /* for who was refused to read that, before the connection
+    HELLO_MS = 5000, /* for connections that send no hello */
+    REFUSED_MS = 1000, /* for a refused peer to read the reason before the connection
                         * ends */
-    WIRE_MS = 10000, /* helping an endpoint up */
-    HELP_MS = 1, /* between two turns of that */
-    LOOK_MS = 50, /* between two looks for pending connections that are late */
+    WIRE_MS = 10000, /* limit for progressing a wire-up */
+    HELP_MS = 1, /* interval of progress during wire-up */
+    LOOK_MS = 50, /* interval between checks for overdue pending connections */
     AT_ONCE = 32,
 };
 
-/* The kind of a descriptor in manager_epoll, and its peer. */
+/* Kind of a descriptor in manager_epoll. The label also holds the peer. */
 enum { AT_STOP, AT_LISTENER, AT_GUEST, AT_OUT, AT_IN };
 
 static uint64_t label(int what, int peer)
@@ -66,7 +67,8 @@ static void tell_owner(struct ucx *u)
     trib_ucx_ring(u);
 }
 
-/* A new socket has room for it; one that has not, has enough to wake its reader. */
+/* A new socket has room for a message. If the buffer is full, its contents already wake
+ * the reader. */
 static void say(int fd, enum ucx_word_kind kind, uint64_t value)
 {
     struct ucx_word word = {.magic = UCX_MAGIC, .kind = kind, .value = value};
@@ -74,7 +76,8 @@ static void say(int fd, enum ucx_word_kind kind, uint64_t value)
     (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* On both sockets, so that no end is read before the word; a wake needs one. */
+/* Send on both sockets, so that the peer cannot see either end before reading the
+ * message. A wake needs only one socket. */
 void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -87,7 +90,7 @@ void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t val
     pthread_mutex_unlock(&u->links);
 }
 
-/* Under `links`. */
+/* Call with `links` held. */
 static void hear(struct ucx_peer *p, const struct ucx_word *word)
 {
     switch ((enum ucx_word_kind)word->kind) {
@@ -108,11 +111,11 @@ static void hear(struct ucx_peer *p, const struct ucx_word *word)
     case UCX_WELCOME:
     case UCX_REFUSE:
     case UCX_CHALLENGE:
-        return; /* it writes to wakeup_fd; or has no meaning here */
+        return; /* a wake has nothing to record; the others are invalid here */
     }
 }
 
-/* All words that are there. A socket that ended is looked at no more. */
+/* Read all available control messages. Stop watching a socket once it has ended. */
 static void listen_to(struct ucx *u, int peer, bool out)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -124,7 +127,7 @@ static void listen_to(struct ucx *u, int peer, bool out)
         ssize_t n = recv(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_PEEK);
         if ((n < 0 && (errno == EAGAIN || errno == EINTR)) ||
             (n > 0 && n < (ssize_t)sizeof(word)))
-            break; /* the rest is on its way */
+            break; /* an incomplete message */
         if (n > 0)
             n = recv(fd, &word, sizeof(word), MSG_DONTWAIT);
         if (n == (ssize_t)sizeof(word) && word.magic == UCX_MAGIC) {
@@ -144,7 +147,7 @@ static uint64_t refusal(enum ucx_refusal why, uint32_t has)
     return (uint64_t)has << 32 | (uint32_t)why;
 }
 
-/* Checks of a hello that do not need the address behind it. */
+/* Check the fields of a hello; the worker address that follows is not needed. */
 static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
 {
     if (h->version != UCX_VERSION)
@@ -192,8 +195,8 @@ static void refuse(struct ucx *u, struct ucx_pending_conn *g, uint64_t why)
     g->until = trib_deadline_ms(REFUSED_MS);
 }
 
-/* The owner polls without end and would hardly let go of the lock: it steps back for
- * who knocks. */
+/* Take `lock` from the manager. The owner busy-polls and would starve this thread; it
+ * yields while `knocking` is non-zero. */
 static void knock(struct ucx *u)
 {
     atomic_fetch_add(&u->knocking, 1);
@@ -201,8 +204,8 @@ static void knock(struct ucx *u)
     atomic_fetch_sub(&u->knocking, 1);
 }
 
-/* Its endpoint is made before it hears that it is welcome, with an error handler, so
- * that UCX never has one to it that is nobody's. */
+/* Create the peer's endpoint, with its error handler, before welcoming the peer.
+ * Otherwise UCX would create one on its own that has no handler. */
 static uint64_t expect(struct ucx *u, const struct ucx_pending_conn *g)
 {
     struct ucx_peer *p = &u->peers[g->hello.rank];
@@ -222,14 +225,14 @@ static uint64_t expect(struct ucx *u, const struct ucx_pending_conn *g)
     return status == UCS_OK ? UCX_WELCOME_HERE : refusal(UCX_NO_ENDPOINT, 0);
 }
 
-/* The whole hello is here. true: it is a peer now. */
+/* Answer a complete handshake. Return true if it became a peer. */
 static bool answer(struct ucx *u, struct ucx_pending_conn *g)
 {
     struct ucx_peer *p = &u->peers[g->hello.rank];
     uint64_t why = expect(u, g);
 
     pthread_mutex_lock(&u->links);
-    if (why == UCX_WELCOME_HERE && p->closed) /* meanwhile */
+    if (why == UCX_WELCOME_HERE && p->closed) /* closed since expect() */
         why = UCX_HAS_LEFT;
     if (why == UCX_WELCOME_HERE) {
         say(g->fd, UCX_WELCOME, u->name_len);
@@ -247,8 +250,7 @@ static bool answer(struct ucx *u, struct ucx_pending_conn *g)
     return false;
 }
 
-/* Looks for the end of the stream, which comes when the other side has read the
- * refusal. */
+/* Check for end of stream: the other side has read the refusal and closed. */
 static bool has_gone(int fd)
 {
     char rest[4096];
@@ -260,7 +262,8 @@ static bool has_gone(int fd)
     return n == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-/* Behind the hello: the address of its worker, then its proof. */
+/* Return where the next byte after the hello goes: first the worker address, then the
+ * proof. *left_out receives the bytes missing there. */
 static uint8_t *place_of(struct ucx_pending_conn *g, uint32_t *left_out)
 {
     uint32_t at = g->have - (uint32_t)sizeof(g->hello), name = g->hello.name_len;
@@ -269,7 +272,8 @@ static uint8_t *place_of(struct ucx_pending_conn *g, uint32_t *left_out)
     return at < name ? g->name + at : g->proof + (at - name);
 }
 
-/* The next bytes of hello, address and proof. Negative: none will come; 0: none now. */
+/* Read the next bytes of hello, address and proof. Return a negative value if none will
+ * come, 0 if none are available now. */
 static ssize_t take_bytes(struct ucx_pending_conn *g)
 {
     const uint32_t whole = sizeof(g->hello);
@@ -286,14 +290,15 @@ static ssize_t take_bytes(struct ucx_pending_conn *g)
 
 static bool turn_away(struct ucx *u, struct ucx_pending_conn *g)
 {
-    if (!g->refused && !g->proves) /* else perhaps a rank that has died or left
-                                    * meanwhile */
+    /* Otherwise it may be a rank that has died or disconnected since. */
+    if (!g->refused && !g->proves)
         warn(u, g, "said nothing that a rank says");
     trib_ucx_hang_up(u, &g->fd);
     return true;
 }
 
-/* More than a hello is here. true: it is a peer now, or gone. */
+/* Continue after the hello. Return true if the connection became a peer or was
+ * closed. */
 static bool welcome(struct ucx *u, struct ucx_pending_conn *g)
 {
     uint32_t named = (uint32_t)sizeof(g->hello) + g->hello.name_len;
@@ -310,7 +315,7 @@ static bool welcome(struct ucx *u, struct ucx_pending_conn *g)
     return false;
 }
 
-/* true: it is a peer, or gone. */
+/* Read from a pending connection. Return true if it became a peer or was closed. */
 static bool attend(struct ucx *u, struct ucx_pending_conn *g)
 {
     ssize_t n = 1;
@@ -346,7 +351,7 @@ static void attend_all(struct ucx *u)
     }
 }
 
-/* The connection whose time ends first makes room. */
+/* Evict the pending connection with the earliest deadline if there is no free slot. */
 static void make_room(struct ucx *u)
 {
     int first = 0;
@@ -362,8 +367,8 @@ static void make_room(struct ucx *u)
     u->pending_conns[first] = u->pending_conns[--u->n_pending];
 }
 
-/* Peers that cannot be let in wait; the listener stays readable, and would end each
- * sleep. */
+/* Stop watching the listener for a while after a failed accept. It stays readable and
+ * would end each sleep. */
 static void rest(struct ucx *u, int error)
 {
     if (trib_accept_failed(&u->pause, error)) {
@@ -385,7 +390,8 @@ static void look_at_listener_again(struct ucx *u)
     let_in(u, u->listener.fd, label(AT_LISTENER, 0));
 }
 
-/* At once as many as have places: nobody goes before his hello was looked for. */
+/* Accept at most max_pending connections per call, so that none is evicted before its
+ * hello was checked. */
 static void accept_some(struct ucx *u)
 {
     uint8_t ip[16];
@@ -405,7 +411,7 @@ static void accept_some(struct ucx *u)
     }
 }
 
-/* Is an endpoint of a peer that has connected still coming up? */
+/* Return true while the endpoint of any accepted peer is being wired up. */
 static bool is_wiring(struct ucx *u)
 {
     bool wiring = false;
@@ -421,7 +427,7 @@ static bool is_wiring(struct ucx *u)
     return wiring;
 }
 
-/* The owner may be at it itself: then it does the same. */
+/* Skip if `lock` is taken: its holder makes the same progress. */
 static void help(struct ucx *u)
 {
     if (pthread_mutex_trylock(&u->lock) != 0)
@@ -432,7 +438,7 @@ static void help(struct ucx *u)
         trib_ucx_ring(u);
 }
 
-/* Number of messages of a peer that have come. */
+/* Return how many messages of a peer have arrived, reported or not. */
 static uint64_t arrived(struct ucx *u, const struct ucx_peer *p)
 {
     knock(u);
@@ -441,7 +447,8 @@ static uint64_t arrived(struct ucx *u, const struct ucx_peer *p)
     return n;
 }
 
-/* Answer the farewells of peers of which all has come; true if more is to come. */
+/* Answer the goodbye of each peer whose messages have all arrived. Return true if more
+ * are to come. */
 static bool answer_farewells(struct ucx *u)
 {
     bool more = false;

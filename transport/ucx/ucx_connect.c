@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: connecting. First a socket, on which the two ranks find out whether they belong
- * together, then the endpoint of UCX; connect returns when that is up, or says what of
- * the two did not work.
+ * ucx: connecting. Two ranks first verify over a socket that they belong together, then
+ * create UCX endpoints. connect returns when its endpoint is up, or reports which step
+ * failed.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,8 +18,8 @@
 #include "transport/ucx/ucx.h"
 
 enum {
-    CONNECT_MS = 8000, /* at least, for all that follows: a host may be busy */
-    SLICE_MS = 25, /* between two looks at a peer that is waited for */
+    CONNECT_MS = 8000, /* minimum for the whole handshake: the host may be busy */
+    SLICE_MS = 25, /* interval between liveness checks of a peer */
 };
 
 trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *out)
@@ -40,16 +40,17 @@ trib_status_t trib_ucx_reach(struct trib_transport *t, int peer,
     return trib_ip_endpoint_read(&u->local, &peers, peer, address, &a);
 }
 
-/* A connection that is being made. */
+/* An outgoing connection during its handshake. */
 struct call {
     int peer;
     int fd;
     uint64_t until;
-    uint64_t looked_at; /* of trib_peer_liveness_due */
+    uint64_t looked_at; /* for trib_peer_liveness_due */
     const struct trib_ip_address *address;
 };
 
-/* Nothing says that it has died, or been stopped for as long as counts as lost. */
+/* Return true unless the peer is known to have died, or was stopped for
+ * stop_timeout_ms. */
 static bool lives(struct ucx *u, struct call *c)
 {
     char why[TRIB_WHY_MAX];
@@ -59,7 +60,8 @@ static bool lives(struct ucx *u, struct call *c)
                                     u->cfg->stop_timeout_ms, why, sizeof(why));
 }
 
-/* All bytes, or false and errno; 0 there is the end of the stream. */
+/* Read `len` bytes. Return false and set errno on failure; errno 0 means end of
+ * stream. */
 static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
 {
     int fd = c->fd;
@@ -104,12 +106,12 @@ static bool send_hello(const struct ucx *u, int fd, const struct trib_ip_address
 
     if (ucx_has_secret(u) && !trib_nonce_make(hello->nonce))
         return false;
-    /* A new socket has room for both. */
+    /* The send buffer of a new socket has room for both. */
     return send(fd, hello, sizeof(*hello), MSG_NOSIGNAL | MSG_MORE) == sizeof(*hello) &&
            send(fd, u->name, u->name_len, MSG_NOSIGNAL) == (ssize_t)u->name_len;
 }
 
-/* An unanswered hello: who was it, and why. */
+/* Report why a hello got no answer. */
 static trib_status_t unanswered(struct ucx *u, const struct trib_ip_address *a,
                                 int error)
 {
@@ -126,7 +128,7 @@ static trib_status_t unanswered(struct ucx *u, const struct trib_ip_address *a,
                      a->pid);
 }
 
-/* The process that answers at this port is not the peer. */
+/* The process that listens at this port is not the peer. */
 static trib_status_t not_it(struct ucx *u, const struct trib_ip_address *a)
 {
     return trib_fail(u->err, TRIB_ERR_PEER_LOST,
@@ -134,8 +136,8 @@ static trib_status_t not_it(struct ucx *u, const struct trib_ip_address *a)
                      a->pid);
 }
 
-/* Both sides prove that they have the secret. The first word of the listener is at
- * `word`, and so is the next one afterwards. */
+/* Authenticate both sides by the job's secret. `word` holds the listener's first
+ * control message and receives the one after the challenge. */
 static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello *hello,
                            struct ucx_word *word)
 {
@@ -143,14 +145,14 @@ static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello
     uint8_t proof[TRIB_PROOF_BYTES];
 
     if (word->magic == UCX_MAGIC && word->kind == UCX_REFUSE)
-        return TRIB_OK; /* its caller says why */
+        return TRIB_OK; /* the caller reports why */
     if (word->magic != UCX_MAGIC || word->kind != UCX_CHALLENGE)
         return not_it(u, c->address);
     if (!read_all(u, c, challenge.nonce, sizeof(challenge) - sizeof(challenge.word)))
         return unanswered(u, c->address, errno);
     bool right = trib_ucx_answer_challenge(u, c->peer, hello, &challenge, proof);
-    if (!right) /* to a rank with another secret this is a wrong proof, so that it says
-                 * so, too */
+    /* Send zeros, so that a listener with another secret reports the mismatch, too. */
+    if (!right)
         memset(proof, 0, sizeof(proof));
     bool sent = send(c->fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof);
     if (!right)
@@ -164,7 +166,8 @@ static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello
     return TRIB_OK;
 }
 
-/* Hello and answer. name_out: its worker's address, to be freed. */
+/* Exchange hello and answer. *name_out receives the peer's worker address, to be freed
+ * by the caller. */
 static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
 {
     const struct trib_ip_address *a = c->address;
@@ -205,7 +208,7 @@ static bool has_ended(struct ucx *u, int peer)
     return ended;
 }
 
-/* The first message must get through: then UCX has its connection. */
+/* UCX connects with the first message, so flush one. */
 static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
 {
     int peer = c->peer;
@@ -221,7 +224,7 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
     if (made != UCS_OK)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->base.who.pid,
                          trib_ucx_status_text(&u->api, made));
-    /* In slices, to notice when it dies meanwhile. */
+    /* Flush in slices, to notice if the peer dies. */
     for (bool up = false; status == TRIB_OK && !up;) {
         up = trib_ucx_flush(u, peer, trib_deadline_ms(SLICE_MS));
         if (up) {
@@ -244,7 +247,7 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
     return status;
 }
 
-/* A connection that came to nothing leaves no endpoint behind, for UCX would try on. */
+/* Close the endpoint of a failed connection; UCX would keep trying to connect it. */
 static void undo(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];

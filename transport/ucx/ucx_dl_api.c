@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: the libraries.
+ * ucx: loading of UCX's libraries at run time.
  */
 #include "transport/ucx/ucx_dl_api.h"
 
@@ -28,8 +28,8 @@ static bool open_both(struct trib_ucx_api *api, char *why, size_t bytes)
                              bytes);
 }
 
-/* Its default is to print to the standard output, which belongs to the program. What
- * becomes of a peer we say ourselves. */
+/* UCX logs to standard output, which belongs to the program. Errors of peers are
+ * reported by this transport. */
 static void silence(const struct trib_ucx_api *api)
 {
     char level[32] = "";

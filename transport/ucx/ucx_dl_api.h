@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of UCX that we call. Its libraries are opened at run time: a program
- * that was built with ucx also starts where they are not.
+ * The UCX functions in use. The libraries are loaded at run time, so a program built
+ * with ucx also starts on hosts without them.
  */
 #ifndef TRANSPORT_UCX_UCX_DL_API_H
 #define TRANSPORT_UCX_UCX_DL_API_H
@@ -35,7 +35,8 @@
     X(ucp_request_check_status) \
     X(ucp_request_free)
 
-/* A function of libucs, whose headers want more than a user of UCP has. */
+/* Functions of libucs are declared here: its headers need more than UCP users have
+ * installed. */
 struct trib_ucx_api {
 #define TRIB_UCX_CALL(name) __typeof__(&name) name;
     TRIB_UCP_CALLS(TRIB_UCX_CALL)
@@ -49,10 +50,10 @@ struct trib_ucx_api {
 /**
  * trib_ucx_load - open libucp and libucs.
  *
- * They take no signal of the process and print no warnings, unless the variable
- * UCX_LOG_LEVEL says so.
+ * The libraries install no signal handlers and print no warnings, unless UCX_LOG_LEVEL
+ * says otherwise.
  *
- * why      receives a clause that says which library is missing
+ * why      receives a clause that names the missing library
  * thread   any
  */
 bool trib_ucx_load(struct trib_ucx_api *api, char *why, size_t bytes);

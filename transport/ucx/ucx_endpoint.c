@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of an endpoint: after it UCX touches no memory for that peer. */
+/* ucx: closing an endpoint. After that UCX touches no memory for the peer. */
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/ucx/ucx.h"
 
-enum { CLOSE_MS = 1000 }; /* for UCX to let go of an endpoint */
+enum { CLOSE_MS = 1000 }; /* for UCX to release an endpoint */
 
-/* true: the request has come to its end. */
+/* Progress until the request and all pending ones complete. Return false at the
+ * deadline. */
 static bool finish(struct ucx *u, ucs_status_ptr_t request, const uint32_t *pending,
                    uint64_t until)
 {
@@ -26,8 +27,8 @@ static bool finish(struct ucx *u, ucs_status_ptr_t request, const uint32_t *pend
     return over && !(pending && *pending);
 }
 
-/* Under `lock`. When it returns UCX reads no source of ours and writes to no target for
- * this peer any more. */
+/* After return UCX neither reads sources nor writes targets for this peer. Call with
+ * `lock` held. */
 void trib_ucx_endpoint_close(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];

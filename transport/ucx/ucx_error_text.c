@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: what went wrong, in words.
+ * ucx: error messages.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -8,11 +8,11 @@
 
 #include "transport/ucx/ucx.h"
 
-/* UCX's shared memory takes some tens of MiB. */
+/* UCX's shared memory needs some tens of MiB. */
 #define SHM_LITTLE ((unsigned long long)64 << 20)
 
-/* UCX says the same of descriptors and of room for its shared memory. Decided here, as
- * UCX does not say which. */
+/* UCX returns UCS_ERR_NO_RESOURCE both for descriptors and for shared memory, so find
+ * out which it was. */
 static const char *resource_text(void)
 {
     struct rlimit limit;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: progress for an owner that does not poll. UCX sends only while somebody makes
- * its progress: a large message waits at its sender until the receiver has asked for
- * it, and a small one where the socket is full. An owner that is done with an operation
- * may compute, or wait in another communicator, while a peer waits for that message.
+ * ucx: progress for an owner that does not poll. UCX sends only while its progress is
+ * called. A large message waits at its sender until the receiver has requested it; a
+ * small one waits while the socket is full. An owner that has finished an operation may
+ * compute, or wait in another communicator, while a peer waits for that message.
  *
- * The thread of the heartbeats looks every TRIB_HEARTBEAT_SOON_MS, as long as UCX may
- * keep something. If the owner has not polled since the last look, it makes UCX's
- * progress in its place until UCX has sent all.
+ * The heartbeat thread checks every TRIB_HEARTBEAT_SOON_MS while UCX may hold unsent
+ * data. If the owner has not polled since the last check, the thread calls progress
+ * until UCX has sent everything.
  */
 #include "base/time.h"
 #include "transport/common/heartbeat.h"
 #include "transport/ucx/ucx.h"
 
-enum { TURN_MS = 5 }; /* the heartbeats wait meanwhile */
+enum { TURN_MS = 5 }; /* delays the heartbeats */
 
-/* Under `lock`. An error is that of an endpoint, whose handler tells it. */
+/* Ignore errors: they concern one endpoint, whose error handler reports them. Call with
+ * `lock` held. */
 static void begin_flush(struct ucx *u)
 {
     const ucp_request_param_t none = {0};
@@ -30,7 +31,7 @@ static void begin_flush(struct ucx *u)
     u->flushing = u->unflushed;
 }
 
-/* Under `lock`: have the requests ended? */
+/* Return true once all flush requests have completed. Call with `lock` held. */
 static bool flush_has_ended(struct ucx *u)
 {
     for (int i = 0; i < u->size; i++) {
@@ -45,7 +46,8 @@ static bool flush_has_ended(struct ucx *u)
     return true;
 }
 
-/* Under `lock`: may UCX keep anything of this rank's, or of an answer to a peer? */
+/* Return true if UCX may hold data of this rank, or an answer to a peer. Call with
+ * `lock` held. */
 static bool is_unfinished(struct ucx *u)
 {
     for (int i = 0; i < u->size; i++)
@@ -55,13 +57,13 @@ static bool is_unfinished(struct ucx *u)
         begin_flush(u);
     if (!flush_has_ended(u))
         return true;
-    const bool all = u->flushing == u->unflushed; /* none was written meanwhile */
+    const bool all = u->flushing == u->unflushed; /* nothing was written since */
     u->flushing = 0;
     return !all;
 }
 
-/* One turn of progress; *more_out: something moved, so the next turn may move more.
- * True if UCX may still keep something. */
+/* Make progress once. *more_out is set if something moved, so that another call may
+ * help. Return true if UCX may still hold data. */
 static bool move_on(struct ucx *u, bool *more_out)
 {
     *more_out = false;
@@ -92,7 +94,7 @@ static bool help(void *arg)
         moved |= more;
     }
     if (moved)
-        trib_ucx_ring(u); /* messages of peers may have come, too */
+        trib_ucx_ring(u); /* messages of peers may have arrived, too */
     return unfinished;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: who is still there, and leaving.
+ * ucx: loss of peers and disconnecting.
  *
- * The kernel of a process that ends closes its sockets, and the manager hears of it. A
- * farewell says how many messages were sent: who leaves waits a little until the peer
- * has all, because UCX gives up what lies unread in a connection that breaks.
+ * The kernel closes the sockets of a process that ends, and the manager sees that. A
+ * goodbye carries the number of messages sent. A disconnecting rank waits briefly until
+ * its peer has received them all, because UCX drops unread data when a connection
+ * breaks.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -17,13 +18,14 @@
 #include "transport/ucx/ucx.h"
 
 enum {
-    GOING_MS = 50, /* for what a dead peer may have under way, if UCX does not say that
-                    * its connection has ended */
-    LEFT_MS = 500, /* for what one that left has sent */
-    LEAVE_MS = 200, /* for what was sent to get there */
+    GOING_MS = 50, /* for messages in flight from a dead peer, unless UCX reports the
+                    * end */
+    LEFT_MS = 500, /* for messages in flight from a peer that has disconnected */
+    LEAVE_MS = 200, /* for sent messages to arrive */
 };
 
-/* A peer that is not connected goes, too, but without a word. */
+/* Mark a peer as lost. A peer that was never connected is marked, too, but its loss is
+ * not reported. */
 static void going(struct ucx *u, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -41,7 +43,7 @@ static void going(struct ucx *u, int peer, const char *format, ...)
     va_end(args);
 }
 
-/* Under `lock` and `links`. */
+/* Call with `lock` and `links` held. */
 static void take_news_of(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -57,7 +59,7 @@ static void take_news_of(struct ucx *u, int peer)
               trib_ucx_status_text(&u->api, p->fault));
 }
 
-/* Under `lock`. */
+/* Call with `lock` held. */
 void trib_ucx_take_async_events(struct ucx *u)
 {
     atomic_store_explicit(&u->async_events, false, memory_order_relaxed);
@@ -81,7 +83,7 @@ void trib_ucx_tick(struct ucx *u)
     }
 }
 
-/* Sockets and endpoint go, and none is made any more. */
+/* Close the peer's sockets and endpoint, and refuse further connections from it. */
 static void part(struct ucx *u, int peer, enum trib_peer_state state)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -105,7 +107,8 @@ static void part(struct ucx *u, int peer, enum trib_peer_state state)
     trib_peer_liveness_end(&p->base.liveness);
 }
 
-/* Has all come that a peer sent, as far as it can? */
+/* Return true if no further message of this peer can arrive. *left_out is set if it
+ * said goodbye. */
 static bool has_come(struct ucx *u, int peer, bool *left_out)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -120,19 +123,20 @@ static bool has_come(struct ucx *u, int peer, bool *left_out)
     bool all = p->said_bye ? next >= p->sent || ms > LEFT_MS
                            : (ended && p->gone) || ms > GOING_MS;
     bool gone = p->gone && !p->misdeed && !p->dropped;
-    /* A kernel shows the end of a process a moment after that of its sockets. */
+    /* The kernel shows the end of a process slightly later than the end of its
+     * sockets. */
     if (gone && !p->said_bye && p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL)
         all &= trib_peer_liveness_dead(&p->base.liveness) || ms > GOING_MS;
     p->base.given_up = p->dropped && !p->said_bye;
     pthread_mutex_unlock(&u->links);
     if (*left_out)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
-    else if (gone) /* UCX may have noticed first, and knows less */
+    else if (gone) /* UCX may have noticed first, with less detail */
         trib_peer_explain_end(&p->base);
     return all;
 }
 
-/* A lost peer is reported after everything that it sent. */
+/* Report a lost peer after all messages that it sent. */
 int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max)
 {
     int n = 0;
@@ -169,7 +173,7 @@ static bool is_one_of(const bool *which, int peer)
     return !which || which[peer];
 }
 
-/* One that leaves, too, is not waited for. */
+/* Do not wait for a peer that is disconnecting, too. */
 static bool waits_for_us(struct ucx *u, int first, int last, const bool *which)
 {
     bool waits = false;
@@ -199,7 +203,7 @@ static void wait_until_got(struct ucx *u, int first, int last, const bool *which
     }
 }
 
-/* To all at once: a job of many ranks must not wait for each in turn. */
+/* Say goodbye to all peers at once: a large job must not wait for each in turn. */
 static void leave(struct ucx *u, int first, int last, const bool *which)
 {
     uint64_t until = trib_deadline_ms(LEAVE_MS);

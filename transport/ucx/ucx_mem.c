@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: memory. Where a device wants memory registered, UCX does so with each transfer
- * and remembers it.
+ * ucx: memory. If a device needs registered memory, UCX registers it per transfer and
+ * caches the registration.
  */
 #include "base/error.h"
 #include "transport/ucx/ucx.h"
@@ -45,8 +45,8 @@ static bool receives_into(const struct ucx_peer *p, uint32_t region)
     return false;
 }
 
-/* A rendezvous that is under way would go on into memory that is of somebody else:
- * whoever still writes here has lost its endpoint. */
+/* A fetch in progress would write into memory after its region has ended. Close the
+ * endpoint of any peer with such a fetch. */
 static void cut_off(struct ucx *u, uint32_t id)
 {
     for (int i = 0; i < u->size; i++) {
@@ -54,7 +54,8 @@ static void cut_off(struct ucx *u, uint32_t id)
         if (!p->ep || !receives_into(p, id))
             continue;
         p->misdeed = "was still writing into memory that is no region any more";
-        p->expected = false; /* closing makes progress: it must not begin anew */
+        p->expected = false; /* closing makes progress, which must not start another
+                              * fetch */
         trib_ucx_endpoint_close(u, i);
         atomic_store_explicit(&u->async_events, true, memory_order_release);
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: both ends of a connection for words prove that they have the secret of the job,
- * before UCX sees the address of the other side's worker.
+ * ucx: both ends of a control socket prove that they have the job's secret, before UCX
+ * sees the peer's worker address.
  *
- * Connections that UCX makes by itself, from those addresses, prove nothing: a message
- * counts only with the key of the two ranks, which follows from their proofs.
+ * Connections that UCX makes from these addresses prove nothing. A message is accepted
+ * only if it carries the key of the two ranks, which is derived from their proofs.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ static void claim(const struct ucx_hello *hello, int listener,
     memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
 }
 
-/* An eavesdropper of the start of a connection does not know the key. */
+/* The key is secret: it cannot be derived from the nonces seen on the socket. */
 static uint64_t key_of(const struct ucx *u, const struct trib_proof *about)
 {
     uint8_t mac[TRIB_PROOF_BYTES];
@@ -57,7 +57,7 @@ bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g)
     memcpy(c.nonce, g->nonce, sizeof(c.nonce));
     claim(&g->hello, u->self, g->nonce, &about);
     trib_proof_make(u->secret, &about, TRIB_PROOF_LISTENER, c.proof);
-    /* A new connection has room for it. */
+    /* The send buffer of a new socket has room for it. */
     g->proves = send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(c);
     return g->proves;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: what peers write. UCX calls with each message: a small one is copied to its
- * place, a large one is sent for, straight to there. The large ones come when they
- * come; the inbox puts the messages of a peer back into order. All but deliver runs in
- * UCX's progress, under `lock`. Everything here comes from outside.
+ * ucx: receiving writes. UCX calls trib_ucx_take for each message: a small one is
+ * copied to its target, a large one is fetched directly into it. Fetches complete in
+ * any order; the inbox restores the order of each peer's messages. All functions but
+ * deliver run in UCX's progress, with `lock` held. All headers and payloads are
+ * untrusted input.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static void arrived(struct ucx *u, struct ucx_peer *p, struct ucx_arrival *a)
     u->ready++;
 }
 
-/* Those that are not in use form a list, so that none is made per message. */
+/* Reuse descriptors through a free list instead of allocating one per message. */
 static struct ucx_fetch *new_fetch(struct ucx *u)
 {
     struct ucx_fetch *f = u->fetches;
@@ -91,7 +92,7 @@ static void on_fetched(void *request, ucs_status_t status, size_t length,
     drop_fetch(f);
 }
 
-/* A payload that lies at the sender still. */
+/* Fetch a payload that is still in the sender's memory. */
 static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
                           uint8_t *to)
 {
@@ -110,11 +111,12 @@ static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
         .user_data = f,
     };
     p->pending++;
-    trib_ucx_ask_help(u, 0, true); /* the sender waits until it is told of the end */
+    trib_ucx_ask_help(u, 0, true); /* the sender waits for the completion of this
+                                    * fetch */
     slot(p, h->number)->region = h->region;
     ucs_status_ptr_t request =
         u->api.ucp_am_recv_data_nbx(u->worker, data, to, (size_t)h->len, &param);
-    if (!request) { /* at once, and without a call */
+    if (!request) { /* completed immediately, without a callback */
         p->pending--;
         drop_fetch(f);
         slot(p, h->number)->region = 0;
@@ -130,7 +132,8 @@ static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
     return UCS_INPROGRESS;
 }
 
-/* The peer of a message that may count; NULL: a stranger's, or of one that was lost. */
+/* Return the peer that a message comes from. Return NULL for a lost peer or an
+ * unauthenticated sender. */
 static struct ucx_peer *sender(struct ucx *u, const void *header, size_t bytes,
                                struct ucx_head *h)
 {
@@ -152,8 +155,8 @@ static const char *judge(struct ucx_peer *p, const struct ucx_head *h, size_t le
     return slot(p, h->number)->begun ? "sent one message twice" : NULL;
 }
 
-/* Copies what a peer has written to its place. Credits and notices are looked at
- * without the lock, while the helper may write them: they are words. */
+/* Copy a payload to its target. The owner reads credits and notices without `lock`
+ * while the helper may write them, so aligned words are stored atomically. */
 static void put(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     enum { WORDS_MOST = 512 };
@@ -223,7 +226,7 @@ static int deliver_of(struct ucx *u, int peer, struct trib_event *events, int ma
     return n;
 }
 
-/* Under `lock`. What is in order, a turn for each peer. */
+/* Report messages that are in order, round-robin over peers. Call with `lock` held. */
 int trib_ucx_deliver(struct ucx *u, struct trib_event *events, int max)
 {
     int n = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: context, worker and endpoints. All of it under `lock`, once there are two
- * threads.
+ * ucx: context, worker and endpoints. Call with `lock` held once there are two threads.
  */
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +18,7 @@
 #include "base/time.h"
 #include "transport/ucx/ucx.h"
 
-enum { TURNS = 16 }; /* of UCX's progress in one poll */
+enum { TURNS = 16 }; /* progress calls per poll */
 
 #define LINE_MAX_BYTES 256
 
@@ -28,11 +27,10 @@ void trib_ucx_ring(struct ucx *u)
     uint64_t one = 1;
 
     if (write(u->wakeup_fd, &one, sizeof(one)) < 0)
-        return; /* it rings already */
+        return; /* already signalled */
 }
 
-/* The value that UCX uses if nobody asks for another, of a line such as
- * "UCX_TLS=all". */
+/* Return true if UCX's configuration contains `line`, such as "UCX_TLS=all". */
 static bool is_set_to(const struct trib_ucx_api *api, const ucp_config_t *config,
                       const char *line)
 {
@@ -52,8 +50,8 @@ static bool is_set_to(const struct trib_ucx_api *api, const ucp_config_t *config
     return found;
 }
 
-/* Ranks of one host have shared memory of our own; UCX is asked for networks, unless
- * the variable UCX_TLS says otherwise. */
+/* Exclude UCX's shared memory by default: ranks of one host use our shm transport. An
+ * explicit UCX_TLS takes precedence. */
 static ucs_status_t configure(struct ucx *u, ucp_config_t *config)
 {
     char interval[32];
@@ -131,8 +129,8 @@ trib_status_t trib_ucx_worker_make(struct ucx *u)
     u->api.ucp_get_version(&major, &minor, &patch);
     u->release = major << 16 | minor;
     trib_fd_guard(); /* UCX opens sockets now and whenever a peer connects */
-    /* Signals are for the program's own threads, not for UCX's. */
-    trib_quiet_begin(&quiet, SIGXFSZ); /* of its shared memory, below ulimit -f */
+    /* UCX's threads must not take signals meant for the program's own. */
+    trib_quiet_begin(&quiet, SIGXFSZ); /* UCX's shared memory may exceed ulimit -f */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     ucs_status_t status = make_context(u);
@@ -166,29 +164,28 @@ void trib_ucx_worker_free(struct ucx *u)
         u->api.ucp_cleanup(u->context);
 }
 
-/* From progress, and so under `lock`. */
+/* Error handler of endpoints. UCX calls it from progress, so `lock` is held. */
 static void on_fault(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     struct ucx_send_req *self = arg;
     struct ucx_peer *p = &self->ucx->peers[self->peer];
 
     if (p->ep != ep && p->ep)
-        return; /* one that was closed */
+        return; /* a closed endpoint */
     if (p->fault == UCS_OK)
         p->fault = status == UCS_OK ? UCS_ERR_IO_ERROR : status;
     atomic_store_explicit(&self->ucx->async_events, true, memory_order_release);
     trib_ucx_ring(self->ucx);
 }
 
-/* UCX is given an address without its length, and steps over it by the lengths that are
- * in it. Of one that ends too early it finds zeros behind the end, and refuses it. */
+/* UCX takes an address without its length and parses it by the lengths inside. In a
+ * truncated address UCX reads the zeros after its end and refuses it. */
 void *trib_ucx_name_room(size_t bytes)
 {
     return calloc(1, bytes + UCX_NAME_MAX);
 }
 
-/* Under `lock`: the endpoint of a peer, of which both ends make their own. UCX finds
- * out that the two belong together. */
+/* Each rank creates its own endpoint; UCX matches the two. Call with `lock` held. */
 ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -216,7 +213,8 @@ ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name)
     return u->api.ucp_ep_create(u->worker, &params, &p->ep);
 }
 
-/* Under `lock`. At least one turn: what is here may wait for what comes before it. */
+/* Make at least one progress call: ready messages may wait for an earlier one. Call
+ * with `lock` held. */
 unsigned trib_ucx_progress(struct ucx *u)
 {
     unsigned n = 0, more;
@@ -229,7 +227,7 @@ unsigned trib_ucx_progress(struct ucx *u)
     return n;
 }
 
-/* A little sleep, until UCX has something to do. */
+/* Sleep up to 1 ms, or until UCX has an event. */
 void trib_ucx_nap(struct ucx *u)
 {
     struct pollfd fd = {.fd = u->efd, .events = POLLIN};
@@ -237,7 +235,8 @@ void trib_ucx_nap(struct ucx *u)
     (void)trib_idle_poll(u->idle, &fd, 1, 1);
 }
 
-/* Has the kernel, or the device, taken all that was sent to a peer? Under no lock. */
+/* Return true if the kernel or device has taken everything sent to a peer. Call without
+ * `lock`. */
 bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until)
 {
     const ucp_request_param_t none = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: writes. Each is an active message whose header says where its payload goes.
+ * ucx: writes. Each write is an active message whose header names the target of its
+ * payload.
  */
 #include <assert.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static void on_sent(void *request, ucs_status_t status, void *user_data)
     t->ucx->api.ucp_request_free(request);
 }
 
-/* Under `lock`. */
+/* Call with `lock` held. */
 static ucs_status_t post(struct ucx *u, int peer, struct ucx_send_req *t,
                          const void *payload)
 {
@@ -55,7 +56,7 @@ static ucs_status_t post(struct ucx *u, int peer, struct ucx_send_req *t,
     return UCS_PTR_STATUS(request);
 }
 
-/* Drops send_reqs at the head that nobody wants to hear of. */
+/* Drop completed requests at the head whose completion need not be reported. */
 static void forget(struct ucx *u, struct ucx_peer *p)
 {
     bool had = p->head != p->tail;
@@ -67,7 +68,7 @@ static void forget(struct ucx *u, struct ucx_peer *p)
         u->backlog--;
 }
 
-/* Under `lock`. */
+/* Call with `lock` held. */
 static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -129,8 +130,8 @@ trib_status_t trib_ucx_write(struct trib_transport *t, int peer,
     return status;
 }
 
-/* Under `lock`: the message that says to the peer that its endpoint is up. It borrows
- * the last ticket, which no write has had yet. */
+/* Send the first message to a peer, which makes UCX connect. It borrows the last
+ * send_req, which no write uses yet. Call with `lock` held. */
 trib_status_t trib_ucx_send_first(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -162,7 +163,7 @@ static int reap_peer(struct ucx *u, int peer, struct trib_event *events, int max
     return n;
 }
 
-/* Under `lock`. */
+/* Call with `lock` held. */
 int trib_ucx_reap(struct ucx *u, struct trib_event *events, int max)
 {
     int n = 0;
