@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: InfiniBand, RoCE and soft-RoCE. The adapter writes into the peer's memory by
- * itself; the peer's processor only sees the immediate.
+ * verbs: transport for InfiniBand, RoCE and soft-RoCE. The adapter writes directly into
+ * the peer's memory; the peer's CPU sees only the immediate.
  */
 #include "transport/verbs/verbs.h"
 
@@ -25,7 +25,7 @@
 enum {
     DEPTH_MAX = 4096,
     REACH_MS = 15000,
-    INLINE_BYTES = 256, /* asked for; up to here the processor hands the payload over */
+    INLINE_BYTES = 256, /* requested; up to this size writes are posted inline */
     TABLE_MIN = 64,
 };
 
@@ -107,7 +107,7 @@ static trib_status_t load(struct verbs *v)
 {
     char why[200];
 
-    if (!trib_verbs_present()) /* hosts without do not pay for the libraries */
+    if (!trib_verbs_present()) /* without devices, skip loading the libraries */
         return trib_verbs_no_device(v);
     if (!trib_verbs_load(&v->api, why, sizeof(why)))
         return trib_fail(
@@ -115,7 +115,7 @@ static trib_status_t load(struct verbs *v)
             "verbs: %s; install rdma-core's libraries (Debian: libibverbs1, "
             "librdmacm1, ibverbs-providers)",
             why);
-    /* A child must not lose pages that the adapter knows. New kernels see to it. */
+    /* Registered pages must stay valid after a fork. New kernels guarantee that. */
     if (!v->api.ibv_is_fork_initialized ||
         v->api.ibv_is_fork_initialized() == IBV_FORK_DISABLED) {
         errno = v->api.ibv_fork_init();
@@ -186,7 +186,7 @@ static void release(struct verbs *v)
     free(v);
 }
 
-/* Everything but the words of farewell. */
+/* Tear down without goodbye messages. */
 static void take_down(struct verbs *v)
 {
     trib_verbs_manager_stop(v);
@@ -211,8 +211,8 @@ static trib_status_t make_descriptors(struct verbs *v)
     return TRIB_OK;
 }
 
-/* True if OOB connections are possible. They are used beside the connection manager,
- * too: a peer may have none. */
+/* Return true if OOB connections are possible. They are also used next to librdmacm,
+ * because a peer may lack it. */
 static bool may_use_oob(struct verbs *v)
 {
     struct verbs_gid_table table;
@@ -222,7 +222,7 @@ static bool may_use_oob(struct verbs *v)
            (table.n > 0 || table.lid);
 }
 
-/* The error has the device and what it lacks. */
+/* Add advice to the error message, which names the device and the missing feature. */
 static void tell_unfit(struct verbs *v, const struct trib_transport_opts *opts,
                        trib_status_t status)
 {
@@ -251,8 +251,7 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
             release(v);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    trib_fd_guard(); /* devices, channels and events have descriptors that verbs opens
-                      */
+    trib_fd_guard(); /* libibverbs must not get descriptors 0 to 2 */
     status = make_descriptors(v);
     if (status == TRIB_OK)
         status = load(v);
@@ -268,8 +267,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     if (status == TRIB_OK && may_use_oob(v))
         status = trib_verbs_oob_listener_open(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
-        /* In the range of the connection manager's ports, though these are others: a
-         * firewall then has one range to let through. */
+        /* Use the port range of librdmacm, though these are other ports, so that a
+         * firewall needs only one range. */
         status = trib_ip_endpoint_start(&v->local, opts, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
@@ -292,8 +291,8 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
     return status == TRIB_OK ? trib_verbs_open_all(opts, &params, out) : status;
 }
 
-/* A forked child has the same files: what it destroyed would be gone for its parent,
- * too. */
+/* A forked child shares the device's files: objects that it destroyed would also be
+ * gone for its parent. */
 static void verbs_close(struct trib_transport *t)
 {
     struct verbs *v = verbs_of(t);

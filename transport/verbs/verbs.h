@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the verbs transport: what its files share.
+ * State shared by the files of the verbs transport.
  *
- * A pair of ranks has up to two reliable connections (RC): each rank makes one for its
- * own writes, its outlet, and takes the peer's, its inlet. So nobody has to agree on
- * who calls whom. All queue pairs share one completion queue and one queue of receives,
- * which carry no memory: they are used up by immediates.
+ * Each pair of ranks has up to two reliable connections (RC). Each rank creates one for
+ * its own writes, its outlet, and accepts the peer's, its inlet. So the ranks need not
+ * agree which of them connects. All queue pairs share one CQ and one SRQ. The receives
+ * have no buffers: they are consumed by immediates.
  *
- * Two threads. The owner's posts and polls. The manager (verbs_cm_thread.c) answers
- * requests for connections, also while the owner computes, and reads what the
- * connection manager and the device report. `links` guards what both touch; `posting`
- * the send queues, because wake() may be called by any thread. Objects are destroyed
- * under neither: that waits until the manager has acknowledged their events.
+ * There are two threads. The owner posts and polls. The manager (verbs_cm_thread.c)
+ * answers connection requests, also while the owner computes, and reads the events of
+ * the connection manager and the device. `links` guards the state that both use.
+ * `posting` guards the send queues, because any thread may call wake(). Objects are
+ * destroyed without either lock: their destruction waits until the manager has
+ * acknowledged their events.
  */
 #ifndef TRANSPORT_VERBS_VERBS_H
 #define TRANSPORT_VERBS_VERBS_H
@@ -33,27 +34,25 @@
 #include "transport/verbs/verbs_oob_proto.h"
 #include "transport/verbs/verbs_wire.h"
 
-#define VERBS_BATCH \
-    32 /* receives that are posted together, completions polled at \
-        * once */
+#define VERBS_BATCH 32 /* receives per post, completions per poll */
 
-/* A port of a device. */
+/* A port of a device; "" and 0 match any. */
 struct verbs_port {
-    char device[IBV_SYSFS_NAME_MAX]; /* "": whichever there is */
-    uint8_t number; /* from 1; 0: whichever is active */
+    char device[IBV_SYSFS_NAME_MAX];
+    uint8_t number; /* from 1; 0: any active port */
 };
-#define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with zero */
+#define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with the NUL */
 
-/* The kind of work that a completion reports: the upper four bits of its wr_id. */
+/* The kind of work that a completion reports, in the upper four bits of its wr_id. */
 enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SAID_BYE };
 #define VERBS_WORK_SHIFT 60
 
 struct verbs_region {
     struct ibv_mr *mr;
     uint8_t *ptr;
-    uint64_t iova; /* by what requests name its first byte: see verbs_mr.c */
+    uint64_t iova; /* address of the first byte in requests: see verbs_mr.c */
     size_t len;
-    size_t mapped; /* bytes that alloc mapped; 0: the caller's memory */
+    size_t mapped; /* bytes mapped by alloc; 0: the caller's memory */
     LIST_ENTRY(verbs_region) entry;
 };
 
@@ -65,18 +64,19 @@ struct verbs_remote {
     LIST_ENTRY(verbs_remote) entry;
 };
 
-/* GOING: how sure it is that `why` is the cause of the loss. */
+/* In state GOING: whether `why` is known to be the cause of the loss. */
 enum verbs_unclear_failure {
     VERBS_CLEAR,
-    VERBS_FLUSHED, /* the device has stopped a queue pair; something may still say
-                    * why */
-    VERBS_REFUSED, /* its device refused a request; perhaps because the process dies */
+    VERBS_FLUSHED, /* the device stopped a queue pair; the cause may still be
+                    * reported */
+    VERBS_REFUSED, /* the peer's device refused a request, perhaps because the process
+                    * is exiting */
 };
 
-/* How connections are made. */
+/* How to connect. */
 enum verbs_connect { VERBS_BY_BEST, VERBS_BY_RDMACM, VERBS_BY_GID };
 
-/* The path of a connection, which the connection manager would know. */
+/* The path of an OOB connection; librdmacm would resolve it. */
 struct verbs_path {
     enum verbs_way way;
     struct verbs_gid own, peer;
@@ -87,14 +87,14 @@ struct verbs_path {
     uint32_t own_psn, peer_psn;
 };
 
-/* One connection, made by the connection manager (id) or out of band (oob_fd). */
+/* One connection, made by librdmacm (id) or out of band (oob_fd). */
 struct verbs_link {
     struct ibv_qp *qp; /* NULL: none */
     struct rdma_cm_id *id;
     bool by_oob;
-    int oob_fd; /* by_oob: TCP; silent, and its end is the end of the process */
-    uint8_t mtu; /* by the connection manager: the smaller one of both ports, to which
-                  * the path is limited */
+    int oob_fd; /* by_oob: an idle TCP socket; its end means that the process has
+                 * ended */
+    uint8_t mtu; /* by librdmacm: path MTU limit, the smaller MTU of both ports */
     struct verbs_path path; /* by_oob */
 };
 
@@ -103,20 +103,20 @@ struct verbs_nonces {
     uint8_t listener[TRIB_NONCE_BYTES];
 };
 
-/* A TCP connection to the OOB listener that is not answered yet. */
+/* A TCP connection to the OOB listener whose request is incomplete. */
 struct verbs_pending_conn {
     int fd;
     uint64_t until;
-    size_t have; /* of bytes, or of proof */
+    size_t have; /* bytes received into `bytes`, or into `proof` */
     size_t request_bytes;
-    bool proves; /* its request is here, and it was challenged */
+    bool proves; /* request received, challenge sent */
     struct verbs_nonces nonces;
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];
     uint8_t bytes[sizeof(struct verbs_oob_request)];
 };
 
-/* A request that came by the connection manager and was challenged. */
+/* A challenge sent in answer to a request through librdmacm. */
 struct verbs_cm_challenge {
     int rank;
     uint64_t until; /* 0: none */
@@ -126,56 +126,55 @@ struct verbs_cm_challenge {
 /* The listener for OOB requests. Only the manager uses it, except for `epoll`. */
 struct verbs_oob_listener {
     struct trib_net_port at; /* fd -1: closed */
-    int epoll; /* of the listener, pending connections and oob_fds */
+    int epoll; /* watches the listener, pending connections and oob_fds */
     struct verbs_pending_conn **pending; /* [max_pending] */
     int n_pending, max_pending;
     struct trib_accept_pause pause;
 };
 
-/* The owner of a queue pair. */
+/* The peer and direction of a queue pair. */
 struct verbs_route {
-    int peer; /* -1: nobody's */
+    int peer; /* -1: unknown queue pair */
     bool outlet;
 };
 
-/* A posted request until it is done. */
+/* A posted send request. */
 struct verbs_send_wr {
     uint64_t token;
-    bool asked; /* for a WRITE_DONE */
+    bool asked; /* report WRITE_DONE */
 };
 
 struct verbs_peer {
     struct trib_peer_base base;
-    struct verbs_ip where; /* its address that answered */
-    uint8_t device; /* which of its several */
-    char by[TRIB_WHY_MAX]; /* how it is connected */
+    struct verbs_ip where; /* the address that it answered at */
+    uint8_t device; /* index among the peer's devices */
+    char by[TRIB_WHY_MAX]; /* description of the connection */
     uint64_t key;
-    bool said_bye; /* it leaves: the end of its connection is no death */
-    bool finished; /* and nothing of it is still under way */
+    bool said_bye; /* goodbye received: the end of its connection is no death */
+    bool finished; /* goodbye received and nothing is in flight */
     enum verbs_unclear_failure unclear;
     bool ended; /* REFUSED: its connection has ended since */
-    enum ibv_wc_status status; /* REFUSED: by which that was told … */
-    uint32_t vendor; /* … and what the device adds */
-    uint64_t question; /* REFUSED: of trib_peer_liveness_ask */
+    enum ibv_wc_status status; /* REFUSED: status of the failed completion */
+    uint32_t vendor; /* REFUSED: vendor error of the completion */
+    uint64_t question; /* REFUSED: from trib_peer_liveness_ask */
     uint64_t looked_at;
-    uint64_t ahead; /* bytes of pieces that came before their write */
-    /* under `posting`, but for head, which the owner alone writes */
-    struct ibv_qp *qp; /* the outlet's, NULL: no posts */
-    struct verbs_send_wr *send_wrs; /* [depth], a ring */
-    _Atomic uint32_t head; /* oldest that is not known to be done */
+    uint64_t ahead; /* bytes of the pieces that precede their write */
+    /* guarded by `posting`; `head` is written by the owner only */
+    struct ibv_qp *qp; /* QP of the outlet; NULL: do not post */
+    struct verbs_send_wr *send_wrs; /* ring of `depth` */
+    _Atomic uint32_t head; /* oldest request not known to be complete */
     uint32_t tail; /* next free */
-    uint32_t unsignalled; /* since the last that reports its completion */
-    bool bye_pending; /* the last word, on the inlet */
-    bool may_return; /* it is given up, for it was stopped or silent */
-    struct verbs_link severed[2]; /* of a peer that is lost: to be dropped */
-    /* under `links` */
+    uint32_t unsignalled; /* requests since the last signalled one */
+    bool bye_pending; /* last notice is posted on the inlet and incomplete */
+    bool may_return; /* lost because stopped or silent: it may resume */
+    struct verbs_link severed[2]; /* connections of a lost peer, to be destroyed */
+    /* guarded by `links` */
     struct verbs_link out, in;
     bool in_established;
-    bool closed; /* no request of it is answered any more */
+    bool closed; /* refuse its requests */
     bool gone; /* async event: its connection has ended */
-    char fault[TRIB_WHY_MAX]; /* async event: the device's words about its queue
-                               * pairs */
-    _Atomic uint8_t piece_shift; /* of what it writes */
+    char fault[TRIB_WHY_MAX]; /* async event: the device's error on its queue pairs */
+    _Atomic uint8_t piece_shift; /* log2 of the piece size of its writes */
 };
 
 struct verbs {
@@ -186,63 +185,62 @@ struct verbs {
     const struct trib_config *cfg;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_ip_endpoint local; /* its ways are for OOB requests */
-    const struct trib_secret *secret; /* NULL or not set: there is none */
-    struct trib_idle *idle; /* called while connections are made; or NULL */
-    struct trib_strangers strangers; /* the manager's */
-    struct verbs_cm_challenge *challenges; /* challenges by the connection manager;
-                                            * under `links` */
+    struct trib_ip_endpoint local; /* its networks are used for OOB requests */
+    const struct trib_secret *secret; /* NULL or not set: the job has no secret */
+    struct trib_idle *idle; /* called while connecting; or NULL */
+    struct trib_strangers strangers; /* manager only */
+    struct verbs_cm_challenge *challenges; /* through librdmacm; under `links` */
     int next_challenge;
     uint64_t settings;
-    int reach_ms; /* for a connection: then no other address of the peer is tried */
-    /* what was chosen at open */
+    int reach_ms; /* after that no further address of a peer is tried */
+    /* chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
-    char label[VERBS_PORT_TEXT]; /* the device for people: "mlx5_0", or "mlx4_0:2" */
-    bool one_port; /* the device's others are not this transport's */
+    char label[VERBS_PORT_TEXT]; /* device name in messages: "mlx5_0", or "mlx4_0:2" */
+    bool one_port; /* do not use the device's other ports */
     enum verbs_connect connect;
-    char no_rdmacm[240]; /* why not by the connection manager; "": by it */
-    bool unfit; /* open has failed because the device lacks something */
+    char no_rdmacm[240]; /* why librdmacm is not used; "": it is used */
+    bool unfit; /* open failed because the device lacks a feature */
     uint8_t port_num; /* of the device */
-    uint8_t layer; /* enum verbs_layer; 0: not known */
+    uint8_t layer; /* enum verbs_layer; 0: unknown */
     uint32_t message_max;
-    struct verbs_ip ip[VERBS_ADDRESSES]; /* of the device, then others of the host */
-    uint16_t n_ips; /* of the device */
+    struct verbs_ip ip[VERBS_ADDRESSES]; /* addresses of the device, then others of the
+                                          * host */
+    uint16_t n_ips; /* addresses of the device */
     uint16_t more_ips;
-    uint16_t port; /* of the listener */
-    uint32_t depth; /* posted requests of a peer at most; a power of two */
+    uint16_t port; /* of librdmacm's listener */
+    uint32_t depth; /* limit of posted requests per peer; a power of two */
     uint32_t signal_every;
     uint32_t receives;
     uint32_t inline_bytes;
     uint8_t piece_shift;
-    uint8_t ack_timeout; /* as the verbs encode it */
+    uint8_t ack_timeout; /* exponent, as in ibv_qp_attr */
     /* objects */
     struct ibv_context *context;
     struct ibv_pd *pd;
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
     struct ibv_srq *srq;
-    struct rdma_event_channel *events; /* NULL: no connection manager */
+    struct rdma_event_channel *events; /* NULL: no librdmacm */
     struct rdma_cm_id *listener;
     struct verbs_oob_listener oob;
-    int wakeup_fd; /* eventfd: ends the own wait */
-    int epoll; /* of wakeup_fd and the channel; a sleep waits for it */
-    int stop; /* eventfd: ends the manager */
+    int wakeup_fd; /* eventfd: ends the owner's wait */
+    int epoll; /* the owner sleeps on this: wakeup_fd and the completion channel */
+    int stop; /* eventfd: stops the manager */
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;
     pthread_mutex_t posting;
     struct verbs_peer *peers;
-    _Atomic uint64_t *routes; /* a hash table: queue pair number → struct verbs_route */
+    _Atomic uint64_t *routes; /* hash table: QP number to struct verbs_route */
     uint32_t routes_mask;
-    _Atomic bool async_events; /* some peer's gone or fault is set */
-    _Atomic bool slept; /* the next poll looks around at once */
+    _Atomic bool async_events; /* `gone` or `fault` of some peer is set */
+    _Atomic bool slept; /* the next poll must check the clock */
     _Atomic bool armed;
-    _Atomic uint32_t unacked; /* completion events */
-    /* the owner's */
-    struct ibv_wc *deferred_cqes; /* completions that a farewell found,
-                                   * [deferred_max] */
+    _Atomic uint32_t unacked; /* completion events not acknowledged */
+    /* used by the owner only */
+    struct ibv_wc *deferred_cqes; /* deferred by trib_verbs_drain, [deferred_max] */
     uint32_t deferred_at, n_deferred, deferred_max;
-    uint32_t owed; /* receives used up and not posted again */
+    uint32_t owed; /* receives consumed and not reposted */
     struct ibv_recv_wr empty_recvs[VERBS_BATCH];
     LIST_HEAD(, verbs_region) regions;
     LIST_HEAD(, verbs_remote) remotes;
@@ -252,8 +250,8 @@ struct verbs {
     int n_going;
 };
 
-/* A forked child has the same files: what it did with the device it would do to its
- * parent's queues and memory. */
+/* Return false in a forked child. A child shares the device's files; its calls would
+ * act on its parent's queues and memory. */
 static inline bool verbs_is_ours(const struct verbs *v)
 {
     return getpid() == v->local.me.pid;
@@ -295,24 +293,24 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 }
 
 trib_status_t trib_verbs_no_device(struct verbs *v);
-/* The sentence for a forked child. */
+/* Set the error of calls in a forked child. */
 trib_status_t trib_verbs_forked(struct verbs *v);
 /* The parameters after "verbs:". */
 struct verbs_params {
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
-    char device[MULTIRAIL_MAX * VERBS_PORT_TEXT]; /* a list, "" for what there is */
+    char device[MULTIRAIL_MAX * VERBS_PORT_TEXT]; /* a list; "": all devices */
     enum verbs_connect connect;
     struct trib_net_ways ways;
 };
 
-/* verbs.c: a transport of one device, whatever list the parameters have. */
+/* verbs.c: open a transport on one device, whatever list `params` has. */
 trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
                                   const struct verbs_params *params,
                                   const struct verbs_port *at,
                                   struct trib_transport **out);
 
-/* verbs_multiport.c: how many devices there are, and all of them. */
-/* A peer's devices that may be tried, those of this one's networks first. */
+/* verbs_multiport.c: ports of the host's devices, and rails over them */
+/* The devices of a peer to try; those in this device's networks come first. */
 struct verbs_choice {
     int n;
     uint8_t device[MULTIRAIL_MAX];
@@ -324,34 +322,34 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
                                   const struct verbs_params *params,
                                   struct trib_transport **out);
 
-/* verbs_device.c: the device and what hangs on it alone. */
+/* verbs_device.c: the device, and the objects shared by all peers */
 trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted);
-/* The number of ports of a device; 0: the device cannot be opened. Bit n of *active_out
- * is set if port n is active, up to 31. */
+/* Return the number of ports of a device, or 0 if the device cannot be opened. Set bit
+ * n of *active_out if port n is active, up to 31. */
 int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
                            uint32_t *active_out);
 char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT]);
-/* Does what the connection manager has found for an id lead over this transport's
- * port? */
+/* Return true if librdmacm has resolved an id to this transport's port. */
 bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id);
 trib_status_t trib_verbs_make_queues(struct verbs *v);
 void trib_verbs_free_queues(struct verbs *v);
 void trib_verbs_devices(char *text, size_t bytes);
 
-/* verbs_qp.c: one connection's id and queue pair, of either direction. */
-/* Makes a queue pair for both directions and destroys it; returns why it cannot be. */
+/* verbs_qp.c: one connection of either direction */
+/* Create and destroy a queue pair for both directions. Return an errno on failure. */
 int trib_verbs_try_queue_pair(struct verbs *v);
 int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
                          struct verbs_peer *owner, bool outlet);
 int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link);
-/* The MTU of this transport's port now, 1 to VERBS_MTU_MAX. */
+/* Return the current MTU of this transport's port, 1 to VERBS_MTU_MAX. */
 uint8_t trib_verbs_port_mtu(struct verbs *v);
-/* False: a number of an MTU that there is none of. */
+/* Return true for a valid number of an MTU. */
 static inline bool verbs_is_mtu(uint8_t mtu)
 {
     return mtu >= 1 && mtu <= VERBS_MTU_MAX;
 }
-/* It ends, at once and for both sides; then all of it goes, which may take seconds. */
+/* sever ends the connection for both sides at once. drop also destroys its objects,
+ * which may take seconds. */
 void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link);
 void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link);
 void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route);
@@ -360,12 +358,14 @@ struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
 struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const void *data,
                                         size_t bytes);
 
-/* verbs_gid_table.c: the port's own GIDs, read each time, as they come and go. */
-/* 0 or an errno; ENOSYS: libibverbs is older than rdma-core 33. */
+/* verbs_gid_table.c: GIDs of the local port */
+/* Read the table for each connection: GIDs change with addresses. Return 0 or an errno;
+ * ENOSYS: libibverbs is older than rdma-core 33. */
 int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
                               uint8_t port, struct verbs_gid_table *out);
 
-/* verbs_oob_listener.c: incoming OOB requests; under `links` but for open and close. */
+/* verbs_oob_listener.c: incoming OOB requests. Call with `links` held, except open and
+ * close. */
 trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports);
 void trib_verbs_oob_listener_close(struct verbs *v);
 void trib_verbs_oob_listener_look(struct verbs *v);
@@ -374,27 +374,30 @@ void trib_verbs_oob_listener_watch(struct verbs *v, int fd);
 void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd);
 void trib_verbs_oob_fd_keep(int fd);
 
-/* verbs_proof.c: who asks, and who is asked, has the job's secret. Of the listener: */
-/* Makes the nonce and proof for a request that begins. false: no random bytes. */
+/* verbs_proof.c: mutual authentication by the job's secret. The listener: */
+/* Make the nonce and proof that answer a first request. Return false if there are no
+ * random bytes. */
 bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello,
                           struct verbs_nonces *nonces, struct verbs_answer *answer);
-/* The same by the connection manager: the proof comes with another request. */
+/* Do the same for a request through librdmacm; its proof comes with a second
+ * request. */
 bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
                                struct verbs_answer *answer);
-/* It has come; a proof holds once. */
+/* Check the proof of a second request. Each challenge accepts one proof. */
 bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out);
 bool trib_verbs_oob_request_proved(const struct verbs *v,
                                    const struct verbs_nonces *nonces,
                                    const struct verbs_oob_request *request,
                                    const uint8_t *proof);
-/* `bytes` of an answer, or of a reply that begins with it. */
+/* Authenticate the first `bytes` bytes of an answer, or of a reply that begins with
+ * it. */
 void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                             struct verbs_answer *answer, size_t bytes);
 /* The connecting side: */
 bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
                       struct verbs_nonces *nonces);
-/* false: the listener's proof is wrong. */
+/* Return false if the listener's proof is wrong. */
 bool trib_verbs_challenged(const struct verbs *v, int peer,
                            const struct verbs_hello *hello,
                            const struct verbs_answer *answer,
@@ -406,12 +409,12 @@ void trib_verbs_prove_oob_request(const struct verbs *v,
                                   const struct verbs_nonces *nonces,
                                   const struct verbs_oob_request *request,
                                   uint8_t proof[TRIB_PROOF_BYTES]);
-/* true where there is no secret. */
+/* Return true if there is no secret. */
 bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
                              const struct verbs_answer *answer, size_t bytes);
 
-/* verbs_oob_connect.c: outgoing OOB requests. After `until` no other address is
- * tried. */
+/* verbs_oob_connect.c: outgoing OOB requests. No further address is tried after
+ * `until`. */
 trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      const struct verbs_address *a, uint64_t until,
                                      char *why, size_t bytes);
@@ -433,7 +436,7 @@ struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *h
 void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
                           struct verbs_link *trash);
 
-/* verbs_liveness.c: who is still there, and leaving. */
+/* verbs_liveness.c: loss of peers and disconnecting */
 void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc);
@@ -449,7 +452,7 @@ void trib_verbs_leave(struct trib_transport *t, const bool *which);
 trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);
 void trib_verbs_wake(struct trib_transport *t, int peer);
-/* VERBS_BYE or VERBS_GIVEN_UP. */
+/* Send VERBS_BYE or VERBS_GIVEN_UP as the last message. */
 void trib_verbs_say_last(struct verbs *v, int peer, enum verbs_control word);
 bool trib_verbs_post_proof(struct verbs *v, int peer);
 
@@ -472,15 +475,16 @@ void trib_verbs_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_verbs_length(struct trib_transport *t, const struct trib_remote *remote);
 void trib_verbs_free_memory(struct verbs *v, bool deregister);
 
-/* verbs_error_text.c: what went wrong, in words. */
+/* verbs_error_text.c: error messages */
 struct verbs_status_text {
-    const char *clause; /* "does not answer any more" */
-    const char *advice; /* likely causes, what to run */
+    const char *clause; /* "does not answer" */
+    const char *advice; /* likely causes and what to run */
 };
 struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status);
 const char *trib_verbs_refusal_text(enum verbs_refusal refusal);
 #define VERBS_END_TEXT 80
-/* Addresses or GIDs of a peer's outlet; the owner's. */
+/* Write the addresses or GIDs of both ends of a peer's outlet. For the owner's
+ * thread. */
 void trib_verbs_ends(struct verbs *v, int peer, char here[VERBS_END_TEXT],
                      char there[VERBS_END_TEXT]);
 char *trib_verbs_gid_text(const struct verbs_gid *gid, bool own,

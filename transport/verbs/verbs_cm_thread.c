@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: the manager, a thread that listens. It answers peers that want to connect, and
- * notes for the owner whose connection has ended and what the device reports.
+ * verbs: the manager, a thread that answers connection requests. It also records for
+ * the owner which connections have ended and which errors the device reports.
  *
- * An event is handled under `links` and acknowledged after: so what it speaks of is
- * still there. What has to be destroyed then waits until the acknowledgement is given.
+ * An event is handled under `links` and acknowledged afterwards, so the objects it
+ * refers to still exist. Objects to be destroyed are kept until the event is
+ * acknowledged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,11 +28,11 @@ static void wake_owner(struct verbs *v)
 
     atomic_store_explicit(&v->async_events, true, memory_order_release);
     if (write(v->wakeup_fd, &one, sizeof(one)) < 0)
-        return; /* it rings already */
+        return; /* already signalled */
 }
 
-/* Under `links`. Returns the peer of a request that may be taken, or NULL and the
- * verdict. */
+/* Return the peer of an acceptable request, or NULL and the verdict. Call with `links`
+ * held. */
 struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
                                     bool own_port, enum verbs_refusal *verdict)
 {
@@ -77,7 +78,7 @@ static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *lin
         error = trib_verbs_link_ready(v, link);
     if (error)
         return error;
-    /* Its writes may come before our answer has returned. */
+    /* The peer's writes may arrive before it receives our answer. */
     atomic_store_explicit(&p->piece_shift, hello->piece_shift, memory_order_relaxed);
     trib_verbs_route_put(v, link->qp->qp_num,
                          (struct verbs_route){.peer = hello->rank});
@@ -91,7 +92,7 @@ static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *lin
     return error;
 }
 
-/* The other end's address; false: it is not known. */
+/* Get the address of the other end. Return false if it is unknown. */
 static bool address_of(const struct rdma_cm_id *id, uint8_t ip[16])
 {
     const struct sockaddr *at = &id->route.addr.dst_addr;
@@ -132,8 +133,8 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
     (void)v->api.rdma_reject(id, &answer, sizeof(answer));
 }
 
-/* If the job has a secret, a request begins with a challenge and is taken with its
- * proof. */
+/* If the job has a secret, answer the first request with a challenge and accept the
+ * second one by its proof. */
 static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out)
 {
@@ -145,7 +146,8 @@ static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello
                                                             : VERBS_NOT_PROVED;
 }
 
-/* *trash: what is to be destroyed once the event is acknowledged. */
+/* Handle a connection request. *trash receives a connection to be destroyed once the
+ * event is acknowledged. */
 static void on_request(struct verbs *v, const struct rdma_cm_event *event,
                        struct verbs_link *trash)
 {
@@ -165,7 +167,8 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
     if (p && verdict == VERBS_WELCOME) {
         int error = welcome(v, p, &link, &hello, &nonces);
         if (error == 0) {
-            /* The peer tried before and gave up, which we do not know yet. */
+            /* The peer has abandoned an earlier attempt; its end was not reported
+             * yet. */
             if (p->in.qp)
                 trib_verbs_route_remove(v, p->in.qp->qp_num);
             *trash = p->in;
@@ -182,12 +185,12 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
     *trash = link;
 }
 
-/* Under `links`: a connection has ended. */
+/* Handle the end of a connection. Call with `links` held. */
 void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
                           struct verbs_link *trash)
 {
     if (inlet && !p->in_established) {
-        /* The peer gave this attempt up, and may make another. */
+        /* The peer abandoned this attempt and may make another. */
         trib_verbs_route_remove(v, p->in.qp->qp_num);
         *trash = p->in;
         memset(&p->in, 0, sizeof(p->in));
@@ -197,19 +200,21 @@ void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
     wake_owner(v);
 }
 
-/* Handles an event of the connection manager. */
+/* Handle the end of a librdmacm connection. */
 static void on_end(struct verbs *v, const struct rdma_cm_event *event,
                    struct verbs_link *trash)
 {
     struct verbs_peer *p = event->id->context;
 
-    if (p && (event->id == p->in.id || event->id == p->out.id)) /* else dropped */
+    if (p && (event->id == p->in.id || event->id == p->out.id)) /* otherwise dropped
+                                                                 * already */
         trib_verbs_link_over(v, p, event->id == p->in.id, trash);
 }
 
 /*
- * The kernel says so of connections, too, while it does not know the peer's link
- * address, as when a cable is pulled. It may be back soon: what is written finds out.
+ * The kernel also reports established connections as unreachable while it does not know
+ * the peer's link address, for instance after a cable was pulled. The peer may be back
+ * soon; if not, writes to it fail.
  */
 static void on_unreachable(struct verbs *v, const struct rdma_cm_event *event,
                            struct verbs_link *trash)
@@ -255,7 +260,7 @@ static void handle(struct verbs *v, const struct rdma_cm_event *event,
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
         fault_all(v, "this host's RDMA device was removed");
         break;
-    default: /* of the end of timewait, a moved address: no connection ends by them */
+    default: /* timewait exit, address change: no connection ends by them */
         break;
     }
 }
@@ -284,13 +289,13 @@ static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
     wake_owner(v);
 }
 
-/* Devices tell of all their ports. */
+/* Devices report the events of all their ports. */
 static bool of_other_port(const struct verbs *v, const struct ibv_async_event *event)
 {
     return v->one_port && event->element.port_num != v->port_num;
 }
 
-/* The meaning of a port's event; NULL: it means nothing to this transport. */
+/* Return the meaning of a port event, or NULL if it does not concern this transport. */
 static const char *port_text(enum ibv_event_type type)
 {
     switch (type) {
@@ -345,7 +350,7 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
                 "at its cable, its switch and ibv_devinfo",
                 event->element.port_num, v->device);
         break;
-    default: /* of paths that migrate, limits and work queues: nothing here has these */
+    default: /* path migration, limits, work queues: unused here */
         break;
     }
 }
@@ -362,7 +367,7 @@ static void read_async(struct verbs *v)
     v->api.ibv_ack_async_event(&event);
 }
 
-/* Ends when `stop` is rung. A descriptor that has failed is looked at no more. */
+/* Run until `stop` is signalled. A failed descriptor is no longer polled. */
 static void *manage(void *arg)
 {
     struct verbs *v = arg;
@@ -405,7 +410,7 @@ static int bind_port(struct verbs *v, uint16_t port)
         return 0;
     if (errno == EADDRINUSE)
         return -1;
-    verbs_ip_socket(&any_four, port, &address); /* a kernel without IPv6 */
+    verbs_ip_socket(&any_four, port, &address); /* for a kernel without IPv6 */
     return v->api.rdma_bind_addr(v->listener, (struct sockaddr *)&address);
 }
 

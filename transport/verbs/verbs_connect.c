@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: the address of this rank, and connections to those of others.
+ * verbs: the local address, and connecting to peers.
  *
- * Each of a peer's addresses is tried in turn, on an event channel of its own, so that
- * the caller's thread waits for its own events alone. Once connected the id moves to
- * the manager's channel, where its end will be told.
+ * The addresses of a peer are tried in turn. Each attempt has its own event channel, so
+ * that the calling thread waits only for events of this attempt. A connected id
+ * migrates to the manager's channel, which then reports its end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,20 +22,20 @@
 #include "transport/verbs/verbs.h"
 
 enum {
-    RESOLVE_MS = 2000, /* for a neighbour's hardware address */
+    RESOLVE_MS = 2000, /* for a neighbour's link-layer address */
     ANSWER_MS = 8000, /* for the peer's manager: its host may be busy */
     SLACK_MS = 1000,
 };
 
-/* One try at one address. */
+/* One attempt at one address. */
 struct attempt {
     struct verbs *v;
     struct rdma_event_channel *channel;
     struct verbs_link link;
     struct verbs_answer answer;
     int peer;
-    bool challenged; /* the peer has proved that it has the job's secret; this rank is
-                      * next */
+    bool challenged; /* the peer has proved that it has the secret; next this rank
+                      * does */
     struct verbs_nonces nonces;
     uint64_t until; /* of all attempts for this peer */
     char at[VERBS_IP_TEXT];
@@ -82,7 +82,7 @@ static bool fail(struct attempt *a, trib_status_t status, const char *format, ..
     return false;
 }
 
-/* The consumer's own words, or the connection manager's number. */
+/* Report the peer's refusal, or the connection manager's reason code. */
 static void rejected(struct attempt *a, int reason)
 {
     const struct verbs_answer *said = &a->answer;
@@ -127,7 +127,7 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
     }
 }
 
-/* The next event of this attempt must be `wanted`. */
+/* Wait for the next event of this attempt. Fail unless it is `wanted`. */
 static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
 {
     struct rdma_cm_event *event = NULL;
@@ -183,7 +183,8 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
     return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED, RESOLVE_MS + SLACK_MS);
 }
 
-/* The first request, or the second one, which has the proof. false: no random bytes. */
+/* Fill in the first request, or the second one with the proof. Return false if there
+ * are no random bytes. */
 static bool fill_hello(struct attempt *a, struct verbs_hello *hello)
 {
     if (!a->challenged)
@@ -237,7 +238,7 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
     return true;
 }
 
-/* Whatever happens the attempt holds nothing any more, but for the connected link. */
+/* Try one address. Release all resources of the attempt, except a connected link. */
 static bool try_address(struct attempt *a, struct verbs_peer *p,
                         const struct verbs_address *address, const struct verbs_ip *ip)
 {
@@ -253,7 +254,8 @@ static bool try_address(struct attempt *a, struct verbs_peer *p,
     else
         connected = resolve(a, ip, address->port) && shake_hands(a, address);
     if (connected) {
-        /* Its end may be told as soon as it has moved: the manager must find it. */
+        /* Events of the id may arrive as soon as it has migrated: the manager must find
+         * it. */
         pthread_mutex_lock(&v->links);
         connected = v->api.rdma_migrate_id(a->link.id, v->events) == 0 ||
                     fail(a, TRIB_ERR_SYSTEM, "rdma_migrate_id: %m");
@@ -272,7 +274,8 @@ static bool try_address(struct attempt *a, struct verbs_peer *p,
     return connected;
 }
 
-/* An address of another host that this one has, too, as that of a container bridge. */
+/* Return true for an address of a peer on another host that this host has, too, such as
+ * the one of a container bridge. */
 bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
                            const struct verbs_ip *ip)
 {
@@ -283,7 +286,8 @@ bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
     return false;
 }
 
-/* A request, and where that is answered by a challenge, the one that has the proof. */
+/* Send a request. If it is answered by a challenge, send a second one with the
+ * proof. */
 static bool try_twice(struct attempt *a, const struct verbs_address *address,
                       const struct verbs_ip *ip)
 {
@@ -308,7 +312,8 @@ static bool try_twice(struct attempt *a, const struct verbs_address *address,
     return try_address(a, p, address, ip);
 }
 
-/* By the connection manager; true: the peer itself has spoken, or all is well. */
+/* Connect through librdmacm. Return true if connected, or if the peer itself
+ * refused. */
 static bool ask_manager(struct attempt *a, int peer,
                         const struct verbs_address *address)
 {
@@ -334,7 +339,8 @@ static bool ask_manager(struct attempt *a, int peer,
     return false;
 }
 
-/* True if both sides have what an OOB request needs. */
+/* Return true if both sides support OOB requests. Otherwise `why` receives the
+ * reason. */
 static bool may_use_oob(const struct verbs *v, const struct verbs_address *a, char *why,
                         size_t bytes)
 {
@@ -352,7 +358,7 @@ static bool may_use_oob(const struct verbs *v, const struct verbs_address *a, ch
     return false;
 }
 
-/* Connects out of band, by GIDs. */
+/* Connect out of band, by GIDs. */
 static void connect_by_oob(struct attempt *a, int peer,
                            const struct verbs_address *address)
 {
@@ -424,7 +430,7 @@ void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route
         snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 
-/* Records the identity of the peer and the queue pair for its posts. */
+/* Record the peer's identity and enable posting to it. */
 static void connected(struct verbs *v, int peer, const struct verbs_address *a)
 {
     struct verbs_peer *p = &v->peers[peer];
@@ -442,7 +448,7 @@ static void connected(struct verbs *v, int peer, const struct verbs_address *a)
     p->base.state = TRIB_PEER_CONNECTED;
 }
 
-/* The connection manager first: it asks the network. Then GIDs. */
+/* Try librdmacm first, because it queries the network. Then try GIDs. */
 static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address *a,
                            uint64_t until)
 {
@@ -469,7 +475,7 @@ static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address
     return unreachable(v, peer, a, &manager, &gids);
 }
 
-/* Tries the devices of the peer one after the other; they share the time. */
+/* Try the peer's devices in turn. They share the time limit. */
 static trib_status_t reach_one(struct verbs *v, int peer,
                                const struct verbs_choice *choice)
 {
@@ -482,11 +488,11 @@ static trib_status_t reach_one(struct verbs *v, int peer,
         if (status == TRIB_OK) {
             v->peers[peer].device = choice->device[i];
             if (i > 0)
-                trib_error_clear(v->err); /* why not by those before */
+                trib_error_clear(v->err); /* errors of the devices tried before */
             return TRIB_OK;
         }
         if (status == TRIB_ERR_MISMATCH)
-            break; /* the peer itself has spoken */
+            break; /* the peer itself refused */
     }
     return v->err ? v->err->status : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: completions, and sleep until one comes.
+ * verbs: completions, and waiting for them.
  */
 #include <assert.h>
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 enum {
     POLLS_PER_CLOCK = 32,
     TICK_NS = 5000000,
-    ACK_EVERY = 64, /* completion events: an acknowledgement takes a lock */
+    ACK_EVERY = 64, /* completion events per acknowledgement, which takes a lock */
     DRAIN_PAUSE_NS = 20000,
 };
 
@@ -47,7 +47,7 @@ trib_status_t trib_verbs_post_receives(struct verbs *v)
 static void repost(struct verbs *v)
 {
     if (v->owed >= VERBS_BATCH)
-        (void)trib_verbs_post_receives(v); /* if not now, then at the next poll */
+        (void)trib_verbs_post_receives(v); /* on failure, the next poll retries */
 }
 
 static bool listens_to(const struct verbs_peer *p)
@@ -55,8 +55,8 @@ static bool listens_to(const struct verbs_peer *p)
     return p->base.state != TRIB_PEER_LOST && p->base.state != TRIB_PEER_LEFT;
 }
 
-/* The device says that it is done up to here. Not so if it speaks of a queue pair that
- * was given up: what was posted to it counted as done then. */
+/* Complete all requests up to this one. Ignore completions of an abandoned queue pair:
+ * its requests already count as done. */
 static int take_sent(struct verbs *v, const struct ibv_wc *wc, struct trib_event *event)
 {
     int peer = (int)(wc->wr_id >> 32 & CONTROL_VALUE);
@@ -93,8 +93,8 @@ static void take_word(struct verbs *v, struct verbs_route route, uint32_t word)
         break;
     case VERBS_BYE:
         p->said_bye = true;
-        /* A BYE on the inlet is the last message; behind one on the outlet writes may
-         * follow. */
+        /* A BYE on the inlet is the last message. After a BYE on the outlet, writes
+         * may still arrive on the inlet. */
         if (!route.outlet || !has_inlet(v, p))
             p->finished = true;
         trib_verbs_going(v, route.peer, "process %d has left", p->base.who.pid);
@@ -120,7 +120,7 @@ static int take_received(struct verbs *v, const struct ibv_wc *wc,
         return 0;
     struct verbs_peer *p = &v->peers[route.peer];
     if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
-        if (wc->wc_flags & IBV_WC_WITH_IMM) /* else it only wakes */
+        if (wc->wc_flags & IBV_WC_WITH_IMM) /* without an immediate it only wakes */
             take_word(v, route, ntohl(wc->imm_data));
         return 0;
     }
@@ -135,9 +135,9 @@ static int take_received(struct verbs *v, const struct ibv_wc *wc,
 }
 
 /*
- * The first error of a connection is its cause; what was flushed after says nothing.
- * Where a flush is the first, the device has stopped the queue pair, and an event or
- * the peer's end may still say why.
+ * Only the first error of a connection tells its cause; later flushes tell nothing. If
+ * the first error is a flush, the device stopped the queue pair. An async event or the
+ * peer's end may then still report the cause.
  */
 static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {
@@ -160,7 +160,7 @@ static void take_error(struct verbs *v, const struct ibv_wc *wc, int peer)
     default:
         break;
     }
-    if (!trib_peer_liveness_dead(&p->base.liveness)) /* reason enough */
+    if (!trib_peer_liveness_dead(&p->base.liveness)) /* death is explanation enough */
         trib_verbs_complain(v, peer, wc->status, wc->vendor_err);
 }
 
@@ -171,7 +171,7 @@ static bool is_outlet(const struct verbs *v, const struct ibv_wc *wc)
     return qp && qp->qp_num == wc->qp_num;
 }
 
-/* Only wr_id, status and queue pair of a failed completion are valid. */
+/* In a failed completion only wr_id, status and QP number are valid. */
 static void take_failed(struct verbs *v, const struct ibv_wc *wc)
 {
     struct trib_event none;
@@ -179,7 +179,7 @@ static void take_failed(struct verbs *v, const struct ibv_wc *wc)
     switch (wc->wr_id >> VERBS_WORK_SHIFT) {
     case VERBS_SENT:
         (void)take_sent(v, wc, &none);
-        if (is_outlet(v, wc)) /* not one that was given up before */
+        if (is_outlet(v, wc)) /* ignore an abandoned queue pair */
             take_error(v, wc, (int)(wc->wr_id >> 32 & CONTROL_VALUE));
         break;
     case VERBS_SAID_BYE:
@@ -194,7 +194,7 @@ static void take_failed(struct verbs *v, const struct ibv_wc *wc)
     }
 }
 
-/* Returns the number of events of one completion: at most one. */
+/* Handle one completion. Return the number of events, 0 or 1. */
 static int take(struct verbs *v, const struct ibv_wc *wc, struct trib_event *event)
 {
     if (wc->status != IBV_WC_SUCCESS) {
@@ -212,7 +212,7 @@ static int take(struct verbs *v, const struct ibv_wc *wc, struct trib_event *eve
     }
 }
 
-/* Takes the completions that a farewell has deferred first. */
+/* Fetch completions. Those deferred by trib_verbs_drain come first. */
 static int fetch(struct verbs *v, struct ibv_wc *wc, int max)
 {
     int n = 0;
@@ -262,7 +262,7 @@ int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max
     return n;
 }
 
-/* Armed once, it stays so until a completion has told. */
+/* Once armed, the CQ stays armed until a completion event. */
 void trib_verbs_arm(struct trib_transport *t)
 {
     struct verbs *v = verbs_of(t);
@@ -300,7 +300,8 @@ void trib_verbs_wait(struct trib_transport *t, int timeout_us)
     atomic_store_explicit(&v->slept, true, memory_order_relaxed);
     if (timeout_us > 0 && ppoll(&fd, 1, &ts, NULL) <= 0)
         return;
-    (void)!read(v->wakeup_fd, &rings, sizeof(rings)); /* empty, or another thread has */
+    (void)!read(v->wakeup_fd, &rings, sizeof(rings)); /* empty, or read by another
+                                                       * thread */
     take_told(v);
 }
 
@@ -323,7 +324,7 @@ static bool all_said(struct verbs *v, int peer)
     return true;
 }
 
-/* A completion that does not concern the peer waits for the next poll. */
+/* Defer a completion of another peer to the next poll. */
 static void put_by(struct verbs *v, const struct ibv_wc *wc)
 {
     if (v->deferred_at + v->n_deferred == v->deferred_max || v->n_deferred == 0) {
@@ -336,8 +337,8 @@ static void put_by(struct verbs *v, const struct ibv_wc *wc)
 }
 
 /*
- * Waits until everything posted to a peer, or to all for -1, has got there; peers that
- * take nothing any more cannot hold us longer than `until`.
+ * Block until everything posted to a peer, or to all peers for -1, is complete.
+ * Unresponsive peers delay this until `until` at most.
  */
 void trib_verbs_drain(struct verbs *v, int peer, uint64_t until)
 {

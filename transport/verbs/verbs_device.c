@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: which device, and what is made on it for all peers together.
+ * verbs: choice of the device, and the objects on it that all peers share.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,18 +17,18 @@
 #include "transport/verbs/verbs.h"
 
 enum {
-    ADDRESSES_MAX = 64, /* of a host, looked at */
-    CQ_MAX = 65536, /* entries: 4 MiB on most devices */
+    ADDRESSES_MAX = 64, /* addresses of this host to check */
+    CQ_MAX = 65536, /* entries; 4 MiB on most devices */
     DEPTH_MIN = 16,
     INLET_ENTRIES = 4, /* completions of an inlet's own sends */
     SIGNAL_EVERY = 32,
-    TRANSMISSIONS = 8, /* of a packet, the first one and seven more */
+    TRANSMISSIONS = 8, /* of a packet: the first and seven retries */
 };
 
 #define NO_SRQ "has no shared receive queues"
 
-/* What a device lacks as its kind; NULL: nothing. Providers of iWARP refuse a write
- * with an immediate when it is posted, and no capability says so before. */
+/* Return the feature that devices of this kind lack, or NULL. iWARP providers refuse a
+ * write with immediate when it is posted; no capability bit shows that. */
 static const char *lack_of(const struct ibv_device *device)
 {
     return device->transport_type == IBV_TRANSPORT_IWARP
@@ -36,7 +36,7 @@ static const char *lack_of(const struct ibv_device *device)
                : NULL;
 }
 
-/* Is an error of a verb that of a device or driver which does not know it? */
+/* Return true if an errno means that the device or driver does not know a verb. */
 static bool is_unknown(int error)
 {
     return error == EOPNOTSUPP || error == ENOSYS || error == EPROTONOSUPPORT;
@@ -45,7 +45,7 @@ static bool is_unknown(int error)
 static trib_status_t unfit(struct verbs *v, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The device cannot do what this transport needs. */
+/* Fail because the device lacks a required feature. */
 static trib_status_t unfit(struct verbs *v, const char *fmt, ...)
 {
     char text[200];
@@ -58,14 +58,14 @@ static trib_status_t unfit(struct verbs *v, const char *fmt, ...)
     return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s %s", v->device, text);
 }
 
-/* The device behind an address of this host. */
+/* The device port that has an address of this host. */
 struct place {
     char device[IBV_SYSFS_NAME_MAX];
     uint8_t port;
     bool active;
     uint8_t layer;
     uint32_t message_max;
-    const char *lacks; /* NULL: nothing */
+    const char *lacks; /* NULL: no missing feature */
 };
 
 char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT])
@@ -138,8 +138,8 @@ static void use(struct verbs *v, const struct place *place)
         v->piece_shift++;
 }
 
-/* The first address that leads to an active port, and all others of the same device,
- * or, if one port is wanted, of that. */
+/* Choose the first address on an active port, then all others of the same device, or of
+ * the same port if one is wanted. */
 static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
                              const char *names)
 {
@@ -179,8 +179,8 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
                  *wanted->device ? trib_verbs_port_text(wanted, text) : names);
 }
 
-/* Finds the device that the connection manager leads to; if there is none, v->no_rdmacm
- * says why. */
+/* Choose a device through librdmacm. If there is none, v->no_rdmacm receives the
+ * reason. */
 static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
                         const char *names)
 {
@@ -202,8 +202,8 @@ static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
                  "open the files in /dev/infiniband");
 }
 
-/* The first active port whose GIDs can be read, or only the one with that number. The
- * device stays open. */
+/* Choose the first active port with readable GIDs, or only port `number`. On success
+ * the device stays open. */
 static bool try_device(struct verbs *v, struct ibv_device *device, int number,
                        char *why, size_t bytes)
 {
@@ -252,7 +252,7 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
     return v->context != NULL;
 }
 
-/* Without a connection manager. */
+/* Choose a port without librdmacm. */
 static trib_status_t choose_port(struct verbs *v, const struct verbs_port *wanted,
                                  struct ibv_device **list)
 {
@@ -297,7 +297,8 @@ static trib_status_t check_port(struct verbs *v, const struct verbs_port *wanted
     if (!wanted->number)
         return TRIB_OK;
     int n = trib_verbs_count_ports(&v->api, device, &active);
-    if (n >= wanted->number || n == 0) /* 0: who opens it says why */
+    if (n >= wanted->number || n == 0) /* 0: opening the device will fail and report
+                                        * why */
         return TRIB_OK;
     return trib_fail(v->err, TRIB_ERR_CONFIG, "verbs:device=%s: %s has %d port%s",
                      trib_verbs_port_text(wanted, text), wanted->device, n,
@@ -352,7 +353,7 @@ trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted
     return status;
 }
 
-/* Names are those that verbs:device= takes. */
+/* Append the names of a device's ports as verbs:device= accepts them. */
 static void append_ports(const struct trib_verbs_api *api, struct ibv_device *device,
                          char *text, size_t bytes)
 {
@@ -368,7 +369,7 @@ static void append_ports(const struct trib_verbs_api *api, struct ibv_device *de
 void trib_verbs_devices(char *text, size_t bytes)
 {
     const struct verbs_port any = {.number = 0};
-    struct verbs v = {0}; /* as far as its connection manager */
+    struct verbs v = {0}; /* only the fields that ask_manager uses */
     struct ibv_device **list = NULL;
 
     text[0] = '\0';
@@ -392,8 +393,9 @@ void trib_verbs_devices(char *text, size_t bytes)
         v.api.ibv_free_device_list(list);
 }
 
-/* A silent peer is lost after stop_ms, not before (0: as late as can be): the device
- * sends a packet this often, and waits 4.096 us · 2^n after each. */
+/* Return the exponent n of the ack timeout. The device sends a packet TRANSMISSIONS
+ * times and waits 4.096 us * 2^n after each. A silent peer must be lost after stop_ms,
+ * not before; 0: as late as possible. */
 static uint8_t ack_timeout(int stop_ms)
 {
     uint8_t n = 8;
@@ -426,7 +428,7 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
             "verbs: %d ranks need a completion queue of %lu entries, %s has "
             "at most %d: use another transport between so many",
             v->size, (unsigned long)entries, v->device, attr.max_cqe);
-    /* A full send queue always has one that reports, so it never stays full. */
+    /* A full send queue always holds a signalled request, so it drains. */
     if (v->depth > (uint32_t)attr.max_qp_wr)
         return unfit(v, "takes %d requests for a connection, and %d are needed",
                      attr.max_qp_wr, DEPTH_MIN);
@@ -446,7 +448,8 @@ static trib_status_t no_queue(struct verbs *v, const char *what, uint32_t entrie
                      errno == ENOMEM ? TRIB_MEMLOCK_CURE : "");
 }
 
-/* The first connection would find out, in the midst of an operation. */
+/* Check now; otherwise the first connection would fail in the middle of an
+ * operation. */
 static trib_status_t try_queue_pair(struct verbs *v)
 {
     const int error = trib_verbs_try_queue_pair(v);
@@ -496,7 +499,7 @@ void trib_verbs_free_queues(struct verbs *v)
 {
     uint32_t unacked = atomic_load_explicit(&v->unacked, memory_order_relaxed);
 
-    if (v->cq && unacked) /* or the destruction would wait for it */
+    if (v->cq && unacked) /* destroying the CQ would block on them */
         v->api.ibv_ack_cq_events(v->cq, unacked);
     if (v->srq)
         (void)v->api.ibv_destroy_srq(v->srq);

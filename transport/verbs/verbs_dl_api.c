@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: the libraries. Alone in its file, so that a test can put its own in its place.
+ * verbs: loading the libraries. A test replaces this file by its own.
  */
 #include "transport/verbs/verbs_dl_api.h"
 
@@ -40,7 +40,8 @@ bool trib_verbs_present(void)
     const struct dirent *entry = NULL;
 
     if (!dir)
-        return access("/sys/class/net", F_OK) != 0; /* nobody can tell without /sys */
+        return access("/sys/class/net", F_OK) != 0; /* without /sys, assume that there
+                                                     * may be one */
     while ((entry = readdir(dir)) && entry->d_name[0] == '.')
         continue;
     closedir(dir);

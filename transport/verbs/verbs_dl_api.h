@@ -2,9 +2,9 @@
 /*
  * The functions of libibverbs and librdmacm that the verbs transport calls.
  *
- * They are opened at run time: a program that was built with verbs also starts where
- * the libraries are not. What posts and polls (ibv_post_send, ibv_poll_cq, …) is inline
- * and goes through the ops of a struct ibv_context; it needs no row here.
+ * The libraries are loaded at run time, so a program built with verbs also starts on
+ * hosts without them. Posting and polling (ibv_post_send, ibv_poll_cq, ...) are inline
+ * functions that call through struct ibv_context and need no row here.
  */
 #ifndef TRANSPORT_VERBS_VERBS_DL_API_H
 #define TRANSPORT_VERBS_VERBS_DL_API_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Macros that choose between a call and a newer one; the calls are what we want. */
+/* Remove macros that redirect to newer calls: the original functions are wanted. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -89,21 +89,21 @@ struct trib_verbs_api {
 };
 
 /**
- * trib_verbs_present - may this host have a device? A look into /sys, of microseconds,
- * where to load the libraries and to ask them takes a millisecond.
+ * trib_verbs_present - return true if this host may have a device. Reads /sys, which
+ * takes microseconds; loading and asking the libraries takes a millisecond.
  *
- * The test harness has another of this name, too.
+ * The test harness replaces this function.
  *
  * thread   any
  */
 bool trib_verbs_present(void);
 
 /**
- * trib_verbs_load - open both libraries; without librdmacm its functions are NULL.
+ * trib_verbs_load - open both libraries. Without librdmacm its functions are NULL.
  *
- * The test harness has another of this name, whose table leads to a device in memory.
+ * The test harness replaces this function by one for a device in memory.
  *
- * why      receives a clause that says what of libibverbs is missing
+ * why      receives a clause that names the missing part of libibverbs
  * thread   any
  */
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes);

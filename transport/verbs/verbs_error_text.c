@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: what went wrong, in words. A clause for PEER_LOST, and advice for the log:
+ * verbs: error messages. Each status has a clause for PEER_LOST and advice for the log:
  * likely causes and what to run.
  */
 #include <stdio.h>
@@ -102,7 +102,7 @@ const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
     return "for a reason that this version does not know";
 }
 
-/* Only own ones are known by their number. */
+/* Show the index of local GIDs only: a peer's index is unknown. */
 char *trib_verbs_gid_text(const struct verbs_gid *gid, bool own,
                           char text[VERBS_END_TEXT])
 {

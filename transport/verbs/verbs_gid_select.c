@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-/* The network of a GID: only GIDs of equal networks reach each other. */
+/* The scope of a GID: GIDs reach each other only within one scope. */
 enum scope { SCOPE_NONE, SCOPE_LINK_V6, SCOPE_LINK_V4, SCOPE_V6, SCOPE_V4 };
 
-/* The worth of a pair: of two pairs the one with the higher first difference wins. */
+/* Weights of a pair. Between two pairs the highest differing weight decides. */
 enum {
     IS_V4 = 1,
     ONE_SUBNET = 2,
-    HERE = 4, /* both have a network device with that address */
+    HERE = 4, /* both addresses belong to a network device */
     ROUTABLE = 8,
     ROCE_V2 = 16,
     POSSIBLE = 32,
@@ -31,7 +31,7 @@ static enum scope scope_of(const struct verbs_gid *gid)
 
     if (memcmp(b, mapped, sizeof(mapped)) == 0)
         return scope_v4(b + 12);
-    /* Also "::1", and a prefix without a port's own number. */
+    /* This also excludes "::1" and a prefix without an interface identifier. */
     if (b[0] == 0xff || memcmp(b + 8, zero, 8) == 0 || memcmp(b, zero, 15) == 0)
         return SCOPE_NONE;
     return b[0] == 0xfe && (b[1] & 0xc0) == 0x80 ? SCOPE_LINK_V6 : SCOPE_V6;
@@ -60,7 +60,7 @@ static int common_bits(const uint8_t a[16], const uint8_t b[16])
     return bits;
 }
 
-/* If no network device tells the size of a subnet, the usual one is assumed. */
+/* If no network device tells the prefix length, assume the usual one. */
 static int prefix_of(const struct verbs_gid *gid)
 {
     if (gid->prefix)
@@ -80,7 +80,7 @@ static bool same_bytes(const struct verbs_gid *a, const struct verbs_gid *b)
     return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
 }
 
-/* 0: not by this pair. No router passes RoCE v1 on. */
+/* Return 0 for an unusable pair. RoCE v1 is not routable. */
 static int worth(const struct verbs_gid *a, const struct verbs_gid *b, bool one_device)
 {
     enum scope scope = scope_of(a);
@@ -105,7 +105,7 @@ static enum verbs_way roce_way(int best)
     return v2 ? VERBS_WAY_V2_SUBNET : VERBS_WAY_V1_SUBNET;
 }
 
-/* Nothing fits: what was nearest? */
+/* Return the reason closest to a match if no pair is usable. */
 static enum verbs_way why_not(const struct verbs_gid_table *own,
                               const struct verbs_gid_table *peer)
 {
@@ -144,8 +144,8 @@ static void pair_roce(const struct verbs_gid_table *own,
     out->way = best ? roce_way(best) : why_not(own, peer);
 }
 
-/* Within a subnet the LID is the address. To another one only a subnet manager knows
- * the way, and librdmacm asks it. */
+/* Within a subnet the LID is the address. Only a subnet manager knows the path to
+ * another subnet; librdmacm queries it. */
 static void pair_infiniband(const struct verbs_gid_table *own,
                             const struct verbs_gid_table *peer, struct verbs_pair *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: the GIDs of the own port. They come and go with the addresses of its network
- * devices, so they are read for each connection: no event can come too late.
+ * verbs: GIDs of the local port. GIDs change with the addresses of the network devices,
+ * so they are read for each connection instead of tracking events.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,8 +21,8 @@ static_assert((int)VERBS_INFINIBAND == IBV_LINK_LAYER_INFINIBAND &&
               "as the verbs number them");
 
 enum {
-    INDEX_MAX = 255, /* of a GID that a queue pair takes */
-    ENTRIES_MAX = 1 << 16, /* of all ports */
+    INDEX_MAX = 255, /* limit of a GID index in a QP */
+    ENTRIES_MAX = 1 << 16, /* limit over all ports */
 };
 
 static int count_ones(const uint8_t *bytes, int n)
@@ -34,7 +34,8 @@ static int count_ones(const uint8_t *bytes, int n)
     return ones;
 }
 
-/* An address as a GID has it, and how many bits its subnet has; 0: neither. */
+/* Convert an address to a GID. Return the prefix length, or 0 if it is no IP
+ * address. */
 static int as_gid(const struct ifaddrs *i, uint8_t out[16])
 {
     if (!i->ifa_addr || !i->ifa_netmask)
@@ -61,7 +62,7 @@ static uint8_t prefix_of(const struct ifaddrs *list, const uint8_t gid[16])
     return 0;
 }
 
-/* If not all fit, the GIDs that routers pass on come first. */
+/* If there are too many, routable GIDs come first. */
 static void take_entries(const struct ibv_gid_entry *entries, ssize_t n, uint8_t port,
                          struct verbs_gid_table *out)
 {

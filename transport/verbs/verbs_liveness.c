@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: who is still there, and leaving.
+ * verbs: loss of peers and disconnecting.
  *
- * A process that ends takes its connections down, and the peers' managers hear of it; a
- * host that is silent makes the writes to it fail. A process that is stopped shows in
- * neither: its adapter goes on to acknowledge. So it is watched (peer_liveness.h), as
- * is one to which nothing is written.
+ * When a process ends, its connections end and the peers' managers see that. When a
+ * host falls silent, writes to it fail. A stopped process shows neither sign, because
+ * its adapter still acknowledges. So each peer is also watched (peer_liveness.h), which
+ * covers peers without traffic, too.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -18,13 +18,14 @@
 #include "transport/verbs/verbs.h"
 
 enum {
-    GOING_MS = 50, /* for what a dead peer may have under way */
-    NEWS_MS = 1000, /* for an answer of who has refused a request and whose connection
-                     * ended */
-    DYING_MS = 3000, /* for any sign of it: a process may take long to end */
-    LOOK_MS = 5, /* between two looks for them */
-    LEAVE_MS = 200, /* for what is posted to get there */
-    WORD_MS = 20, /* for the last word to a peer that is given up, at its device */
+    GOING_MS = 50, /* for data in flight from a dead peer */
+    NEWS_MS = 1000, /* for an answer from a peer that refused a request and whose
+                     * connection ended */
+    DYING_MS = 3000, /* for any sign of a peer that refused a request: a process may
+                      * take long to exit */
+    LOOK_MS = 5, /* interval between checks for such signs */
+    LEAVE_MS = 200, /* for posted requests to complete */
+    WORD_MS = 20, /* for the abort notice to reach the peer's device */
 };
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -63,9 +64,9 @@ void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
 }
 
 /*
- * The memory of a process that dies goes first, so its device refuses what comes, and
- * the end of its connection is told a moment later. A peer that lives and is at fault
- * answers.
+ * A dying process loses its memory first. Its device then refuses writes slightly
+ * before the end of its connection is reported. A live peer that is at fault answers
+ * the question.
  */
 void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
 {
@@ -79,8 +80,8 @@ void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
     p->unclear = VERBS_REFUSED;
 }
 
-/* Takes the async events that the manager noted. If the manager is busy with a request,
- * the next poll does. */
+/* Handle the async events recorded by the manager. If the manager is busy with a
+ * request, leave them to the next poll. */
 void trib_verbs_take_async_events(struct verbs *v)
 {
     if (pthread_mutex_trylock(&v->links) != 0)
@@ -91,7 +92,7 @@ void trib_verbs_take_async_events(struct verbs *v)
         if (*p->fault)
             trib_verbs_going(v, i, "process %d: %s", p->base.who.pid, p->fault);
         else if (p->gone && p->unclear == VERBS_REFUSED && !p->said_bye)
-            p->ended = true; /* by whom is still to be found out */
+            p->ended = true; /* the cause is still unknown */
         else if (p->gone)
             trib_verbs_going(v, i, "process %d closed its connection", p->base.who.pid);
     }
@@ -119,8 +120,8 @@ void trib_verbs_tick(struct verbs *v)
 }
 
 /*
- * Both connections end, and none is made any more. What is left of them goes later: on
- * a dead port a kernel may take seconds for it, and the loss is to be told before.
+ * End both connections and refuse further ones. Their objects are destroyed later: on a
+ * dead port the kernel may take seconds, and the loss must be reported first.
  */
 static void part(struct verbs *v, int peer, enum trib_peer_state state)
 {
@@ -158,7 +159,8 @@ static void bury(struct verbs *v, int peer)
         trib_verbs_link_drop(v, &v->peers[peer].severed[i]);
 }
 
-/* True once it is known whether a peer whose device has refused a request has died. */
+/* Return true once it is known whether a peer whose device refused a request has
+ * died. */
 static bool is_clear(struct verbs *v, int peer, uint64_t now)
 {
     struct verbs_peer *p = &v->peers[peer];
@@ -182,7 +184,7 @@ static bool is_clear(struct verbs *v, int peer, uint64_t now)
     return true;
 }
 
-/* May the loss of a peer that goes be told? */
+/* Return true if the loss of a peer can be reported. */
 static bool is_over(struct verbs *v, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
@@ -194,7 +196,7 @@ static bool is_over(struct verbs *v, int peer)
            (p->unclear != VERBS_REFUSED || is_clear(v, peer, now));
 }
 
-/* Its writes fail before its end is told: the cause is its death. */
+/* Writes may fail before a peer's death is noticed: report the death as the cause. */
 static void explain(struct verbs_peer *p)
 {
     if (p->said_bye || p->base.given_up ||
@@ -208,7 +210,7 @@ static void explain(struct verbs_peer *p)
                       p->base.who.pid);
 }
 
-/* A lost peer is reported after everything that it wrote. */
+/* Report a lost peer after all its writes. */
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max)
 {
     int n = 0;
@@ -257,7 +259,7 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
     bury(v, peer);
 }
 
-/* Farewell to all at once: a job of many ranks must not wait for each in turn. */
+/* Say goodbye to all peers at once: a large job must not wait for each in turn. */
 static void say_goodbyes(struct verbs *v, const bool *which, uint64_t until)
 {
     for (int i = 0; i < v->size; i++) {

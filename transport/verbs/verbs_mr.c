@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: memory. The adapter must know a region, and the kernel must keep its pages.
+ * verbs: memory. Regions are registered with the adapter and pinned by the kernel.
  *
- * Peers name a place in it by a number, which the blob carries. That is no address of
- * this process: the first byte has the number that it has in its page, which both the
- * kernel and the adapters demand. From 2 MiB on it is that in a page of 2 MiB, so that
- * the adapter can know large pages as such. Libraries before ibv_reg_mr_iova take
- * addresses alone: there the number is the address.
+ * Peers address a region by its iova, which the blob carries. The iova is not an
+ * address of this process. The iova of the first byte is its offset in its page, as
+ * kernel and adapters require. From 2 MiB on it is the offset in a 2 MiB page, so that
+ * the adapter can use large pages. Libraries without ibv_reg_mr_iova only accept
+ * addresses; the iova is the address then.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
                  trib_size_format(lock.limit, has), trib_size_format(lock.used, holds));
 }
 
-/* The kernel's own refusal would only say: out of memory. */
+/* Check first: the kernel would only report ENOMEM. */
 static trib_status_t check_limit(struct verbs *v, size_t len)
 {
     struct trib_memlock lock;
@@ -72,7 +72,7 @@ static uint64_t iova_of(const void *ptr, size_t len)
     return (uintptr_t)ptr % unit;
 }
 
-/* Takes over the mr. */
+/* Make a region. Takes ownership of the mr. */
 static trib_status_t keep(struct verbs *v, struct verbs_region known,
                           struct trib_region **out)
 {
@@ -88,7 +88,7 @@ static trib_status_t keep(struct verbs *v, struct verbs_region known,
     return TRIB_OK;
 }
 
-/* Registers under a number that is no address, if the library can. */
+/* Register with a page offset as iova if the library supports it. */
 static struct ibv_mr *register_one(struct verbs *v, void *ptr, size_t len,
                                    uint64_t *iova)
 {
@@ -127,7 +127,7 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
                      memory ? TRIB_MEMLOCK_CURE : "");
 }
 
-/* Its exporter pins it: no limit of locked memory counts it. */
+/* The exporter pins the memory, so the locked-memory limit does not apply. */
 trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
                                     const struct trib_dmabuf *d,
                                     struct trib_region **out)
@@ -168,7 +168,7 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
                            : "");
 }
 
-/* Whole pages of our own: a page may be kept from children (ibv_fork_init). */
+/* Allocate whole pages: ibv_fork_init may withhold a page from child processes. */
 trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                                struct trib_region **region_out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: one transport for each port of this host's devices, and rails over them.
+ * verbs: one transport per port of this host's devices, and rails over them.
  *
- * A host with one active port has no rails. Its peers may: each end then tries which of
- * the several leads to the other, those of its own networks first.
+ * A host with one active port has no rails, but its peers may have. Each end then tries
+ * which of the peer's devices it can reach; those in its own networks come first.
  */
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -26,7 +26,7 @@ struct devices {
     struct verbs_port at[MULTIRAIL_MAX];
 };
 
-/* "NAME" or "NAME:PORT". */
+/* Parse "NAME" or "NAME:PORT". */
 static bool read_port(const char *text, size_t len, struct verbs_port *out)
 {
     const char *colon = memchr(text, ':', len);
@@ -47,8 +47,8 @@ static bool read_port(const char *text, size_t len, struct verbs_port *out)
     return true;
 }
 
-/* The last of the list is none of those before. A name without a port may be any
- * port. */
+/* Check that the last port of the list is not listed before. A name without a port
+ * matches any port. */
 static trib_status_t check_last(const struct devices *d, struct trib_error *err)
 {
     const struct verbs_port *last = &d->at[d->n - 1];
@@ -72,7 +72,7 @@ static trib_status_t check_last(const struct devices *d, struct trib_error *err)
     return TRIB_OK;
 }
 
-/* Takes the devices that were named, in that order. */
+/* Read the list of named devices, in their order. */
 static trib_status_t read_list(const char *text, struct devices *d,
                                struct trib_error *err)
 {
@@ -98,9 +98,9 @@ static trib_status_t read_list(const char *text, struct devices *d,
     return status;
 }
 
-/* The active ports, if there are several: first one of each device, for those of one
- * device share its way to memory. Where only one of a device is active, the device
- * stands for it. */
+/* Find the active ports, if there are several. The first port of each device comes
+ * first, because ports of one device share its memory bandwidth. A device with one
+ * active port is listed without a port number. */
 static void look(struct devices *d, int max)
 {
     uint32_t active[DEVICES_MAX] = {0};
@@ -109,7 +109,7 @@ static void look(struct devices *d, int max)
     int n = 0;
 
     if (!trib_verbs_present() || !trib_verbs_load(&api, why, sizeof(why)))
-        return; /* who opens one says so */
+        return; /* opening a device reports the reason */
     struct ibv_device **list = api.ibv_get_device_list(&n);
     n = n < DEVICES_MAX ? n : DEVICES_MAX;
     for (int i = 0; list && i < n; i++)
@@ -129,7 +129,8 @@ static void look(struct devices *d, int max)
         api.ibv_free_device_list(list);
 }
 
-/* The mask of an interface's address, where that is `ip`; false: it is not. */
+/* Get the netmask of an interface that has address `ip`. Return false if it has another
+ * one. */
 static bool mask_of(const struct ifaddrs *i, const struct verbs_ip *ip,
                     uint8_t mask[16])
 {
@@ -157,7 +158,7 @@ static bool in_net(const struct verbs_ip *ip, const struct verbs_ip *net,
     return true;
 }
 
-/* A number of the subnet; 0: not known. */
+/* Return a number that identifies the subnet, or 0 if unknown. */
 static uint64_t net_of(const struct verbs_ip *ip)
 {
     struct ifaddrs *all = NULL;
@@ -177,7 +178,7 @@ static uint64_t net_of(const struct verbs_ip *ip)
     return number;
 }
 
-/* Is one of a peer's addresses of a network that this device has an address of? */
+/* Return true if an address of the peer is in a network of this device. */
 static bool shares_net(const struct verbs *v, const struct verbs_address *a)
 {
     uint8_t mask[16];
@@ -198,7 +199,7 @@ static bool shares_net(const struct verbs *v, const struct verbs_address *a)
     return shares;
 }
 
-/* A rank with one device has it at position 0. */
+/* The address of a rank with one device counts as position 0. */
 static bool read_address(const struct trib_address *blob, int nth,
                          struct verbs_address *out)
 {

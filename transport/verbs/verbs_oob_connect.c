@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: outgoing OOB requests, for ranks that no connection manager serves at both
- * ends. What comes out is a link as the connection manager would make it, and a path
- * that says how.
+ * verbs: outgoing OOB requests, for pairs of ranks without librdmacm at both ends. The
+ * result is a link like one made by librdmacm, with a path that tells how to reach the
+ * peer.
  *
- * TCP may get through where RDMA does not, or take another way. So a link counts as
- * made once an empty write has been acknowledged by the peer's device.
+ * TCP may get through where RDMA does not, or use another path. So a connection counts
+ * as established only after the peer's device has acknowledged an empty write.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ enum {
     PROOF_MS = 5000, /* for an empty write and its acknowledgement */
 };
 
-/* One request, at one address. */
+/* One request to one peer. */
 struct oob_attempt {
     struct verbs *v;
     struct verbs_link link;
@@ -56,8 +56,8 @@ static trib_status_t fail(struct oob_attempt *d, trib_status_t status,
     return status;
 }
 
-/* At most `ms`, and not beyond `until`; but what is begun has the time of one
- * address. */
+/* Return the deadline of a step: `ms` from now and not after `until`, but at least
+ * DIAL_MS from now. */
 static uint64_t step(uint64_t until, int ms)
 {
     int left = trib_deadline_left_ms(until);
@@ -66,7 +66,7 @@ static uint64_t step(uint64_t until, int ms)
     return trib_deadline_ms(left < ms ? left : ms);
 }
 
-/* The first that answers. On one host through loopback. */
+/* Connect to the first address that answers; within a host use loopback. */
 static int open_oob_socket(struct verbs *v, const struct verbs_address *a,
                            struct trib_net_found *out)
 {
@@ -84,7 +84,7 @@ static int open_oob_socket(struct verbs *v, const struct verbs_address *a,
     return trib_net_reach(&v->local.ways, &place, out);
 }
 
-/* All `bytes`, or false and errno; 0 for the end of the connection. */
+/* Read `bytes` bytes. Return false and set errno on failure; 0 means end of stream. */
 static bool receive(int fd, void *to, size_t bytes, uint64_t deadline,
                     struct trib_idle *idle)
 {
@@ -118,7 +118,7 @@ static trib_status_t turned_away(struct oob_attempt *d)
                 trib_verbs_refusal_text((enum verbs_refusal)said->refusal));
 }
 
-/* Send some bytes, and receive the reply to them. */
+/* Send `n` bytes and receive the reply. */
 static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
 {
     uint64_t deadline = step(d->until, REPLY_MS);
@@ -140,7 +140,7 @@ static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
     return TRIB_OK;
 }
 
-/* The reply to the request is a challenge, if it is no refusal. */
+/* Answer the challenge, which is the reply to the request unless it is a refusal. */
 static trib_status_t prove(struct oob_attempt *d)
 {
     uint8_t proof[TRIB_PROOF_BYTES];
@@ -152,7 +152,7 @@ static trib_status_t prove(struct oob_attempt *d)
                    : turned_away(d);
     if (!trib_verbs_challenged(d->v, d->peer, &d->request.hello, &d->reply.answer,
                                &d->nonces)) {
-        /* To a rank with another secret this is a wrong proof, so that it says so,
+        /* Send zeros, so that a listener with another secret reports the mismatch,
          * too. */
         memset(proof, 0, sizeof(proof));
         (void)!send(d->link.oob_fd, proof, sizeof(proof), MSG_NOSIGNAL);
@@ -212,7 +212,7 @@ static trib_status_t follow(struct oob_attempt *d)
         "for the address of the GID");
 }
 
-/* Fills in the request and makes the queue pair for it. */
+/* Fill in the request and create its queue pair. */
 static trib_status_t prepare(struct oob_attempt *d, struct verbs_peer *p,
                              const struct verbs_address *a)
 {
@@ -288,7 +288,7 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
     return TRIB_OK;
 }
 
-/* The outlet goes; the peer counts as not connected. */
+/* Drop the outlet and reset the peer to not connected. */
 static void take_back(struct verbs *v, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];

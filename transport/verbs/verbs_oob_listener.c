@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: incoming OOB requests. If no connection manager serves both ends, a rank asks
- * over TCP for a connection: it sends its GIDs, and the reply has the pair that fits
- * best.
+ * verbs: incoming OOB requests. If librdmacm is not usable at both ends, a rank
+ * requests a connection over TCP. The request lists its GIDs; the reply names the best
+ * matching pair.
  *
- * The manager's thread runs this file. The TCP connection stays open: its end tells
- * that the process has died. Only an end counts that the peer's kernel has told (a FIN
- * or a reset). A silent network is for the RDMA packets to notice, which may take
- * another way.
+ * This file runs in the manager's thread. The TCP connection stays open: its end means
+ * that the process has died. Only a FIN or reset from the peer's kernel counts as an
+ * end. RDMA packets may use another path, so a silent TCP connection is ignored.
  */
 #include <assert.h>
 #include <errno.h>
@@ -30,13 +29,13 @@
 #include "transport/verbs/verbs.h"
 
 enum {
-    CALL_MS = 5000, /* for strangers that connect and say nothing */
-    PAUSE_MS = 200, /* between two looks at deadlines */
+    CALL_MS = 5000, /* for connections that send no request */
+    PAUSE_MS = 200, /* interval between checks of deadlines */
     EVENTS = 16,
 };
 
-/* Appends the addresses of the host to those of the device, as far as there is room:
- * first the one by which it came to the meeting. */
+/* Append the addresses of the host to the device's, as far as they fit. The address
+ * used for the rendezvous comes first. */
 static void add_addresses(struct verbs *v)
 {
     struct verbs_ip all[TRIB_NET_OFFERED];
@@ -71,7 +70,7 @@ trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int 
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
     trib_net_fence(&v->local.ways.choice, "verbs", v->log, &oob->at);
     add_addresses(v);
-    trib_verbs_oob_fd_keep(oob->at.fd); /* those that are let in inherit it */
+    trib_verbs_oob_fd_keep(oob->at.fd); /* accepted sockets inherit the options */
     trib_verbs_oob_listener_watch(v, oob->at.fd);
     return TRIB_OK;
 }
@@ -83,7 +82,8 @@ void trib_verbs_oob_listener_watch(struct verbs *v, int fd)
     (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-/* Firewalls forget silent connections; so seldom, it tells nothing about a peer. */
+/* Keep firewalls from forgetting idle connections. The interval is too long to detect a
+ * dead peer. */
 void trib_verbs_oob_fd_keep(int fd)
 {
     int yes = 1, seconds = 60, times = 30;
@@ -99,7 +99,7 @@ void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd)
     (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* A forked child calls this, too: nothing is sent. */
+/* Close all sockets without sending anything: a forked child calls this, too. */
 void trib_verbs_oob_listener_close(struct verbs *v)
 {
     struct verbs_oob_listener *oob = &v->oob;
@@ -117,7 +117,7 @@ void trib_verbs_oob_listener_close(struct verbs *v)
     oob->at.fd = oob->epoll = -1;
 }
 
-/* Removes a pending connection, and closes it unless a link has it now. */
+/* Remove a pending connection. Close it unless a link has taken it over. */
 static void see_off(struct verbs *v, int at, bool hang_up)
 {
     struct verbs_oob_listener *oob = &v->oob;
@@ -142,7 +142,7 @@ static void say(const struct verbs *v, const struct verbs_pending_conn *g,
     reply->answer.key = v->local.key;
     if (g->proves && reply->answer.refusal != VERBS_CHALLENGE)
         trib_verbs_seal_answer(v, &g->nonces, &reply->answer, sizeof(*reply));
-    /* A new connection has room for it. */
+    /* The send buffer of a new connection has room for it. */
     (void)send(fd, reply, sizeof(*reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -154,7 +154,8 @@ static uint32_t random_psn(void)
     return psn & 0xffffff;
 }
 
-/* Makes the inlet for a request; false: reply->answer says why not. */
+/* Create the inlet for a request. On failure return false; reply->answer has the
+ * reason. */
 static bool answer(struct verbs *v, struct verbs_peer *p,
                    const struct verbs_oob_request *request, struct verbs_link *link,
                    struct verbs_oob_reply *reply)
@@ -213,7 +214,8 @@ static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *g,
     trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->oob.at.port, what);
 }
 
-/* Under `links`. true: the connection is now the peer's inlet. */
+/* Handle a complete request. Return true if the connection became the peer's inlet.
+ * Call with `links` held. */
 static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
                          const struct verbs_oob_request *request,
                          struct verbs_link *trash)
@@ -229,16 +231,16 @@ static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
             warn_of_rank(v, g, &request->hello, reply.answer.refusal);
         say(v, g, &reply);
         *trash = link;
-        trash->by_oob = false; /* the pending connection's */
+        trash->by_oob = false; /* the socket stays with the pending connection */
         return false;
     }
-    /* The peer tried before and gave up, which we do not know yet. */
+    /* The peer has abandoned an earlier attempt; its end was not noticed yet. */
     if (p->in.qp)
         trib_verbs_route_remove(v, p->in.qp->qp_num);
     *trash = p->in;
     p->in = link;
     p->in_established = false;
-    /* Its writes may come before our reply has got there. */
+    /* The peer's writes may arrive before our reply. */
     atomic_store_explicit(&p->piece_shift, request->hello.piece_shift,
                           memory_order_relaxed);
     trib_verbs_route_put(v, link.qp->qp_num,
@@ -247,7 +249,7 @@ static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
     return true;
 }
 
-/* A whole request is here: sends the challenge. false: the request is refused. */
+/* Send the challenge for a complete request. Return false if the request is refused. */
 static bool challenge(struct verbs *v, struct verbs_pending_conn *g,
                       const struct verbs_oob_request *request)
 {
@@ -278,7 +280,7 @@ static void turn_away(struct verbs *v, struct verbs_pending_conn *g,
     if (heard == VERBS_PARSED_VERSION || heard == VERBS_PARSED_NONSENSE)
         say(v, g, &reply);
     if (g->proves && heard == VERBS_PARSED_PART)
-        return; /* perhaps a rank that has died or left meanwhile */
+        return; /* may be a rank that has died or disconnected since */
     trib_stranger_warn(
         &v->strangers, v->log, "verbs", g->ip, v->oob.at.port,
         g->proves ? "did not prove that it has the secret of this job"
@@ -287,7 +289,7 @@ static void turn_away(struct verbs *v, struct verbs_pending_conn *g,
                                          : "said nothing that a rank says");
 }
 
-/* Reads the next bytes of a request, or of the proof behind it. */
+/* Read the next bytes of a request, or of the proof that follows it. */
 static ssize_t take_bytes(struct verbs_pending_conn *g)
 {
     uint8_t *at = g->proves ? g->proof : g->bytes;
@@ -298,7 +300,7 @@ static ssize_t take_bytes(struct verbs_pending_conn *g)
     return n;
 }
 
-/* The proof is here, or will not come. */
+/* Check the proof. Return VERBS_PARSED_PART while it is incomplete. */
 static enum verbs_parsed hear_proof(const struct verbs *v,
                                     const struct verbs_pending_conn *g,
                                     struct verbs_oob_request *request)
@@ -343,8 +345,8 @@ static void hear_guest(struct verbs *v, int at)
     trib_verbs_link_drop(v, &trash);
 }
 
-/* Connections whose request is complete leave first; then the one whose time ends
- * first. */
+/* Finish pending connections with a complete request first. Then evict the one with the
+ * earliest deadline. */
 static void make_room(struct verbs *v)
 {
     struct verbs_oob_listener *oob = &v->oob;
@@ -362,7 +364,7 @@ static void make_room(struct verbs *v)
     see_off(v, first, true);
 }
 
-/* Peers that cannot be let in wait; their listener stays readable: do not spin. */
+/* Wait briefly after a failed accept: the listener stays readable. */
 static void rest(struct verbs *v, int error)
 {
     const struct timespec nap = {0, 10000000};
@@ -382,7 +384,7 @@ static void let_in(struct verbs *v)
     struct verbs_oob_listener *oob = &v->oob;
     uint8_t ip[16];
 
-    for (int i = 0; i < oob->max_pending; i++) { /* the rest is for the next look */
+    for (int i = 0; i < oob->max_pending; i++) { /* the rest waits for the next call */
         int fd = trib_net_accept(&oob->at, ip);
         if (fd < 0) {
             rest(v, errno);
@@ -403,8 +405,8 @@ static void let_in(struct verbs *v)
     }
 }
 
-/* Reads the word of a peer, or the end of its stream, on an oob_fd; true: the
- * connection is over. */
+/* Read a message or the end of stream from an oob_fd. Return true if the connection
+ * has ended. */
 static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *established)
 {
     struct verbs_ready word;
@@ -412,8 +414,8 @@ static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *establishe
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    if (n < 0 && errno != ECONNRESET) { /* the network, not the peer: packets will
-                                         * tell */
+    if (n < 0 && errno != ECONNRESET) { /* a network error, not the peer: RDMA packets
+                                         * will tell */
         trib_verbs_oob_listener_unwatch(v, link->oob_fd);
         return false;
     }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define NUMBER_MAX 0xffffffu /* of queue pairs and packets */
+#define NUMBER_MAX 0xffffffu /* of queue pairs and packet sequence numbers */
 #define VERSION_AT offsetof(struct verbs_hello, version)
 
 size_t trib_verbs_oob_request_bytes(const struct verbs_oob_request *request)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: posting. Every write is posted at once: the contract has no flush, so a write
- * that waited for others to share a doorbell with would wait for the next poll.
+ * verbs: posting. Each write is posted at once. The contract has no flush, so a write
+ * held back to share a doorbell would wait until the next poll.
  *
- * Completions come in order, so one that reports tells of all before it: only every
- * signal_every-th request does, and those whose caller wants to know.
+ * Completions are in order, so each one covers all requests before it. Only every
+ * signal_every-th request is signalled, and those whose caller wants an event.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,14 +14,14 @@
 #include "base/error.h"
 #include "transport/verbs/verbs.h"
 
-/* One place stays free for the BYE. */
+/* Return the free slots of a send queue. One is reserved for the goodbye. */
 static uint32_t room(const struct verbs *v, const struct verbs_peer *p)
 {
     return v->depth - 1 -
            (p->tail - atomic_load_explicit(&p->head, memory_order_acquire));
 }
 
-/* Under `posting`; there is room. */
+/* Post a request. The caller has checked for room. Call with `posting` held. */
 static int post(struct verbs *v, int peer, struct ibv_send_wr *wr,
                 struct verbs_send_wr send_wr, bool last)
 {
@@ -40,7 +40,7 @@ static int post(struct verbs *v, int peer, struct ibv_send_wr *wr,
     return 0;
 }
 
-/* A send without payload: a word to the peer's transport. */
+/* Send a control message to the peer's transport, without payload. */
 static int post_word(struct verbs *v, int peer, enum verbs_control kind, uint32_t value,
                      bool asked)
 {
@@ -63,7 +63,7 @@ static trib_status_t check(struct verbs *v, int peer, const struct trib_write *w
     return trib_peer_check_bounds(w, peer, &bounds, v->err);
 }
 
-/* `len` bytes from `from` of the write on; the last part has the event. */
+/* Post `len` bytes of a write from offset `from`. The last part carries the event. */
 static int post_part(struct verbs *v, int peer, const struct trib_write *w, size_t from,
                      size_t len)
 {
@@ -77,7 +77,8 @@ static int post_part(struct verbs *v, int peer, const struct trib_write *w, size
     };
 
     if (len) {
-        const bool copied = len <= v->inline_bytes; /* by the library, here and now */
+        const bool copied = len <= v->inline_bytes; /* copied by libibverbs during the
+                                                     * call */
         sge.addr = (copied ? (uintptr_t)local->ptr : local->iova) + w->local_off + from;
         sge.lkey = local->mr->lkey;
         wr.sg_list = &sge;
@@ -91,7 +92,7 @@ static int post_part(struct verbs *v, int peer, const struct trib_write *w, size
                 last);
 }
 
-/* Under `posting`. */
+/* Call with `posting` held. */
 static trib_status_t post_write(struct verbs *v, int peer, const struct trib_write *w)
 {
     struct verbs_peer *p = &v->peers[peer];
@@ -139,7 +140,7 @@ trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
     return status;
 }
 
-/* A full queue ends the peer's wait by itself. */
+/* If the send queue is full, its requests wake the peer. */
 void trib_verbs_wake(struct trib_transport *t, int peer)
 {
     struct verbs *v = verbs_of(t);
@@ -148,7 +149,7 @@ void trib_verbs_wake(struct trib_transport *t, int peer)
     assert(peer >= 0 && peer < v->size);
     if (peer == v->self) {
         if (write(v->wakeup_fd, &one, sizeof(one)) < 0)
-            return; /* it rings already */
+            return; /* already signalled */
         return;
     }
     struct verbs_peer *p = &v->peers[peer];
@@ -158,7 +159,8 @@ void trib_verbs_wake(struct trib_transport *t, int peer)
     pthread_mutex_unlock(&v->posting);
 }
 
-/* A write of nothing, which needs no receive at the peer: its device alone answers. */
+/* Post an empty write. It consumes no receive at the peer: only the peer's device
+ * responds. */
 bool trib_verbs_post_proof(struct verbs *v, int peer)
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
@@ -172,7 +174,7 @@ bool trib_verbs_post_proof(struct verbs *v, int peer)
     return error == 0;
 }
 
-/* On both connections that there are. On the outlet it comes behind all writes. */
+/* Send on both connections. On the outlet the message follows all writes. */
 void trib_verbs_say_last(struct verbs *v, int peer, enum verbs_control word)
 {
     struct verbs_peer *p = &v->peers[peer];

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: who asks for a connection, and who is asked, prove that they have the secret
- * of the job, before the listener makes a queue pair ready for the other side.
+ * verbs: both sides of a connection prove that they have the job's secret, before the
+ * listener makes a queue pair ready.
  *
- * The connection manager has one request and one answer. So the first request is
- * rejected, with the listener's nonce and proof; the proof of who asks is in the second
- * one. A challenge that is still open serves one request. By calls
- * (verbs_oob_listener.c) all of it goes over one TCP connection. The listener's last
- * word has a proof, too, of what it says.
+ * librdmacm allows one request and one answer. So the first request is rejected with
+ * the listener's nonce and proof, and the second one carries the requester's proof.
+ * Each open challenge accepts one request. For OOB requests (verbs_oob_listener.c) all
+ * messages use one TCP connection. The listener's last message is authenticated, too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,7 @@ static void claim(const struct verbs_hello *hello, int listener,
     memcpy(out->nonce[TRIB_PROOF_LISTENER], nonces->listener, TRIB_NONCE_BYTES);
 }
 
-/* A MAC of both nonces and some bytes, under a label. */
+/* Compute a MAC over both nonces and `n` bytes, under a label. */
 static void mac_of(const struct verbs *v, const char *label,
                    const struct verbs_nonces *nonces, const void *bytes, size_t n,
                    uint8_t out[TRIB_PROOF_BYTES])
@@ -69,7 +68,7 @@ bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello
     return true;
 }
 
-/* Under `links`. The oldest makes room. */
+/* Replace the oldest challenge. Call with `links` held. */
 bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
                                struct verbs_answer *answer)
 {
@@ -86,7 +85,7 @@ bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
     return trib_verbs_challenge(v, hello, &p->nonces, answer);
 }
 
-/* Under `links`. */
+/* Call with `links` held. */
 bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out)
 {
@@ -118,7 +117,8 @@ bool trib_verbs_oob_request_proved(const struct verbs *v,
     return same(v, right, proof);
 }
 
-/* Proves an answer, or a reply that begins with one: the MAC covers all other bytes. */
+/* Authenticate an answer, or a reply that begins with one. The MAC covers all other
+ * bytes. */
 void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                             struct verbs_answer *answer, size_t bytes)
 {

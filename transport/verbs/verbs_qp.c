@@ -2,10 +2,10 @@
 /*
  * verbs: one connection, of either direction.
  *
- * The queue pair is ours and not the connection manager's: so its attributes can be
- * set, and its device is opened for this transport alone, whose asynchronous events
- * nobody else reads. The connection manager says how to move it from state to state,
- * or, if it was made out of band, its path does.
+ * The queue pair is created by libibverbs, not by librdmacm. So its attributes can be
+ * set, and its device context belongs to this transport, which alone reads the
+ * asynchronous events. librdmacm supplies the attributes of each state transition; for
+ * an OOB connection its path does.
  */
 #include <assert.h>
 #include <errno.h>
@@ -16,11 +16,12 @@
 #include "transport/verbs/verbs.h"
 
 enum {
-    INLET_SENDS = 4, /* an inlet only ever says BYE */
-    RETRIES = 7, /* of a packet that nobody acknowledges, each after ack_timeout */
-    RNR_FOREVER = 7, /* a peer without free receives is waited for */
-    RNR_TIMER = 10, /* it is asked again after 0.32 ms */
-    HOPS = 64, /* routers at most */
+    INLET_SENDS = 4, /* an inlet only sends the last notice */
+    RETRIES = 7, /* retransmissions of an unacknowledged packet, each after
+                  * ack_timeout */
+    RNR_FOREVER = 7, /* retry for ever while the peer has no free receive */
+    RNR_TIMER = 10, /* retry after 0.32 ms */
+    HOPS = 64, /* hop limit */
 };
 
 #define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
@@ -50,7 +51,8 @@ static struct ibv_qp *create(struct verbs *v, void *owner, bool outlet)
         qp = v->api.ibv_create_qp(v->pd, &init);
         if (qp || bytes == 0)
             break;
-        bytes /= 2; /* a device says no to more than it can, not how much it can */
+        bytes /= 2; /* the device refuses more than its limit, but does not report the
+                     * limit */
     }
     if (qp && outlet)
         v->inline_bytes = bytes;
@@ -104,7 +106,7 @@ static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *at
     switch (attr->qp_state) {
     case IBV_QPS_RTR:
         attr->min_rnr_timer = RNR_TIMER;
-        /* The connection manager knows the caller's RoCE port alone. */
+        /* librdmacm considers only the MTU of the requester's RoCE port. */
         if (!link->by_oob && attr->path_mtu > (enum ibv_mtu)link->mtu)
             attr->path_mtu = (enum ibv_mtu)link->mtu;
         break;
@@ -154,7 +156,7 @@ int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
     int error = attributes(v, link, &attr);
     if (error)
         return error;
-    /* Nobody may write through an outlet. */
+    /* Peers must not write through an outlet. */
     attr.qp_access_flags = outlet ? 0 : IBV_ACCESS_REMOTE_WRITE;
     return v->api.ibv_modify_qp(link->qp, &attr, INIT_MASK);
 }
@@ -175,8 +177,8 @@ void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link)
     if (link->qp)
         (void)v->api.ibv_modify_qp(link->qp, &attr, IBV_QP_STATE);
     if (link->id)
-        (void)v->api.rdma_disconnect(link->id); /* fails where nothing was connected */
-    if (link->by_oob) { /* a forked child may have the oob_fd, too */
+        (void)v->api.rdma_disconnect(link->id); /* fails if not connected */
+    if (link->by_oob) { /* a forked child may hold oob_fd, too */
         trib_verbs_oob_listener_unwatch(v, link->oob_fd);
         (void)shutdown(link->oob_fd, SHUT_RDWR);
         close(link->oob_fd);
@@ -211,9 +213,9 @@ struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const voi
 }
 
 /*
- * The table of routes. Entries are put in before anything can arrive, under `links`;
- * the owner looks for them without a lock. Removed ones leave a grave, which is used
- * again.
+ * Hash table from QP number to route. Entries are added under `links` before anything
+ * can arrive. The owner looks them up without a lock. A removed entry leaves a
+ * tombstone (GRAVE), which is reused.
  */
 #define EMPTY UINT64_C(0)
 #define GRAVE UINT64_MAX
@@ -241,7 +243,7 @@ void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route r
     assert(!"more than two connections of a peer");
 }
 
-/* The slot of a queue pair, or -1. */
+/* Return the slot of a queue pair, or -1. */
 static int64_t slot_of(const struct verbs *v, uint32_t qp_num)
 {
     uint32_t at = first_slot(v, qp_num);
