@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * auto: several transports under one, each peer through the cheapest that reaches it.
+ * auto: combines several transports; each peer uses the cheapest one that reaches it.
  * See auto_select.c for the choice, auto_mem.c for memory.
  */
 #include "transport/auto/auto.h"
@@ -21,13 +21,13 @@
 #include "transport/common/heartbeat.h"
 #include "transport/params.h"
 
-#define SLICE_US 250 /* of a sleep on one inner while others may have news */
-#define GOING_MS 50 /* for what a lost peer may have under way by another inner */
+#define SLICE_US 250 /* length of a sleep on one inner while others may have events */
+#define GOING_MS 50 /* for data in flight from a lost peer over another inner */
 
 struct auto_params {
-    char near[16], far[16]; /* names of candidates, "" for any */
+    char near[16], far[16]; /* names of candidates; "": any */
     int64_t ranks_per_host;
-    int64_t port, ports; /* as tcp's */
+    int64_t port, ports; /* as in tcp */
     char net[TRIB_NET_TEXT_BYTES];
 };
 
@@ -76,8 +76,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
     char text[96 + TRIB_NET_TEXT_BYTES];
 
     part.err = &c->inner_err;
-    /* If there is no socket for heartbeats there is none for the inners that need them;
-     * these say so below. */
+    /* Ignore a failure: inners that need heartbeats report it below. */
     if (trib_heartbeat_open(&part, TRIB_AUTO, (int)params->port, (int)params->ports,
                             &c->heartbeat) != TRIB_OK)
         trib_error_clear(&c->inner_err);
@@ -88,7 +87,8 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
         assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
         struct auto_inner *inner = &c->inners[c->n_inners++];
         inner->row = row;
-        /* Hosts that are made out to be are watched as real ones are: by heartbeats. */
+        /* With ranks_per_host, peers are watched by heartbeats, like those on other
+         * hosts. */
         snprintf(text, sizeof(text), "port=%d,ports=%d%s%s%s%s", (int)params->port,
                  (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "",
                  row->more ? row->more : "", params->net[0] ? ",net=" : "",
@@ -111,7 +111,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
     }
 }
 
-/* The candidates for one kind of peer: all that opened, or the one that was named. */
+/* Determine the candidates for one kind of peer: all that opened, or the named one. */
 static trib_status_t allow(struct choosing *c, const char *kind, const char *name,
                            uint16_t *out)
 {
@@ -124,7 +124,7 @@ static trib_status_t allow(struct choosing *c, const char *kind, const char *nam
         if (named && !inner->t)
             return trib_fail(c->err, TRIB_ERR_CONFIG, "auto:%s=%s cannot be had: %s",
                              kind, name, inner->why);
-        if (!near && name[0]) /* nobody misses the others */
+        if (!near && name[0]) /* others are not wanted, so do not warn about them */
             c->inners[i].unfit = false;
         if (named && inner->row->maps && !near)
             return trib_fail(c->err, TRIB_ERR_CONFIG,
@@ -156,7 +156,7 @@ static trib_status_t choose_allowed(struct choosing *c,
     return status;
 }
 
-/* Can its writes come another way than the own ones go? */
+/* Return true if the peer's writes may come over another inner than ours to it. */
 static bool is_mixed(const struct choosing *c, const struct auto_peer *p)
 {
     uint16_t own = p->inner < 0 ? 0 : auto_bit(&c->inners[p->inner]);
@@ -164,7 +164,8 @@ static bool is_mixed(const struct choosing *c, const struct auto_peer *p)
     return ((p->heard ? p->heard : p->choices) & ~own) != 0;
 }
 
-/* Writes of one inner reach the peer before the farewells of the other inners. */
+/* Disconnect mixed peers from the inner with our writes first, so that the writes
+ * arrive before the goodbyes of other inners. */
 static void leave_mixed(struct choosing *c)
 {
     for (int r = 0; c->peers && r < c->size; r++) {
@@ -251,8 +252,8 @@ static void auto_disconnect(struct trib_transport *t, int peer)
     if (c->peers[peer].state == AUTO_PEER_GOING)
         c->n_going--;
     c->peers[peer].state = AUTO_PEER_LEFT;
-    /* All of them: the peer may write by another than this side does. First the one
-     * that has what was written. */
+    /* Disconnect on all inners, because the peer may write over another one. Start with
+     * the one that carried our writes. */
     int first = c->peers[peer].inner;
     if (first >= 0)
         c->inners[first].t->ops->disconnect(c->inners[first].t, peer);
@@ -262,7 +263,7 @@ static void auto_disconnect(struct trib_transport *t, int peer)
     }
 }
 
-/* Those peers whose writes go by inner `i`. */
+/* Disconnect from the peers written to over inner `i`. */
 static void leave_by(struct choosing *c, int i, const bool *which, bool *those)
 {
     for (int r = 0; r < c->size; r++)
@@ -270,8 +271,8 @@ static void leave_by(struct choosing *c, int i, const bool *which, bool *those)
     c->inners[i].t->ops->leave(c->inners[i].t, those);
 }
 
-/* The order is that of auto_disconnect: for each peer the inner that carried its writes
- * comes first. */
+/* Keep the order of auto_disconnect: each peer's inner that carried our writes comes
+ * first. */
 static void auto_leave(struct trib_transport *t, const bool *which)
 {
     struct choosing *c = choosing_of(t);
@@ -282,7 +283,7 @@ static void auto_leave(struct trib_transport *t, const bool *which)
         if ((which && !which[r]) || p->state == AUTO_PEER_LEFT)
             continue;
         if (!those) {
-            auto_disconnect(t, r); /* without memory one after the other */
+            auto_disconnect(t, r); /* out of memory: disconnect one by one */
             continue;
         }
         if (p->state == AUTO_PEER_GOING)
@@ -298,9 +299,9 @@ static void auto_leave(struct trib_transport *t, const bool *which)
     free(those);
 }
 
-/* The two regions of a write as the peer's inner knows them. Where memory cannot be
- * registered there, and nothing was written yet, the peer moves to its next choice; but
- * the caller's memory is no reason, for it can be copied. */
+/* Get both regions of a write for the peer's inner. If memory cannot be registered
+ * there and nothing was written yet, move the peer to its next choice. User memory is
+ * no reason to move, because it can be copied. */
 static trib_status_t regions_of(struct choosing *c, int peer,
                                 const struct trib_write *write, struct trib_write *out)
 {
@@ -343,9 +344,8 @@ static trib_status_t auto_write(struct trib_transport *t, int peer,
     return trib_auto_pass(c, status);
 }
 
-/* Losses are held back until all inners were heard; what is behind one is dropped. The
- * word of an inner by which the peer is not reached counts for nothing: the other
- * knows. */
+/* Hold back losses until all inners were polled. Drop events after a reported loss.
+ * Ignore a loss on an inner that does not carry our writes: that one decides. */
 static int sift(struct choosing *c, int from, struct trib_event *events, int n)
 {
     int kept = 0;
@@ -370,7 +370,7 @@ static int sift(struct choosing *c, int from, struct trib_event *events, int n)
     return kept;
 }
 
-/* `begin`: of the poll, in which all inners were heard. */
+/* Report held losses. All inners were polled since `begin`. */
 static int report_losses(struct choosing *c, uint64_t begin, struct trib_event *events,
                          int max)
 {
@@ -378,7 +378,7 @@ static int report_losses(struct choosing *c, uint64_t begin, struct trib_event *
 
     for (int r = 0; r < c->size && n < max && c->n_going; r++) {
         struct auto_peer *p = &c->peers[r];
-        /* Writes of the peer over another inner may still be under way there. */
+        /* Writes of the peer may still be in flight over another inner. */
         if (p->state != AUTO_PEER_GOING ||
             (is_mixed(c, p) && begin < p->lost_at + GOING_MS * UINT64_C(1000000)))
             continue;
@@ -426,7 +426,7 @@ static int n_open(const struct choosing *c)
     return n;
 }
 
-/* If there are several inners and each has an event_fd, one sleep serves all. */
+/* If several inners are open and each has an event_fd, one sleep serves all. */
 static void ask_descriptors(struct choosing *c)
 {
     c->asked = true;
@@ -456,8 +456,9 @@ static void auto_arm(struct trib_transport *t)
     }
 }
 
-/* One that is alone sleeps as it likes. Without descriptors they take turns, and then
- * the caller looks again: what came to one in another's turn has rung no bell. */
+/* A single inner sleeps by its own wait. Inners without event_fd sleep in turn, and
+ * then the caller polls again: events that came in another's turn have not ended the
+ * sleep. */
 static void auto_wait(struct trib_transport *t, int timeout_us)
 {
     struct choosing *c = choosing_of(t);
@@ -466,8 +467,8 @@ static void auto_wait(struct trib_transport *t, int timeout_us)
     int n = n_open(c), each = timeout_us;
 
     if (c->n_sleep && timeout_us > 0) {
-        memcpy(sleep, c->sleep, sizeof(sleep)); /* two threads may be here */
-        /* Inners without an event_fd are waited for in turn. */
+        memcpy(sleep, c->sleep, sizeof(sleep)); /* two threads may wait at once */
+        /* After a failed ppoll, wait on the inners in turn. */
         const int found = ppoll(sleep, (nfds_t)c->n_sleep, &ts, NULL);
         each = found < 0 && errno != EINTR ? SLICE_US : 0;
     } else if (n > 1) {
@@ -479,7 +480,7 @@ static void auto_wait(struct trib_transport *t, int timeout_us)
     }
 }
 
-/* Called for every frame that was stored: no look at anything but what it needs. */
+/* Called for every frame stored through map(), so keep it short. */
 static void auto_wake(struct trib_transport *t, int peer)
 {
     struct choosing *c = choosing_of(t);
@@ -518,7 +519,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .detail = "for each peer the cheapest that reaches it: shm within a host, else "
               "verbs, else tcp",
     .texts = texts,
-    .devices = trib_no_devices, /* each candidate says its own */
+    .devices = trib_no_devices, /* each candidate lists its own */
     .open = auto_open,
     .close = auto_close,
     .address = trib_auto_address,

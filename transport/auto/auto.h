@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the auto transport: what auto.c, auto_select.c and auto_mem.c share.
+ * State shared by the files of the auto transport.
  *
- * It holds one transport for each candidate that opens ("inner", the table is in
- * transport.c) and routes each peer's traffic through one of them. The rules of the
- * choice are at the top of auto_select.c.
+ * auto holds one inner transport for each candidate that opens (the table is in
+ * transport.c) and routes each peer's traffic through one of them. The top of
+ * auto_select.c has the rules of the choice.
  */
 #ifndef TRANSPORT_AUTO_AUTO_H
 #define TRANSPORT_AUTO_AUTO_H
@@ -23,70 +23,70 @@
 #define AUTO_INNERS 4
 #define AUTO_MAGIC UINT32_C(0x4f745541) /* changes with the two layouts below */
 
-/* An address: this, then records of the inner addresses, in the order of their ids. */
+/* An address starts with this header. Records of the inner addresses follow, in the
+ * order of their ids. */
 struct auto_address {
     uint32_t magic;
-    uint16_t near, far; /* bit 1 << id: open, and allowed for peers that are so */
-    uint64_t boot, space; /* of trib_process: equal on one host */
+    uint16_t near, far; /* bit 1 << id: open, and allowed for near or far peers */
+    uint64_t boot, space; /* from trib_process; equal on one host */
     int32_t ranks_per_host;
     int32_t pid;
 };
 static_assert(sizeof(struct auto_address) == 32, "no padding");
 
-/* In front of each inner address and of each inner region's blob. */
+/* Precedes each inner address and each inner region's blob. */
 struct auto_record {
     uint8_t id;
     uint8_t len_low, len_high;
 };
 static_assert(sizeof(struct auto_record) == 3, "no padding");
 
-/* The id of an empty record: the region is the user's, its bytes can come another
- * way. */
+/* The id of an empty record: the region is user memory, whose data may also be
+ * copied. */
 #define AUTO_USERS 0
 
 enum auto_peer_state {
     AUTO_PEER_UNKNOWN, /* not connected */
     AUTO_PEER_CONNECTED,
-    AUTO_PEER_GOING, /* lost; what it sent by other inners is still delivered first */
+    AUTO_PEER_GOING, /* lost; data that it sent over other inners is delivered first */
     AUTO_PEER_LOST,
-    AUTO_PEER_LEFT, /* we left it */
+    AUTO_PEER_LEFT, /* this rank disconnected from it */
 };
 
 struct auto_peer {
     enum auto_peer_state state;
-    bool known; /* its address was looked at */
-    bool near; /* of this host, or made out to be */
-    bool foreign; /* it says that it is this very process, which an aggregator does not
-                   * believe */
-    uint16_t choices; /* bit 1 << id: what both ends have */
-    uint16_t silent; /* bit 1 << id: it did not answer there */
-    uint16_t heard; /* bit 1 << id: by what its writes came */
-    bool wrote; /* nothing is chosen anew: writes must arrive in order */
-    uint64_t host; /* its boot id */
-    struct trib_address *address; /* while there is another choice; else NULL */
-    _Atomic int inner; /* index of the one in use, also for wake(); -1: none yet */
-    char *refused; /* why better ones are not in use; NULL: it needs no words */
-    struct trib_event loss; /* GOING: what will be reported … */
-    uint64_t lost_at; /* … and since when */
+    bool known; /* its address was examined */
+    bool near; /* on this host, and not declared to be on another (ranks_per_host) */
+    bool foreign; /* it claims to be this process, which an aggregator rejects */
+    uint16_t choices; /* bit 1 << id: allowed and open at both ends */
+    uint16_t silent; /* bit 1 << id: the peer did not answer on this inner */
+    uint16_t heard; /* bit 1 << id: its writes arrived over this inner */
+    bool wrote; /* the choice is final: writes must arrive in order */
+    uint64_t host; /* boot id of its host */
+    struct trib_address *address; /* kept while another choice remains; else NULL */
+    _Atomic int inner; /* index of the inner in use, also for wake(); -1: none yet */
+    char *refused; /* why better choices are not in use; or NULL */
+    struct trib_event loss; /* GOING: the event to report */
+    uint64_t lost_at; /* GOING: time of the loss */
 };
 
 struct auto_inner {
     const struct trib_candidate *row;
-    struct trib_transport *t; /* NULL: did not open, or nobody needs it */
-    char why[TRIB_WHY_MAX]; /* t NULL: why */
+    struct trib_transport *t; /* NULL: did not open, or is not needed */
+    char why[TRIB_WHY_MAX]; /* t NULL: the reason */
     char poor[TRIB_WHY_MAX]; /* why it cannot register memory; "": it can */
-    uint64_t wasted_ns; /* on peers that did not answer there */
-    bool unfit; /* t NULL: this host has a device for it, which lacks something */
-    bool told; /* that somebody is reached another way */
-    bool told_memory; /* that memory of the caller cannot be registered */
+    uint64_t wasted_ns; /* spent on peers that did not answer on this inner */
+    bool unfit; /* t NULL: this host has its device, but the device lacks a feature */
+    bool told; /* a fallback to another inner was logged */
+    bool told_memory; /* failed registration of user memory was logged */
 };
 
 struct auto_region {
     uint8_t *ptr;
     size_t len;
     int owner; /* the inner that allocated it; -1: reg() */
-    bool callers; /* reg(), alloc_user(): no slots are in it */
-    int fd; /* of a dma-buf, our own; -1: none */
+    bool callers; /* from reg() or alloc_user(): it holds no slots */
+    int fd; /* of a dma-buf, our duplicate; -1: none */
     size_t fd_offset;
     struct trib_region *inner[AUTO_INNERS]; /* NULL: not registered there */
     LIST_ENTRY(auto_region) entry;
@@ -95,9 +95,9 @@ struct auto_region {
 struct auto_remote {
     int peer;
     int inner;
-    struct trib_remote *remote; /* NULL: it could not be imported another way */
-    size_t len; /* by the first way: the others have no less */
-    struct trib_blob *blob; /* to import it another way; NULL: it stays where it is */
+    struct trib_remote *remote; /* NULL: the import failed after a change of inner */
+    size_t len; /* length at the first import; later imports are no shorter */
+    struct trib_blob *blob; /* for importing it through another inner; NULL: it stays */
     LIST_ENTRY(auto_remote) entry;
 };
 
@@ -107,23 +107,23 @@ struct choosing {
     int size;
     const struct trib_log *log;
     struct trib_error *err;
-    struct trib_error inner_err; /* what the inners say; *err is the caller's */
+    struct trib_error inner_err; /* errors of the inners; *err is the caller's */
     struct trib_process me;
-    struct trib_heartbeat *heartbeat; /* of all inners */
-    int64_t ranks_per_host; /* 0: as it is */
-    uint16_t near, far; /* as in the address */
+    struct trib_heartbeat *heartbeat; /* shared by all inners */
+    int64_t ranks_per_host; /* 0: actual hosts */
+    uint16_t near, far; /* as in struct auto_address */
     uint16_t used; /* bit 1 << id: memory is registered there */
     bool settled;
-    bool serves; /* this side is an aggregator's */
+    bool serves; /* this side is an aggregator */
     struct auto_inner inners[AUTO_INNERS];
     int n_inners;
     struct auto_peer *peers;
     LIST_HEAD(, auto_region) regions;
     LIST_HEAD(, auto_remote) remotes;
-    int next; /* inner that the next poll begins with */
+    int next; /* the inner that the next poll begins with */
     int n_going;
-    struct pollfd sleep[AUTO_INNERS]; /* descriptors of those that are open */
-    int n_sleep; /* 0: not asked yet, or one of them has none */
+    struct pollfd sleep[AUTO_INNERS]; /* descriptors of the open inners */
+    int n_sleep; /* 0: not asked yet, or an inner has none */
     bool asked;
 };
 
@@ -137,13 +137,13 @@ static inline uint16_t auto_bit(const struct auto_inner *inner)
     return (uint16_t)(1u << inner->row->id);
 }
 
-/** trib_auto_make - open with candidates of the caller's, which outlive the transport:
- * tests bring their own. */
+/** trib_auto_make - open with the caller's candidates, which outlive the transport. For
+ * tests, which bring their own. */
 trib_status_t trib_auto_make(const struct trib_candidate *rows,
                              const struct trib_transport_opts *opts,
                              struct trib_transport **out);
 
-/** trib_auto_pass - an inner's error becomes this one's; returns status. */
+/** trib_auto_pass - move the error of an inner to this transport. Returns `status`. */
 trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status);
 
 /* auto_select.c */
@@ -176,37 +176,39 @@ bool trib_auto_reads(struct trib_transport *t, int peer);
 trib_status_t trib_auto_read(struct trib_transport *t, int peer, uint64_t from,
                              void *to, size_t len);
 
-/** trib_auto_put - append a record to `bytes` at *at; false: no room. */
+/** trib_auto_put - append a record to `bytes` at *at; return false if there is no
+ * room. */
 bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,
                    const uint8_t *what, size_t len);
 
-/** trib_auto_get - the record of an id, of those from `at` on; NULL: none. */
+/** trib_auto_get - find the record of an id at or after `at`; return NULL if there is
+ * none. */
 const uint8_t *trib_auto_get(const uint8_t *bytes, size_t len, size_t at, int id,
                              size_t *len_out);
 
-/** trib_auto_local - a region as an inner knows it; registers it there if need be. */
+/** trib_auto_local - return an inner's registration of a region. Register the region
+ * there if needed. */
 struct trib_region *trib_auto_local(struct choosing *c,
                                     const struct trib_region *region, int inner);
 
-/** trib_auto_moved - import all regions of a peer anew: it is reached by another
- * inner. */
+/** trib_auto_moved - import all regions of a peer again after its inner has changed. */
 trib_status_t trib_auto_moved(struct choosing *c, int peer);
 
-/** trib_auto_stays - the peer was written to: its regions stay where they are. */
+/** trib_auto_stays - the peer was written to: fix its choice of inner. */
 void trib_auto_stays(struct choosing *c, int peer);
 
-/** trib_auto_move - reach a peer by its next choice, for this reason, which is
- * the error where there is none; not once it `wrote`. */
+/** trib_auto_move - connect a peer through its next choice. `why` is logged, and
+ * becomes the error if no choice is left. Must not be called once `wrote` is set. */
 trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
                              const char *why);
 
-/** trib_auto_shut - close an inner that nobody needs, unless it holds memory in use. */
+/** trib_auto_shut - close an unneeded inner, unless it owns memory in use. */
 void trib_auto_shut(struct choosing *c, int inner, const char *why);
 
-/** trib_auto_quiet - no inner beats hearts any more: neither does this one. */
+/** trib_auto_quiet - stop heartbeats if no inner needs them. */
 void trib_auto_quiet(struct choosing *c);
 
-/** trib_auto_free_memory - the own records; the inners free what is theirs. */
+/** trib_auto_free_memory - free this transport's records; the inners free their own. */
 void trib_auto_free_memory(struct choosing *c);
 
 #endif

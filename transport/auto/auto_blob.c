@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blobs and addresses that hold those of several inner transports. */
+/* Blobs and addresses composed of records of several inner transports. */
 #include <string.h>
 
 #include "transport/auto/auto.h"

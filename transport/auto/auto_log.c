@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log of an inner transport, and the end of heartbeats that no inner transport
+/* Errors of inner transports, and the end of heartbeats that no inner transport
  * needs. */
 #include "base/error.h"
 #include "transport/auto/auto.h"

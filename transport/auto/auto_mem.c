@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * auto: memory. A region is registered with every inner transport in use; what is
- * exported is a record for each.
+ * auto: memory. A region is registered with every inner transport in use. An exported
+ * blob has a record for each.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ static bool in_use(const struct choosing *c, int i)
     return c->inners[i].t && (c->used & auto_bit(&c->inners[i]));
 }
 
-/* The limit is that of the first choice for each kind of pair; caps() tells later
- * whether all ranks have this choice. */
+/* Return the limit of the first choice for each kind of pair. caps() tells later
+ * whether all ranks share this choice. */
 void trib_auto_pinned_limit(struct trib_transport *t, bool near,
                             struct trib_pinned_limit *out)
 {
@@ -59,7 +59,7 @@ void trib_auto_release_pages(struct trib_transport *t, struct trib_region *opaqu
                                                   r->inner[r->owner]);
 }
 
-/* The owner's registration goes last: it frees the memory. */
+/* The owner's registration goes last, because it frees the memory. */
 void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
     struct choosing *c = choosing_of(t);
@@ -76,9 +76,9 @@ void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
     region_drop(r);
 }
 
-/* Memory that cannot be pinned is no error where another inner reaches it; nor where it
- * is the caller's, which then goes through memory that can: peers are reached as
- * before. */
+/* Return true if a failed registration is acceptable. That holds if another inner
+ * reaches the memory, or for user memory, which is then copied. Routes of peers do not
+ * change for user memory. */
 static bool do_without(struct choosing *c, const struct auto_region *r, int i)
 {
     struct auto_inner *inner = &c->inners[i];
@@ -110,7 +110,7 @@ static trib_status_t register_one(const struct auto_region *r, struct trib_trans
                       : t->ops->reg(t, r->ptr, r->len, out);
 }
 
-/* Registered with all in use that can; on error with none. */
+/* Register with all inners in use that can. On error the caller deregisters all. */
 static trib_status_t register_all(struct choosing *c, struct auto_region *r)
 {
     trib_status_t refused = TRIB_OK;
@@ -149,7 +149,8 @@ static struct auto_region *region_make(struct choosing *c)
     return r;
 }
 
-/* The descriptor is kept: another inner may want it later (trib_auto_local). */
+/* Keep a duplicate of the descriptor: another inner may need it later
+ * (trib_auto_local). */
 trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t,
                                    const struct trib_dmabuf *d,
                                    struct trib_region **out)
@@ -196,7 +197,7 @@ void trib_auto_give_back(struct trib_transport *t, struct trib_region *opaque,
     region_drop(r);
 }
 
-/* Peers that map this rank's memory need no region. All others, or none. */
+/* Borrow through all inners, or through none. Inners that map memory need no region. */
 trib_status_t trib_auto_borrow(struct trib_transport *t, void *ptr, size_t len,
                                bool written, struct trib_region **out)
 {
@@ -231,7 +232,8 @@ trib_status_t trib_auto_borrow(struct trib_transport *t, void *ptr, size_t len,
     return TRIB_ERR_UNSUPPORTED;
 }
 
-/* By the cheapest in use: memory that maps can be registered with all others, too. */
+/* Allocate through the cheapest inner in use: mappable memory can also be registered
+ * with all others. */
 static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size_t len,
                                  void **ptr_out)
 {
@@ -296,7 +298,7 @@ trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **
 struct trib_region *trib_auto_local(struct choosing *c,
                                     const struct trib_region *opaque, int inner)
 {
-    /* The caller's region is const, what is known of it here is not. */
+    /* The region is const for the caller, but its registrations are not. */
     struct auto_region *r = (struct auto_region *)(uintptr_t)opaque;
     struct trib_transport *t = c->inners[inner].t;
 
@@ -350,7 +352,7 @@ static const uint8_t *record_of(const struct trib_blob *blob, int id, size_t *le
                : NULL;
 }
 
-/* The part of a blob for one inner; false: it has none. */
+/* Extract an inner's part of a blob. Return false if there is none. */
 static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob,
                     struct trib_blob *out)
 {
@@ -366,7 +368,8 @@ static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob
     return true;
 }
 
-/* Is the region registered with another choice of the peer's, and worth a move? */
+/* Return true if the region is registered with another choice of the peer's, and worth
+ * a move. */
 static bool has_other_part(const struct choosing *c, int peer,
                            const struct trib_blob *blob)
 {
@@ -403,7 +406,8 @@ static trib_status_t import_part(struct choosing *c, int peer,
 
 static void keep_blob(struct auto_remote *remote, const struct trib_blob *blob)
 {
-    remote->blob = malloc(sizeof(*blob)); /* without, it cannot move: an error then */
+    remote->blob = malloc(sizeof(*blob)); /* on failure it cannot move; moving then
+                                           * reports an error */
     if (remote->blob)
         *remote->blob = *blob;
 }
@@ -508,7 +512,7 @@ bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *opaque)
     return remote->remote && inner->ops->stale(inner, remote->remote);
 }
 
-/* The inner by which a peer is reached, or will be; NULL: there is none. */
+/* Return the inner in use for a peer, or its first choice; NULL: none. */
 static struct trib_transport *inner_of(const struct choosing *c, int peer)
 {
     const struct auto_peer *p = &c->peers[peer];

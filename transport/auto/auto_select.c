@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * auto: which inner transport serves a pair of ranks.
+ * auto: choice of the inner transport for each pair of ranks.
  *
- * Both ends must choose alike where one of them stores straight into the other's
- * memory: the receiver then looks for stores and not for events. So the choice rests on
- * what both know, in this order:
+ * Both ends must choose alike if one of them stores directly into the other's memory:
+ * the receiver then polls for stores and not for events. So the choice follows from
+ * data that both ends have, in this order:
  *
- *   1. addresses: what has opened at both ends and may serve this kind of pair. Near
- *      are ranks with one boot id and one pid name space (a host's name proves
- *      nothing), far all others
- *   2. caps: caps() tries whether the memory of all near ranks can be opened; who
- *      may not, does without load and store for all of them, so that each pair knows by
- *      the two ends' caps
- *   3. what maps comes first and is the only choice. Of the rest the cheapest that
- *      connects is taken: there the two ends may differ, for events come from any inner
+ *   1. addresses: candidates that opened at both ends and may serve this kind of
+ *      pair. Ranks with equal boot id and pid namespace are near, all others far
+ *      (host names prove nothing)
+ *   2. caps: caps() checks whether this rank can open the memory of all near ranks.
+ *      A rank that cannot uses no load/store for any of them. So each pair knows by
+ *      the caps of both ends
+ *   3. a mapping candidate comes first and is then the only choice. Among the others
+ *      the cheapest that connects is taken. There the two ends may differ, because
+ *      events are accepted from any inner
  *
- * Where memory cannot be registered (the limit of locked memory) the next choice is
- * taken, too, as long as nothing was written: what is written to a peer must arrive in
- * order.
+ * If memory cannot be registered (limit of locked memory), the next choice is used,
+ * too, as long as nothing was written: writes to a peer must arrive in order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@
 #include "base/time.h"
 #include "transport/auto/auto.h"
 
-/* A peer that does not answer costs seconds. So it stands for all ranks of its host,
- * and in all no more than this is spent on such, for each inner. */
+/* A peer that does not answer costs seconds. So it counts for all ranks of its host,
+ * and each inner spends at most WASTE_NS on such peers. */
 #define SILENT_NS UINT64_C(1000000000)
 #define WASTE_NS UINT64_C(5000000000)
 
@@ -65,7 +65,7 @@ trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *o
     return TRIB_OK;
 }
 
-/* The address of one inner; false: it has none. */
+/* Extract the address of one inner. Return false if there is none. */
 static bool inner_address(const struct trib_address *whole, int id,
                           struct trib_address *out)
 {
@@ -81,7 +81,7 @@ static bool inner_address(const struct trib_address *whole, int id,
     return true;
 }
 
-/* The index of the first choice, or -1. */
+/* Return the index of the first choice, or -1. */
 static int first_choice(const struct choosing *c, uint16_t choices)
 {
     for (int i = 0; i < c->n_inners; i++) {
@@ -91,13 +91,13 @@ static int first_choice(const struct choosing *c, uint16_t choices)
     return -1;
 }
 
-/* Does a peer say that it is this very process? */
+/* Return true if a peer claims to be this process. */
 static bool is_this_process(const struct choosing *c, const struct auto_address *a)
 {
     return a->pid == c->me.pid && a->boot == c->me.boot && a->space == c->me.space;
 }
 
-/* A backend that maps memory is no choice for a peer that cannot map. */
+/* Remove mapping candidates for a peer that cannot map. */
 static void without_maps(const struct choosing *c, struct auto_peer *p)
 {
     for (int i = 0; i < c->n_inners; i++)
@@ -105,7 +105,7 @@ static void without_maps(const struct choosing *c, struct auto_peer *p)
             p->choices &= (uint16_t)~auto_bit(&c->inners[i]);
 }
 
-/* Rule 3: what maps is the only choice. */
+/* Rule 3: a mapping candidate is the only choice. */
 static void prefer_maps(const struct choosing *c, struct auto_peer *p)
 {
     int i = first_choice(c, p->choices);
@@ -114,7 +114,7 @@ static void prefer_maps(const struct choosing *c, struct auto_peer *p)
         p->choices = auto_bit(&c->inners[i]);
 }
 
-/* Rule 1. */
+/* Rule 1: examine a peer's address. */
 static trib_status_t look(struct choosing *c, int peer,
                           const struct trib_address *address)
 {
@@ -145,7 +145,7 @@ static trib_status_t look(struct choosing *c, int peer,
     return TRIB_OK;
 }
 
-/* An inner's sentence without what is said already: its name, and who reaches whom. */
+/* Shorten an inner's error message: omit its name and the ranks. */
 static const char *short_reason(const char *name, const char *why)
 {
     size_t n = strlen(name);
@@ -168,7 +168,7 @@ static void note_refused(struct auto_peer *p, const char *name, const char *why)
     p->refused = strdup(text);
 }
 
-/* Rule 2: may this rank open the memory of all near ones? */
+/* Rule 2: check whether this rank can open the memory of all near ranks. */
 static void try_near(struct choosing *c, const struct trib_address *addresses)
 {
     struct trib_address a;
@@ -189,12 +189,12 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
                          t->ops->name, r, c->inner_err.text);
             c->used &= (uint16_t)~auto_bit(&c->inners[i]);
         }
-        trib_error_clear(&c->inner_err); /* that it has died is for connect() to say */
+        trib_error_clear(&c->inner_err); /* connect() reports a dead peer */
     }
 }
 
-/* True if registering with this inner is worth its price: it is cheap, or the first
- * choice for some peer. */
+/* Return the inners worth registering with: the cheap ones, and each peer's first
+ * choice. */
 static uint16_t worth_using(const struct choosing *c)
 {
     uint16_t used = 0;
@@ -212,8 +212,8 @@ static uint16_t worth_using(const struct choosing *c)
     return used || any < 0 ? used : auto_bit(&c->inners[any]);
 }
 
-/* One warning of a host: by the first of its ranks, if ranks of other hosts are reached
- * by a slower way because of the host's device. */
+/* Warn once per host, by its first rank, if a faulty device makes ranks of other hosts
+ * use a slower transport. */
 static void warn_of_unfit(const struct choosing *c)
 {
     bool any_far = false, is_first = true;
@@ -291,7 +291,7 @@ void trib_auto_agree(struct trib_transport *t, const uint32_t *caps)
     trib_auto_quiet(c);
 }
 
-/* Why none of the inners before `chosen` serves the peer. */
+/* Explain why no inner before `chosen` serves the peer. */
 static void why_not_better(const struct choosing *c, int peer, int chosen, char *text,
                            size_t bytes)
 {
@@ -312,7 +312,7 @@ static void why_not_better(const struct choosing *c, int peer, int chosen, char 
                           : p->foreign && inner->row->maps
                               ? "it says that it is this very process"
                               : "not at the other end";
-        /* Up to the cure: that there is no device is no fault. */
+        /* Omit the cure: a missing device is no fault. */
         n += (size_t)snprintf(text + n, bytes - n, "%s%s: %.*s", n ? "; " : "", name,
                               (int)strcspn(why, ";"), why);
     }
@@ -362,7 +362,7 @@ trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
     return trib_fail(c->err, TRIB_ERR_UNSUPPORTED, "no transport reaches it: %s", why);
 }
 
-/* Why an inner is not tried; NULL: it is. */
+/* Return why an inner is not tried, or NULL if it is. */
 static const char *not_worth_trying(const struct choosing *c, int peer, int i)
 {
     const struct auto_inner *inner = &c->inners[i];
@@ -394,7 +394,7 @@ static trib_status_t shake_hands(struct choosing *c, int peer, int i,
     return status;
 }
 
-/* An inner is not in use for a peer for which it would be the first choice. */
+/* Remove an inner from a peer's choices and log the fallback. */
 static void fall_back(struct choosing *c, int peer, int i, const char *why)
 {
     struct auto_inner *inner = &c->inners[i];
@@ -412,7 +412,7 @@ static void fall_back(struct choosing *c, int peer, int i, const char *why)
     inner->told = true;
 }
 
-/* Tries the choices in turn; the loser's reason is kept. */
+/* Try the choices in turn. Record why each of them failed. */
 static trib_status_t connect_by(struct choosing *c, int peer,
                                 const struct trib_address *address)
 {
@@ -443,7 +443,7 @@ static trib_status_t connect_by(struct choosing *c, int peer,
     return trib_fail(c->err, status, "%s", p->refused ? p->refused : "no way to it");
 }
 
-/* There may be a need to connect once more, by another inner. */
+/* Keep the address while another choice remains, to connect again through it. */
 static trib_status_t keep_address(struct choosing *c, struct auto_peer *p,
                                   const struct trib_address *address)
 {
