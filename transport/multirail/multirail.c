@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rails: several devices of one rank under one transport. See multirail_send.c and
- * multirail_reorder.c for the spreading, multirail_failover.c for the loss of one.
+ * rails: combines several devices of one rank. See multirail_send.c and
+ * multirail_reorder.c for spreading the writes, multirail_failover.c for the loss of a
+ * rail.
  */
 #include "transport/multirail/multirail.h"
 
@@ -18,12 +19,13 @@
 #include "transport/params.h"
 
 enum {
-    SLICE_US = 250, /* of a sleep on one inner while others may have news */
-    LEAVE_MS = 1000, /* for what has to be repeated to be posted */
-    SILENT_MS = 4000, /* of a rail beside others, if peers are waited for for ever */
+    SLICE_US = 250, /* length of a sleep on one inner while others may have events */
+    LEAVE_MS = 1000, /* for repeated writes to be posted */
+    SILENT_MS = 4000, /* limit for a silent rail if stop_timeout_ms is 0 */
 };
 
-/* Has the peer said, over each rail that remained, that it counts this rank as lost? */
+/* Return true if the peer has said over each remaining rail that it considers this rank
+ * lost. */
 static bool is_given_up(const struct multirail_peer *p)
 {
     const unsigned all = multirail_all(p);
@@ -32,7 +34,7 @@ static bool is_given_up(const struct multirail_peer *p)
            ((p->given_up | p->dead) & all) == all;
 }
 
-/* One loss, after all that came before it; 0: it has to wait. */
+/* Report the loss of a peer after all its events. */
 static int report_loss(struct multirail *r, int peer, struct trib_event *event)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -53,7 +55,8 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
     return 1;
 }
 
-/* Delivers the events that are ready. A peer without more events leaves the list. */
+/* Deliver the events that are ready. A peer without further work is removed from the
+ * list. */
 static int report(struct multirail *r, struct trib_event *events, int max)
 {
     int n = 0;
@@ -93,7 +96,8 @@ static int multirail_poll(struct trib_transport *t, struct trib_event *events, i
     return n;
 }
 
-/* A peer that has asked must be answered, before it finds us gone. */
+/* Continue recovery for a while: a peer that waits for an answer must get it before
+ * this rank disconnects. */
 static void pump(struct multirail *r, int first, int last, const bool *which)
 {
     uint64_t until = trib_deadline_ms(LEAVE_MS);
@@ -133,11 +137,11 @@ static void multirail_leave(struct trib_transport *t, const bool *which)
         r->inner[k]->ops->leave(r->inner[k], which);
     for (int i = 0; i < r->size; i++)
         if ((!which || which[i]) && r->peers[i].state != TRIB_PEER_LEFT)
-            trib_multirail_leave_rails(r, i, TRIB_PEER_LEFT); /* its rails are left
-                                                               * already */
+            trib_multirail_leave_rails(r, i, TRIB_PEER_LEFT); /* its rails are
+                                                               * disconnected already */
 }
 
-/* Rail 0 goes last: it has allocated the memory that the others know. */
+/* Rail 0 is closed last: it has allocated the memory that the others registered. */
 static void free_all(struct multirail *r)
 {
     for (int i = r->n - 1; i >= 0; i--)
@@ -152,7 +156,7 @@ static void free_all(struct multirail *r)
     free(r);
 }
 
-/* In a forked child nothing is said: its parent goes on. */
+/* A forked child sends nothing: the connections belong to its parent. */
 static void multirail_close(struct trib_transport *t)
 {
     struct multirail *r = multirail_of(t);
@@ -183,8 +187,7 @@ static trib_status_t open_inners(struct multirail *r,
 {
     struct trib_transport_opts part = *opts;
 
-    part.heartbeat = NULL; /* a heart for each rail: it beats over that rail's
-                            * network */
+    part.heartbeat = NULL; /* each rail has its own heartbeats, over its network */
     r->idle = opts->idle;
     r->rail_idle.call = trib_multirail_idle;
     r->rail_idle.arg = r;
@@ -252,7 +255,7 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-/* The backends that may be opened several times in one process, by
+/* The backends that can be opened several times in one process, for
  * "rails:over=NAME". */
 static const struct {
     const struct trib_transport_ops *ops;
@@ -332,7 +335,7 @@ static void multirail_route(struct trib_transport *t, int peer, struct trib_rout
                               p->dead >> k & 1 ? " (lost)" : "");
 }
 
-/* One sleep is for all, if each has a descriptor. */
+/* If each inner has a descriptor, one sleep serves all. */
 static void ask_descriptors(struct multirail *r)
 {
     r->asked = true;
@@ -356,7 +359,7 @@ static void multirail_arm(struct trib_transport *t)
         r->inner[i]->ops->arm(r->inner[i]);
 }
 
-/* Without descriptors they take turns, and then the caller looks again. */
+/* Without descriptors the inners sleep in turn, and then the caller polls again. */
 static void multirail_wait(struct trib_transport *t, int timeout_us)
 {
     struct multirail *r = multirail_of(t);
@@ -366,8 +369,8 @@ static void multirail_wait(struct trib_transport *t, int timeout_us)
 
     atomic_store_explicit(&r->slept, true, memory_order_relaxed);
     if (r->n_sleep && timeout_us > 0) {
-        memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may be here */
-        /* Inners without an event_fd are waited for in turn. */
+        memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may wait at once */
+        /* After a failed ppoll, wait on the inners in turn. */
         if (ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL) < 0 && errno != EINTR)
             each = SLICE_US;
     } else if (timeout_us > 0) {

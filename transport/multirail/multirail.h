@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Internals of the transport "rails", shared by its files.
+ * State shared by the files of the transport "rails".
  *
- * It holds several transports of one kind ("inner"), each with its own device, and
- * spreads the writes to a peer over them. Two ranks make pairs of their inner
- * transports; such a pair is a rail, numbered 0..n-1 by both in the same way
- * (multirail_address.c).
+ * It holds several transports of one kind ("inner"), one per device, and spreads the
+ * writes to a peer over them. Two ranks pair up their inner transports. Such a pair is
+ * a rail; both ranks number their rails 0..n-1 alike (multirail_address.c).
  *
- * Events are numbered for each direction. Event x goes over rail (x - base) mod n of
- * the live rails, a quiet write over the rail of the next event. So the receiver knows
- * the rail of the next event, and the wire carries no numbers. An event that arrives
- * early waits.
+ * Events are numbered per direction. Event x uses rail (x - base) mod n of the live
+ * rails; a quiet write uses the rail of the next event. So the receiver knows the rail
+ * of the next event without numbers on the wire. An event that arrives early waits.
  *
  * The top of multirail_failover.c describes the loss of a rail.
  */
@@ -30,7 +28,7 @@
 #include "transport/multirail/multirail_wire.h"
 #include "transport/transport.h"
 
-#define MULTIRAIL_NAME "rails" /* its row, and the component of its log lines */
+#define MULTIRAIL_NAME "rails" /* name of the backend and of its log component */
 
 #define MULTIRAIL_LOG 256u /* writes to a peer that may have to be repeated */
 #define MULTIRAIL_LABEL 48
@@ -40,24 +38,23 @@
 #define MULTIRAIL_EPOCH_SHIFT 56
 #define MULTIRAIL_PROBE ((UINT64_C(1) << MULTIRAIL_EPOCH_SHIFT) - 1)
 
-/* The inner transports to open: `open` is called for rail 0..n-1 of this rank. */
+/* The inner transports to open: `open` is called for each rail 0..n-1 of this rank. */
 struct multirail_plan {
     const char *name; /* of the inner transports, for route() */
     int n;
-    bool confirms; /* their WRITE_DONE means that the bytes are at the target. Otherwise
-                    * the loss of a rail is the loss of the peer, as no write can be
-                    * repeated */
-    bool skips; /* a rail that does not open is left out if another rail opens */
+    /* WRITE_DONE of the inners means that the bytes are at the target. Otherwise the
+     * loss of a rail is the loss of the peer, because no write can be repeated. */
+    bool confirms;
+    bool skips; /* skip a rail that does not open if another one opens */
     trib_status_t (*open)(void *arg, int rail, const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void *arg;
-    /* True if the address seems to be of the inner's network. NULL: not known */
+    /* Return true if the address seems to be in the inner's network. NULL: unknown. */
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
-    int reach_ms; /* time to connect a peer, after which no other inner is tried; 0: all
-                   * inners are tried */
+    /* Time to connect a peer, after which no other inner is tried; 0: all are tried. */
+    int reach_ms;
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL]; /* "mlx5_0" */
-    uint64_t net[MULTIRAIL_MAX]; /* number of the network; 0: not known; open() may
-                                  * set it */
+    uint64_t net[MULTIRAIL_MAX]; /* network number, 0: unknown; may be set by open() */
 };
 
 struct multirail_region {
@@ -74,12 +71,12 @@ struct multirail_remote {
     LIST_ENTRY(multirail_remote) entry;
 };
 
-/* A posted write. It is kept until it certainly needs no repetition. */
+/* A posted write, kept until it certainly needs no repetition. */
 struct multirail_entry {
     struct trib_write w; /* the caller's */
-    uint64_t event; /* number of its event; of the next event if the write is quiet */
+    uint64_t event; /* number of its event, or of the next event for a quiet write */
     uint8_t rail;
-    bool spoilt; /* its region or remote is gone, so the write cannot be repeated */
+    bool spoilt; /* its region or remote was freed: the write cannot be repeated */
 };
 
 struct multirail_arrival {
@@ -89,12 +86,12 @@ struct multirail_arrival {
 
 struct multirail_fifo {
     struct multirail_arrival *ring;
-    uint32_t head, tail, room; /* room is a power of two or 0 */
+    uint32_t head, tail, room; /* capacity, a power of two or 0 */
 };
 
 /* The rails of one direction, in turn. */
 struct multirail_order {
-    uint64_t base; /* number of the event that goes over rail[0] */
+    uint64_t base; /* number of the event that uses rail[0] */
     uint8_t n;
     uint8_t rail[MULTIRAIL_MAX];
 };
@@ -102,17 +99,16 @@ struct multirail_order {
 struct multirail_rail {
     int inner; /* index of this rank's inner; -1: not known yet */
     int other; /* index of the peer's inner */
-    struct trib_remote *board; /* the peer's */
-    uint64_t done; /* entries below this number that went over the rail are done */
+    struct trib_remote *board; /* the peer's board */
+    uint64_t done; /* entries below this number that used the rail are done */
     uint32_t unsignalled;
     struct multirail_fifo early; /* arrivals before their turn */
-    uint8_t mark; /* last mark that came: the rails that the peer has given up */
-    uint8_t marked; /* last mark that was sent */
-    /* multirail_timeout.c; times in ns */
-    uint64_t last; /* while `done` is below it, something posted on this rail is not
-                    * done */
+    uint8_t mark; /* last mark received: the rails that the peer has abandoned */
+    uint8_t marked; /* last mark sent */
+    /* used by multirail_timeout.c; times in ns */
+    uint64_t last; /* requests are outstanding on the rail while `done` is below */
     uint64_t seen; /* `done` at the last check */
-    uint64_t since; /* start of a wait without progress; 0: no wait */
+    uint64_t since; /* start of a wait without progress; 0: none */
     uint64_t asked; /* time of the last probe */
     uint64_t heard; /* time of the last answer to a probe */
     bool probing;
@@ -120,48 +116,46 @@ struct multirail_rail {
 
 enum multirail_flow {
     MULTIRAIL_FLOWING,
-    MULTIRAIL_ASKING, /* waits for the peer's answer from which event to repeat */
-    MULTIRAIL_REPEATING, /* posts again what was under way */
+    MULTIRAIL_ASKING, /* waiting for the peer's answer: the first event to repeat */
+    MULTIRAIL_REPEATING, /* posting writes in flight again */
 };
 
-/* Sets of rails are bits: 1 << rail. */
+/* Sets of rails are bit masks: 1 << rail. */
 struct multirail_peer {
     enum trib_peer_state state;
     int n; /* number of rails; 0: not known yet */
-    bool plain; /* it has one device, and so one rail, over any inner of this rank */
+    bool plain; /* it has one device, so one rail, over any inner of this rank */
     struct multirail_rail rails[MULTIRAIL_MAX];
-    uint8_t dead; /* given up: no write goes over them */
-    uint8_t parted; /* given up and left: nothing arrives over them */
-    uint8_t failing; /* about to be given up */
-    uint8_t left; /* the peer has left them; if it leaves for good, the others follow */
-    uint8_t ended; /* the inner transport has reported their loss */
-    uint8_t given_up; /* over them the peer has said that it counts this rank as lost */
-    bool process_ended; /* one of them has seen the peer's process end */
-    bool continues; /* over one of them it has said so: without this rank */
-    bool process_runs; /* the last one that was lost had an answer of it afterwards */
+    uint8_t dead; /* abandoned: no writes use them */
+    uint8_t parted; /* abandoned and disconnected: nothing arrives over them */
+    uint8_t failing; /* about to be abandoned */
+    uint8_t left; /* disconnected by the peer; all follow if it leaves for good */
+    uint8_t ended; /* their loss was reported by the inner transport */
+    uint8_t given_up; /* the peer said over them that it considers this rank lost */
+    bool process_ended; /* an inner has seen the end of the peer's process */
+    bool continues; /* the peer said over one of them: its job continues without us */
+    bool process_runs; /* the process answered after the last lost rail had ended */
     uint8_t warned;
-    bool trouble; /* any of the sets above is not empty, or recovery goes on */
+    bool trouble; /* a set above is not empty, or recovery is in progress */
     bool listed;
     uint64_t trouble_at;
-    uint64_t proved_at; /* since when one rail answers while another is silent; 0:
-                         * none */
+    uint64_t proved_at; /* since when one rail answers while another is silent; or 0 */
     char why[TRIB_WHY_MAX];
     _Atomic int waker; /* inner that wakes the peer; -1: none */
     /* sending */
     enum multirail_flow flow;
-    uint8_t epoch; /* epoch of tokens: grows with each loss */
-    struct multirail_entry *log; /* [MULTIRAIL_LOG], a ring */
+    uint8_t epoch; /* of tokens: grows with each loss */
+    struct multirail_entry *log; /* ring of MULTIRAIL_LOG */
     uint64_t head, tail;
-    uint64_t confirmed; /* entries below this number are done, whatever the rails
-                         * report */
+    uint64_t confirmed; /* entries below are done, whatever the rails report */
     uint64_t repeat_at;
-    uint64_t events; /* sent */
-    uint64_t released; /* events whose source may change */
+    uint64_t events; /* number sent */
+    uint64_t released; /* number whose source may change */
     struct multirail_order out;
     /* receiving */
-    uint64_t got; /* events received without a gap */
+    uint64_t got; /* number received without a gap */
     struct multirail_order in;
-    uint8_t in_dead; /* rails that `in` leaves out */
+    uint8_t in_dead; /* rails that `in` excludes */
     bool answer_owed;
     struct multirail_fifo ready; /* events in order, not delivered yet */
 };
@@ -178,10 +172,9 @@ struct multirail {
     const struct trib_log *log;
     struct trib_error *err;
     struct trib_error inner_err[MULTIRAIL_MAX]; /* one each: threads connect */
-    struct trib_idle *idle; /* called while connections are made; or NULL */
-    struct trib_idle rail_idle; /* that of the rails, some of which other threads
-                                 * connect */
-    pthread_t connecting; /* the thread that calls connect */
+    struct trib_idle *idle; /* called while connecting; or NULL */
+    struct trib_idle rail_idle; /* for the inners; other threads may connect them */
+    pthread_t connecting; /* the thread that called connect */
     int pid;
     struct trib_transport *inner[MULTIRAIL_MAX];
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL];
@@ -189,19 +182,20 @@ struct multirail {
     struct multirail_peer *peers;
     LIST_HEAD(, multirail_region) regions;
     LIST_HEAD(, multirail_remote) remotes;
-    struct multirail_region *board; /* [2 * size]: peers write into the first half; this
-                                     * rank writes to them from the second */
+    /* 2 * size boards: peers write into the first half, this rank writes to peers from
+     * the second. */
+    struct multirail_region *board;
     struct multirail_board *boards;
     int *list; /* peers with events to report or work to do */
     int n_list;
-    int next; /* the inner that is polled first */
+    int next; /* the inner to poll first */
     struct pollfd sleep[MULTIRAIL_MAX];
-    int n_sleep; /* 0: not asked yet, or one has no descriptor */
+    int n_sleep; /* 0: not asked yet, or an inner has no descriptor */
     bool asked;
-    uint64_t timeout_ns; /* of a silent peer, until it counts as lost */
+    uint64_t timeout_ns; /* silence after which a peer counts as lost */
     uint64_t looked_at;
     uint32_t polls;
-    _Atomic bool slept; /* the next poll checks all inners */
+    _Atomic bool slept; /* the next poll checks for timeouts */
 };
 
 static inline struct multirail *multirail_of(struct trib_transport *t)
@@ -235,11 +229,11 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
                                   const struct multirail_plan *plan,
                                   struct trib_transport **out);
 
-/** trib_multirail_idle - the `call` of rail_idle. */
+/** trib_multirail_idle - the `call` function of rail_idle. */
 int trib_multirail_idle(void *arg);
 
-/** trib_multirail_take_error - the error of an inner becomes that of this transport;
- * returns status. */
+/** trib_multirail_take_error - move the error of an inner to this transport. Returns
+ * `status`. */
 trib_status_t trib_multirail_take_error(struct multirail *r, int inner,
                                         trib_status_t status);
 
@@ -251,18 +245,18 @@ void trib_multirail_enlist(struct multirail *r, int peer);
 void trib_multirail_set_order(struct multirail_order *order,
                               const struct multirail_peer *p, uint64_t base);
 
-/* A parsed address. A rank with one device has an address without rails, and no
+/* A parsed address. A rank with one device has an address without rails and no
  * board. */
 struct multirail_parsed_address {
     int n;
-    bool plain; /* the address is of a rank with one device */
+    bool plain; /* of a rank with one device */
     uint64_t net[MULTIRAIL_MAX];
     struct trib_address inner[MULTIRAIL_MAX];
     struct trib_blob board[MULTIRAIL_MAX];
 };
 
 /* multirail_address.c */
-/** trib_multirail_match - pair this rank's inners with the peer's; sets the peer's
+/** trib_multirail_match - pair this rank's inners with the peer's. Sets the peer's
  * rails. */
 trib_status_t trib_multirail_match(struct multirail *r, int peer,
                                    const struct trib_address *address,
@@ -287,25 +281,26 @@ trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
 /** trib_multirail_reap - report WRITE_DONE events in the order of the writes. */
 int trib_multirail_reap(struct multirail *r, int peer, struct trib_event *events,
                         int max);
-/** trib_multirail_repost - post again all writes that the peer has not got; false: not
- * all of them yet. */
+/** trib_multirail_repost - post again all writes that the peer has not received.
+ * Returns false if some are still to be posted. */
 bool trib_multirail_repost(struct multirail *r, int peer);
 /* A control message: these bytes of the peer's board, which have the same offset in
  * ours. */
 struct multirail_msg {
     size_t off, len;
     bool quiet;
-    bool probe; /* multirail_timeout.c wants its WRITE_DONE */
+    bool probe; /* multirail_timeout.c expects its WRITE_DONE */
 };
-/** trib_multirail_send_msg - send a control message over a rail; TRIB_ERR_NO_RESOURCE
- * as of write. */
+/** trib_multirail_send_msg - send a control message over a rail. Returns
+ * TRIB_ERR_NO_RESOURCE like write. */
 trib_status_t trib_multirail_send_msg(struct multirail *r, int peer, int rail,
                                       struct multirail_msg msg);
 
 /* multirail_reorder.c */
-/** trib_multirail_pull - poll each inner transport once; false: nothing came. */
+/** trib_multirail_pull - poll each inner transport once. Returns false if there were no
+ * events. */
 bool trib_multirail_pull(struct multirail *r);
-/** trib_multirail_drain - poll the inner transports until they have nothing more. */
+/** trib_multirail_drain - poll the inner transports until they have no events left. */
 void trib_multirail_drain(struct multirail *r);
 /** trib_multirail_reorder - move the arrivals whose turn has come to `ready`. */
 void trib_multirail_reorder(struct multirail_peer *p);
@@ -314,27 +309,26 @@ int trib_multirail_deliver(struct multirail_peer *p, int peer,
 void trib_multirail_free_fifos(struct multirail_peer *p);
 
 /* multirail_timeout.c */
-/** trib_multirail_check_timeouts - after a pull: fail the rails that are silent while
- * others make progress. */
+/** trib_multirail_check_timeouts - call after a pull. Fail the rails that are silent
+ * while others make progress. */
 void trib_multirail_check_timeouts(struct multirail *r);
 
 /* multirail_failover.c */
-/** trib_multirail_count - number of rails in a set. */
+/** trib_multirail_count - return the number of rails in a set. */
 int trib_multirail_count(unsigned set);
-/** trib_multirail_fail_rails - give up these rails of a peer at the next recovery
+/** trib_multirail_fail_rails - abandon these rails of a peer at the next recovery
  * step. */
 void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails);
-/** trib_multirail_recover - take the next step of the recovery of a peer. */
+/** trib_multirail_recover - take the next step in the recovery of a peer. */
 void trib_multirail_recover(struct multirail *r, int peer);
-/** trib_multirail_fail_peer - count a peer as lost, for a reason that this rank has
+/** trib_multirail_fail_peer - consider a peer lost, for a reason that this rank has
  * found. */
 void trib_multirail_fail_peer(struct multirail *r, int peer, const char *why);
-/** trib_multirail_take_answer - handle the peer's answer from which event to repeat. */
+/** trib_multirail_take_answer - handle the peer's answer: the first event to repeat. */
 void trib_multirail_take_answer(struct multirail *r, int peer, int losses);
-/** trib_multirail_drop_peer - tell a live peer that it counts as lost here, and was not
- * left. */
+/** trib_multirail_drop_peer - notify a live peer that this rank considers it lost. */
 void trib_multirail_drop_peer(struct multirail *r, int peer);
-/** trib_multirail_leave_rails - leave all rails of a peer. */
+/** trib_multirail_leave_rails - disconnect all rails of a peer. */
 void trib_multirail_leave_rails(struct multirail *r, int peer,
                                 enum trib_peer_state state);
 

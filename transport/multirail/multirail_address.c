@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rails: addresses, and which inner transport goes with which of the peer's.
+ * rails: addresses, and pairing of inner transports with the peer's.
  *
- * Both ends come to the same pairs, because those follow from the two addresses alone:
- * first inner transports of the same network, then what remains, each in the order of
- * the lower rank's. A pair that does not connect is a rail that was lost before its
- * first write.
+ * Both ends form the same pairs, because the pairs follow from the two addresses alone.
+ * Inner transports of the same network are paired first, then the remaining ones, in
+ * the order of the lower rank's inner transports. A pair that does not connect is a
+ * rail lost before its first write.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "transport/multirail/multirail.h"
 
-/* Appends a record; false: no room. */
+/* Append a record. Return false if there is no room. */
 static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what,
                 size_t len)
 {
@@ -31,7 +31,7 @@ static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what,
     return true;
 }
 
-/* Reads the record at *at and steps over it; its length, 0: there is none. */
+/* Read the record at *at and advance *at. Return its length, or 0 if there is none. */
 static uint16_t get(const uint8_t *bytes, size_t len, size_t *at, uint8_t *room,
                     size_t room_bytes)
 {
@@ -150,7 +150,8 @@ struct side {
     const uint64_t *net;
 };
 
-/* Rail k is `low[k]` of the lower rank with high[k] of the higher; their number. */
+/* Pair inner low[k] of the lower rank with high[k] of the higher rank as rail k. Return
+ * the number of rails. */
 static int pair_up(struct side lower, struct side higher, int low[MULTIRAIL_MAX],
                    int high[MULTIRAIL_MAX])
 {
@@ -231,7 +232,7 @@ trib_status_t trib_multirail_reach(struct trib_transport *t, int peer,
     return status;
 }
 
-/* The inner blobs, for the rails that live. */
+/* Import the inner blobs for the live rails. */
 static trib_status_t import_rails(struct multirail *r, int peer,
                                   const struct trib_blob *blob,
                                   struct multirail_remote *remote)
@@ -257,7 +258,7 @@ static trib_status_t import_rails(struct multirail *r, int peer,
             continue;
         trib_status_t status =
             t->ops->import_region(t, peer, &inner[p->rails[k].other], &remote->rail[k]);
-        if (status == TRIB_ERR_PEER_LOST) { /* its end will be reported */
+        if (status == TRIB_ERR_PEER_LOST) { /* the inner will report its loss */
             remote->rail[k] = NULL;
             trib_error_clear(&r->inner_err[p->rails[k].inner]);
         } else if (status != TRIB_OK) {

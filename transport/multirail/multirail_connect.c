@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rails: connections to a peer, one for each rail.
+ * rails: connections to a peer, one per rail.
  */
 #include <errno.h>
 #include <sched.h>
@@ -14,8 +14,8 @@
 
 enum { JOIN_NS = 100000 };
 
-/* A connection of one rail, made by a thread of its own: what does not answer takes its
- * whole time. */
+/* A connection of one rail, made by its own thread: an unresponsive rail takes its full
+ * time limit. */
 struct dialling {
     struct trib_transport *inner;
     int peer;
@@ -33,8 +33,8 @@ static void *dial(void *arg)
     return NULL;
 }
 
-/* The idle function of all rails: the thread in which trib_multirail_connect was called
- * asks the caller, and the threads of rails only see the answer. */
+/* Idle function of all rails. The thread that called trib_multirail_connect asks the
+ * caller; the threads of rails only read the answer. */
 int trib_multirail_idle(void *arg)
 {
     struct multirail *r = arg;
@@ -70,7 +70,7 @@ static void dial_all(struct multirail *r, int peer,
                                  .address = &whole->inner[p->rails[k].other]};
         last = k;
     }
-    for (int k = 0; k < last; k++) /* the last one by this thread */
+    for (int k = 0; k < last; k++) /* the last one is dialled by this thread */
         d[k].threaded = d[k].inner && trib_thread_start(&d[k].thread, dial, &d[k]) == 0;
     for (int k = 0; k <= last; k++) {
         if (d[k].inner && !d[k].threaded)
@@ -82,13 +82,14 @@ static void dial_all(struct multirail *r, int peer,
     }
 }
 
-/* So much of a peer's boards this rank addresses: its own is the end of it. */
+/* Return the bytes of a peer's boards that this rank addresses; its own board is the
+ * last one. */
 static size_t boards_addressed(const struct multirail *r)
 {
     return ((size_t)r->self + 1) * sizeof(struct multirail_board);
 }
 
-/* One rail: the peer's board, and the word which rail this is. */
+/* Set up one rail: import the peer's board and send the rail's number. */
 static trib_status_t greet(struct multirail *r, int peer, int k,
                            const struct multirail_parsed_address *whole)
 {
@@ -123,8 +124,8 @@ static int order_of(const struct multirail *r, int peer, int inner,
     return r->same_net && r->same_net(r->inner[inner], address) ? SAME_NETWORK : ANY;
 }
 
-/* A peer with one device: by the first of ours that reaches it, those that promise it
- * before the others. What it writes may come over another one. */
+/* Connect to a peer with one device through the first inner that reaches it. Likely
+ * inners are tried first. The peer may write over another inner. */
 static trib_status_t connect_plain(struct multirail *r, int peer,
                                    const struct multirail_parsed_address *whole)
 {

@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rails: a rail is lost, the peer is not.
+ * rails: recovery from the loss of a rail while the peer lives.
  *
- * Whoever learns it first gives the rail up: it stops its own writes and sends, over
- * each rail that remains, a mark: the set of rails that it has given up. The mark is
- * the last on that rail until it goes on. The other end gives up the same rails and
- * sends marks as well. From here on both directions do the same, each by itself:
+ * The end that notices the loss first abandons the rail. It stops its own writes and
+ * sends a mark over each remaining rail. A mark is the set of rails that its sender has
+ * abandoned. It is the last message on that rail until the sender resumes. The other
+ * end abandons the same rails and sends marks as well. From then on each direction
+ * recovers independently:
  *
- *   - Once marks with our own set have come over all remaining rails, everything that
- * the peer had under way on them is here, and what it takes for arrived over the rails
- * that are given up can be taken. Then these are left: from then on nothing of them can
- * arrive here, also no late bytes. We count the events that have come without a gap,
- * forget what came beyond, set the order anew, and answer with the count.
- *     The rail is not left before: it may be broken in the other direction alone, and
- * bring until then what its sender is told to be here, and does not keep.
- *   - Once the answer to our own set is here, the event after that count and everything
- *     posted since is posted again, in the new order; then new writes go on.
+ *   - Receiving: wait until marks equal to the local set have arrived over all
+ *     remaining rails. Then everything that the peer had in flight on these rails has
+ *     arrived. Process the events that the abandoned rails have delivered, then
+ *     disconnect those rails: nothing more can arrive on them, not even late bytes.
+ *     Count the events received without a gap, forget later ones, set the new order,
+ *     and answer with the count.
+ *     The rail must not be disconnected earlier. It may be broken only in the other
+ *     direction. Until then it may deliver writes that count as complete at their
+ *     sender, which no longer keeps them.
+ *   - Sending: wait for the answer to the local set. Then post again, in the new
+ *     order, the event after that count and everything posted since. Then resume.
  *
- * A rail that is lost meanwhile makes the set larger: new marks, new answers; words
- * about a smaller set are stale and ignored. A word can only get lost with its rail. So
- * nothing is lost, and nothing delivered twice. Bytes may be written twice, but never
- * late: those on the dead rail ended with it, those on the others came before the
- * marks.
+ * If another rail is lost during recovery, the set grows; new marks and answers follow.
+ * Messages about a smaller set are stale and ignored. A message can only be lost
+ * together with its rail. So nothing is lost, and nothing is delivered twice. Bytes may
+ * be written twice, but never late: those on the dead rail ended with it, and those on
+ * the others arrived before the marks.
  *
- * A peer that leaves does so on all rails. A rail that was left waits for the others,
- * and only counts as lost if they stay.
+ * A peer that disconnects does so on all rails. When it has disconnected from one rail,
+ * that rail waits for the others and counts as lost only if they stay.
  *
- * Who does not answer is not hurried: it may compute for minutes. Its death ends all
- * rails, and the operation has its own time-out.
+ * A silent peer is not timed out here: it may compute for minutes. Its death ends all
+ * rails, and each operation has its own timeout.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,12 +41,12 @@
 #include "transport/multirail/multirail.h"
 
 enum {
-    LEAVE_MS = 2000, /* for the other rails to be left, too */
-    DEATH_MS = 500, /* for the other rails to bring what a dead peer sent */
+    LEAVE_MS = 2000, /* for the peer to disconnect from the other rails, too */
+    DEATH_MS = 500, /* for the other rails to deliver the last data of a dead peer */
 };
 
-/* A rank that gives a peer up says BYE on the remaining rails, as a rank does that
- * leaves. A mark with all rails, sent before, tells the two cases apart. */
+/* Send a mark with all rails. An abort and a normal disconnect both end with a BYE on
+ * the remaining rails; the mark distinguishes them. */
 void trib_multirail_drop_peer(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -96,7 +99,7 @@ static void give_up(struct multirail *r, int peer)
     choose_waker(p);
 }
 
-/* A message that cannot be sent now is sent at the next poll. */
+/* Send the marks. A mark that cannot be sent now is sent at the next poll. */
 static bool say_marks(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -117,7 +120,7 @@ static bool say_marks(struct multirail *r, int peer)
     return all;
 }
 
-/* Has everything come that the peer sent before its marks? */
+/* Return true if everything that the peer sent before its marks has arrived. */
 static bool all_marked(const struct multirail_peer *p)
 {
     for (int k = 0; k < p->n; k++) {
@@ -127,7 +130,8 @@ static bool all_marked(const struct multirail_peer *p)
     return true;
 }
 
-/* Before rails are left, what they have brought is taken. */
+/* Disconnect the abandoned rails after processing the events that they have
+ * delivered. */
 static void leave_rails(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -198,7 +202,7 @@ static bool waited(const struct multirail_peer *p, int ms)
     return p->trouble_at && trib_now_ns() - p->trouble_at > (uint64_t)ms * 1000000u;
 }
 
-/* No rail remains, or none can be spared. */
+/* Return true if no rail remains, or if no rail may be lost. */
 static bool is_over(const struct multirail *r, const struct multirail_peer *p)
 {
     unsigned gone = p->dead | p->failing | p->left;
@@ -217,11 +221,12 @@ static void finish(struct multirail *r, int peer)
     trib_multirail_reorder(p);
     if (p->state == TRIB_PEER_CONNECTED)
         p->state = TRIB_PEER_GOING;
-    else /* never connected: nobody is told */
+    else /* never connected: do not report a loss */
         p->trouble = false;
 }
 
-/* The two directions, each as far as it gets now; true: all is well again. */
+/* Advance both directions as far as possible now. Return true if recovery is
+ * complete. */
 static bool go_on(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];

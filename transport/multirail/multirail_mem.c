@@ -6,7 +6,7 @@
 
 #include "transport/multirail/multirail.h"
 
-/* Writes that are under way from or to this memory cannot be repeated. */
+/* Mark pending writes from or to this memory: they can no longer be repeated. */
 static void spoil(struct multirail *r, const void *gone)
 {
     for (int i = 0; i < r->size; i++) {
@@ -37,7 +37,7 @@ static struct multirail_region *make(struct multirail *r)
     return region;
 }
 
-/* Rail 0 goes last: where it allocated the memory, it frees it. */
+/* Rail 0 is deregistered last: it frees the memory if it allocated it. */
 void trib_multirail_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
     struct multirail *r = multirail_of(t);
@@ -53,7 +53,7 @@ void trib_multirail_dereg(struct trib_transport *t, struct trib_region *opaque)
     forget(region);
 }
 
-/* Each device pins the memory for itself. */
+/* Each device pins the memory separately. */
 void trib_multirail_pinned_limit(struct trib_transport *t, bool near,
                                  struct trib_pinned_limit *out)
 {
@@ -64,7 +64,7 @@ void trib_multirail_pinned_limit(struct trib_transport *t, bool near,
         out->bytes /= (size_t)r->n;
 }
 
-/* From rail `first` on; dmabuf may be NULL. On error the region is gone. */
+/* Register from rail `first` on; dmabuf may be NULL. On error the region is freed. */
 static trib_status_t register_from(struct multirail *r, struct multirail_region *region,
                                    int first, const struct trib_dmabuf *dmabuf)
 {
@@ -152,8 +152,9 @@ void trib_multirail_release(struct trib_transport *t, struct trib_remote *opaque
     free(remote);
 }
 
-/* Any of its rails may carry the next write. Where all are lost nothing is written any
- * more, and the loss will be reported: that is no fault of its length. */
+/* Return the smallest length, because any rail may carry the next write. If all rails
+ * are lost, return SIZE_MAX: nothing is written, and the loss will be reported instead
+ * of a range error. */
 size_t trib_multirail_length(struct trib_transport *t, const struct trib_remote *opaque)
 {
     struct multirail *r = multirail_of(t);
@@ -170,7 +171,7 @@ size_t trib_multirail_length(struct trib_transport *t, const struct trib_remote 
     return least;
 }
 
-/* The own records; the inner transports free what is theirs. */
+/* Free this transport's records; the inner transports free their own. */
 void trib_multirail_free_memory(struct multirail *r)
 {
     while (!LIST_EMPTY(&r->regions))

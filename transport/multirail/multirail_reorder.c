@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rails: what arrives, put into the order in which it was sent.
+ * rails: restoring the order of arrivals.
  *
- * Nothing is taken from the inner transports while something is ready for the caller,
- * so that little is held here. What comes before its turn is: else the rail that brings
- * what is missing might wait behind it. An honest sender has at most MULTIRAIL_LOG
- * writes beyond one that is not at the target, where WRITE_DONE means as much
- * (`confirms`); elsewhere an engine has as many as its windows allow. A peer that goes
- * far beyond that is lost.
+ * The inner transports are not polled while events are ready for the caller, so little
+ * is held here. Early arrivals are taken in; otherwise they might block the rail with
+ * the missing event. Only MULTIRAIL_LOG writes of an honest sender can be in flight
+ * after a missing one, if WRITE_DONE implies arrival (`confirms`). Otherwise the
+ * windows of its engine are the limit. A peer that exceeds this by far is lost.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -21,9 +20,8 @@
 enum {
     BATCH = 32,
     FIFO_MIN = 16,
-    EARLY_MAX = 16384, /* of a rail: of honest peers there are some hundred, see
-                        * above */
-    DRAIN_ROUNDS = 4096, /* others may send on without end */
+    EARLY_MAX = 16384, /* per rail; honest peers have some hundred, see above */
+    DRAIN_ROUNDS = 4096, /* other peers may send without end */
 };
 
 static bool push(struct multirail_fifo *f, struct multirail_arrival a)
@@ -76,14 +74,15 @@ void trib_multirail_reorder(struct multirail_peer *p)
     }
 }
 
-/* The first words of a peer that this rank is not connected with say what it sends. */
+/* Identify the rail of the first message over an inner from a peer that this rank has
+ * not connected to. */
 static bool meet(struct multirail *r, int peer, int inner)
 {
     struct multirail_peer *p = &r->peers[peer];
-    struct multirail_cell hello; /* the peer can write to its board at any time */
+    struct multirail_cell hello; /* the peer may write to its board at any time */
 
     trib_snapshot(&hello, &r->boards[peer].hello[inner], sizeof(hello));
-    bool plain = hello.magic == 0; /* it has one device, and no board */
+    bool plain = hello.magic == 0; /* it has one device and no board */
     uint32_t n = plain ? 1 : hello.n, k = plain ? 0 : hello.rail;
 
     if ((!plain && hello.magic != MULTIRAIL_MAGIC) || n < 1 || n > (uint32_t)r->n ||
@@ -120,12 +119,12 @@ static void take_word(struct multirail *r, int peer, int k, uint64_t len)
     unsigned dead = (unsigned)len & multirail_all(p);
     p->rails[k].mark = (uint8_t)dead;
     if ((dead & (1u << k)) && dead != multirail_all(p))
-        return; /* nonsense: a rail does not tell its own end */
+        return; /* invalid: a rail does not report its own loss */
     if (dead == multirail_all(p)) {
         p->given_up = (uint8_t)dead;
         snprintf(p->why, sizeof(p->why), "it has lost this rank");
     }
-    if (dead & ~(unsigned)(p->dead | p->failing)) /* else known, or a probe */
+    if (dead & ~(unsigned)(p->dead | p->failing)) /* otherwise known, or a probe */
         trib_multirail_fail_rails(r, peer, dead);
 }
 
@@ -143,7 +142,7 @@ static void take_arrived(struct multirail *r, int inner, const struct trib_event
         k = find_rail(p, inner);
     }
     if (p->rails[k].inner < 0)
-        p->rails[k].inner = inner; /* a plain peer is answered where it writes */
+        p->rails[k].inner = inner; /* answer a plain peer over the inner that it uses */
     if (p->parted >> k & 1)
         return;
     if (e->imm == TRIB_IMM_OWN) {

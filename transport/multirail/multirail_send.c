@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rails: writes, and the log of those that may have to be written again.
+ * rails: writes, and the log of writes that may have to be repeated.
  *
- * A write is released (WRITE_DONE) once it and all before it are known to be at the
- * target. So what the receiver asks to be repeated, which begins at the first event
- * that it lacks, never begins before what was released.
+ * A write is released (WRITE_DONE) once it and all earlier ones are known to be at the
+ * target. A repetition begins at the first event that the receiver lacks, so it never
+ * includes a released write.
  *
- * Each event's write reports its end to us, and every UNSIGNALLED-th quiet one. Quiet
- * ones go over the rail of the next event: so behind every write, but for the last few,
- * there is one on its own rail that reports, and a full log always empties.
+ * Each write with an event is signalled, and every UNSIGNALLED-th quiet one. A quiet
+ * write uses the rail of the next event. So all but the last few writes are followed by
+ * a signalled one on the same rail, and a full log always drains.
  */
 #include "transport/multirail/multirail.h"
 
@@ -19,7 +19,8 @@ static uint64_t token_of(const struct multirail_peer *p, uint64_t at)
     return (uint64_t)p->epoch << MULTIRAIL_EPOCH_SHIFT | at;
 }
 
-/* TRIB_ERR_NO_RESOURCE also where the rail has just ended: poll will tell. */
+/* Post an entry on its rail. Return TRIB_ERR_NO_RESOURCE also if the rail has just
+ * ended, which poll will report. */
 static trib_status_t post(struct multirail *r, int peer, struct multirail_entry *e,
                           uint64_t at)
 {

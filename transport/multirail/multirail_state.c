@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of each peer and of its rails; multirail_failover.c explains the states. */
+/* State of each peer and its rails. multirail_failover.c explains the states. */
 #include <stdio.h>
 
 #include "base/error.h"
@@ -75,7 +75,7 @@ void trib_multirail_take_answer(struct multirail *r, int peer, int n)
     if (p->flow != MULTIRAIL_ASKING || n < 1 || n >= MULTIRAIL_MAX ||
         n != trib_multirail_count(p->dead))
         return;
-    struct multirail_cell cell; /* the peer can write to its board at any time */
+    struct multirail_cell cell; /* the peer may write to its board at any time */
     trib_snapshot(&cell, &r->boards[peer].answer[n - 1], sizeof(cell));
     if (cell.magic != MULTIRAIL_MAGIC || cell.dead != p->dead)
         return;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rails: one is silent, and another is not.
+ * rails: a rail is silent while another one responds.
  *
- * A device gives a peer up after the same time whether it is alone or has siblings: a
- * switch that restarts takes all rails away at once, and who left one after the other
- * because of that would have lost the peer. So silence alone gives no rail up. Where
- * what was posted on a rail is not done for an eighth of that time, the other rails are
- * probed: each gets a word with an event, which says nothing new and reports its end.
- * Once they have answered for three eighths while that rail goes on to be silent, it is
- * given up, so after half of the time. While none answers, all wait.
+ * A device drops a silent peer after the same time, whether there are other rails or
+ * not. A switch that restarts interrupts all rails at once; abandoning them one by one
+ * would lose the peer. So silence alone is no reason to abandon a rail. If requests on
+ * a rail are not done for an eighth of timeout_ns, the other rails are probed. A probe
+ * is a control message with an event; it tells nothing new, but its completion is
+ * reported. The silent rail is abandoned if others answer for three more eighths, so
+ * after half of timeout_ns. While no rail answers, all wait.
  *
- * A probe is a word with an event, because a peer that has no receives left is silent
- * on one device after the other.
+ * A probe has an event because a peer without free receives falls silent on one device
+ * after the other.
  *
- * Only time in which this rank looks counts.
+ * Time counts only while this rank polls.
  */
 #include <stdio.h>
 
@@ -22,12 +22,12 @@
 
 enum {
     POLLS_PER_CLOCK = 32,
-    LOOKS = 128, /* in timeout_ns */
-    PROBES = 16, /* in timeout_ns, of a rail */
-    /* Eighths of timeout_ns: */
+    LOOKS = 128, /* checks per timeout_ns */
+    PROBES = 16, /* probes of a rail per timeout_ns */
+    /* In eighths of timeout_ns. */
     SUSPECTED = 1,
-    PROVED = 3, /* more, by another rail's answers … */
-    FRESH = 2, /* … the last of which is no older */
+    PROVED = 3, /* more, during which another rail must answer */
+    FRESH = 2, /* maximum age of the last answer */
 };
 
 static uint64_t eighths(const struct multirail *r, unsigned n)
@@ -35,7 +35,7 @@ static uint64_t eighths(const struct multirail *r, unsigned n)
     return r->timeout_ns / 8 * n;
 }
 
-/* Those on which what is posted has not been done for a while. */
+/* Return the rails whose requests have not made progress for a while. */
 static unsigned silent_rails(const struct multirail *r, struct multirail_peer *p,
                              unsigned lives, bool afresh, uint64_t now)
 {
@@ -66,12 +66,12 @@ static void probe(struct multirail *r, int peer, int k, uint64_t now)
             (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
                                    .len = p->dead,
                                    .probe = true}) != TRIB_OK)
-        return; /* the next look tries again */
+        return; /* the next check tries again */
     rail->probing = true;
     rail->asked = now;
 }
 
-/* Has one of these answered lately? */
+/* Return true if one of these rails has answered recently. */
 static bool one_answers(const struct multirail *r, const struct multirail_peer *p,
                         unsigned rails, uint64_t now)
 {

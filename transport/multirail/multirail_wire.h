@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The messages between ranks over several rails; see docs/wire-format.md.
+ * Wire format of several rails; see docs/wire-format.md.
  */
 #ifndef TRANSPORT_MULTIRAIL_MULTIRAIL_WIRE_H
 #define TRANSPORT_MULTIRAIL_MULTIRAIL_WIRE_H
@@ -13,11 +13,12 @@
 #include "transport/transport.h"
 
 #define MULTIRAIL_MAX 4
-#define MULTIRAIL_MAGIC UINT32_C(0x52627254) /* "TrbR"; changes with what is below */
+#define MULTIRAIL_MAGIC UINT32_C(0x52627254) /* "TrbR"; changes with the format below */
 
 /*
- * An address: this, then for each rail a record with the inner address, then for each a
- * record with the board's inner blob. A blob: the magic, then a record for each rail.
+ * An address has this header, then for each rail a record with the inner address, then
+ * for each rail a record with the inner blob of the board. A blob has the magic, then a
+ * record for each rail.
  */
 struct multirail_address {
     uint32_t magic;
@@ -26,17 +27,17 @@ struct multirail_address {
 };
 static_assert(sizeof(struct multirail_address) == 40, "no padding");
 
-/* In front of the bytes; zeros at their end are left out. */
+/* Precedes the bytes of a record. Zeros at their end are omitted. */
 struct multirail_record {
-    uint8_t len_low, len_high; /* with the zeros */
+    uint8_t len_low, len_high; /* length including the zeros */
     uint8_t sent_low, sent_high;
 };
 static_assert(sizeof(struct multirail_record) == 4, "no padding");
 
 struct multirail_cell {
     uint32_t magic; /* 0: not written yet */
-    uint32_t dead; /* answer: the rails that are given up */
-    uint64_t got; /* answer: events of the reader that have come without a gap */
+    uint32_t dead; /* answer: the abandoned rails */
+    uint64_t got; /* answer: events received without a gap */
     uint32_t n, rail; /* hello */
     uint64_t unused;
 };
@@ -44,19 +45,19 @@ static_assert(sizeof(struct multirail_cell) == 32, "no padding");
 
 /*
  * The memory into which one peer writes. Each cell is written at most once, except for
- * the spare one, which nobody reads.
+ * the spare one, which is never read.
  */
 struct multirail_board {
-    struct multirail_cell hello[MULTIRAIL_MAX]; /* of the reader's inner transport */
-    struct multirail_cell answer[MULTIRAIL_MAX - 1]; /* to the loss of 1, 2, … rails */
+    struct multirail_cell hello[MULTIRAIL_MAX]; /* [inner of the reader] */
+    struct multirail_cell answer[MULTIRAIL_MAX - 1]; /* [lost rails - 1] */
     struct multirail_cell spare;
 };
 static_assert(sizeof(struct multirail_board) == 256, "no padding");
 
 /*
- * Words of rails are writes with the event TRIB_IMM_OWN. How long they are says what
- * they are: up to MULTIRAIL_MARKS bytes it is a mark, the length being the set of rails
- * that its sender has given up; MULTIRAIL_ANSWER and the number of lost rails is an
+ * Control messages of rails are writes with the event TRIB_IMM_OWN. Their length tells
+ * the kind. Up to MULTIRAIL_MARKS bytes it is a mark: the length is the set of rails
+ * that the sender has abandoned. MULTIRAIL_ANSWER plus the number of lost rails is an
  * answer.
  */
 #define MULTIRAIL_MARKS ((1u << MULTIRAIL_MAX) - 1)
@@ -65,9 +66,9 @@ static_assert(MULTIRAIL_ANSWER > MULTIRAIL_MARKS &&
                   MULTIRAIL_ANSWER + MULTIRAIL_MAX <= sizeof(struct multirail_cell),
               "words can be told by their length");
 
-/** trib_multirail_nth - what a rank with one device needs of an address or a blob of
- * one with several: the nth record; 0: there is none. Other bytes come back as they
- * are, as the 0th. Zeros at the end of the record go to `room`. */
+/** trib_multirail_nth - extract the nth record from an address or blob, for a rank with
+ * one device. Bytes without rails are record 0 as a whole. `room` receives the record,
+ * with the omitted zeros. Returns its length, or 0 if there is no such record. */
 static inline uint16_t trib_multirail_nth(const uint8_t *bytes, uint16_t len,
                                           size_t head, int nth, uint8_t *room,
                                           size_t room_bytes)
