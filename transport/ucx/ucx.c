@@ -275,7 +275,7 @@ static uint64_t ucx_away(struct trib_transport *t, bool maybe)
 const struct trib_transport_ops trib_ucx_ops = {
     .name = "ucx",
     .nets = true,
-    .detail = "ranks of any hosts: whatever network UCX drives",
+    .detail = "ranks on any hosts, over any network that UCX supports",
     .texts = texts,
     .devices = trib_ucx_devices,
     .bare = true,

@@ -173,16 +173,15 @@ static void warn(struct ucx *u, const struct ucx_pending_conn *g, const char *wh
 static void refuse(struct ucx *u, struct ucx_pending_conn *g, uint64_t why)
 {
     static const char *const reasons[] = {
-        [UCX_OTHER_VERSION] = "speaks another version of ucx",
+        [UCX_OTHER_VERSION] = "uses another version of the ucx protocol",
         [UCX_OTHER_JOB] = "is a rank of another job",
-        [UCX_OTHER_RANK] = "is a rank of a job of other size",
-        [UCX_OTHER_SETTINGS] = "is a rank with other settings",
-        [UCX_OTHER_RELEASE] = "has another version of UCX",
+        [UCX_OTHER_RANK] = "is a rank of a job of another size",
+        [UCX_OTHER_SETTINGS] = "is a rank with different settings",
+        [UCX_OTHER_RELEASE] = "uses another version of UCX",
         [UCX_TWICE] = "claims to be a rank that is connected already",
-        [UCX_NO_ENDPOINT] = "is a rank for which UCX makes no endpoint",
+        [UCX_NO_ENDPOINT] = "is a rank for which UCX cannot create an endpoint",
         [UCX_OTHER_FLAGS] =
-            "has no secret where this rank has one (TRIB_KEY), or the other way "
-            "round",
+            "has no secret, but this rank has one (TRIB_KEY), or vice versa",
         [UCX_NOT_PROVED] = "did not prove that it has the secret of this job",
     };
     uint32_t reason = (uint32_t)why;
@@ -292,7 +291,7 @@ static bool turn_away(struct ucx *u, struct ucx_pending_conn *g)
 {
     /* Otherwise it may be a rank that has died or disconnected since. */
     if (!g->refused && !g->proves)
-        warn(u, g, "said nothing that a rank says");
+        warn(u, g, "did not send a valid hello");
     trib_ucx_hang_up(u, &g->fd);
     return true;
 }
@@ -374,7 +373,7 @@ static void rest(struct ucx *u, int error)
     if (trib_accept_failed(&u->pause, error)) {
         errno = error;
         trib_log(u->log, TRIB_LOG_WARN, "ucx",
-                 "rank %d cannot take connections of peers: %m (%s)", u->self,
+                 "rank %d cannot accept connections from peers: %m (%s)", u->self,
                  trib_accept_cure(error));
     }
     u->resting = trib_accept_paused(&u->pause);
@@ -521,7 +520,8 @@ trib_status_t trib_ucx_manager_start(struct ucx *u)
 
     u->managed = error == 0;
     errno = error;
-    return error ? trib_fail(u->err, TRIB_ERR_SYSTEM, "ucx: no thread: %m") : TRIB_OK;
+    return error ? trib_fail(u->err, TRIB_ERR_SYSTEM, "ucx: cannot start a thread: %m")
+                 : TRIB_OK;
 }
 
 void trib_ucx_manager_stop(struct ucx *u)

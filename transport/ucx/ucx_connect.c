@@ -121,10 +121,11 @@ static trib_status_t unanswered(struct ucx *u, const struct trib_ip_address *a,
                          a->pid, a->port);
     if (error == 0 || error == ECONNRESET)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                         "process %d has died, or port %u is not its own any more",
+                         "process %d has died, or port %u now belongs to another "
+                         "process",
                          a->pid, a->port);
     errno = error;
-    return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d cannot be greeted: %m",
+    return trib_fail(u->err, TRIB_ERR_PEER_LOST, "handshake with process %d failed: %m",
                      a->pid);
 }
 
@@ -132,8 +133,9 @@ static trib_status_t unanswered(struct ucx *u, const struct trib_ip_address *a,
 static trib_status_t not_it(struct ucx *u, const struct trib_ip_address *a)
 {
     return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                     "what answers at port %u is not process %d of this job", a->port,
-                     a->pid);
+                     "the process that answers at port %u is not process %d of this "
+                     "job",
+                     a->port, a->pid);
 }
 
 /* Authenticate both sides by the job's secret. `word` holds the listener's first
@@ -158,8 +160,8 @@ static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello
     if (!right)
         return trib_fail(
             u->err, TRIB_ERR_PEER_LOST,
-            "process %d, or what answers in its place, has not the secret of this "
-            "job: give all ranks the same TRIB_KEY",
+            "authentication failed: process %d, or another that answers in its place, "
+            "does not have this job's secret; set the same TRIB_KEY on all ranks",
             c->address->pid);
     if (!sent || !read_all(u, c, word, sizeof(*word)))
         return unanswered(u, c->address, errno);
@@ -183,8 +185,8 @@ static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
         return status;
     if (word.magic == UCX_MAGIC && word.kind == UCX_REFUSE) {
         trib_ucx_refusal_text(word.value, why, sizeof(why));
-        return trib_fail(u->err, TRIB_ERR_PEER_LOST,
-                         "process %d turned rank %d away: %s", a->pid, u->self, why);
+        return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d refused rank %d: %s",
+                         a->pid, u->self, why);
     }
     if (word.magic != UCX_MAGIC || word.kind != UCX_WELCOME || word.value == 0 ||
         word.value > UCX_NAME_MAX)
@@ -213,9 +215,9 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
 {
     int peer = c->peer;
     struct ucx_peer *p = &u->peers[peer];
-    const char *why = "UCX gets no connection to it in time; give both hosts networks "
-                      "that reach the other with UCX_NET_DEVICES, and open UCX's ports "
-                      "(UCX_TCP_PORT_RANGE)";
+    const char *why = "UCX did not connect to it in time; on both hosts select "
+                      "networks that reach the other (UCX_NET_DEVICES), and open UCX's "
+                      "ports (UCX_TCP_PORT_RANGE)";
 
     pthread_mutex_lock(&u->lock);
     ucs_status_t made = trib_ucx_endpoint(u, peer, name);

@@ -40,7 +40,7 @@ void trib_ucx_endpoint_close(struct ucx *u, int peer)
     ucs_status_ptr_t request = u->api.ucp_ep_close_nbx(p->ep, &force);
     if (!finish(u, request, &p->pending, trib_deadline_ms(CLOSE_MS)))
         trib_log(u->log, TRIB_LOG_WARN, "ucx",
-                 "UCX still holds %u request%s of rank %d, which is gone", p->pending,
+                 "UCX still holds %u request%s of lost rank %d", p->pending,
                  p->pending == 1 ? "" : "s", peer);
     p->ep = NULL;
 }

@@ -53,7 +53,7 @@ static void cut_off(struct ucx *u, uint32_t id)
         struct ucx_peer *p = &u->peers[i];
         if (!p->ep || !receives_into(p, id))
             continue;
-        p->misdeed = "was still writing into memory that is no region any more";
+        p->misdeed = "was still writing into a deregistered region";
         p->expected = false; /* closing makes progress, which must not start another
                               * fetch */
         trib_ucx_endpoint_close(u, i);

@@ -100,7 +100,7 @@ static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
     struct ucx_fetch *f = new_fetch(u);
 
     if (!f) {
-        misdeed(u, p, "sent more than this rank has memory for");
+        misdeed(u, p, "sent more messages than this rank has memory for");
         return UCS_ERR_NO_MEMORY;
     }
     *f = (struct ucx_fetch){.ucx = u, .peer = h->rank, .number = h->number};
@@ -149,10 +149,10 @@ static struct ucx_peer *sender(struct ucx *u, const void *header, size_t bytes,
 static const char *judge(struct ucx_peer *p, const struct ucx_head *h, size_t length)
 {
     if ((h->kind != UCX_WRITE && h->kind != UCX_QUIET) || h->len != length)
-        return "sent what is no write";
+        return "sent an invalid write";
     if (h->number < p->next || !inbox_grow(p, h->number))
-        return "sent more than this rank can keep in order";
-    return slot(p, h->number)->begun ? "sent one message twice" : NULL;
+        return "sent more messages out of order than this rank can hold";
+    return slot(p, h->number)->begun ? "sent a message twice" : NULL;
 }
 
 /* Copy a payload to its target. The owner reads credits and notices without `lock`
@@ -190,7 +190,7 @@ ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
     const char *wrong = p ? judge(p, &h, length) : NULL;
     uint8_t *to = p && !wrong && h.len ? trib_ucx_place(u, &h) : NULL;
     if (p && !wrong && h.len && !to)
-        wrong = "wrote outside of a region";
+        wrong = "wrote outside a region";
     if (wrong)
         misdeed(u, p, wrong);
     if (!p || wrong)

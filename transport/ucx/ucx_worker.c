@@ -140,14 +140,14 @@ trib_status_t trib_ucx_worker_make(struct ucx *u)
     trib_quiet_end(&quiet);
     if (status != UCS_OK)
         return trib_fail(u->err, TRIB_ERR_UNSUPPORTED,
-                         "ucx: UCX %s does not start: %s; see ucx_info -d, and whether "
-                         "UCX_TLS and UCX_NET_DEVICES name what is there",
+                         "ucx: UCX %s failed to start: %s; check ucx_info -d, and that "
+                         "UCX_TLS and UCX_NET_DEVICES name existing devices",
                          u->api.ucp_get_version_string(),
                          trib_ucx_status_text(&u->api, status));
     if (u->name_len > UCX_NAME_MAX)
         return trib_fail(u->err, TRIB_ERR_UNSUPPORTED,
-                         "ucx: the address of this rank has %zu bytes, at most %d are "
-                         "carried: name fewer devices with UCX_NET_DEVICES",
+                         "ucx: the address of this rank has %zu bytes, but the limit "
+                         "is %d: list fewer devices in UCX_NET_DEVICES",
                          u->name_len, UCX_NAME_MAX);
     if (epoll_ctl(u->epoll, EPOLL_CTL_ADD, u->efd, &e) != 0)
         return trib_fail(u->err, TRIB_ERR_SYSTEM, "ucx: epoll: %m");
@@ -276,8 +276,8 @@ void trib_ucx_devices(char *text, size_t bytes)
     char why[200];
 
     if (trib_ucx_load(&api, why, sizeof(why)))
-        snprintf(text, bytes, "UCX %s; its networks: ucx_info -d",
+        snprintf(text, bytes, "UCX %s; ucx_info -d lists its networks",
                  api.ucp_get_version_string());
     else
-        snprintf(text, bytes, "not here: %s; install libucx0", why);
+        snprintf(text, bytes, "not available: %s; install libucx0", why);
 }
