@@ -205,7 +205,7 @@ static trib_status_t open_inners(struct multirail *r,
         *at = NULL;
         if (!plan->skips || (i + 1 == plan->n && r->n == 0))
             return trib_multirail_take_error(r, r->n, status);
-        trib_log(r->log, TRIB_LOG_DEBUG, MULTIRAIL_NAME, "%s is left out: %s",
+        trib_log(r->log, TRIB_LOG_DEBUG, MULTIRAIL_NAME, "%s is not used: %s",
                  plan->label[i], trib_error_text(part.err));
         trib_error_clear(part.err);
     }
@@ -309,8 +309,7 @@ static trib_status_t multirail_open(const struct trib_transport_opts *opts,
     }
     return trib_fail(
         opts->err, TRIB_ERR_CONFIG,
-        "rails:over=%s: rails go over tcp or loop; verbs makes its own, one "
-        "for each device",
+        "rails:over=%s: must be tcp or loop; verbs makes its own rails, one per port",
         over);
 }
 
@@ -415,7 +414,8 @@ static uint64_t multirail_away(struct trib_transport *t, bool maybe)
 const struct trib_transport_ops trib_multirail_ops = {
     .name = MULTIRAIL_NAME,
     .composite = true,
-    .detail = "several of one kind at once, n=N,over=tcp; verbs does it by itself",
+    .detail = "several transports of one kind at once, n=N,over=tcp; verbs does so by "
+              "itself",
     .texts = texts,
     .devices = trib_no_devices,
     .open = multirail_open,

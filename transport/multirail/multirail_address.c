@@ -189,8 +189,8 @@ trib_status_t trib_multirail_match(struct multirail *r, int peer,
                            : pair_up(there, here, other, own);
     if (p->n && p->n != n)
         return trib_fail(r->err, TRIB_ERR_MISMATCH,
-                         "peer %d writes over %d rails, its address makes %d", peer,
-                         p->n, n);
+                         "peer %d writes over %d rails, but its address implies %d",
+                         peer, p->n, n);
     if (!p->n) {
         p->n = n;
         trib_multirail_set_order(&p->in, p, 0);

@@ -122,7 +122,7 @@ static void take_word(struct multirail *r, int peer, int k, uint64_t len)
         return; /* invalid: a rail does not report its own loss */
     if (dead == multirail_all(p)) {
         p->given_up = (uint8_t)dead;
-        snprintf(p->why, sizeof(p->why), "it has lost this rank");
+        snprintf(p->why, sizeof(p->why), "it has declared this rank lost");
     }
     if (dead & ~(unsigned)(p->dead | p->failing)) /* otherwise known, or a probe */
         trib_multirail_fail_rails(r, peer, dead);
@@ -135,8 +135,8 @@ static void take_arrived(struct multirail *r, int inner, const struct trib_event
 
     if (k < 0) {
         if (!meet(r, e->peer, inner)) {
-            trib_multirail_fail_peer(
-                r, e->peer, "it spreads its writes over rails as no peer does");
+            trib_multirail_fail_peer(r, e->peer,
+                                     "it violates the order of writes over rails");
             return;
         }
         k = find_rail(p, inner);
@@ -153,12 +153,11 @@ static void take_arrived(struct multirail *r, int inner, const struct trib_event
     if (early->tail - early->head >= EARLY_MAX) {
         trib_multirail_fail_peer(
             r, e->peer,
-            "it goes on to write over one rail, and leaves out another whose turn it "
-            "is");
+            "it keeps writing over one rail and skips another whose turn it is");
         return;
     }
     if (!push(early, (struct multirail_arrival){.len = e->len, .imm = e->imm})) {
-        trib_multirail_fail_peer(r, e->peer, "no memory is left for what arrives");
+        trib_multirail_fail_peer(r, e->peer, "out of memory for its messages");
         return;
     }
     trib_multirail_reorder(p);

@@ -74,7 +74,7 @@ trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
                          peer);
     if (write->imm == TRIB_IMM_OWN && !write->quiet)
         return trib_fail(r->err, TRIB_ERR_INVALID,
-                         "the immediate %#x is the transport's own", write->imm);
+                         "the immediate %#x is reserved for the transport", write->imm);
     if (p->state == TRIB_PEER_GOING || p->flow != MULTIRAIL_FLOWING ||
         p->tail - p->head >= MULTIRAIL_LOG)
         return TRIB_ERR_NO_RESOURCE;
@@ -121,8 +121,8 @@ bool trib_multirail_repost(struct multirail *r, int peer)
         if (e->spoilt) {
             trib_multirail_fail_peer(
                 r, peer,
-                "a rail was lost, and the memory of a write that was under "
-                "way on it is not registered any more");
+                "a rail was lost, and the memory of a write in flight on it is no "
+                "longer registered");
             return false;
         }
         trib_status_t status = post(r, peer, e, p->repeat_at);

@@ -81,7 +81,7 @@ void trib_multirail_take_answer(struct multirail *r, int peer, int n)
         return;
     if (cell.got > p->events || cell.got < p->released) {
         trib_multirail_fail_peer(
-            r, peer, "a rail was lost, and with it what had been taken for arrived");
+            r, peer, "a rail was lost together with data that was reported as arrived");
         return;
     }
     uint64_t at = p->head;

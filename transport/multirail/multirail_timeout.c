@@ -102,10 +102,9 @@ static void look_at(struct multirail *r, int peer, bool afresh, uint64_t now)
     if (now - p->proved_at < eighths(r, PROVED))
         return;
     p->proved_at = 0;
-    snprintf(p->why, sizeof(p->why),
-             "nothing gets through for %.1f s, as it does on %s",
+    snprintf(p->why, sizeof(p->why), "no progress for %.1f s, unlike on %s",
              (double)eighths(r, SUSPECTED + PROVED) / 1e9,
-             __builtin_popcount(lives & ~silent) > 1 ? "others" : "another");
+             __builtin_popcount(lives & ~silent) > 1 ? "other rails" : "another rail");
     trib_multirail_fail_rails(r, peer, silent);
 }
 

@@ -64,7 +64,7 @@ static_assert(sizeof(struct multirail_board) == 256, "no padding");
 #define MULTIRAIL_ANSWER 24u
 static_assert(MULTIRAIL_ANSWER > MULTIRAIL_MARKS &&
                   MULTIRAIL_ANSWER + MULTIRAIL_MAX <= sizeof(struct multirail_cell),
-              "words can be told by their length");
+              "the length tells the kind of a message");
 
 /** trib_multirail_nth - extract the nth record from an address or blob, for a rank with
  * one device. Bytes without rails are record 0 as a whole. `room` receives the record,
