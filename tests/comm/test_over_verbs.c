@@ -140,7 +140,7 @@ static void test_shrinks(void **state)
 
 static int is_refused(struct ranks_self *self)
 {
-    static const char *const words[] = {"cannot be registered", "may lock 16K",
+    static const char *const words[] = {"cannot register another", "may lock 16K",
                                         "ulimit -l unlimited", NULL};
     static const char *const other[] = {"could not join", NULL};
 
@@ -489,7 +489,7 @@ static void test_no_dmabuf(void **state)
     static const struct refusal refusals[] = {
         {-1, 0, TRIB_ERR_UNSUPPORTED, {"rdma-core 34", NULL}},
         {EOPNOTSUPP, 0, TRIB_ERR_UNSUPPORTED, {"fake0", "goes through slots", NULL}},
-        {0, 100, TRIB_ERR_INVALID, {"offset 100", "alike in a page", NULL}},
+        {0, 100, TRIB_ERR_INVALID, {"offset 100", "same offset within a page", NULL}},
         {0, 4096, TRIB_ERR_SYSTEM, {"cannot register 768K of the dma-buf", NULL}},
     };
 

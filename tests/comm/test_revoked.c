@@ -98,7 +98,7 @@ static void trespass(struct ranks_self *self, struct trib_comm *agg_comm,
     while (e.kind != TRIB_EVENT_PEER_LOST && ranks_seconds() < until)
         (void)t->ops->poll(t, &e, 1);
     if (e.kind != TRIB_EVENT_PEER_LOST ||
-        !strstr(e.why, "not inside of its registered memory"))
+        !strstr(e.why, "outside its registered memory"))
         ranks_die(self, "event %d: %s", (int)e.kind, e.why);
 }
 

@@ -33,7 +33,7 @@ result $? "and end without a blank"
 TRIB_TRANSPORT=auto:ranks_per_host=2 shows "two hosts, made out to be" 0 \
     "0 +- +shm +tcp +tcp" "3 +tcp +tcp +shm +-" "tcp: another host.* \(0 to 2, and 7 more" "" \
     "$run" -n 4 -- "$info" --reach
-TRIB_TRANSPORT=auto:near=tcp shows "why not by shm" 0 "tcp: shm: not asked for" "" \
+TRIB_TRANSPORT=auto:near=tcp shows "why not by shm" 0 "tcp: shm: not selected" "" \
     "$run" -n 2 -- "$info" --reach
 TRIB_TRANSPORT=tcp shows "a transport by name" 0 "tcp: asked for by name" "" \
     "$run" -n 2 -- "$info" --reach

@@ -62,8 +62,7 @@ static trib_status_t open_inner(struct choosing *c,
     if (ops->bare && opts->cfg->seal)
         return trib_fail(
             &c->inner_err, TRIB_ERR_UNSUPPORTED,
-            "it cannot encrypt what it sends (TRIB_SEAL=1); take tcp, or leave "
-            "TRIB_SEAL out");
+            "it cannot encrypt its traffic (TRIB_SEAL=1); use tcp, or unset TRIB_SEAL");
     return ops->open(opts, out);
 }
 
@@ -107,7 +106,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
         trib_error_clear(&c->inner_err);
         trib_log(c->log,
                  status == TRIB_ERR_UNSUPPORTED ? TRIB_LOG_DEBUG : TRIB_LOG_INFO,
-                 TRIB_AUTO, "%s is left out: %s", row->ops->name, inner->why);
+                 TRIB_AUTO, "%s is not used: %s", row->ops->name, inner->why);
     }
 }
 
@@ -122,7 +121,7 @@ static trib_status_t allow(struct choosing *c, const char *kind, const char *nam
         const struct auto_inner *inner = &c->inners[i];
         bool named = strcmp(inner->row->ops->name, name) == 0;
         if (named && !inner->t)
-            return trib_fail(c->err, TRIB_ERR_CONFIG, "auto:%s=%s cannot be had: %s",
+            return trib_fail(c->err, TRIB_ERR_CONFIG, "auto:%s=%s is not available: %s",
                              kind, name, inner->why);
         if (!near && name[0]) /* others are not wanted, so do not warn about them */
             c->inners[i].unfit = false;
@@ -137,8 +136,8 @@ static trib_status_t allow(struct choosing *c, const char *kind, const char *nam
         return TRIB_OK;
     return trib_fail(
         c->err, TRIB_ERR_CONFIG,
-        "auto:%s=%s: it is none of those that auto chooses from (trib-info "
-        "--transports lists them)",
+        "auto:%s=%s: auto cannot choose this transport (trib-info --transports lists "
+        "those it can)",
         kind, name);
 }
 

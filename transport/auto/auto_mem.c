@@ -95,7 +95,7 @@ static bool do_without(struct choosing *c, const struct auto_region *r, int i)
         snprintf(inner->poor, sizeof(inner->poor), "%s",
                  trib_error_text(&c->inner_err));
         trib_log(c->log, TRIB_LOG_WARN, TRIB_AUTO,
-                 "peers are reached by the next way where there is one: %s",
+                 "falling back to the next transport for each peer that has one: %s",
                  c->inner_err.text);
     }
     return true;
@@ -395,7 +395,7 @@ static trib_status_t import_part(struct choosing *c, int peer,
     out->remote = NULL;
     if (!part_of(inner, blob, &part))
         return trib_fail(c->err, TRIB_ERR_INVALID,
-                         "peer %d: not a region that it has exported for %s", peer,
+                         "peer %d: not a region exported for %s", peer,
                          inner->row->ops->name);
     trib_status_t status =
         trib_transport_import(inner->t, peer, &part, out->len, &out->remote);

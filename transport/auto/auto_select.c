@@ -126,8 +126,8 @@ static trib_status_t look(struct choosing *c, int peer,
     if (a.magic != AUTO_MAGIC)
         return trib_fail(
             c->err, TRIB_ERR_MISMATCH,
-            "peer %d has not chosen the transport \"auto\" as this rank has: "
-            "give all ranks the same TRIB_TRANSPORT",
+            "peer %d does not use the transport \"auto\" as this rank does: set the "
+            "same TRIB_TRANSPORT on all ranks",
             peer);
     if (a.ranks_per_host != c->ranks_per_host)
         return trib_fail(c->err, TRIB_ERR_MISMATCH,
@@ -185,7 +185,8 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
             note_refused(p, t->ops->name, c->inner_err.text);
             if (c->serves && (c->used & auto_bit(&c->inners[i])))
                 trib_log(c->log, TRIB_LOG_INFO, TRIB_AUTO,
-                         "the job is not reached by %s, for its rank %d cannot be: %s",
+                         "%s is not used for the job, because it does not reach rank "
+                         "%d: %s",
                          t->ops->name, r, c->inner_err.text);
             c->used &= (uint16_t)~auto_bit(&c->inners[i]);
         }
@@ -230,8 +231,8 @@ static void warn_of_unfit(const struct choosing *c)
         const int next = first_choice(c, c->far);
         if (inner->unfit)
             trib_log(c->log, TRIB_LOG_WARN, TRIB_AUTO,
-                     "%s reaches ranks of other hosts, and not %s: %s",
-                     next < 0 ? "nothing" : c->inners[next].row->ops->name, name,
+                     "%s is used for ranks of other hosts instead of %s: %s",
+                     next < 0 ? "no transport" : c->inners[next].row->ops->name, name,
                      short_reason(name, inner->why));
     }
 }
@@ -284,7 +285,7 @@ void trib_auto_agree(struct trib_transport *t, const uint32_t *caps)
         uint16_t bit = auto_bit(&c->inners[i]);
         if (c->inners[i].t && !(needed & bit))
             trib_auto_shut(
-                c, i, (c->near | c->far) & bit ? "no rank needs it" : "not asked for");
+                c, i, (c->near | c->far) & bit ? "no rank needs it" : "not selected");
         else if (c->inners[i].t && c->inners[i].row->maps)
             c->inners[i].t->ops->agree(c->inners[i].t, caps);
     }
@@ -308,10 +309,10 @@ static void why_not_better(const struct choosing *c, int peer, int chosen, char 
             continue;
         bool allowed = (p->near ? c->near : c->far) & auto_bit(inner);
         const char *why = !inner->t  ? short_reason(name, inner->why)
-                          : !allowed ? "not asked for"
+                          : !allowed ? "not selected"
                           : p->foreign && inner->row->maps
-                              ? "it says that it is this very process"
-                              : "not at the other end";
+                              ? "it claims to be this process"
+                              : "not available at the other end";
         /* Omit the cure: a missing device is no fault. */
         n += (size_t)snprintf(text + n, bytes - n, "%s%s: %.*s", n ? "; " : "", name,
                               (int)strcspn(why, ";"), why);
@@ -376,7 +377,7 @@ static const char *not_worth_trying(const struct choosing *c, int peer, int i)
     }
     return inner->wasted_ns < WASTE_NS
                ? NULL
-               : "not tried, too many peers did not answer there";
+               : "not tried: too many peers did not answer there";
 }
 
 static trib_status_t shake_hands(struct choosing *c, int peer, int i,
@@ -404,11 +405,10 @@ static void fall_back(struct choosing *c, int peer, int i, const char *why)
     p->choices &= (uint16_t)~auto_bit(inner);
     note_refused(p, name, why);
     if (!inner->told && first_choice(c, p->choices) >= 0)
-        trib_log(
-            c->log, TRIB_LOG_INFO, TRIB_AUTO,
-            "peer %d is not reached by %s but by the next that does: %s (trib-info "
-            "--reach shows all peers)",
-            peer, name, short_reason(name, why));
+        trib_log(c->log, TRIB_LOG_INFO, TRIB_AUTO,
+                 "peer %d is not reached by %s, falling back to the next transport: %s "
+                 "(trib-info --reach shows all peers)",
+                 peer, name, short_reason(name, why));
     inner->told = true;
 }
 
@@ -440,7 +440,9 @@ static trib_status_t connect_by(struct choosing *c, int peer,
         fall_back(c, peer, i, why ? why : trib_error_text(&c->inner_err));
         trib_error_clear(&c->inner_err);
     }
-    return trib_fail(c->err, status, "%s", p->refused ? p->refused : "no way to it");
+    return trib_fail(c->err, status, "%s",
+                     p->refused ? p->refused
+                                : "no transport reaches it");
 }
 
 /* Keep the address while another choice remains, to connect again through it. */

@@ -41,7 +41,7 @@ static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
             return TRIB_OK;
     }
     return trib_fail(err, TRIB_ERR_CONFIG,
-                     "verbs: connect=%s is none of auto, rdmacm and gid", text);
+                     "verbs: connect=%s must be auto, rdmacm or gid", text);
 }
 
 static trib_status_t parse(const struct trib_transport_opts *opts,
@@ -89,17 +89,17 @@ trib_status_t trib_verbs_no_device(struct verbs *v)
 {
     return trib_fail(
         v->err, TRIB_ERR_UNSUPPORTED,
-        "verbs: this host has no RDMA device; load the adapter's driver and "
-        "ib_uverbs, install ibverbs-providers, or make one in software: rdma "
-        "link add rxe0 type rxe netdev eth0 (ibv_devices shows what there is)");
+        "verbs: this host has no RDMA device; load the adapter's driver and ib_uverbs, "
+        "install ibverbs-providers, or create a software device: rdma link add rxe0 "
+        "type rxe netdev eth0 (ibv_devices lists devices)");
 }
 
 trib_status_t trib_verbs_forked(struct verbs *v)
 {
     return trib_fail(
         v->err, TRIB_ERR_INVALID,
-        "verbs: process %d is a forked child, the connections are those of "
-        "process %d: a child joins by itself, with trib_init",
+        "verbs: process %d is a forked child and cannot use the connections of process "
+        "%d; call trib_init in the child",
         getpid(), v->local.me.pid);
 }
 
@@ -121,7 +121,8 @@ static trib_status_t load(struct verbs *v)
         errno = v->api.ibv_fork_init();
         if (errno)
             trib_log(v->log, TRIB_LOG_INFO, "verbs",
-                     "ibv_fork_init came too late: %m; this process should not fork");
+                     "ibv_fork_init was called too late: %m; this process should not "
+                     "fork");
     }
     return TRIB_OK;
 }
@@ -234,7 +235,7 @@ static void tell_unfit(struct verbs *v, const struct trib_transport_opts *opts,
     }
     snprintf(text, sizeof(text), "%s", v->err ? trib_error_text(v->err) : "");
     trib_error_clear(v->err);
-    (void)trib_fail(v->err, status, "%s; take another device or TRIB_TRANSPORT=auto",
+    (void)trib_fail(v->err, status, "%s; use another device or TRIB_TRANSPORT=auto",
                     text);
 }
 
@@ -262,7 +263,7 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = trib_verbs_listen(v, (int)s->port, (int)s->ports);
     if (status == TRIB_OK && *v->no_rdmacm)
-        trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s by GIDs: %s",
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s use GIDs: %s",
                  v->label, v->no_rdmacm);
     if (status == TRIB_OK && may_use_oob(v))
         status = trib_verbs_oob_listener_open(v, (int)s->port, (int)s->ports);
@@ -314,8 +315,7 @@ static uint64_t verbs_away(struct trib_transport *t, bool maybe)
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
     .nets = true,
-    .detail =
-        "ranks of hosts with RDMA devices: InfiniBand, RoCE; a rail for each port",
+    .detail = "ranks on hosts with RDMA devices (InfiniBand, RoCE); one rail per port",
     .devices = trib_verbs_devices,
     .bare = true,
     .open = verbs_open,

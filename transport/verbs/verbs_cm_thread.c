@@ -110,7 +110,7 @@ static void warn(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
     char what[120];
 
     snprintf(what, sizeof(what),
-             "asked for a connection as rank %d (process %d): reason %d", hello->rank,
+             "requested a connection as rank %d (process %d): reason %d", hello->rank,
              hello->pid, (int)why);
     trib_stranger_warn(
         &v->strangers, v->log, "verbs", address_of(id, ip) ? ip : NULL, v->port,
@@ -178,7 +178,8 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
         }
         errno = error;
         trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                 "no queue pair for the writes of rank %d: %m", hello.rank);
+                 "cannot create a queue pair for the writes of rank %d: %m",
+                 hello.rank);
         verdict = VERBS_NO_ROOM;
     }
     refuse(v, link.id, verdict, &hello);
@@ -222,7 +223,7 @@ static void on_unreachable(struct verbs *v, const struct rdma_cm_event *event,
     struct verbs_peer *p = event->id->context;
 
     if (p && (event->id == p->out.id || (event->id == p->in.id && p->in_established)))
-        trib_log(v->log, TRIB_LOG_INFO, "verbs", "rank %d is out of reach for now",
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "rank %d is currently unreachable",
                  (int)(p - v->peers));
     else
         on_end(v, event, trash);
@@ -303,13 +304,13 @@ static const char *port_text(enum ibv_event_type type)
         return "is active";
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_LID_CHANGE:
-        return "has other addresses; connections keep theirs, new ones take these";
+        return "has new addresses; existing connections keep the old ones";
     case IBV_EVENT_PKEY_CHANGE:
-        return "is in other partitions; connections whose partition is gone will fail: "
-               "ask who runs the subnet manager";
+        return "has new partition keys; connections in a removed partition will fail: "
+               "ask the administrator of the subnet manager";
     case IBV_EVENT_SM_CHANGE:
     case IBV_EVENT_CLIENT_REREGISTER:
-        return "has another subnet manager, or one that was started again";
+        return "has a new or restarted subnet manager";
     default:
         return NULL;
     }
@@ -327,13 +328,14 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
     }
     switch (event->event_type) {
     case IBV_EVENT_QP_ACCESS_ERR:
-        fault_of(v, event->element.qp, "it wrote outside of this rank's regions");
+        fault_of(v, event->element.qp, "it wrote outside this rank's regions");
         break;
     case IBV_EVENT_QP_REQ_ERR:
-        fault_of(v, event->element.qp, "it sent a request that is not valid");
+        fault_of(v, event->element.qp, "it sent an invalid request");
         break;
     case IBV_EVENT_QP_FATAL:
-        fault_of(v, event->element.qp, "the device gave up its queue pair");
+        fault_of(v, event->element.qp,
+                 "the device reported a fatal error of its queue pair");
         break;
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
@@ -344,11 +346,10 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
         break;
     case IBV_EVENT_PORT_ERR:
         if (!of_other_port(v, event))
-            trib_log(
-                v->log, TRIB_LOG_WARN, "verbs",
-                "port %d of %s is down: peers are lost unless it comes back soon; look "
-                "at its cable, its switch and ibv_devinfo",
-                event->element.port_num, v->device);
+            trib_log(v->log, TRIB_LOG_WARN, "verbs",
+                     "port %d of %s is down: peers are lost unless it comes back soon; "
+                     "check its cable, its switch and ibv_devinfo",
+                     event->element.port_num, v->device);
         break;
     default: /* path migration, limits, work queues: unused here */
         break;
@@ -392,7 +393,7 @@ static void *manage(void *arg)
                 continue;
             fds[i].fd = -1;
             pthread_mutex_lock(&v->links);
-            fault_all(v, "this host's RDMA device is gone");
+            fault_all(v, "this host's RDMA device has disappeared");
             pthread_mutex_unlock(&v->links);
         }
     }
@@ -422,7 +423,8 @@ trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports)
         return TRIB_OK;
     if (fcntl(v->events->fd, F_SETFL, O_NONBLOCK) != 0 ||
         v->api.rdma_create_id(v->events, &v->listener, NULL, RDMA_PS_TCP) != 0)
-        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: nothing to listen with: %m");
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: cannot create a listener: %m");
     for (int i = 0; i < (first_port ? ports : 1) && bound != 0; i++)
         bound = bind_port(v, (uint16_t)(first_port + i));
     if (bound != 0)
@@ -443,7 +445,8 @@ trib_status_t trib_verbs_manager_start(struct verbs *v)
     v->managed = error == 0;
     errno = error;
     return v->managed ? TRIB_OK
-                      : trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: no thread: %m");
+                      : trib_fail(v->err, TRIB_ERR_SYSTEM,
+                                  "verbs: cannot start a thread: %m");
 }
 
 void trib_verbs_manager_stop(struct verbs *v)

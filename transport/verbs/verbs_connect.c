@@ -93,10 +93,9 @@ static void rejected(struct attempt *a, int reason)
         fail(a, differs ? TRIB_ERR_MISMATCH : TRIB_ERR_PEER_LOST, "it refused: %s",
              trib_verbs_refusal_text(said->refusal));
     } else if (reason == 8) { /* invalid service id */
-        fail(a, TRIB_ERR_PEER_LOST, "nobody listens there: the process has ended");
+        fail(a, TRIB_ERR_PEER_LOST, "no process listens there: it has ended");
     } else {
-        fail(a, TRIB_ERR_PEER_LOST,
-             "its host refused, reason %d of the connection manager", reason);
+        fail(a, TRIB_ERR_PEER_LOST, "its host refused: librdmacm reason %d", reason);
     }
 }
 
@@ -106,12 +105,12 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
     switch (event) {
     case RDMA_CM_EVENT_ADDR_ERROR:
         fail(a, TRIB_ERR_PEER_LOST,
-             "no RDMA device of this host leads there: %m; see ip route get and ip "
+             "no RDMA device of this host reaches it: %m; check ip route get and ip "
              "neigh");
         break;
     case RDMA_CM_EVENT_ROUTE_ERROR:
         fail(a, TRIB_ERR_PEER_LOST,
-             "no route: %m; on InfiniBand, is a subnet manager up?");
+             "no route: %m; on InfiniBand, is a subnet manager running?");
         break;
     case RDMA_CM_EVENT_UNREACHABLE:
         fail(a, TRIB_ERR_PEER_LOST,
@@ -121,8 +120,8 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
         rejected(a, status);
         break;
     default:
-        fail(a, TRIB_ERR_PEER_LOST, "the connection manager says event %d, status %d",
-             (int)event, status);
+        fail(a, TRIB_ERR_PEER_LOST, "librdmacm reports event %d, status %d", (int)event,
+             status);
         break;
     }
 }
@@ -137,7 +136,7 @@ static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
     uint64_t until = trib_deadline_ms(ms);
     while (a->v->api.rdma_get_cm_event(a->channel, &event) != 0) {
         if (errno != EAGAIN && errno != EINTR)
-            return fail(a, TRIB_ERR_SYSTEM, "the connection manager: %m");
+            return fail(a, TRIB_ERR_SYSTEM, "librdmacm: %m");
         if (!trib_wait_fd(a->channel->fd, POLLIN, until, a->v->idle))
             return fail(a, TRIB_ERR_PEER_LOST,
                         "no answer for %.1f s; with RoCE, UDP port 4791 must be open: "
@@ -166,7 +165,7 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
     if (v->api.rdma_resolve_addr(a->link.id, NULL, (struct sockaddr *)&address,
                                  RESOLVE_MS) != 0)
         return fail(a, TRIB_ERR_PEER_LOST,
-                    "no RDMA device of this host leads there: %m; see ip route get");
+                    "no RDMA device of this host reaches it: %m; check ip route get");
     if (!await(a, RDMA_CM_EVENT_ADDR_RESOLVED, RESOLVE_MS + SLACK_MS))
         return false;
     if (!trib_verbs_is_own(v, a->link.id)) {
@@ -174,7 +173,7 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
         char text[VERBS_PORT_TEXT];
         snprintf(way.device, sizeof(way.device), "%s", a->link.id->verbs->device->name);
         return fail(a, TRIB_ERR_PEER_LOST,
-                    "the way leads over %s, but this rank uses %s; choose with "
+                    "the route uses %s, but this rank uses %s; select a device with "
                     "verbs:device=NAME",
                     trib_verbs_port_text(&way, text), v->label);
     }
@@ -213,8 +212,8 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
     if (error) {
         errno = error;
         return fail(a, TRIB_ERR_NO_RESOURCE,
-                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->label,
-                    error == ENOMEM ? "; " : "",
+                    "cannot create a queue pair of %u requests on %s: %m%s%s", v->depth,
+                    v->label, error == ENOMEM ? "; " : "",
                     error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
     }
     struct rdma_conn_param param = trib_verbs_param(&a->link, &hello, sizeof(hello));
@@ -226,12 +225,13 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
         a->answer.version != VERBS_VERSION || !verbs_is_mtu(a->answer.mtu) ||
         (verbs_has_secret(v) && !a->challenged) ||
         !trib_verbs_answer_holds(v, &a->nonces, &a->answer, sizeof(a->answer)))
-        return fail(a, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
+        return fail(a, TRIB_ERR_PEER_LOST,
+                    "the process that answers there is not the peer");
     a->link.mtu = a->answer.mtu < hello.mtu ? a->answer.mtu : hello.mtu;
     error = trib_verbs_link_ready(v, &a->link);
     if (error) {
         errno = error;
-        return fail(a, TRIB_ERR_SYSTEM, "the queue pair does not become ready: %m");
+        return fail(a, TRIB_ERR_SYSTEM, "cannot make the queue pair ready: %m");
     }
     if (v->api.rdma_establish(a->link.id) != 0)
         return fail(a, TRIB_ERR_SYSTEM, "rdma_establish: %m");
@@ -247,10 +247,10 @@ static bool try_address(struct attempt *a, struct verbs_peer *p,
 
     a->channel = v->api.rdma_create_event_channel();
     if (!a->channel)
-        return fail(a, TRIB_ERR_SYSTEM, "no event channel: %m");
+        return fail(a, TRIB_ERR_SYSTEM, "cannot create an event channel: %m");
     if (fcntl(a->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
         v->api.rdma_create_id(a->channel, &a->link.id, p, RDMA_PS_TCP) != 0)
-        fail(a, TRIB_ERR_SYSTEM, "no id: %m");
+        fail(a, TRIB_ERR_SYSTEM, "cannot create an id: %m");
     else
         connected = resolve(a, ip, address->port) && shake_hands(a, address);
     if (connected) {
@@ -306,8 +306,8 @@ static bool try_twice(struct attempt *a, const struct verbs_address *address,
         memset(&a->answer, 0, sizeof(a->answer));
         return fail(
             a, TRIB_ERR_PEER_LOST,
-            "who answers there has not the secret of this job: give all ranks the same "
-            "TRIB_KEY");
+            "authentication failed: the peer does not have this job's secret; set the "
+            "same TRIB_KEY on all ranks");
     }
     return try_address(a, p, address, ip);
 }
@@ -321,7 +321,7 @@ static bool ask_manager(struct attempt *a, int peer,
 
     a->peer = peer;
     snprintf(a->at, sizeof(a->at), "any address");
-    snprintf(a->why, sizeof(a->why), "it has none that this host does not have, too");
+    snprintf(a->why, sizeof(a->why), "this host has each of its addresses, too");
     a->status = TRIB_ERR_PEER_LOST;
     for (uint16_t i = 0; i < address->n; i++) {
         if (trib_verbs_leads_back(v, address, &address->ip[i]))
@@ -345,12 +345,13 @@ static bool may_use_oob(const struct verbs *v, const struct verbs_address *a, ch
                         size_t bytes)
 {
     if (v->connect == VERBS_BY_RDMACM)
-        snprintf(why, bytes, "it may not: verbs:connect=rdmacm");
+        snprintf(why, bytes, "disabled by verbs:connect=rdmacm");
     else if (v->oob.at.fd < 0)
         snprintf(why, bytes, "this rank has no GIDs to offer");
     else if (!a->oob_port)
         snprintf(why, bytes,
-                 "the peer takes no requests over TCP: has it verbs:connect=rdmacm?");
+                 "the peer accepts no requests over TCP: does it use "
+                 "verbs:connect=rdmacm?");
     else if (a->layer && v->layer && a->layer != v->layer)
         snprintf(why, bytes, "%s", trib_verbs_way_text(VERBS_NO_COMMON_LAYER));
     else

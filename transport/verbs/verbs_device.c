@@ -32,7 +32,7 @@ enum {
 static const char *lack_of(const struct ibv_device *device)
 {
     return device->transport_type == IBV_TRANSPORT_IWARP
-               ? "is an iWARP device, and those cannot write with an immediate"
+               ? "is an iWARP device, which cannot write with an immediate"
                : NULL;
 }
 
@@ -169,13 +169,13 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
     }
     if (v->n_ips == 0 && *idle)
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
-                 "%s is not active: look at its cable and ibv_devinfo", idle);
+                 "%s is not active: check its cable and ibv_devinfo", idle);
     else if (v->n_ips == 0 && *lacks)
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "%s", lacks);
     else if (v->n_ips == 0)
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
-                 "no IP address of this host belongs to the RDMA device %s: give its "
-                 "network interface one (rdma link shows which that is)",
+                 "the RDMA device %s has no IP address: assign one to its network "
+                 "interface (rdma link shows which one)",
                  *wanted->device ? trib_verbs_port_text(wanted, text) : names);
 }
 
@@ -185,7 +185,7 @@ static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
                         const char *names)
 {
     if (v->connect == VERBS_BY_GID) {
-        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "as verbs:connect=gid says");
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "verbs:connect=gid is set");
         return;
     }
     if (*v->api.no_rdmacm) {
@@ -198,8 +198,8 @@ static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
         choose_addresses(v, wanted, names);
     else
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
-                 "no connection manager: %m; load the module rdma_ucm and see who may "
-                 "open the files in /dev/infiniband");
+                 "librdmacm cannot be used: %m; load the module rdma_ucm and check the "
+                 "permissions in /dev/infiniband");
 }
 
 /* Choose the first active port with readable GIDs, or only port `number`. On success
@@ -224,8 +224,8 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
         error = v->api.ibv_query_port(context, place.port, (void *)&port);
         if (!error && port.state != IBV_PORT_ACTIVE) {
             snprintf(why, bytes,
-                     "port %d of %s is not active: look at its cable and ibv_devinfo",
-                     i, device->name);
+                     "port %d of %s is not active: check its cable and ibv_devinfo", i,
+                     device->name);
             continue;
         }
         if (!error)
@@ -320,7 +320,7 @@ static trib_status_t choose_in(struct verbs *v, const struct verbs_port *wanted,
     }
     if (*wanted->device && !there)
         return trib_fail(v->err, TRIB_ERR_CONFIG,
-                         "verbs: no RDMA device is called \"%s\"; there are %s",
+                         "verbs: there is no RDMA device \"%s\"; this host has %s",
                          wanted->device, names);
     trib_status_t status = there ? check_port(v, wanted, there) : TRIB_OK;
     if (status != TRIB_OK)
@@ -425,12 +425,12 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
     if (entries > (uint64_t)attr.max_cqe)
         return trib_fail(
             v->err, TRIB_ERR_UNSUPPORTED,
-            "verbs: %d ranks need a completion queue of %lu entries, %s has "
-            "at most %d: use another transport between so many",
+            "verbs: %d ranks need a completion queue of %lu entries, but %s supports "
+            "at most %d: use another transport",
             v->size, (unsigned long)entries, v->device, attr.max_cqe);
     /* A full send queue always holds a signalled request, so it drains. */
     if (v->depth > (uint32_t)attr.max_qp_wr)
-        return unfit(v, "takes %d requests for a connection, and %d are needed",
+        return unfit(v, "supports %d requests per connection, but %d are needed",
                      attr.max_qp_wr, DEPTH_MIN);
     if (attr.max_srq_wr < 1)
         return unfit(v, "%s", NO_SRQ);
@@ -443,7 +443,7 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
 static trib_status_t no_queue(struct verbs *v, const char *what, uint32_t entries)
 {
     return trib_fail(v->err, errno == ENOMEM ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
-                     "verbs: cannot make a %s of %u entries on %s: %m%s%s", what,
+                     "verbs: cannot create a %s of %u entries on %s: %m%s%s", what,
                      entries, v->device, errno == ENOMEM ? "; " : "",
                      errno == ENOMEM ? TRIB_MEMLOCK_CURE : "");
 }
@@ -457,7 +457,8 @@ static trib_status_t try_queue_pair(struct verbs *v)
     if (!error)
         return TRIB_OK;
     if (is_unknown(error) || error == EINVAL)
-        return unfit(v, "makes no reliable connections (RC) that peers may write by");
+        return unfit(v,
+                     "does not support reliable connections (RC) with remote writes");
     errno = error;
     return no_queue(v, "queue pair", v->depth);
 }
@@ -474,7 +475,8 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
     if (!v->channel || fcntl(v->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(v->context->async_fd, F_SETFL, O_NONBLOCK) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM,
-                         "verbs: no protection domain or completion channel on %s: %m",
+                         "verbs: cannot create a protection domain or completion "
+                         "channel on %s: %m",
                          v->device);
     struct epoll_event told = {.events = EPOLLIN, .data.fd = v->channel->fd};
     if (epoll_ctl(v->epoll, EPOLL_CTL_ADD, v->channel->fd, &told) != 0)

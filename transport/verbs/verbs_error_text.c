@@ -7,51 +7,50 @@
 
 #include "transport/verbs/verbs.h"
 
-#define OUR_BUG "this is a mistake of Tributary's: please report it"
+#define OUR_BUG "this is a bug in Tributary: please report it"
 #define MEMORY \
-    "memory was freed or unmapped while it was registered, or one of the ranks ended " \
-    "a communicator that the other still uses"
+    "memory was freed or unmapped while it was registered, or one rank freed a " \
+    "communicator that the other still uses"
 
 static const struct verbs_status_text texts[] = {
     [IBV_WC_LOC_LEN_ERR] = {"a write was longer than the device allows", OUR_BUG},
-    [IBV_WC_LOC_QP_OP_ERR] = {"the device could not carry out a request", OUR_BUG},
-    [IBV_WC_LOC_EEC_OP_ERR] = {"the device could not carry out a request", OUR_BUG},
+    [IBV_WC_LOC_QP_OP_ERR] = {"the device could not execute a request", OUR_BUG},
+    [IBV_WC_LOC_EEC_OP_ERR] = {"the device could not execute a request", OUR_BUG},
     [IBV_WC_LOC_PROT_ERR] = {"the source of a write is not registered", MEMORY},
-    [IBV_WC_WR_FLUSH_ERR] =
-        {"its connection was stopped by the device of this host",
-         "see what was logged before, and the kernel's log (dmesg)"},
+    [IBV_WC_WR_FLUSH_ERR] = {"the device of this host stopped its connection",
+                             "see earlier log lines, and the kernel log (dmesg)"},
     [IBV_WC_MW_BIND_ERR] = {"a memory window could not be bound", OUR_BUG},
-    [IBV_WC_BAD_RESP_ERR] = {"it answered what nobody had asked",
+    [IBV_WC_BAD_RESP_ERR] = {"it sent an unexpected response",
                              "update firmware and drivers on both hosts"},
-    [IBV_WC_LOC_ACCESS_ERR] = {"this rank's own memory refused the access", MEMORY},
+    [IBV_WC_LOC_ACCESS_ERR] = {"access to this rank's own memory was refused", MEMORY},
     [IBV_WC_REM_INV_REQ_ERR] = {"it refused a request as invalid",
                                 "do both hosts run the same version?"},
-    [IBV_WC_REM_ACCESS_ERR] =
-        {"it refused a write: not inside of its registered memory", MEMORY},
-    [IBV_WC_REM_OP_ERR] = {"its device failed in a request",
-                           "see the kernel's log on its host (dmesg)"},
+    [IBV_WC_REM_ACCESS_ERR] = {"it refused a write: outside its registered memory",
+                               MEMORY},
+    [IBV_WC_REM_OP_ERR] = {"its device failed to execute a request",
+                           "see the kernel log on its host (dmesg)"},
     [IBV_WC_RETRY_EXC_ERR] =
-        {"its host does not answer any more",
-         "it is down, its link is, or packets are lost: try ping and ibv_rc_pingpong "
-         "between the hosts; with RoCE, UDP port 4791 must be open, the MTU the same "
-         "along the way, and flow control (PFC or ECN) set up on the switches"},
+        {"its host no longer answers",
+         "the host or its link is down, or packets are lost: try ping and "
+         "ibv_rc_pingpong between the hosts; with RoCE, UDP port 4791 must be open, "
+         "the MTU equal along the path, and flow control (PFC or ECN) configured on "
+         "the switches"},
     [IBV_WC_RNR_RETRY_EXC_ERR] =
-        {"it took no more writes",
-         "it is stopped or stuck: see what the process does; verbs:receives=N gives it "
-         "more room"},
+        {"it no longer accepts writes",
+         "it is stopped or stuck: check the process; verbs:receives=N adds receives"},
     [IBV_WC_LOC_RDD_VIOL_ERR] = {"reliable datagrams do not match", OUR_BUG},
     [IBV_WC_REM_INV_RD_REQ_ERR] = {"it refused a request for reliable datagrams",
                                    OUR_BUG},
-    [IBV_WC_REM_ABORT_ERR] = {"it gave a request up",
-                              "see the kernel's log on its host (dmesg)"},
+    [IBV_WC_REM_ABORT_ERR] = {"it aborted a request",
+                              "see the kernel log on its host (dmesg)"},
     [IBV_WC_INV_EECN_ERR] = {"reliable datagrams do not match", OUR_BUG},
     [IBV_WC_INV_EEC_STATE_ERR] = {"reliable datagrams do not match", OUR_BUG},
     [IBV_WC_FATAL_ERR] = {"the device of this host has failed",
-                          "see the kernel's log (dmesg) and ibv_devinfo"},
+                          "see the kernel log (dmesg) and ibv_devinfo"},
     [IBV_WC_RESP_TIMEOUT_ERR] = {"it did not respond in time",
-                                 "see the kernel's log on its host (dmesg)"},
-    [IBV_WC_GENERAL_ERR] = {"the device reports an error of its own kind",
-                            "see the kernel's log (dmesg) on both hosts"},
+                                 "see the kernel log on its host (dmesg)"},
+    [IBV_WC_GENERAL_ERR] = {"the device reports a vendor-specific error",
+                            "see the kernel log (dmesg) on both hosts"},
     [IBV_WC_TM_ERR] = {"tag matching failed", OUR_BUG},
     [IBV_WC_TM_RNDV_INCOMPLETE] = {"tag matching failed", OUR_BUG},
 };
@@ -62,44 +61,46 @@ struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status)
 
     if (i < sizeof(texts) / sizeof(texts[0]) && texts[i].clause)
         return texts[i];
-    return (struct verbs_status_text){"the device reports an error that is not known",
-                                      "see the kernel's log (dmesg) on both hosts"};
+    return (struct verbs_status_text){"the device reports an unknown error",
+                                      "see the kernel log (dmesg) on both hosts"};
 }
 
 const char *trib_verbs_refusal_text(enum verbs_refusal refusal)
 {
     switch (refusal) {
     case VERBS_WELCOME:
-        return "it did not say why";
+        return "it gave no reason";
     case VERBS_STRANGER:
         return "it belongs to another job, which now uses that port";
     case VERBS_OTHER_VERSION:
-        return "it has another version of Tributary: install the same everywhere";
+        return "it uses another version of Tributary: install the same version on all "
+               "hosts";
     case VERBS_OTHER_SETTINGS:
-        return "it has other settings: give all ranks the same TRIB_* settings";
+        return "it has different settings: give all ranks the same TRIB_* settings";
     case VERBS_OTHER_DEVICE:
-        return "the route leads to a port that it does not use: give both ranks "
-               "devices or ports of one network with verbs:device=NAME";
+        return "the route leads to a port that it does not use: select devices or "
+               "ports of one network on both ranks with verbs:device=NAME";
     case VERBS_LEFT:
-        return "it has left, or has taken this rank for lost";
+        return "it has disconnected, or declared this rank lost";
     case VERBS_TWICE:
-        return "it is connected with this rank already";
+        return "it is already connected to this rank";
     case VERBS_NO_ROOM:
-        return "it can make no more connections: see its log";
+        return "it cannot create further connections: see its log";
     case VERBS_NO_WAY:
-        return "no GIDs of both ports fit together";
+        return "no GIDs of the two ports match";
     case VERBS_NONSENSE:
-        return "the request made no sense to it: do both hosts run the same version?";
+        return "it considers the request malformed: do both hosts run the same "
+               "version?";
     case VERBS_CHALLENGE:
-        return "it asks for a proof twice";
+        return "it requests a second proof";
     case VERBS_OTHER_SECRET:
-        return "one of both has a secret and the other has none: give all ranks the "
-               "same TRIB_KEY, or none";
+        return "only one of the two has a secret: set the same TRIB_KEY on all ranks, "
+               "or on none";
     case VERBS_NOT_PROVED:
-        return "this rank has another secret, or was late to prove it: give all ranks "
-               "the same TRIB_KEY";
+        return "this rank has a different secret, or proved it too late: set the same "
+               "TRIB_KEY on all ranks";
     }
-    return "for a reason that this version does not know";
+    return "for a reason unknown to this version";
 }
 
 /* Show the index of local GIDs only: a peer's index is unknown. */

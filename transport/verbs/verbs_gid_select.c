@@ -201,28 +201,28 @@ const char *trib_verbs_way_text(enum verbs_way way)
         [VERBS_WAY_V1_SUBNET] = "RoCE v1, same subnet",
         [VERBS_WAY_V1_LINK] = "RoCE v1, link-local addresses",
         [VERBS_NO_COMMON_LAYER] =
-            "one port is InfiniBand, the other Ethernet: give both ranks devices of "
-            "one network with verbs:device=NAME",
+            "one port is InfiniBand, the other Ethernet: select devices of one network "
+            "on both ranks with verbs:device=NAME",
         [VERBS_NO_GID_HERE] =
-            "the port of this rank has no GID that peers can reach: see "
-            "ibv_devinfo -v, and whether its network device is up",
+            "the port of this rank has no GID that peers can reach: check ibv_devinfo "
+            "-v, and that its network device is up",
         [VERBS_NO_GID_THERE] =
-            "the port of the peer has no GID that others can reach: see "
-            "ibv_devinfo -v there, and whether its network device is up",
+            "the port of the peer has no GID that others can reach: check ibv_devinfo "
+            "-v there, and that its network device is up",
         [VERBS_NO_COMMON_TYPE] =
-            "one port has GIDs of RoCE v1 only, the other of v2: see "
-            "ibv_devinfo -v on both hosts",
+            "one port has only RoCE v1 GIDs, the other only v2: check ibv_devinfo -v "
+            "on both hosts",
         [VERBS_NO_COMMON_SCOPE] =
             "the GIDs of both ports have no kind of address in common (IPv4, IPv6, "
-            "link-local): give their network devices addresses of one kind",
+            "link-local): assign addresses of one kind to their network devices",
         [VERBS_NO_COMMON_SUBNET] =
-            "the GIDs of both ports have no subnet in common: give their network "
-            "devices addresses of one subnet; on InfiniBand, IP addresses (IPoIB) let "
+            "the GIDs of both ports have no subnet in common: assign addresses of one "
+            "subnet to their network devices; on InfiniBand, IP addresses (IPoIB) let "
             "librdmacm find the route",
-        [VERBS_NO_LID] = "a port has no LID: is a subnet manager up?",
+        [VERBS_NO_LID] = "a port has no LID: is a subnet manager running?",
     };
 
     if ((unsigned)way >= VERBS_WAYS || !texts[way])
-        return "for a reason that this version does not know";
+        return "for a reason unknown to this version";
     return texts[way];
 }

@@ -56,8 +56,8 @@ static trib_status_t check_limit(struct verbs *v, size_t len)
         return TRIB_OK;
     return trib_fail(
         v->err, TRIB_ERR_NO_MEMORY,
-        "verbs: %s more cannot be registered: %s are, and this process may "
-        "lock %s; " TRIB_MEMLOCK_CURE,
+        "verbs: cannot register another %s: this process has locked %s and may lock "
+        "%s; " TRIB_MEMLOCK_CURE,
         trib_size_format(len, wants), trib_size_format(lock.used, holds),
         trib_size_format(lock.limit, has));
 }
@@ -123,7 +123,7 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     return trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
                      "verbs: cannot register %s at %p with %s: %m%s%s",
                      trib_size_format(len, size), ptr, v->label,
-                     memory ? "; " : ": is it mapped, and may it be written?",
+                     memory ? "; " : ": is it mapped and writable?",
                      memory ? TRIB_MEMLOCK_CURE : "");
 }
 
@@ -142,8 +142,8 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
     if (at % PAGE != d->offset % PAGE)
         return trib_fail(
             v->err, TRIB_ERR_INVALID,
-            "offset %zu of the dma-buf is not what is mapped at %p: both lie "
-            "alike in a page",
+            "offset %zu of the dma-buf does not match its mapping at %p: both need the "
+            "same offset within a page",
             d->offset, d->ptr);
     if (!verbs_is_ours(v))
         return trib_verbs_forked(v);
@@ -163,8 +163,8 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
     return trib_fail(v->err, never ? TRIB_ERR_UNSUPPORTED : TRIB_ERR_SYSTEM,
                      "verbs: cannot register %s of the dma-buf %d with %s: %m%s",
                      trib_size_format(d->len, size), d->fd, v->label,
-                     never ? "; this device or kernel has no dma-buf: without "
-                             "registration such memory goes through slots"
+                     never ? "; this device or kernel does not support dma-buf: "
+                             "without registration such memory goes through slots"
                            : "");
 }
 
@@ -245,7 +245,7 @@ trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
     if (x.magic != VERBS_MAGIC || x.key != v->peers[peer].key || x.len == 0 ||
         x.len > UINT64_MAX - x.address)
         return trib_fail(v->err, TRIB_ERR_INVALID,
-                         "peer %d: not an exported region of its verbs", peer);
+                         "peer %d: not a region exported by verbs", peer);
     struct verbs_remote *remote = calloc(1, sizeof(*remote));
     if (!remote)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");

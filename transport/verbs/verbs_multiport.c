@@ -63,11 +63,11 @@ static trib_status_t check_last(const struct devices *d, struct trib_error *err)
         trib_verbs_port_text(last, two);
         if (p->number != last->number)
             return trib_fail(err, TRIB_ERR_CONFIG,
-                             "verbs:device= has %s and %s, which may be one port: say "
-                             "which ports, as in %s:1,%s:2",
+                             "verbs:device= lists %s and %s, which may be one port: "
+                             "name the ports, as in %s:1,%s:2",
                              one, two, p->device, p->device);
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "verbs:device= has %s twice: a port is one rail", one);
+                         "verbs:device= lists %s twice: each port is one rail", one);
     }
     return TRIB_OK;
 }
@@ -88,8 +88,8 @@ static trib_status_t read_list(const char *text, struct devices *d,
         if (!read_port(text, len, &d->at[d->n]))
             return trib_fail(
                 err, TRIB_ERR_CONFIG,
-                "verbs:device=%.*s is neither a device nor a port of one, as "
-                "in mlx5_0 or mlx5_0:1",
+                "verbs:device=%.*s is neither a device nor a port, such as mlx5_0 or "
+                "mlx5_0:1",
                 (int)(len < 100 ? len : 100), text);
         d->n++;
         status = check_last(d, err);

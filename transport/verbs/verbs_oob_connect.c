@@ -129,14 +129,14 @@ static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
     if (!receive(d->link.oob_fd, &d->reply, sizeof(d->reply), deadline, d->v->idle)) {
         if (errno == ETIMEDOUT)
             return fail(d, TRIB_ERR_PEER_LOST,
-                        "it does not answer for %.1f s: is the process stopped?",
-                        wait_ms / 1e3);
+                        "no answer for %.1f s: is the process stopped?", wait_ms / 1e3);
         return fail(d, TRIB_ERR_PEER_LOST,
-                    "it hung up%s%s: is it a rank that listens there?",
+                    "it closed the connection%s%s: does a rank listen there?",
                     errno ? ": " : "", errno ? strerror(errno) : "");
     }
     if (d->reply.answer.magic != VERBS_MAGIC)
-        return fail(d, TRIB_ERR_PEER_LOST, "who answers there is not a rank");
+        return fail(d, TRIB_ERR_PEER_LOST,
+                    "the process that answers there is not a rank");
     return TRIB_OK;
 }
 
@@ -148,7 +148,8 @@ static trib_status_t prove(struct oob_attempt *d)
     if (d->reply.answer.refusal != VERBS_CHALLENGE)
         return d->reply.answer.refusal == VERBS_WELCOME
                    ? fail(d, TRIB_ERR_PEER_LOST,
-                          "it does not prove that it is of this job")
+                          "authentication failed: it does not prove that it belongs to "
+                          "this job")
                    : turned_away(d);
     if (!trib_verbs_challenged(d->v, d->peer, &d->request.hello, &d->reply.answer,
                                &d->nonces)) {
@@ -158,8 +159,8 @@ static trib_status_t prove(struct oob_attempt *d)
         (void)!send(d->link.oob_fd, proof, sizeof(proof), MSG_NOSIGNAL);
         return fail(
             d, TRIB_ERR_PEER_LOST,
-            "who answers there has not the secret of this job: give all ranks the same "
-            "TRIB_KEY");
+            "authentication failed: the peer does not have this job's secret; set the "
+            "same TRIB_KEY on all ranks");
     }
     trib_verbs_prove_oob_request(d->v, &d->nonces, &d->request, proof);
     return ask(d, proof, sizeof(proof));
@@ -179,7 +180,8 @@ static trib_status_t exchange(struct oob_attempt *d)
     if (d->reply.answer.key != d->request.hello.key ||
         d->reply.answer.version != VERBS_VERSION ||
         !trib_verbs_answer_holds(d->v, &d->nonces, &d->reply.answer, sizeof(d->reply)))
-        return fail(d, TRIB_ERR_PEER_LOST, "who answers there is not the peer");
+        return fail(d, TRIB_ERR_PEER_LOST,
+                    "the process that answers there is not the peer");
     return TRIB_OK;
 }
 
@@ -191,7 +193,7 @@ static trib_status_t follow(struct oob_attempt *d)
     bool with_gids = own->n > 0 && r->position < own->n;
 
     if (r->mtu < 1 || r->mtu > own->mtu || (r->global && !with_gids))
-        return fail(d, TRIB_ERR_PEER_LOST, "its reply makes no sense");
+        return fail(d, TRIB_ERR_PEER_LOST, "its reply is invalid");
     path->way = (enum verbs_way)r->way;
     if (with_gids)
         path->own = own->gid[r->position];
@@ -208,8 +210,8 @@ static trib_status_t follow(struct oob_attempt *d)
     errno = error;
     return fail(
         d, TRIB_ERR_PEER_LOST,
-        "the queue pair does not become ready: %m; see ip route get and ip neigh "
-        "for the address of the GID");
+        "cannot make the queue pair ready: %m; check ip route get and ip neigh for the "
+        "address of the GID");
 }
 
 /* Fill in the request and create its queue pair. */
@@ -230,8 +232,8 @@ static trib_status_t prepare(struct oob_attempt *d, struct verbs_peer *p,
     errno = error;
     if (error)
         return fail(d, TRIB_ERR_NO_RESOURCE,
-                    "no queue pair of %u requests on %s: %m%s%s", v->depth, v->label,
-                    error == ENOMEM ? "; " : "",
+                    "cannot create a queue pair of %u requests on %s: %m%s%s", v->depth,
+                    v->label, error == ENOMEM ? "; " : "",
                     error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
     d->request.hello = (struct verbs_hello){
         .magic = VERBS_MAGIC,
@@ -268,8 +270,8 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
     if (d.link.oob_fd < 0)
         return fail(
             &d, TRIB_ERR_PEER_LOST,
-            "%.100s port %u (TCP) cannot be reached: %m%s; is the port open, or "
-            "the process gone? Others are chosen with verbs:port=N,ports=N",
+            "%.100s port %u (TCP) cannot be reached: %m%s; is the port open and the "
+            "process running? Choose other ports with verbs:port=N,ports=N",
             found.at, a->oob_port, found.cure);
     trib_status_t status = prepare(&d, p, a);
     if (status == TRIB_OK)

@@ -188,7 +188,8 @@ static bool answer(struct verbs *v, struct verbs_peer *p,
     if (error) {
         errno = error;
         trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                 "no queue pair for the writes of rank %d: %m", request->hello.rank);
+                 "cannot create a queue pair for the writes of rank %d: %m",
+                 request->hello.rank);
         return false;
     }
     reply->answer.refusal = VERBS_WELCOME;
@@ -209,7 +210,7 @@ static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *g,
     char what[120];
 
     snprintf(what, sizeof(what),
-             "asked for a connection as rank %d (process %d): reason %u", hello->rank,
+             "requested a connection as rank %d (process %d): reason %u", hello->rank,
              hello->pid, refusal);
     trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->oob.at.port, what);
 }
@@ -281,12 +282,12 @@ static void turn_away(struct verbs *v, struct verbs_pending_conn *g,
         say(v, g, &reply);
     if (g->proves && heard == VERBS_PARSED_PART)
         return; /* may be a rank that has died or disconnected since */
-    trib_stranger_warn(
-        &v->strangers, v->log, "verbs", g->ip, v->oob.at.port,
-        g->proves ? "did not prove that it has the secret of this job"
-        : heard == VERBS_PARSED_VERSION  ? "speaks another version of verbs"
-        : heard == VERBS_PARSED_NONSENSE ? "sent a request that makes no sense"
-                                         : "said nothing that a rank says");
+    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->oob.at.port,
+                       g->proves ? "did not prove that it has the secret of this job"
+                       : heard == VERBS_PARSED_VERSION
+                           ? "uses another version of the verbs protocol"
+                       : heard == VERBS_PARSED_NONSENSE ? "sent a malformed request"
+                                                        : "did not send a valid hello");
 }
 
 /* Read the next bytes of a request, or of the proof that follows it. */
@@ -372,7 +373,7 @@ static void rest(struct verbs *v, int error)
     if (trib_accept_failed(&v->oob.pause, error)) {
         errno = error;
         trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                 "rank %d cannot take connections of peers: %m (%s)", v->self,
+                 "rank %d cannot accept connections from peers: %m (%s)", v->self,
                  trib_accept_cure(error));
     }
     if (trib_accept_paused(&v->oob.pause))

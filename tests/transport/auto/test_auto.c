@@ -48,7 +48,7 @@ static void test_near_and_far(void **state)
         {"auto", "shm", "same host"},
         {"auto:ranks_per_host=1", "tcp", "another host"},
         {"auto:ranks_per_host=2", "shm", "same host"},
-        {"auto:near=tcp", "tcp", "shm: not asked for"},
+        {"auto:near=tcp", "tcp", "shm: not selected"},
         {"auto:near=shm,far=tcp,ranks_per_host=1", "tcp", "another host"},
     };
 
@@ -67,7 +67,7 @@ static void test_wrong_names(void **state)
     (void)state;
     pair_refuses("auto:far=shm", TRIB_ERR_CONFIG, "reaches ranks of one host only");
     pair_refuses("auto:near=loop", TRIB_ERR_CONFIG,
-                 "none of those that auto chooses from");
+                 "auto cannot choose this transport");
     pair_refuses("auto:near=", TRIB_ERR_CONFIG, "near= is not a name");
     pair_refuses("auto:near", TRIB_ERR_CONFIG, "wants a name, as in near=shm");
     pair_refuses("auto:near=much-too-long-for-a-name", TRIB_ERR_CONFIG,
@@ -98,8 +98,8 @@ static void refuses_to_connect(const char *text0, const char *text1,
 static void test_sides_that_differ(void **state)
 {
     (void)state;
-    refuses_to_connect("auto", "tcp", "give all ranks the same TRIB_TRANSPORT");
-    refuses_to_connect("auto", "shm", "give all ranks the same TRIB_TRANSPORT");
+    refuses_to_connect("auto", "tcp", "set the same TRIB_TRANSPORT on all ranks");
+    refuses_to_connect("auto", "shm", "set the same TRIB_TRANSPORT on all ranks");
     refuses_to_connect("auto:ranks_per_host=1", "auto:ranks_per_host=2",
                        "has auto:ranks_per_host=2, this rank 1");
     refuses_to_connect("auto:near=shm", "auto:near=tcp", "no transport reaches it");
@@ -132,7 +132,7 @@ static void test_guard(void **state)
                       TRIB_OK);
         assert_null(ops->map(pair.t[i], pair.remote[i], NULL));
     }
-    assert_route(&pair, "tcp", "it says that it is this very process");
+    assert_route(&pair, "tcp", "it claims to be this process");
     assert_works(&pair);
     pair_close(&pair);
 }

@@ -16,9 +16,9 @@ static void test_chosen(void **state)
     } cases[] = {
         {FAR, "verbs", "another host"},
         {"auto", "shm", "same host"},
-        {"auto:near=verbs", "verbs", "shm: not asked for"},
+        {"auto:near=verbs", "verbs", "shm: not selected"},
         {"auto:far=verbs,ranks_per_host=1", "verbs", "another host"},
-        {"auto:far=tcp,ranks_per_host=1", "tcp", "verbs: not asked for"},
+        {"auto:far=tcp,ranks_per_host=1", "tcp", "verbs: not selected"},
     };
 
     (void)state;
@@ -74,8 +74,9 @@ static void test_unfit(void **state)
                               TRIB_OK);
             assert_int_equal(pair.lines, i == 0); /* rank 0's */
             if (i == 0) {
-                contains(pair.logged,
-                         "tcp reaches ranks of other hosts, and not verbs: fake0 ");
+                contains(
+                    pair.logged,
+                    "tcp is used for ranks of other hosts instead of verbs: fake0 ");
                 contains(pair.logged, lack ? "shared receive queues" : "iWARP");
             }
             for (int side = 0; side < 2; side++)
@@ -104,10 +105,10 @@ static void test_handshake_fails(void **state)
 {
     static const char *const reasons[] = {
         NULL,
-        "reason 24 of the connection manager",
-        "no RDMA device of this host leads there",
-        "no queue pair of 128 requests",
-        "the way leads over fake1, but this rank uses fake0",
+        "librdmacm reason 24",
+        "no RDMA device of this host reaches it",
+        "cannot create a queue pair of 128 requests",
+        "the route uses fake1, but this rank uses fake0",
         "rdma_establish: Invalid argument",
         " s; with RoCE, UDP port 4791 must be",
     };
@@ -130,7 +131,7 @@ static void test_handshake_fails(void **state)
             contains(r.why, reasons[which]);
         }
         assert_int_equal(pair.lines, 2); /* of each side one */
-        contains(pair.logged, "is not reached by verbs but by the next that does");
+        contains(pair.logged, "is not reached by verbs, falling back to the next");
         assert_works(&pair);
         assert_ends_well(&pair);
         assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);

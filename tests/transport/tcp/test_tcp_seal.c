@@ -406,7 +406,7 @@ static void test_refusals(void **state)
         {"rails:n=2,over=tcp", false, {"TRIB_SEAL=1 needs a secret", "TRIB_KEY", ""}},
         {"auto:far=tcp",
          false,
-         {"auto:far=tcp cannot be had", "needs a secret", "trib-run"}},
+         {"auto:far=tcp is not available", "needs a secret", "trib-run"}},
 #else
         {"tcp",
          false,
@@ -423,7 +423,7 @@ static void test_refusals(void **state)
          {"verbs cannot encrypt", "use tcp, or auto", "leave TRIB_SEAL out"}},
         {"auto:far=verbs",
          true,
-         {"auto:far=verbs cannot be had", "cannot encrypt", "TRIB_SEAL"}},
+         {"auto:far=verbs is not available", "cannot encrypt", "TRIB_SEAL"}},
 #endif
     };
 

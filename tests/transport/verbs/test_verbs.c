@@ -32,12 +32,12 @@ static void test_no_device(void **state)
                  "load the module rdma_ucm");
     fake_verbs_reset()->address_less = true;
     pair_refuses("verbs:connect=rdmacm", TRIB_ERR_UNSUPPORTED,
-            "no IP address of this host belongs to the RDMA device fake0");
+                 "the RDMA device fake0 has no IP address");
     fake_verbs_reset()->port_down = true;
     pair_refuses("verbs", TRIB_ERR_UNSUPPORTED, "port 1 of fake0 is not active");
     fake_verbs_reset()->devices = 2;
     pair_refuses("verbs:device=fake7", TRIB_ERR_CONFIG,
-            "no RDMA device is called \"fake7\"; there are fake0, fake1");
+                 "there is no RDMA device \"fake7\"; this host has fake0, fake1");
     pair_refuses("verbs:device", TRIB_ERR_CONFIG, "device wants a name");
     pair_refuses("verbs:device=", TRIB_ERR_CONFIG, "device= is not a name");
     pair_refuses("verbs:depth=8", TRIB_ERR_CONFIG,
@@ -53,7 +53,7 @@ static void test_no_room(void **state)
 
     (void)state;
     opts->cq_errno = ENOMEM;
-    pair_refuses("verbs", TRIB_ERR_NO_MEMORY, "cannot make a completion queue of");
+    pair_refuses("verbs", TRIB_ERR_NO_MEMORY, "cannot create a completion queue of");
     pair_refuses("verbs", TRIB_ERR_NO_MEMORY, "ulimit -l unlimited");
     opts->cq_errno = 0;
     opts->max_cqe = 6000;
@@ -153,9 +153,9 @@ static int register_much(int rank, int size, void *arg)
     if (ops->reg(pair->t[0], pair->mem[0], 4096, &region) != TRIB_OK ||
         ops->reg(pair->t[0], pair->mem[0], 65536, &region) != TRIB_ERR_NO_MEMORY)
         return 2;
-    bool told =
-        strstr(pair->err.text, "64K more cannot be registered: 12K are, and this "
-                               "process may lock 64K; raise the limit");
+    bool told = strstr(pair->err.text,
+                       "cannot register another 64K: this process has locked 12K "
+                       "and may lock 64K; raise the limit");
     pair_close(pair);
     return !told;
 }
@@ -191,8 +191,9 @@ static void test_fork_init(void **state)
         open_pair(&pair);
         assert_int_equal(opts->fork_calls, cases[i].calls);
         if (cases[i].error)
-            contains(pair.logged, "ibv_fork_init came too late: Invalid argument; this "
-                                  "process should not fork");
+            contains(pair.logged,
+                     "ibv_fork_init was called too late: Invalid argument; "
+                     "this process should not fork");
         else
             assert_int_equal(pair.lines, 0);
         pair_close(&pair);
@@ -379,12 +380,12 @@ static void test_statuses(void **state)
         enum ibv_wc_status status;
         const char *why, *logged;
     } cases[] = {
-        {IBV_WC_RETRY_EXC_ERR, "its host does not answer any more", "UDP port 4791"},
-        {IBV_WC_RNR_RETRY_EXC_ERR, "it took no more writes", "verbs:receives=N"},
+        {IBV_WC_RETRY_EXC_ERR, "its host no longer answers", "UDP port 4791"},
+        {IBV_WC_RNR_RETRY_EXC_ERR, "it no longer accepts writes", "verbs:receives=N"},
         {IBV_WC_REM_ACCESS_ERR, "it refused a write", "freed or unmapped"},
         {IBV_WC_LOC_PROT_ERR, "the source of a write is not registered", "127.9.0.1"},
         {IBV_WC_FATAL_ERR, "the device of this host has failed", "dmesg"},
-        {(enum ibv_wc_status)99, "an error that is not known", "status 99"},
+        {(enum ibv_wc_status)99, "an unknown error", "status 99"},
     };
 
     (void)state;
@@ -393,7 +394,7 @@ static void test_statuses(void **state)
     for (int s = IBV_WC_SUCCESS + 1; s <= IBV_WC_TM_RNDV_INCOMPLETE; s++) {
         struct verbs_status_text text = trib_verbs_status_text((enum ibv_wc_status)s);
         assert_true(strlen(text.clause) > 10 && strlen(text.advice) > 10);
-        assert_null(strstr(text.clause, "not known"));
+        assert_null(strstr(text.clause, "an unknown error"));
         try_status((enum ibv_wc_status)s, text.clause, text.advice);
     }
 }
@@ -404,9 +405,9 @@ static void test_async(void **state)
         enum ibv_event_type type;
         const char *why;
     } cases[] = {
-        {IBV_EVENT_QP_FATAL, "the device gave up its queue pair"},
-        {IBV_EVENT_QP_REQ_ERR, "it sent a request that is not valid"},
-        {IBV_EVENT_QP_ACCESS_ERR, "it wrote outside of this rank's regions"},
+        {IBV_EVENT_QP_FATAL, "the device reported a fatal error of its queue pair"},
+        {IBV_EVENT_QP_REQ_ERR, "it sent an invalid request"},
+        {IBV_EVENT_QP_ACCESS_ERR, "it wrote outside this rank's regions"},
         {IBV_EVENT_CQ_ERR, "a queue of this host's RDMA device has failed"},
         {IBV_EVENT_SRQ_ERR, "a queue of this host's RDMA device has failed"},
         {IBV_EVENT_DEVICE_FATAL, "this host's RDMA device has failed"},
@@ -452,11 +453,12 @@ static void test_port(void **state)
     } cases[] = {
         {IBV_EVENT_PORT_ERR, "port 1 of fake0 is down: peers are lost unless it comes"},
         {IBV_EVENT_PORT_ACTIVE, "port 1 of fake0 is active"},
-        {IBV_EVENT_GID_CHANGE, "port 1 of fake0 has other addresses"},
-        {IBV_EVENT_LID_CHANGE, "port 1 of fake0 has other addresses"},
-        {IBV_EVENT_PKEY_CHANGE, "port 1 of fake0 is in other partitions"},
-        {IBV_EVENT_SM_CHANGE, "port 1 of fake0 has another subnet manager"},
-        {IBV_EVENT_CLIENT_REREGISTER, "port 1 of fake0 has another subnet manager"},
+        {IBV_EVENT_GID_CHANGE, "port 1 of fake0 has new addresses"},
+        {IBV_EVENT_LID_CHANGE, "port 1 of fake0 has new addresses"},
+        {IBV_EVENT_PKEY_CHANGE, "port 1 of fake0 has new partition keys"},
+        {IBV_EVENT_SM_CHANGE, "port 1 of fake0 has a new or restarted subnet manager"},
+        {IBV_EVENT_CLIENT_REREGISTER,
+         "port 1 of fake0 has a new or restarted subnet manager"},
         {IBV_EVENT_COMM_EST, ""},
     };
     struct pair pair;

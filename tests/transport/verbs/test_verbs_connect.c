@@ -26,12 +26,12 @@ static void test_refusals(void **state)
     memcpy(other.bytes, &a, sizeof(a));
     connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "it belongs to another job");
     ((struct verbs *)pair.t[0])->settings++;
-    connect_fails(&pair, &address, TRIB_ERR_MISMATCH, "it has other settings");
+    connect_fails(&pair, &address, TRIB_ERR_MISMATCH, "it has different settings");
     ((struct verbs *)pair.t[0])->settings--;
     a.key--;
     a.port++;
     memcpy(other.bytes, &a, sizeof(a));
-    connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "nobody listens there");
+    connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "no process listens there");
     other.len--;
     connect_fails(&pair, &other, TRIB_ERR_INVALID, "not an address of verbs");
     /* After all that it still works. */
@@ -53,7 +53,7 @@ static void test_reject(void **state)
     opts->reject = 0;
     opts->address_errors = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
-                  "no RDMA device of this host leads there: No such device");
+                  "no RDMA device of this host reaches it: No such device");
     opts->address_errors = false;
     opts->qp_errno = ENOMEM;
     connect_fails(&pair, &address, TRIB_ERR_NO_RESOURCE, "ulimit -l unlimited");
@@ -71,7 +71,7 @@ static void test_other_device(void **state)
     opts->devices = 2;
     opts->other_device = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
-                  "the way leads over fake1, but this rank uses fake0");
+                  "the route uses fake1, but this rank uses fake0");
     pair_close(&pair);
 }
 
@@ -99,7 +99,7 @@ static void test_left(void **state)
     (void)state;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
     pair.t[1]->ops->disconnect(pair.t[1], 0);
-    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has left");
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has disconnected");
     pair_close(&pair);
 }
 
@@ -176,11 +176,11 @@ static void test_lacks(void **state)
     (void)state;
     for (int lack = 0; lack < 5; lack++) {
         static const char *const words[] = {
-            "fake0 is an iWARP device, and those cannot write with an immediate",
+            "fake0 is an iWARP device, which cannot write with an immediate",
             "fake0 has no shared receive queues",
             "fake0 has no shared receive queues",
-            "fake0 takes 8 requests for a connection, and 16 are needed",
-            "fake0 makes no reliable connections (RC) that peers may write by",
+            "fake0 supports 8 requests per connection, but 16 are needed",
+            "fake0 does not support reliable connections (RC) with remote writes",
         };
         struct fake_verbs_opts *opts = fake_verbs_reset();
         opts->iwarp = lack == 0;

@@ -186,8 +186,7 @@ static void test_refused_by_living(void **state)
         (void)pair_poll(&pair, 0, 0, &e); /* no more than the refusal */
         if (!mute) /* it has given this rank up */
             fake_verbs_cut();
-        expect_loss(&pair, 0,
-                    "it refused a write: not inside of its registered memory");
+        expect_loss(&pair, 0, "it refused a write: outside its registered memory");
         assert_int_equal(pair.lines, 1);
         contains(pair.logged, "freed or unmapped");
         if (mute)

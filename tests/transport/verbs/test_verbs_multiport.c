@@ -143,15 +143,17 @@ static void test_another(void **state)
 static void test_wrong_lists(void **state)
 {
     (void)state;
-    pair_refuses("verbs:device=fake0,fake0", TRIB_ERR_CONFIG, "has fake0 twice");
+    pair_refuses("verbs:device=fake0,fake0", TRIB_ERR_CONFIG, "lists fake0 twice");
     pair_refuses("verbs:device=fake0,fake7", TRIB_ERR_CONFIG,
-                 "no RDMA device is called \"fake7\"");
+                 "there is no RDMA device \"fake7\"");
     pair_refuses("verbs:device=a,b,c,d,e", TRIB_ERR_CONFIG,
                  "device=a,b,c,d,e: at most 4 devices or ports");
-    pair_refuses("verbs:device=fake0:2,fake0:2", TRIB_ERR_CONFIG, "has fake0:2 twice");
-    pair_refuses("verbs:device=fake0:2,fake0", TRIB_ERR_CONFIG,
-            "has fake0:2 and fake0, which may be one port: say which ports, as in "
-            "fake0:1,fake0:2");
+    pair_refuses("verbs:device=fake0:2,fake0:2", TRIB_ERR_CONFIG,
+                 "lists fake0:2 twice");
+    pair_refuses(
+        "verbs:device=fake0:2,fake0", TRIB_ERR_CONFIG,
+        "lists fake0:2 and fake0, which may be one port: name the ports, as in "
+        "fake0:1,fake0:2");
     pair_refuses("verbs:device=fake0:2", TRIB_ERR_CONFIG,
                  "device=fake0:2: fake0 has 1 port");
     pair_refuses("verbs:device=fake0:1,fake1:255", TRIB_ERR_CONFIG,
@@ -257,7 +259,7 @@ static void test_other_port(void **state)
         const char *text, *why;
     } cases[] = {
         {"verbs:device=fake0:1,connect=rdmacm",
-         "the way leads over fake0:2, but this rank uses fake0:1"},
+         "the route uses fake0:2, but this rank uses fake0:1"},
         {"verbs:rails=1,connect=rdmacm",
          "the route leads to a port that it does not use"},
         {"verbs:device=fake0:1", NULL},

@@ -82,7 +82,7 @@ static void test_one_manager(void **state)
         assert_status(trib_transport_open("verbs", &o, &pair.t[i]), TRIB_OK);
         assert_status(pair.t[i]->ops->address(pair.t[i], &address[i]), TRIB_OK);
     }
-    expect_route(&pair, 1, "by GIDs: no connection manager");
+    expect_route(&pair, 1, "by GIDs: librdmacm cannot be used");
     for (int i = 0; i < 2; i++)
         assert_status(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
     expect_route(&pair, 0, "RoCE v2");
@@ -105,8 +105,8 @@ static void test_manager_fails(void **state)
     a.oob_port = 0;
     memcpy(shut.bytes, &a, sizeof(a));
     connect_fails(&pair, &shut, TRIB_ERR_PEER_LOST,
-                  "No such device; see ip route get and ip neigh; by GIDs: the peer "
-                  "takes no requests over TCP");
+                  "No such device; check ip route get and ip neigh; by GIDs: the peer "
+                  "accepts no requests over TCP");
     connects(&pair, &address);
     expect_route(&pair, 0, "RoCE v2, same subnet");
     pair_close(&pair);
@@ -119,14 +119,13 @@ static void test_unusable(void **state)
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {"verbs:connect=ip", "connect=ip is none of auto, rdmacm and gid"},
+        {"verbs:connect=ip", "connect=ip must be auto, rdmacm or gid"},
         {BY_GID, "port 1 of fake0 is not active"},
         {BY_GID, "libibverbs is older than rdma-core 33"},
         {BY_GID, "port 1 of fake0 has no GID that peers can reach"},
         {"verbs",
-         "no IP address of this host belongs to the RDMA device fake0: give its "
-         "network interface one (rdma link shows which that is); by GIDs: port 1 "
-         "of fake0 has no GID"},
+         "the RDMA device fake0 has no IP address: assign one to its network "
+         "interface (rdma link shows which one); by GIDs: port 1 of fake0 has no GID"},
     };
 
     (void)state;
@@ -158,7 +157,7 @@ static void test_refusals(void **state)
     memcpy(other.bytes, &a, sizeof(a));
     connect_fails(&pair, &other, TRIB_ERR_PEER_LOST, "it belongs to another job");
     inside(&pair, 0)->settings++;
-    connect_fails(&pair, &address, TRIB_ERR_MISMATCH, "it has other settings");
+    connect_fails(&pair, &address, TRIB_ERR_MISMATCH, "it has different settings");
     inside(&pair, 0)->settings--;
     a.layer = VERBS_INFINIBAND;
     memcpy(other.bytes, &a, sizeof(a));
@@ -227,7 +226,7 @@ static void test_left(void **state)
     (void)state;
     open_apart(&pair, BY_GID, &address);
     pair.t[1]->ops->disconnect(pair.t[1], 0);
-    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has left");
+    connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has disconnected");
     pair_close(&pair);
 }
 
@@ -256,7 +255,7 @@ static void test_no_pair(void **state)
     for (int i = 0; i < 4; i++)
         fake_verbs_gid(i % 2 == 0, i, NULL, IBV_GID_TYPE_IB);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
-                  "no pair of GIDs: one port has GIDs of RoCE v1 only");
+                  "no pair of GIDs: one port has only RoCE v1 GIDs");
     for (int i = 0; i < 4; i++)
         fake_verbs_gid(1, i, NULL, IBV_GID_TYPE_IB);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
@@ -317,7 +316,7 @@ static void test_proof(void **state)
     fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
                   "no RDMA packet gets through from GID 3 (10.9.0.1) to GID 10.9.0.1");
-    contains(pair.err.text, "its host does not answer any more");
+    contains(pair.err.text, "its host no longer answers");
     contains(pair.err.text, "UDP port 4791");
     fake_verbs_hold(true);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no RDMA packet gets through");
@@ -384,7 +383,7 @@ static void test_sentence(void **state)
     pair_open(&pair, BY_GID, BY_GID);
     fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
-    expect_loss(&pair, 0, "its host does not answer any more");
+    expect_loss(&pair, 0, "its host no longer answers");
     contains(pair.logged, "GID 3 (10.9.0.1) on fake0 to rank 1");
     contains(pair.logged, "at GID 10.9.0.1:");
     expect_loss(&pair, 1, "closed its connection");
@@ -516,22 +515,24 @@ static void test_impostors(void **state)
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "(TCP) cannot be reached");
     a.oob_port = impostor.at.port;
     memcpy(address.bytes, &a, sizeof(a));
-    expect_impostor(&pair, &address, &impostor, "it hung up");
+    expect_impostor(&pair, &address, &impostor, "it closed the connection");
     impostor.says = text;
     impostor.bytes = sizeof(text);
-    expect_impostor(&pair, &address, &impostor, "who answers there is not a rank");
+    expect_impostor(&pair, &address, &impostor,
+                    "the process that answers there is not a rank");
     impostor.says = &reply;
     impostor.bytes = sizeof(reply);
-    expect_impostor(&pair, &address, &impostor, "who answers there is not the peer");
+    expect_impostor(&pair, &address, &impostor,
+                    "the process that answers there is not the peer");
     reply.answer.key = a.key;
-    expect_impostor(&pair, &address, &impostor, "its reply makes no sense");
+    expect_impostor(&pair, &address, &impostor, "its reply is invalid");
     reply.mtu = 5;
     reply.global = 1;
     reply.position = 200;
-    expect_impostor(&pair, &address, &impostor, "its reply makes no sense");
+    expect_impostor(&pair, &address, &impostor, "its reply is invalid");
     reply.answer.refusal = VERBS_NO_WAY;
     reply.way = 77;
-    expect_impostor(&pair, &address, &impostor, "this version does not know");
+    expect_impostor(&pair, &address, &impostor, "unknown to this version");
     close(impostor.at.fd);
     pair_close(&pair);
 }
@@ -553,8 +554,8 @@ static void test_secrets(void **state)
             connects(&pair, &address);
         else
             connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
-                          n[0] && n[1] ? "has not the secret"
-                                       : "one of both has a secret");
+                          n[0] && n[1] ? "does not have this job's secret"
+                                       : "only one of the two has a secret");
         pair_close(&pair);
     }
 }
