@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: loading the libraries. A test replaces this file by its own.
+ * verbs: loading the libraries. A test replaces this file with its own.
  */
 #include "transport/verbs/verbs_dl_api.h"
 

@@ -101,7 +101,7 @@ bool trib_verbs_present(void);
 /**
  * trib_verbs_load - open both libraries. Without librdmacm its functions are NULL.
  *
- * The test harness replaces this function by one for a device in memory.
+ * The test harness replaces this function with one for a device in memory.
  *
  * why      receives a clause that names the missing part of libibverbs
  * thread   any

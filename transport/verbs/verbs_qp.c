@@ -19,7 +19,7 @@ enum {
     INLET_SENDS = 4, /* an inlet only sends the last notice */
     RETRIES = 7, /* retransmissions of an unacknowledged packet, each after
                   * ack_timeout */
-    RNR_FOREVER = 7, /* retry for ever while the peer has no free receive */
+    RNR_FOREVER = 7, /* retry forever while the peer has no free receive */
     RNR_TIMER = 10, /* retry after 0.32 ms */
     HOPS = 64, /* hop limit */
 };
