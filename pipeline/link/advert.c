@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Payload: the send buffer's reference, the receive buffer's, each
+ * Payload: the reference of the send buffer, then of the receive buffer. Each reference
+ * is
  *
- *     | origin 8 | lo 8 | hi 8 | length of region 2 | mappable 2 | region, to a
+ *     | origin 8 | lo 8 | hi 8 | length of blob 2 | mappable 2 | blob, to a
  *     multiple of 8 |
  *
- * SAME for the second length: the region of the first, which is not repeated.
- * TRIB_REF_ADDRESSED for a length: there is no region, origin is an address.
+ * If the second length is SAME, the receive buffer is in the region of the send buffer,
+ * and the blob is not repeated. If a length is TRIB_REF_ADDRESSED, there is no blob,
+ * and origin is an address.
  */
 #include "pipeline/link/advert.h"
 
@@ -18,7 +20,7 @@ enum {
     HEAD = offsetof(struct trib_ref, blob) + offsetof(struct trib_blob, bytes),
 };
 
-/* The bytes of a blob of this length. */
+/* Return the number of blob bytes that a length field stands for. */
 static size_t bytes_of(size_t len)
 {
     assert(len <= TRIB_BLOB_MAX || len == TRIB_REF_ADDRESSED);
@@ -73,8 +75,8 @@ void trib_advert_write(const struct trib_advert *advert, uint8_t *out)
     memcpy(out, &head, HEAD);
 }
 
-/* Reads one reference. Returns its size, or 0 if it is none; a blob of length SAME or
- * TRIB_REF_ADDRESSED has no bytes. */
+/* Read one reference. Return its size, or 0 if the bytes are not a reference. A blob of
+ * length SAME or TRIB_REF_ADDRESSED has no bytes. */
 static size_t ref_read(const uint8_t *in, size_t bytes, struct trib_ref *out)
 {
     if (bytes < HEAD)

@@ -17,7 +17,7 @@ trib_status_t trib_arena_export(const struct trib_arena *a, struct trib_arena_bl
     return a->transport->ops->export_region(a->transport, a->region, &out->blob);
 }
 
-/* Bytes of the billboard in this arena. */
+/* Return the size of the billboard in this arena. */
 static size_t billboard_bytes(const struct trib_arena *a)
 {
     return a->on_billboard && a->self == 0 && a->size > 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layout of an arena (the picture is in link.h), and of the memory from which a
- * rank's own writes are read. Only arena.c and link.c include it.
+ * The layout of an arena (drawn in link.h), and of the memory that this rank's writes
+ * are read from. Only arena.c and link.c include this header.
  */
 #ifndef PIPELINE_LINK_ARENA_LAYOUT_H
 #define PIPELINE_LINK_ARENA_LAYOUT_H
@@ -24,7 +24,8 @@ static inline size_t round_up(size_t n, size_t to)
 #define LANES_OFF (WAITING_OFF + sizeof(struct trib_oob_notice))
 #define HEAD_BYTES LANES_OFF /* size of a block without lanes */
 
-/* The places fit: S (64 + bytes) >= S (64 + bytes / 2) + 2 bytes for S >= 4. */
+/* Small slots and big places fit in the space of S full slots: S (64 + bytes) >= S (64
+ * + bytes / 2) + 2 bytes for S >= 4. */
 static inline size_t small_bytes(const struct trib_arena *a, bool mapped)
 {
     size_t small = a->slot_bytes / 128 * 64;
@@ -34,7 +35,7 @@ static inline size_t small_bytes(const struct trib_arena *a, bool mapped)
     return small < TRIB_SMALL_BYTES ? small : TRIB_SMALL_BYTES;
 }
 
-/* Bytes of all lanes of one direction; mapped: with load/store reach. */
+/* Return the size of all lanes of one direction; mapped: with load/store reach. */
 static inline size_t both_lanes_bytes(const struct trib_arena *a, bool mapped)
 {
     size_t small = small_bytes(a, mapped);
@@ -43,7 +44,7 @@ static inline size_t both_lanes_bytes(const struct trib_arena *a, bool mapped)
     return TRIB_LANES * ((sizeof(struct trib_entry) + small) * a->slots + places);
 }
 
-/* The offset of a lane from the first slot of the first lane. */
+/* Return the offset of a lane from the first slot of the first lane. */
 static inline size_t lane_off(const struct trib_arena *a, int lane, bool mapped)
 {
     assert(lane >= 0 && lane < TRIB_LANES);
@@ -61,7 +62,8 @@ static inline void size_up(struct trib_arena *a)
     assert((a->slots & (a->slots - 1)) == 0 && a->slots >= a->window);
 }
 
-/* The index of rank `peer` among the peers of rank `self`, which leaves itself out. */
+/* Return the index of rank `peer` among the peers of rank `self`, which skips
+ * itself. */
 static inline size_t place_of(int self, int peer)
 {
     assert(peer != self && peer >= 0);
@@ -83,30 +85,31 @@ static inline size_t blocks_bytes(const struct trib_arena *a)
     return a->block_bytes * others(a->size);
 }
 
-/* The offset of the billboard in the arena of rank 0, if it has one. */
+/* Return the offset of the billboard in the arena of rank 0, if it has one. */
 static inline size_t billboard_off(const struct trib_arena *a)
 {
     return blocks_bytes(a);
 }
 
-/* Offset of the block that rank `peer` writes, in the arena of this rank. */
+/* Return the offset, in this rank's arena, of the block that rank `peer` writes. */
 static inline size_t own_head_off(const struct trib_arena *a, int peer)
 {
     return a->per_link ? HEAD_BYTES * place_of(a->self, peer)
                        : block_off(a, a->self, peer);
 }
 
-/* The offset of the notice of a failure to peers whose links were never open; it is
- * behind the heads. */
+/* Return the offset of the abort notice for peers whose links were never open; it
+ * follows the heads. */
 static inline size_t abort_notice_off(int size)
 {
     return HEAD_BYTES * others(size);
 }
 
 /*
- * Sources of writes to a peer beside frames. A transport may read a source until the
- * write is done, so each lies still that long: a notice of waiting is made when the
- * last one is done; that of a failure and the advert are sent once.
+ * Source memory of all writes to a peer other than frames. A transport may read a
+ * source until the write completes, so each must stay unchanged until then. A waiting
+ * notice is written only after the previous one completed; the abort notice and the
+ * advert are sent once.
  */
 struct sources {
     struct trib_oob_notice waiting;
@@ -120,15 +123,15 @@ static inline size_t sources_off(const struct trib_arena *a, int peer)
     return blocks_bytes(a) + sizeof(struct sources) * (size_t)peer;
 }
 
-/* The size of staging: the entries of all peers as in the arena, then the sources for
- * each peer. */
+/* Return the size of staging: the entries of all peers as in the arena, then the
+ * sources for each peer. */
 static inline size_t staging_bytes(const struct trib_arena *a)
 {
     return sources_off(a, a->size);
 }
 
-/* The size of one link: its slots, and without load/store reach a copy of the peer's
- * slots, and sources. */
+/* Return the memory of one link: its slots, and without load/store reach also a copy of
+ * the peer's slots, and sources. */
 static inline size_t link_bytes(const struct trib_arena *a, bool mapped)
 {
     size_t lanes = both_lanes_bytes(a, mapped);

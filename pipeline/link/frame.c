@@ -8,8 +8,8 @@
 
 #include "schedule/coll_traits.h"
 
-/* signature: coll 4 | leaving 1 | dtype 4 | op 4 | feed 2 | root, or plan, 16, from bit
- * 0 up */
+/* signature, from bit 0 up: coll 4 | leaving 1 | dtype 4 | op 4 | feed 2 | root or plan
+ * 16 */
 uint32_t trib_frame_signature(const struct trib_frame_op *op)
 {
     assert(op->coll < 16 && op->dtype < 16 && op->op < 16 && op->feed < 4);
@@ -59,7 +59,7 @@ static const char *call_name(const struct trib_frame_op *op)
     return op->leaving ? "trib_free_comm" : trib_coll_name(op->coll);
 }
 
-/* digest: codec 12 | feedback 6 | algorithm 6 | chunk size 8, from bit 31 down */
+/* digest, from bit 31 down: codec 12 | feedback 6 | algorithm 6 | chunk size 8 */
 uint32_t trib_frame_digest(uint32_t codec, uint32_t feedback, uint32_t algorithm,
                            uint32_t chunk)
 {

@@ -22,7 +22,7 @@ static trib_status_t make_staging(struct trib_arena *a)
     return st;
 }
 
-/* Sets the memory from which the transport reads this rank's writes. */
+/* Set the memory from which the transport reads this rank's writes. */
 static void set_outbox(struct trib_link *l, const struct trib_arena *a,
                        struct trib_outbox outbox)
 {
@@ -33,7 +33,7 @@ static void set_outbox(struct trib_link *l, const struct trib_arena *a,
             outbox.base + outbox.staging_off + lane_off(a, lane, false);
 }
 
-/* Offset of this rank's head in the arena of rank `peer`. */
+/* Return the offset of this rank's head in the arena of rank `peer`. */
 static size_t their_head_off(const struct trib_arena *a, int peer,
                              const struct trib_arena_blob *theirs)
 {
@@ -41,8 +41,8 @@ static size_t their_head_off(const struct trib_arena *a, int peer,
                             : block_off(a, peer, a->self);
 }
 
-/* The size of the part of rank `peer`'s arena that this rank addresses, of which its
- * own block, or the billboard, is the end. */
+/* Return the size of the part of rank `peer`'s arena that this rank addresses. The part
+ * ends with this rank's block, or with the billboard. */
 static size_t arena_addressed(const struct trib_arena *a, int peer,
                               const struct trib_arena_blob *theirs)
 {
@@ -52,7 +52,7 @@ static size_t arena_addressed(const struct trib_arena *a, int peer,
            (theirs->per_link ? HEAD_BYTES : a->block_bytes);
 }
 
-/* The head of the block that each has for the other. */
+/* Set the addresses within the two heads that the ranks have for each other. */
 static void lay_out_heads(struct trib_link *l, const struct trib_arena *a,
                           const struct trib_arena_blob *theirs, uint8_t *remote)
 {
@@ -69,7 +69,7 @@ static void lay_out_heads(struct trib_link *l, const struct trib_arena *a,
     l->mailbox_out = out ? (struct trib_slot_advert *)(out + MAILBOX_OFF) : NULL;
 }
 
-/* Counters that are shared with a peer lie in one line each, as entries do. */
+/* Counters shared with a peer have a cache line each, like entries. */
 static bool is_aligned(const void *shared)
 {
     return (uintptr_t)shared % sizeof(struct trib_entry) == 0;
@@ -132,7 +132,7 @@ static void set_recv(struct trib_link *l, const struct trib_arena *a, uint8_t *l
         l->recv[lane].slots = lanes + lane_off(a, lane, l->mapped);
 }
 
-/* Sets the peer's slots: from now on this rank may send. */
+/* Set the peer's slots, after which this rank may send. */
 static void set_send(struct trib_link *l, const struct trib_arena *a,
                      struct trib_remote *slots, size_t off)
 {
@@ -148,7 +148,8 @@ static void set_send(struct trib_link *l, const struct trib_arena *a,
         a->to_aggregators && !l->mapped ? (5 * a->window + 7) / 8 : a->window;
 }
 
-/* The slots of one link, and behind them what this rank writes over it. */
+/* Allocate the slots of one link, followed by the source memory of this rank's
+ * writes. */
 static trib_status_t make_edge(struct trib_link *l, struct trib_arena *a)
 {
     size_t lanes = both_lanes_bytes(a, l->mapped);
@@ -244,7 +245,7 @@ trib_status_t trib_link_advertise(struct trib_link *l, const struct trib_arena *
     else
         st = write_advert(l, from);
     l->advert_unsent = st == TRIB_ERR_NO_RESOURCE;
-    /* An event tells of a lost peer. */
+    /* An event reports the loss of the peer. */
     return l->advert_unsent || st == TRIB_ERR_PEER_LOST ? TRIB_OK : st;
 }
 
@@ -271,10 +272,11 @@ trib_status_t trib_link_advertise_mailbox(struct trib_link *l,
                            .len = sizeof(*g),
                            .imm = trib_link_imm(LINK_IMM_MAILBOX, 0)};
     st = ops->write(l->transport, l->peer, &w);
-    return st == TRIB_ERR_PEER_LOST ? TRIB_OK : st; /* of which an event tells */
+    return st == TRIB_ERR_PEER_LOST ? TRIB_OK : st; /* an event reports the loss */
 }
 
-/* Import the region of an advert that has come; what is mapped begins with a line. */
+/* Import the region of an advert that has arrived; mapped memory must begin on a cache
+ * line. */
 static trib_status_t import_advert(struct trib_link *l,
                                    const struct trib_slot_advert *g, size_t least,
                                    struct trib_remote **out)
@@ -282,7 +284,7 @@ static trib_status_t import_advert(struct trib_link *l,
     const struct trib_transport_ops *ops = l->transport->ops;
     struct trib_blob blob;
 
-    trib_snapshot(&blob, &g->blob, sizeof(blob)); /* a peer may go on writing */
+    trib_snapshot(&blob, &g->blob, sizeof(blob)); /* the peer may still write to it */
     trib_status_t st = trib_transport_import(l->transport, l->peer, &blob, least, out);
     if (st != TRIB_OK)
         return st == TRIB_ERR_PEER_LOST ? TRIB_INPROGRESS : st;
@@ -294,7 +296,7 @@ static trib_status_t import_advert(struct trib_link *l,
     return TRIB_OK;
 }
 
-/* True if the peer's advert is there: a word of it, or an event, told. */
+/* Return true if the peer's advert has arrived; told: an event reported it. */
 static bool is_ready(const struct trib_link *l, const struct trib_slot_advert *g,
                      bool told)
 {
@@ -332,9 +334,9 @@ trib_status_t trib_link_take_advert(struct trib_link *l, struct trib_arena *a)
     return TRIB_OK;
 }
 
-/* Writes arrive in order: the payload is there before its entry. Memory of the caller
- * is in use until the write is done; a place in staging until the entry's credit is
- * back. `slot` is from the first slot of all lanes. */
+/* Post the payload before its entry: writes arrive in order. The caller's memory is in
+ * use until the write completes, a slot of staging until the credit of its entry
+ * returns. `slot` is an offset from the first slot of all lanes. */
 static trib_status_t post_zcopy(struct trib_link *l, int lane, size_t slot)
 {
     struct trib_zcopy *c = &l->zcopy[lane];
@@ -410,8 +412,9 @@ void trib_link_give_back(struct trib_link *l, int lane)
         r->returned = r->next;
 }
 
-/* The frames that credits of an event release beyond those known so far. The immediate
- * has the lower bits of their number, which is enough: fewer are under way. */
+/* Return how many frames a credit event releases beyond the known ones. The immediate
+ * has only the lower bits of their number, which suffice because fewer frames are in
+ * flight. */
 static uint32_t newly_released(const struct trib_link *l, uint32_t imm)
 {
     const uint32_t known =
@@ -432,7 +435,7 @@ bool trib_link_credits_fit(const struct trib_link *l, const struct trib_event *e
     return newly_released(l, event->imm) <= under_way;
 }
 
-/* Only this thread stores them; the metrics of a service read them. */
+/* Only this thread stores credits; the metrics of a service read them. */
 static void take_credits(struct trib_link *l, uint32_t imm)
 {
     _Atomic uint32_t *credits = &l->my_credits[imm & 1];

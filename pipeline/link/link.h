@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link: what one rank shares with one peer. Two lanes each way, with a window of W
- * frames in S slots, S being W rounded up to a power of two; the credits for them, and
- * one notice each way.
+ * A link: the memory that one rank shares with one peer. Each direction has two lanes
+ * with a window of W frames in S slots (W rounded up to a power of two), the credits
+ * for them, and one notice.
  *
- * All of it lives in the receiver's memory. Every rank exports one region at start, its
+ * All of it is in the receiver's memory. Every rank exports one region at start, its
  * arena:
  *
  *   arena of rank r = size - 1 blocks, one for each peer, written by that peer only:
@@ -12,43 +12,43 @@
  *     | lane 0: slot 0 … S-1 | … |
  *   slot = | entry (64): frame, short payload, position | payload (slot_bytes) |
  *
- * Where not all peers are mapped the blocks have no lanes: those of a link are a
- * region of their own, made when its owner first uses the link. It names them by a
- * write that names the region (trib_link_open); until that has come the peer's window
- * is 0. Nobody waits for it but who sends, and a rank opens its links before its
- * operation starts: the advert is never further away than the operation itself.
- * mailbox is a second advert, of the region by which two ranks exchange messages
+ * If not all peers are mapped, the blocks have no lanes. The lanes of a link are then a
+ * separate region, which its owner allocates at the first use of the link and
+ * advertises by a write that names the region (trib_link_open). Until the advert
+ * arrives, the peer's window is 0. Only a sender waits for the advert. A rank opens its
+ * links before its operation starts, so the advert is never later than the operation
+ * itself. mailbox is a second advert: the region by which two ranks exchange messages
  * (pipeline/p2p).
  *
- * A sender writes a slot and then its position: with load/store reach by plain stores
- * (the receiver polls the entry), else by one transport write whose immediate says
- * which lane (the receiver counts arrivals). Both have the same layout.
+ * A sender writes a slot, then the slot's position. With load/store reach it uses plain
+ * stores, and the receiver polls the entry. Otherwise it uses one transport write whose
+ * immediate names the lane, and the receiver counts arrivals. Both use the same layout.
  *
- * With load/store reach and S >= 4 the memory of a lane is cut otherwise:
+ * With load/store reach and S >= 4 the memory of a lane is divided differently:
  *
  *   lane = | S slots with a payload of TRIB_SMALL_BYTES at most | TRIB_BIG_SLOTS places
  *   | place = | payload (slot_bytes) |
  *
- * Larger payloads take the places by turns; the entry says which. More of them under
- * way between two cores would gain nothing, and few places stay in their caches.
+ * Larger payloads use the places in rotation; the entry names the place. More places
+ * would gain nothing between two cores, and a few stay in their caches.
  *
- * Credits. Position n of a lane may be written once the receiver has released
- * position n - W. The receiver stores the number of released positions in the sender's
- * arena. Without load/store reach it sends that number in the immediate of a write
- * without bytes, and the sender stores it at the event. A write of the number itself
- * would not do: the transport orders events, and memory that two writes share may keep
- * the older value (transport/transport.h).
+ * Credits. Position n of a lane may be written once the receiver has released position
+ * n - W. The receiver stores the number of released positions in the sender's arena.
+ * Without load/store reach it sends this number in the immediate of a write without
+ * data, and the sender stores it at the event. Writing the number to memory would not
+ * work: the transport orders events only, and memory that two writes share may keep the
+ * older value (transport/transport.h).
  *
  * Notices. Without load/store reach the receiver reads a notice only after its event,
- * and only if the memory then has the version of that event. A notice of waiting has a
- * place of its own, so that it never replaces the words of a failure.
+ * and only if the memory then has the version of that event. Waiting notices have a
+ * place of their own, so they never overwrite an abort notice.
  *
- * Beside aggregators, over transport writes, contributions and the credits of results
- * share the way out. A link that is full of contributions keeps those credits for as
- * long as it takes to empty, and the aggregator, without them, keeps results. So a
- * sender of contributions has 5 / 8 W of them under way, and credits return by quarters
- * of a window. A sender that waits for any has at least one that is not returned by
- * itself: 5 / 8 W, rounded up, is never less than such a quarter.
+ * On links to aggregators over transport writes, contributions and the credits of
+ * results share the outgoing path. A link full of contributions delays those credits
+ * until it drains, and without them the aggregator holds back results. A sender
+ * therefore has at most 5 / 8 W contributions in flight, and credits return after each
+ * quarter of a window. A waiting sender always gets a credit: 5 / 8 W, rounded up, is
+ * never less than a quarter.
  */
 #ifndef PIPELINE_LINK_LINK_H
 #define PIPELINE_LINK_LINK_H
@@ -66,24 +66,24 @@
 #define TRIB_ENTRY_PAYLOAD 24
 #define TRIB_OOB_NOTICE_TEXT 200
 #define TRIB_OOB_NOTICE_SENTENCE_AT \
-    196 /* of a report: the byte of text that says where
-                                         * in text the sentence of its rank's failure
-                                         * begins; 0: there is none */
-#define TRIB_OOB_NOTICE_SENTENCE 60 /* bytes that it has at least */
+    196 /* in the text of a report: the byte with the offset of its rank's error message
+         * in text; 0: no message */
+#define TRIB_OOB_NOTICE_SENTENCE 60 /* minimum size of that message in bytes */
 #define TRIB_BIG_SLOTS 2
 #define TRIB_SMALL_BYTES 4096
-#define TRIB_LINK_FRAME 1 /* the upper byte of the immediate of a frame's write */
-#define TRIB_LINK_CREDITS 2 /* the same of credits */
-#define TRIB_LINK_MESSAGE 6 /* the same of a write into a mailbox, and of its credits */
+#define TRIB_LINK_FRAME 1 /* upper byte of the immediate of a frame's write */
+#define TRIB_LINK_CREDITS 2 /* the same for credits */
+#define TRIB_LINK_MESSAGE 6 /* the same for a write into a mailbox, and for its
+                             * credits */
 #define TRIB_LINK_MESSAGE_CREDITS 7
-#define TRIB_LINK_MESSAGE_TOKEN 16 /* tokens from here on are those of mailboxes */
+#define TRIB_LINK_MESSAGE_TOKEN 16 /* tokens from this value on belong to mailboxes */
 
 /* The first cache line of a slot. The sender stores position last, and the receiver
  * reads it first. */
 struct trib_entry {
     struct trib_frame frame;
     uint8_t payload[TRIB_ENTRY_PAYLOAD];
-    uint32_t place; /* number of a large payload's big slot; short_path.h: a core */
+    uint32_t place; /* number of a large payload's big slot; in short_path.h: a core */
     _Atomic uint32_t position; /* number of the frame on this lane, from 1 */
 };
 _Static_assert(sizeof(struct trib_entry) == 64, "an entry is one cache line");
@@ -97,18 +97,18 @@ _Static_assert(sizeof(struct trib_credits) == 64, "credits are one cache line");
 
 enum trib_oob_notice_kind {
     TRIB_OOB_NOTICE_WAITING = 1, /* the sender waits in this operation */
-    TRIB_OOB_NOTICE_FAILED, /* the sender's communicator has failed, because of text */
+    TRIB_OOB_NOTICE_FAILED, /* the sender's communicator has failed; text is the
+                             * cause */
     TRIB_OOB_NOTICE_SURVIVOR, /* the sender's report in trib_comm_shrink: frame and text
                                * are a struct trib_survivor_report */
 };
 
-/* A notice outside of any lane, which needs no credit. version is odd during a
- * write. */
+/* A notice outside the lanes, which needs no credit. version is odd during a write. */
 struct trib_oob_notice {
     _Atomic uint32_t version;
     uint32_t kind;
     int32_t status;
-    uint32_t lost; /* FAILED: the rank whose loss is the cause, plus 1; 0: none is */
+    uint32_t lost; /* FAILED: the rank whose loss is the cause, plus 1; 0: no loss */
     struct trib_frame frame;
     char text[TRIB_OOB_NOTICE_TEXT];
     _Atomic uint32_t version_end;
@@ -116,8 +116,8 @@ struct trib_oob_notice {
 };
 _Static_assert(sizeof(struct trib_oob_notice) == 256, "a notice is four cache lines");
 
-/* The region of a peer's slots, or of its mailbox. Its owner stores ready last; over
- * transport writes an event tells. */
+/* The region of a peer's slots or of its mailbox. The peer stores ready last; over
+ * transport writes an event reports the advert. */
 struct trib_slot_advert {
     struct trib_blob blob;
     _Atomic uint32_t ready;
@@ -125,8 +125,8 @@ struct trib_slot_advert {
 };
 _Static_assert(sizeof(struct trib_slot_advert) == 256, "an advert is four cache lines");
 
-/* Regions of one peer that stay imported: the buffers of a large model in rotation, and
- * few beside the 65530 mappings that Linux allows a process. */
+/* Maximum number of imported regions per peer: enough for the buffers of a large model
+ * in rotation, and far below the 65530 mappings that Linux allows a process. */
 #define TRIB_IMPORTS 512
 #define TRIB_IMPORT_BUCKETS 128 /* a power of two */
 
@@ -136,51 +136,52 @@ struct trib_import {
     struct trib_remote *remote;
     uint8_t *base; /* NULL: no load/store reach */
     size_t len;    /* size of the region */
-    uint64_t used; /* clock of the link at the last use */
+    uint64_t used; /* clock of the link at the last use, for LRU eviction */
 };
 
 struct trib_send_lane {
     uint32_t next;     /* position of the next frame, from 0 */
     uint32_t released; /* last credit seen */
     uint32_t place;    /* big slot of the next large payload */
-    bool filled; /* the next entry is filled and still to be published */
-    bool zcopied; /* the payload of the next entry has gone before it */
-    uint64_t sent;     /* frames sent in all; counted with load/store reach */
+    bool filled; /* the next entry is filled but not published */
+    bool zcopied; /* the payload of the next entry was posted ahead of it */
+    uint64_t sent;     /* total number of frames sent; counted with load/store reach */
     uint64_t place_end[TRIB_BIG_SLOTS]; /* `sent` after the last use of each */
     uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
     uint8_t *staging;  /* copy of the slots, source of transport writes */
 };
 
 struct trib_recv_lane {
-    uint32_t next;     /* position of the next frame to look at, from 0 */
+    uint32_t next;     /* position of the next frame to check, from 0 */
     uint32_t arrived;  /* frames counted by events; without load/store reach */
-    uint32_t returned; /* last credit given */
-    uint32_t skip;     /* frames to come that are dropped: see partial.h */
-    bool owed;         /* credits are still to be returned: the transport was full */
+    uint32_t returned; /* last credit returned */
+    uint32_t skip;     /* number of coming frames to drop: see partial.h */
+    bool owed;         /* credits are unsent: the transport was full */
     bool taken; /* link.seen has the entry of `next` */
     uint8_t *slots;
 };
 
-/* The payload of the next frame, where it is not behind its entry: it is posted
- * before. */
+/* The payload of the next frame if it does not follow its entry: posted before the
+ * entry. */
 struct trib_zcopy {
     const struct trib_region *from; /* the caller's memory; NULL: the entry's slot in
                                      * staging */
     size_t from_off;
     const struct trib_remote *to; /* the peer's buffer; NULL: the slot of the entry */
     size_t to_off;
-    size_t len; /* 0: there is none, or it was posted */
+    size_t len; /* 0: no payload, or already posted */
 };
 
-/* The memory from which a transport reads its writes to a peer. */
+/* The memory from which the transport reads the writes to a peer. */
 struct trib_outbox {
     const struct trib_region *region; /* NULL: none */
     uint8_t *base;
     size_t staging_off; /* offset of the copy of the peer's slots */
-    size_t sources_off; /* offset of sources of writes beside frames */
+    size_t sources_off; /* offset of the sources of writes other than frames */
 };
 
-/* Where a peer writes notices. With load/store reach all are in the first place. */
+/* Memory in which a peer writes notices. With load/store reach all use the first
+ * place. */
 enum trib_oob_notice_place {
     TRIB_OOB_NOTICE_LAST_WORDS,
     TRIB_OOB_NOTICE_OF_WAITING,
@@ -191,91 +192,94 @@ struct trib_link {
     int peer;
     bool connected;
     bool mapped; /* load/store reach to the peer's arena */
-    bool reads; /* also: each of the two reads memory of the other by its address */
-    size_t stride; /* from a slot to the next */
+    bool reads; /* also, both ranks can read each other's memory by address */
+    size_t stride; /* distance between slots */
     size_t small;  /* size of the payload that fits a slot; a multiple of 64 */
-    uint32_t core; /* plus 1, of the peer, in its last short frame; 0: not said */
+    uint32_t core; /* core of the peer, plus 1, from its last short frame; 0: unknown */
     bool lost;
-    bool left; /* lost, as the peer has left */
+    bool left; /* lost because the peer disconnected */
     bool dead; /* lost, and its process has ended */
-    bool lives; /* lost, as its connection was cut: its process runs */
+    bool lives; /* lost because its connection was cut: its process still runs */
     bool continues; /* lost, and the peer has continued the job without this rank */
-    bool said_lost; /* another rank has said that the peer is lost */
-    bool gone_out; /* the peer has said that it is lost itself: it ends, and has not
-                    * continued without this rank */
+    bool said_lost; /* another rank reported the peer as lost */
+    bool gone_out; /* the peer announced that it is lost itself: it will end, and did
+                    * not continue without this rank */
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
     size_t head_off;           /* offset of this rank's credits and notice in it */
     struct trib_remote *slots; /* the peer's, for this rank; NULL: not advertised yet */
     size_t slots_off;
-    uint32_t window[TRIB_LANES]; /* most frames under way; 0: no slots advertised */
+    uint32_t window[TRIB_LANES]; /* maximum frames in flight; 0: no slots advertised */
     uint32_t give_back_after;    /* number of released frames after which credits
                                   * return */
     bool opened;               /* this rank's slots exist */
-    bool advertised; /* the peer's advert is here: an event told */
-    bool advert_unsent; /* this rank's advert is still to go: the transport was full */
-    bool waits; /* the peer's advert is to come: its arena is per link */
+    bool advertised; /* an event reported the peer's advert */
+    bool advert_unsent; /* this rank's advert is unsent: the transport was full */
+    bool waits; /* sending needs the peer's advert: its arena is per link */
     struct trib_outbox outbox;
     struct trib_slot_advert *slot_advert_out; /* in the peer's arena, or NULL */
-    struct trib_slot_advert *mailbox_out; /* the same of the mailbox */
-    bool mailbox_advertised; /* an event told of the peer's mailbox */
+    struct trib_slot_advert *mailbox_out; /* the same for the mailbox */
+    bool mailbox_advertised; /* an event reported the peer's mailbox */
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
     struct trib_zcopy zcopy[TRIB_LANES];
-    struct trib_out *out; /* results to be sent before all others: see quorum.h */
-    uint32_t out_frames;  /* frames of these results in all */
-    uint32_t n_zcopies; /* writes out of the caller's memory that are under way */
-    _Atomic uint32_t *my_credits; /* [lane]; with load/store reach the peer stores
-                                   * them, else their events do */
+    struct trib_out *out; /* results to send before all other frames: see quorum.h */
+    uint32_t out_frames;  /* total number of frames of these results */
+    uint32_t n_zcopies; /* writes from the caller's memory in flight */
+    _Atomic uint32_t *my_credits; /* [lane]; stored by the peer with load/store reach,
+                                   * else by this rank at credit events */
     _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
     struct trib_oob_notice *notice_out; /* in the peer's arena, or NULL */
     uint32_t notice_version;             /* version of the last notice sent; even */
     uint32_t notice_seen[TRIB_OOB_NOTICE_PLACES];
-    uint32_t notice_told[TRIB_OOB_NOTICE_PLACES]; /* of the last event: the version's
-                                                   * lower 24 bits; 0: none came */
-    uint32_t notices_busy; /* of trib_link_notify, which the transport may still read */
-    bool report_busy; /* the same of the last notice of trib_link_report */
-    bool untold;      /* the transport refused the notice of a failure */
-    uint64_t clock; /* clock of imports */
+    /* Lower 24 bits of the version in the last event; 0: no event yet. */
+    uint32_t notice_told[TRIB_OOB_NOTICE_PLACES];
+    uint32_t notices_busy; /* writes of trib_link_notify that the transport may still
+                            * read */
+    bool report_busy; /* the transport may still read the last notice of
+                       * trib_link_report */
+    bool untold;      /* the transport refused the abort notice */
+    uint64_t clock; /* clock of the imports */
     int n_imports;
     struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */
-    struct trib_entry seen[TRIB_LANES]; /* copies of entries that have arrived:
-                                         * trib_link_peek */
+    struct trib_entry seen[TRIB_LANES]; /* copies of arrived entries: trib_link_peek */
 };
 
 /**
- * trib_link_connect - bring a link up for notices, if it is not up.
+ * trib_link_connect - connect a link for notices, if it is not connected.
  *
- * address, arena   what the peer told at start
+ * address, arena  from the peer's wireup data
  */
 trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int peer,
                                 const struct trib_address *address,
                                 const struct trib_arena_blob *arena);
 
 /**
- * trib_link_open - make a connected link's slots for frames and advertise them, if that
- * was not done.
+ * trib_link_open - allocate a connected link's slots for frames and advertise them, if
+ * not done yet.
  *
- * errors   of registering the slots. A transport that is full is none: l->advert_unsent
+ * errors   of registering the slots. A full transport is not an error: it sets
+ *          l->advert_unsent
  */
 trib_status_t trib_link_open(struct trib_link *l, struct trib_arena *a);
 
-/** trib_link_advertise - advertise the slots again after the transport was full. */
+/** trib_link_advertise - retry the advert after the transport was full. */
 trib_status_t trib_link_advertise(struct trib_link *l, const struct trib_arena *a);
 
 /**
- * trib_link_take_advert - look for the peer's advert; TRIB_INPROGRESS if none has come.
+ * trib_link_take_advert - import the peer's slots; TRIB_INPROGRESS if the advert has
+ * not arrived.
  *
- * errors    of importing its region, with the sentence of the transport
+ * errors   of importing the region, with the transport's error message
  */
 trib_status_t trib_link_take_advert(struct trib_link *l, struct trib_arena *a);
 
 /**
- * trib_link_advertise_mailbox - tell the peer of a region into which it may write
+ * trib_link_advertise_mailbox - advertise a region into which the peer may write
  * messages.
  *
- * source   in the region, at source_off; lies still as long as the region lasts
- * returns  TRIB_ERR_NO_RESOURCE: the transport is full, advertise again later
+ * source   in the region, at source_off; must stay unchanged while the region exists
+ * returns  TRIB_ERR_NO_RESOURCE: the transport is full, retry later
  */
 trib_status_t trib_link_advertise_mailbox(struct trib_link *l,
                                           const struct trib_region *region,
@@ -283,33 +287,33 @@ trib_status_t trib_link_advertise_mailbox(struct trib_link *l,
                                           size_t source_off);
 
 /**
- * trib_link_take_mailbox - import the peer's mailbox; TRIB_INPROGRESS if no advert has
- * come.
+ * trib_link_take_mailbox - import the peer's mailbox; TRIB_INPROGRESS if the advert has
+ * not arrived.
  *
- * least    bytes of it that this rank will address
- * errors   of importing; TRIB_ERR_PROTOCOL: it cannot be mapped
+ * least    bytes of the mailbox that this rank will address
+ * errors   of importing; TRIB_ERR_PROTOCOL: the mailbox cannot be mapped
  */
 trib_status_t trib_link_take_mailbox(struct trib_link *l, const struct trib_arena *a,
                                      size_t least, struct trib_remote **out);
 
-/** trib_link_close - close a link; its slots last until trib_arena_destroy, as writes
- * may be under way. */
+/** trib_link_close - close a link. Its slots remain until trib_arena_destroy, because
+ * writes may be in flight. */
 void trib_link_close(struct trib_link *l, struct trib_arena *a);
 
 /**
- * trib_link_import - the peer's region of a blob, from the link's cache or imported
- * now; NULL: none.
+ * trib_link_import - return the peer's region of a blob, cached or newly imported; NULL
+ * on failure.
  *
- * err      says why not, or the transport does in its own; neither: such a blob cannot
- *          be
+ * err      receives the reason, unless the transport reports it in its own error;
+ *          neither is set if no such blob can exist
  *
- * Valid for this call and the next one of this link. What the peer has freed is dropped
- * when another region of it comes.
+ * Valid for this call and the next one on this link. Importing another region evicts
+ * the regions that the peer has freed.
  */
 struct trib_import *trib_link_import(struct trib_link *l, const struct trib_blob *blob,
                                      struct trib_error *err);
 
-/** trib_link_drop_imports - release all regions that the link has imported. */
+/** trib_link_drop_imports - release all imported regions of the link. */
 void trib_link_drop_imports(struct trib_link *l);
 
 static inline bool trib_link_has_room(const struct trib_link *l, int lane, bool place)
@@ -321,7 +325,7 @@ static inline bool trib_link_has_room(const struct trib_link *l, int lane, bool 
            (!place || s->sent - under_way >= s->place_end[s->place]);
 }
 
-/** trib_link_can_send - true if there is a free slot for a frame with `bytes` of
+/** trib_link_can_send - return true if a slot is free for a frame with `bytes` bytes of
  * payload. */
 static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t bytes)
 {
@@ -334,8 +338,7 @@ static inline bool trib_link_can_send(struct trib_link *l, int lane, size_t byte
     return trib_link_has_room(l, lane, place);
 }
 
-/** trib_link_raw_full - true if as many frames are under way as elements without a
- * codec may have. */
+/** trib_link_raw_full - return true if the window of uncompressed frames is full. */
 static inline bool trib_link_raw_full(struct trib_link *l, const struct trib_arena *a,
                                       int lane)
 {
@@ -347,15 +350,15 @@ static inline bool trib_link_raw_full(struct trib_link *l, const struct trib_are
     return s->next - s->released >= a->raw_window;
 }
 
-/* The offset of the entry of a position from the first slot of its lane. */
+/* Return the offset of a position's entry from the first slot of its lane. */
 static inline size_t trib_slot_off(const struct trib_link *l,
                                    const struct trib_arena *a, uint32_t position)
 {
     return (position & (a->slots - 1)) * l->stride;
 }
 
-/** trib_link_entry - the entry to fill for the next frame: the peer's own, or
- * staging. */
+/** trib_link_entry - return the entry to fill for the next frame, in the peer's memory
+ * or in staging. */
 static inline struct trib_entry *trib_link_entry(struct trib_link *l,
                                                  const struct trib_arena *a, int lane)
 {
@@ -376,7 +379,8 @@ static inline uint8_t *trib_link_payload(const struct trib_link *l,
     return slots + a->slots * l->stride + place % TRIB_BIG_SLOTS * a->slot_bytes;
 }
 
-/** trib_link_to_send - the payload of the entry to fill, for `bytes` of payload. */
+/** trib_link_to_send - return the address for `bytes` bytes of payload of the entry to
+ * fill. */
 static inline uint8_t *trib_link_to_send(struct trib_link *l,
                                          const struct trib_arena *a, int lane,
                                          size_t bytes)
@@ -389,7 +393,7 @@ static inline uint8_t *trib_link_to_send(struct trib_link *l,
 
 /**
  * trib_link_post - publish by transport writes, without load/store reach: first the
- * payload that lane's zcopy names, then the entry.
+ * payload that the lane's zcopy names, then the entry.
  */
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane);
 
@@ -418,7 +422,7 @@ static inline trib_status_t trib_link_publish(struct trib_link *l,
     return TRIB_OK;
 }
 
-/* The entry of the position that is received next, as the peer writes it. */
+/* Return the slot of the next position to receive; the peer may be writing it. */
 static inline struct trib_entry *trib_link_slot(const struct trib_link *l,
                                                 const struct trib_arena *a, int lane)
 {
@@ -428,11 +432,11 @@ static inline struct trib_entry *trib_link_slot(const struct trib_link *l,
 }
 
 /**
- * trib_link_peek - the next received entry of a lane, or NULL.
+ * trib_link_peek - return the next received entry of a lane, or NULL.
  *
- * It is a copy, made when the entry is seen first and the same until trib_link_release:
- * so what was checked of a frame holds, whatever its sender writes there meanwhile, and
- * a frame that is there does not go away.
+ * The entry is a copy, made at the first call and unchanged until trib_link_release.
+ * Checks of a frame therefore stay valid whatever the sender writes, and a frame that
+ * was seen does not disappear.
  */
 static inline struct trib_entry *trib_link_peek(struct trib_link *l,
                                                 const struct trib_arena *a, int lane)
@@ -451,8 +455,8 @@ static inline struct trib_entry *trib_link_peek(struct trib_link *l,
     return &l->seen[lane];
 }
 
-/** trib_link_received - the payload of the entry that trib_link_peek gave. Up to
- * TRIB_ENTRY_PAYLOAD bytes are in the copy; the peer may go on writing to a longer
+/** trib_link_received - return the payload of the entry from trib_link_peek. Up to
+ * TRIB_ENTRY_PAYLOAD bytes are in the copy; the peer may still write to a longer
  * payload. */
 static inline uint8_t *trib_link_received(const struct trib_link *l,
                                           const struct trib_arena *a, int lane,
@@ -469,12 +473,12 @@ static inline uint8_t *trib_link_received(const struct trib_link *l,
 void trib_link_give_back(struct trib_link *l, int lane);
 
 /**
- * trib_link_release - release the entry that trib_link_peek gave.
+ * trib_link_release - release the entry from trib_link_peek.
  *
- * A credit is a store to a line of the peer, or even a write, so half a window, or a
- * quarter (above), is returned at a time: a sender that waits gets one as long as the
- * receiver goes on. Frames that name the sender's memory, and those whose payload is in
- * a place, are returned at once: the sender may wait for that.
+ * A credit costs a store to the peer's cache line, or even a write, so credits return
+ * by half a window, or a quarter (above). A waiting sender still gets a credit while
+ * the receiver makes progress. Credits return at once for frames that name the sender's
+ * memory and for payloads in a big place: the sender may wait for those.
  */
 static inline void trib_link_release(struct trib_link *l, const struct trib_arena *a,
                                      int lane)
@@ -490,31 +494,31 @@ static inline void trib_link_release(struct trib_link *l, const struct trib_aren
 }
 
 /**
- * trib_link_notify - write a notice to the peer; its text is cut to fit.
+ * trib_link_notify - write a notice to the peer; a text that is too long is cut.
  *
- * One of waiting is left out while the transport still holds the last: another comes
- * soon.
- * returns  TRIB_OK also where there is nobody to tell; TRIB_ERR_NO_RESOURCE: the
- *          transport is full, notify again later; what else its write gives
+ * A waiting notice is skipped while the transport still reads the previous one: the
+ * next follows soon.
+ * returns  TRIB_OK, also if there is no peer to notify; TRIB_ERR_NO_RESOURCE: the
+ *          transport is full, notify again later; other errors of the write
  */
 trib_status_t trib_link_notify(struct trib_link *l, struct trib_arena *a,
                                const struct trib_oob_notice *notice);
 
 /**
- * trib_link_report - write a notice to the peer after trib_arena_make_reports, also
- * over a link that is connected and not open, and with load/store reach to a peer that
- * is lost: it may have been stopped, and go on.
+ * trib_link_report - write a notice to the peer after trib_arena_make_reports.
+ *
+ * Works on a link that is connected but not open. With load/store reach it also works
+ * for a lost peer, which may have been stopped and may resume.
  *
  * returns  as trib_link_notify; TRIB_ERR_NO_RESOURCE also while the transport still
- *          reads the last one
+ *          reads the previous report
  */
 trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
                                const struct trib_oob_notice *notice);
 
 /**
- * trib_link_withdraw - tell a mapped peer, also one that counts as lost, that memory
- * which was named to it may change from now on: this rank gives up all that is under
- * way.
+ * trib_link_withdraw - tell a mapped peer, even a lost one, that the memory advertised
+ * to it may change from now on, because this rank abandons all operations in flight.
  */
 static inline void trib_link_withdraw(struct trib_link *l)
 {
@@ -522,43 +526,42 @@ static inline void trib_link_withdraw(struct trib_link *l)
         return;
     struct trib_credits *c = (struct trib_credits *)(void *)l->peer_credits;
     atomic_store_explicit(&c->withdrawn, 1, memory_order_relaxed);
-    /* Before whatever the caller then does to its memory. */
+    /* Order the flag before the caller's changes to its memory. */
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-/** trib_link_is_withdrawn - true if memory that the peer had named may have changed
- * before it was read. */
+/** trib_link_is_withdrawn - return true if memory that the peer advertised may have
+ * changed before it was read. */
 static inline bool trib_link_is_withdrawn(const struct trib_link *l)
 {
     const struct trib_credits *c = (const struct trib_credits *)(void *)l->my_credits;
 
-    atomic_thread_fence(memory_order_acquire); /* behind all that was read */
+    atomic_thread_fence(memory_order_acquire); /* after all reads of that memory */
     return atomic_load_explicit(&c->withdrawn, memory_order_relaxed) != 0;
 }
 
-/** trib_link_reread - have trib_link_notice give the newest notice of the peer once
- * more. */
+/** trib_link_reread - make trib_link_notice return the peer's newest notice again. */
 static inline void trib_link_reread(struct trib_link *l)
 {
     l->notice_seen[TRIB_OOB_NOTICE_LAST_WORDS] = 0;
 }
 
 /**
- * trib_link_notice - copy a new notice of rank `peer`; false if there is none.
+ * trib_link_notice - copy a new notice of rank `peer`; return false if there is none.
  *
- * Also from peers to which this rank has not connected.
+ * Works without a connection to the peer.
  */
 bool trib_link_notice(struct trib_link *l, const struct trib_arena *a, int peer,
                       struct trib_oob_notice *out);
 
-/** trib_link_credits_fit - true unless an event brings credits for frames that were not
- * sent. */
+/** trib_link_credits_fit - return false if an event brings credits for frames that were
+ * never sent. */
 bool trib_link_credits_fit(const struct trib_link *l, const struct trib_event *event);
 
 /**
- * trib_link_event - note an ARRIVED or WRITE_DONE event of this link.
+ * trib_link_event - handle an ARRIVED or WRITE_DONE event of this link.
  *
- * Returns whether an operation can go on by it: a notice is no progress of the peer.
+ * Return true if the event can advance an operation. A notice cannot.
  */
 bool trib_link_event(struct trib_link *l, const struct trib_event *event);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The peer's regions that ADVERT frames name: a cache of those that were imported.
+ * The cache of imported regions that the peer named in ADVERT frames.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -35,9 +35,9 @@ static void import_drop(struct trib_link *l, struct trib_import **at)
 }
 
 /*
- * Make room for one more: drop what the peer has freed, and of a full cache the one
- * that was not used for longest. The newest stays: an operation looks two up, one after
- * the other.
+ * Make room for one import: drop regions that the peer has freed and, if the cache is
+ * full, the least recently used one. Keep the newest: an operation looks up two in a
+ * row.
  */
 static void imports_trim(struct trib_link *l)
 {

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The immediates and tokens of a link's transport writes. Only link.c and notice.c
- * include it.
+ * Immediates and tokens of a link's transport writes. Only link.c and notice.c include
+ * this header.
  */
 #ifndef PIPELINE_LINK_LINK_WORDS_H
 #define PIPELINE_LINK_LINK_WORDS_H
 
 #include "pipeline/link/link.h"
 
-/* The kind of a write, in the upper 8 bits of its immediate; the lower 24 differ. */
+/* The kind of a write is in the upper 8 bits of its immediate. The comment of each kind
+ * says what the lower 24 bits are. */
 enum {
     LINK_IMM_FRAME = TRIB_LINK_FRAME, /* the lane */
-    LINK_IMM_CREDITS = TRIB_LINK_CREDITS, /* bit 0 the lane, then the lower bits of the
-                                           * number of frames released on it */
-    LINK_IMM_NOTICE = 3, /* the lower bits of its version */
+    LINK_IMM_CREDITS = TRIB_LINK_CREDITS, /* bit 0: the lane; above it the lower bits of
+                                           * the number of frames released on the
+                                           * lane */
+    LINK_IMM_NOTICE = 3, /* the lower bits of the notice's version */
     LINK_IMM_ADVERT = 4, /* 0 */
-    LINK_IMM_MAILBOX = 5, /* 0; 6 and 7 are those of mailboxes */
-    LINK_IMM_WAITING = 8, /* as NOTICE, in the place for notices of waiting */
+    LINK_IMM_MAILBOX = 5, /* 0; kinds 6 and 7 belong to mailboxes */
+    LINK_IMM_WAITING = 8, /* as NOTICE, for the place of waiting notices */
 };
 #define LINK_IMM_BITS UINT32_C(0xffffff)
-#define LINK_IMM_COUNT (LINK_IMM_BITS >> 1) /* of credits */
+#define LINK_IMM_COUNT (LINK_IMM_BITS >> 1) /* credits: mask of the number of frames */
 
 _Static_assert(TRIB_LANES == 2, "bit 0 of credits is the lane");
 
-/* Tokens of writes whose end is told. */
+/* Tokens of writes with a completion event. */
 enum {
     LINK_TOKEN_NOTICE,
     LINK_TOKEN_ZCOPY,

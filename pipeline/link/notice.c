@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Notices of a link: what a rank tells a peer outside of any lane.
+ * Notices of a link: messages of a rank to a peer outside the lanes.
  */
 #include <assert.h>
 
 #include "pipeline/link/arena_layout.h"
 #include "pipeline/link/link_words.h"
 
-/* Copies the notice between its two versions, by words that may be written while they
- * are read: the versions tell afterwards whether they were. */
+/* Copy the notice between its two versions in 32-bit words. The words may change during
+ * the copy; the versions then show it. */
 static void copy_notice(struct trib_oob_notice *to, const struct trib_oob_notice *from)
 {
     uint32_t *dst = &to->kind;
@@ -40,7 +40,7 @@ static void store_notice(struct trib_link *l, const struct trib_oob_notice *noti
     l->transport->ops->wake(l->transport, l->peer);
 }
 
-/* The memory from which a notice is written. */
+/* The source of a notice's write. */
 struct source {
     const struct trib_region *region;
     size_t off;
@@ -66,8 +66,9 @@ static trib_status_t post_notice(struct trib_link *l, struct source from,
     return l->transport->ops->write(l->transport, l->peer, &w);
 }
 
-/* Sets the one notice for all peers whose links were not open. It is the first that
- * each gets, and made once, as the transport may read it till the end. */
+/* Use the single abort notice shared by all peers whose links were not open. It is each
+ * peer's first notice and is filled once, because the transport may read it until the
+ * end. */
 static void use_abort_notice(struct trib_link *l, struct trib_arena *a,
                              const struct trib_oob_notice *notice)
 {
@@ -122,7 +123,7 @@ trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
         store_notice(l, notice);
         return TRIB_OK;
     }
-    /* Of two writes to one place over several rails the earlier one may land last. */
+    /* Of two writes to one place over several rails, the earlier may land last. */
     if (l->report_busy || l->notices_busy)
         return TRIB_ERR_NO_RESOURCE;
     assert(a->reports);
@@ -135,8 +136,8 @@ trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
     return st;
 }
 
-/* True if the notice of a version may be read. Without load/store reach only events are
- * in order. No event follows the loss of the peer. */
+/* Return true if the notice of this version may be read. Without load/store reach only
+ * events are ordered. After the loss of the peer no event follows. */
 static bool is_told(const struct trib_link *l, enum trib_oob_notice_place place,
                     uint32_t version)
 {

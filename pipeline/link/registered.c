@@ -109,7 +109,7 @@ void trib_memory_remove_all(struct trib_memories *m)
     m->capacity = 0;
 }
 
-/* The newest entry that holds all of it. */
+/* Return the newest entry that contains the whole range. */
 static const struct trib_memory *find(const struct trib_memories *m, const uint8_t *ptr,
                                       size_t bytes, bool mapped)
 {

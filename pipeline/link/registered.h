@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that peers may reach, from trib_alloc and trib_register.
+ * Memory that peers may reach, from trib_alloc and trib_register.
  */
 #ifndef PIPELINE_LINK_REGISTERED_H
 #define PIPELINE_LINK_REGISTERED_H
@@ -12,10 +12,10 @@ struct trib_memory {
     size_t bytes;
     struct trib_region *region;
     struct trib_blob blob;
-    bool allocated; /* memory of the library; else registered by the caller */
+    bool allocated; /* allocated by the library; else registered by the caller */
     bool borrowed;  /* for one operation: trib_memory_borrow */
-    bool closed;    /* peers do not write there */
-    bool copied;    /* the transport cannot write out of it: it goes through slots */
+    bool closed;    /* peers do not write to it */
+    bool copied;    /* the transport cannot write from it: data goes through slots */
 };
 
 /* A few entries, searched from the newest. */
@@ -34,11 +34,11 @@ trib_status_t trib_memory_register_dmabuf(struct trib_memories *m,
                                           const struct trib_dmabuf *d);
 
 /**
- * trib_memory_remove - free or deregister what begins at ptr.
+ * trib_memory_remove - free or deregister the memory that begins at ptr.
  *
- * in_use   a peer may still read it; else its pages are free at once, though peers may
- *          have it mapped
- * errors   TRIB_ERR_INVALID: nothing of this kind begins there
+ * in_use   a peer may still read it. If false, its pages are freed at once, even if
+ *          peers have them mapped
+ * errors   TRIB_ERR_INVALID: no memory of this kind begins there
  */
 trib_status_t trib_memory_remove(struct trib_memories *m, void *ptr, bool allocated,
                                  bool in_use);
@@ -50,37 +50,38 @@ struct trib_place {
 };
 
 /**
- * trib_memory_borrow - register memory of the caller for one operation, where that
- * costs nothing and the memory is not registered.
+ * trib_memory_borrow - register the caller's memory for one operation, if that is free
+ * of cost and the memory is not registered.
  *
- * written  peers may write there
- * returns  the region, or NULL: the memory stays as it is
+ * written  peers may write to it
+ * returns  the region, or NULL: nothing was registered
  */
 struct trib_region *trib_memory_borrow(struct trib_memories *m, uint8_t *ptr,
                                        size_t bytes, bool written);
 
-/** trib_memory_give_back - end that; broken: the operation has failed. */
+/** trib_memory_give_back - end a borrow; broken: the operation has failed. */
 void trib_memory_give_back(struct trib_memories *m, struct trib_region *region,
                            bool broken);
 
-/** trib_memory_remove_all - remove all at the end; peers that are behind may still read
+/** trib_memory_remove_all - remove all memory at the end; late peers may still read
  * it. */
 void trib_memory_remove_all(struct trib_memories *m);
 
-/** trib_memory_place - the place from which vector bytes [lo, hi) are written, if lo is
- * at ptr. */
+/** trib_memory_place - return the place from which vector bytes [lo, hi) are written;
+ * ptr is the address of byte lo. */
 struct trib_place trib_memory_place(const struct trib_memories *m, const void *ptr,
                                     size_t lo, size_t hi);
 
-/** trib_memory_copy - write nothing out of this region any more. */
+/** trib_memory_copy - stop writing from this region; its data goes through slots. */
 void trib_memory_copy(struct trib_memories *m, const struct trib_region *region);
 
 /**
- * trib_memory_ref - the reference by which peers reach the part [lo, hi) of a vector.
+ * trib_memory_ref - make the reference by which peers reach the part [lo, hi) of a
+ * vector.
  *
- * ptr      where vector byte lo is
+ * ptr      address of vector byte lo
  * mapped   by load and store; else by writes
- * out      blob.len 0 if they cannot
+ * out      blob.len 0 if peers cannot reach it
  */
 void trib_memory_ref(const struct trib_memories *m, const void *ptr, size_t lo,
                      size_t hi, bool mapped, struct trib_ref *out);
