@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chunks: which part of the vector a task moves in a round.
+ * Chunks: the part of the vector that a task moves in a round.
  *
- * Where the ranks agree on something first (payload_agree.h) the program has
- * share_lead rounds more than the vector: the agreement's tasks skip the last ones, the
- * vector's the first.
+ * If the ranks first agree on values (payload_agree.h), the program has share_lead more
+ * rounds than the vector. The agreement's tasks skip the last share_lead rounds, the
+ * vector's tasks skip the first.
  */
 #ifndef PIPELINE_ENGINE_CHUNK_H
 #define PIPELINE_ENGINE_CHUNK_H
@@ -13,44 +13,47 @@
 
 #include "pipeline/engine/run.h"
 
-#define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: no place in the vector */
+#define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: the chunk has no place in the
+                                            * vector */
 
 /* A chunk of one round. */
 struct trib_chunk {
     uint32_t index; /* number in the whole vector, as in frames */
     size_t first;   /* element of the vector */
-    size_t n;       /* elements; 0 behind the end of a vector that does not divide */
+    size_t n;       /* elements; 0 past the end of a vector that does not divide
+                     * evenly */
 };
 
-/** trib_share_task - true if t is one of the agreement's. */
+/** trib_share_task - return true if t belongs to the agreement. */
 static inline bool trib_share_task(const struct trib_run *run,
                                    const struct trib_task *t)
 {
     return t->chunk >= run->desc.n_chunks;
 }
 
-/** trib_task_first - the first round of t. */
+/** trib_task_first - return the first round of t. */
 static inline uint32_t trib_task_first(const struct trib_run *run,
                                        const struct trib_task *t)
 {
     return trib_share_task(run, t) ? 0 : run->desc.share_lead;
 }
 
-/** trib_task_over - true if all rounds of t are done. */
+/** trib_task_over - return true if all rounds of t are done. */
 static inline bool trib_task_over(const struct trib_run *run, const struct trib_task *t)
 {
     return t->done ==
            run->desc.rounds - (trib_share_task(run, t) ? run->desc.share_lead : 0);
 }
 
-/** trib_run_rounds - the rounds of the vector. */
+/** trib_run_rounds - return the number of rounds of the vector. */
 static inline uint32_t trib_run_rounds(const struct trib_run *run)
 {
     return run->desc.rounds - run->desc.share_lead;
 }
 
-/** trib_block_chunk - a chunk of listed blocks, of what this rank gives or else of the
- * rest. Its number counts from the block's own first round, as the peer's does. */
+/** trib_block_chunk - return a chunk of listed blocks; gives: of this rank's
+ * contribution, else of the result. The chunk's number counts from the first round of
+ * its block, as on the peer. */
 static inline struct trib_chunk trib_block_chunk(const struct trib_run *run,
                                                  uint32_t round, uint32_t chunk,
                                                  bool gives)
@@ -67,7 +70,7 @@ static inline struct trib_chunk trib_block_chunk(const struct trib_run *run,
                                .n = n - at < d->piece ? n - at : d->piece};
 }
 
-/** trib_vector_chunk - chunk `chunk` of a round of the vector. */
+/** trib_vector_chunk - return chunk `chunk` of a round of the vector. */
 static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run,
                                                   uint32_t round, uint32_t chunk)
 {
@@ -92,15 +95,15 @@ static inline struct trib_chunk trib_vector_chunk(const struct trib_run *run,
     return c;
 }
 
-/** trib_run_chunk - chunk `chunk` of the vector in a round of the program, which is not
- * the agreement's alone. */
+/** trib_run_chunk - return the vector's chunk `chunk` in a round of the program, at or
+ * after round share_lead. */
 static inline struct trib_chunk trib_run_chunk(const struct trib_run *run,
                                                uint32_t round, uint32_t chunk)
 {
     return trib_vector_chunk(run, round - run->desc.share_lead, chunk);
 }
 
-/** trib_chunk_fed - true if the caller's whole contribution to c is ready. */
+/** trib_chunk_fed - return true if the caller's whole contribution to c is ready. */
 static inline bool trib_chunk_fed(const struct trib_run *run,
                                   const struct trib_chunk *c)
 {
@@ -108,7 +111,7 @@ static inline bool trib_chunk_fed(const struct trib_run *run,
            atomic_load_explicit(&run->now.unfed[c->index], memory_order_acquire) == 0;
 }
 
-/** trib_run_fed - true if what t takes of the input is ready. */
+/** trib_run_fed - return true if the input that t reads is ready. */
 static inline bool trib_run_fed(const struct trib_run *run, const struct trib_task *t,
                                 const struct trib_chunk *c)
 {

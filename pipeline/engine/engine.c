@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Why this cannot dead-lock. Take the one order of all steps of all ranks that
- * schedule.h demands, repeated round after round, and in it the first step that is not
- * done. Its dep is before it, so done. If it receives, its SEND is before it, so the
- * frame is there, and all earlier frames of its lane were taken. If it sends, the RECV
- * of the frame before it on its lane is before it, too, so all W >= 1 slots are free,
- * and their credits are on the way. A k-ary task waits for several RECVs at once: they
- * stand next to each other in the list, and no SEND that they match depends on one of
- * them. So the first step that is not done can always run.
+ * Why this cannot deadlock. schedule.h requires one order of all steps of all ranks.
+ * Repeat that order round after round, and take its first unfinished step. The step's
+ * dep precedes it and is done. If the step receives, its SEND precedes it, so the frame
+ * has arrived, and all earlier frames of its lane were consumed. If the step sends, the
+ * RECV of the previous frame on its lane also precedes it, so all W >= 1 slots are free
+ * and their credits are in flight. A k-ary task waits for several RECVs at once: they
+ * are adjacent in the list, and none of their matching SENDs depends on one of them. So
+ * the first unfinished step can always run.
  *
- * An aggregator whose results are read in place makes one when that of W rounds before
- * was read: its RECV_COPYs are before it, and the credit of a GET returns at once. A
- * user that feeds a vector piecewise only delays inputs, which depend on nothing; all
- * ranks take chunks in the same order of rounds.
+ * If results of an aggregator are read in place, it produces one once the result of W
+ * rounds earlier was read: the RECV_COPYs of that result precede it, and the credit of
+ * a GET returns at once. A user that feeds a vector piecewise only delays inputs, which
+ * depend on nothing; all ranks process chunks in the same order of rounds.
  */
 #include "pipeline/engine/engine.h"
 
@@ -39,7 +39,7 @@ static void refill_feed(struct trib_run *run)
     }
 }
 
-/* Number of elements of [first, end) in the chunk of `first`. */
+/* Return the number of elements of [first, end) in the chunk of `first`. */
 static uint32_t in_chunk(const struct trib_run *run, size_t first, size_t end)
 {
     assert(first < end);
@@ -65,7 +65,8 @@ bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
     return true;
 }
 
-/* Begins a small operation: its frames leave before the first look at the transport. */
+/* Begin a small operation. Its frames are sent before the first poll of the
+ * transport. */
 static void activate_short(struct trib_engine *e, struct trib_run *run)
 {
     run->now.frame.seq = ++e->seq;
@@ -259,8 +260,8 @@ static bool take_advert(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-/* Handles a write that the transport cannot do, for want of locked memory, say. This
- * rank's own buffer goes through slots from now on; a peer's buffer out of reach is an
+/* Handle a write that the transport cannot do, for example for lack of locked memory.
+ * This rank's buffer uses slots from now on; an unreachable buffer of a peer is an
  * error. */
 static void zcopy_failed(struct trib_engine *e, struct trib_run *run,
                          struct trib_task *t, const struct trib_chunk *c,
@@ -318,8 +319,8 @@ static bool run_send(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return true;
 }
 
-/* True if the contributions are there; with a quorum, those without which the chunk is
- * not closed. */
+/* Return true if all contributions have arrived; with a quorum, those without which the
+ * chunk is not closed. */
 static bool members_due(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t)
 {
@@ -345,7 +346,8 @@ static void release_member(struct trib_engine *e, struct trib_run *run,
     trib_link_release(l, &e->arena, m->lane);
 }
 
-/* True if a frame is another operation's or was damaged; the engine has then failed. */
+/* Return true if a frame belongs to another operation or is damaged; the engine is then
+ * marked as failed. */
 static bool members_wrong(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -450,9 +452,9 @@ static bool run_task(struct trib_engine *e, struct trib_run *run, struct trib_ta
     return false;
 }
 
-/* True if the operation must wait for its neighbors: ADVERT frames that the next
- * operation would find, GET frames that peers have not read, or writes that the
- * transport has not ended. */
+/* Return true if the operation must still wait for its neighbors: for ADVERT frames,
+ * which the next operation would find otherwise, for GET frames that peers have not
+ * read, or for unfinished transport writes. */
 static bool edges_pending(struct trib_engine *e, struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_neighbors; i++) {
@@ -484,8 +486,8 @@ static bool exchange_adverts(struct trib_engine *e, struct trib_run *run)
     return moved;
 }
 
-/* Runs one round of every task that can run. A sum is sent, from where its kernel
- * stored it, before the next one is made. */
+/* Run one round of every task that can run. A sum is sent from the place where its
+ * kernel stored it, before the next sum. */
 static bool sweep(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = false;
@@ -517,7 +519,7 @@ static void slots_failed(struct trib_engine *e, int peer, trib_status_t st)
     trib_engine_unable(e, peer, st, why);
 }
 
-/* Imports the slots that peers have advertised since this rank began to use their
+/* Import the slots that peers have advertised since this rank began to use their
  * links. */
 static bool take_adverts(struct trib_engine *e, const struct trib_run *run)
 {
@@ -535,8 +537,8 @@ static bool take_adverts(struct trib_engine *e, const struct trib_run *run)
     return moved;
 }
 
-/* Sends credits and slot adverts that the transport had no room for; without them the
- * peers would wait for ever. */
+/* Send the credits and slot adverts that a full transport refused; peers would wait
+ * forever without them. */
 static void pay_credits(struct trib_engine *e, const struct trib_run *run)
 {
     for (uint32_t i = 0; i < run->program.n_neighbors && !e->failed; i++) {
@@ -550,7 +552,7 @@ static void pay_credits(struct trib_engine *e, const struct trib_run *run)
     }
 }
 
-/* Does all that the running operation can do now. */
+/* Do everything that the active operation can do now. */
 static bool advance(struct trib_engine *e, struct trib_run *run)
 {
     bool moved = e->arena.awaited && take_adverts(e, run);

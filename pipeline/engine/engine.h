@@ -2,8 +2,8 @@
 /*
  * The engine: runs any schedule over any transport with any codec.
  *
- * Operations of one engine run one after the other, in the order of their starts. It is
- * not locked: comm/ sees to it that one thread at a time calls it; the one exception is
+ * Operations of one engine run one after the other, in the order of their starts. The
+ * engine has no lock: comm/ ensures that one thread at a time calls it, except for
  * trib_run_feed.
  */
 #ifndef PIPELINE_ENGINE_ENGINE_H
@@ -17,29 +17,33 @@
 #include "pipeline/engine/engine_wait.h"
 
 /**
- * trib_engine_open - make the arena; peers[] is filled by the caller before a run.
+ * trib_engine_open - create the engine and its arena. The caller fills peers[] before
+ * the first run.
  *
- * Sets up e from its cfg, log, err, kernels, transport, rank, size, arena.per_link.
+ * The caller sets cfg, log, err, kernels, transport, rank, size and arena.per_link of
+ * e.
  */
 trib_status_t trib_engine_open(struct trib_engine *e);
 
 /**
- * trib_engine_part - after a failure, end all transfers with peers: this rank writes to
- * none of them, and none writes here.
+ * trib_engine_part - end all transfers with peers after a failure: this rank no longer
+ * writes to them, and they no longer write here.
  *
- * For who gives memory back that a write may still be under way from or to.
+ * For callers that free memory which a write in flight may still use.
  */
 void trib_engine_part(struct trib_engine *e);
 
-/** trib_engine_close - leave all links; no run may be queued. */
+/** trib_engine_close - disconnect all links and free the engine; no run may be
+ * queued. */
 void trib_engine_close(struct trib_engine *e);
 
 /**
- * trib_engine_connect - bring up the link to a peer, if it is not up.
+ * trib_engine_connect - connect the link to a peer, if it is not connected.
  *
- * Runs do it for their neighbors. One at the start, so that what is wrong shows there.
- * operation  who needs it, for the sentence
- * errors   those of connecting; the communicator has then failed
+ * Runs call this for their neighbors. One call at the start reveals configuration
+ * errors early.
+ * operation  name of the operation that needs the link, for the error message
+ * errors     of connecting; the communicator has then failed
  */
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
                                   const char *operation);
@@ -47,66 +51,67 @@ trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
 /** trib_engine_reach - as trib_engine_connect, without slots for the frames of runs. */
 trib_status_t trib_engine_reach(struct trib_engine *e, int peer, const char *operation);
 
-/** trib_engine_link - as trib_engine_connect, but a failure only leaves its sentence in
- * e->err. */
+/** trib_engine_link - as trib_engine_connect, but a failure only sets the error message
+ * in e->err. */
 trib_status_t trib_engine_link(struct trib_engine *e, int peer);
 
 /**
- * trib_run_prepare - connect the neighbors of run->program and allocate what run->desc
- * wants.
+ * trib_run_prepare - connect the neighbors of run->program and allocate the memory that
+ * run->desc requires.
  *
- * run      zero but for desc, program and name
- * errors   TRIB_ERR_NO_MEMORY, and what connecting gives
+ * run      zero except desc, program and name
+ * errors   TRIB_ERR_NO_MEMORY, and errors of connecting
  */
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_run_bytes - the bytes that trib_run_prepare will allocate for an aggregator's
- * run, or a little more.
+ * trib_run_bytes - return an upper bound, slightly high, of the bytes that
+ * trib_run_prepare allocates for an aggregator's run.
  *
- * run         as trib_run_prepare takes it
- * results_out  what memories grow by that stay when the run is gone (trib_agg_results)
+ * run          as for trib_run_prepare
+ * results_out  growth of the memory that remains after the run is freed
+ *              (trib_agg_results)
  */
 uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
                         uint64_t *results_out);
 
-/** trib_run_dispose - free the program and what trib_run_prepare allocated. */
+/** trib_run_dispose - free the program and the memory of trib_run_prepare. */
 void trib_run_dispose(struct trib_run *run);
 
-/** trib_run_start - queue the run; send == recv or NULL means in place. */
+/** trib_run_start - queue the run; in place if send == recv or send is NULL. */
 void trib_run_start(struct trib_engine *e, struct trib_run *run, const void *send,
                     void *recv);
 
 /**
- * trib_run_feed - elements [first, first + count) of the input are final.
+ * trib_run_feed - declare elements [first, first + count) of the input final.
  *
- * thread   any, also while another drives the engine
- * returns  false: some are not awaited, because they were final before or because
- *          nothing was started; nothing has changed
+ * thread   any, also while another thread drives the engine
+ * returns  false if some were not awaited: they were already final, or no operation was
+ *          started; nothing has changed
  */
 bool trib_run_feed(struct trib_run *run, size_t first, size_t count);
 
 /**
- * trib_engine_progress - do what can be done now; never blocks.
+ * trib_engine_progress - do everything that can be done now; never blocks.
  *
  * returns  true if anything moved
  */
 bool trib_engine_progress(struct trib_engine *e);
 
 /**
- * trib_engine_fail - the communicator has failed: tell all peers, end all runs.
+ * trib_engine_fail - fail the communicator: notify all peers, end all runs.
  *
- * For callers outside of trib_engine_progress; what a run meets calls trib_engine_mark.
+ * For callers outside trib_engine_progress. Code within it calls trib_engine_mark.
  */
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text);
 
 /**
- * trib_engine_end - after a failure: end all runs, and tell the peers that do not know
+ * trib_engine_end - after a failure, end all runs and notify the peers that do not know
  * of it.
  *
- * The one place where a failure ends runs; nothing happens unless the engine has
+ * Only this function ends runs after a failure. Does nothing unless the engine has
  * failed.
- * returns  true if it ended any
+ * returns  true if it ended a run
  */
 bool trib_engine_end(struct trib_engine *e);
 

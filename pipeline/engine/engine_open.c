@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's beginning and end, and its links'.
+ * Open and close the engine and its links.
  */
 #include <assert.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 #include "pipeline/engine/events.h"
 #include "pipeline/engine/failure.h"
 
-enum { WORD_MS = 100 }; /* time in which peers tell why one cannot be reached */
+enum { WORD_MS = 100 }; /* time for peers to report why a peer is unreachable */
 
 static void free_tables(struct trib_engine *e)
 {
@@ -70,11 +70,10 @@ void trib_engine_close(struct trib_engine *e)
     if (!e->links)
         return;
     trib_state_file_close(&e->page);
-    trib_workers_destroy(e->workers); /* before the transport by which they wake this
-                                       * thread */
+    trib_workers_destroy(e->workers); /* before the transport, which the workers use to
+                                       * wake this thread */
     e->workers = NULL;
-    e->transport->ops->leave(e->transport, NULL); /* together: some may answer
-                                                   * nothing */
+    e->transport->ops->leave(e->transport, NULL); /* all at once: some may not answer */
     if (e->p2p)
         e->p2p->ops->close(e);
     for (int p = 0; p < e->size; p++)
@@ -125,7 +124,7 @@ static trib_status_t connect_peer(struct trib_engine *e, int peer,
     }
     char why[300];
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
-    /* A peer that is gone, or another one, may have told the cause. */
+    /* The lost peer or another one may have reported the cause. */
     l->lost = true;
     trib_error_clear(e->err);
     uint64_t until = trib_deadline_ms(WORD_MS);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine writes its state on a page that others read (base/state_page.h). A short
- * operation costs two stores; every fourth one also writes the counters and the time at
- * which it ended, as to read a clock takes longer than all else.
+ * An engine publishes its state on a page that other processes read
+ * (base/state_page.h). A short operation costs two stores. Only every fourth one also
+ * writes the counters and its end time, because reading a clock takes longer than
+ * everything else.
  */
 #ifndef PIPELINE_ENGINE_ENGINE_PAGE_H
 #define PIPELINE_ENGINE_ENGINE_PAGE_H
@@ -11,19 +12,19 @@
 #include "pipeline/engine/engine_trace.h"
 #include "pipeline/engine/run.h"
 
-/** trib_engine_page_open - make the page, once the peers are known; returns TRIB_OK,
- * also where the system refuses one. label: base/state_page.h */
+/** trib_engine_page_open - create the page once the peers are known. Return TRIB_OK
+ * even if the system refuses a page. label: see base/state_page.h */
 trib_status_t trib_engine_page_open(struct trib_engine *e, const char *label);
 
 /** trib_engine_page_describe - write the texts of a run. */
 void trib_engine_page_describe(struct trib_engine *e, const struct trib_run *run);
 
-/** trib_engine_page_wait - write for what the engine waits since e->last_progress, and
- * for which peer; -1: none. There is a page. */
+/** trib_engine_page_wait - write what the engine has waited for since e->last_progress,
+ * and the peer it waits for, or -1. Requires a page. */
 void trib_engine_page_wait(struct trib_engine *e, uint64_t now, int peer,
                            const char *what);
 
-/** trib_engine_page_failed - write why the engine has failed. */
+/** trib_engine_page_failed - write the cause of the engine's failure. */
 void trib_engine_page_failed(struct trib_engine *e);
 
 static inline void trib_engine_page_begin(struct trib_engine *e,
@@ -66,7 +67,7 @@ static inline void trib_engine_page_end(struct trib_engine *e,
     trib_state_set(&page->left_op, op);
 }
 
-/** trib_engine_tell_begin - for the trace and the page: a run is under way. */
+/** trib_engine_tell_begin - record in the trace and on the page that a run begins. */
 static inline void trib_engine_tell_begin(struct trib_engine *e,
                                           const struct trib_run *run)
 {
@@ -74,7 +75,8 @@ static inline void trib_engine_tell_begin(struct trib_engine *e,
     trib_engine_page_begin(e, run);
 }
 
-/** trib_engine_tell_end - it has ended, and the statistics know of it. */
+/** trib_engine_tell_end - record that a run has ended, after the statistics were
+ * updated. */
 static inline void trib_engine_tell_end(struct trib_engine *e,
                                         const struct trib_run *run)
 {

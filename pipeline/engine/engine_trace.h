@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events that the engine records of what it does. Each costs a branch when tracing is
- * off.
+ * Trace events of the engine. Each costs one branch while tracing is off.
  */
 #ifndef PIPELINE_ENGINE_ENGINE_TRACE_H
 #define PIPELINE_ENGINE_ENGINE_TRACE_H
@@ -16,7 +15,7 @@ static inline void trib_engine_trace_operation(struct trib_engine *e,
     trib_trace_now(&e->trace, kind, -1, run->desc.traced_as, run->desc.total);
 }
 
-/** trib_engine_trace_sent - record that a frame was given to the transport, from
+/** trib_engine_trace_sent - record that a frame was handed to the transport, from
  * begin_ns (of trib_trace_clock) until now. */
 static inline void trib_engine_trace_sent(struct trib_engine *e, uint64_t begin_ns,
                                           int peer, const struct trib_frame *f)
@@ -29,7 +28,7 @@ static inline void trib_engine_trace_sent(struct trib_engine *e, uint64_t begin_
 }
 
 /** trib_engine_trace_under_way - record the number of frames that peers have not yet
- * taken, if it has changed. */
+ * released, if it has changed. */
 static inline void trib_engine_trace_under_way(struct trib_engine *e,
                                                const struct trib_run *run)
 {

@@ -13,18 +13,17 @@
 #include "pipeline/link/billboard.h"
 
 enum {
-    PAUSES_PER_US = 25, /* number of trib_pause in a microsecond, about */
-    EAGER = 64, /* looks without a pause: an answer is often that near */
-    EAGER_NS = 8000, /* and no longer than this: a look may be a system call */
-    BUSY_PAUSES = 8, /* before a yield, with more ranks than cores */
-    SHORT_LOOKS = 64, /* the same on the short path, while peers on other cores are
-                       * missing: less than two switches take */
-    LOOK_EVERY = 16, /* yields between two looks at the clock */
-    POLL_NS = 5000000, /* between two looks at a transport that need not be
-                              * polled */
-    SLEEP_AFTER_NS = 3000000, /* time before a sleep, if all peers write this rank's
+    PAUSES_PER_US = 25, /* approximate number of trib_pause calls in a microsecond */
+    EAGER = 64, /* polls without a pause: answers often arrive that soon */
+    EAGER_NS = 8000, /* and for at most this time: a poll may be a system call */
+    BUSY_PAUSES = 8, /* polls before a yield, with more ranks than cores */
+    SHORT_LOOKS = 64, /* the same on the short path, while the missing peers run on
+                       * other cores; takes less time than two context switches */
+    LOOK_EVERY = 16, /* yields between two clock reads */
+    POLL_NS = 5000000, /* between two polls of a transport that needs no polling */
+    SLEEP_AFTER_NS = 3000000, /* time before a sleep, if all peers write to this rank's
                                * memory */
-    SLEEP_US = 500, /* a wake-up that is missed costs this much */
+    SLEEP_US = 500, /* maximum sleep: the cost of a missed wake-up */
     NOTICE_NS = 100000000,
     IDLE_SLEEP_US = 50, /* the same, if the caller has an idle function */
 };
@@ -131,7 +130,7 @@ static void time_out(struct trib_engine *e)
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
 }
 
-/* True if the active operation has been the active one for longer than its limit. */
+/* Return true if the active operation has exceeded its time limit. */
 static bool is_over_limit(struct trib_engine *e, uint64_t now)
 {
     const struct trib_run *run = e->head;
@@ -171,7 +170,7 @@ static void take_abort(struct trib_engine *e)
     trib_engine_fail(e, TRIB_ERR_ABORTED, text);
 }
 
-/* Says from time to time on the page for what this rank waits. */
+/* Update the page with the awaited event and peer. */
 static void show_wait(struct trib_engine *e, uint64_t now)
 {
     char message[160] = "";
@@ -187,9 +186,9 @@ static void show_wait(struct trib_engine *e, uint64_t now)
     trib_engine_page_wait(e, now, peer, what);
 }
 
-/* Marks the engine if the next frame of a lane belongs to another call that a peer has
- * made in place of this one. The run may wait for something else of that peer, such as
- * the address of its buffer, and so never read the frame. */
+/* Mark the engine if the next frame of a lane belongs to a different call that the peer
+ * made in place of this one. The run itself may never read that frame, because it waits
+ * for something else of the peer, such as a buffer address. */
 static void check_lanes(struct trib_engine *e)
 {
     const struct trib_run *run = e->head;
@@ -238,8 +237,7 @@ bool trib_engine_look(struct trib_engine *e)
     }
     if (!e->failed && is_over_time(e, now))
         time_out(e);
-    /* Each look at a network is a system call, or a bus, that others have to wait
-     * for. */
+    /* Each poll of a network costs a system call, or bus traffic that delays others. */
     return now - e->last_progress >
            (e->all_mapped ? SLEEP_AFTER_NS : (uint64_t)e->cfg->spin_us * 1000);
 }
@@ -251,7 +249,7 @@ uint64_t trib_engine_awaited_ns(const struct trib_engine *e)
     return trib_now_ns() - e->awaited_since;
 }
 
-/* True if an answer may be so near that this thread keeps the core. */
+/* Return true if an answer may be so near that this thread keeps the core. */
 static bool is_eager(struct trib_engine *e)
 {
     if (e->oversubscribed && e->head && e->head->short_path)
@@ -268,8 +266,8 @@ static bool is_eager(struct trib_engine *e)
 }
 
 /*
- * Spin while an answer can be near; then give the core to others, most of all with more
- * ranks than cores; true: it is time to sleep.
+ * Spin while an answer may be near; then yield the core, sooner with more ranks than
+ * cores. Return true when it is time to sleep.
  */
 static bool idle(struct trib_engine *e)
 {
@@ -347,10 +345,10 @@ trib_status_t trib_engine_give_up(struct trib_engine *e, const char *operation)
     return e->failed;
 }
 
-/* Others may have the lock, and the caller's function its turn, between any two looks.
- * Those of short runs take so little time that reading the clock for that would take
- * most of it: one look in GIVE_WAY_EVERY of them all gives way, and with more ranks
- * than cores, where a wait is a few switches, one yield in as many. */
+/* Between any two polls other threads may get the lock, and the caller's function may
+ * run. Polls of short runs are so short that the clock reads for this would dominate,
+ * so only one poll in GIVE_WAY_EVERY gives way. With more ranks than cores, where a
+ * wait lasts a few context switches, one yield in GIVE_WAY_EVERY does. */
 static bool gives_way(struct trib_engine *e, const struct trib_run *run)
 {
     enum { GIVE_WAY_EVERY = 16 };

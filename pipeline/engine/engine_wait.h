@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine while nothing moves: it waits cheaply, and looks after peers and
- * deadlines.
+ * The engine while nothing moves: it waits cheaply, and checks peers and deadlines.
  */
 #ifndef PIPELINE_ENGINE_ENGINE_WAIT_H
 #define PIPELINE_ENGINE_ENGINE_WAIT_H
@@ -9,67 +8,67 @@
 #include "pipeline/engine/engine_state.h"
 
 /**
- * trib_engine_look - look after peers, notices and deadlines, without blocking.
+ * trib_engine_look - check peers, notices and deadlines without blocking.
  *
- * returns  true: nothing has moved for milliseconds, sleeping is right
+ * returns  true if nothing has moved for milliseconds, so the caller should sleep
  */
 bool trib_engine_look(struct trib_engine *e);
 
 /**
- * trib_engine_awaited_ns - the time for which this rank has known that a peer waits for
- * it in an operation that it has not begun; 0 if no peer does.
+ * trib_engine_awaited_ns - return how long this rank has known that a peer waits in an
+ * operation that this rank has not begun; 0 if no peer does.
  *
  * Peers repeat such notices every 100 ms. trib_engine_look reads them.
  */
 uint64_t trib_engine_awaited_ns(const struct trib_engine *e);
 
-/** trib_engine_arm - announce a sleep: the caller then looks once more for work, and
- * waits in the transport or calls trib_engine_awake. */
+/** trib_engine_arm - announce a sleep. The caller then checks once more for work, and
+ * either waits in the transport or calls trib_engine_awake. */
 void trib_engine_arm(struct trib_engine *e);
 
-/** trib_engine_awake - note progress: begin to spin anew, and start the deadlines
- * again. */
+/** trib_engine_awake - note progress: restart spinning and the deadlines. */
 void trib_engine_awake(struct trib_engine *e);
 
 /**
- * trib_engine_awaits - write for what the active run waits, and of which rank: "a
+ * trib_engine_awaits - write the event and the rank that the active run waits for: "a
  * contribution of rank 1 (host a, process 7)"; "" if no run is active.
  *
- * thread   one that holds the owner's lock
+ * thread   the holder of the owner's lock
  */
 void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes);
 
 /**
- * trib_engine_awaited_peer - the peer for which the first unfinished task of the active
- * run waits; -1: none, but the caller's data. what_out: "a contribution", and its like
+ * trib_engine_awaited_peer - return the peer that the first unfinished task of the
+ * active run waits for; -1 if the run waits for the caller's data. what_out: "a
+ * contribution" or similar
  */
 int trib_engine_awaited_peer(const struct trib_engine *e, const char **what_out);
 
-/** trib_engine_wait - make progress until the run is done; returns its status. */
+/** trib_engine_wait - make progress until the run is done; return its status. */
 trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_engine_wait_idle - the same, and call e->give_way between looks: at least every
- * 200 us, as long as a round of tasks takes less.
+ * trib_engine_wait_idle - as trib_engine_wait, and call e->give_way between polls, at
+ * least every 200 us if a round of tasks takes less.
  *
  * The engine fails with TRIB_ERR_ABORTED if the caller gives up.
  */
 trib_status_t trib_engine_wait_idle(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_engine_call_abort - have the next trib_engine_look fail the engine with
+ * trib_engine_call_abort - make the next trib_engine_look fail the engine with
  * TRIB_ERR_ABORTED.
  *
- * why      a clause for the sentence; "": none. That of the first call counts
+ * why      a clause for the error message; "": none. The first call's clause is used
  * thread   any, without the owner's lock
  */
 void trib_engine_call_abort(struct trib_engine *e, const char *why);
 
 /**
- * trib_engine_give_up - fail the engine, because the caller's idle function says so.
+ * trib_engine_give_up - fail the engine because the caller's idle function requests it.
  *
- * operation  what was under way; NULL: the active run
- * returns    TRIB_ERR_ABORTED, or what the engine had failed with before
+ * operation  name of the interrupted operation; NULL: the active run
+ * returns    TRIB_ERR_ABORTED, or the status of an earlier failure
  */
 trib_status_t trib_engine_give_up(struct trib_engine *e, const char *operation);
 

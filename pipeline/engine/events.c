@@ -10,21 +10,20 @@
 #include "pipeline/engine/failure.h"
 
 enum {
-    ABORT_TELL_MS = 20, /* the same, if the caller has given up */
-    TELL_MS = 300, /* time for peers that take no notice at once */
+    ABORT_TELL_MS = 20, /* as TELL_MS, after the caller gave up */
+    TELL_MS = 300, /* time for peers that cannot accept a notice at once */
     EVENTS = 16,
 };
 
-/* True if this frame is new. A duplicate, recognised by its position, would make the
- * next frame readable before it has arrived. */
+/* Return true if this frame is new. A duplicate, recognised by its position, would make
+ * the next frame readable before it arrives. */
 static bool is_new(const struct trib_engine *e, const struct trib_event *event)
 {
     const struct trib_link *l = &e->links[event->peer];
     const uint32_t lane = event->imm & 0xffffff;
 
     if (event->kind != TRIB_EVENT_ARRIVED || event->imm >> 24 != TRIB_LINK_FRAME ||
-        lane >= TRIB_LANES || !l->recv[lane].slots) /* it may come before they are
-                                                     * looked at */
+        lane >= TRIB_LANES || !l->recv[lane].slots) /* slots not set up yet */
         return true;
     const struct trib_recv_lane *r = &l->recv[lane];
     const struct trib_entry *c =
@@ -73,8 +72,8 @@ bool trib_engine_events(struct trib_engine *e)
     return moved;
 }
 
-/* True if a peer on this other host is lost; processes of this rank's host can be
- * reached, whichever of them died. */
+/* Return true if a peer on this other host is lost. Peers on this rank's own host
+ * remain reachable whichever of them died. */
 static bool host_is_lost(const struct trib_engine *e, const char *host)
 {
     if (strcmp(e->peers[e->rank].host, host) == 0)
@@ -85,7 +84,7 @@ static bool host_is_lost(const struct trib_engine *e, const char *host)
     return false;
 }
 
-/* Tells the peers whose transport was full; returns true if it still is for some. */
+/* Notify the peers whose transport was full; return true if some still are. */
 static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
 {
     bool untold = false;
@@ -99,8 +98,8 @@ static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
     return untold;
 }
 
-/* True if some peers have no link to this rank. Ranks that use aggregators hear of
- * failures from those, and a rank that is stopped would not answer. */
+/* Return true if some peers may have no link to this rank. Ranks that use aggregators
+ * learn of failures from those, and a stopped rank would not answer. */
 static bool has_strangers(const struct trib_engine *e)
 {
     return e->size == e->ranks || trib_engine_is_aggregator(e);

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of the transport: frames that arrived, and peers that are lost.
+ * Events of the transport: arrived frames and lost peers.
  */
 #ifndef PIPELINE_ENGINE_EVENTS_H
 #define PIPELINE_ENGINE_EVENTS_H
 
 #include "pipeline/engine/engine_state.h"
 
-/** trib_engine_events - take the transport's events; returns true if a frame
+/** trib_engine_events - handle the transport's events; return true if a frame
  * arrived. */
 bool trib_engine_events(struct trib_engine *e);
 
 /**
- * trib_engine_tell_failure - tell a failure to the peers that do not know it: those
+ * trib_engine_tell_failure - notify the peers that do not know of a failure: those
  * without a link, and those whose transport was full.
  *
- * May take some 100 ms, and longer where such a peer must be connected to first. It
- * goes on as long as that takes no time: a host that does not answer costs seconds, and
- * the caller waits. A peer that is not reached hears of it from others. The engine does
- * it at the end of its runs; where it tells later (e->tells_later), its owner does,
- * elsewhere.
+ * Takes up to some 100 ms, or longer if it must first connect to a peer. The caller is
+ * blocked, and a host that does not answer costs seconds, so the function stops at a
+ * deadline. Peers not reached learn of the failure from others. The engine calls this
+ * at the end of its runs unless e->tells_later, in which case its owner calls it later.
  */
 void trib_engine_tell_failure(struct trib_engine *e);
 

@@ -171,9 +171,9 @@ void trib_engine_unable(struct trib_engine *e, int peer, trib_status_t status,
     trib_engine_mark(e, status, text);
 }
 
-/* True if a peer may leave now. In the last barrier a peer that has what it needs may
- * leave before this rank; an aggregator between two operations sees at the next one who
- * is missing. */
+/* Return true if a peer may disconnect now. In the last barrier a peer that has
+ * finished may disconnect before this rank. An aggregator between two operations
+ * detects missing peers at the next one. */
 static bool may_leave(const struct trib_engine *e)
 {
     if (trib_engine_is_aggregator(e) && !e->head)
@@ -181,7 +181,7 @@ static bool may_leave(const struct trib_engine *e)
     return e->head && e->head->desc.op.leaving;
 }
 
-/* Notices of operations that have begun here are late. */
+/* Notices about operations that have begun here are late and ignored. */
 static void take_waiting(struct trib_engine *e, uint32_t seq)
 {
     if ((int32_t)(seq - e->seq) <= 0 || seq == e->awaited)
@@ -190,8 +190,8 @@ static void take_waiting(struct trib_engine *e, uint32_t seq)
     e->awaited_since = trib_now_ns();
 }
 
-/* A peer is in trib_comm_shrink, and so the communicator is over, whoever is lost. What
- * it says stays in the arena until this rank is there as well. */
+/* A peer is in trib_comm_shrink, so the communicator has failed, whichever rank is
+ * lost. The report stays in the arena until this rank shrinks as well. */
 static void take_report(struct trib_engine *e, int peer,
                         const struct trib_oob_notice *n)
 {
@@ -269,8 +269,9 @@ void trib_engine_given_up(struct trib_engine *e)
     e->links[e->rank].said_lost = true;
 }
 
-/* A rank that was away for longer than others wait, and finds a peer gone, must not
- * take that one for lost: it is lost itself. Nor may it tell others so. */
+/* A rank that was stopped for longer than others wait, and then finds a peer gone, must
+ * not count that peer as lost: this rank itself is lost. Nor may it tell others
+ * otherwise. */
 static uint32_t cause_of(struct trib_engine *e, int peer, uint64_t away_ns)
 {
     if (away_ns)
@@ -284,7 +285,7 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
 
     assert(peer != e->rank);
     e->links[peer].lost = true;
-    /* A peer that fails tells the others before it leaves; then that notice is the
+    /* A failing peer notifies the others before it disconnects; that notice is then the
      * cause. */
     trib_engine_notice(e, peer);
     e->links[peer].left = left;

@@ -19,7 +19,7 @@ struct trib_entry *trib_run_due(struct trib_engine *e, struct trib_run *run,
     return trib_link_peek(l, &e->arena, lane);
 }
 
-/* In place the own block of the longer buffer is the other buffer. */
+/* In place, this rank's block of the longer buffer is the other buffer. */
 static void bind_blocks(struct trib_engine *e, struct trib_run *run, bool in_place)
 {
     const struct trib_run_desc *d = &run->desc;

@@ -2,9 +2,9 @@
 /*
  * A run: an operation of a plan, prepared once and started often.
  *
- * It has three parts: what the plan fixes, what one operation changes, and what only
- * pipeline/payload knows (payload_state.h). This header is the bottom of engine/ and
- * payload/: no function here starts, moves or ends anything.
+ * It has three parts: one fixed by the plan, one that changes with each operation, and
+ * one private to pipeline/payload (payload_state.h). This header is the bottom of
+ * engine/ and payload/: no function here starts, advances or ends anything.
  */
 #ifndef PIPELINE_ENGINE_RUN_H
 #define PIPELINE_ENGINE_RUN_H
@@ -28,7 +28,7 @@ enum trib_run_state {
     TRIB_RUN_DONE,
 };
 
-/* The operation that a run does now, or did last. */
+/* The current or last operation of a run. */
 struct trib_run_now {
     _Atomic int state;    /* enum trib_run_state */
     trib_status_t status; /* result when DONE */
@@ -37,21 +37,22 @@ struct trib_run_now {
     uint8_t *recv;        /* vector element recv_first */
     size_t input_first;
     size_t recv_first;
-    struct trib_frame frame; /* template of all frames */
+    struct trib_frame frame; /* template of all frames of the operation */
     uint32_t step;           /* number of starts */
     uint32_t remaining;      /* unfinished tasks */
-    uint64_t moved;          /* frames sent and received, for sentences */
+    uint64_t moved;          /* frames sent and received, for error messages */
     const float *exchanged;  /* sum that the ranks exchanged for the model before this
                               * start, or NULL */
-    _Atomic uint32_t *unfed; /* [rounds * n_chunks] elements that the caller has not
-                              * named as ready; NULL: the input comes whole */
-    struct trib_place input_place; /* memory of input and recv from which the transport
+    _Atomic uint32_t *unfed; /* [rounds * n_chunks] elements that the caller has not fed
+                              * yet; NULL: the whole input is ready at the start */
+    struct trib_place input_place; /* registered memory of input and recv for transport
                                     * writes */
     struct trib_place recv_place;
-    struct trib_region *borrowed[2]; /* input and recv, for this start; NULL: not so */
+    struct trib_region *borrowed[2]; /* input and recv, registered for this start; NULL:
+                                      * not borrowed */
     bool input_stays; /* no task overwrites the input */
     struct trib_advert advert;     /* buffers for peers within load/store reach */
-    struct trib_advert advert_far; /* buffers for the others */
+    struct trib_advert advert_far; /* buffers for the other peers */
 };
 
 struct trib_run {
@@ -59,26 +60,27 @@ struct trib_run {
     struct trib_program program;
     /* Payloads of the vector's tasks, and of the agreement's: payload.h. */
     const struct trib_payload_ops *payload_ops[2];
-    struct trib_short_path *short_path; /* small raw operations: short_path.h; or
+    struct trib_short_path *short_path; /* for small raw operations: short_path.h; or
                                          * NULL */
-    bool is_aggregator; /* it contributes nothing, and keeps its sums in scratch_acc */
-    bool reads; /* peers may be told addresses of memory that is not registered */
-    bool no_result;     /* recv is not for this rank: accumulators are in scratch_acc */
+    bool is_aggregator; /* it contributes nothing, and its accumulators are in
+                         * scratch_acc */
+    bool reads; /* peers may receive addresses of unregistered memory */
+    bool no_result;     /* this rank gets no result in recv: accumulators are in
+                         * scratch_acc */
 
     struct trib_run_now now;
     struct trib_payload_state *payload;
 };
 
-/** trib_run_most_contribs - the largest number of contributions to a task. */
+/** trib_run_most_contribs - return the largest number of contributions to a task. */
 uint32_t trib_run_most_contribs(const struct trib_run *run);
 
-/** trib_run_bind - note the caller's buffers, and which elements of the vector are in
- * them. */
+/** trib_run_bind - set the caller's buffers and the elements of the vector in them. */
 void trib_run_bind(struct trib_engine *e, struct trib_run *run, const void *send,
                    void *recv);
 
-/** trib_run_due - the entry of a contribution's frame in a round if it is the next on
- * its lane and is there; else NULL. */
+/** trib_run_due - return the entry of a contribution's frame in a round if the frame is
+ * the next on its lane and has arrived; else NULL. */
 struct trib_entry *trib_run_due(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_contrib *m, uint32_t round);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The buffers of an operation: this rank's, and those that peers have opened to it.
+ * The buffers of an operation: this rank's, and those that peers have advertised to it.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -11,12 +11,13 @@
 #include "pipeline/payload/chunk_memory.h"
 
 enum {
-    STREAM_MIN = 8 << 20, /* bytes: fewer stay in the cache of who reads them */
-    BORROW_MIN = 65536, /* bytes: to register fewer costs what copying them does */
+    STREAM_MIN = 8 << 20, /* bytes: smaller messages stay in the cache of their
+                           * reader */
+    BORROW_MIN = 65536, /* bytes: registering less costs as much as copying */
 };
 
-/* The reference of vector bytes [lo, hi) for peers within load/store reach: of memory
- * that is not registered, its address. */
+/* Make the reference of vector bytes [lo, hi) for peers within load/store reach, by
+ * address if the memory is not registered. */
 static void open_part(const struct trib_engine *e, const struct trib_run *run,
                       const uint8_t *ptr, const size_t part[2], struct trib_ref *out)
 {
@@ -31,8 +32,8 @@ void trib_run_open_buffer(const struct trib_engine *e, const struct trib_run *ru
     open_part(e, run, ptr, (size_t[]){0, bytes}, out);
 }
 
-/* Borrows a part of the caller's memory, so that what peers without load/store reach
- * write, and are written, is not copied through slots. */
+/* Borrow a part of the caller's memory, so that transport writes from and to it bypass
+ * the slots. */
 static void borrow(struct trib_engine *e, struct trib_run *run, bool written,
                    const uint8_t *ptr, const size_t part[2])
 {
@@ -73,7 +74,7 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
             trib_memory_ref(&e->memories, results, 0, hi, true, &run->now.advert.recv);
         return;
     }
-    if (d->codec) { /* peers get code words */
+    if (d->codec) { /* peers get encoded chunks */
         trib_ref_none(&run->now.advert.send);
         run->now.input_place.region = NULL;
         return;
@@ -85,8 +86,8 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
     const size_t first = run->now.recv_first * size;
     const size_t end = d->op.coll == TRIB_REDUCE_SCATTER ? first + d->count * size
                                                           : d->total * size;
-    /* No peer may overwrite an input that must be kept before a result overwrites
-     * it, nor one that in an exclusive scan others have still to take. */
+    /* Peers must not overwrite an input that must first be saved, nor the input of an
+     * exclusive scan that others still read. */
     const bool opens = !run->no_result && d->op.coll != TRIB_EXSCAN &&
                        !(d->may_undo && run->now.input == run->now.recv);
     if (opens)
@@ -102,8 +103,8 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
     run->now.recv_place = trib_memory_place(&e->memories, run->now.recv, first, end);
 }
 
-/* Reports why a peer's buffer is not at hand: the peer has died, it named memory that
- * does not exist, or this rank is in trouble. */
+/* Report why a peer's buffer is unavailable: the peer died, it named memory that does
+ * not exist, or this rank has an error. */
 static void import_failed(struct trib_engine *e, int peer)
 {
     trib_status_t st = e->err->status;
@@ -118,9 +119,9 @@ static void import_failed(struct trib_engine *e, int peer)
         trib_engine_unable(e, peer, st, why);
 }
 
-/* The view of a buffer that is reached by writes. One that cannot be written goes
- * through slots: a peer that fell back to another transport may not have registered it
- * there. A part beyond the buffer's end breaks the protocol. */
+/* Return the view of a buffer that is reached by writes. If it cannot be written, its
+ * data goes through slots: a peer that fell back to another transport may not have
+ * registered it there. A part past the end of the buffer is a protocol error. */
 static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
                                    const struct trib_import *im,
                                    const struct trib_ref *ref)
@@ -138,8 +139,8 @@ static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
         .remote = im->remote, .origin = ref->origin, .lo = ref->lo, .hi = ref->hi};
 }
 
-/* The view of a buffer that is read by its address: the kernel looks whether the peer
- * has it. */
+/* Return the view of a buffer that is read by address; the kernel checks that the peer
+ * has that memory. */
 static struct trib_view read_from(struct trib_engine *e, const struct trib_link *l,
                                   const struct trib_ref *ref)
 {
@@ -184,7 +185,8 @@ static void fail_withdrawn(struct trib_engine *e, int peer)
 {
     char who[128], where[160], text[400];
 
-    trib_engine_notice(e, peer); /* the peer's own word, if it could leave one */
+    trib_engine_notice(e, peer); /* prefer the peer's own notice, if it could write
+                                  * one */
     trib_engine_name_rank(e, peer, who, sizeof(who));
     trib_engine_describe(e, where, sizeof(where));
     snprintf(text, sizeof(text), "%s has given up; seen by rank %d in %s", who, e->rank,
@@ -213,7 +215,8 @@ bool trib_engine_read(struct trib_engine *e, int peer, uint64_t from, uint8_t *t
     return !e->failed;
 }
 
-/* Two copies within the cache of a core cost less than a read, if ranks share it. */
+/* If ranks share a core, two copies within its cache cost less than a read by
+ * address. */
 bool trib_engine_expose(const struct trib_engine *e, const struct trib_link *l,
                         const void *ptr, size_t bytes, struct trib_ref *out)
 {
@@ -226,7 +229,7 @@ bool trib_engine_expose(const struct trib_engine *e, const struct trib_link *l,
     return out->blob.len != 0;
 }
 
-/* A memory that is larger than a cache does not go through it. */
+/* Copy memory larger than a cache with streaming stores. */
 static trib_status_t fetch_mapped(struct trib_engine *e, struct trib_link *l,
                                   const uint8_t *from, struct trib_piece to, bool large)
 {

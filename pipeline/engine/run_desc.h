@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plan's part of a run: what is known before it is prepared, and then never
- * changes.
+ * The plan's part of a run: set before the run is prepared, constant afterwards.
  */
 #ifndef PIPELINE_ENGINE_RUN_DESC_H
 #define PIPELINE_ENGINE_RUN_DESC_H
@@ -28,17 +27,16 @@ enum trib_cut {
 
 #define TRIB_NO_PLACE SIZE_MAX
 
-/* A block of a collective whose blocks lie anywhere, each of its own length. Lengths
- * and places are in elements. */
+/* A block of a collective whose blocks have arbitrary places and lengths, in
+ * elements. */
 struct trib_block {
-    size_t n_in; /* of this rank's contribution; of all blocks but those of an
-                   * all-to-all the same as n_out */
-    size_t n_out; /* of the result, or of what is passed on */
-    size_t in; /* place in the input; 0 if it is not there */
+    size_t n_in; /* length of this rank's contribution; equals n_out except in an
+                  * all-to-all */
+    size_t n_out; /* length of the result, or of the data that is forwarded */
+    size_t in; /* place in the input; 0 if the block is not in it */
     size_t out; /* place in the result, or TRIB_NO_PLACE */
-    size_t held; /* place in memory of the plan, of blocks that are passed on, or of
-                   * partial sums */
-    uint32_t late_in; /* rounds that pass before its first chunk: a block ends with the
+    size_t held; /* place in the plan's memory, for forwarded blocks and partial sums */
+    uint32_t late_in; /* rounds before the block's first chunk: all blocks end with the
                        * last round */
     uint32_t late_out;
 };
@@ -49,55 +47,59 @@ struct trib_blocks {
     size_t in_end; /* elements of the input */
     size_t out_end; /* elements of the result */
     size_t held; /* elements of the plan's memory */
-    bool local; /* only the two ranks of a block know its length, so frames tell it */
-    bool two_lengths; /* n_in differs from n_out somewhere */
+    bool local; /* only the two ranks of a block know its length, so frames include
+                 * it */
+    bool two_lengths; /* n_in differs from n_out in some block */
 };
 
-/* Everything about an operation that does not change from start to start. */
+/* All properties of an operation that are equal in all starts. */
 struct trib_run_desc {
     struct trib_frame_op op; /* coll, dtype, op, feed, root */
     uint32_t digest;         /* codec, feedback, algorithm, chunk size: see frame.h */
     size_t element;          /* bytes of one element */
     size_t count;            /* elements, as in trib_desc_t */
-    size_t total;            /* elements of the whole vector that is cut */
-    size_t piece;            /* largest number of elements of a chunk */
+    size_t total;            /* elements of the whole vector that is divided into
+                              * chunks */
+    size_t piece;            /* maximum number of elements of a chunk */
     uint32_t n_chunks; /* chunks of a round of the vector; the program has more if the
-                        * ranks agree on something first: payload_agree.h */
+                        * ranks first agree on values: payload_agree.h */
     uint32_t rounds;
     enum trib_cut cut;
-    struct trib_blocks *blocks; /* TRIB_CUT_LISTED, else NULL; the plan's */
-    bool zero_copy; /* exchange ADVERT frames; read and place in peers' memory */
-    bool place;     /* place also in memory of peers that are reached by writes */
-    bool stream;    /* results are too large for the cache */
-    bool stream_undo; /* vectors and their copies in the undo log are too large for
-                       * it */
+    struct trib_blocks *blocks; /* TRIB_CUT_LISTED, else NULL; owned by the plan */
+    bool zero_copy; /* exchange ADVERT frames, read from peers' memory and write results
+                     * to it */
+    bool place;     /* write results also to memory of peers without load/store reach */
+    bool stream;    /* results do not fit the cache */
+    bool stream_undo; /* vectors plus their copies in the undo log do not fit the
+                       * cache */
     const struct trib_codec *codec;     /* NULL: raw elements */
     struct trib_model *model;           /* the codec's model, or NULL */
-    struct trib_feedback_rule feedback; /* the codec's */
+    struct trib_feedback_rule feedback; /* the codec's feedback rule */
     struct {
         struct trib_codec *codec; /* codec whose ratio warms up, or NULL */
         double ratio;             /* its ratio after the warm-up */
     } warm_up;
     uint64_t seed;
     double parameter; /* parameter of op: trib_desc_t */
-    bool is_truth;    /* the result is 0 or 1, also of one contribution */
+    bool is_truth;    /* the result is 0 or 1, even of a single contribution */
     struct trib_check check;
-    bool pairs; /* (index, value) pairs are summed: payload_pairs.h */
-    struct trib_regions_rule regions; /* of pairs; if there are any, each start has
-                                       * rounds of its own */
-    bool gathers; /* no partial sum travels: trib_algo_gathers */
+    bool pairs; /* sum (index, value) pairs: payload_pairs.h */
+    struct trib_regions_rule regions; /* regions of pairs; if set, each start has its
+                                       * own number of rounds */
+    bool gathers; /* no partial sum is sent: trib_algo_gathers */
     bool may_undo; /* a start may have to be undone: see undo_log.h */
-    bool may_rewind; /* the state of the two newest starts may have to be */
+    bool may_rewind; /* the state of the two newest starts may have to be undone */
     struct {
-        uint32_t need; /* least number of contributions to a chunk; 0: all */
-        uint64_t deadline_ns; /* time from the first of them to the closing */
+        uint32_t need; /* minimum number of contributions to a chunk; 0: all */
+        uint64_t deadline_ns; /* time from the first contribution to the closing */
     } quorum;                 /* rule of an aggregator's sums: see partial.h */
-    size_t share_piece; /* floats of a chunk of the agreement; 0: there is none */
-    uint32_t share_lead; /* rounds by which it runs ahead of the vector; 0: none */
-    uint32_t limit_ms; /* time for the operation; 0: that of the settings, without
-                        * progress */
-    const char *name;   /* algorithm, for sentences */
-    const char *label;  /* plan, for sentences; or NULL */
+    size_t share_piece; /* floats of a chunk of the agreement; 0: no agreement */
+    uint32_t share_lead; /* rounds by which the agreement runs ahead of the vector; 0:
+                          * none */
+    uint32_t limit_ms; /* time limit of the operation; 0: the timeout without progress
+                        * from the settings */
+    const char *name;   /* algorithm, for error messages */
+    const char *label;  /* plan, for error messages; or NULL */
     uint32_t traced_as; /* number of the label in the trace, or 0 */
 };
 

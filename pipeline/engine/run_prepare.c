@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prepares a run before its first start: links, and memory that no start allocates.
+ * Prepare a run before its first start: its links, and all the memory that it uses.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -9,8 +9,9 @@
 #include "pipeline/engine/short_path.h"
 #include "pipeline/payload/payload.h"
 
-/* Bytes of a chunk below which two copies in cache cost less than a read. To a root the
- * others copy while it takes its own block. */
+/* Chunk size in bytes below which two copies in cache cost less than a read. In a
+ * gather the other ranks copy to the root's slots while the root copies its own
+ * block. */
 enum { READ_MIN = 16384, READ_MIN_ROOT = 32768 };
 
 uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
@@ -24,7 +25,7 @@ uint64_t trib_run_bytes(const struct trib_engine *e, const struct trib_run *run,
            (uint64_t)e->size * sizeof(*p->neighbors);
 }
 
-/* Allocates the counters of a partitioned input. */
+/* Allocate the counters of an input that is fed piecewise. */
 static trib_status_t prepare_feed(struct trib_run *run)
 {
     const size_t chunks = (size_t)trib_run_rounds(run) * run->desc.n_chunks;
@@ -35,10 +36,10 @@ static trib_status_t prepare_feed(struct trib_run *run)
     return run->now.unfed ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-/* True if some peer may read this rank's memory by its address, and that pays off: not
- * for small chunks, nor for sums that go on to others, which are made in the slots of
- * those, nor where ranks share a core and with it the cache of the slots. Checksums are
- * of memory that both sides see. */
+/* Return true if some peer can read this rank's memory by address, and this pays off.
+ * It does not pay off for small chunks, nor for sums that are forwarded, which are
+ * computed in the next rank's slots. Nor does it where ranks share a core, and so the
+ * cache of the slots. Checksums need memory that both sides see. */
 static bool some_read(const struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -62,7 +63,7 @@ trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
     trib_status_t st = TRIB_OK;
 
     assert(!run->payload && d->rounds > 0 && d->element > 0);
-    e->page_run = NULL; /* may have been another run at this address */
+    e->page_run = NULL; /* another run may have been at this address */
     run->is_aggregator = trib_engine_is_aggregator(e);
     run->no_result =
         run->is_aggregator || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);

@@ -14,15 +14,15 @@
 
 struct trib_short_billboard {
     struct trib_chunk chunk; /* the whole vector */
-    uint32_t bytes; /* size of its elements */
-    uint32_t turn; /* of the operation */
-    int arrived; /* the contributions of all ranks below this one are there */
+    uint32_t bytes; /* size of the vector */
+    uint32_t turn; /* billboard turn of the operation */
+    int arrived; /* the contributions of all ranks below this number have arrived */
     bool mean;
     trib_reduce_fn reduce;
-    const uint8_t **sources; /* [ranks], in their order */
+    const uint8_t **sources; /* [ranks], in rank order */
 };
 
-/* True if all ranks map the billboard, which each knows of all others. */
+/* Return true if all ranks map the billboard. All ranks get the same answer. */
 static bool all_on_billboard(const struct trib_engine *e)
 {
     bool all = e->arena.on_billboard && e->arena.billboard;
@@ -32,7 +32,7 @@ static bool all_on_billboard(const struct trib_engine *e)
     return all;
 }
 
-/* True if the program is one exchange of the contributions of all with all. */
+/* Return true if in the program every rank sends its contribution to all others. */
 static bool is_exchange(const struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_program *p = &run->program;
@@ -79,7 +79,7 @@ void trib_billboard_dispose(struct trib_short_billboard *b)
     free(b);
 }
 
-/* Counts what is shown to the others as if it were sent to each of them. */
+/* Count one entry on the billboard as a frame sent to each peer. */
 static void count_shown(struct trib_engine *e, struct trib_run *run, uint64_t bytes)
 {
     const uint64_t peers = (uint64_t)e->ranks - 1;
@@ -128,8 +128,8 @@ void trib_billboard_begin(struct trib_engine *e, struct trib_run *run,
     trace_shown(e, b, begin_ns);
 }
 
-/* True if a contribution is another operation's, or not of the size of this one's; the
- * engine is then marked. */
+/* Return true if a contribution belongs to another operation, or has the wrong size;
+ * the engine is then marked. */
 static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
                             const struct trib_short_billboard *b, int peer,
                             const struct trib_frame *f)
@@ -137,7 +137,7 @@ static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
     struct trib_frame theirs;
 
     if (!trib_frame_same(&run->now.frame, f) || f->chunk != b->chunk.index) {
-        trib_snapshot(&theirs, f, sizeof(theirs)); /* it may change */
+        trib_snapshot(&theirs, f, sizeof(theirs)); /* the peer may change it */
         trib_engine_misfit(e, &theirs, peer);
         return true;
     }
@@ -150,7 +150,7 @@ static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
 static void sum(struct trib_engine *e, struct trib_run *run,
                 struct trib_short_billboard *b)
 {
-    struct trib_reduce_args r; /* large: only what kernels read is set */
+    struct trib_reduce_args r; /* large: set only the members that kernels read */
 
     r.dst[0] = trib_run_acc(run, &b->chunk);
     r.n_dst = 1;
@@ -223,8 +223,8 @@ bool trib_billboard_awaits_core(const struct trib_engine *e,
     return false;
 }
 
-/* Looks for a frame of a peer whose entry is missing. The peer could have sent it after
- * it had filled the entry, which shows if the entry is read after the lane. */
+/* Check for a frame of a peer whose entry is missing. The peer may have sent the frame
+ * after it filled the entry, so read the entry again after the lane. */
 static void check_lanes(struct trib_engine *e, const struct trib_short_billboard *b)
 {
     for (int p = 0; !e->failed && (p = trib_billboard_awaits(e, b, p)) >= 0; p++) {

@@ -15,21 +15,22 @@
 
 struct short_chunk {
     struct trib_chunk chunk;
-    uint32_t bytes; /* size of its elements */
+    uint32_t bytes; /* size of the chunk */
 };
 
 struct trib_short_path {
     struct short_chunk *chunks; /* [n_chunks] */
     struct trib_link **links; /* [n_neighbors] */
-    uint32_t *arrived; /* [n_tasks] REDUCE: number of first contributions whose frames
-                        * are here */
+    uint32_t *arrived; /* [n_tasks] of a REDUCE: number of leading contributions whose
+                        * frames have arrived */
     const uint8_t **sources; /* [contributions to a reduction + 1] */
     trib_reduce_fn reduce;
     uint32_t first; /* first unfinished task */
-    struct trib_short_billboard *billboard; /* the operation goes over it; or NULL */
+    struct trib_short_billboard *billboard; /* used instead of links; or NULL */
 };
 
-/* True if nothing of the run needs the general path, whatever is in its buffers. */
+/* Return true if the run needs nothing of the general path, whatever its buffers
+ * contain. */
 static bool fits(const struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -90,7 +91,7 @@ void trib_short_dispose(struct trib_run *run)
     run->short_path = NULL;
 }
 
-/* The core of this thread, plus 1. */
+/* Return the core of this thread, plus 1. */
 static uint32_t this_core(void)
 {
     return (uint32_t)sched_getcpu() + 1;
@@ -122,7 +123,7 @@ void trib_short_begin(struct trib_engine *e, struct trib_run *run)
     }
 }
 
-/* The entry of the frame that is the `ordinal`-th of its neighbor and lane, or NULL. */
+/* Return the entry of the `ordinal`-th frame of a neighbor and lane, or NULL. */
 static inline struct trib_entry *due(struct trib_engine *e, const struct trib_run *run,
                                      uint16_t neighbor, int lane, uint32_t ordinal)
 {
@@ -134,8 +135,8 @@ static inline struct trib_entry *due(struct trib_engine *e, const struct trib_ru
     return trib_link_peek(l, &e->arena, lane);
 }
 
-/* True if a frame is another operation's, or is not the one that is due; the engine is
- * marked. */
+/* Return true if a frame belongs to another operation, or is out of order; the engine
+ * is then marked. */
 static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
                             const struct trib_link *l, const struct trib_entry *entry,
                             const struct short_chunk *k)
@@ -147,7 +148,7 @@ static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
     return true;
 }
 
-/* The elements that a frame carries; NULL if they are not just those of the chunk. */
+/* Return the elements in a frame; NULL if they are not exactly those of the chunk. */
 static inline const uint8_t *elements_of(const struct trib_engine *e,
                                          struct trib_link *l, int lane,
                                          struct trib_entry *entry,
@@ -196,8 +197,8 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
     }
     const uint64_t begin_ns = trib_trace_clock(&e->trace);
     if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
-        return false; /* the transport is full, or an event will tell that the peer is
-                       * lost */
+        return false; /* the transport is full, or an event will report the loss of the
+                       * peer */
     run->now.moved++;
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(struct trib_frame) + k->bytes;
@@ -206,7 +207,7 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
     return true;
 }
 
-/* Lets the sum store its result also into the slots of the SENDs that are next on their
+/* Let the sum store its result also into the slots of the SENDs that are next on their
  * lanes. */
 static void add_slots(struct trib_engine *e, struct trib_run *run,
                       const struct trib_task *t, const struct short_chunk *k,
@@ -233,7 +234,7 @@ static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_t
                 const struct short_chunk *k)
 {
     const int n_src = t->n_contribs + 1;
-    struct trib_reduce_args r; /* large: only what kernels read is set */
+    struct trib_reduce_args r; /* large: set only the members that kernels read */
 
     r.dst[0] = trib_run_acc(run, &k->chunk);
     r.n_dst = 1;
@@ -256,9 +257,9 @@ static void sum(struct trib_engine *e, struct trib_run *run, const struct trib_t
     run->short_path->reduce(&r);
 }
 
-/* Collects the elements of all contributions in the order of ranks; this rank's
- * accumulator, if an earlier task has filled it, is the first. Returns false if a frame
- * is not valid; the engine is then marked. */
+/* Collect the elements of all contributions in rank order. If an earlier task has
+ * filled this rank's accumulator, it is the first. Return false if a frame is invalid;
+ * the engine is then marked. */
 static bool find_sources(struct trib_engine *e, struct trib_run *run,
                          const struct trib_task *t, const struct short_chunk *k)
 {
@@ -379,8 +380,8 @@ bool trib_short_pass(struct trib_engine *e, struct trib_run *run)
     return moved;
 }
 
-/* True if a frame that is due has not come, and its sender was on this core when it
- * sent its last one, or has not said where it was. */
+/* Return true if a due frame has not arrived and its sender ran on this core when it
+ * sent its previous frame, or the sender's core is unknown. */
 static bool waits_beside(struct trib_engine *e, const struct trib_run *run,
                          uint16_t neighbor, int lane, uint32_t ordinal)
 {
