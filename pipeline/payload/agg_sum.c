@@ -13,8 +13,8 @@
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/word_store.h"
 
-/* True if results lose something that a rank has to keep. A chunk of such a codec has
- * no more floats than fit into a slot. */
+/* Return true if encoding results loses something that a rank has to keep. A chunk of
+ * such a codec has no more floats than fit into a slot. */
 static bool wanted(const struct trib_run *run)
 {
     if (!run->desc.codec || trib_coded_linear(run))
@@ -74,8 +74,8 @@ void trib_agg_sum_dispose(struct trib_run *run)
     free(run->payload->agg_sum);
 }
 
-/* Random rounding goes by what aggregator and ranks both know: the number of the
- * operation. */
+/* Encode a sum. Random rounding is keyed by the operation's number, which the
+ * aggregator and the ranks both know. */
 static uint32_t make_word(const struct trib_run *run, const struct trib_chunk *c,
                           enum trib_encode_mode mode, const float *x, uint8_t *dst)
 {
@@ -142,7 +142,7 @@ bool trib_agg_sum_valid(const struct trib_engine *e, const struct trib_run *run,
     return bytes == c->n * sizeof(float) + behind;
 }
 
-/* Reads the sum that such a frame brings. */
+/* Read the sum from the payload of a SUM frame. */
 static trib_status_t read_sum(const struct trib_run *run, const struct trib_chunk *c,
                               struct trib_encoded sum, float *x)
 {

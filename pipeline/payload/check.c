@@ -12,9 +12,9 @@
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/engine/failure.h"
 
-enum { BLOCK = 256 /* elements that are converted at a time */ };
+enum { BLOCK = 256 /* elements converted at a time */ };
 
-/* Takes one item of the list, of n characters. */
+/* Parse one item of the list, of n characters. */
 static bool take_item(const char *item, size_t n, struct trib_check *out)
 {
     static const char norm[] = "norm:";

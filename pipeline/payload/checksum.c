@@ -9,8 +9,8 @@
 #include "pipeline/engine/failure.h"
 #include "pipeline/payload/payload.h"
 
-/* The place of the checksum. A payload that does not fit the entry leaves its place in
- * the entry free; one that does needs no number of a big slot. */
+/* Return the place of the checksum. A payload that does not fit the entry leaves the
+ * entry's payload unused; one that fits needs no big slot number. */
 static uint8_t *place_of(struct trib_entry *entry)
 {
     return entry->frame.bytes <= TRIB_ENTRY_PAYLOAD ? (uint8_t *)&entry->place

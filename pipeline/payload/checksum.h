@@ -1,48 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checksums of frames (TRIB_CHECK=sum): what was damaged between its sender and its
- * receiver ends the operation, with the names of both and the number of the chunk,
- * before it is summed.
+ * Checksums of frames (TRIB_CHECK=sum). Data damaged between sender and receiver ends
+ * the operation before it is summed; the error names both ranks and the chunk.
  *
- * The sender of a frame makes a CRC-32C of its header and of the bytes that the frame
- * stands for, wherever those are: in the slot, in the sender's memory, where the
- * receiver reads them, or in the receiver's, where the sender has put them. The
- * receiver makes it again of what it finds there. Results that are passed on get a new
- * one. It travels in four bytes of the entry that are not used otherwise, so frames are
- * as long as without.
+ * The sender computes a CRC-32C of the frame's header and data, wherever the data is:
+ * in the slot, in the sender's memory that the receiver reads, or in the receiver's
+ * memory that the sender has written. The receiver recomputes it from the data it
+ * finds. Forwarded results get a new checksum. It uses four otherwise unused bytes of
+ * the entry, so frames do not grow.
  *
- * It finds damage. Who means to deceive makes a CRC that fits: that is for the secret
- * of the job.
+ * It detects damage, not tampering: an attacker can compute a matching CRC. The job's
+ * secret protects against attackers.
  */
 #ifndef PIPELINE_PAYLOAD_CHECKSUM_H
 #define PIPELINE_PAYLOAD_CHECKSUM_H
 
 #include "pipeline/engine/chunk.h"
 
-/** trib_checksum_set - set the checksum of a SEND's frame, whose entry is filled and
+/** trib_checksum_set - set the checksum of a SEND's frame, whose entry is filled but
  * not published. */
 void trib_checksum_set(struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c);
 
-/** trib_checksum_set_slot - set the checksum of a frame whose bytes are all in its
+/** trib_checksum_set_slot - set the checksum of a frame whose data is all in its
  * slot. */
 void trib_checksum_set_slot(struct trib_engine *e, struct trib_link *l, int lane);
 
 /**
- * trib_checksum_wrong - true if the frame that a task takes is not the one that was
+ * trib_checksum_wrong - return true if a task's frame differs from the one that was
  * sent.
  *
- * t        the REDUCE or COPY_IN; its frame, which is that of the operation, is there
- * from     the neighbor and lane by which it came
- * returns  true: the engine has failed, TRIB_ERR_PROTOCOL. false also where the bytes
- *          that it stands for cannot be: whoever takes them refuses it
+ * t        the REDUCE or COPY_IN; its frame has arrived and belongs to the operation
+ * from     neighbor and lane of the frame
+ * returns  true: the engine has failed, TRIB_ERR_PROTOCOL. Also false if the frame's
+ *          data cannot exist: the task itself then rejects the frame
  */
 bool trib_checksum_wrong(struct trib_engine *e, const struct trib_run *run,
                          const struct trib_task *t, const struct trib_contrib *from,
                          const struct trib_chunk *c);
 
-/** trib_checksum_wrong_slot - as trib_checksum_wrong, for a frame whose bytes are all
- * in its slot. */
+/** trib_checksum_wrong_slot - as trib_checksum_wrong, for a frame whose data is all in
+ * its slot. */
 bool trib_checksum_wrong_slot(struct trib_engine *e, struct trib_link *l, int lane);
 
 #endif

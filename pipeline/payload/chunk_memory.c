@@ -6,8 +6,7 @@
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/payload_state.h"
 
-/* A buffer that is not used may be NULL, to which C allows no addition, not even of
- * 0. */
+/* An unused buffer may be NULL, and C does not allow even NULL + 0. */
 static uint8_t *place(uint8_t *buffer, size_t at)
 {
     return at ? buffer + at : buffer;
@@ -74,7 +73,7 @@ const uint8_t *trib_run_results(const struct trib_run *run, size_t *bytes_out)
     return s->acc_is_read ? s->scratch_acc : NULL;
 }
 
-/* True if the peer has read what a SEND of this round named. */
+/* Return true if the peer has read the result that a SEND of this round named. */
 static bool was_read(const struct trib_engine *e, const struct trib_run *run,
                      const struct trib_task *send, uint32_t round)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contributions: this rank's input, as the plan's feedback wants it sent, and those of
- * a REDUCE in the order of ranks.
+ * Contributions: this rank's input after the plan's feedback rule, and the
+ * contributions of a REDUCE in rank order.
  */
 #ifndef PIPELINE_PAYLOAD_CONTRIBUTION_H
 #define PIPELINE_PAYLOAD_CONTRIBUTION_H
@@ -12,36 +12,36 @@
 #include "pipeline/engine/engine_state.h"
 #include "pipeline/payload/partial.h"
 
-/* Work memory of an encode: the engine's, or a worker's. */
+/* Work memory of an encode, one for the engine and one per worker. */
 struct trib_encode_workspace {
     float *stage; /* [piece] */
     void *scratch; /* scratch memory of the codec */
 };
 
-/* The next contribution of a REDUCE. */
+/* The source of the next contribution of a REDUCE. */
 enum trib_contributor {
-    TRIB_BY_ACC, /* the accumulator, if an earlier task has filled it: the first, or in
-                  * the place of this rank */
-    TRIB_BY_INPUT, /* this rank's input, in the place of this rank */
-    TRIB_BY_PEER, /* a peer's frame, which is there */
+    TRIB_BY_ACC, /* the accumulator, if an earlier task has filled it: first, or at this
+                  * rank's position */
+    TRIB_BY_INPUT, /* this rank's input, at this rank's position */
+    TRIB_BY_PEER, /* a peer's frame, which has arrived */
 };
 
 struct trib_contrib_item {
     enum trib_contributor by;
-    const struct trib_contrib *contrib; /* TRIB_BY_PEER, as the following */
+    const struct trib_contrib *contrib; /* TRIB_BY_PEER, like the following members */
     const struct trib_neighbor *neighbor;
     struct trib_entry *entry;
 };
 
-/* A walk over the contributions of a REDUCE in the order of ranks, this rank's in its
- * place. Ranks without which a quorum closes the chunk are left out. */
+/* An iterator over the contributions of a REDUCE in rank order, including this rank's.
+ * Ranks that a quorum has excluded from the chunk are skipped. */
 struct trib_contrib_walk {
     struct trib_engine *engine;
     const struct trib_run *run;
     const struct trib_task *task;
-    uint32_t next; /* contrib */
-    bool mine; /* this rank's input, or its accumulator, is still to come */
-    bool acc_in_place; /* the accumulator comes in the place of this rank as well */
+    uint32_t next; /* index of the next contrib */
+    bool mine; /* this rank's input or accumulator is still due */
+    bool acc_in_place; /* the accumulator also comes at this rank's position */
 };
 
 static inline struct trib_contrib_walk trib_contrib_begin(struct trib_engine *e,
@@ -53,7 +53,7 @@ static inline struct trib_contrib_walk trib_contrib_begin(struct trib_engine *e,
         .engine = e, .run = run, .task = t, .mine = !(t->flags & TRIB_TASK_EMPTY)};
 }
 
-/** trib_contrib_next - the next contribution; false if there is none left. */
+/** trib_contrib_next - return the next contribution; false at the end. */
 static inline bool trib_contrib_next(struct trib_contrib_walk *w,
                                      struct trib_contrib_item *out)
 {
@@ -82,7 +82,7 @@ static inline bool trib_contrib_next(struct trib_contrib_walk *w,
     return true;
 }
 
-/** trib_contrib_received - the payload of a peer's frame. */
+/** trib_contrib_received - return the payload of a peer's frame. */
 static inline const uint8_t *trib_contrib_received(const struct trib_engine *e,
                                                    const struct trib_contrib_item *from)
 {
@@ -90,17 +90,17 @@ static inline const uint8_t *trib_contrib_received(const struct trib_engine *e,
                               from->contrib->lane, from->entry);
 }
 
-/** trib_as_f32 - n elements at p as float32: p itself if they are aligned float32, else
- * stage. */
+/** trib_as_f32 - return n elements at p as float32: p itself if it is aligned float32,
+ * else stage. */
 const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
                          const void *p, size_t n, float *stage);
 
-/** trib_input_f32 - this rank's input for a chunk, as the plan's feedback wants it
- * sent; called once per operation. */
+/** trib_input_f32 - return this rank's input of a chunk after the plan's feedback rule;
+ * call once per operation. */
 const float *trib_input_f32(struct trib_engine *e, struct trib_run *run,
                             const struct trib_chunk *c);
 
-/** trib_input_f32_staged - as trib_input_f32, for a worker with a stage of its own. */
+/** trib_input_f32_staged - as trib_input_f32, for a worker with its own stage. */
 const float *trib_input_f32_staged(const struct trib_engine *e,
                                    const struct trib_run *run,
                                    const struct trib_chunk *c, float *stage);

@@ -20,7 +20,7 @@ trib_status_t trib_coded_to_elements(const struct trib_run *run,
                  : trib_codec_decode(run->desc.codec, word.src, word.len, x, n);
 }
 
-/* Elements of a mark, in vector registers. */
+/* Divide the elements of one mark, in vector registers. */
 static void divide_line(float *x, float divisor)
 {
     typedef float line __attribute__((vector_size(TRIB_MARKED * sizeof(float))));
@@ -31,7 +31,7 @@ static void divide_line(float *x, float divisor)
     memcpy(x, &v, sizeof(v));
 }
 
-/* The elements that are marked. */
+/* Divide the marked elements. */
 static void divide_marked(float *x, size_t n, float divisor, const uint64_t *marks)
 {
     for (size_t w = 0; w < trib_marked_words(n); w++) {
@@ -64,7 +64,7 @@ void trib_coded_divide(const struct trib_engine *e, float *acc, size_t n, float 
         e->kernels->reduce[TRIB_F32][TRIB_MEAN](&r);
 }
 
-/* True if the chunk's place in the result is not likely to be in the cache. */
+/* Return true if the chunk's result memory is probably not in the cache. */
 static bool is_far(const struct trib_run *run, const struct trib_chunk *c)
 {
     return run->now.input != run->now.recv &&
@@ -72,7 +72,7 @@ static bool is_far(const struct trib_run *run, const struct trib_chunk *c)
            c->n * sizeof(float) >= TRIB_PAST_CACHE_CHUNK;
 }
 
-/* Decodes to x, in the caller's vector, by the faster kind of stores. */
+/* Decode to x, in the caller's vector, with the faster kind of stores. */
 static trib_status_t decode_to_result(struct trib_engine *e, struct trib_run *run,
                                       const struct trib_chunk *c,
                                       struct trib_encoded word, float *x)
@@ -101,7 +101,7 @@ trib_status_t trib_coded_to_acc(struct trib_engine *e, struct trib_run *run,
                                size_t len)
 {
     if (run->is_aggregator)
-        return TRIB_OK; /* nobody reads the elements here */
+        return TRIB_OK; /* an aggregator does not read the elements */
     assert(c->n <= run->desc.piece);
     trib_undo_save_input(run, c);
     if (trib_feedback_gives_result(run))

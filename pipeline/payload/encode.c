@@ -27,7 +27,7 @@ static void scale_residual(const struct trib_engine *e, float *residual, size_t 
         e->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
 }
 
-/* Where the chunk's selection leaves its magnitudes; NULL: nowhere. */
+/* Return the state in which the chunk's selection keeps its magnitudes; NULL: none. */
 static struct trib_carried *carried_of(const struct trib_run *run,
                                        const struct trib_chunk *c)
 {
@@ -36,8 +36,8 @@ static struct trib_carried *carried_of(const struct trib_run *run,
     return f->carried && c->index < f->n_carried ? &f->carried[c->index] : NULL;
 }
 
-/* Encodes a code word, also on a worker's thread: it changes nothing of the engine, and
- * of the run only what belongs to the chunk. */
+/* Encode a chunk, possibly on a worker's thread: change nothing in the engine, and only
+ * the state of this chunk in the run. */
 static uint32_t make_word(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_chunk *c,
                           const struct trib_encode_source *s, uint8_t *dst)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Encodes one code word: of the input, of a sum on its way, or of a result.
+ * Encodes one chunk: an input, a partial sum, or a result.
  */
 #ifndef PIPELINE_PAYLOAD_ENCODE_H
 #define PIPELINE_PAYLOAD_ENCODE_H
@@ -8,17 +8,17 @@
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/word_store.h"
 
-/* The input of a code word. */
+/* The input of an encode. */
 struct trib_encode_source {
     const float *x;
     enum trib_encode_mode mode;
-    bool feedback; /* keep what the code word leaves out */
+    bool feedback; /* keep the encoding error in the residual */
     float unit;    /* divisor of the contributions in x */
     void *scratch; /* set by trib_encode */
 };
 
-/** trib_encode - encode on the engine's thread; dst has trib_codec_bound(c->n) bytes.
- * Returns the length. */
+/** trib_encode - encode on the engine's thread and return the length; dst has
+ * trib_codec_bound(c->n) bytes. */
 uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
                      const struct trib_chunk *c, struct trib_encode_source s,
                      uint8_t *dst);
@@ -26,9 +26,9 @@ uint32_t trib_encode(struct trib_engine *e, struct trib_run *run,
 /**
  * trib_coded_encode_input - encode the input of a chunk, once per operation.
  *
- * thread   any, also while another drives the engine; of one chunk one thread
+ * thread   any, also while another drives the engine; one thread per chunk
  * dst      trib_codec_bound(c->n) bytes
- * returns  bytes
+ * returns  the length in bytes
  */
 uint32_t trib_coded_encode_input(const struct trib_engine *e,
                                  const struct trib_run *run, const struct trib_chunk *c,

@@ -14,23 +14,23 @@
 #include "pipeline/payload/word_store.h"
 
 enum {
-    WORDS_PER_THREAD = 4, /* cells: one under way, others made or waiting */
-    PIECE_MIN = 1024,     /* elements: fewer are encoded before a worker is awake */
+    WORDS_PER_THREAD = 4, /* cells: one in progress, the others done or queued */
+    PIECE_MIN = 1024,     /* elements: fewer are encoded sooner than a worker wakes */
 };
 
 /* A chunk of each round whose input is encoded. */
 struct source {
     uint32_t chunk;
     enum trib_input_role use;
-    uint32_t taken; /* rounds */
+    uint32_t taken; /* number of rounds taken */
 };
 
-/* The content of the cell of the same number. */
+/* The content of the cell with the same number. */
 struct word {
-    struct source *source; /* NULL: the cell has no code word of this run */
+    struct source *source; /* NULL: the cell has no encoded chunk of this run */
     uint32_t round;
-    uint32_t worker; /* worker that made it; as what follows, it is read once it is
-                      * done */
+    uint32_t worker; /* worker that encoded it; this and the following members are read
+                      * once it is done */
     uint32_t len;
     uint8_t *bytes;
     uint64_t begin_ns;
@@ -46,9 +46,9 @@ struct trib_encode_ahead {
     uint32_t n_words;
     struct word *words;
     uint32_t threads;
-    struct trib_encode_workspace *benches; /* [threads + 1]: the last is the engine's
-                                            * own */
-    /* The next source that is handed out in the running operation. */
+    struct trib_encode_workspace *benches; /* [threads + 1]: the last belongs to the
+                                            * engine */
+    /* The next source to hand out in the running operation. */
     uint32_t round;
     uint32_t at;  /* index of a source */
     bool waiting; /* a task waits for a worker */
@@ -100,7 +100,8 @@ static trib_status_t find_sources(struct trib_run *run, struct trib_encode_ahead
     return TRIB_OK;
 }
 
-/* Each eight elements have a byte of the mask of what was sent. */
+/* Return true if two chunks share a byte of the mask of sent elements, which has a bit
+ * for each element. */
 static bool chunks_share_bytes(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -137,8 +138,8 @@ static trib_status_t make_words(const struct trib_run *run, struct trib_encode_a
 
     a->words = calloc(a->n_words, sizeof(*a->words));
     for (uint32_t i = 0; a->words && i < a->n_words; i++) {
-        a->words[i].bytes = malloc(bound + 1); /* as run->payload->encoded: they change
-                                                * places */
+        a->words[i].bytes = malloc(bound + 1); /* same size as run->payload->encoded:
+                                                * the two are swapped */
         if (!a->words[i].bytes)
             return TRIB_ERR_NO_MEMORY;
     }
@@ -150,7 +151,7 @@ trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *
     uint32_t threads = (uint32_t)e->cfg->encode_threads;
 
     if (threads == 0 || run->desc.model || run->desc.piece < PIECE_MIN ||
-        chunks_share_bytes(run)) /* a model is used on the engine's thread alone */
+        chunks_share_bytes(run)) /* a model is used only on the engine's thread */
         return TRIB_OK;
     struct trib_encode_ahead *a = calloc(1, sizeof(*a));
     if (!a)
@@ -162,7 +163,7 @@ trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *
                                     .n_words = threads * WORDS_PER_THREAD};
     trib_status_t st = find_sources(run, a);
     if (st == TRIB_OK && (uint64_t)a->n_sources * trib_run_rounds(run) < 2) {
-        trib_encode_ahead_dispose(run); /* the only code word is due at once */
+        trib_encode_ahead_dispose(run); /* the only encoded chunk is due at once */
         return TRIB_OK;
     }
     if (st == TRIB_OK)
@@ -216,14 +217,14 @@ void trib_encode_ahead_end(struct trib_engine *e, struct trib_run *run)
 
     if (!a || trib_workers_free(e->workers) == a->n_words)
         return;
-    assert(e->failed); /* else all code words were due, and taken */
+    assert(e->failed); /* otherwise all encoded chunks were due and taken */
     trib_workers_clear(e->workers);
     for (uint32_t i = 0; i < a->n_words; i++)
         a->words[i].source = NULL;
 }
 
-/* Encodes a code word on a worker's thread, or on the engine's, which counts as the
- * last worker. */
+/* Encode a chunk on a worker's thread, or on the engine's, which counts as the last
+ * worker. */
 static void make_word(void *arg, uint32_t cell, uint32_t worker)
 {
     struct trib_encode_ahead *a = arg;
@@ -243,7 +244,7 @@ static void make_word(void *arg, uint32_t cell, uint32_t worker)
         trib_trace_now(trace, TRIB_TRACE_ENCODE_END, -1, c.index, w->len);
 }
 
-/* The next source that can be encoded now; NULL if there is none. */
+/* Return the next source that can be encoded now, or NULL. */
 static struct source *next_source(const struct trib_run *run,
                                   struct trib_encode_ahead *a)
 {
@@ -265,7 +266,7 @@ void trib_encode_ahead_post(struct trib_engine *e, struct trib_run *run)
     struct trib_encode_ahead *a = run->payload->encode_ahead;
     struct source *s;
 
-    /* Several at a time: workers that sleep are woken less often. */
+    /* Post several at a time: sleeping workers are then woken less often. */
     if (!a || trib_workers_free(e->workers) < a->n_words / 2)
         return;
     while (trib_workers_free(e->workers) && (s = next_source(run, a))) {
@@ -279,8 +280,8 @@ void trib_encode_ahead_post(struct trib_engine *e, struct trib_run *run)
     trib_workers_rouse(e->workers);
 }
 
-/* The code word of this round that workers were given; NULL if none was, or if it was
- * taken. */
+/* Return the chunk of this round that was handed to workers; NULL if none was, or if it
+ * was already taken. */
 static struct word *given(struct trib_run *run, const struct trib_task *t)
 {
     struct trib_encode_ahead *a = run->payload->encode_ahead;
@@ -323,7 +324,7 @@ bool trib_encode_ahead_help(struct trib_engine *e, struct trib_run *run)
     return trib_workers_help(e->workers);
 }
 
-/* Records the work of a worker later, on the engine's thread. */
+/* Record the work of a worker afterwards, on the engine's thread. */
 static void trace_word(struct trib_engine *e, const struct word *w, uint32_t chunk)
 {
     struct trib_trace_event event = {.time_ns = w->begin_ns,
@@ -334,7 +335,7 @@ static void trace_word(struct trib_engine *e, const struct word *w, uint32_t chu
                                      .value = w->len};
 
     if (w->worker == (uint32_t)e->cfg->encode_threads)
-        return; /* the engine, which has recorded it */
+        return; /* the engine has already recorded it */
     trib_trace_add(&e->trace, &event);
     event.time_ns = w->end_ns;
     event.kind = TRIB_TRACE_AHEAD_END;

@@ -74,7 +74,8 @@ static bool allocate_states(struct trib_feedback *f,
     return ok;
 }
 
-/* A selection keeps zeros and marks for each chunk; false: there is no memory. */
+/* Allocate the per-chunk zeros and marks of a codec that selects; return false if out
+ * of memory. */
 static bool prepare_chunks(struct trib_run *run)
 {
     struct trib_feedback *f = &run->payload->feedback;
@@ -139,8 +140,8 @@ void trib_feedback_loaded(struct trib_run *run)
         f->coded = f->residual[i] != 0;
 }
 
-/* The norm of this rank's whole vector, in doubles as far as float32's range does not
- * suffice. */
+/* Return the norm of this rank's whole vector; in doubles where the range of float32 is
+ * too small. */
 static double norm_of(struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -173,13 +174,13 @@ void trib_feedback_clip(struct trib_engine *e, struct trib_run *run)
 
     if (rule->clip > 0 && run->desc.total && !run->is_aggregator) {
         const double most = rule->clip / sqrt(e->ranks), norm = norm_of(e, run);
-        /* A vector with NaN or Inf is not scaled: the ranks see those as they are. */
+        /* Do not scale a vector with NaN or Inf: the ranks must see those unchanged. */
         run->payload->feedback.scale =
             norm > most && isfinite(norm) ? (float)(most / norm) : 1.0f;
     }
 }
 
-/* The caller's vector holds what was left of it, and goes on to. */
+/* The caller's vector is the residual: it is read and written in place. */
 static void begin_by_caller(struct trib_run *run)
 {
     struct trib_feedback *f = &run->payload->feedback;
@@ -233,7 +234,7 @@ void trib_feedback_begin(struct trib_engine *e, struct trib_run *run)
     trib_feedback_clip(e, run);
 }
 
-/* One chunk as the rule sees it. */
+/* Return the chunk in the form that the rule's functions accept. */
 static struct trib_feedback_chunk chunk_of(const struct trib_engine *e,
                                            const struct trib_run *run,
                                            const struct trib_chunk *c)
@@ -262,7 +263,7 @@ const float *trib_feedback_apply(const struct trib_engine *e,
     }
     if (!(f->scale < 1.0f))
         return x;
-    /* finite: else it would not be clipped */
+    /* The input is finite, or scale would be 1. */
     const struct trib_combine scaled = {x, x, f->scale, 0.0f};
     e->kernels->combine(stage, &scaled, c->n);
     return stage;

@@ -20,7 +20,7 @@ bool trib_narrow_is(const struct trib_run *run)
            (words || trib_dtype_is_narrow(d->op.dtype));
 }
 
-/* The REDUCE of the same chunk that stands before t made the sum that t takes. */
+/* The previous REDUCE of the same chunk computed the sum that t continues. */
 uint8_t trib_narrow_before(const struct trib_run *run, const struct trib_task *t)
 {
     const struct trib_task *tasks = run->program.tasks;

@@ -36,7 +36,7 @@ void trib_pair_regions_count(struct trib_pair_regions *r,
     }
 }
 
-/* Appends a region; false if there is no memory. */
+/* Append a region; return false if out of memory. */
 static bool add(struct trib_pair_regions *r, size_t first, size_t end)
 {
     if (r->n == r->room) {
@@ -51,13 +51,13 @@ static bool add(struct trib_pair_regions *r, size_t first, size_t end)
     return true;
 }
 
-/* A walk over the cells. */
+/* State of the walk over the cells. */
 struct cutting {
-    size_t open, end; /* elements of the region that grows; none if both are the same */
+    size_t open, end; /* elements of the growing region; empty if equal */
     uint64_t pairs; /* its pairs */
     uint64_t before; /* pairs of the regions before it */
     uint64_t total;
-    uint64_t parts; /* regions that there would be, if cells could be divided */
+    uint64_t parts; /* number of regions if cells could be divided */
 };
 
 static bool close_region(struct trib_pair_regions *r, struct cutting *w)
@@ -69,7 +69,8 @@ static bool close_region(struct trib_pair_regions *r, struct cutting *w)
     return !any || add(r, w->open, w->end);
 }
 
-/* True if the region has its share: all that come before it and with it have theirs. */
+/* Return true if the region has its share: the pairs up to its end reach the share of
+ * the regions so far. */
 static bool has_share(const struct cutting *w, uint64_t made)
 {
     return (double)(w->before + w->pairs) * (double)w->parts >=
@@ -102,7 +103,7 @@ bool trib_pair_regions_cut(struct trib_pair_regions *r,
     r->n = 0;
     for (size_t c = 0; c < r->n_cells; c++)
         w.total += r->counts[c];
-    const uint64_t usual = rule->pairs / 2 * round + 1; /* of a round */
+    const uint64_t usual = rule->pairs / 2 * round + 1; /* pairs in a round */
     w.parts = (w.total + usual - 1) / usual * round;
     for (size_t c = 0; room && c < r->n_cells; c++) {
         const size_t first = c * rule->cell, end = first + rule->cell;

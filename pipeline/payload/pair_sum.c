@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "pipeline/engine/engine_state.h"
 
-/* The type in which values are added. */
+/* Return the type in which values are added. */
 static trib_dtype_t acc_dtype(trib_dtype_t dtype)
 {
     return trib_dtype_is_narrow(dtype) ? TRIB_F32 : dtype;
@@ -66,8 +66,8 @@ void trib_pair_sum_close(struct trib_pair_sum *s)
     *s = (struct trib_pair_sum){.most = 0};
 }
 
-/* Adds 64 values of a block, of which all or none are in the sum; or, one by one, the
- * values of a block of which some are. Unsigned sums wrap, as those of integers do. */
+/* Add 64 values of a block at once if all or none of their positions are in the sum,
+ * else one by one. Unsigned sums wrap like integer sums. */
 #define ADD(type) \
     static void add_##type(struct trib_pair_sum *s, const struct trib_pairs *p) \
     { \
@@ -101,7 +101,7 @@ ADD(uint16_t)
 ADD(uint32_t)
 ADD(uint64_t)
 
-/* Floats of fewer bits are added as float32. */
+/* Floats with fewer bits are added as float32. */
 static void (*const adders[TRIB_DTYPE_COUNT])(struct trib_pair_sum *s,
                                               const struct trib_pairs *p) = {
     [TRIB_F32] = add_float,    [TRIB_F64] = add_double,   [TRIB_I8] = add_uint8_t,
@@ -129,8 +129,8 @@ void trib_pair_sum_add(struct trib_pair_sum *s, const struct trib_pairs *p)
     trib_pair_sum_add_partial(s, &wide);
 }
 
-/* Moves the values of 64 positions, from `first` on, behind the `found` that are there;
- * returns the new number. */
+/* Append the values of 64 positions, from `first` on, to the `found` values; return the
+ * new number. */
 static inline size_t take_64(struct trib_pair_sum *s, size_t first, size_t element,
                              size_t found)
 {

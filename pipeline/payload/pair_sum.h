@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sum of pairs: values of the same position are added, in the order of the calls,
- * and positions that one of them has are in the result, whatever their value.
+ * The sum of pairs. Values of the same position are added in the order of the calls.
+ * The result has every position of an input, even if its value is 0.
  */
 #ifndef PIPELINE_PAYLOAD_PAIR_SUM_H
 #define PIPELINE_PAYLOAD_PAIR_SUM_H
@@ -16,46 +16,46 @@ struct trib_pair_sum {
     const struct trib_kernels *kernels;
     trib_dtype_t dtype;
     size_t most; /* elements of the longest chunk */
-    uint64_t *mask; /* [most / 64 + 1] a bit for each position that is in the sum */
+    uint64_t *mask; /* [most / 64 + 1] a bit for each position in the sum */
     uint64_t
-        *some; /* [most / 4096 + 1] a bit for each word of `mask` that is not 0: few
-                     * pairs of a long chunk are found without a look at all of it */
-    uint8_t *acc; /* [most] floats of fewer bits as float32, rounded once */
-    float *stage; /* [most] their values as float32; NULL of other dtypes */
+        *some; /* [most / 4096 + 1] a bit for each nonzero word of `mask`: finds few
+                * pairs of a long chunk without a scan of all of it */
+    uint8_t *acc; /* [most] floats with fewer bits as float32, rounded once */
+    float *stage; /* [most] those values as float32; NULL for other dtypes */
     uint32_t *at; /* [most] positions of the result */
     uint8_t *values; /* [most] values of the result */
 };
 
-/** trib_pair_sum_open - memory for chunks of up to `most` elements; TRIB_ERR_NO_MEMORY.
- * trib_pair_sum_close follows in any case. */
+/** trib_pair_sum_open - allocate memory for chunks of up to `most` elements;
+ * TRIB_ERR_NO_MEMORY. Call trib_pair_sum_close in any case. */
 trib_status_t trib_pair_sum_open(struct trib_pair_sum *s, const struct trib_kernels *k,
                                  trib_dtype_t dtype, size_t most);
 void trib_pair_sum_close(struct trib_pair_sum *s);
 
-/** trib_pair_sum_bytes - the memory that trib_pair_sum_open takes. */
+/** trib_pair_sum_bytes - return the memory that trib_pair_sum_open allocates. */
 size_t trib_pair_sum_bytes(trib_dtype_t dtype, size_t most);
 
-/** trib_pair_sum_element - the bytes of a value that is not rounded yet. */
+/** trib_pair_sum_element - return the size of an unrounded value. */
 size_t trib_pair_sum_element(trib_dtype_t dtype);
 
-/** trib_pair_sum_add - add pairs, whose positions are below `most`. */
+/** trib_pair_sum_add - add pairs with positions below `most`. */
 void trib_pair_sum_add(struct trib_pair_sum *s, const struct trib_pairs *p);
 
-/** trib_pair_sum_add_partial - add what trib_pair_sum_take_partial has given
- * elsewhere. */
+/** trib_pair_sum_add_partial - add a result of trib_pair_sum_take_partial from another
+ * rank. */
 void trib_pair_sum_add_partial(struct trib_pair_sum *s, const struct trib_pairs *p);
 
 /**
- * trib_pair_sum_take - take the sum, which is empty from then on.
+ * trib_pair_sum_take - take the sum and clear it.
  *
  * n        elements of the chunk
- * ranks    divide by it, as a mean does; 0: do not
- * returns  pairs in the memory of s, until the next trib_pair_sum_take
+ * ranks    divisor of a mean; 0: do not divide
+ * returns  pairs in the memory of s, valid until the next trib_pair_sum_take
  */
 struct trib_pairs trib_pair_sum_take(struct trib_pair_sum *s, size_t n, int ranks);
 
-/** trib_pair_sum_take_partial - take the sum as it is, with values of
- * trib_pair_sum_element bytes: more is added to it elsewhere. */
+/** trib_pair_sum_take_partial - take the unrounded sum, with values of
+ * trib_pair_sum_element bytes, to be continued on another rank. */
 struct trib_pairs trib_pair_sum_take_partial(struct trib_pair_sum *s, size_t n);
 
 #endif

@@ -5,8 +5,8 @@
 
 enum {
     HEAD = 8, /* bytes before the positions */
-    FAR = 65536, /* least distance of two positions that 2 bytes cannot tell */
-    SHORT_MAX = 65536, /* elements of a chunk whose positions have 2 bytes */
+    FAR = 65536, /* minimum distance of two positions that does not fit 2 bytes */
+    SHORT_MAX = 65536, /* maximum elements of a chunk whose positions have 2 bytes */
 };
 
 enum form {
@@ -36,7 +36,8 @@ static size_t gaps_bytes(size_t pairs, size_t far)
     return 2 * pairs + 4 * far;
 }
 
-/* Distances from the position before, or of the first one from -1, that are far. */
+/* Return the number of far distances: from the previous position, or from -1 for the
+ * first one. */
 static size_t count_far(const struct trib_pairs *p)
 {
     size_t far = p->at[0] >= FAR - 1;
@@ -46,7 +47,8 @@ static size_t count_far(const struct trib_pairs *p)
     return far;
 }
 
-/* True if distances take fewer bytes than the list of u32, and how many are far. */
+/* Return true if distances take fewer bytes than the list of u32, and set the number of
+ * far distances. */
 static bool in_gaps(const struct trib_pairs *p, size_t n, size_t *far_out)
 {
     if (!p->n || form_of(p->n, n) != LIST_32)
@@ -60,7 +62,7 @@ static size_t whole(size_t bytes)
     return (bytes + 7) / 8 * 8;
 }
 
-/* Bytes before the values of a word that has no distances. */
+/* Return the number of bytes before the values of an encoding without distances. */
 static size_t values_at(size_t pairs, size_t n)
 {
     const size_t bytes[] = {[ALL] = 0,
@@ -90,7 +92,7 @@ size_t trib_pair_word_bound(size_t n, size_t element)
     return HEAD + (bitmap_bytes(n) + 7) / 8 * 8 + n * element;
 }
 
-/* Writes 64 bits at a time, into whole multiples of 8 bytes that are zeros. */
+/* Write 64 bits at a time, into zeroed memory of a multiple of 8 bytes. */
 static void write_bitmap(const struct trib_pairs *p, uint8_t *to)
 {
     uint64_t bits;
@@ -124,7 +126,7 @@ static void write_positions(const struct trib_pairs *p, size_t n, uint8_t *to)
 
 static void write_gaps(const struct trib_pairs *p, uint8_t *to)
 {
-    uint32_t next = 0; /* the position before, and 1 */
+    uint32_t next = 0; /* the previous position plus 1 */
 
     for (size_t i = 0; i < p->n; i++) {
         const uint32_t gap = p->at[i] - next + 1;
@@ -187,7 +189,7 @@ static bool read_bitmap(const uint8_t *from, size_t n, size_t pairs, uint32_t *a
     return found == pairs;
 }
 
-/* Reads each position once: the peer may change them behind this check. */
+/* Read each position once: the peer may change it after this check. */
 static bool read_list(const uint8_t *from, size_t width, size_t n, size_t pairs,
                       uint32_t *at)
 {
@@ -206,7 +208,7 @@ static bool read_list(const uint8_t *from, size_t width, size_t n, size_t pairs,
     return rises && at[pairs - 1] < n;
 }
 
-/* Reads distances of which `far` are far; each byte once. */
+/* Read distances, `far` of them far; each byte once. */
 static bool read_gaps(const uint8_t *from, size_t n, size_t pairs, size_t far,
                       uint32_t *at)
 {
@@ -234,7 +236,7 @@ static bool read_gaps(const uint8_t *from, size_t n, size_t pairs, size_t far,
     return far == 0;
 }
 
-/* Reads the positions of a word of distances. */
+/* Read the positions of an encoding with distances. */
 static bool read_far(const uint8_t *word, size_t bytes, size_t n, size_t element,
                      const uint32_t head[2], struct trib_pairs *out, uint32_t *at)
 {

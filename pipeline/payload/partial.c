@@ -53,7 +53,7 @@ int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *ru
              : e->ranks;
 }
 
-/* Preparing ------------------------------------------------------------------------ */
+/* Preparation ---------------------------------------------------------------------- */
 
 static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
 {
@@ -80,7 +80,7 @@ static bool prepare_node(struct trib_run *run, struct trib_quorum *q)
 
 uint64_t trib_quorum_bytes(const struct trib_engine *e, const struct trib_run *run)
 {
-    const struct trib_quorum *q = NULL; /* for sizes alone */
+    const struct trib_quorum *q = NULL; /* only for sizeof */
     const struct trib_program *p = &run->program;
     const uint64_t result =
         trib_codec_bound(run->desc.codec, run->desc.piece) +
@@ -134,7 +134,7 @@ void trib_quorum_dispose(struct trib_run *run)
     run->payload->quorum = NULL;
 }
 
-/* An aggregator -------------------------------------------------------------------- */
+/* Aggregator ----------------------------------------------------------------------- */
 
 static void queue_out(struct trib_engine *e, struct trib_link *l, struct trib_out *out)
 {
@@ -178,8 +178,8 @@ bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
     return true;
 }
 
-/* Counts the contributions that have arrived in q->counted; *behind_out is the number
- * of those that cannot have, yet. */
+/* Collect the arrived contributions in q->counted and return their number; *behind_out
+ * is the number of ranks whose contribution cannot have arrived yet. */
 static uint32_t gather(struct trib_engine *e, struct trib_run *run,
                        const struct trib_task *t, uint32_t *behind_out)
 {
@@ -266,8 +266,8 @@ bool trib_quorum_idle(const struct trib_run *run)
     return idle;
 }
 
-/* Drops a frame of a chunk that was closed without it. Any payload will do, but what is
- * behind the frame must stay at its position. */
+/* Drop a frame of a chunk that was closed without it. The payload may be anything, but
+ * the header is checked, since the frames after it must keep their positions. */
 static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
 {
     struct trib_recv_lane *r = &l->recv[lane];
@@ -288,7 +288,7 @@ static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
     return true;
 }
 
-/* True if the next result goes over this link as floats. */
+/* Return true if this link carries the next result as floats. */
 static bool goes_as_sum(const struct trib_out *out)
 {
     const struct trib_quorum *q = out->run->payload->quorum;
@@ -326,13 +326,13 @@ static void fill(struct trib_engine *e, struct trib_link *l, const struct trib_o
     memcpy(to + floats, word + q->bytes[out->sent] - q->mask_bytes, q->mask_bytes);
 }
 
-/* Sends the next result for which a link has room. */
+/* Send the next result if the link has room. */
 static bool send_one(struct trib_engine *e, struct trib_link *l)
 {
     struct trib_out *out = l->out;
     const struct trib_quorum *q = out ? out->run->payload->quorum : NULL;
 
-    /* A result of the running operation may not be there yet. */
+    /* A result of the running operation may not exist yet. */
     if (!out || (out->run->now.state == TRIB_RUN_ACTIVE && out->sent == q->closed) ||
         !trib_link_can_send(l, TRIB_LANE_DOWN, bytes_of(out)))
         return false;
@@ -343,7 +343,8 @@ static bool send_one(struct trib_engine *e, struct trib_link *l)
             trib_checksum_set_slot(e, l, TRIB_LANE_DOWN);
     }
     if (trib_link_publish(l, &e->arena, TRIB_LANE_DOWN) != TRIB_OK)
-        return false; /* the transport is full; of a peer that is lost an event tells */
+        return false; /* the transport is full, or an event will report the loss of the
+                       * peer */
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(struct trib_frame) + bytes_of(out);
     e->stats.payload_bytes += bytes_of(out);
@@ -356,8 +357,8 @@ static bool send_one(struct trib_engine *e, struct trib_link *l)
     return true;
 }
 
-/* Sends slot adverts and credits, as for the links of the running operation; false if
- * some are left. */
+/* Send slot adverts and credits, as for the links of the running operation; return
+ * false if some remain unsent. */
 static bool pay(struct trib_engine *e, struct trib_link *l)
 {
     bool owed = false;
@@ -390,7 +391,7 @@ bool trib_quorum_progress(struct trib_engine *e)
     return moved;
 }
 
-/* A rank --------------------------------------------------------------------------- */
+/* Rank ----------------------------------------------------------------------------- */
 
 static void clear_sent(struct trib_run *run, const struct trib_chunk *c)
 {
@@ -400,8 +401,8 @@ static void clear_sent(struct trib_run *run, const struct trib_chunk *c)
         sent[i / 8] &= (uint8_t)~(1u << i % 8);
 }
 
-/* Adds the contribution of a chunk to the residual, as if it had been made and not
- * sent; the chunk's state is what it was. */
+/* Add the contribution to a chunk to the residual, as if it had been computed and not
+ * sent; the chunk's state is already restored. */
 static void keep_back(struct trib_engine *e, struct trib_run *run,
                       const struct trib_chunk *c)
 {
@@ -411,7 +412,7 @@ static void keep_back(struct trib_engine *e, struct trib_run *run,
                          trib_input_f32(e, run, c), 1.0f, c->n);
 }
 
-/* True if a bitmap has bits of ranks only, and enough of them. */
+/* Return true if only bits of existing ranks are set, and enough of them. */
 static bool valid(const struct trib_engine *e, const struct trib_run *run,
                   const uint8_t *mask)
 {
@@ -443,7 +444,7 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* Without the aggregator ----------------------------------------------------------- */
+/* Recovery without the aggregator -------------------------------------------------- */
 
 static struct trib_quorum_start head_of(const struct trib_run *run)
 {

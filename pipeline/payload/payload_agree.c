@@ -15,7 +15,7 @@ static size_t floats_of_round(const struct trib_run *run)
     return run->payload->share.floats * run->desc.n_chunks;
 }
 
-/* Counts the agreement's frames of a round. */
+/* Count the agreement's frames of a round. */
 static void count_frames(struct trib_run *run)
 {
     struct trib_program *p = &run->program;
@@ -92,8 +92,8 @@ void trib_share_begin(struct trib_run *run)
     run->payload->share.step++;
 }
 
-/* The floats of a round's chunks that have elements: the others are behind the end of
- * the vector. */
+/* Return the number of floats of a round's nonempty chunks: the others are past the end
+ * of the vector. */
 static size_t floats_in(const struct trib_run *run, uint32_t round)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -108,7 +108,7 @@ static size_t floats_in(const struct trib_run *run, uint32_t round)
     return run->payload->share.floats * (chunks < d->n_chunks ? chunks : d->n_chunks);
 }
 
-/* The agreement's chunk of t in its next round; first and n count floats of that
+/* Return the agreement's chunk of t in its next round; first and n count floats of that
  * round. */
 static struct trib_chunk agree_chunk(const struct trib_run *run,
                                      const struct trib_task *t)
@@ -142,14 +142,14 @@ bool trib_share_ready(const struct trib_run *run, const struct trib_task *t)
     return !(t->flags & TRIB_TASK_INPUT) || trib_share_agreed(run, t->done);
 }
 
-/* The index at which a round of the vector begins in the arrays. */
+/* Return the index of a round's first float in the arrays. */
 static size_t round_at(const struct trib_run *run, uint32_t round)
 {
     assert(round < trib_run_rounds(run));
     return (size_t)round * floats_of_round(run);
 }
 
-/* The index at which the floats of a chunk begin in the arrays. */
+/* Return the index of a chunk's first float in the arrays. */
 static size_t chunk_at(const struct trib_run *run, const struct trib_chunk *c)
 {
     uint32_t chunk = c->index % run->desc.n_chunks,
@@ -184,8 +184,8 @@ void trib_share_settle(struct trib_run *run, const struct trib_chunk *c)
     trib_model_settle(run->desc.model, &chunk, s->agreed + at);
 }
 
-/* Keeps the elements that are measured in the residual, in one pass: error feedback is
- * applied to a contribution once. */
+/* Add the measured elements to the residual in the same pass: error feedback is applied
+ * to a contribution once. */
 static void keep_and_propose(struct trib_run *run, const struct trib_model_chunk *c,
                              const float *x, float *out)
 {
@@ -237,7 +237,7 @@ static void measure(struct trib_engine *e, struct trib_run *run, uint32_t round)
     }
 }
 
-/* The floats that a task sends, or with which its sum begins. */
+/* Return the floats that a task sends, or the first term of its sum. */
 static const float *source_of(struct trib_engine *e, struct trib_run *run,
                               const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -267,7 +267,7 @@ static void agree_fill(struct trib_engine *e, struct trib_run *run, struct trib_
     e->stats.payload_bytes += bytes;
 }
 
-/* The floats that a frame brings; NULL if it is not valid. */
+/* Return the floats in a frame; NULL if the frame is invalid. */
 static const uint8_t *received(const struct trib_engine *e,
                                const struct trib_neighbor *neighbor, int lane,
                                const struct trib_chunk *c, struct trib_entry *entry)
@@ -278,7 +278,7 @@ static const uint8_t *received(const struct trib_engine *e,
     return trib_link_received(&e->links[neighbor->peer], &e->arena, lane, entry);
 }
 
-/* acc = acc op x; the first contribution sets acc. */
+/* Compute acc = acc op x; the first contribution sets acc. */
 static void join(struct trib_engine *e, const struct trib_run *run, float *acc,
                  const void *x, size_t n, bool first)
 {
@@ -291,7 +291,7 @@ static void join(struct trib_engine *e, const struct trib_run *run, float *acc,
     e->kernels->reduce[TRIB_F32][trib_codec_agreement_op(run->desc.codec)](&r);
 }
 
-/* Sums in the order of ranks, as all sums; an earlier sum is already in its place. */
+/* Sum in rank order, like all sums; an earlier sum is already in place. */
 static trib_status_t agree_reduce(struct trib_engine *e, struct trib_run *run,
                                   struct trib_task *t, const struct trib_chunk *c)
 {
@@ -340,7 +340,8 @@ static trib_status_t agree_copy(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* True if all chunks of the round are ready, as the proposal is of all of them. */
+/* Return true if all chunks of the round are ready, because the proposal covers them
+ * all. */
 static bool agree_ready(struct trib_engine *e, struct trib_run *run,
                         const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -366,7 +367,7 @@ static size_t agree_room(const struct trib_engine *e, const struct trib_run *run
     return e->arena.slot_bytes;
 }
 
-/* The vector's payload begins and ends an operation. */
+/* No begin and end: the vector's payload begins and ends an operation. */
 const struct trib_payload_ops trib_payload_agreement = {
     .name = "agreement",
     .chunk = agree_chunk,

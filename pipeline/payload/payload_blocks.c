@@ -12,9 +12,10 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/peer_reads.h"
 
-enum { REF_MIN = 16384 }; /* bytes of a chunk: copying less costs no more than a GET */
+enum { REF_MIN = 16384 }; /* bytes of a chunk: copying less is no slower than a GET */
 
-/* True if t moves what this rank gives: elsewhere the block may have another length. */
+/* Return true if t moves this rank's contribution: at other ranks the block may have a
+ * different length. */
 static bool gives(const struct trib_task *t)
 {
     return t->kind == TRIB_TASK_SEND && t->flags & TRIB_TASK_INPUT;
@@ -70,8 +71,8 @@ static struct trib_chunk blocks_chunk(const struct trib_run *run,
     return trib_block_chunk(run, t->done, t->chunk, gives(t));
 }
 
-/* The elements that the receiver gets by the reference of a chunk: of memory that it
- * reads by its address all of the block that follows, if they are ready. */
+/* Return the number of elements granted by a chunk's reference. If the receiver reads
+ * by address, this includes the rest of the block, if it is ready. */
 static size_t granted(const struct trib_run *run, const struct trib_task *t,
                       const struct trib_chunk *c, const struct trib_ref *ref)
 {
@@ -83,8 +84,7 @@ static size_t granted(const struct trib_run *run, const struct trib_task *t,
                : c->n;
 }
 
-/* Writes the reference by which the receiver reads the chunk, and returns true if it
- * can. */
+/* Write the reference by which the receiver reads the chunk; return true if it can. */
 static bool find_ref(const struct trib_engine *e, const struct trib_run *run,
                      const struct trib_task *t, const struct trib_chunk *c,
                      struct trib_advert *out)
@@ -158,9 +158,9 @@ static void blocks_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
 }
 
 /*
- * Makes a frame GET one of a buffer that its sender has opened, as the raw payload
- * takes it: a view of just this chunk. Returns false if the frame names no memory of
- * the chunk's size.
+ * Convert a GET frame of a block to the form of the raw payload: a view of this chunk
+ * alone in an advertised buffer. Return false if the frame names no memory of the
+ * chunk's size.
  */
 static bool open_ref(struct trib_engine *e, struct trib_run *run, uint16_t at, int lane,
                      struct trib_entry *entry, const struct trib_chunk *c)

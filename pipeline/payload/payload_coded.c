@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chunks as code words.
+ * Encoded chunks.
  *
  * With error feedback a rank encodes each element at most once per operation, so one
  * residual per element suffices:
- *   - sparse codecs select from the input, whether it is sent or stays here; sums are
- *     sent whole, results by result=: their loss goes to the finisher's residual
- *   - other codecs quantise what is sent: an input, a partial sum or, at the finisher,
- *     the result. The input of the finisher itself stays exact, except where others
- *     decode it, too (INPUT_SENT): then it counts as they see it
- *   - code words that add without decoding are in payload_linear.c
- * A residual is of contributions, also where the encoded sum is a mean of them or is
- * divided on its way (narrow.h): so another schedule may take the residual over. The
- * plan's feedback (error_feedback.h) acts where the input is read, once per operation.
- * The finisher decodes its result as all others do: all have the same bits.
  *
- * Contributions are added in the order of ranks, so a sum does not depend on arrival.
+ *   - Sparse codecs select from the input, sent or not. Sums are sent whole, results as
+ *     result= says; the loss of a result goes to the residual of the finishing rank.
+ *   - Other codecs quantise the data that is sent: an input, a partial sum or, at the
+ *     finishing rank, the result. The finishing rank's own input stays exact, unless
+ *     others decode it as well (INPUT_SENT): then its decoded value is summed.
+ *   - Encoded chunks that add without decoding are in payload_linear.c.
+ *
+ * A residual has the unit of contributions even if the encoded sum is a mean or is
+ * divided on its way (narrow.h), so another schedule may continue with it. The plan's
+ * feedback (error_feedback.h) is applied when the input is read, once per operation.
+ * The finishing rank decodes its result like all others, so all have the same bits.
+ *
+ * Contributions are added in rank order, so a sum does not depend on arrival order.
  */
 #include "pipeline/payload/payload_coded.h"
 
@@ -39,7 +41,7 @@
 #include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/word_store.h"
 
-/* The sum so far of a chunk, as float32. */
+/* Return the partial sum of a chunk as float32. */
 static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -80,8 +82,8 @@ struct trib_encoded_store *trib_coded_input(struct trib_engine *e, struct trib_r
     return s;
 }
 
-/* True if the peer reads code words in this aggregator's memory: its frames carry the
- * length alone. */
+/* Return true if the peer reads encoded chunks in this aggregator's memory: frames then
+ * contain only the length. */
 static bool read_in_place(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_neighbor *neighbor)
 {
@@ -89,8 +91,8 @@ static bool read_in_place(const struct trib_engine *e, const struct trib_run *ru
            e->links[neighbor->peer].mapped && run->now.advert.recv.blob.len;
 }
 
-/* Fills the frame of a stored code word. A sum that peers read is as wide as it is, and
- * may be wider than a slot. */
+/* Fill the frame of a stored chunk. A sum that peers read in place may be larger than a
+ * slot. */
 static void fill_stored(struct trib_engine *e, struct trib_run *run,
                         struct trib_task *t, const struct trib_encoded_store *s,
                         struct trib_entry *entry)
@@ -160,17 +162,17 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     trib_payload_count_out(e, t, c->n * run->desc.element, len);
 }
 
-/* A sum of n elements while it is made. */
+/* State of a sum of n elements. */
 struct sum {
     float *acc; /* [n] */
     size_t n;
-    bool first; /* nothing is in it */
+    bool first; /* the sum is empty */
     bool zeros; /* acc is 0 everywhere */
-    uint64_t *marks; /* acc is 0 but where these say; or NULL */
+    uint64_t *marks; /* acc is 0 except where marked; or NULL */
     struct trib_narrow narrow;
 };
 
-/* acc = acc op weight * the code word's elements; the first one sets acc. */
+/* Compute acc = acc op weight * decoded elements; the first term sets acc. */
 static trib_status_t merge_word(struct trib_engine *e, struct trib_run *run,
                                 struct sum *sum, float weight, struct trib_encoded word)
 {
@@ -286,8 +288,9 @@ static trib_status_t merge_all(struct trib_engine *e, struct trib_run *run,
     return st;
 }
 
-/* True if sparse words are summed where the result belongs: all contributions, the own
- * one too, are words by then, and nothing else wants the sum. */
+/* Return true if sparse chunks can be summed directly in the result's memory: all
+ * contributions, including the local one, are encoded by then, and nothing else needs
+ * the sum. */
 static bool sums_in_place(const struct trib_run *run, const struct trib_task *t)
 {
     return trib_codec_flags(run) & TRIB_CODEC_SPARSE && t->flags & TRIB_TASK_FINISH &&
@@ -302,7 +305,8 @@ static trib_status_t sum_in_place(struct trib_engine *e, struct trib_run *run,
 {
     float *result = (float *)(void *)trib_run_acc(run, c);
 
-    (void)trib_coded_input(e, run, t, c, false); /* the sum may overwrite the input */
+    (void)trib_coded_input(e, run, t, c, false); /* encode first: the sum may overwrite
+                                                  * the input */
     const trib_status_t st = merge_all(e, run, t, c, narrow, result);
     if (st == TRIB_OK)
         trib_coded_divide(e, result, c->n, narrow->divisor,
@@ -357,7 +361,8 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     if (trib_feedback_gives_result(run) && !run->is_aggregator && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
     trib_feedback_mark_all(run, c);
-    (void)trib_feedback_take_zeros(run, c); /* the encoded input may have left some */
+    (void)trib_feedback_take_zeros(run, c); /* clear the flag: the memory is written
+                                             * now */
     if (run->payload->feedback.partial)
         memcpy(run->payload->feedback.partial + c->first, run->payload->acc,
                c->n * sizeof(float));
@@ -368,11 +373,10 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
 }
 
 /*
- * The code word that a COPY_IN's frame brings or names; NULL if it is not valid.
+ * Return the encoded chunk that a COPY_IN's frame contains or names; NULL if invalid.
  *
- * One that is passed on goes to a store, which has room for what the codec makes of a
- * chunk and no more: nobody decodes it here, so nothing else would find that it is
- * longer.
+ * A forwarded chunk goes to a store with room for the codec's maximum length. Its
+ * length is checked here because a forwarding rank does not decode it.
  */
 static const uint8_t *coded_word(struct trib_engine *e, const struct trib_run *run,
                                  const struct trib_task *t, const struct trib_chunk *c,
@@ -452,8 +456,8 @@ trib_status_t trib_coded_copy_in(struct trib_engine *e, struct trib_run *run,
     return trib_coded_to_acc(e, run, c, word, len);
 }
 
-/* Copies the input of the only rank, which loses nothing unless the plan has more than
- * error feedback. */
+/* Copy the input of the only rank. This is lossless unless the plan has more than error
+ * feedback. */
 static trib_status_t copy_alone(struct trib_engine *e, struct trib_run *run,
                                 const struct trib_chunk *c)
 {
@@ -534,7 +538,7 @@ size_t trib_coded_room(const struct trib_engine *e, const struct trib_run *run,
     (void)run;
     (void)t;
     (void)c;
-    return e->arena.slot_bytes; /* the code word is not made yet */
+    return e->arena.slot_bytes; /* the chunk is not encoded yet */
 }
 
 bool trib_coded_ready(struct trib_engine *e, struct trib_run *run,

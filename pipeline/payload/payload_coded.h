@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chunks as code words: what payload_coded.c and payload_linear.c have in common.
+ * Encoded chunks: functions shared by payload_coded.c and payload_linear.c.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_CODED_H
 #define PIPELINE_PAYLOAD_PAYLOAD_CODED_H
 
 #include "pipeline/payload/payload.h"
 
-/** trib_coded_input - the code word of the input; the first task that needs it makes
+/** trib_coded_input - return the encoded input; the first task that needs it encodes
  * it. */
 struct trib_encoded_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
                                     const struct trib_task *t,
                                     const struct trib_chunk *c, bool final);
 
-/** trib_coded_copy_input - COPY by the code word of the input: the result is what other
+/** trib_coded_copy_input - COPY through the encoded input: the result is what other
  * ranks decode. */
 trib_status_t trib_coded_copy_input(struct trib_engine *e, struct trib_run *run,
                                     const struct trib_task *t,

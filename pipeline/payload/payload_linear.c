@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chunks as code words that add without decoding.
+ * Encoded chunks that add without decoding.
  *
- * Every rank encodes its input once. From then on code words are merged and forwarded,
- * and each rank decodes the finished one. So the store of a chunk is its accumulator:
- * it has the code word of the input first, then that of the sum so far, at last that of
- * the result. A rank that sends its input does so before the sum takes the store, as
- * schedule.h demands of operations in place (STABLE).
+ * Every rank encodes its input once. From then on encoded chunks are merged and
+ * forwarded, and each rank decodes the finished one. The store of a chunk is therefore
+ * its accumulator: it holds the encoded input first, then the partial sum, finally the
+ * result. A rank that sends its input does so before the sum overwrites the store, as
+ * schedule.h requires of in-place operations (STABLE).
  */
 #include <assert.h>
 #include <string.h>
@@ -18,8 +18,7 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/word_store.h"
 
-/* Collects the code words of a task in the order of ranks; an earlier sum comes
- * first. */
+/* Collect the encoded chunks of a task in rank order; an earlier sum comes first. */
 static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, struct trib_encoded mine,
                                   size_t *n_out)
@@ -41,8 +40,7 @@ static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* Moves a sum to its store: by exchange of the buffers, or by a copy where peers read
- * the store. */
+/* Move a sum to its store: swap the buffers, or copy if peers read the store. */
 static void keep_sum(struct trib_run *run, struct trib_encoded_store *s, size_t len)
 {
     uint8_t *sum = run->payload->encoded;
@@ -93,7 +91,7 @@ static trib_status_t linear_reduce(struct trib_engine *e, struct trib_run *run,
     return finish ? trib_coded_to_acc(e, run, c, s->bytes, s->len) : TRIB_OK;
 }
 
-/* Copies a code word. Code words that add travel whole: an aggregator never has their
+/* Copy an encoded chunk. Such chunks are sent whole, so an aggregator never has their
  * sum as floats. */
 static trib_status_t linear_copy_in(struct trib_engine *e, struct trib_run *run,
                                     struct trib_task *t, const struct trib_chunk *c,
@@ -104,7 +102,7 @@ static trib_status_t linear_copy_in(struct trib_engine *e, struct trib_run *run,
     return trib_coded_copy_in(e, run, t, c, entry);
 }
 
-/* Copies the input of the only rank, as the code word that it would send. */
+/* Copy the input of the only rank, through the encoding that it would send. */
 static trib_status_t linear_copy(struct trib_engine *e, struct trib_run *run,
                                  struct trib_task *t, const struct trib_chunk *c)
 {

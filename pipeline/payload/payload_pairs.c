@@ -16,8 +16,8 @@
 
 enum { RESULTS_MIN = 4096 /* bytes */ };
 
-/* The number of results that are kept. That of a rank's chunk is its index: pairs are
- * never fed backwards. */
+/* Return the number of kept results. On a rank the index of a chunk is its place, since
+ * pairs are never fed backwards. */
 static size_t chunks_of(const struct trib_run *run)
 {
     return run->is_aggregator ? run->desc.n_chunks
@@ -30,7 +30,7 @@ static size_t place_of(const struct trib_run *run, const struct trib_task *t,
     return run->is_aggregator ? t->chunk : c->index;
 }
 
-/* The longest word of an aggregator: none is longer than a slot. */
+/* Return the maximum length of an aggregator's encoded chunk, at most a slot. */
 static size_t store_of(const struct trib_engine *e, const struct trib_run *run)
 {
     const size_t bound = trib_pair_word_bound(
@@ -48,7 +48,7 @@ uint64_t trib_pairs_bytes(const struct trib_engine *e, const struct trib_run *ru
            trib_pair_sum_bytes(d->op.dtype, d->piece);
 }
 
-/* Makes room for the chunks of this run; false: there is no memory. */
+/* Allocate room for the chunks of this run; return false if out of memory. */
 static bool make_room(const struct trib_run *run, struct trib_pairs_union *u)
 {
     const size_t n = chunks_of(run);
@@ -86,7 +86,8 @@ trib_status_t trib_pairs_prepare(const struct trib_engine *e, struct trib_run *r
         s->store = store_of(e, run);
         s->all.room = d->n_chunks * s->store;
         s->all.results = malloc(s->all.room + 1);
-        run->payload->acc_rounds = 1; /* each takes over the words of the one before */
+        run->payload->acc_rounds = 1; /* each round reuses the memory of the previous
+                                       * one */
     }
     return make_room(run, &s->all) && (s->all.results || !run->is_aggregator)
                ? st
@@ -132,7 +133,7 @@ static const struct trib_pairs_input *input_of(const struct trib_run *run)
     return (const struct trib_pairs_input *)(const void *)run->now.input;
 }
 
-/* The first pair of an input whose index is not below `index`. */
+/* Return the first pair of an input whose index is >= `index`. */
 static size_t first_from(const struct trib_pairs_input *in, uint64_t index)
 {
     size_t lo = 0, hi = in->n;
@@ -154,7 +155,7 @@ static size_t pairs_given(const struct trib_run *run, const struct trib_chunk *c
     return first_from(in, c->first + c->n) - first_from(in, c->first);
 }
 
-/* This rank's pairs of a chunk; their positions are in the state. */
+/* Return this rank's pairs of a chunk; their positions are stored in the state. */
 static struct trib_pairs given(const struct trib_run *run, const struct trib_chunk *c)
 {
     struct trib_pairs_state *s = run->payload->pairs;
@@ -169,8 +170,8 @@ static struct trib_pairs given(const struct trib_run *run, const struct trib_chu
                                n ? in->values + from * run->desc.element : NULL};
 }
 
-/* Makes the memory of a rank's results longer; false: there is none, and the engine is
- * marked. */
+/* Grow the memory of a rank's results; return false and mark the engine if out of
+ * memory. */
 static bool lengthen(struct trib_engine *e, struct trib_pairs_union *u, size_t bytes)
 {
     size_t room = 2 * u->room > RESULTS_MIN ? 2 * u->room : RESULTS_MIN;
@@ -187,9 +188,9 @@ static bool lengthen(struct trib_engine *e, struct trib_pairs_union *u, size_t b
     return true;
 }
 
-/* Room for the sum of a chunk, in place of an earlier one; NULL if it has no bytes, or
- * if the engine is marked: there is no memory, or a rank has given more pairs than the
- * plan is for. */
+/* Return room for the sum of a chunk, in place of an earlier one. Return NULL if the
+ * sum has no bytes. Also return NULL, with the engine marked, if out of memory or if a
+ * rank has given more pairs than the plan allows. */
 static uint8_t *keep(struct trib_engine *e, struct trib_run *run,
                      const struct trib_task *t, const struct trib_chunk *c,
                      size_t bytes)
@@ -223,7 +224,7 @@ static void keep_pairs(struct trib_engine *e, struct trib_run *run,
         trib_pair_word_write(p, c->n, element, word);
 }
 
-/* Makes the chunks of this start, if their length depends on its pairs. */
+/* Make the chunks of this start, if their length depends on its pairs. */
 static bool make_regions(struct trib_run *run)
 {
     struct trib_pair_regions *r = &run->payload->pairs->regions;
@@ -314,8 +315,8 @@ static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_
     trib_payload_count_out(e, t, c->n * run->desc.element, bytes);
 }
 
-/* False if a peer gave NaN or an infinity and TRIB_CHECK looks for them; the engine is
- * marked. */
+/* Return false, with the engine marked, if TRIB_CHECK is on and a peer gave NaN or
+ * Inf. */
 static bool is_finite(struct trib_engine *e, const struct trib_run *run, int peer,
                       const struct trib_chunk *c, const struct trib_pairs *p)
 {
@@ -333,8 +334,8 @@ static bool is_finite(struct trib_engine *e, const struct trib_run *run, int pee
 }
 
 /*
- * Reads a peer's word. An aggregator's is a partial sum; where ranks pass on partial
- * sums, a word is one if its length says so, which is that of one kind of values alone.
+ * Decode a peer's pairs. An aggregator sends partial sums. If ranks forward partial
+ * sums, the length shows whether this is one: each kind of values has its own length.
  */
 static bool read_received(struct trib_engine *e, const struct trib_run *run,
                           const struct trib_contrib_item *from,
@@ -355,7 +356,7 @@ static bool read_received(struct trib_engine *e, const struct trib_run *run,
     return *partial_out && trib_pair_word_read(word, bytes, c->n, wide, at, out);
 }
 
-/* Adds the pairs of a peer's frame, or its partial sum; false if it is not valid. */
+/* Add the pairs or the partial sum in a peer's frame; return false if invalid. */
 static bool add_received(struct trib_engine *e, struct trib_run *run,
                          const struct trib_contrib_item *from,
                          const struct trib_chunk *c)
@@ -377,7 +378,7 @@ static bool add_received(struct trib_engine *e, struct trib_run *run,
     return true;
 }
 
-/* Adds the partial sum that an earlier task of the chunk has kept. */
+/* Add the partial sum kept by an earlier task of the chunk. */
 static void add_kept(struct trib_run *run, const struct trib_task *t,
                      const struct trib_chunk *c)
 {
@@ -470,12 +471,12 @@ const struct trib_payload_ops trib_payload_pairs = {
     .copy = pairs_copy,
 };
 
-/* Results ------------------------------------------------------------------------- */
+/* Results -------------------------------------------------------------------------- */
 
-/* A walk over the chunks of a result that have pairs. */
+/* An iterator over the nonempty chunks of a result. */
 struct result_walk {
-    size_t next; /* chunk */
-    size_t first; /* element of the vector */
+    size_t next; /* next chunk */
+    size_t first; /* first element of the chunk */
     struct trib_pairs pairs;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes and frees the payload's part of a run: what its tasks move, and the memory that
- * no start allocates.
+ * Create and free the payload's part of a run: the payload of its tasks, and all
+ * memory, as starts allocate none.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/undo_log.h"
 
-/* True if u also takes the code word that a SEND has of the input. */
+/* Return true if u also uses the encoded input of a SEND. */
 static bool same_encoded(const struct trib_task *u, bool linear)
 {
     if (u->kind == TRIB_TASK_SEND)
@@ -30,8 +30,8 @@ static bool same_encoded(const struct trib_task *u, bool linear)
            (linear && (u->kind == TRIB_TASK_REDUCE || u->kind == TRIB_TASK_COPY));
 }
 
-/* Marks the SENDs whose code word has another use, as sums of code words that add have:
- * they take it from the store. Others make it where it is sent from. */
+/* Mark the SENDs whose encoded chunk has another use, such as sums of chunks that add
+ * linearly: they take it from the store. The others encode directly into the slot. */
 static void mark_stored(struct trib_program *p, bool linear)
 {
     for (uint32_t i = 0; i < p->n_tasks; i++) {
@@ -42,8 +42,8 @@ static void mark_stored(struct trib_program *p, bool linear)
             (linear && !(t->flags & TRIB_TASK_INPUT)))
             t->flags |= TRIB_TASK_STORED;
         if (!(t->flags & TRIB_TASK_INPUT))
-            continue; /* every SEND of an aggregator, which has thousands where there
-                       * are many ranks */
+            continue; /* skips the SENDs of an aggregator, of which a large job has
+                       * thousands */
         for (uint32_t j = 0; j < p->n_tasks; j++) {
             const struct trib_task *u = &p->tasks[j];
             if (i != j && u->chunk == t->chunk && same_encoded(u, linear))
@@ -52,8 +52,8 @@ static void mark_stored(struct trib_program *p, bool linear)
     }
 }
 
-/* The number of elements for which a run has work memory. An aggregator that adds code
- * words never has the elements, which may be as many as the vector has. */
+/* Return the number of elements that a run has work memory for. An aggregator that adds
+ * encoded chunks linearly never decodes them, and its piece may be the whole vector. */
 static size_t elements_held(const struct trib_run *run, bool serves)
 {
     if (serves && trib_coded_linear(run))
@@ -97,9 +97,8 @@ static bool some_mapped(const struct trib_engine *e, const struct trib_run *run)
     return false;
 }
 
-/* If the memory for results is too small, allocate new memory of at least twice the
- * size; running plans keep the old one. Without such memory results go through
- * slots. */
+/* If the memory for results is too small, allocate at least twice its size; running
+ * plans keep the old memory. Without such memory results go through slots. */
 static void grow_results(struct trib_engine *e, size_t bytes)
 {
     size_t more = bytes > 2 * e->results.bytes ? bytes : 2 * e->results.bytes;
@@ -114,7 +113,8 @@ static void grow_results(struct trib_engine *e, size_t bytes)
         trib_error_clear(e->err);
 }
 
-/* The size of a result in memory that an aggregator opens, in whole cache lines. */
+/* Return the size of a result in the memory that an aggregator advertises, in whole
+ * cache lines. */
 static size_t result_bytes(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -124,7 +124,7 @@ static size_t result_bytes(const struct trib_run *run)
     return (trib_coded_bound(run) + 63) / 64 * 64;
 }
 
-/* The length of the longest code word that goes through a slot. */
+/* Return the maximum length of an encoded chunk that goes through a slot. */
 static size_t longest_sent(const struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -135,9 +135,9 @@ static size_t longest_sent(const struct trib_run *run)
 }
 
 /*
- * Allocates the accumulators of an aggregator: one for each chunk of a round, which the
- * next round takes over (trib_run_acc). Where peers read large chunks in place, it has
- * a window of rounds.
+ * Allocate the accumulators of an aggregator: one for each chunk of a round, reused by
+ * the next round (trib_run_acc). If peers read large chunks in place, allocate a window
+ * of rounds.
  */
 static trib_status_t prepare_results(struct trib_engine *e, struct trib_run *run)
 {
@@ -158,7 +158,7 @@ static trib_status_t prepare_results(struct trib_engine *e, struct trib_run *run
     return run->payload->scratch_acc ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-/* Allocates accumulators for chunks whose result is not for this rank. */
+/* Allocate accumulators for chunks without a result on this rank. */
 static trib_status_t prepare_scratch(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
@@ -213,8 +213,8 @@ static trib_status_t prepare_sources(struct trib_run *run)
                : TRIB_ERR_NO_MEMORY;
 }
 
-/* The bytes by which the memory for results grows: all runs share it, and it lasts as
- * long as the engine. */
+/* Return the growth of the memory for results, which all runs share and which is freed
+ * with the engine. */
 static uint64_t results_wanted(const struct trib_engine *e, const struct trib_run *run)
 {
     const uint64_t bytes =
@@ -259,7 +259,7 @@ uint64_t trib_payload_bytes(const struct trib_engine *e, const struct trib_run *
     return bytes;
 }
 
-/* The one place where the kind of a payload is asked for. */
+/* The only place that checks the kind of a payload. */
 static void choose_payload(struct trib_run *run)
 {
     run->payload_ops[0] = run->desc.blocks ? &trib_payload_blocks : &trib_payload_raw;

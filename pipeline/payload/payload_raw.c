@@ -19,7 +19,7 @@
 
 enum {
     PLACED_ROUNDS = 64, /* bits of trib_task.placed */
-    ZCOPY_MIN = 4096, /* bytes: copying less is cheaper than a write of its own */
+    ZCOPY_MIN = 4096, /* bytes: copying less is cheaper than a separate write */
 };
 
 static uint64_t round_bit(uint32_t round)
@@ -27,7 +27,8 @@ static uint64_t round_bit(uint32_t round)
     return (uint64_t)1 << round % PLACED_ROUNDS;
 }
 
-/* The chunk in a buffer that the peer has opened; NULL if it is not within reach. */
+/* Return the chunk's address in a buffer that the peer has advertised; NULL if out of
+ * reach. */
 static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view,
                         const struct trib_chunk *c)
 {
@@ -38,8 +39,8 @@ static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view
     return view->base + lo;
 }
 
-/* The address in this peer's receive buffer at which a result is stored. An aggregator
- * opens its own results instead: see below. */
+/* Return the address in this peer's receive buffer for a result. Aggregators advertise
+ * their own results instead: see way_of. */
 static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *run,
                           const struct trib_neighbor *neighbor,
                           const struct trib_chunk *c)
@@ -47,7 +48,7 @@ static uint8_t *stored_at(const struct trib_engine *e, const struct trib_run *ru
     return neighbor->peer < e->ranks ? peer_at(run, &neighbor->peer_recv, c) : NULL;
 }
 
-/* True if the transport writes this chunk into the peer's buffer. */
+/* Return true if the transport can write this chunk into the peer's buffer. */
 static bool takes_writes(const struct trib_run *run, const struct trib_view *view,
                          const struct trib_chunk *c)
 {
@@ -57,8 +58,8 @@ static bool takes_writes(const struct trib_run *run, const struct trib_view *vie
            lo + bytes <= view->hi;
 }
 
-/* The elements for which a received frame stands; NULL if the frame is not valid, or
- * they are read by their address. */
+/* Return the elements that a received frame stands for; NULL if the frame is invalid,
+ * or if they are read by address. */
 static const uint8_t *source_of(const struct trib_engine *e, const struct trib_run *run,
                                 const struct trib_neighbor *neighbor, int lane,
                                 struct trib_entry *entry, const struct trib_chunk *c)
@@ -77,15 +78,16 @@ static const uint8_t *source_of(const struct trib_engine *e, const struct trib_r
     return peer_at(run, recv ? &neighbor->peer_recv : &neighbor->peer_send, c);
 }
 
-/* The elements of a SEND of this chunk. */
+/* Return the elements of a SEND of this chunk. */
 static const uint8_t *sent_by(const struct trib_run *run, const struct trib_task *t,
                               const struct trib_chunk *c)
 {
     return t->flags & TRIB_TASK_INPUT ? trib_run_input(run, c) : trib_run_acc(run, c);
 }
 
-/* True if the elements of a SEND stay as they are until the receiver has read them. The
- * first step of an exclusive scan passes on an input that the result may replace. */
+/* Return true if the elements of a SEND stay unchanged until the receiver has read
+ * them. The first step of an exclusive scan forwards an input that the result may
+ * overwrite. */
 static bool stays(const struct trib_run *run, const struct trib_task *t)
 {
     if (t->flags & TRIB_TASK_STABLE ||
@@ -96,7 +98,7 @@ static bool stays(const struct trib_run *run, const struct trib_task *t)
 
 /* How the elements travel, the cheapest first. */
 enum way {
-    THERE_ALREADY, /* the k-ary sum stored them */
+    THERE_ALREADY, /* stored by the k-ary sum */
     READ_IN_PLACE, /* by the receiver */
     STORED_IN_PLACE,
     WRITTEN_IN_PLACE, /* by the transport */
@@ -138,8 +140,9 @@ static size_t raw_room(const struct trib_engine *e, const struct trib_run *run,
     return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
 }
 
-/* Finds registered memory from which a peer without load/store reach gets the elements,
- * and which stays as it is until they have arrived; false if they must be copied. */
+/* Find registered memory for the elements that a peer without load/store reach
+ * receives. It must stay unchanged until they have arrived. Return false if they must
+ * be copied. */
 static bool carries(struct trib_engine *e, const struct trib_run *run,
                     const struct trib_task *t, const struct trib_chunk *c,
                     struct trib_zcopy *out)
@@ -189,7 +192,7 @@ static void raw_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
         zcopy->len = 0;
 }
 
-/* Prepares a payload that a transport writes, to a slot or to its final place. */
+/* Prepare a payload that a transport writes, to a slot or to its final place. */
 static void fill_zcopy(struct trib_engine *e, struct trib_run *run, struct trib_task *t,
                        const struct trib_chunk *c, enum way way)
 {
@@ -211,8 +214,8 @@ static void fill_zcopy(struct trib_engine *e, struct trib_run *run, struct trib_
     l->zcopy[t->lane] = zcopy;
 }
 
-/* Counts the elements of a frame that names memory: they crossed the memory, not the
- * wire. */
+/* Count the elements of a frame that names memory: they moved through memory, not over
+ * the wire. */
 static void count_named(uint64_t *bytes, const struct trib_run *run,
                         const struct trib_frame *f, const struct trib_chunk *c)
 {
@@ -257,8 +260,8 @@ static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
 }
 
 /*
- * Sums TRIB_REDUCE_MAX_SRC sources at a time, block by block. The sum so far stays in a
- * small buffer, because the destination may be one of the sources to come.
+ * Sum TRIB_REDUCE_MAX_SRC sources at a time, block by block. The partial sum stays in a
+ * small buffer, because the destination may be one of the later sources.
  */
 static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
                         const uint8_t *const *src, int n_src,
@@ -322,8 +325,8 @@ void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
     fn(r);
 }
 
-/* The payload of the slot that a SEND of this round will use; NULL if that is not the
- * next slot, or if the receiver reads the receive buffer. */
+/* Return the payload address of the slot for a SEND of this round; NULL if it is not
+ * the next slot, or if the receiver reads the receive buffer. */
 static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *send, uint32_t round, size_t bytes)
 {
@@ -341,8 +344,8 @@ static uint8_t *next_slot(struct trib_engine *e, struct trib_run *run,
     return trib_link_to_send(l, &e->arena, send->lane, bytes);
 }
 
-/* Lets the sum store its result where it is to go: into the receive buffers of peers
- * within reach, else into the slots that are sent next. */
+/* Let the sum store its result at its destinations: the receive buffers of peers within
+ * reach, else the slots that are sent next. */
 static void add_places(struct trib_engine *e, struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c,
                        struct trib_reduce_args *r)
@@ -371,9 +374,9 @@ static void add_places(struct trib_engine *e, struct trib_run *run,
 }
 
 /*
- * True if results are stored around the cache. In place, the lines were just read, and
- * storing around the cache costs twice. Peers have read an aggregator's result since it
- * was written: to fetch those lines back costs more than both.
+ * Return true if results bypass the cache. In place, the lines were just read, and
+ * bypassing costs twice as much. Peers have read an aggregator's previous result, so
+ * fetching those lines back would cost more than both.
  */
 static bool goes_around_cache(const struct trib_run *run, const struct trib_task *t)
 {
@@ -388,7 +391,7 @@ struct gathered {
     struct trib_narrow sum;
 };
 
-/* The elements of a peer's contribution. */
+/* Return the elements of a peer's contribution. */
 static const uint8_t *contribution_of(struct trib_engine *e, struct trib_run *run,
                                       const struct trib_task *t,
                                       const struct trib_contrib_item *from,
@@ -402,8 +405,7 @@ static const uint8_t *contribution_of(struct trib_engine *e, struct trib_run *ru
     return source_of(e, run, from->neighbor, from->contrib->lane, from->entry, c);
 }
 
-/* Collects the elements of all contributions, and their weights if the sum is
- * narrow. */
+/* Collect the elements of all contributions, and their weights if the sum is narrow. */
 static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
                                   const struct trib_task *t, const struct trib_chunk *c,
                                   struct gathered *out)
@@ -435,7 +437,7 @@ static trib_status_t find_sources(struct trib_engine *e, struct trib_run *run,
     return TRIB_OK;
 }
 
-/* True if no peer that had named its memory has given up while that was read. */
+/* Return true if no peer withdrew its memory while this rank read it. */
 static bool sources_stood(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The payload's part of a run: what payloads keep from task to task and from start to
- * start. Only the files of this room, and their tests, include this header.
+ * The payload's part of a run: state of payloads between tasks and between starts. Only
+ * the files of this room, and their tests, include this header.
  */
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_STATE_H
 #define PIPELINE_PAYLOAD_PAYLOAD_STATE_H
@@ -17,44 +17,44 @@ struct trib_peer_reads;
 struct trib_payload_state {
     /* Accumulators of chunks that have no place in recv: chunk_memory.h. */
     uint8_t *scratch_acc; /* or NULL */
-    bool acc_is_read;     /* peers read an aggregator's results there, see
+    bool acc_is_read;     /* peers read an aggregator's results in scratch_acc, see
                            * struct trib_agg_results */
-    uint32_t acc_rounds;  /* rounds of an aggregator that have accumulators of their
-                           * own */
+    uint32_t acc_rounds;  /* rounds of an aggregator with separate accumulators */
     size_t acc_bytes;     /* size of an accumulator of an aggregator */
 
-    /* Of listed blocks: input and result, as peers within load/store reach read
-     * them. */
+    /* For listed blocks: input and result, as read by peers within load/store reach. */
     struct trib_ref block_refs[2];
 
-    struct trib_peer_reads *reads; /* contributions that are read by their address:
-                                    * peer_reads.h; or NULL */
+    struct trib_peer_reads *reads; /* contributions read by address: peer_reads.h; or
+                                    * NULL */
 
     /* Sums of elements. */
     const uint8_t **sources; /* [contributions to a reduction + 1] */
     float *weights;          /* [contributions to a reduction + 1], if narrow, or
                               * NULL */
-    bool narrow;             /* a mean whose sums are divided on their way: narrow.h */
-    bool reduces_one;        /* one contribution alone is not yet the result */
+    bool narrow;             /* a mean whose partial sums are divided: narrow.h */
+    bool reduces_one;        /* even a single contribution must be reduced */
     void *rows; /* memory of an op that needs all contributions at once, or NULL */
 
-    /* Code words. */
+    /* Encoded chunks. */
     struct trib_encoded_store *stores;  /* [n_chunks] */
-    size_t encoded_max;         /* length of the longest code word: room in a store */
+    size_t encoded_max;         /* maximum length of an encoded chunk: room in a
+                                 * store */
     float *acc;                 /* [piece] accumulator as float32 */
     float *stage;               /* [piece] elements as float32 */
-    uint8_t *encoded;             /* one code word */
+    uint8_t *encoded;             /* one encoded chunk */
     struct trib_encoded *merge_inputs; /* [contributions to a reduction + 1] inputs of a
-                                        * merge, if code words add; or NULL */
+                                        * merge of chunks that add linearly; or NULL */
     void *codec_scratch;
     struct trib_result_store result_store; /* how decoded chunks are stored */
     struct trib_encode_ahead *encode_ahead; /* chunks that workers encode, or NULL */
     struct trib_agg_sum *agg_sum;       /* an aggregator's float sums, or NULL */
-    struct trib_quorum *quorum;             /* NULL: every rank is in every sum */
-    struct trib_undo_log *undo_log;         /* copies of what a start changed, or
+    struct trib_quorum *quorum;             /* NULL: every rank contributes to every
+                                             * sum */
+    struct trib_undo_log *undo_log;         /* copies of the data changed by a start, or
                                              * NULL */
 
-    struct trib_pairs_state *pairs; /* of sparse vectors: payload_pairs.h; or NULL */
+    struct trib_pairs_state *pairs; /* for sparse vectors: payload_pairs.h; or NULL */
 
     struct trib_share share;
     struct trib_feedback feedback;

@@ -9,20 +9,21 @@
 #include "pipeline/payload/payload_state.h"
 
 enum {
-    COPY_AHEAD = 1 << 20, /* bytes of a read to where they belong */
-    SUM_AHEAD = 256 << 10, /* bytes of a read for a sum, which is made from the cache */
+    COPY_AHEAD = 1 << 20, /* bytes of a read to the final place */
+    SUM_AHEAD = 256 << 10, /* bytes of a read for a sum, which is computed from the
+                            * cache */
     MEMORY_MAX = 4 << 20, /* bytes of memory above which nothing is read ahead */
 };
 
-/* The rounds [from, to) of a contribution that its memory holds. */
+/* The rounds [from, to) of a contribution in its memory. */
 struct held {
     uint8_t *at;
     uint32_t from, to;
 };
 
 struct trib_peer_reads {
-    size_t most; /* elements of a read for a sum; a multiple of a chunk */
-    size_t n; /* contributions */
+    size_t most; /* maximum elements of a read for a sum; a multiple of a chunk */
+    size_t n; /* number of contributions */
     uint8_t *memory;
     struct held held[];
 };
@@ -46,7 +47,8 @@ static uint32_t count_sums(const struct trib_run *run)
     return n;
 }
 
-/* Chunks of several sums would replace each other in the memory of a contribution. */
+/* With several sums, their chunks would evict each other from the memory of a
+ * contribution. */
 static size_t most_of_sum(const struct trib_run *run, size_t contribs)
 {
     const size_t chunk = run->desc.piece * run->desc.element;
@@ -93,7 +95,8 @@ void trib_reads_begin(struct trib_run *run)
         r->held[i].from = r->held[i].to = 0;
 }
 
-/* The element of the vector behind the chunks of t that follow c without a gap. */
+/* Return the first element of the vector after the chunks of t that follow c without a
+ * gap. */
 static size_t end_of_row(const struct trib_run *run, const struct trib_task *t,
                          const struct trib_chunk *c)
 {
@@ -106,8 +109,8 @@ static size_t end_of_row(const struct trib_run *run, const struct trib_task *t,
     return d->n_chunks == 1 ? d->total : c->first + c->n;
 }
 
-/* Reads chunk c and, up to `most` elements, what lies behind it and is there. Returns
- * the rounds that were read; 0: none. */
+/* Read chunk c and up to `most` elements that follow it and are ready. Return the
+ * number of rounds read; 0: none. */
 static uint32_t read_from(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *t, const struct trib_chunk *c,
                           const struct trib_peer_chunk *from, size_t most, uint8_t *to)
@@ -137,7 +140,8 @@ bool trib_reads_copy_in(struct trib_engine *e, struct trib_run *run,
                         const struct trib_peer_chunk *from)
 {
     const size_t chunk = run->desc.piece * run->desc.element;
-    /* In place an exclusive scan would overwrite contributions that are still to go. */
+    /* In place an exclusive scan would overwrite contributions that are not sent
+     * yet. */
     const bool alone = trib_coll_is_prefix(run->desc.op.coll) && !run->now.input_stays;
     const size_t rounds = COPY_AHEAD > chunk && !alone ? COPY_AHEAD / chunk : 1;
 

@@ -4,13 +4,13 @@
 #include <assert.h>
 
 enum {
-    FIRST = 8, /* chunks at the beginning that take turns */
-    AGAIN = 32, /* one in so many chunks goes the way that is not chosen */
-    WEIGHT = 8, /* a chunk counts for one part in so many */
-    OUTLIER = 2, /* no chunk counts for more than so many times the mean: this thread
-                  * may have lost its core meanwhile */
+    FIRST = 8, /* initial chunks that alternate between both kinds */
+    AGAIN = 32, /* one chunk in N uses the kind that is not chosen */
+    WEIGHT = 8, /* weight of a chunk in the mean: one part in N */
+    OUTLIER = 2, /* limit for a chunk's time, in units of the mean: the thread may have
+                  * been preempted */
 };
-static const float CLEARLY = 0.9f; /* of the time by plain stores */
+static const float CLEARLY = 0.9f; /* fraction of the time by plain stores */
 
 bool trib_result_store_past(struct trib_result_store *s)
 {

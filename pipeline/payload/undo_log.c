@@ -11,21 +11,19 @@
 
 enum { VECTORS = 1 + TRIB_FEEDBACK_STATES };
 
-/* What one start has changed, as it was before it. */
+/* The data changed by one start, in its earlier state. */
 struct kept {
-    uint32_t *state_of; /* [chunks] newest step before whose change the state was
-                         * kept */
+    uint32_t *state_of; /* [chunks] newest step whose start saved the chunk's state */
     float *vector[VECTORS]; /* [total] each, or NULL: copies of vectors() */
-    uint8_t *model;         /* model as it was before step model_of */
+    uint8_t *model;         /* the model before step model_of */
     uint32_t model_of;
 };
 
 struct trib_undo_log {
-    struct kept kept[TRIB_UNDO_STARTS]; /* that of step number % n */
+    struct kept kept[TRIB_UNDO_STARTS]; /* entry of a step: number % n */
     uint32_t n;
-    uint32_t floor; /* nothing is kept of this step and those before it */
-    uint32_t *input_of; /* [chunks] newest step before whose change the input was
-                         * kept */
+    uint32_t floor; /* nothing is saved for this step and earlier ones */
+    uint32_t *input_of; /* [chunks] newest step whose start saved the chunk's input */
     uint8_t *input; /* [total] elements */
     void (*copy)(void *dst, const void *src, size_t bytes);
 };
@@ -49,8 +47,8 @@ static void copy_cached(void *dst, const void *src, size_t bytes)
 static bool prepare_input(struct trib_undo_log *k, const struct trib_run *run)
 {
     k->input_of = calloc(chunks_of(run) + 1, sizeof(*k->input_of));
-    k->input = malloc(run->desc.total * run->desc.element + 1); /* touched by what is in
-                                                                 * place alone */
+    /* Only in-place operations touch this memory. */
+    k->input = malloc(run->desc.total * run->desc.element + 1);
     return k->input_of && k->input;
 }
 
@@ -73,7 +71,7 @@ static bool prepare_kept(struct kept *kept, const struct trib_run *run)
     return ok && kept->state_of;
 }
 
-/* True if the run keeps anything from one start to the next. */
+/* Return true if the run has state between starts. */
 static bool has_state(const struct trib_run *run)
 {
     float *live[VECTORS];

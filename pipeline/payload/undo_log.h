@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeps a copy of all that a start changes, so that an operation that was cut short can
- * be done again as if it had never begun.
+ * Copies of all data that a start changes, so that an interrupted operation can be
+ * repeated as if it had never begun.
  *
- * A run with run->desc.may_undo keeps it of its newest start: chunk by chunk, at the
- * first change in this start, the state of the feedback, and where the vector is in
- * place, the contribution that a result overwrites. A model is kept whole. A run with
- * run->desc.may_rewind keeps the state alone, of its two newest starts: a rank may have
+ * A run with run->desc.may_undo saves the data of its newest start. For each chunk it
+ * saves the state of the feedback at the first change, and the contribution if an
+ * in-place result overwrites it. A model is saved whole. A run with
+ * run->desc.may_rewind saves only the state, of its two newest starts: a rank may have
  * begun the next start before another rank has ended this one.
  */
 #ifndef PIPELINE_PAYLOAD_UNDO_LOG_H
@@ -16,7 +16,7 @@
 
 struct trib_chunk;
 
-enum { TRIB_UNDO_STARTS = 2 }; /* of may_rewind */
+enum { TRIB_UNDO_STARTS = 2 }; /* starts saved with may_rewind */
 
 /** trib_undo_prepare - allocate the copies, after trib_feedback_prepare;
  * TRIB_ERR_NO_MEMORY. */
@@ -24,14 +24,14 @@ trib_status_t trib_undo_prepare(const struct trib_kernels *kernels,
                                 struct trib_run *run);
 void trib_undo_dispose(struct trib_run *run);
 
-/** trib_undo_save_model - keep the model before a start, and before its exchange. */
+/** trib_undo_save_model - save the model before a start and its exchange. */
 void trib_undo_save_model(struct trib_run *run);
 
-/** trib_undo_save_state - keep a chunk's state before its change; one thread per
+/** trib_undo_save_state - save a chunk's state before its change; one thread per
  * chunk. */
 void trib_undo_save_state(const struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_undo_save_input - keep a chunk's input before its result is stored. */
+/** trib_undo_save_input - save a chunk's input before its result is stored. */
 void trib_undo_save_input(const struct trib_run *run, const struct trib_chunk *c);
 
 /** trib_undo_state, trib_undo_input - restore a chunk's state, or its input, from
@@ -39,26 +39,27 @@ void trib_undo_save_input(const struct trib_run *run, const struct trib_chunk *c
 void trib_undo_state(struct trib_run *run, const struct trib_chunk *c);
 void trib_undo_input(struct trib_run *run, const struct trib_chunk *c);
 
-/** trib_undo_rollback - undo the last start of a run that is not under way. */
+/** trib_undo_rollback - undo the last start of a run that is not in progress. */
 void trib_undo_rollback(struct trib_run *run);
 
-/** trib_undo_reaches - true if trib_undo_rewind can go back to behind start `step`. */
+/** trib_undo_reaches - return true if trib_undo_rewind can restore the state after
+ * start `step`. */
 bool trib_undo_reaches(const struct trib_run *run, uint32_t step);
 
-/** trib_undo_rewind - the state, not the buffers, as behind start `step`, of a run that
- * is not under way. */
+/** trib_undo_rewind - restore the state, not the buffers, after start `step`, of a run
+ * that is not in progress. */
 void trib_undo_rewind(struct trib_run *run, uint32_t step);
 
-/** trib_undo_forget - the state has come from elsewhere: what was kept is of
- * another. */
+/** trib_undo_forget - discard the copies, because the state was replaced from
+ * elsewhere. */
 void trib_undo_forget(struct trib_run *run);
 
 /**
- * trib_run_adopt - take over what another run of the same vector keeps between
- * operations.
+ * trib_run_adopt - move the state between operations from another run of the same
+ * vector to this run.
  *
- * Neither is under way; `from` is then only good to be disposed of. A model that is cut
- * otherwise begins anew.
+ * Neither run is in progress; `from` may then only be disposed of. A model that is
+ * divided differently restarts.
  */
 void trib_run_adopt(struct trib_run *run, struct trib_run *from);
 
