@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The token of writes whose end is told. */
+/* The token of writes with a completion event. */
 enum {
     TOKEN_ENTRY = TRIB_LINK_MESSAGE_TOKEN,
 };
@@ -28,8 +28,8 @@ static size_t slot_off(const struct trib_mailbox *m, uint32_t position)
     return SLOTS_OFF + (position & (m->slots - 1)) * stride(m);
 }
 
-/* The size of the part that the peer addresses, behind which are the sources of this
- * rank's own writes. */
+/* Return the size of the part that the peer addresses. The sources of this rank's own
+ * writes follow it. */
 static size_t addressed(const struct trib_mailbox *m)
 {
     return SLOTS_OFF + m->slots * stride(m);
@@ -113,9 +113,9 @@ static const struct trib_mailbox_credits *credits(const struct trib_mailbox *m)
     return (const struct trib_mailbox_credits *)m->base;
 }
 
-/* With load/store reach the peer stores credits now and then, each time into a line
- * that this rank then has to fetch: it looks only where those that it knows of do not
- * suffice. Over writes their events count (take_credits). */
+/* With load/store reach the peer occasionally stores credits into a line that this rank
+ * then has to fetch, so read it only when the known credits do not suffice. Over
+ * writes, credits arrive as events (take_credits). */
 bool trib_mailbox_has_room(struct trib_mailbox *m)
 {
     if (!m->remote || m->unposted)
@@ -135,7 +135,8 @@ bool trib_mailbox_takes_eager(struct trib_mailbox *m, uint32_t most)
     return m->sent_eager - m->consumed_seen < most;
 }
 
-/* The entry that is sent next: the peer's own, or the copy from which it is written. */
+/* Return the next entry to send: in the peer's memory, or in the copy that is the
+ * source of the write. */
 static struct trib_message *entry_out(const struct trib_mailbox *m)
 {
     uint8_t *slots =
@@ -214,7 +215,7 @@ void trib_mailbox_release(struct trib_mailbox *m)
     m->taken++;
 }
 
-/* Half a window at a time is enough: a sender that waits has a whole one under way. */
+/* Half a window at a time is enough: a waiting sender has a whole window in flight. */
 static bool is_due(const struct trib_mailbox *m)
 {
     const uint32_t half = (m->slots + 1) / 2;
@@ -244,7 +245,7 @@ void trib_mailbox_pay(struct trib_mailbox *m)
     m->returned[1] = m->consumed;
 }
 
-/* False: they are for more than was sent. */
+/* Return false if the credits exceed the number of sent entries. */
 static bool take_credits(struct trib_mailbox *m, uint32_t imm)
 {
     const uint32_t released = (imm - m->released_seen) & COUNT_MASK;

@@ -51,7 +51,7 @@ void trib_p2p_append(struct trib_p2p_queue *q, struct trib_p2p_request *r)
     assert(q->head && !q->tail->next);
 }
 
-/* Take the request at *at out, of which `before` is the one before it, or NULL. */
+/* Remove request r from the queue; `before` is its predecessor, or NULL. */
 static struct trib_p2p_request *take(struct trib_p2p_queue *q,
                                      struct trib_p2p_request *before,
                                      struct trib_p2p_request *r)

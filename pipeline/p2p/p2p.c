@@ -34,7 +34,7 @@ static void mark(struct trib_engine *e, trib_status_t st, int peer, const char *
     trib_engine_mark(e, st, text);
 }
 
-/* True if a message is not what its receive expects; the engine is marked. */
+/* Return true, and mark the engine, if a message does not fit its receive. */
 static bool is_misfit(struct trib_engine *e, const struct trib_p2p_request *r,
                       unsigned dtype, uint64_t count)
 {
@@ -55,7 +55,8 @@ static void copy(struct trib_engine *e, void *to, const void *from, size_t bytes
     e->stats.copied_bytes += bytes;
 }
 
-/* ---- entries that go out --------------------------------------------------------- */
+/* ---- outgoing entries
+ * ------------------------------------------------------------- */
 
 /* Fill the next entry with a head and a payload, and send it. */
 static void put(struct trib_engine *e, struct trib_p2p_pair *p,
@@ -87,7 +88,7 @@ static void count_elements(struct trib_engine *e, size_t bytes)
     e->stats.dense_bytes += bytes;
 }
 
-/* The elements of a send are all in entries. */
+/* All elements of a send are in entries: finish it, or wait for its writes. */
 static void all_sent(struct trib_engine *e, struct trib_p2p_pair *p,
                      struct trib_p2p_request *r)
 {
@@ -98,7 +99,8 @@ static void all_sent(struct trib_engine *e, struct trib_p2p_pair *p,
         trib_p2p_append(&p->flying, r);
 }
 
-/* Tell the peer of a long message, and of where it may read the elements. */
+/* Announce a long message, and the location of its elements if the peer can read
+ * them. */
 static void put_announce(struct trib_engine *e, struct trib_p2p_pair *p,
                          struct trib_p2p_request *r, struct trib_message *m)
 {
@@ -112,7 +114,7 @@ static void put_announce(struct trib_engine *e, struct trib_p2p_pair *p,
     trib_p2p_append(&p->announced, r);
 }
 
-/* Tell the peer of the oldest send; a short one is done with that. */
+/* Send or announce the oldest send; an eager one is then complete. */
 static bool put_fresh(struct trib_engine *e, struct trib_p2p_pair *p)
 {
     const struct trib_p2p_request *first = p->fresh.head;
@@ -141,7 +143,7 @@ static bool put_fresh(struct trib_engine *e, struct trib_p2p_pair *p)
     return true;
 }
 
-/* Tell the sender that this rank has read a message out of its memory. */
+/* Notify the sender that this rank has read a message from its memory. */
 static bool put_taken(struct trib_engine *e, struct trib_p2p_pair *p)
 {
     struct trib_p2p_request *r = trib_p2p_pop(&p->taken);
@@ -207,7 +209,7 @@ static bool has_to_push(const struct trib_p2p_pair *p)
            p->flying.head || p->box.unposted;
 }
 
-/* Send what there is room for. What others wait for comes first. */
+/* Send as much as there is room for, first the answers that peers wait for. */
 static bool push(struct trib_engine *e, struct trib_p2p_pair *p)
 {
     bool moved = false;
@@ -227,7 +229,7 @@ static bool push(struct trib_engine *e, struct trib_p2p_pair *p)
     return moved;
 }
 
-/* Read a piece of the oldest message that is read out of its sender's memory. */
+/* Read a piece of the oldest message that is read from its sender's memory. */
 static bool pull(struct trib_engine *e, struct trib_p2p_pair *p)
 {
     struct trib_p2p_request *r = p->pulling.head;
@@ -242,9 +244,10 @@ static bool pull(struct trib_engine *e, struct trib_p2p_pair *p)
     return true;
 }
 
-/* ---- entries that come ----------------------------------------------------------- */
+/* ---- incoming entries
+ * ------------------------------------------------------------- */
 
-/* Note the place of an announced message; false: the engine is marked. */
+/* Store the location of an announced message; return false if the engine was marked. */
 static bool take_place(struct trib_engine *e, struct trib_p2p_pair *p,
                        const struct trib_message *m, const uint8_t *payload,
                        struct trib_ref **out)
@@ -261,7 +264,7 @@ static bool take_place(struct trib_engine *e, struct trib_p2p_pair *p,
     return st == TRIB_OK;
 }
 
-/* The message of an announced receive: to be read, or to be granted. */
+/* Queue the receive of an announced message: to be read, or to be granted. */
 static void take_announced(struct trib_p2p_pair *p, struct trib_p2p_request *r,
                            uint32_t send_id, struct trib_ref *place)
 {
@@ -292,7 +295,7 @@ static void take_early(struct trib_engine *e, struct trib_p2p_pair *p,
         all->watch(all->watch_arg, p->peer, early);
 }
 
-/* A message that is told of: by its elements, or by its head. */
+/* Handle an eager or an announced message. */
 static void take_message(struct trib_engine *e, struct trib_p2p_pair *p,
                          const struct trib_message *m, const uint8_t *payload)
 {
@@ -319,14 +322,14 @@ static void take_message(struct trib_engine *e, struct trib_p2p_pair *p,
     take_announced(p, r, m->send_id, place);
 }
 
-/* The peer has read a message out of this rank's memory. */
+/* Handle TAKEN: the peer has read a message from this rank's memory. */
 static void take_taken(struct trib_engine *e, struct trib_p2p_pair *p,
                        const struct trib_message *m)
 {
     struct trib_p2p_request *r = trib_p2p_take_id(&p->announced, m->send_id);
 
     if (r && r->exposed) {
-        e->stats.wire_bytes += r->bytes; /* they crossed the memory */
+        e->stats.wire_bytes += r->bytes; /* they moved through memory */
         count_elements(e, r->bytes);
         finish(e, r, TRIB_OK);
         return;
@@ -400,7 +403,7 @@ static void take_entry(struct trib_engine *e, struct trib_p2p_pair *p,
         take_message(e, p, m, payload);
 }
 
-/* Take what has come, a window at most, so that other work has its turn. */
+/* Handle arrived entries, at most a window, so that other work gets its turn. */
 static bool drain(struct trib_engine *e, struct trib_p2p_pair *p)
 {
     const struct trib_message *m;
@@ -459,7 +462,7 @@ static void deliver(struct trib_engine *e, struct trib_p2p_request *s,
     finish(e, r, TRIB_OK);
 }
 
-/* A send to this rank itself. A short one is done, though nobody receives it yet. */
+/* Send to this rank itself. A short send completes even without a receive. */
 static void send_self(struct trib_engine *e, struct trib_p2p_pair *p,
                       struct trib_p2p_request *s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pairs of an engine: made, described, watched and closed.
+ * The pairs of an engine: create, describe, watch and close them.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "pipeline/p2p/p2p_state.h"
 #include "pipeline/payload/check.h"
 
-/* The request of a pair that has waited for longest, receives first. */
+/* Return the request of a pair that has waited longest; receives first. */
 static const struct trib_p2p_request *oldest(const struct trib_p2p_pair *p)
 {
     const struct trib_p2p_queue *const queues[] = {
@@ -68,7 +68,7 @@ static trib_status_t make_all(struct trib_engine *e)
     if (!all)
         return trib_fail(e->err, TRIB_ERR_NO_MEMORY, "no memory for messages");
     all->base.ops = &ops;
-    /* The settings were checked at the start. */
+    /* cfg->check was validated at start. */
     (void)trib_check_parse(e->cfg->check, NULL, &check);
     all->checks = check.sum;
     e->p2p = &all->base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of an engine's messages: a pair for each peer, in whose queues its requests
- * are.
+ * The state of an engine's messages: for each peer a pair with the queues of its
+ * requests.
  */
 #ifndef PIPELINE_P2P_P2P_STATE_H
 #define PIPELINE_P2P_P2P_STATE_H
@@ -13,19 +13,19 @@
 /* Messages with one peer. Each request is in one of the queues. */
 struct trib_p2p_pair {
     int peer;
-    bool self; /* this rank itself: without mailbox */
-    bool joined; /* both adverts have come */
+    bool self; /* this rank itself: no mailbox */
+    bool joined; /* both adverts have arrived */
     struct trib_mailbox box;
-    struct trib_p2p_queue fresh; /* sends of which the peer knows nothing */
+    struct trib_p2p_queue fresh; /* sends not yet known to the peer */
     struct trib_p2p_queue announced; /* sends that wait for their receive */
-    struct trib_p2p_queue streaming; /* sends whose elements go out, by turns */
-    struct trib_p2p_queue flying; /* sends whose entries the transport may read */
+    struct trib_p2p_queue streaming; /* sends whose elements are being sent, in
+                                      * rotation */
+    struct trib_p2p_queue flying; /* sends whose entries the transport may still read */
     struct trib_p2p_queue posted; /* receives that wait for their message */
-    struct trib_p2p_queue granting; /* receives of which the sender is to be told */
-    struct trib_p2p_queue receiving; /* receives whose elements come */
-    struct trib_p2p_queue pulling; /* receives that read them out of the sender's
-                                    * memory */
-    struct trib_p2p_queue taken; /* receives that have, of which it is to be told */
+    struct trib_p2p_queue granting; /* receives whose GRANT is unsent */
+    struct trib_p2p_queue receiving; /* receives whose elements are arriving */
+    struct trib_p2p_queue pulling; /* receives that read from the sender's memory */
+    struct trib_p2p_queue taken; /* receives that have read all, with TAKEN unsent */
     struct trib_p2p_earlies early;
     struct trib_p2p_pair *next;
 };
@@ -33,8 +33,8 @@ struct trib_p2p_pair {
 struct trib_p2p {
     struct trib_engine_p2p base;
     bool checks; /* entries have checksums */
-    void (*watch)(void *arg, int peer, const struct trib_p2p_early *early); /* or
-                                                                             * NULL */
+    /* Called for messages with a tag below 0 that have no receive; or NULL. */
+    void (*watch)(void *arg, int peer, const struct trib_p2p_early *early);
     void *watch_arg;
     uint32_t last_id;
     struct trib_p2p_pair *list;
@@ -46,7 +46,7 @@ static inline struct trib_p2p *trib_p2p_of(const struct trib_engine *e)
     return (struct trib_p2p *)e->p2p;
 }
 
-/* For the table of the engine: engine_p2p.h. */
+/* Entries of the engine's table: engine_p2p.h. */
 bool trib_p2p_progress(struct trib_engine *e);
 bool trib_p2p_take_event(struct trib_engine *e, const struct trib_event *event);
 void trib_p2p_end(struct trib_engine *e);

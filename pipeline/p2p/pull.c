@@ -6,7 +6,7 @@
 
 #include "pipeline/engine/run_buffers.h"
 
-/* Bytes of a message that are read before others have their turn. */
+/* Bytes of a message to read before other messages get their turn. */
 enum { PIECE = 1 << 20 };
 
 bool trib_pull_expose(const struct trib_engine *e, const struct trib_p2p_pair *p,
@@ -27,7 +27,8 @@ trib_status_t trib_pull_place(const struct trib_message *m, const uint8_t *paylo
     if (!trib_ref_read(payload, m->bytes, &ref) || !ref.blob.len || ref.lo != 0 ||
         !trib_message_bytes(m->count, m->dtype, &bytes) || ref.hi != bytes)
         return TRIB_ERR_PROTOCOL;
-    struct trib_ref *place = malloc(m->bytes); /* no room for a whole blob */
+    struct trib_ref *place = malloc(m->bytes); /* shorter than a whole struct
+                                                * trib_ref */
     if (!place)
         return TRIB_ERR_NO_MEMORY;
     (void)trib_ref_write(&ref, (uint8_t *)place);

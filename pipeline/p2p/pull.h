@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A long message whose elements the receiver reads out of its sender's memory: one
- * copy, in place of two through slots.
+ * A long message that the receiver reads from its sender's memory: one copy instead of
+ * two through slots.
  *
- * Only the receiver moves anything, into its own buffer and while its receive is there:
- * a receiver that gives up is not written to. A sender that gives up may change its
- * buffer at once; it withdraws the place before (trib_link_withdraw), and what was read
- * counts only if it had not.
+ * Only the receiver moves data, into its own buffer, and only while its receive is
+ * active: nobody writes to a receiver that has failed. A failing sender may change its
+ * buffer at once. It withdraws the location first (trib_link_withdraw), and the
+ * receiver discards data that it read after that.
  */
 #ifndef PIPELINE_P2P_PULL_H
 #define PIPELINE_P2P_PULL_H
 
 #include "pipeline/p2p/p2p_state.h"
 
-/** trib_pull_expose - the place of a send's elements; false: they go through slots. */
+/** trib_pull_expose - make the reference to a send's elements; return false if they
+ * must go through slots. */
 bool trib_pull_expose(const struct trib_engine *e, const struct trib_p2p_pair *p,
                       const struct trib_p2p_request *r, struct trib_ref *out);
 
 /**
- * trib_pull_place - a copy of the place that an ANNOUNCE names; the caller frees it.
+ * trib_pull_place - return a copy of the location in an ANNOUNCE; the caller frees it.
  *
- * returns  TRIB_ERR_PROTOCOL: it names none; TRIB_ERR_NO_MEMORY
+ * returns  TRIB_ERR_PROTOCOL: not a valid location; TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_pull_place(const struct trib_message *m, const uint8_t *payload,
                               struct trib_ref **out);
 
 /**
- * trib_pull - read a piece of the message of r->place.
+ * trib_pull - read a piece of the message at r->place.
  *
- * returns  TRIB_OK: all of it is here; TRIB_INPROGRESS: there is more;
- *          TRIB_ERR_UNSUPPORTED: it must come through slots, r is as before; another
- *          error: the engine is marked
+ * returns  TRIB_OK: complete; TRIB_INPROGRESS: more to read; TRIB_ERR_UNSUPPORTED: it
+ *          must come through slots, r is unchanged; another error: the engine is marked
  */
 trib_status_t trib_pull(struct trib_engine *e, struct trib_p2p_pair *p,
                         struct trib_p2p_request *r);
