@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dissemination barrier: in round k tell the rank 2^k ahead that you, and all of whom
- * you have heard, are here. After ceil(log2(ranks)) rounds everybody has heard of all.
+ * Dissemination barrier. In round k each rank notifies the rank 2^k ahead that it and
+ * all ranks it has heard from have arrived. After ceil(log2(ranks)) rounds this covers
+ * all ranks.
  *
- * D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization",
- * Int. J. Parallel Programming 17, 1988.
+ * D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization", Int.
+ * J. Parallel Programming 17, 1988.
  */
 #include "collectives/builder.h"
 

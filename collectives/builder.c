@@ -109,9 +109,9 @@ trib_status_t trib_build_end(struct trib_schedule *out)
 
 double trib_choice_uneven(const struct trib_choice *choice, double partners)
 {
-    /* Over 0.1 to 1 Gbit/s, 4 and 8 hosts, `direct` took 4 to 17 % longer than a ring,
-     * and `halving-doubling` 6 to 16 %. Where 10 Gbit/s left processors the limit, the
-     * ring was the slowest. */
+    /* Measured over 0.1 to 1 Gbit/s with 4 and 8 hosts: `direct` took 4 to 17 % longer
+     * than a ring, `halving-doubling` 6 to 16 %. Over 10 Gbit/s, where processors are
+     * the limit, the ring was slowest. */
     const double slow_Bps = 2.5e8, longer = 1.1;
     const bool links = !choice->load_store && !choice->near && !choice->one_host &&
                        !(choice->contribution > 0) && choice->network &&
@@ -131,15 +131,15 @@ double trib_choice_rounds(const struct trib_choice *choice, double bytes,
 }
 
 enum {
-    HEADERS = 40, /* bytes of a frame's header and of a code word's */
+    HEADERS = 40, /* bytes of a frame's header and an encoded chunk's */
     PAIR_WORK =
-        8, /* pairs are read, added, taken and written one by one: the time of so
-                    * many times the bytes of dense elements */
+        8, /* pairs are processed one by one: relative time per byte of dense
+            * elements */
 };
 
 static enum trib_cost_kind kind_of(const struct trib_choice *choice)
 {
-    /* A codec that selects is for a slow network; pairs may come from anywhere. */
+    /* Codecs that select are for slow networks; pairs may be used anywhere. */
     if (choice->contribution > 0 && !choice->near &&
         !(choice->pairs && (choice->load_store || choice->one_host)))
         return TRIB_COST_SLOW_NETWORK;
@@ -157,7 +157,7 @@ double trib_choice_cost(const struct trib_choice *choice,
     struct trib_cost_work grown = *work;
     const enum trib_cost_kind kind = kind_of(choice);
 
-    if (choice->contribution > 0) { /* no sum takes more than its elements */
+    if (choice->contribution > 0) { /* a sum is never larger than its elements */
         grown.up *= fmin(depth * choice->contribution, 1);
         grown.up += work->messages * HEADERS;
         grown.down *= choice->result;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared by the builders: steps with the right lane, the shapes that need no algorithm,
- * and estimates.
+ * Shared by the builders: steps with the right lane, trivial shapes, and estimates.
  *
- * Results travel on lane DOWN with FINAL, all else on lane UP. A send is STABLE where
- * no later step of its rank writes the chunk before the receiver has read it. Results
- * of an all-reduce or reduce are not marked: all ranks have contributed, so the
- * finisher may store into their buffers at once and has nobody to wait for.
+ * Results use lane DOWN with FINAL, everything else lane UP. A send is STABLE if no
+ * later step of its rank writes the chunk before the receiver has read it. Results of
+ * an all-reduce or reduce are not STABLE: all ranks have already contributed, so the
+ * finisher may store into their buffers at once.
  */
 #ifndef COLLECTIVES_BUILDER_H
 #define COLLECTIVES_BUILDER_H
@@ -16,68 +15,72 @@
 
 #define TRIB_COLL_BIT(coll) (UINT32_C(1) << (coll))
 
-/** trib_shape_valid - ranks, root and enums in range, no aggregators: what every
- * builder of the ranks' own can build. */
+/** trib_shape_valid - return true if ranks, root and enums are in range and there are
+ * no aggregators: the minimum for every builder without aggregators. */
 bool trib_shape_valid(const struct trib_shape *shape);
 
-/** trib_shape_counted - as trib_shape_valid, for builders whose ranks pass on the
- * blocks of others, or order blocks of several ranks. */
+/** trib_shape_counted - as trib_shape_valid, for builders whose ranks relay blocks of
+ * others, or chain blocks of several ranks by deps. */
 bool trib_shape_counted(const struct trib_shape *shape);
 
-/** trib_shape_peer - the rank `distance` places on, around the end; negative: back. */
+/** trib_shape_peer - return the rank `distance` places ahead, cyclically; negative:
+ * behind. */
 uint32_t trib_shape_peer(const struct trib_shape *shape, int distance);
 
 /** trib_build_send - append a SEND; flags with FINAL put it on lane DOWN. */
 uint32_t trib_build_send(struct trib_schedule *s, uint32_t peer, uint32_t chunk,
                          uint8_t flags, uint32_t dep);
 
-/** trib_build_recv_reduce - append a RECV_REDUCE from lane UP. */
+/** trib_build_recv_reduce - append a RECV_REDUCE on lane UP. */
 uint32_t trib_build_recv_reduce(struct trib_schedule *s, uint32_t peer, uint32_t chunk,
                                 uint32_t dep);
 
-/** trib_build_recv_copy - append a RECV_COPY of a finished value from lane DOWN. */
+/** trib_build_recv_copy - append a RECV_COPY of a finished value on lane DOWN. */
 uint32_t trib_build_recv_copy(struct trib_schedule *s, uint32_t peer, uint32_t chunk,
                               uint32_t dep);
 
-/** trib_build_scale - for a mean append SCALE, for other ops nothing; the new dep. */
+/** trib_build_scale - append a SCALE for a mean, nothing for other ops; return the new
+ * dep. */
 uint32_t trib_build_scale(struct trib_schedule *s, const struct trib_shape *shape,
                           uint32_t chunk, uint32_t dep);
 
-/** trib_build_copy - append COPY: the own contribution is the result. */
+/** trib_build_copy - append a COPY: the local contribution is the result. */
 void trib_build_copy(struct trib_schedule *s, const struct trib_shape *shape,
                      uint32_t chunk);
 
-/** trib_build_finish - reduce `chunk` from all other ranks, then scale; the new dep. */
+/** trib_build_finish - reduce `chunk` from all other ranks, then scale; return the new
+ * dep. */
 uint32_t trib_build_finish(struct trib_schedule *s, const struct trib_shape *shape,
                            uint32_t chunk, uint32_t dep);
 
-/** trib_build_alone - the whole schedule of a single rank. */
+/** trib_build_alone - build the whole schedule of a single rank. */
 trib_status_t trib_build_alone(const struct trib_shape *shape,
                                struct trib_schedule *out);
 
-/** trib_build_end - TRIB_OK, or *out is freed and out of memory reported. */
+/** trib_build_end - return TRIB_OK, or free *out and return TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_build_end(struct trib_schedule *out);
 
 /**
- * trib_choice_uneven - how much longer the bytes of an all-reduce take where a rank
- * exchanges with so many partners, at once or by turns, and so leaves links idle; 1
- * with a single one.
+ * trib_choice_uneven - return how much longer an all-reduce takes if each rank
+ * exchanges with `partners` ranks, at once or in turn, and so leaves links idle; 1 for
+ * one partner.
  *
- * More than 1 only between hosts whose links are the limit and not their processors: a
- * network that was calibrated and is slow.
+ * Greater than 1 only between hosts limited by their links, not their processors: for a
+ * slow network that was calibrated.
  */
 double trib_choice_uneven(const struct trib_choice *choice, double partners);
 
-/** trib_choice_rounds - how often a schedule of n_chunks repeats for `bytes` in all. */
+/** trib_choice_rounds - return the number of rounds of a schedule of n_chunks for
+ * `bytes` in total. */
 double trib_choice_rounds(const struct trib_choice *choice, double bytes,
                           double n_chunks);
 
 /**
- * trib_choice_cost - the estimate of some work in microseconds.
+ * trib_choice_cost - return the estimated time of some work in microseconds.
  *
- * depth    merges on the way of a contribution to the finisher, at least 1. A sparse
- *          message grows with each, a lossy one gains noise that only more bits
- *          would take away: both count as that many times the bytes.
+ * depth    merges between a contribution and its finisher, at least 1. A sparse message
+ *          grows with each merge; a lossy one gains noise that only more bits would
+ *          remove. Both count as that many times the bytes.
  */
 double trib_choice_cost(const struct trib_choice *choice,
                         const struct trib_cost_work *work, int depth);

@@ -8,7 +8,7 @@
 
 #include "collectives/builder.h"
 
-/* The rows, in the order of preference where estimates are equal. */
+/* The rows; earlier rows win if estimates are equal. */
 /* clang-format off */
 #define ALGORITHMS(X) \
     X(flat) \
@@ -88,7 +88,7 @@ static void explain(const struct ranked best[2], char *why, size_t bytes)
                  best[1].cost_us);
 }
 
-/* The two cheapest of all that can. */
+/* Find the two cheapest algorithms for the shape. */
 static void rank_all(const struct trib_shape *shape, const struct trib_choice *choice,
                      struct ranked best[2])
 {
@@ -103,7 +103,7 @@ static void rank_all(const struct trib_shape *shape, const struct trib_choice *c
         if (choice->pairs && !trib_algo_sums_pairs(algo, shape))
             continue;
         cost_us = algo->cost(shape, choice);
-        /* Infinite: it can, but must not be chosen for this codec. */
+        /* Infinite: possible, but excluded for this codec. */
         if (isfinite(cost_us))
             rank_in(best, algo, cost_us);
     }

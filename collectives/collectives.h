@@ -8,69 +8,71 @@
 #include "schedule/schedule.h"
 #include "topo/cost.h"
 
-/* The inputs of the choice beside the shape. */
+/* The inputs of the choice besides the shape. */
 struct trib_choice {
-    size_t bytes; /* of the vector that is moved: count * dtype size (one block
-                          * for all-gather and reduce-scatter) */
+    size_t bytes; /* size of the vector: count * dtype size (one block for all-gather
+                   * and reduce-scatter) */
     bool load_store; /* all peers are within load/store reach */
-    bool near_load_store; /* those of a group are, of shape->groups */
-    bool near; /* what is estimated is within a group, by load/store */
-    bool sparse; /* the codec keeps few elements: merging grows them */
-    /* A sparse codec gives both as parts of `bytes`; 0: not known, counted as 1. */
-    double contribution; /* code words of one rank */
-    double result; /* code words of the sum of all */
-    bool lossy; /* code words are re-encoded at every hop that merges; not so
-                          * those that add without decoding */
+    bool near_load_store; /* all peers within each group of shape->groups are */
+    bool near; /* the estimate is for a group with load/store reach */
+    bool sparse; /* the codec keeps few elements, so merged messages grow */
+    /* Of a sparse codec, as fractions of `bytes`; 0: unknown, counted as 1. */
+    double contribution; /* encoded data of one rank */
+    double result; /* encoded data of the total sum */
+    bool lossy; /* merging hops encode again; false for chunks that add without
+                 * decoding */
     bool oversubscribed; /* more ranks on this host than cores */
-    bool one_host; /* all ranks are of one */
-    double sharing; /* ranks whose bytes to other hosts go through the device of
-                          * their host with a rank's own; 0: each has its own */
+    bool one_host; /* all ranks are on one host */
+    double sharing; /* ranks that share their host's device for traffic to other hosts;
+                     * 0: each has its own device */
     size_t slot_bytes; /* payload of one slot */
-    const struct trib_cost_model *network; /* as it was calibrated; NULL: constants */
-    double delay_us; /* a long link's, one way, on top of a hop; 0: none is known */
-    bool gathers; /* only algorithms that gather will do: trib_algo_gathers */
-    bool pairs; /* (index, value) pairs are summed: `contribution` and `result` are of
-                 * their words */
+    const struct trib_cost_model *network; /* calibrated model; NULL: constants */
+    double delay_us; /* one-way delay of a long link, in addition to a hop; 0:
+                      * unknown */
+    bool gathers; /* only algorithms that gather are allowed: trib_algo_gathers */
+    bool pairs; /* (index, value) pairs are summed; `contribution` and `result` refer to
+                 * encoded pairs */
 };
 
 struct trib_algo {
     const char *name;
-    const char *detail; /* one line: how, and what it is best for */
-    /* Whoever sums a chunk gets the contributions of all ranks to it: no partial sum
-     * travels. Not so in a tree of aggregators. */
+    const char *detail; /* one line: the method, and its best use */
+    /* The rank that sums a chunk receives the contributions of all ranks: no partial
+     * sums are sent. Not in a tree of aggregators. */
     bool gathers;
-    bool groups; /* is made of shape->groups: wants places, has leaders */
+    bool groups; /* uses shape->groups: wants places, has leaders */
     bool aggregators; /* aggregators sum: shape->aggregators */
-    bool merges; /* its all-reduce is of pairs, whose partial sums travel */
-    bool encodes_once; /* no sum is encoded: who wants it decodes all contributions */
-    uint32_t colls; /* bit 1 << trib_coll_t for each collective that it builds */
-    /* Can it build this shape? (such as a power of two) */
+    bool merges; /* its all-reduce sums pairs and sends partial sums */
+    bool encodes_once; /* no sum is encoded: every receiver decodes all contributions */
+    uint32_t colls; /* bit 1 << trib_coll_t for each supported collective */
+    /* Return true if this shape can be built (for example, a power of two). */
     bool (*can)(const struct trib_shape *shape);
-    /* Estimated microseconds; the smallest wins. Model and constants: topo/cost.h,
-     * docs/algorithms.md. */
+    /* Return the estimated microseconds; the smallest wins. Model and constants:
+     * topo/cost.h, docs/algorithms.md. */
     double (*cost)(const struct trib_shape *shape, const struct trib_choice *choice);
     /* Fill an empty *out for rank shape->rank. */
     trib_status_t (*build)(const struct trib_shape *shape, struct trib_schedule *out);
 };
 
-/** trib_algos - all of them, NULL at the end. */
+/** trib_algos - all algorithms, terminated by NULL. */
 extern const struct trib_algo *const trib_algos[];
 
-/** trib_algo_find - by name; NULL if there is none. */
+/** trib_algo_find - return the algorithm with this name, or NULL. */
 const struct trib_algo *trib_algo_find(const char *name);
 
-/** trib_algo_of_aggregators - the algorithm by which aggregators sum. */
+/** trib_algo_of_aggregators - return the algorithm that uses aggregators. */
 const struct trib_algo *trib_algo_of_aggregators(void);
 
-/** trib_algo_gathers - do all contributions to a chunk meet where it is summed? */
+/** trib_algo_gathers - return true if the rank that sums a chunk receives all
+ * contributions. */
 bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *shape);
 
-/** trib_algo_sums_pairs - true if (index, value) pairs can be summed so: all
- * contributions meet, or partial sums are merged alike on all ranks. */
+/** trib_algo_sums_pairs - return true if the algorithm can sum (index, value) pairs: it
+ * gathers all contributions, or merges partial sums identically on all ranks. */
 bool trib_algo_sums_pairs(const struct trib_algo *algo, const struct trib_shape *shape);
 
 /**
- * trib_algo_choose - the algorithm with the smallest cost among those that can.
+ * trib_algo_choose - return the possible algorithm with the smallest cost, or NULL.
  *
  * why      receives one line: the choice and its runner-up with their estimates
  */
@@ -78,8 +80,8 @@ const struct trib_algo *trib_algo_choose(const struct trib_shape *shape,
                                          const struct trib_choice *choice, char *why,
                                          size_t bytes);
 
-/** trib_algo_next - the second best, if it is estimated to cost at most `times` as much
- * as the best; or NULL. */
+/** trib_algo_next - return the second best algorithm if its estimated cost is at most
+ * `times` the best's; or NULL. */
 const struct trib_algo *trib_algo_next(const struct trib_shape *shape,
                                        const struct trib_choice *choice, double times);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Direct: a star for each chunk. Rank c finishes chunk c, so that all ranks share the
- * sum evenly and every contribution is sent and encoded once.
+ * Direct: a star for each chunk. Rank c finishes chunk c, so all ranks share the sum
+ * evenly, and every contribution is sent and encoded once.
  *
  *     chunk 1:   0   1   2   3        0   1   2   3
  *                 \  |  /   /          \  |  /   /
@@ -11,13 +11,13 @@
 
 #include <assert.h>
 
-/* All ranks send to one rank at a time where blocks of an all-to-all take several
- * messages: they queue before its port, which is taken to cost a tenth. */
+/* Factor for incast: if blocks of an all-to-all take several messages, all ranks send
+ * to one rank at a time and queue at its port. Assumed to cost a tenth. */
 #define INCAST 1.1
 
 /*
- * A send is STABLE: what overwrites its chunk is the owner's result, and the owner has
- * read the contribution before it has a result.
+ * Sends are STABLE: a chunk is overwritten only by the owner's result, and the owner
+ * has read the contribution before it has a result.
  */
 static void scatter(const struct trib_shape *shape, struct trib_schedule *s)
 {
@@ -71,8 +71,8 @@ static void build_reduce(const struct trib_shape *shape, struct trib_schedule *s
 }
 
 /*
- * Chunk i of a rank is its block for the rank i places on, and its result the block of
- * the rank i places back.
+ * Chunk i of a rank is its block for the rank i places ahead; its result is the block
+ * of the rank i places behind.
  */
 static void build_alltoall(const struct trib_shape *shape, struct trib_schedule *s)
 {
@@ -99,8 +99,8 @@ static void build_allgather(const struct trib_shape *shape, struct trib_schedule
 }
 
 /*
- * Broadcast: size - 1 chunks. The root sends chunk c to the c-th rank after it, which
- * relays it to all but the root.
+ * Broadcast: size - 1 chunks. The root sends chunk c to rank root + 1 + c, which relays
+ * it to all except the root.
  */
 static void broadcast_root(const struct trib_shape *shape, struct trib_schedule *s)
 {

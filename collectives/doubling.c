@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recursive doubling of prefix sums: in step k each rank sends the sum that it has, of
- * up to 2^k ranks, to the rank 2^k places on. After ceil(log2(ranks)) steps each has
- * the sum of all ranks up to it.
+ * Recursive doubling of prefix sums. In step k each rank sends its current sum, of up
+ * to 2^k ranks, to the rank 2^k ahead. After ceil(log2(ranks)) steps each rank has the
+ * sum of all ranks up to it.
  *
- * An exclusive scan is the same of contributions that have first moved on by one rank.
+ * An exclusive scan first shifts all contributions by one rank, then does the same.
  *
  * All-reduce of pairs: the core is the largest power of two of ranks. In step k two
- * ranks of the core whose numbers differ in bit k exchange all that they have and merge
- * it, so that after log2(core) steps each has the sum of all. A rank beyond the core
- * gives its pairs to rank - core first and is given the result last.
+ * core ranks whose numbers differ in bit k exchange and merge all they have, so after
+ * log2(core) steps each has the total sum. A rank beyond the core first sends its pairs
+ * to rank - core, and finally receives the result from it.
  *
  *     0 <-> 1   2 <-> 3      step 0
  *     0 <-> 2   1 <-> 3      step 1
@@ -40,7 +40,7 @@ static void build_extra(uint32_t peer, struct trib_schedule *s)
     trib_build_recv_copy(s, peer, 0, TRIB_STEP_NO_DEP);
 }
 
-/* No send is STABLE: the sum that comes next takes the place of what was sent. */
+/* No send is STABLE: the next sum overwrites the sent data. */
 static void build_allreduce(const struct trib_shape *shape, struct trib_schedule *s)
 {
     const int core = core_of(shape->size), rank = shape->rank;
@@ -97,14 +97,14 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     return trib_build_end(out);
 }
 
-/* A dense sum is rounded at each hop, and code words are encoded again. */
+/* Pairs only: each hop would round a dense sum, and encode again. */
 static bool can(const struct trib_shape *shape)
 {
     return trib_shape_valid(shape) && (shape->coll != TRIB_ALLREDUCE || shape->pairs);
 }
 
-/* In step k a rank sends the union of 2^k contributions, which are taken to have no
- * index in common, up to the union of all. */
+/* In step k a rank sends the union of 2^k contributions, assumed to be disjoint, up to
+ * the size of the final union. */
 static double allreduce_cost(const struct trib_shape *shape,
                              const struct trib_choice *choice)
 {

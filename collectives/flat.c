@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flat: one hop, no relays. For short vectors, where only the number of hops counts.
+ * Flat: one hop, no relays. For short vectors, where only the number of hops matters.
  *
- * All-reduce: every rank sends its contribution to all others and sums what it gets in
- * the order of ranks, so that all have the same bits without a word about the result.
+ * All-reduce: every rank sends its contribution to all others and sums all
+ * contributions in rank order. All ranks thus get the same bits without sending a
+ * result.
  *
  *     0   1   2   3
  *     |\ /|\ /|\ /|      each to each
@@ -15,9 +16,9 @@
 #include <math.h>
 
 /*
- * The sum overwrites the contribution here while peers may not have read theirs yet, so
- * no send is STABLE, and the run waits for the last send; they form a chain because a
- * step has one dep.
+ * No send is STABLE, and the REDUCE depends on the last send, because the sum
+ * overwrites the contribution before all peers may have read it. The sends form a chain
+ * because a step has only one dep.
  */
 static void build_allreduce(const struct trib_shape *shape, struct trib_schedule *s)
 {
@@ -49,7 +50,7 @@ static void build_broadcast(const struct trib_shape *shape, struct trib_schedule
     trib_build_copy(s, shape, 0);
 }
 
-/* Each rank sends to all after it, and sums what those before it have sent. */
+/* Each rank sends to all later ranks, and sums the contributions of earlier ranks. */
 static void build_scan(const struct trib_shape *shape, struct trib_schedule *s)
 {
     uint32_t dep = TRIB_STEP_NO_DEP;
@@ -62,7 +63,7 @@ static void build_scan(const struct trib_shape *shape, struct trib_schedule *s)
         dep = trib_build_recv_reduce(s, (uint32_t)q, 0, dep);
 }
 
-/* A scan in which the contribution of rank 0 takes the place of the own one. */
+/* A scan in which the contribution of rank 0 replaces the local one. */
 static void build_exscan(const struct trib_shape *shape, struct trib_schedule *s)
 {
     const uint8_t flags = shape->rank == 0 ? TRIB_STEP_FINAL : 0;
@@ -157,7 +158,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         work.down = peers * n;
         work.mean = 1.0 / shape->size;
     } else if (shape->coll == TRIB_BROADCAST) {
-        /* Within load/store reach the receivers read at the same time. */
+        /* With load/store reach the receivers read in parallel. */
         work.down = choice->load_store ? n : peers * n;
         work.mean = 1.0 / shape->size;
     } else {
@@ -165,13 +166,13 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         work.summed = shape->size * n;
         work.peers = peers;
     }
-    /* Every rank would decode every contribution, and the own one as the others do:
-     * that pays where code words are all that is sent, and no result. */
+    /* Every rank would decode every contribution, including its own as others decode
+     * it. This pays off only if just contributions are sent, never a result. */
     if (shape->coll == TRIB_ALLREDUCE && (choice->sparse || choice->lossy) &&
         choice->contribution <= 0)
         return HUGE_VAL;
-    /* A rank keeps what it gives to a chunk until that of the others is there: over a
-     * long link each round of an all-reduce waits for the one before. */
+    /* A rank keeps its contribution to a chunk until those of the others arrive. Over a
+     * long link, each round of an all-reduce thus waits for the previous one. */
     const double waits = shape->coll == TRIB_ALLREDUCE && choice->delay_us > 0
                              ? (work.messages / fmax(peers, 1) - 1) * choice->delay_us
                              : 0;

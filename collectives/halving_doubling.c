@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recursive halving, recursive doubling: the bytes of a ring in log2(ranks) hops.
+ * Recursive halving and doubling: the bytes of a ring in log2(ranks) hops.
  *
  * The largest power of two of ranks is the core. Halving: with the partner at distance
- * core/2, core/4, … 1, each rank gives away the half of its chunks on the partner's
- * side and sums the other half; then core rank v holds the finished chunks c with
- * c mod core == v. Doubling runs the distances backwards and hands the results out.
+ * core/2, core/4, … 1, each rank sends the half of its chunks on the partner's side and
+ * sums the other half. Core rank v then has the finished chunks c with c mod core == v.
+ * Doubling visits the distances in reverse order and distributes the results.
  *
  *     rank 0 of 4 has chunks   0-3  -(2)->  0-1  -(1)->  0  -(1)->  0-1  -(2)->  0-3
  *
- * A rank beyond the core folds its vector into rank - core first and is given its
- * result last.
+ * A rank beyond the core first sends its vector to rank - core, and finally receives
+ * its result from it.
  *
- * R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004;
- * R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
+ * R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; R.
+ * Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
  * operations in MPICH", Int. J. High Performance Computing Applications 19, 2005.
  */
 #include "collectives/builder.h"
@@ -26,7 +26,7 @@ struct halving {
     struct trib_schedule *s;
     uint32_t core; /* largest power of two <= size */
     uint32_t rank;
-    /* Per chunk: the step that wrote it last, or TRIB_STEP_NO_DEP. */
+    /* Per chunk: the last step that wrote it, or TRIB_STEP_NO_DEP. */
     uint32_t *last;
 };
 
@@ -39,13 +39,14 @@ static uint32_t core_of(int size)
     return core;
 }
 
-/* Is chunk c finished by one of the `width` core ranks in line with `rank`? */
+/* Return true if chunk c is finished by a core rank in the aligned block of `width`
+ * ranks that contains `rank`. */
 static bool in_block(const struct halving *h, uint32_t c, uint32_t rank, uint32_t width)
 {
     return (c & (h->core - 1) & ~(width - 1)) == (rank & ~(width - 1));
 }
 
-/* The rank beyond the core that this core rank stands for; false if there is none. */
+/* Return the rank beyond the core that this core rank represents; false if none. */
 static bool has_extra(const struct halving *h, uint32_t *extra_out)
 {
     *extra_out = h->rank + h->core;
@@ -111,7 +112,7 @@ static void fold_in(struct halving *h)
         recv_reduce(h, extra, c);
 }
 
-/* Sends are STABLE: the chunk given away comes back only as a result that holds it. */
+/* Sends are STABLE: a sent chunk is overwritten only by a result that includes it. */
 static void halve(struct halving *h)
 {
     uint32_t n = h->s->n_chunks;

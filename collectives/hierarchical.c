@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hierarchical: groups of near ranks, such as those of a host. Leaders sum for their
- * group, and exchange sums with the leaders of the other groups, so that what crosses
- * between groups does not grow with their ranks.
+ * Hierarchical: groups of near ranks, such as the ranks of a host. Leaders sum for
+ * their group and exchange sums with the leaders of other groups, so the traffic
+ * between groups does not grow with the ranks of a group.
  *
  *     groups {0 1} {2 3}, one leader each, chunk 0 of 2; * finishes it
  *
  *         up   1 -> 0* <- 2 <- 3          down   1 <- 0* -> 2 -> 3
  *
- * A round has a chunk for each group and each leader number: chunk c = g * leaders + l
- * is summed in every group by its leader l, and finished by leader l of group g.
+ * A round has a chunk for each group and leader number. Chunk c = g * leaders + l is
+ * summed in every group by its leader l, and finished by leader l of group g.
  *
- * Why it cannot dead-lock. Within a group, members and leaders go through the chunks in
- * one order that ends with the group's own; between two leaders there is one chunk a
- * round each way. A finisher, which is at the last place of its order, waits for sums
- * from earlier places of other orders; results come down behind all that goes up, and
- * in one order again.
+ * Why it cannot deadlock. Within a group, members and leaders process the chunks in one
+ * order, which ends with the group's own chunk. Between two leaders there is one chunk
+ * per round in each direction. A finisher's chunk is last in its order and waits for
+ * sums from earlier positions of other orders. Results follow everything that goes up,
+ * again in one order.
  *
- * Sums are in the order of ranks of the group; a finisher takes the sums of other
- * leaders in among its own group's ranks, each by the leader's rank.
+ * Sums are in rank order of the group. A finisher inserts the sums of other leaders
+ * among its own group's ranks, each at the leader's rank.
  *
  *     paper      N. T. Karonis et al., "Exploiting hierarchy in parallel computer
  *                networks to optimize collective operation performance", IPDPS 2000
@@ -30,16 +30,16 @@
 #include <assert.h>
 #include <math.h>
 
-/* The collectives that it builds. */
+/* Supported collectives. */
 #define COLLS \
     (TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE))
 
-/* Numbers that a builder needs again and again. */
+/* The position of a rank in the groups. */
 struct place {
     const struct trib_shape *shape;
     const struct trib_shape_groups *groups;
-    int group; /* own */
-    int lead;  /* the number of this leader; -1: it is none */
+    int group; /* of this rank */
+    int lead;  /* leader number; -1: not a leader */
 };
 
 static int leader_of(const struct trib_shape_groups *groups, int group, int l)
@@ -55,7 +55,8 @@ static int lead_of(const struct trib_shape_groups *groups, int rank)
     return -1;
 }
 
-/* Leaders are of their group, and no rank leads twice: then no group is smaller. */
+/* Return true if every leader belongs to its group and no rank leads twice. Then each
+ * group has at least as many ranks as leaders. */
 static bool leaders_valid(const struct trib_shape *shape)
 {
     const struct trib_shape_groups *groups = shape->groups;
@@ -88,7 +89,7 @@ static uint32_t chunk_of(const struct place *p, int group, int l)
     return (uint32_t)(group * p->groups->leaders + l);
 }
 
-/* The i-th group of this group's order; the last is its own. */
+/* Return the i-th group in this group's order, which ends with the group itself. */
 static int group_at(const struct place *p, int i)
 {
     return (p->group + 1 + i) % p->groups->n;
@@ -99,8 +100,8 @@ static uint32_t leader_at(const struct place *p, int group, int l)
     return (uint32_t)leader_of(p->groups, group, l);
 }
 
-/* To each leader of the own group its chunks, beginning at another one than the
- * neighbours do. STABLE: the result that overwrites a chunk contains what was sent. */
+/* Send each leader of this group its chunks; each rank begins with a different leader.
+ * STABLE: a chunk is overwritten only by a result that includes it. */
 static void contribute(const struct place *p, struct trib_schedule *s)
 {
     int leaders = p->groups->leaders;
@@ -116,8 +117,8 @@ static void contribute(const struct place *p, struct trib_schedule *s)
         }
 }
 
-/* Sum a chunk of all ranks of the group and, where it is finished here, of the other
- * leaders: one run, which the engine sums at once. */
+/* Sum a chunk of all ranks of the group and, if it is finished here, of the other
+ * leaders, in one k-ary sum. */
 static uint32_t sum_chunk(const struct place *p, struct trib_schedule *s, int group)
 {
     uint32_t dep = TRIB_STEP_NO_DEP;
@@ -134,7 +135,7 @@ static uint32_t sum_chunk(const struct place *p, struct trib_schedule *s, int gr
     return dep;
 }
 
-/* The sums of the group to those who finish them; then the own chunk is finished. */
+/* Send the group's sums to their finishers, then finish this leader's chunk. */
 static uint32_t lead_up(const struct place *p, struct trib_schedule *s)
 {
     int own = p->groups->n - 1;
@@ -161,7 +162,7 @@ static void give_members(const struct place *p, struct trib_schedule *s, int gro
     }
 }
 
-/* First to the other leaders, who have others to tell. */
+/* Send to the other leaders first, because they forward the result. */
 static void lead_down(const struct place *p, struct trib_schedule *s, uint32_t done)
 {
     for (int i = 0; i < p->groups->n - 1; i++)
@@ -181,8 +182,8 @@ static void lead_down(const struct place *p, struct trib_schedule *s, uint32_t d
     }
 }
 
-/* In the order in which leaders give: their own chunk, then from the last of the order
- * on. */
+/* Receive in the leaders' sending order: their own chunk first, then the others from
+ * the end of the order. */
 static void collect(const struct place *p, struct trib_schedule *s)
 {
     for (int i = p->groups->n - 1; i >= 0; i--)
@@ -258,8 +259,8 @@ static int largest_group(const struct trib_shape *shape)
     return largest;
 }
 
-/* Leaders that share the device of a host for what they tell those of other hosts: a
- * host has several groups, where these are not hosts. */
+/* Return how many leaders share a host's device for traffic to other hosts: a host has
+ * several groups if groups are not hosts. */
 static double sharing(const struct trib_shape *shape)
 {
     const struct trib_shape_groups *groups = shape->groups;
@@ -280,8 +281,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* In the group a leader takes a shard of each rank and gives it back; between groups it
- * moves the shard as in `direct`. The two are added: chunks overlap, but on the same
+/* Within the group a leader receives a shard of each rank and returns it; between
+ * groups shards move as in `direct`. Add both: chunks overlap, but on the same
  * cores. */
 static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
 {
@@ -308,7 +309,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         .summed = n / leaders,
     };
 
-    /* There is nothing to gain: a level has one member. */
+    /* No gain: a level has only one member. */
     if (shape->groups->n < 2 || ranks < 2)
         return (double)INFINITY;
     inside.load_store |= choice->near_load_store;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Algorithm "service": ranks send their contributions to aggregators, which have none,
- * and get the result from there. Each element goes up once and comes down once,
- * whatever the number of ranks: S bytes a rank, where a ring moves 2 S (p - 1) / p.
+ * Algorithm "service": ranks send their contributions to aggregators, which contribute
+ * nothing, and receive the result from them. Each element travels up once and down
+ * once, whatever the number of ranks: S bytes per rank, where a ring moves 2 S (p - 1)
+ * / p.
  *
  *     chunk 1 of 2 shards:   0   1   2   3            0   1   2   3
  *                             \   \ /   /              \   \ /   /
  *                      up      -> p+1 <-       down   <- p+1 ->
  *
- * More groups of aggregators may stand between the root and the ranks, such as one for
- * each rack. A group sends its sum up, and passes the result down. Sums are in the
- * order of ranks, then of the groups below.
+ * There may be more groups of aggregators between the root and the ranks, such as one
+ * per rack. A group sends its sum up and forwards the result down. Sums are in rank
+ * order, followed by the groups below.
  *
  *     paper      Sapio et al., "Scaling distributed machine learning with in-network
  *                aggregation", NSDI 2021 (one switch); Lao et al., "ATP", NSDI 2021
@@ -20,12 +21,12 @@
 
 #include <assert.h>
 
-/* The collectives that it builds. */
+/* Supported collectives. */
 #define COLLS \
     (TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) | \
      TRIB_COLL_BIT(TRIB_BARRIER))
 
-enum { CHUNKS_MOST = 64 }; /* of a round */
+enum { CHUNKS_MOST = 64 }; /* in a round */
 
 static int groups_of(const struct trib_shape *shape)
 {
@@ -44,7 +45,7 @@ static int aggregators_of(const struct trib_shape *shape, int group)
     return tree ? tree->first[group + 1] - tree->first[group] : shape->aggregators;
 }
 
-/* The aggregator of a group that sums a chunk. */
+/* Return the aggregator of a group that sums a chunk. */
 static uint32_t aggregator_of(const struct trib_shape *shape, uint32_t chunk, int group)
 {
     const int i = (int)(chunk % (uint32_t)aggregators_of(shape, group));
@@ -55,8 +56,8 @@ static uint32_t aggregator_of(const struct trib_shape *shape, uint32_t chunk, in
                            : i));
 }
 
-/* The number of chunks after which the aggregators of all groups repeat, or the size of
- * the largest group. */
+/* Return the number of chunks after which the aggregators of all groups repeat; or, if
+ * that is too large, the size of the largest group. */
 static uint32_t chunks_of(const struct trib_shape *shape)
 {
     uint32_t largest = 1, common = 1;
@@ -71,7 +72,7 @@ static uint32_t chunks_of(const struct trib_shape *shape)
     return common <= CHUNKS_MOST ? common : largest;
 }
 
-/* True if the group has something to sum and comes behind its parent. */
+/* Return true if the group has something to sum and follows its parent. */
 static bool group_valid(const struct trib_shape *shape, int u)
 {
     const struct trib_agg_tree *tree = shape->tree;
@@ -90,7 +91,8 @@ static bool group_valid(const struct trib_shape *shape, int u)
     return children;
 }
 
-/* True if the aggregator is in one group, or in the root and one right below it. */
+/* Return true if the aggregator is in one group, or in the root and one directly below
+ * it. */
 static bool aggregator_valid(const struct trib_agg_tree *tree, int aggregator)
 {
     int in_root = 0, below = 0, group = 0;
@@ -142,7 +144,8 @@ static bool gets_result(const struct trib_shape *shape, int rank)
     return shape->coll != TRIB_REDUCE || rank == shape->root;
 }
 
-/* A send is STABLE: the result that overwrites the chunk comes from who has read it. */
+/* Sends are STABLE: the result that overwrites a chunk comes from the aggregator that
+ * has read it. */
 static void build_rank(const struct trib_shape *shape, struct trib_schedule *s)
 {
     const int leaf = leaf_of(shape, shape->rank);
@@ -154,7 +157,7 @@ static void build_rank(const struct trib_shape *shape, struct trib_schedule *s)
         trib_build_recv_copy(s, aggregator_of(shape, k, leaf), k, k);
 }
 
-/* Is there a rank below u that gets the result? */
+/* Return true if a rank below u receives the result. */
 static bool wanted_below(const struct trib_shape *shape, int u)
 {
     if (shape->coll != TRIB_REDUCE)
@@ -165,14 +168,14 @@ static bool wanted_below(const struct trib_shape *shape, int u)
     return group == u;
 }
 
-/* True if this aggregator sums the chunk in that group. */
+/* Return true if this aggregator sums the chunk in that group. */
 static bool here(const struct trib_shape *shape, uint32_t chunk, int group)
 {
     return aggregator_of(shape, chunk, group) == (uint32_t)shape->rank;
 }
 
-/* True if group u is below one that sums the chunk here, and sums it elsewhere
- * itself. */
+/* Return true if this aggregator sums the chunk for the parent of group u, but another
+ * one sums it for u. */
 static bool sends_here(const struct trib_shape *shape, uint32_t chunk, int u)
 {
     return here(shape, chunk, shape->tree->parent[u]) && !here(shape, chunk, u);
@@ -190,8 +193,8 @@ static void send_down(const struct trib_shape *shape, struct trib_schedule *s,
                             step.flags, step.dep);
 }
 
-/* The group for which this aggregator sums the chunk, the root before others; -1:
- * none. */
+/* Return the group for which this aggregator sums the chunk, preferably the root, or
+ * -1. */
 static int group_here(const struct trib_shape *shape, uint32_t chunk)
 {
     for (int u = 0; u < groups_of(shape); u++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pairwise exchange: an all-to-all in which step i sends to the rank i places on and
- * receives from the rank i places back, one step after the other. So each rank has one
- * sender at a time, where "direct" has all of them at once.
+ * Pairwise exchange: an all-to-all whose step i sends to the rank i places ahead and
+ * receives from the rank i places behind, one step after the other. Each rank thus has
+ * one sender at a time, unlike "direct", where all send at once.
  *
- * Chunk i of a rank is its block for the rank i places on, and its result the block of
- * the rank i places back.
+ * Chunk i of a rank is its block for the rank i places ahead; its result is the block
+ * of the rank i places behind.
  *
  * R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
  * operations in MPICH", Int. J. High Performance Computing Applications 19, 2005.

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ring: each rank talks to its two neighbours only and sends the fewest bytes.
+ * Ring: each rank exchanges data only with its two neighbours, and sends the fewest
+ * bytes.
  *
  *     chunk c, up:     c+1 -> c+2 -> … -> c-1 -> c     partial sums
  *     chunk c, down:   c -> c+1 -> … -> c-1            the result, relayed
  *
- * Reduce-scatter is the first half, all-gather the second. Reduce and broadcast are a
- * chain that ends or begins at the root: one chunk, and the rounds fill the pipeline.
+ * Reduce-scatter is the first half, all-gather the second. For 4 ranks, chunk 0 goes 1,
+ * 2, 3, 0 as a growing partial sum; rank 0 finishes it and sends the result to 1, which
+ * relays it to 2, which relays it to 3. Reduce and broadcast are a chain that ends or
+ * begins at the root, with one chunk; the rounds fill the pipeline.
  *
  * P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
  * workstations", J. Parallel and Distributed Computing 69, 2009.
@@ -16,8 +19,9 @@
 #include <assert.h>
 
 /*
- * In step i this rank sends chunk rank-1-i and receives rank-2-i, at last its own.
- * Sends are STABLE: the result that comes back contains what was sent.
+ * In step i this rank sends chunk rank-1-i and receives chunk rank-2-i, its own chunk
+ * last. Sends are STABLE: a sent chunk is overwritten only by a result that includes
+ * it.
  */
 static uint32_t reduce_scatter(const struct trib_shape *shape, struct trib_schedule *s)
 {
@@ -33,7 +37,8 @@ static uint32_t reduce_scatter(const struct trib_shape *shape, struct trib_sched
     return trib_build_scale(s, shape, (uint32_t)shape->rank, dep);
 }
 
-/* Send the own chunk, once dep is done, and relay all but the next rank's. */
+/* Send this rank's chunk after dep, and relay every chunk except the next rank's
+ * own. */
 static void allgather(const struct trib_shape *shape, struct trib_schedule *s,
                       uint32_t dep, uint8_t flags)
 {
@@ -79,7 +84,7 @@ static void build_broadcast(const struct trib_shape *shape, struct trib_schedule
         trib_build_send(s, next, 0, flags | TRIB_STEP_FORWARD, got);
 }
 
-/* A chain from rank 0 to the last; a sum that has been passed on is the result here. */
+/* A chain from rank 0 to the last rank; the sum that a rank forwards is its result. */
 static void build_scan(const struct trib_shape *shape, struct trib_schedule *s)
 {
     uint32_t dep = TRIB_STEP_NO_DEP;
@@ -92,7 +97,7 @@ static void build_scan(const struct trib_shape *shape, struct trib_schedule *s)
         trib_build_send(s, trib_shape_peer(shape, 1), 0, TRIB_STEP_STABLE, dep);
 }
 
-/* A scan of the contributions that each rank first passes to the next one. */
+/* A scan after each rank has passed its contribution to the next rank. */
 static void build_exscan(const struct trib_shape *shape, struct trib_schedule *s)
 {
     const bool last = shape->rank == shape->size - 1;
@@ -149,7 +154,7 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     return trib_build_end(out);
 }
 
-/* The last rank of a chain waits for the pipeline to fill: one slot a hop. */
+/* The last rank of a chain waits until the pipeline is filled: one slot per hop. */
 static double chain_cost(const struct trib_shape *shape,
                          const struct trib_choice *choice)
 {
@@ -170,8 +175,8 @@ static double chain_cost(const struct trib_shape *shape,
     return trib_choice_cost(choice, &work, shape->size - 1);
 }
 
-/* Edges that leave a host, of the one with the most: with hosts one behind the other a
- * single one, whatever the ranks of a host. */
+/* Return the maximum number of ring edges that leave a host: 1 if the ranks of each
+ * host are consecutive. */
 static double leaving(const struct trib_shape *shape)
 {
     const int *host =

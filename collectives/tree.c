@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Binomial tree: few messages, each of the whole vector. Place v of a rank is its
+ * Binomial tree: few messages, each with the whole vector. Place v of a rank is its
  * distance from the root; its parent is v without its lowest set bit.
  *
  *     up:    1 -> 0   3 -> 2   5 -> 4   7 -> 6
@@ -15,7 +15,7 @@
 
 struct place {
     int v; /* distance from the root */
-    int below; /* children are v + 1, v + 2, v + 4 … v + below/2 as far as they exist */
+    int below; /* existing children: v + 1, v + 2, v + 4 … v + below/2 */
     int root;
     int size;
 };
@@ -41,13 +41,13 @@ static uint32_t parent_of(const struct place *at)
     return rank_at(at, at->v - at->below);
 }
 
-/* Sum the children in the order of ranks, then pass on or finish; the last dep. */
+/* Sum the children in rank order, then forward or finish; return the last dep. */
 static uint32_t go_up(const struct trib_shape *shape, const struct place *at,
                       struct trib_schedule *s)
 {
     uint32_t dep = TRIB_STEP_NO_DEP;
 
-    /* Places after the end of the ranks come first: they are the ranks from 0 on. */
+    /* Places that wrap around come first: they are ranks from 0 on. */
     for (int wrapped = 1; wrapped >= 0; wrapped--) {
         for (int d = 1; d < at->below && at->v + d < at->size; d *= 2) {
             if ((at->v + d + at->root >= at->size) == wrapped)
@@ -60,7 +60,7 @@ static uint32_t go_up(const struct trib_shape *shape, const struct place *at,
     return TRIB_STEP_NO_DEP;
 }
 
-/* The child with the most ranks below it first. */
+/* Send first to the child with the most descendants. */
 static void go_down(const struct place *at, struct trib_schedule *s, uint32_t dep,
                     uint8_t flags)
 {
@@ -73,8 +73,8 @@ static void go_down(const struct place *at, struct trib_schedule *s, uint32_t de
             trib_build_send(s, rank_at(at, at->v + d), 0, flags, dep);
 }
 
-/* The ranks below child d are at v + d, v + d + 1, …, before v + 2 d. Their blocks go
- * in this order over each link, a parent's own before those of its children. */
+/* Return the end of the places below child d, which are v + d to v + 2 d - 1. Their
+ * blocks cross each link in this order, a parent's block before its children's. */
 static int below_end(const struct place *at, int d)
 {
     return at->v + 2 * d < at->size ? at->v + 2 * d : at->size;
@@ -102,7 +102,7 @@ static void build_gather(const struct trib_shape *shape, const struct place *at,
     }
 }
 
-/* Sends a child its blocks of a scatter, which arrived in the steps from got on. */
+/* Send a child its blocks of a scatter; they arrived in steps `got` and following. */
 static void send_below(const struct place *at, struct trib_schedule *s, int d,
                        uint32_t got)
 {
@@ -172,7 +172,8 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
     while (1 << levels < shape->size)
         levels++;
     if (trib_coll_is_blocked(shape->coll)) {
-        /* The root moves each block once; a block goes through half of the levels. */
+        /* The root moves each block once; a block crosses half of the levels on
+         * average. */
         work.hops = levels;
         work.messages = (shape->size - 1) * rounds + levels;
         work.down = (shape->size - 1) * n;
@@ -189,7 +190,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
         work.hops += levels;
     }
     work.messages = work.hops * rounds;
-    /* Each rank but the root sends once up, and is sent to once down. */
+    /* Each rank except the root sends once up and receives once down. */
     if (shape->coll == TRIB_ALLREDUCE)
         work.peers = 2 * (shape->size - 1.0) / shape->size;
     work.mean = levels ? (shape->size - 1.0) / (shape->size * (double)levels) : 0;
