@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* State of lowering while it walks the list. */
+/* State of the lowering while it walks the list of steps. */
 struct lowering {
     const struct trib_schedule *schedule;
     struct trib_program *out;
-    bool is_aggregator; /* it contributes nothing */
+    bool is_aggregator; /* this is an aggregator, without a contribution */
     uint32_t *task_of;   /* [step] */
-    bool *has_value;     /* [chunk]: something was received for it */
-    bool *own_sent;      /* [chunk]: the own contribution was sent as it is */
+    bool *has_value;     /* [chunk]: true once something was received for it */
+    bool *own_sent;      /* [chunk]: true once the local contribution was sent
+                          * unchanged */
     int32_t *edge_of;    /* [peer], -1: none yet */
 };
 
@@ -60,7 +61,7 @@ static void add_member(struct lowering *w, struct trib_task *t, uint32_t i)
     w->task_of[i] = (uint32_t)(t - p->tasks);
 }
 
-/* Takes the whole run of RECV_REDUCE that begins at step i. */
+/* Lower the whole run of RECV_REDUCE that begins at step i; return its last step. */
 static uint32_t lower_reduce(struct lowering *w, uint32_t i)
 {
     const struct trib_step *steps = w->schedule->steps;
@@ -106,8 +107,8 @@ static uint32_t lower_step(struct lowering *w, uint32_t i)
             w->task_of[i] = w->task_of[s->dep];
             return i;
         }
-        /* One that stands alone divides the own contribution: the mean of one rank,
-         * which is the contribution itself. */
+        /* A SCALE without a REDUCE divides the local contribution of a single rank: the
+         * mean is the contribution itself. */
         add_task(w, i, TRIB_TASK_COPY);
         return i;
     default:
@@ -117,7 +118,7 @@ static uint32_t lower_step(struct lowering *w, uint32_t i)
     }
 }
 
-/* The tasks of each chunk become a list in the order of the program. */
+/* Link the tasks of each chunk to a list in program order. */
 static void link_chunks(struct trib_program *p)
 {
     for (uint32_t c = 0; c < p->n_chunks; c++)
@@ -130,7 +131,8 @@ static void link_chunks(struct trib_program *p)
     }
 }
 
-/* A REDUCE finishes its chunk if nobody here reduces it again or sends it upwards. */
+/* Mark the REDUCEs that finish their chunk: this rank neither reduces it again nor
+ * sends it upwards. Also mark the COPY_INs that are forwarded. */
 static void mark_finishers(struct trib_program *p)
 {
     for (uint32_t i = 0; i < p->n_tasks; i++) {

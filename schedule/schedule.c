@@ -28,7 +28,7 @@ static bool grow(struct trib_schedule *s)
     uint32_t capacity = s->capacity == 0 ? FIRST_CAPACITY : s->capacity * 2;
     struct trib_step *steps;
 
-    /* The check keeps every index below TRIB_STEP_NO_DEP, too. */
+    /* This also keeps every index below TRIB_STEP_NO_DEP. */
     if (capacity <= s->capacity)
         return false;
     steps = realloc(s->steps, (size_t)capacity * sizeof(*steps));
@@ -72,7 +72,7 @@ static bool is_local(const struct trib_step *step)
     return step->op == TRIB_STEP_SCALE || step->op == TRIB_STEP_COPY;
 }
 
-/* Names the fault in the flags and the lane of a step; NULL if there is none. */
+/* Return the fault in the flags and the lane of a step, or NULL. */
 static const char *flags_wrong(const struct trib_step *step)
 {
     bool final = step->flags & TRIB_STEP_FINAL;
@@ -95,7 +95,8 @@ static const char *flags_wrong(const struct trib_step *step)
     return NULL;
 }
 
-/* FORWARD relays the bytes of one RECV_COPY, so it must name it. */
+/* Return the fault in a step's dep, or NULL. FORWARD relays the bytes of one RECV_COPY,
+ * so its dep must be that step. */
 static const char *dep_wrong(const struct trib_schedule *s, uint32_t i)
 {
     const struct trib_step *step = &s->steps[i];

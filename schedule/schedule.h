@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A collective as data: what one rank does, as a list of steps on chunks.
+ * A collective as data: the operations of one rank, as a list of steps on chunks.
  *
- * The vector is cut into rounds * n_chunks chunks. A schedule says what happens in one
- * round to its chunks 0..n_chunks-1; every round repeats it. The engine runs it, the
- * simulator in tests/harness proves it.
+ * The vector is divided into rounds * n_chunks chunks. A schedule describes one round
+ * of chunks 0..n_chunks-1, and every round repeats it. The engine runs the schedule;
+ * the simulator in tests/harness verifies it.
  *
- * Meaning of a rank's steps. Chunk c of a rank holds a *value*: at first its own
- * contribution (if it has one).
+ * Meaning of a rank's steps. Chunk c of a rank has a *value*: initially the local
+ * contribution, if there is one.
+ *
  *   SEND         send the value of `chunk` to `peer`
- *   RECV_REDUCE  value = value op what `peer` sent
- *   RECV_COPY    value = what `peer` sent (always a finished result or a gathered
- *                block)
+ *   RECV_REDUCE  value = value op data from `peer`
+ *   RECV_COPY    value = data from `peer` (a finished result or a gathered block)
  *   SCALE        value = value / ranks (op mean; the finisher of a chunk does it once)
- *   COPY         value stays the own contribution and becomes the result here (root of
- *                a broadcast, own block of an all-gather)
+ *   COPY         the local contribution is the result here (root of a broadcast, local
+ *                block of an all-gather)
  *
- * Order. Between two ranks, on one lane, the k-th SEND meets the k-th RECV_*: a pair of
+ * Order. On one lane between two ranks, the k-th SEND matches the k-th RECV_*, so both
  * ranks must list them in the same order. A step may run once the step `dep` of this
- * rank and round is done; besides, the steps of one rank on one (peer, lane, direction)
- * run in list order. There must be ONE order of all steps of all ranks in which every
- * step comes after its dep, its matching SEND and its predecessors on its lane, and the
- * k-th SEND on a lane after the (k-1)-th RECV there: then the engine cannot dead-lock,
- * with one slot per lane or more (argument in engine.c).
+ * rank and round is done. In addition, the steps of one rank on one (peer, lane,
+ * direction) run in list order. There must be ONE order of all steps of all ranks with
+ * two properties. Every step comes after its dep, its matching SEND and its
+ * predecessors on its lane. The k-th SEND on a lane comes after the (k-1)-th RECV
+ * there. Then the engine cannot deadlock, with one or more slots per lane (argument in
+ * engine.c).
  *
- * Runs of RECV_REDUCE on the same chunk that follow each other in the list, each with
- * the previous as dep, are one k-ary sum for the engine: contributions are added in
- * the order of ranks, the own one in its place, whatever the arrival.
+ * Consecutive RECV_REDUCE steps on the same chunk, each with the previous one as dep,
+ * form one k-ary sum. The engine adds the contributions in rank order, including the
+ * local one, whatever the order of arrival.
  */
 #ifndef SCHEDULE_SCHEDULE_H
 #define SCHEDULE_SCHEDULE_H
@@ -49,12 +50,12 @@ enum trib_step_op {
 };
 
 enum {
-    TRIB_STEP_FINAL = 1, /* SEND, RECV_COPY: the value is finished (out-tree) */
-    TRIB_STEP_FORWARD = 2, /* SEND: relay the very bytes that RECV_COPY of this chunk
-                            * got */
+    TRIB_STEP_FINAL = 1, /* SEND, RECV_COPY: the value is a final result (lane DOWN) */
+    TRIB_STEP_FORWARD = 2, /* SEND: relay the exact bytes that the RECV_COPY of this
+                            * chunk received */
     TRIB_STEP_STABLE = 4, /* SEND: no later step of this list writes the chunk before
-                            * the receiver has read it, so it may be read in place; the
-                            * operation stays open until it has been read */
+                           * the receiver has read it, so it may be read in place; the
+                           * operation stays open until then */
 };
 
 #define TRIB_STEP_NO_DEP UINT32_MAX
@@ -66,37 +67,36 @@ struct trib_step {
     uint8_t op;
     uint8_t flags;
     uint16_t lane;
-    uint32_t peer; /* rank; own rank for SCALE and COPY */
+    uint32_t peer; /* rank; the local rank for SCALE and COPY */
     uint32_t chunk;
     uint32_t dep; /* index of an earlier step of this list, or TRIB_STEP_NO_DEP */
 };
 
 /*
- * The tree of aggregators above the ranks, in groups. A group sums what its
- * ranks and the groups below it send: chunk c of a group with n aggregators is at its
- * aggregator number c mod n. Groups come behind their parents; group 0 is the root. An
- * aggregator belongs to one group, or to the root and to a group right below it.
+ * The tree of aggregators above the ranks, in groups. A group sums the data of its
+ * ranks and of the groups below it: with n aggregators, number c mod n sums chunk c. A
+ * group follows its parent in the list; group 0 is the root. An aggregator belongs to
+ * one group, or to the root and one group directly below it.
  */
 struct trib_agg_tree {
     int groups;
-    const int *parent; /* [groups]; not read for group 0 */
-    const int *first; /* [groups + 1] group u has aggregators[first[u]] up to first[u
-                          * + 1] */
-    const int *aggregators; /* each from 0 */
-    const int *leaf_of; /* [ranks] the group to which a rank sends */
+    const int *parent; /* [groups]; unused for group 0 */
+    const int *first; /* [groups + 1] group u has aggregators[first[u]] to
+                       * aggregators[first[u + 1] - 1] */
+    const int *aggregators; /* numbers from 0 */
+    const int *leaf_of; /* [ranks] group that a rank sends to */
 };
 
 /*
  * Groups of ranks that are near to each other, and their leaders. Leader l of group g
- * is leader[g * leaders + l], a rank of that group, and leads nothing else.
+ * is leader[g * leaders + l], a rank of that group; a rank leads at most once.
  */
 struct trib_shape_groups {
     int n;
-    int leaders; /* number of leaders of each group */
-    const int *of_rank; /* [ranks] the group of a rank */
+    int leaders; /* number of leaders per group */
+    const int *of_rank; /* [ranks] group of a rank */
     const int *leader; /* [n * leaders] */
-    const int *host; /* [ranks] the host of a rank, each less than n; NULL: groups
-                         * are hosts */
+    const int *host; /* [ranks] host of a rank, below n; NULL: groups are hosts */
 };
 
 /* The arguments of a builder. */
@@ -104,16 +104,16 @@ struct trib_shape {
     trib_coll_t coll;
     trib_op_t op;
     int rank;
-    int size; /* ranks, which contribute */
+    int size; /* contributing ranks */
     int root;
-    /* Number of aggregators behind the ranks. They contribute nothing; aggregator i has
-     * number size + i. */
+    /* Number of aggregators, numbered after the ranks. They contribute nothing;
+     * aggregator i has number size + i. */
     int aggregators;
-    const struct trib_agg_tree *tree; /* NULL: one group of all */
-    const struct trib_shape_groups *groups; /* NULL: none are known */
-    bool local_counts; /* only the two ends of a block know how long it is, so no other
-                        * rank can pass it on */
-    bool pairs; /* (index, value) pairs are summed, and partial sums are not rounded */
+    const struct trib_agg_tree *tree; /* NULL: one group with all aggregators */
+    const struct trib_shape_groups *groups; /* NULL: unknown */
+    bool local_counts; /* only the two ranks of a block know its length, so no other
+                        * rank can relay it */
+    bool pairs; /* (index, value) pairs are summed; partial sums are not rounded */
 };
 
 static inline bool trib_shape_is_aggregator(const struct trib_shape *shape)
@@ -132,18 +132,18 @@ struct trib_schedule {
 void trib_schedule_init(struct trib_schedule *s, uint32_t n_chunks);
 void trib_schedule_free(struct trib_schedule *s);
 
-/** trib_schedule_add - append a step; its index, to be used as a dep. */
+/** trib_schedule_add - append a step and return its index, for use as a dep. */
 uint32_t trib_schedule_add(struct trib_schedule *s, struct trib_step step);
 
-/** trib_schedule_append - all steps of another schedule, whose chunk 0 is first_chunk
- * here. */
+/** trib_schedule_append - append all steps of another schedule, with its chunk 0 as
+ * first_chunk. */
 void trib_schedule_append(struct trib_schedule *s, const struct trib_schedule *other,
                           uint32_t first_chunk);
 
 /**
- * trib_schedule_check - is this list well formed for a rank of `size` ranks?
+ * trib_schedule_check - check that a list is well formed for its rank.
  *
- * Checks ranges, deps that point backwards, lanes and flags; says what is wrong.
+ * Checks ranges, deps on earlier steps, lanes and flags; describes the error in `text`.
  */
 trib_status_t trib_schedule_check(const struct trib_schedule *s,
                                   const struct trib_shape *shape, char *text,
