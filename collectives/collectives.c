@@ -80,7 +80,7 @@ static void explain(const struct ranked best[2], char *why, size_t bytes)
     if (!best[0].algo)
         snprintf(why, bytes, "no algorithm can do it");
     else if (!best[1].algo)
-        snprintf(why, bytes, "%s, estimated %.3g us; there is no other",
+        snprintf(why, bytes, "%s, estimated %.3g us; no alternative",
                  best[0].algo->name, best[0].cost_us);
     else
         snprintf(why, bytes, "%s, estimated %.3g us; next is %s, %.3g us",

@@ -260,7 +260,7 @@ static double cost(const struct trib_shape *shape, const struct trib_choice *cho
 
 const struct trib_algo trib_algo_service = {
     .name = "service",
-    .detail = "nodes of tribd sum, two hops; needs TRIB_SERVICE",
+    .detail = "aggregators of tribd sum, two hops; needs TRIB_SERVICE",
     .gathers = true,
     .aggregators = true,
     .colls = COLLS,

@@ -82,16 +82,16 @@ static const char *flags_wrong(const struct trib_step *step)
     if (step->lane >= TRIB_LANES)
         return "has an unknown lane";
     if (is_local(step))
-        return step->flags != 0 || step->lane != 0 ? "is local, with a flag or a lane"
+        return step->flags != 0 || step->lane != 0 ? "is local but has a flag or a lane"
                                                    : NULL;
     if (final != (step->lane == TRIB_LANE_DOWN))
-        return "has FINAL and lane down, one without the other";
+        return "has only one of FINAL and lane DOWN";
     if (step->op == TRIB_STEP_RECV_COPY && !final)
-        return "copies a value that is not finished";
+        return "copies an unfinished value";
     if (step->op == TRIB_STEP_RECV_REDUCE && final)
         return "reduces a finished value";
     if (step->op != TRIB_STEP_SEND && (step->flags & ~TRIB_STEP_FINAL))
-        return "has a flag that belongs to a send";
+        return "has a flag that only sends may have";
     return NULL;
 }
 
@@ -103,14 +103,14 @@ static const char *dep_wrong(const struct trib_schedule *s, uint32_t i)
     const struct trib_step *dep;
 
     if (step->dep != TRIB_STEP_NO_DEP && step->dep >= i)
-        return "depends on a step that does not precede it";
+        return "depends on itself or a later step";
     if (!(step->flags & TRIB_STEP_FORWARD))
         return NULL;
     if (step->dep == TRIB_STEP_NO_DEP)
         return "forwards nothing";
     dep = &s->steps[step->dep];
     if (dep->op != TRIB_STEP_RECV_COPY || dep->chunk != step->chunk)
-        return "forwards what its dep did not receive";
+        return "forwards data that its dep did not receive";
     return NULL;
 }
 
@@ -121,15 +121,15 @@ static const char *step_wrong(const struct trib_schedule *s,
     const char *wrong;
 
     if (step->op >= TRIB_STEP_OP_COUNT)
-        return "is of no known kind";
+        return "has an unknown kind";
     if (step->peer >= (uint32_t)(shape->size + shape->aggregators))
         return "names a rank that does not exist";
     if (is_local(step) != (step->peer == (uint32_t)shape->rank))
-        return is_local(step) ? "is local but names a peer" : "names the own rank";
+        return is_local(step) ? "is local but names a peer" : "names its own rank";
     if (step->chunk >= s->n_chunks)
         return "names a chunk that does not exist";
     if (step->op == TRIB_STEP_SCALE && shape->op != TRIB_MEAN)
-        return "scales, but the operation is no mean";
+        return "scales, but the operation is not a mean";
     wrong = flags_wrong(step);
     return wrong ? wrong : dep_wrong(s, i);
 }

@@ -243,7 +243,7 @@ static bool take_advert(struct trib_engine *e, struct trib_run *run,
     if (entry->frame.kind != TRIB_FRAME_ADVERT || bytes > TRIB_ADVERT_MAX ||
         !trib_advert_read(trib_link_received(l, &e->arena, TRIB_LANE_UP, entry), bytes,
                           &advert)) {
-        trib_engine_protocol(e, neighbor->peer, "no ADVERT frame first");
+        trib_engine_protocol(e, neighbor->peer, "a frame before its ADVERT frame");
         return false;
     }
     struct trib_view send = trib_engine_view(e, l, &advert.send), recv = {.base = NULL};
@@ -383,7 +383,7 @@ static bool run_reduce(struct trib_engine *e, struct trib_run *run, struct trib_
     trib_trace_now(&e->trace, TRIB_TRACE_REDUCE_END, -1, c.index, c.n);
     if (st != TRIB_OK) {
         trib_engine_protocol(e, run->program.neighbors[m->neighbor].peer,
-                             "a contribution that is not valid");
+                             "an invalid contribution");
         return false;
     }
     for (uint32_t i = 0; i < t->n_contribs; i++)
@@ -413,7 +413,7 @@ static bool run_copy_in(struct trib_engine *e, struct trib_run *run,
     trib_status_t st = ops->copy_in(e, run, t, &c, entry);
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_END, neighbor->peer, c.index, c.n);
     if (st != TRIB_OK) {
-        trib_engine_protocol(e, neighbor->peer, "a result that is not valid");
+        trib_engine_protocol(e, neighbor->peer, "an invalid result");
         return false;
     }
     count_received(e, run, &entry->frame);
@@ -429,7 +429,7 @@ static bool run_copy(struct trib_engine *e, struct trib_run *run, struct trib_ta
     if (!ops->ready(e, run, t, &c))
         return false;
     if (ops->copy(e, run, t, &c) != TRIB_OK)
-        trib_engine_protocol(e, e->rank, "an own code word that is not valid");
+        trib_engine_protocol(e, e->rank, "an invalid encoded chunk");
     return !e->failed;
 }
 
@@ -512,7 +512,7 @@ static void slots_failed(struct trib_engine *e, int peer, trib_status_t st)
     char why[sizeof(e->err->text)];
 
     if (st == TRIB_ERR_PROTOCOL) {
-        trib_engine_protocol(e, peer, "slots that do not exist");
+        trib_engine_protocol(e, peer, "an advert of nonexistent slots");
         return;
     }
     snprintf(why, sizeof(why), "%s", trib_error_text(e->err));

@@ -73,18 +73,18 @@ int trib_engine_awaited_peer(const struct trib_engine *e, const char **what_out)
         }
     }
     for (uint32_t i = 0; i < p->n_neighbors; i++) {
-        *what_out = "the end of a write to the memory";
+        *what_out = "the completion of a write to the memory";
         if (e->links[p->neighbors[i].peer].n_zcopies)
             return p->neighbors[i].peer;
     }
-    *what_out = "elements that trib_plan_ready has not named";
+    *what_out = "the rest of the input (trib_plan_ready)";
     return -1;
 }
 
 void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes)
 {
     const char *what = "";
-    char who[128] = "this rank's own";
+    char who[128] = "this rank";
 
     assert(bytes > 0);
     text[0] = '\0';
@@ -103,8 +103,8 @@ static void time_out_p2p(struct trib_engine *e)
     assert(e->p2p && e->p2p->active);
     e->p2p->ops->describe(e, what, sizeof(what));
     snprintf(text, sizeof(text),
-             "rank %d made no progress for %d ms: its %s has not found the other end "
-             "(raise TRIB_TIMEOUT_MS if that is expected)",
+             "rank %d made no progress for %d ms: its %s has no match on the peer "
+             "(raise TRIB_TIMEOUT_MS if this is expected)",
              e->rank, e->cfg->timeout_ms, what);
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
 }
@@ -121,11 +121,10 @@ static void time_out(struct trib_engine *e)
     trib_engine_awaits(e, awaited, sizeof(awaited));
     trib_engine_describe(e, where, sizeof(where));
     snprintf(text, sizeof(text),
-             "rank %d made no %s %d ms in %s: it waits for %s (raise %s if that is "
-             "expected)",
-             e->rank, limit ? "end within" : "progress for",
+             "rank %d %s %d ms in %s: it waits for %s (raise %s if this is expected)",
+             e->rank, limit ? "did not finish within" : "made no progress for",
              limit ? (int)limit : e->cfg->timeout_ms, where, awaited,
-             limit ? "trib_desc_t.timeout_ms, or that of its trib_group_opts_t"
+             limit ? "trib_desc_t.timeout_ms or trib_group_opts_t.timeout_ms"
                    : "TRIB_TIMEOUT_MS");
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
 }

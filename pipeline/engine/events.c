@@ -36,12 +36,12 @@ static bool take_event(struct trib_engine *e, const struct trib_event *event)
     if (e->p2p && e->p2p->ops->take_event(e, event))
         return true;
     if (!is_new(e, event)) {
-        trib_engine_protocol(e, event->peer, "a frame twice");
+        trib_engine_protocol(e, event->peer, "a duplicate frame");
         return false;
     }
     if (event->imm >> 24 == TRIB_LINK_CREDITS &&
         !trib_link_credits_fit(&e->links[event->peer], event)) {
-        trib_engine_protocol(e, event->peer, "credits for frames that were not sent");
+        trib_engine_protocol(e, event->peer, "credits for frames that were never sent");
         return false;
     }
     if (!trib_link_event(&e->links[event->peer], event))

@@ -153,7 +153,7 @@ void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs,
     const trib_status_t st = trib_engine_compare(e, theirs, peer, text, sizeof(text));
 
     if (st == TRIB_OK)
-        trib_engine_protocol(e, peer, "a chunk that is not due");
+        trib_engine_protocol(e, peer, "a chunk out of order");
     else
         trib_engine_mark(e, st, text);
 }
@@ -234,7 +234,7 @@ void trib_engine_notice(struct trib_engine *e, int peer)
         (n.kind != TRIB_OOB_NOTICE_WAITING &&
          (failed == TRIB_OK || failed != n.status))) {
         trib_engine_protocol(e, peer,
-                             "a notice of a kind or status that there is none of");
+                             "a notice of invalid kind or status");
         return;
     }
     if (n.kind == TRIB_OOB_NOTICE_SURVIVOR) {
@@ -245,7 +245,7 @@ void trib_engine_notice(struct trib_engine *e, int peer)
         e->links[peer].gone_out |= n.lost == (uint32_t)peer + 1;
         trib_engine_note_lost(e, n.lost);
         trib_engine_mark(
-            e, failed, n.text[0] ? n.text : "a peer has failed, and does not say why");
+            e, failed, n.text[0] ? n.text : "a peer has failed for an unknown reason");
         return;
     }
     take_waiting(e, n.frame.seq);
@@ -296,7 +296,8 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
     trib_engine_describe(e, where, sizeof(where));
     const uint64_t away_ns = left ? 0 : trib_engine_away(e);
     if (away_ns)
-        snprintf(self, sizeof(self), ", after this rank was stopped or away for %.1f s",
+        snprintf(self, sizeof(self),
+                 ", after this rank was stopped or suspended for %.1f s",
                  (double)away_ns / 1e9);
     snprintf(text, sizeof(text), "%s is lost: %.160s%s; seen by rank %d in %s", who,
              why, self, e->rank, where);

@@ -114,7 +114,7 @@ static void import_failed(struct trib_engine *e, int peer)
     if (st == TRIB_ERR_PEER_LOST)
         trib_engine_lost(e, peer, false, why);
     else if (st == TRIB_OK || st == TRIB_ERR_INVALID || st == TRIB_ERR_RANGE)
-        trib_engine_protocol(e, peer, "a buffer that does not exist");
+        trib_engine_protocol(e, peer, "a reference to a nonexistent buffer");
     else
         trib_engine_unable(e, peer, st, why);
 }
@@ -132,7 +132,7 @@ static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
     if (!im)
         return (struct trib_view){.base = NULL};
     if (!trib_ref_fits(ref, im->len)) {
-        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        trib_engine_protocol(e, l->peer, "a reference outside its buffer");
         return (struct trib_view){.base = NULL};
     }
     return (struct trib_view){
@@ -147,7 +147,7 @@ static struct trib_view read_from(struct trib_engine *e, const struct trib_link 
     const struct trib_view none = {.base = NULL};
 
     if (ref->lo > ref->hi || ref->hi > UINTPTR_MAX - (uint64_t)ref->origin) {
-        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        trib_engine_protocol(e, l->peer, "a reference outside its buffer");
         return none;
     }
     if (!l->reads)
@@ -174,7 +174,7 @@ struct trib_view trib_engine_view(struct trib_engine *e, struct trib_link *l,
     if (!im || !im->base)
         return none;
     if (!trib_ref_fits(ref, im->len)) {
-        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        trib_engine_protocol(e, l->peer, "a reference outside its buffer");
         return none;
     }
     return (struct trib_view){
@@ -189,8 +189,8 @@ static void fail_withdrawn(struct trib_engine *e, int peer)
                                   * one */
     trib_engine_name_rank(e, peer, who, sizeof(who));
     trib_engine_describe(e, where, sizeof(where));
-    snprintf(text, sizeof(text), "%s has given up; seen by rank %d in %s", who, e->rank,
-             where);
+    snprintf(text, sizeof(text), "%s has abandoned %s; seen by rank %d", who, where,
+             e->rank);
     trib_engine_mark(e, TRIB_ERR_PEER_LOST, text);
 }
 
@@ -256,7 +256,7 @@ trib_status_t trib_engine_fetch(struct trib_engine *e, struct trib_link *l,
     if (!l->reads)
         return TRIB_ERR_UNSUPPORTED;
     if (ref->hi > UINTPTR_MAX - (uint64_t)ref->origin) {
-        trib_engine_protocol(e, l->peer, "a part of a buffer that is not in it");
+        trib_engine_protocol(e, l->peer, "a reference outside its buffer");
         return (trib_status_t)e->failed;
     }
     return trib_engine_read(e, l->peer, (uint64_t)ref->origin + at, to.ptr, to.bytes)

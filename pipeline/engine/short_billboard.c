@@ -143,7 +143,7 @@ static inline bool is_wrong(struct trib_engine *e, const struct trib_run *run,
     }
     if (f->kind == TRIB_FRAME_DATA && f->bytes == b->bytes)
         return false;
-    trib_engine_protocol(e, peer, "a contribution that is not valid");
+    trib_engine_protocol(e, peer, "an invalid contribution");
     return true;
 }
 

@@ -282,7 +282,7 @@ static bool find_sources(struct trib_engine *e, struct trib_run *run,
             return false;
         const uint8_t *from = elements_of(e, l, m[i].lane, entry, k);
         if (!from) {
-            trib_engine_protocol(e, l->peer, "a contribution that is not valid");
+            trib_engine_protocol(e, l->peer, "an invalid contribution");
             return false;
         }
         run->short_path->sources[n++] = from;
@@ -323,7 +323,7 @@ static bool copy_chunk_in(struct trib_engine *e, struct trib_run *run,
         return false;
     const uint8_t *from = elements_of(e, l, t->lane, entry, k);
     if (!from) {
-        trib_engine_protocol(e, l->peer, "a result that is not valid");
+        trib_engine_protocol(e, l->peer, "an invalid result");
         return false;
     }
     trib_trace_now(&e->trace, TRIB_TRACE_DECODE_BEGIN, l->peer, k->chunk.index,

@@ -79,11 +79,11 @@ static void say_digest(uint32_t mine, uint32_t theirs, char *text, size_t bytes)
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
         if (parts[i] && at < bytes)
-            at += (size_t)snprintf(text + at, bytes - at, "%s another %s",
+            at += (size_t)snprintf(text + at, bytes - at, "%s a different %s",
                                    at ? " and" : "has", parts[i]);
     if (at < bytes)
         snprintf(text + at, bytes - at, "%s than this rank",
-                 at ? "" : "has another chunk size, quorum or counts");
+                 at ? "" : "has a different chunk size, quorum or counts");
 }
 
 static void say_difference(const struct trib_frame *mine,
@@ -97,10 +97,10 @@ static void say_difference(const struct trib_frame *mine,
                  call_name(&a));
     else if (trib_frame_count(mine) != trib_frame_count(theirs) &&
              trib_frame_count(mine) == TRIB_FRAME_COUNT_LISTED)
-        snprintf(text, bytes, "has one count for all blocks, this rank counts of each");
+        snprintf(text, bytes, "has one count for all blocks, this rank one per block");
     else if (trib_frame_count(mine) != trib_frame_count(theirs) &&
              trib_frame_count(theirs) == TRIB_FRAME_COUNT_LISTED)
-        snprintf(text, bytes, "has counts of each block, this rank one for all");
+        snprintf(text, bytes, "has one count per block, this rank one for all blocks");
     else if (trib_frame_count(mine) != trib_frame_count(theirs))
         snprintf(text, bytes, "has count %" PRIu64 ", this rank %" PRIu64,
                  trib_frame_count(theirs), trib_frame_count(mine));
@@ -113,19 +113,19 @@ static void say_difference(const struct trib_frame *mine,
     else if (a.root != b.root && has_root(mine))
         snprintf(text, bytes, "has root %u, this rank %u", b.root, a.root);
     else if (a.feed != b.feed)
-        snprintf(text, bytes, "feeds in another order");
+        snprintf(text, bytes, "feeds its input in a different order");
     else if (mine->digest != theirs->digest)
         say_digest(mine->digest, theirs->digest, text, bytes);
     else if (trib_frame_step(mine) != trib_frame_step(theirs))
         snprintf(
             text, bytes,
             "is at step %" PRIu32 " of the plan, this rank at step %" PRIu32
-            " (all start the same plans equally often, and load states of one step)",
+            " (start each plan equally often on all ranks; load states of one step)",
             trib_frame_step(theirs), trib_frame_step(mine));
     else if (a.root != b.root)
         snprintf(
             text, bytes,
-            "has started another plan, or one of another name or seed, than this rank");
+            "has started a different plan, or one with a different name or seed");
     else
         snprintf(text, bytes, "is at operation %u, this rank at %u", theirs->seq,
                  mine->seq);
@@ -138,7 +138,7 @@ trib_status_t trib_frame_check(const struct trib_frame *mine,
     if (theirs->magic != TRIB_FRAME_MAGIC || theirs->kind == 0 ||
         theirs->kind >= TRIB_FRAME_KIND_END) {
         snprintf(text, bytes,
-                 "rank %d received a frame from rank %d that is not of protocol "
+                 "rank %d received an invalid frame from rank %d, not of protocol "
                  "version %u (magic 0x%04x, kind %u)",
                  self, peer, TRIB_FRAME_MAGIC >> 8, theirs->magic, theirs->kind);
         return TRIB_ERR_PROTOCOL;

@@ -97,8 +97,8 @@ trib_status_t trib_link_connect(struct trib_link *l, struct trib_arena *a, int p
     if (!is_aligned(remote))
         st = trib_fail(
             t->err, TRIB_ERR_INVALID,
-            "rank %d has exported memory whose first byte is in the middle of a "
-            "cache line: what it sent is not of this library",
+            "rank %d has exported memory that is not aligned to a cache line: it "
+            "does not run this library",
             peer);
     else if (!l->mapped && !a->per_link)
         st = make_staging(a);

@@ -7,20 +7,20 @@ const char *trib_message_fault(const struct trib_message *m, size_t slot_bytes)
 
     if (m->magic != TRIB_MESSAGE_MAGIC || m->kind == 0 ||
         m->kind >= TRIB_MESSAGE_KIND_END)
-        return "a message of a kind or version that there is none of";
+        return "a message of invalid kind or version";
     if (m->bytes > slot_bytes)
-        return "a message that is longer than its slot";
+        return "a message longer than its slot";
     if (m->kind == TRIB_MESSAGE_DATA)
-        return m->bytes ? NULL : "a part of a message without elements";
+        return m->bytes ? NULL : "a message part without elements";
     if (!trib_message_bytes(m->count, m->dtype, &bytes))
-        return "a message of a type or length that there is none of";
+        return "a message of invalid type or length";
     if (m->kind == TRIB_MESSAGE_ANNOUNCE && m->bytes)
         return m->bytes <= TRIB_MESSAGE_PLACE && bytes
                    ? NULL
-                   : "a message whose elements are in no place that there is";
+                   : "a message with an invalid location";
     if (m->bytes != (m->kind == TRIB_MESSAGE_IS_EAGER ? bytes : 0) ||
         m->bytes > TRIB_MESSAGE_EAGER)
-        return "a message whose length is not that of its elements";
+        return "a message whose length does not match its elements";
     return NULL;
 }
 

@@ -29,7 +29,7 @@ static void mark(struct trib_engine *e, trib_status_t st, int peer, const char *
     char who[128], text[400];
 
     trib_engine_name_rank(e, peer, who, sizeof(who));
-    snprintf(text, sizeof(text), "rank %d: %s, with messages of %s", e->rank, what,
+    snprintf(text, sizeof(text), "rank %d: %s, in messages with %s", e->rank, what,
              who);
     trib_engine_mark(e, st, text);
 }
@@ -258,7 +258,7 @@ static bool take_place(struct trib_engine *e, struct trib_p2p_pair *p,
     if (m->kind == TRIB_MESSAGE_ANNOUNCE && m->bytes)
         st = trib_pull_place(m, payload, out);
     if (st == TRIB_ERR_PROTOCOL)
-        trib_engine_protocol(e, p->peer, "a message in a place that there is none of");
+        trib_engine_protocol(e, p->peer, "a message with an invalid location");
     else if (st != TRIB_OK)
         mark(e, st, p->peer, "out of memory");
     return st == TRIB_OK;
@@ -284,7 +284,7 @@ static void take_early(struct trib_engine *e, struct trib_p2p_pair *p,
     if (eager ? p->early.n_eager >= TRIB_P2P_EAGER_MOST
               : p->early.n >= TRIB_P2P_EAGER_MOST + TRIB_P2P_ANNOUNCED_MOST)
         trib_engine_protocol(e, p->peer,
-                             "more messages that nobody receives than it may");
+                             "too many messages without a receive");
     else if (!(early = trib_p2p_keep(&p->early, m, payload)))
         mark(e, TRIB_ERR_NO_MEMORY, p->peer, "out of memory");
     if (early)
@@ -336,7 +336,7 @@ static void take_taken(struct trib_engine *e, struct trib_p2p_pair *p,
     }
     if (r)
         trib_p2p_append(&p->announced, r);
-    trib_engine_protocol(e, p->peer, "that it has read what it was told no place of");
+    trib_engine_protocol(e, p->peer, "TAKEN for a message without a location");
 }
 
 static void take_grant(struct trib_engine *e, struct trib_p2p_pair *p,
@@ -345,7 +345,7 @@ static void take_grant(struct trib_engine *e, struct trib_p2p_pair *p,
     struct trib_p2p_request *r = trib_p2p_take_id(&p->announced, m->send_id);
 
     if (!r) {
-        trib_engine_protocol(e, p->peer, "leave for a message that it was not told of");
+        trib_engine_protocol(e, p->peer, "GRANT for an unknown message");
         return;
     }
     r->peer_id = m->recv_id;
@@ -361,7 +361,7 @@ static void take_data(struct trib_engine *e, struct trib_p2p_pair *p,
     struct trib_p2p_request *r = trib_p2p_take_id(&p->receiving, m->recv_id);
 
     if (!r) {
-        trib_engine_protocol(e, p->peer, "elements that nobody receives");
+        trib_engine_protocol(e, p->peer, "elements without a receive");
         return;
     }
     const bool fits = m->count == r->moved && m->bytes <= r->bytes - r->moved;
@@ -375,7 +375,7 @@ static void take_data(struct trib_engine *e, struct trib_p2p_pair *p,
     }
     trib_p2p_append(&p->receiving, r);
     if (!fits)
-        trib_engine_protocol(e, p->peer, "elements that are not those that follow");
+        trib_engine_protocol(e, p->peer, "elements out of order");
 }
 
 static void take_entry(struct trib_engine *e, struct trib_p2p_pair *p,
@@ -385,7 +385,7 @@ static void take_entry(struct trib_engine *e, struct trib_p2p_pair *p,
 
     if (!fault && trib_p2p_of(e)->checks &&
         trib_message_sum(e->kernels->crc32c, m, payload) != m->check)
-        fault = "a message that was damaged on its way (TRIB_CHECK=sum)";
+        fault = "a message damaged in transit (TRIB_CHECK=sum)";
     if (fault) {
         trib_engine_protocol(e, p->peer, fault);
         return;
@@ -427,7 +427,7 @@ static void join(struct trib_engine *e, struct trib_p2p_pair *p)
 
     p->joined = st == TRIB_OK;
     if (st == TRIB_ERR_PROTOCOL) {
-        trib_engine_protocol(e, p->peer, "a mailbox that does not exist");
+        trib_engine_protocol(e, p->peer, "an advert of a nonexistent mailbox");
     } else if (st < TRIB_OK) {
         snprintf(why, sizeof(why), "%s", trib_error_text(e->err));
         trib_engine_unable(e, p->peer, st, why);
@@ -553,8 +553,8 @@ bool trib_p2p_take_event(struct trib_engine *e, const struct trib_event *event)
         return false;
     if (!trib_mailbox_event(&p->box, event))
         trib_engine_protocol(e, p->peer,
-                             "a message twice, or credits for messages that were not "
-                             "sent");
+                             "a duplicate message, or credits for messages that were "
+                             "never sent");
     return true;
 }
 

@@ -91,7 +91,7 @@ trib_status_t trib_p2p_open(struct trib_engine *e, int peer)
         st = trib_mailbox_open(&p->box, &e->links[peer], &e->arena);
     if (st != TRIB_OK) {
         free(p);
-        return trib_fail(e->err, st, "no memory for messages of rank %d", peer);
+        return trib_fail(e->err, st, "no memory for messages with rank %d", peer);
     }
     p->next = trib_p2p_of(e)->list;
     trib_p2p_of(e)->list = p;

@@ -101,7 +101,7 @@ static bool is_wrong(struct trib_engine *e, int peer, struct trib_entry *entry,
         snprintf(chunk, sizeof(chunk), "chunk %u", entry->frame.chunk);
     snprintf(
         what, sizeof(what),
-        "%s, damaged on its way (TRIB_CHECK=sum: CRC-32C %08x was sent, %08x came),",
+        "%s, damaged in transit (TRIB_CHECK=sum: CRC-32C sent %08x, received %08x),",
         chunk, said, found);
     trib_engine_protocol(e, peer, what);
     return true;

@@ -76,8 +76,7 @@ static trib_status_t start_workers(struct trib_engine *e)
     if (!errno)
         return TRIB_OK;
     return trib_fail(e->err, TRIB_ERR_SYSTEM,
-                     "no threads that encode can be started (%u): %m (lower "
-                     "TRIB_ENCODE_THREADS)",
+                     "cannot start %u encoder threads: %m (lower TRIB_ENCODE_THREADS)",
                      threads);
 }
 

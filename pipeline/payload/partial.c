@@ -164,7 +164,7 @@ bool trib_quorum_begin(struct trib_engine *e, struct trib_run *run)
         const int peer = p->neighbors[i].peer;
         if (q->out[i].queued) {
             trib_engine_protocol(e, peer,
-                                 "a start before it had taken the last one's result");
+                                 "a new start before it received the previous result");
             return false;
         }
         queue_out(e, &e->links[peer], &q->out[i]);
@@ -278,7 +278,7 @@ static bool drop_one(struct trib_engine *e, struct trib_link *l, int lane)
     const struct trib_frame f = entry->frame;
     if (f.magic != TRIB_FRAME_MAGIC || f.kind != TRIB_FRAME_DATA ||
         (int32_t)(e->seq - f.seq) < 0) {
-        trib_engine_protocol(e, l->peer, "a frame that is no late contribution");
+        trib_engine_protocol(e, l->peer, "a frame that is not a late contribution");
         return false;
     }
     e->stats.received_bytes += sizeof(f) + f.bytes;

@@ -103,7 +103,7 @@ static void fill_stored(struct trib_engine *e, struct trib_run *run,
     assert(s->round == t->done + 1);
     if (!read_in_place(e, run, neighbor) && s->len > e->arena.slot_bytes) {
         trib_engine_unable(e, neighbor->peer, TRIB_ERR_NO_RESOURCE,
-                           "the sum is wider than the slot that it has to go through");
+                           "the encoded sum does not fit into a slot");
         return;
     }
     if (!read_in_place(e, run, neighbor)) {

@@ -12,7 +12,7 @@
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
 
-#define MORE_PAIRS "more (index, value) pairs in a chunk than the plan is for"
+#define MORE_PAIRS "more (index, value) pairs in a chunk than the plan allows"
 
 enum { RESULTS_MIN = 4096 /* bytes */ };
 

@@ -196,7 +196,7 @@ static int by_limit(struct ranks_self *self)
             ranks_die(self, "a limit of %d ms took %.3f s", limit, took);
     }
     has(self, comm,
-        WORDS("made no end within", "allreduce \"ended\"", "it waits for",
+        WORDS("did not finish within", "allreduce \"ended\"", "it waits for",
               "trib_desc_t.timeout_ms"));
     go_on(self, comm, plan);
     return 0;

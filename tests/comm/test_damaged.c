@@ -74,7 +74,7 @@ static void note_failure(struct ranks_self *self, trib_comm_t *comm,
 {
     const char *text = trib_last_error(comm);
     const char *const words[] = {"rank ",
-                                 "damaged on its way",
+                                 "damaged in transit",
                                  "CRC-32C",
                                  "TRIB_CHECK=sum",
                                  job->aggregators ? "to rank" : "layer",

@@ -422,7 +422,8 @@ static int other_plan(struct ranks_self *self)
 
     (void)hash_of(self, plans[0], 0);
     (void)hash_of(self, plans[1], 0);
-    expect_mismatch(self, plans[self->rank == 1], WORDS("another plan", "the plan is"));
+    expect_mismatch(self, plans[self->rank == 1],
+                    WORDS("different plan", "the plan is"));
     ranks_ok(self, trib_plan_free(plans[0]));
     ranks_ok(self, trib_plan_free(plans[1]));
     return 0;

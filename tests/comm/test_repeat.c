@@ -44,7 +44,7 @@ static int judge(struct ranks_self *self, trib_status_t st, const char *text)
     if (st == TRIB_OK)
         return 0;
     /* Whoever refuses tells the others. */
-    if (st != TRIB_ERR_PROTOCOL || !strstr(text, "a frame twice"))
+    if (st != TRIB_ERR_PROTOCOL || !strstr(text, "a duplicate frame"))
         ranks_die(self, "%s: %s", trib_status_name(st), text);
     atomic_store(&self->slot->count, 1);
     return 0;

@@ -20,7 +20,7 @@ for transport in shm tcp; do
     result $? "$transport: statistics"
 done
 damaged='tcp+corrupt:nth=7,least=4096'
-! looked "$damaged" && grep -q "sent chunk [0-9]*, damaged on its way" "$said"
+! looked "$damaged" && grep -q "sent chunk [0-9]*, damaged in transit" "$said"
 result $? "a damaged chunk is named"
 export TRIB_CHECK=none
 looked "$damaged" && ! grep -q "damaged" "$said"

@@ -326,7 +326,7 @@ static int over_limit(struct ranks_self *self)
     /* The sentence of another rank is cut at 199 characters. An operation that was
      * begun within the step has what is left of its time. */
     if (!strstr(trib_last_error(self->comm), "400 ms") &&
-        !strstr(trib_last_error(self->comm), "no end within 3"))
+        !strstr(trib_last_error(self->comm), "not finish within 3"))
         ranks_die(self, "%s", trib_last_error(self->comm));
     ranks_assert(self, took > 0.3 && took < 3 * tribtest_slowness());
     ranks_assert(self, heard.ends == (late && feed == TRIB_FEED_WHOLE ? 0 : 1));

@@ -237,8 +237,8 @@ static void test_times_out_unfed(void **state)
     (void)state;
     engines_prepare(t, trib_algo_find("direct"), ENGINES_COUNT, &desc);
     engines_start_in_place(t, 0);
-    times_out(t, "elements that trib_plan_ready has not named");
-    assert_non_null(strstr(t->side[0].engine.failure.text, "of this rank's own"));
+    times_out(t, "the rest of the input (trib_plan_ready)");
+    assert_non_null(strstr(t->side[0].engine.failure.text, "of this rank"));
     engines_close(t);
 }
 

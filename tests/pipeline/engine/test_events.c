@@ -74,7 +74,7 @@ static void test_twice(void **state)
     assert_int_equal(e->failed, 0);
     assert_false(take(t, (struct trib_event){.kind = TRIB_EVENT_ARRIVED, .imm = imm}));
     assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
-    assert_non_null(strstr(e->failure.text, "sent a frame twice"));
+    assert_non_null(strstr(e->failure.text, "sent a duplicate frame"));
     engines_close(t);
 }
 

@@ -228,7 +228,7 @@ static void test_no_slot_for_a_wide_sum(void **state)
     leaf->engine.arena.slot_bytes = 64;
     drive(t);
     assert_status((trib_status_t)leaf->engine.failed, TRIB_ERR_NO_RESOURCE);
-    assert_non_null(strstr(leaf->engine.failure.text, "wider than the slot"));
+    assert_non_null(strstr(leaf->engine.failure.text, "does not fit into a slot"));
     close_three(t);
 }
 

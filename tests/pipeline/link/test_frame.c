@@ -82,7 +82,7 @@ static void test_says_who_differs_and_how(void **state)
     f.count = (UINT64_MAX >> 16) - 1;
     expect_mismatch(f, "has count 281474976710654, this rank 1000");
     f.count++;
-    expect_mismatch(f, "has counts of each block, this rank one for all");
+    expect_mismatch(f, "has one count per block, this rank one for all blocks");
     op.dtype = TRIB_BF16;
     expect_mismatch(frame_of(op), "has dtype bf16, this rank f32");
     op = sum_f32;
@@ -99,7 +99,7 @@ static void test_says_who_differs_and_how(void **state)
     expect_mismatch(frame_of(op), "is in reduce, this rank in allreduce");
     op = sum_f32;
     op.feed = TRIB_FEED_FORWARD;
-    expect_mismatch(frame_of(op), "feeds in another order");
+    expect_mismatch(frame_of(op), "feeds its input in a different order");
 }
 
 static void test_says_what_of_the_digest_differs(void **state)
@@ -108,15 +108,17 @@ static void test_says_what_of_the_digest_differs(void **state)
 
     (void)state;
     f.digest ^= 0x00100000;
-    expect_mismatch(f, "has another codec than this rank");
+    expect_mismatch(f, "has a different codec than this rank");
     f.digest ^= 0x80000100;
-    expect_mismatch(f, "has another codec and another algorithm than this rank");
+    expect_mismatch(f,
+                    "has a different codec and a different algorithm than this rank");
     f.digest ^= 0x80104000;
-    expect_mismatch(f, "has another feedback and another algorithm than this rank");
+    expect_mismatch(
+        f, "has a different feedback and a different algorithm than this rank");
     f.digest ^= 0x00004000;
-    expect_mismatch(f, "has another algorithm than this rank");
+    expect_mismatch(f, "has a different algorithm than this rank");
     f.digest ^= 0x00000101;
-    expect_mismatch(f, "has another chunk size, quorum or counts than this rank");
+    expect_mismatch(f, "has a different chunk size, quorum or counts than this rank");
     f.digest ^= 0x00000001;
     f.seq = 13;
     expect_mismatch(f, "is at operation 13, this rank at 12");
@@ -141,11 +143,11 @@ static void test_says_which_start_of_which_plan(void **state)
     trib_frame_stamp(&theirs, 9, 0x12344);
     assert_status(trib_frame_check(&mine, &theirs, 0, 1, text, sizeof(text)),
                   TRIB_ERR_MISMATCH);
-    assert_non_null(strstr(text, "has started another plan"));
+    assert_non_null(strstr(text, "has started a different plan"));
     theirs.digest ^= 0x00100000; /* a plan with a codec, and one without */
     assert_status(trib_frame_check(&mine, &theirs, 0, 1, text, sizeof(text)),
                   TRIB_ERR_MISMATCH);
-    assert_non_null(strstr(text, "another codec"));
+    assert_non_null(strstr(text, "a different codec"));
     theirs = frame_of(sum_f32);
     trib_frame_take_stamp(&theirs, &mine);
     assert_true(trib_frame_same(&mine, &theirs));

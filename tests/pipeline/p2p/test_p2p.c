@@ -98,15 +98,15 @@ static void test_hostile(void **state)
 {
     (void)state;
     refused(NULL, "kind or version", {.magic = 1});
-    refused(NULL, "not told of", {HEAD, .kind = TRIB_MESSAGE_GRANT, .send_id = 7});
-    refused(NULL, "nobody receives",
+    refused(NULL, "unknown message", {HEAD, .kind = TRIB_MESSAGE_GRANT, .send_id = 7});
+    refused(NULL, "elements without a receive",
             {HEAD, .kind = TRIB_MESSAGE_DATA, .recv_id = 1, .bytes = 1});
     refused("check=sum", "damaged",
             {HEAD, .kind = TRIB_MESSAGE_IS_EAGER, .tag = 1, .count = 1, .bytes = 1});
-    refused(NULL, "not those that follow",
+    refused(NULL, "elements out of order",
             {HEAD, .kind = TRIB_MESSAGE_ANNOUNCE, .tag = 1, .count = 9000},
             {HEAD, .kind = TRIB_MESSAGE_DATA, .recv_id = 1, .count = 8999, .bytes = 1});
-    refused(NULL, "not those that follow",
+    refused(NULL, "elements out of order",
             {HEAD, .kind = TRIB_MESSAGE_ANNOUNCE, .tag = 1, .count = 9000},
             {HEAD, .kind = TRIB_MESSAGE_DATA, .recv_id = 1, .bytes = 9001});
 }
@@ -129,7 +129,7 @@ static void test_flood(void **state)
         drive(k, 1);
     }
     assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
-    assert_non_null(strstr(trib_error_text(&e->failure), "more messages"));
+    assert_non_null(strstr(trib_error_text(&e->failure), "too many messages"));
     trib_mailbox_close(&box);
     close_talk(k);
 }

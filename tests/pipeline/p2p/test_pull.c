@@ -100,7 +100,7 @@ static void test_sender_gives_up(void **state)
         assert_status(k->runs[1].now.status,
                       lost ? TRIB_ERR_PEER_LOST : TRIB_ERR_TIMEOUT);
         assert_non_null(strstr(trib_error_text(&k->t->side[1].engine.failure),
-                               lost ? "has given up" : "the sender gives up"));
+                               lost ? "has abandoned" : "the sender gives up"));
         close_talk(k);
     }
 }
@@ -174,14 +174,14 @@ static void expect_refused(const struct lie *lie)
 static void test_lies(void **state)
 {
     static const struct lie lies[] = {
-        {.hi = 9001, .word = "there is none of"},
-        {.lo = 1, .hi = 9000, .word = "there is none of"},
-        {.hi = 9000, .cut = 8, .word = "there is none of"},
-        {.hi = 9000, .cut = -8, .word = "there is none of"},
-        {.hi = 9000, .origin = -1, .word = "not in it"},
-        {.hi = 9000, .origin = 4 * FLOATS, .word = "not in it"},
-        {.hi = 9000, .origin = INT64_MAX, .word = "not in it"},
-        {.hi = 9000, .change = 1, .word = "does not exist"},
+        {.hi = 9001, .word = "invalid location"},
+        {.lo = 1, .hi = 9000, .word = "invalid location"},
+        {.hi = 9000, .cut = 8, .word = "invalid location"},
+        {.hi = 9000, .cut = -8, .word = "invalid location"},
+        {.hi = 9000, .origin = -1, .word = "outside its buffer"},
+        {.hi = 9000, .origin = 4 * FLOATS, .word = "outside its buffer"},
+        {.hi = 9000, .origin = INT64_MAX, .word = "outside its buffer"},
+        {.hi = 9000, .change = 1, .word = "nonexistent buffer"},
     };
 
     (void)state;
@@ -189,7 +189,7 @@ static void test_lies(void **state)
         expect_refused(&lies[i]);
 }
 
-/* A peer says that it has read what it was told no place of, or no message at all. */
+/* A peer sends TAKEN for a message without a location, or for no message at all. */
 static void test_untold(void **state)
 {
     static uint8_t other[9000];
@@ -209,7 +209,7 @@ static void test_untold(void **state)
         write_entry(&box, &m, NULL);
         drive(k, 5);
         assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
-        assert_non_null(strstr(trib_error_text(&e->failure), "told no place of"));
+        assert_non_null(strstr(trib_error_text(&e->failure), "TAKEN for a message"));
         trib_mailbox_close(&box);
         close_talk(k);
     }

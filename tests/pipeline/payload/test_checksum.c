@@ -28,7 +28,7 @@ static void named(const struct rig *r, const char *what)
     assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
     engines_words(e->failure.text,
                   (const char *const[]){"rank 0 (host here", what,
-                                        "damaged on its way (TRIB_CHECK=sum: CRC-32C",
+                                        "damaged in transit (TRIB_CHECK=sum: CRC-32C",
                                         "to rank 1 in allreduce", NULL});
 }
 

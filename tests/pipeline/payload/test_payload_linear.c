@@ -123,7 +123,7 @@ static void test_refuses_sums(void **state)
     (void)trib_engine_progress(e);
     assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
     engines_words(e->failure.text,
-                  (const char *const[]){"rank 2", "a result that is not valid", NULL});
+                  (const char *const[]){"rank 2", "an invalid result", NULL});
     rig_close(&r);
 }
 

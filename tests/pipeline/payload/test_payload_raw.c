@@ -113,7 +113,7 @@ static void test_refuses(void **state)
         (void)trib_engine_progress(e);
         assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
         engines_words(e->failure.text,
-                      (const char *const[]){"rank 0 (host here", "a contribution",
+                      (const char *const[]){"rank 0 (host here", "contribution",
                                             "to rank 1 in allreduce", NULL});
         rig_close(&r);
     }
@@ -148,7 +148,7 @@ static void test_withdrawn(void **state)
             (void)trib_engine_progress(&receiver->engine);
         assert_int_equal(receiver->run.now.state, TRIB_RUN_DONE);
         assert_status(receiver->run.now.status, TRIB_ERR_PEER_LOST);
-        assert_non_null(strstr(receiver->engine.failure.text, "has given up"));
+        assert_non_null(strstr(receiver->engine.failure.text, "has abandoned"));
         rig_close(&r);
     }
 }
