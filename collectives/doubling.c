@@ -7,7 +7,7 @@
  * An exclusive scan first shifts all contributions by one rank, then does the same.
  *
  * All-reduce of pairs: the core is the largest power of two of ranks. In step k two
- * core ranks whose numbers differ in bit k exchange and merge all they have, so after
+ * core ranks whose numbers differ in bit k exchange and merge all they have. After
  * log2(core) steps each has the total sum. A rank beyond the core first sends its pairs
  * to rank - core, and finally receives the result from it.
  *

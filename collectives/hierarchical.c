@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Hierarchical: groups of near ranks, such as the ranks of a host. Leaders sum for
- * their group and exchange sums with the leaders of other groups, so the traffic
- * between groups does not grow with the ranks of a group.
+ * their group and exchange sums with the leaders of other groups. The traffic between
+ * groups thus does not grow with the ranks of a group.
  *
  *     groups {0 1} {2 3}, one leader each, chunk 0 of 2; * finishes it
  *

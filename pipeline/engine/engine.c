@@ -4,10 +4,10 @@
  * Repeat that order round after round, and take its first unfinished step. The step's
  * dep precedes it and is done. If the step receives, its SEND precedes it, so the frame
  * has arrived, and all earlier frames of its lane were consumed. If the step sends, the
- * RECV of the previous frame on its lane also precedes it, so all W >= 1 slots are free
- * and their credits are in flight. A k-ary task waits for several RECVs at once: they
- * are adjacent in the list, and none of their matching SENDs depends on one of them. So
- * the first unfinished step can always run.
+ * RECV of the previous frame on its lane also precedes it. All W >= 1 slots are then
+ * free, and their credits are in flight. A k-ary task waits for several RECVs at once:
+ * they are adjacent in the list, and none of their matching SENDs depends on one of
+ * them. So the first unfinished step can always run.
  *
  * If results of an aggregator are read in place, it produces one once the result of W
  * rounds earlier was read: the RECV_COPYs of that result precede it, and the credit of

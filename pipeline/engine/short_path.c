@@ -380,8 +380,8 @@ bool trib_short_pass(struct trib_engine *e, struct trib_run *run)
     return moved;
 }
 
-/* Return true if a due frame has not arrived and its sender ran on this core when it
- * sent its previous frame, or the sender's core is unknown. */
+/* Return true if a due frame has not arrived and its sender's core is unknown, or was
+ * this core at its previous frame. */
 static bool waits_beside(struct trib_engine *e, const struct trib_run *run,
                          uint16_t neighbor, int lane, uint32_t ordinal)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link: the memory that one rank shares with one peer. Each direction has two lanes
- * with a window of W frames in S slots (W rounded up to a power of two), the credits
- * for them, and one notice.
+ * A link: the memory that one rank shares with one peer. Each direction has two lanes,
+ * their credits, and one notice. A lane has a window of W frames in S slots (W rounded
+ * up to a power of two).
  *
  * All of it is in the receiver's memory. Every rank exports one region at start, its
  * arena:
@@ -13,12 +13,11 @@
  *   slot = | entry (64): frame, short payload, position | payload (slot_bytes) |
  *
  * If not all peers are mapped, the blocks have no lanes. The lanes of a link are then a
- * separate region, which its owner allocates at the first use of the link and
- * advertises by a write that names the region (trib_link_open). Until the advert
- * arrives, the peer's window is 0. Only a sender waits for the advert. A rank opens its
- * links before its operation starts, so the advert is never later than the operation
- * itself. mailbox is a second advert: the region by which two ranks exchange messages
- * (pipeline/p2p).
+ * separate region, allocated by its owner at the first use of the link. The owner
+ * advertises the region by a write (trib_link_open). Until the advert arrives, the
+ * peer's window is 0. Only a sender waits for the advert. A rank opens its links before
+ * its operation starts, so the advert is never later than the operation itself. mailbox
+ * is a second advert: the region by which two ranks exchange messages (pipeline/p2p).
  *
  * A sender writes a slot, then the slot's position. With load/store reach it uses plain
  * stores, and the receiver polls the entry. Otherwise it uses one transport write whose
@@ -518,7 +517,7 @@ trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
 
 /**
  * trib_link_withdraw - tell a mapped peer, even a lost one, that the memory advertised
- * to it may change from now on, because this rank abandons all operations in flight.
+ * to it may change from now on. For a rank that abandons all operations in flight.
  */
 static inline void trib_link_withdraw(struct trib_link *l)
 {

@@ -114,8 +114,8 @@ static const struct trib_mailbox_credits *credits(const struct trib_mailbox *m)
 }
 
 /* With load/store reach the peer occasionally stores credits into a line that this rank
- * then has to fetch, so read it only when the known credits do not suffice. Over
- * writes, credits arrive as events (take_credits). */
+ * then has to fetch. Read it only when the known credits do not suffice. Over writes,
+ * credits arrive as events (take_credits). */
 bool trib_mailbox_has_room(struct trib_mailbox *m)
 {
     if (!m->remote || m->unposted)

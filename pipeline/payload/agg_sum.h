@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums at an aggregator in a plan with error feedback, for codecs that neither select
- * nor add linearly, or that lose part of a result when they select.
+ * Sums at an aggregator in a plan with error feedback. Used for codecs that neither
+ * select nor add linearly, and for selecting codecs that lose part of a result.
  *
  * The loss of an encoded result must be kept and sent later, or results drift. The
  * aggregator cannot keep it: it may end, and ranks cannot query it when they save their

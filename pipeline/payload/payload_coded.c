@@ -12,8 +12,8 @@
  *     others decode it as well (INPUT_SENT): then its decoded value is summed.
  *   - Encoded chunks that add without decoding are in payload_linear.c.
  *
- * A residual has the unit of contributions even if the encoded sum is a mean or is
- * divided on its way (narrow.h), so another schedule may continue with it. The plan's
+ * A residual has the unit of contributions, even if the encoded sum is a mean or is
+ * divided (narrow.h). Another schedule may therefore continue with it. The plan's
  * feedback (error_feedback.h) is applied when the input is read, once per operation.
  * The finishing rank decodes its result like all others, so all have the same bits.
  *
