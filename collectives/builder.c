@@ -133,8 +133,7 @@ double trib_choice_rounds(const struct trib_choice *choice, double bytes,
 enum {
     HEADERS = 40, /* bytes of a frame's header and an encoded chunk's */
     PAIR_WORK =
-        8, /* pairs are processed one by one: relative time per byte of dense
-            * elements */
+        8, /* pairs are processed singly: time relative to dense bytes */
 };
 
 static enum trib_cost_kind kind_of(const struct trib_choice *choice)

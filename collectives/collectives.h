@@ -19,16 +19,14 @@ struct trib_choice {
     /* Of a sparse codec, as fractions of `bytes`; 0: unknown, counted as 1. */
     double contribution; /* encoded data of one rank */
     double result; /* encoded data of the total sum */
-    bool lossy; /* merging hops encode again; false for chunks that add without
-                 * decoding */
+    bool lossy; /* merging hops encode again, unless chunks add without decoding */
     bool oversubscribed; /* more ranks on this host than cores */
     bool one_host; /* all ranks are on one host */
     double sharing; /* ranks that share their host's device for traffic to other hosts;
                      * 0: each has its own device */
     size_t slot_bytes; /* payload of one slot */
     const struct trib_cost_model *network; /* calibrated model; NULL: constants */
-    double delay_us; /* one-way delay of a long link, in addition to a hop; 0:
-                      * unknown */
+    double delay_us; /* extra one-way delay of a long link; 0: unknown */
     bool gathers; /* only algorithms that gather are allowed: trib_algo_gathers */
     bool pairs; /* (index, value) pairs are summed; `contribution` and `result` refer to
                  * encoded pairs */

@@ -12,8 +12,7 @@ struct lowering {
     bool is_aggregator; /* this is an aggregator, without a contribution */
     uint32_t *task_of;   /* [step] */
     bool *has_value;     /* [chunk]: true once something was received for it */
-    bool *own_sent;      /* [chunk]: true once the local contribution was sent
-                          * unchanged */
+    bool *own_sent;      /* [chunk]: the local contribution was sent unchanged */
     int32_t *edge_of;    /* [peer], -1: none yet */
 };
 

@@ -31,8 +31,7 @@ enum {
     TRIB_TASK_FINISH = 32, /* REDUCE: computes the final result of its chunk */
     TRIB_TASK_RELAYED = 64, /* COPY_IN: FORWARDs send its bytes on */
     TRIB_TASK_STORED = 256, /* SEND: its encoded chunk comes from the chunk's store */
-    TRIB_TASK_EMPTY = 512, /* REDUCE at an aggregator: its contributions are the first
-                            * value */
+    TRIB_TASK_EMPTY = 512, /* REDUCE at an aggregator without an earlier value */
     TRIB_TASK_INPUT_SENT = 128, /* REDUCE: the local contribution is also sent, so it is
                                  * summed as the receivers decode it */
 };

@@ -13,15 +13,13 @@
 
 #include "pipeline/engine/run.h"
 
-#define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: the chunk has no place in the
-                                            * vector */
+#define TRIB_CHUNK_NO_ELEMENTS 0x80000000u /* in index: no place in the vector */
 
 /* A chunk of one round. */
 struct trib_chunk {
     uint32_t index; /* number in the whole vector, as in frames */
     size_t first;   /* element of the vector */
-    size_t n;       /* elements; 0 past the end of a vector that does not divide
-                     * evenly */
+    size_t n;       /* elements; 0 past the end of the vector */
 };
 
 /** trib_share_task - return true if t belongs to the agreement. */

@@ -68,8 +68,7 @@ struct trib_engine {
     int size;  /* ranks, followed by the aggregators (schedule.h) */
     int ranks; /* ranks that contribute */
     bool oversubscribed; /* this host has more ranks than cores */
-    uint32_t core; /* core on which the short operation began, plus 1; oversubscribed
-                    * only */
+    uint32_t core; /* core of the short operation, plus 1; oversubscribed only */
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;
     struct trib_memories memories;
@@ -77,8 +76,7 @@ struct trib_engine {
     struct trib_link *links; /* [size] */
     struct trib_peer *peers; /* [size] */
     bool *parted; /* [size] peers that trib_engine_part disconnects together */
-    struct trib_workers *workers; /* cfg->encode_threads threads; NULL until a plan
-                                   * needs them */
+    struct trib_workers *workers; /* encoder threads; NULL until a plan needs them */
     struct trib_run *head;   /* active run, first of the queue */
     struct trib_run *tail;
     struct trib_engine_p2p *p2p; /* messages between ranks; NULL: no message plans */
@@ -91,10 +89,8 @@ struct trib_engine {
     uint64_t away_ns; /* how long this rank itself was stopped before the failure, if
                        * others may have declared it lost meanwhile; else 0. Written
                        * before failed */
-    bool maybe_away; /* as away_ns > 0, but also true if a busy host may have caused the
-                      * pause */
-    struct trib_error failure; /* error message of the failure, written once, before
-                                * failed */
+    bool maybe_away; /* as away_ns > 0, or a busy host may have caused the pause */
+    struct trib_error failure; /* its error message, written once, before failed */
     uint32_t idle;          /* passes without progress */
     uint32_t yields;        /* those of the idle passes that yielded the core */
     uint32_t short_looks;   /* polls of short runs, over all waits: engine_wait.c */
@@ -104,13 +100,11 @@ struct trib_engine {
     uint64_t last_progress; /* ns; 0: progress since the last check */
     uint64_t last_notice;   /* ns */
     uint64_t last_poll;
-    uint32_t awaited; /* newest operation that a peer waits in but this rank has not
-                       * begun */
+    uint32_t awaited; /* newest operation not begun here that a peer waits in */
     uint64_t awaited_since; /* ns */
     bool rest_untold; /* peers without a link have not been notified of the failure */
     bool tells_later; /* the owner calls trib_engine_tell_failure itself, later */
-    void (*idle_hook)(void *arg); /* called occasionally while trib_engine_wait waits;
-                                   * or NULL */
+    void (*idle_hook)(void *arg); /* called while trib_engine_wait waits; or NULL */
     void *idle_hook_arg;
     struct trib_idle *idle_fn; /* the caller's idle function; NULL: none */
     bool (*give_way)(void *arg); /* calls idle_fn without the owner's lock; true: the

@@ -21,8 +21,7 @@ enum {
                        * other cores; takes less time than two context switches */
     LOOK_EVERY = 16, /* yields between two clock reads */
     POLL_NS = 5000000, /* between two polls of a transport that needs no polling */
-    SLEEP_AFTER_NS = 3000000, /* time before a sleep, if all peers write to this rank's
-                               * memory */
+    SLEEP_AFTER_NS = 3000000, /* time before a sleep, if all peers are mapped */
     SLEEP_US = 500, /* maximum sleep: the cost of a missed wake-up */
     NOTICE_NS = 100000000,
     IDLE_SLEEP_US = 50, /* the same, if the caller has an idle function */

@@ -45,8 +45,7 @@ struct trib_run_now {
                               * start, or NULL */
     _Atomic uint32_t *unfed; /* [rounds * n_chunks] elements that the caller has not fed
                               * yet; NULL: the whole input is ready at the start */
-    struct trib_place input_place; /* registered memory of input and recv for transport
-                                    * writes */
+    struct trib_place input_place; /* registered memory of input and recv */
     struct trib_place recv_place;
     struct trib_region *borrowed[2]; /* input and recv, registered for this start; NULL:
                                       * not borrowed */
@@ -60,13 +59,10 @@ struct trib_run {
     struct trib_program program;
     /* Payloads of the vector's tasks, and of the agreement's: payload.h. */
     const struct trib_payload_ops *payload_ops[2];
-    struct trib_short_path *short_path; /* for small raw operations: short_path.h; or
-                                         * NULL */
-    bool is_aggregator; /* it contributes nothing, and its accumulators are in
-                         * scratch_acc */
+    struct trib_short_path *short_path; /* for small raw operations; or NULL */
+    bool is_aggregator; /* contributes nothing, accumulates in scratch_acc */
     bool reads; /* peers may receive addresses of unregistered memory */
-    bool no_result;     /* this rank gets no result in recv: accumulators are in
-                         * scratch_acc */
+    bool no_result;     /* recv gets no result: accumulators are in scratch_acc */
 
     struct trib_run_now now;
     struct trib_payload_state *payload;

@@ -11,8 +11,7 @@
 #include "pipeline/payload/chunk_memory.h"
 
 enum {
-    STREAM_MIN = 8 << 20, /* bytes: smaller messages stay in the cache of their
-                           * reader */
+    STREAM_MIN = 8 << 20, /* bytes: smaller messages stay in the reader's cache */
     BORROW_MIN = 65536, /* bytes: registering less costs as much as copying */
 };
 
@@ -185,8 +184,7 @@ static void fail_withdrawn(struct trib_engine *e, int peer)
 {
     char who[128], where[160], text[400];
 
-    trib_engine_notice(e, peer); /* prefer the peer's own notice, if it could write
-                                  * one */
+    trib_engine_notice(e, peer); /* prefer the peer's own notice, if any */
     trib_engine_name_rank(e, peer, who, sizeof(who));
     trib_engine_describe(e, where, sizeof(where));
     snprintf(text, sizeof(text), "%s has abandoned %s; seen by rank %d", who, where,

@@ -30,14 +30,12 @@ enum trib_cut {
 /* A block of a collective whose blocks have arbitrary places and lengths, in
  * elements. */
 struct trib_block {
-    size_t n_in; /* length of this rank's contribution; equals n_out except in an
-                  * all-to-all */
+    size_t n_in; /* length of the contribution; n_out except in an all-to-all */
     size_t n_out; /* length of the result, or of the data that is forwarded */
     size_t in; /* place in the input; 0 if the block is not in it */
     size_t out; /* place in the result, or TRIB_NO_PLACE */
     size_t held; /* place in the plan's memory, for forwarded blocks and partial sums */
-    uint32_t late_in; /* rounds before the block's first chunk: all blocks end with the
-                       * last round */
+    uint32_t late_in; /* rounds before its first chunk: all blocks end together */
     uint32_t late_out;
 };
 
@@ -47,8 +45,7 @@ struct trib_blocks {
     size_t in_end; /* elements of the input */
     size_t out_end; /* elements of the result */
     size_t held; /* elements of the plan's memory */
-    bool local; /* only the two ranks of a block know its length, so frames include
-                 * it */
+    bool local; /* only a block's two ranks know its length: it is in frames */
     bool two_lengths; /* n_in differs from n_out in some block */
 };
 
@@ -58,20 +55,17 @@ struct trib_run_desc {
     uint32_t digest;         /* codec, feedback, algorithm, chunk size: see frame.h */
     size_t element;          /* bytes of one element */
     size_t count;            /* elements, as in trib_desc_t */
-    size_t total;            /* elements of the whole vector that is divided into
-                              * chunks */
+    size_t total;            /* elements of the whole vector */
     size_t piece;            /* maximum number of elements of a chunk */
     uint32_t n_chunks; /* chunks of a round of the vector; the program has more if the
                         * ranks first agree on values: payload_agree.h */
     uint32_t rounds;
     enum trib_cut cut;
     struct trib_blocks *blocks; /* TRIB_CUT_LISTED, else NULL; owned by the plan */
-    bool zero_copy; /* exchange ADVERT frames, read from peers' memory and write results
-                     * to it */
+    bool zero_copy; /* exchange ADVERT frames; read and write peers' memory */
     bool place;     /* write results also to memory of peers without load/store reach */
     bool stream;    /* results do not fit the cache */
-    bool stream_undo; /* vectors plus their copies in the undo log do not fit the
-                       * cache */
+    bool stream_undo; /* vectors and their undo copies do not fit the cache */
     const struct trib_codec *codec;     /* NULL: raw elements */
     struct trib_model *model;           /* the codec's model, or NULL */
     struct trib_feedback_rule feedback; /* the codec's feedback rule */
@@ -94,8 +88,7 @@ struct trib_run_desc {
         uint64_t deadline_ns; /* time from the first contribution to the closing */
     } quorum;                 /* rule of an aggregator's sums: see partial.h */
     size_t share_piece; /* floats of a chunk of the agreement; 0: no agreement */
-    uint32_t share_lead; /* rounds by which the agreement runs ahead of the vector; 0:
-                          * none */
+    uint32_t share_lead; /* rounds that the agreement runs ahead; 0: none */
     uint32_t limit_ms; /* time limit of the operation; 0: the timeout without progress
                         * from the settings */
     const char *name;   /* algorithm, for error messages */

@@ -197,8 +197,7 @@ static bool send_chunk(struct trib_engine *e, struct trib_run *run, struct trib_
     }
     const uint64_t begin_ns = trib_trace_clock(&e->trace);
     if (trib_link_publish(l, &e->arena, t->lane) != TRIB_OK)
-        return false; /* the transport is full, or an event will report the loss of the
-                       * peer */
+        return false; /* the transport is full, or an event will report a loss */
     run->now.moved++;
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(struct trib_frame) + k->bytes;

@@ -14,8 +14,7 @@
 struct trib_arena_blob {
     struct trib_blob blob;
     uint32_t per_link; /* the arena has no slots: each link has a region of its own */
-    uint32_t on_billboard; /* its rank uses the billboard if all ranks do: see
-                            * billboard.h */
+    uint32_t on_billboard; /* uses the billboard if all ranks do: billboard.h */
 };
 
 /* Memory and settings shared by all links of an engine. */
@@ -39,12 +38,10 @@ struct trib_arena {
     size_t link_bytes; /* memory of the open links */
     int awaited; /* open links whose peer has not advertised its slots yet */
     struct trib_region **link_regions; /* [size]; used if per_link */
-    bool abort_notice; /* the abort notice for links that are not open has been
-                        * written */
+    bool abort_notice; /* the notice for links that are not open was written */
     struct trib_region *reports_region; /* source memory of trib_link_report; or NULL */
     uint8_t *reports; /* [size] notices */
-    uint8_t *staging; /* same layout as the arena, for transports without load/store
-                       * reach */
+    uint8_t *staging; /* copy of the slots, for transports without load/store reach */
     struct trib_region *staging_region;
 };
 

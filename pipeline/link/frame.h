@@ -25,8 +25,7 @@ enum trib_frame_kind {
     TRIB_FRAME_DATA = 1, /* payload: raw elements or an encoded chunk */
     TRIB_FRAME_ADVERT, /* payload (advert.h): the locations of the sender's buffers */
     TRIB_FRAME_GET, /* no payload: read the elements from the advertised buffer */
-    TRIB_FRAME_PUT_DONE, /* no payload: the elements are already in the receive
-                          * buffer */
+    TRIB_FRAME_PUT_DONE, /* no payload: the elements are in the receive buffer */
     TRIB_FRAME_SUM, /* payload: a result as float32, see agg_sum.h */
     TRIB_FRAME_KIND_END,
 };
@@ -40,8 +39,7 @@ struct trib_frame {
     uint32_t seq;       /* number of the operation on this communicator */
     uint32_t chunk;     /* number of the chunk in the whole vector */
     uint32_t bytes;     /* size of the payload */
-    uint64_t count;     /* elements, as in trib_desc_t (48 bits); above them the plan's
-                         * step */
+    uint64_t count;     /* elements, as in trib_desc_t (48 bits); above: plan's step */
     uint32_t signature; /* coll, dtype, op, feed, and root or plan:
                          * trib_frame_signature */
     uint32_t digest; /* codec (12 bits), feedback (6), algorithm (6), chunk size (8);

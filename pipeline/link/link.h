@@ -72,8 +72,7 @@
 #define TRIB_SMALL_BYTES 4096
 #define TRIB_LINK_FRAME 1 /* upper byte of the immediate of a frame's write */
 #define TRIB_LINK_CREDITS 2 /* the same for credits */
-#define TRIB_LINK_MESSAGE 6 /* the same for a write into a mailbox, and for its
-                             * credits */
+#define TRIB_LINK_MESSAGE 6 /* the same for a write into a mailbox and its credits */
 #define TRIB_LINK_MESSAGE_CREDITS 7
 #define TRIB_LINK_MESSAGE_TOKEN 16 /* tokens from this value on belong to mailboxes */
 
@@ -96,8 +95,7 @@ _Static_assert(sizeof(struct trib_credits) == 64, "credits are one cache line");
 
 enum trib_oob_notice_kind {
     TRIB_OOB_NOTICE_WAITING = 1, /* the sender waits in this operation */
-    TRIB_OOB_NOTICE_FAILED, /* the sender's communicator has failed; text is the
-                             * cause */
+    TRIB_OOB_NOTICE_FAILED, /* the communicator has failed; text is the cause */
     TRIB_OOB_NOTICE_SURVIVOR, /* the sender's report in trib_comm_shrink: frame and text
                                * are a struct trib_survivor_report */
 };
@@ -163,8 +161,7 @@ struct trib_recv_lane {
 /* The payload of the next frame if it does not follow its entry: posted before the
  * entry. */
 struct trib_zcopy {
-    const struct trib_region *from; /* the caller's memory; NULL: the entry's slot in
-                                     * staging */
+    const struct trib_region *from; /* the caller's memory; NULL: staging */
     size_t from_off;
     const struct trib_remote *to; /* the peer's buffer; NULL: the slot of the entry */
     size_t to_off;
@@ -209,8 +206,7 @@ struct trib_link {
     struct trib_remote *slots; /* the peer's, for this rank; NULL: not advertised yet */
     size_t slots_off;
     uint32_t window[TRIB_LANES]; /* maximum frames in flight; 0: no slots advertised */
-    uint32_t give_back_after;    /* number of released frames after which credits
-                                  * return */
+    uint32_t give_back_after;    /* return credits after N released frames */
     bool opened;               /* this rank's slots exist */
     bool advertised; /* an event reported the peer's advert */
     bool advert_unsent; /* this rank's advert is unsent: the transport was full */
@@ -233,8 +229,7 @@ struct trib_link {
     uint32_t notice_seen[TRIB_OOB_NOTICE_PLACES];
     /* Lower 24 bits of the version in the last event; 0: no event yet. */
     uint32_t notice_told[TRIB_OOB_NOTICE_PLACES];
-    uint32_t notices_busy; /* writes of trib_link_notify that the transport may still
-                            * read */
+    uint32_t notices_busy; /* writes of trib_link_notify still in flight */
     bool report_busy; /* the transport may still read the last notice of
                        * trib_link_report */
     bool untold;      /* the transport refused the abort notice */

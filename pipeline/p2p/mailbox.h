@@ -27,8 +27,7 @@ enum {
 };
 
 struct trib_mailbox_credits {
-    _Atomic uint32_t released; /* entries that the receiver has taken out of their
-                                * slots */
+    _Atomic uint32_t released; /* entries taken out of their slots */
     _Atomic uint32_t consumed; /* eager entries that were matched with a receive */
     uint32_t unused[14];
 };

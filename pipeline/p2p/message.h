@@ -46,8 +46,7 @@ struct trib_message {
     int32_t tag;
     uint32_t send_id; /* ANNOUNCE, GRANT, TAKEN: the sender's number of the message */
     uint32_t recv_id; /* GRANT, DATA: the receiver's number */
-    uint64_t count; /* elements of the message; DATA: bytes of the message before this
-                     * part */
+    uint64_t count; /* elements; DATA: bytes of the message before this part */
     uint32_t bytes; /* size of the payload; for ANNOUNCE a reference
                      * (pipeline/link/advert.h), or 0 */
     uint32_t check; /* CRC-32C of all fields before it and of the payload; 0 without

@@ -27,8 +27,7 @@ trib_status_t trib_pull_place(const struct trib_message *m, const uint8_t *paylo
     if (!trib_ref_read(payload, m->bytes, &ref) || !ref.blob.len || ref.lo != 0 ||
         !trib_message_bytes(m->count, m->dtype, &bytes) || ref.hi != bytes)
         return TRIB_ERR_PROTOCOL;
-    struct trib_ref *place = malloc(m->bytes); /* shorter than a whole struct
-                                                * trib_ref */
+    struct trib_ref *place = malloc(m->bytes); /* shorter than a struct trib_ref */
     if (!place)
         return TRIB_ERR_NO_MEMORY;
     (void)trib_ref_write(&ref, (uint8_t *)place);

@@ -25,8 +25,7 @@
 struct trib_agg_sum {
     float *floats;    /* [n_chunks * piece] newest sum of each chunk of a round */
     uint32_t *finals; /* [n_chunks] number of SENDs of its result */
-    bool *has_result; /* [n_chunks] floats has the newest complete result, not a partial
-                       * sum */
+    bool *has_result; /* [n_chunks] floats has the complete newest result */
 };
 
 /** trib_agg_sum_prepare - allocate the sums of an aggregator's run if the plan needs

@@ -46,8 +46,7 @@ struct trib_encode_ahead {
     uint32_t n_words;
     struct word *words;
     uint32_t threads;
-    struct trib_encode_workspace *benches; /* [threads + 1]: the last belongs to the
-                                            * engine */
+    struct trib_encode_workspace *benches; /* [threads + 1]: the last is the engine's */
     /* The next source to hand out in the running operation. */
     uint32_t round;
     uint32_t at;  /* index of a source */

@@ -22,8 +22,7 @@
 /* The limits for the regions of a plan. */
 struct trib_regions_rule {
     size_t cell; /* elements of a cell; 0: no regions, chunks have equal lengths */
-    size_t pairs; /* maximum pairs of a region of several cells: a slot has room for
-                   * their list */
+    size_t pairs; /* maximum pairs of a region of several cells */
     size_t piece; /* maximum elements of a region, at least a cell */
 };
 

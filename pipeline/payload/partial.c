@@ -343,8 +343,7 @@ static bool send_one(struct trib_engine *e, struct trib_link *l)
             trib_checksum_set_slot(e, l, TRIB_LANE_DOWN);
     }
     if (trib_link_publish(l, &e->arena, TRIB_LANE_DOWN) != TRIB_OK)
-        return false; /* the transport is full, or an event will report the loss of the
-                       * peer */
+        return false; /* the transport is full, or an event will report a loss */
     e->stats.messages++;
     e->stats.wire_bytes += sizeof(struct trib_frame) + bytes_of(out);
     e->stats.payload_bytes += bytes_of(out);

@@ -44,13 +44,11 @@ struct trib_out {
 struct trib_quorum {
     size_t mask_bytes;
     /* Used by an aggregator. */
-    uint32_t *order;     /* [n_order] the REDUCEs of a round, in the order of their
-                          * frames */
+    uint32_t *order;     /* [n_order] REDUCEs of a round, in frame order */
     uint32_t n_order;
     uint32_t n_results;  /* number of results of a start */
     uint32_t closed;     /* number of closed chunks */
-    uint64_t opened_ns;  /* arrival time of the first contribution to the next chunk; 0:
-                          * none yet */
+    uint64_t opened_ns;  /* first contribution to the next chunk; 0: none yet */
     uint8_t *counted;    /* [mask_bytes] ranks counted in the chunk being closed */
     uint8_t *results;    /* [n_results * stride] */
     float *sums;         /* [n_results * piece] sums as floats, if ranks receive them:
@@ -61,8 +59,7 @@ struct trib_quorum {
     size_t *elements;    /* [n_results] */
     struct trib_out *out; /* [neighbors] */
     /* Used by a rank. */
-    uint8_t *masks; /* [chunks * mask_bytes] bitmaps of the newest start, by chunk
-                     * number */
+    uint8_t *masks; /* [chunks * mask_bytes] bitmaps of the newest start */
 };
 
 /** trib_quorum_mask_bytes - return the size of a bitmap of `ranks` ranks. */
@@ -145,8 +142,7 @@ struct trib_quorum_start {
     uint64_t count, element; /* number of elements, bytes per element */
     uint64_t piece, chunks;
     uint64_t mask_bytes;
-    uint8_t bytes[]; /* masks [chunks * mask_bytes], then the result [count *
-                      * element] */
+    uint8_t bytes[]; /* masks [chunks * mask_bytes], result [count * element] */
 };
 
 static inline size_t trib_quorum_start_bytes(const struct trib_quorum_start *s)

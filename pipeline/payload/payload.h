@@ -14,8 +14,7 @@
 
 /* The data that a frame stands for. */
 struct trib_bytes {
-    const uint8_t *at; /* NULL: the data is in the frame's slot, or the frame is
-                        * invalid */
+    const uint8_t *at; /* NULL: in the frame's slot, or the frame is invalid */
     size_t n;
 };
 

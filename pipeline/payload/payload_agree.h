@@ -28,12 +28,10 @@
 struct trib_share {
     size_t floats;      /* floats for a chunk of `piece` elements */
     float *proposed;       /* [rounds * n_chunks * floats] proposal of this rank */
-    float *acc;       /* the same shape: combination of all ranks' proposals, as
-                       * forwarded */
+    float *acc;       /* the same shape: the combined proposals of all ranks */
     float *agreed;      /* the same shape: after the model's post-processing on this
                          * rank; NULL: no model */
-    float *kept;        /* [total] elements to encode, if no other vector has them; or
-                         * NULL */
+    float *kept;        /* [total] elements to encode, if not elsewhere; or NULL */
     uint32_t *measured; /* [rounds] newest start in which the proposal was measured */
     uint32_t *settled;  /* [rounds * n_chunks] newest start in which a chunk's agreed
                          * floats were finished */

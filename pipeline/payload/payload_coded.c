@@ -305,8 +305,7 @@ static trib_status_t sum_in_place(struct trib_engine *e, struct trib_run *run,
 {
     float *result = (float *)(void *)trib_run_acc(run, c);
 
-    (void)trib_coded_input(e, run, t, c, false); /* encode first: the sum may overwrite
-                                                  * the input */
+    (void)trib_coded_input(e, run, t, c, false); /* the sum may overwrite the input */
     const trib_status_t st = merge_all(e, run, t, c, narrow, result);
     if (st == TRIB_OK)
         trib_coded_divide(e, result, c->n, narrow->divisor,
@@ -361,8 +360,7 @@ static trib_status_t coded_reduce(struct trib_engine *e, struct trib_run *run,
     if (trib_feedback_gives_result(run) && !run->is_aggregator && finish)
         return trib_feedback_result(e, run, c, NULL, 0);
     trib_feedback_mark_all(run, c);
-    (void)trib_feedback_take_zeros(run, c); /* clear the flag: the memory is written
-                                             * now */
+    (void)trib_feedback_take_zeros(run, c); /* the memory is written now */
     if (run->payload->feedback.partial)
         memcpy(run->payload->feedback.partial + c->first, run->payload->acc,
                c->n * sizeof(float));

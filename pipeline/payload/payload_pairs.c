@@ -86,8 +86,7 @@ trib_status_t trib_pairs_prepare(const struct trib_engine *e, struct trib_run *r
         s->store = store_of(e, run);
         s->all.room = d->n_chunks * s->store;
         s->all.results = malloc(s->all.room + 1);
-        run->payload->acc_rounds = 1; /* each round reuses the memory of the previous
-                                       * one */
+        run->payload->acc_rounds = 1; /* rounds reuse the same memory */
     }
     return make_room(run, &s->all) && (s->all.results || !run->is_aggregator)
                ? st

@@ -42,8 +42,7 @@ static void mark_stored(struct trib_program *p, bool linear)
             (linear && !(t->flags & TRIB_TASK_INPUT)))
             t->flags |= TRIB_TASK_STORED;
         if (!(t->flags & TRIB_TASK_INPUT))
-            continue; /* skips the SENDs of an aggregator, of which a large job has
-                       * thousands */
+            continue; /* skips an aggregator's SENDs, thousands in a large job */
         for (uint32_t j = 0; j < p->n_tasks; j++) {
             const struct trib_task *u = &p->tasks[j];
             if (i != j && u->chunk == t->chunk && same_encoded(u, linear))

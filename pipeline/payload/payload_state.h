@@ -25,21 +25,18 @@ struct trib_payload_state {
     /* For listed blocks: input and result, as read by peers within load/store reach. */
     struct trib_ref block_refs[2];
 
-    struct trib_peer_reads *reads; /* contributions read by address: peer_reads.h; or
-                                    * NULL */
+    struct trib_peer_reads *reads; /* contributions read by address; or NULL */
 
     /* Sums of elements. */
     const uint8_t **sources; /* [contributions to a reduction + 1] */
-    float *weights;          /* [contributions to a reduction + 1], if narrow, or
-                              * NULL */
+    float *weights;          /* [contributions to a reduction + 1] or NULL */
     bool narrow;             /* a mean whose partial sums are divided: narrow.h */
     bool reduces_one;        /* even a single contribution must be reduced */
     void *rows; /* memory of an op that needs all contributions at once, or NULL */
 
     /* Encoded chunks. */
     struct trib_encoded_store *stores;  /* [n_chunks] */
-    size_t encoded_max;         /* maximum length of an encoded chunk: room in a
-                                 * store */
+    size_t encoded_max;         /* maximum length of an encoded chunk */
     float *acc;                 /* [piece] accumulator as float32 */
     float *stage;               /* [piece] elements as float32 */
     uint8_t *encoded;             /* one encoded chunk */
@@ -49,10 +46,8 @@ struct trib_payload_state {
     struct trib_result_store result_store; /* how decoded chunks are stored */
     struct trib_encode_ahead *encode_ahead; /* chunks that workers encode, or NULL */
     struct trib_agg_sum *agg_sum;       /* an aggregator's float sums, or NULL */
-    struct trib_quorum *quorum;             /* NULL: every rank contributes to every
-                                             * sum */
-    struct trib_undo_log *undo_log;         /* copies of the data changed by a start, or
-                                             * NULL */
+    struct trib_quorum *quorum;             /* NULL: sums have all contributions */
+    struct trib_undo_log *undo_log;         /* copies of changed data, or NULL */
 
     struct trib_pairs_state *pairs; /* for sparse vectors: payload_pairs.h; or NULL */
 

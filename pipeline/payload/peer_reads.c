@@ -10,8 +10,7 @@
 
 enum {
     COPY_AHEAD = 1 << 20, /* bytes of a read to the final place */
-    SUM_AHEAD = 256 << 10, /* bytes of a read for a sum, which is computed from the
-                            * cache */
+    SUM_AHEAD = 256 << 10, /* bytes of a read for a sum, which uses the cache */
     MEMORY_MAX = 4 << 20, /* bytes of memory above which nothing is read ahead */
 };
 
