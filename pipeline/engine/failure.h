@@ -37,8 +37,8 @@ void trib_engine_note_lost(struct trib_engine *e, uint32_t lost);
 void trib_engine_mark_like(struct trib_engine *e, const struct trib_engine *other);
 
 /**
- * trib_engine_know_like - take over what another engine of the same ranks knows of lost
- * ranks: that a process has ended, or runs, or has continued the job.
+ * trib_engine_know_like - copy the facts about lost ranks from another engine of the
+ * same ranks: a process has ended, or still runs, or has continued the job.
  */
 void trib_engine_know_like(struct trib_engine *e, const struct trib_engine *other);
 
