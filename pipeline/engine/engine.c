@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Why this cannot deadlock. schedule.h requires one order of all steps of all ranks.
- * Repeat that order round after round, and take its first unfinished step. The step's
- * dep precedes it and is done. If the step receives, its SEND precedes it, so the frame
- * has arrived, and all earlier frames of its lane were consumed. If the step sends, the
+ * Repeat that order for every round, and take its first unfinished step. Its dep
+ * precedes it and is done. If the step receives, its SEND precedes it, so the frame has
+ * arrived, and all earlier frames of its lane were consumed. If the step sends, the
  * RECV of the previous frame on its lane also precedes it. All W >= 1 slots are then
- * free, and their credits are in flight. A k-ary task waits for several RECVs at once:
- * they are adjacent in the list, and none of their matching SENDs depends on one of
- * them. So the first unfinished step can always run.
+ * free, and their credits are in flight. A k-ary task waits for several RECVs: they are
+ * adjacent in the list, and none of their SENDs depends on one of them. So the first
+ * unfinished step can always run.
  *
- * If results of an aggregator are read in place, it produces one once the result of W
- * rounds earlier was read: the RECV_COPYs of that result precede it, and the credit of
- * a GET returns at once. A user that feeds a vector piecewise only delays inputs, which
- * depend on nothing; all ranks process chunks in the same order of rounds.
+ * If results of an aggregator are read in place, it produces one after that of W rounds
+ * earlier was read: its RECV_COPYs precede it, and the credit of a GET returns at once.
+ * A user that feeds a vector piecewise only delays inputs, which depend on nothing; all
+ * ranks process chunks in the same order of rounds.
  */
 #include "pipeline/engine/engine.h"
 
@@ -346,8 +346,7 @@ static void release_member(struct trib_engine *e, struct trib_run *run,
     trib_link_release(l, &e->arena, m->lane);
 }
 
-/* Return true if a frame belongs to another operation or is damaged; the engine is then
- * marked as failed. */
+/* Return true, and mark the engine, if a frame is of another operation or damaged. */
 static bool members_wrong(struct trib_engine *e, struct trib_run *run,
                           const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -519,8 +518,7 @@ static void slots_failed(struct trib_engine *e, int peer, trib_status_t st)
     trib_engine_unable(e, peer, st, why);
 }
 
-/* Import the slots that peers have advertised since this rank began to use their
- * links. */
+/* Import the slots that peers have advertised since the last call. */
 static bool take_adverts(struct trib_engine *e, const struct trib_run *run)
 {
     bool moved = false;

@@ -27,8 +27,7 @@ static uint64_t round_bit(uint32_t round)
     return (uint64_t)1 << round % PLACED_ROUNDS;
 }
 
-/* Return the chunk's address in a buffer that the peer has advertised; NULL if out of
- * reach. */
+/* Return the chunk's address in a peer's advertised buffer; NULL if out of reach. */
 static uint8_t *peer_at(const struct trib_run *run, const struct trib_view *view,
                         const struct trib_chunk *c)
 {
@@ -140,9 +139,8 @@ static size_t raw_room(const struct trib_engine *e, const struct trib_run *run,
     return way_of(e, run, t, c) == THROUGH_SLOT ? c->n * run->desc.element : 0;
 }
 
-/* Find registered memory for the elements that a peer without load/store reach
- * receives. It must stay unchanged until they have arrived. Return false if they must
- * be copied. */
+/* Find registered memory to write the elements from to a peer without load/store reach.
+ * It must stay unchanged until they have arrived; false: copy them. */
 static bool carries(struct trib_engine *e, const struct trib_run *run,
                     const struct trib_task *t, const struct trib_chunk *c,
                     struct trib_zcopy *out)
