@@ -13,7 +13,7 @@
 #   --samples N       samples a size and launch [as many as fit 0.5 s]
 #   --limit S         end a launch after so long [60]
 #   --only LIST       contenders, with commas
-#   --write           write the tables into docs/performance.md, too
+#   --write           write the tables into perf/results/auto.md, too
 #
 # Ranks of this host, bound to cores where there is one for each. Into OUT_DIR go runs.csv (all
 # launches), bench.md (tables), errors.log.

@@ -10,7 +10,7 @@
 #   --iters N         passes over a vector in a launch [5]
 #   --input FILE      float32 to encode [tests/data/gradient-late.f32]
 #   --only LIST       contenders, with commas: dram, threads, cache, zeros, beside, torch
-#   --write           write the tables into docs/performance.md, too
+#   --write           write the tables into perf/results/codec.md, too
 #
 # The vector is the file, repeated to 64 MiB. A round launches each contender once: dram, a thread;
 # threads, two of them; cache, a thread with 256 KiB; zeros, the block scan of a vector of which

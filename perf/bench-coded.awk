@@ -3,7 +3,7 @@
 # benchlib.awk and bench-coded.awk runs.csv: Markdown tables of what bench-coded.sh measured.
 #
 # A table for each rate, number of hosts and size; its rows are contenders. Ratios are of medians
-# over launches. A goal is one of docs/performance.md: "gloo 12" is 12 times as fast as Gloo.
+# over launches. A goal is one of perf/results/coded.md: "gloo 12" is 12 times as fast as Gloo.
 
 BEGIN {
     FS = ","

@@ -14,7 +14,7 @@
 #   --samples N       samples a size and launch [5]
 #   --limit S         end a launch after so long [120]
 #   --only LIST       contenders, with commas
-#   --write           write the tables into docs/performance.md, too
+#   --write           write the tables into perf/results/coded.md, too
 #
 # The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all share
 # its cores. Times are of plans whose codec has learned, and chosen, what it can: 40 starts are not

@@ -13,7 +13,7 @@
 #   --samples N       sums a launch, and passes of what is alone [7]
 #   --limit S         end a launch after so long [60]
 #   --only LIST       codecs, as the rows name them, with commas
-#   --write           write the tables into docs/performance.md, too
+#   --write           write the tables into perf/results/cost.md, too
 #
 # In a round each codec is launched alone (perf/cost: one thread encodes the vector, with error
 # feedback where the codec has it, and writes a result), then as an all-reduce of plans over each

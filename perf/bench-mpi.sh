@@ -13,7 +13,7 @@
 #   --sample-ms MS    time of a sample, or one call [8]
 #   --limit S         end a launch after so long [40]
 #   --only LIST       openmpi, mpich
-#   --write           write the tables into docs/performance.md, too
+#   --write           write the tables into perf/results/mpi.md, too
 #
 # Sums of double in place and out of place, memory of malloc. Each round launches, by each MPI and number
 # of ranks, the program plain, with trib-mpi ("chosen": each size goes to the faster side; --after 8, as

@@ -14,7 +14,7 @@
 #   --samples N       samples a size and launch [9]
 #   --limit S         end a launch after so long [120]
 #   --only LIST       codecs, with commas
-#   --write           write the tables into docs/performance.md, too
+#   --write           write the tables into perf/results/overlap.md, too
 #
 # The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all share
 # its cores: a rank has one for itself where there are no more hosts than cores. Into OUT_DIR go

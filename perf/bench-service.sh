@@ -16,7 +16,7 @@
 #   --sample MS       a sample is as many calls as fit this time [20]
 #   --limit S         end a launch after so long [120]
 #   --only LIST       contenders, with commas, as progress names them
-#   --write           write the tables into docs/performance.md, too
+#   --write           write the tables into perf/results/service.md, too
 #
 # Parts; without one, all:
 #

@@ -47,7 +47,7 @@ take_arguments "$@"
 # All of docs/scaling.md that no host is needed for.
 write_simulated() {
     "$here/scaling.sh" "$build" docs/scaling.csv docs/scaling.svg "$out/scaling.md"
-    write_section scaling "$out/scaling.md" scaling.md
+    write_section scaling "$out/scaling.md" docs/scaling.md
 }
 
 if [ -n "$simulated" ]; then
@@ -138,7 +138,7 @@ status=0
 awk -v within="$within" -f "$here/benchlib.awk" -f "$here/bench-sim.awk" "$runs" >>"$out/sim.md" || status=$?
 show_tables "$out/sim.md"
 if [ -n "$write" ]; then
-    write_section sim "$out/sim.md" scaling.md
+    write_section sim "$out/sim.md" docs/scaling.md
     write_simulated
 fi
 echo "written to $out: sim.md, runs.csv, errors.log" >&2

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # bench-wan.awk: the tables of bench-wan.sh, behind benchlib.awk, of rows
-# "round,before,after,trip,row,ms". page: empty for the table of docs/performance.md; else that
+# "round,before,after,trip,row,ms". page: empty for the table of perf/results/wan.md; else that
 # page, beside whose figures the medians then stand.
 BEGIN {
     FS = ","
@@ -21,7 +21,7 @@ NR == 1 { next }
     value[$4 SUBSEP $5, ++count[$4 SUBSEP $5]] = $6
 }
 END {
-    print page ? "| round trip | what | here [min-max] ms | docs/performance.md ms | here / there |" \
+    print page ? "| round trip | what | here [min-max] ms | perf/results/wan.md ms | here / there |" \
                : "| round trip | dense | int8 requantised | topk 1 % |"
     print page ? "|---|---|--:|--:|--:|" : "|---|--:|--:|--:|"
     for (t = 1; t <= trips; t++) {

@@ -15,11 +15,11 @@
 #   --samples N       samples of a launch [4]
 #   --only LIST       rows, with commas: dense, int8, topk
 #   --limit S         end a launch after so long [60]
-#   --write           write the table into docs/performance.md, too
+#   --write           write the table into perf/results/wan.md, too
 #
 # The hosts are name spaces on this machine (tests/netns/net.sh) whose one device is that of
 # perf/wan, so root is needed, and both share its cores. A round launches each codec once over one
-# link. Rows are medians of the launches' medians, beside those of docs/performance.md. Into
+# link. Rows are medians of the launches' medians, beside those of perf/results/wan.md. Into
 # OUT_DIR go runs.csv (all launches), wan.md (the tables), errors.log. It takes some 4 minutes.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -126,7 +126,7 @@ tables '' >"$out/table.md"
     echo
     cat "$out/table.md"
     echo
-    tables "$here/../docs/performance.md"
+    tables "$here/results/wan.md"
 } >"$out/wan.md"
 show_tables "$out/wan.md"
 [ -z "$write" ] || write_section wan "$out/table.md"

@@ -164,10 +164,11 @@ absent_lines() {
     for name in "${!late[@]}"; do echo "Ended after ${late[$name]} s: $name."; done
 }
 
-# Puts a file between the lines "<!-- bench NAME begin…" and "<!-- bench NAME end…" of
-# docs/performance.md, or of another page of docs/.
+# Replace the text between the lines "<!-- bench NAME begin…" and "<!-- bench NAME end…" of a page by a
+# file. The page is perf/results/WORD.md, where WORD is the first word of NAME, if none is given.
 write_section() { # NAME FILE [PAGE]
-    local title=docs/${3:-performance.md} page=$here/../docs/${3:-performance.md} new=$out/page.md
+    local title=${3:-perf/results/${1%% *}.md} new=$out/page.md
+    local page=$here/../$title
     [ -z "$interrupted" ] || die "interrupted: $title stays as it is"
     [ "$(grep -c "^<!-- bench $1 \(begin\|end\)" "$page")" = 2 ] ||
         die "$title has no place for '$1'"
@@ -191,7 +192,7 @@ show_tables() { # FILE
     fi
 }
 
-# Shows the tables in bench.md and, with --write, puts them into docs/performance.md.
+# Show the tables of bench.md and, with --write, copy them into perf/results/NAME.md.
 tell_tables() { # NAME
     show_tables "$out/bench.md"
     [ -z "$write" ] || write_section "$1" "$out/bench.md"

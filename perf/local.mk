@@ -178,5 +178,27 @@ EXTRA_DIST += \
 	perf/peers/pccl_elastic.cc \
 	perf/scaling.awk \
 	perf/scaling.sh
+# What the benches measured: --write updates them.
+EXTRA_DIST += \
+	perf/results/allreduce.md \
+	perf/results/auto.md \
+	perf/results/calibrate.md \
+	perf/results/codec.md \
+	perf/results/coded.md \
+	perf/results/collectives.md \
+	perf/results/core.md \
+	perf/results/cost.md \
+	perf/results/elastic.md \
+	perf/results/hosts.md \
+	perf/results/mpi.md \
+	perf/results/overlap.md \
+	perf/results/put.md \
+	perf/results/rxe.md \
+	perf/results/seal.md \
+	perf/results/service.md \
+	perf/results/store.md \
+	perf/results/tcp.md \
+	perf/results/torch.md \
+	perf/results/wan.md
 EXTRA_DIST += perf/README.md \
 	perf/sim/README.md
