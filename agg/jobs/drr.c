@@ -4,12 +4,11 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define OWED_MOST (INT64_MAX / 4) /* no sum of what is owed overflows */
+#define OWED_MOST (INT64_MAX / 4) /* no sum of debts overflows */
 
 void trib_drr_init(struct trib_drr *share, uint64_t turn_bytes)
 {
-    assert(turn_bytes && turn_bytes < (uint64_t)1 << 40); /* × any weight fits 64
-                                                           * bits */
+    assert(turn_bytes && turn_bytes < (uint64_t)1 << 40); /* × any weight: 64 bits */
     *share = (struct trib_drr){.turn_bytes = turn_bytes};
 }
 
@@ -52,7 +51,8 @@ static void take_out(struct trib_drr *share, struct trib_drr_member *member)
         member->deficit = 0;
 }
 
-/* The rounds that all would sit out, at once: one before the first of them has paid. */
+/* Apply at once the rounds that every member would sit out, except the last one before
+ * a member is out of debt. */
 static void skip_rounds(const struct trib_drr *share)
 {
     struct trib_drr_member *member = share->head;
@@ -69,7 +69,7 @@ static void skip_rounds(const struct trib_drr *share)
     } while (member != share->head);
 }
 
-/* The first who may use something, from the head on. */
+/* Return the first member, from the head, with a positive deficit. */
 static struct trib_drr_member *first_able(const struct trib_drr *share)
 {
     for (;;) {
@@ -93,7 +93,7 @@ struct trib_drr_member *trib_drr_next(struct trib_drr *share,
     assert(!share->turn);
     if (!member)
         return NULL;
-    /* If no other member wants service, nobody is owed anything. */
+    /* A debt matters only while other members want service. */
     if (member->next == member && member->deficit < 0)
         member->deficit = 0;
     share->head = member = first_able(share);
@@ -115,7 +115,7 @@ void trib_drr_charge(struct trib_drr *share, uint64_t bytes, bool more)
         take_out(share, member);
         return;
     }
-    /* A member that wants more and left some of its budget could not use it: that is no
+    /* A member that wants more and left part of its budget could not use it: no
      * credit. */
     if (member->deficit > 0)
         member->deficit = 0;

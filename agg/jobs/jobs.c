@@ -45,8 +45,8 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
     jobs->opts = *opts;
     jobs->n_max = all->jobs + all->queued;
     jobs->quota.most = all->bytes;
-    /* Those that are named, one a job, and of jobs that are gone and slow to give
-     * back. */
+    /* Named users, one user per job, and users of ended jobs whose memory is not freed
+     * yet. */
     jobs->n_accounts_max = 2 * TRIB_JOBS_MAX + jobs->n_max;
     jobs->entries = calloc(jobs->n_max + 1, sizeof(*jobs->entries));
     jobs->accounts = calloc(jobs->n_accounts_max, sizeof(*jobs->accounts));
@@ -101,8 +101,8 @@ static struct trib_jobs_entry *find(const struct trib_jobs *jobs, uint64_t id)
 
 /* --- accounts --- */
 
-/* A place for a new user: unused, else that of the idle user who has been given
- * least. */
+/* Return an account for a new user: an unused one, else that of the idle user with the
+ * least service. */
 static struct trib_jobs_account *free_account(struct trib_jobs *jobs)
 {
     struct trib_jobs_account *idle = NULL;
@@ -116,7 +116,7 @@ static struct trib_jobs_account *free_account(struct trib_jobs *jobs)
             (!idle || account->served < idle->served))
             idle = account;
     }
-    assert(idle); /* there are more accounts than names and jobs */
+    assert(idle); /* accounts outnumber named users and jobs */
     return idle;
 }
 
@@ -172,7 +172,7 @@ trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t 
     return TRIB_OK;
 }
 
-/* --- what is held --- */
+/* --- slots held --- */
 
 static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint64_t now_ns)
 {
@@ -227,7 +227,7 @@ static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns,
     memmove(e, e + 1, (size_t)(&jobs->entries[jobs->n] - e) * sizeof(*e));
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 static void refuse(struct trib_job_answer *out, uint64_t id, enum trib_job_cause cause)
 {
@@ -246,7 +246,7 @@ static bool is_draining(const struct trib_jobs *jobs, char *text)
     return jobs->draining;
 }
 
-/* Is there no place for one that has to wait? It is not in the queue yet. */
+/* Return true if no further job may wait. The new job is not in the queue yet. */
 static bool queue_is_full(const struct trib_jobs *jobs,
                           const struct trib_jobs_account *account, char *text)
 {
@@ -322,7 +322,7 @@ static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entr
                      e->job.user, e->job.slots, e->job.slots == 1 ? "" : "s");
 }
 
-/* Compares by tags; of equals, the job that asked first comes first. */
+/* Compare by tag; break ties by order of arrival. */
 static int compare_places(const void *left, const void *right)
 {
     const struct trib_jobs_place *a = left, *b = right;
@@ -345,7 +345,7 @@ void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns)
         jobs->entries[jobs->places[i].entry].job.position = i + 1;
 }
 
-/* Queued, or refused where it will not wait. */
+/* Queue the job, or refuse it if it does not want to wait. */
 static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entry *e,
                     struct trib_job_answer *out)
 {
@@ -400,10 +400,10 @@ void trib_jobs_submit(struct trib_jobs *jobs, uint64_t now_ns,
     }
 }
 
-/* --- what changes without a question --- */
+/* --- changes over time --- */
 
-/* A draining job whose time is over; a queued one whose wait is, or that is sent
- * away. */
+/* Remove a draining job past its deadline, or a queued job that timed out or is refused
+ * because the service drains. */
 static bool next_end(struct trib_jobs *jobs, uint64_t now_ns,
                      struct trib_job_answer *out)
 {
@@ -534,8 +534,7 @@ uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id)
             jobs->entries[i].job.state == TRIB_JOB_ADMITTED)
             sum += jobs->entries[i].job.weight;
     assert(sum);
-    /* The weight is in 1/1024, so that the smallest of many is not rounded to
-     * nothing. */
+    /* In units of 1/1024, so that a small weight among many is not rounded to 0. */
     uint64_t weight =
         (uint64_t)jobs->accounts[e->account].weight * e->job.weight * 1024 / sum;
     return weight ? (uint32_t)weight : 1;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Admission of jobs: the jobs, what they hold, and which one is next.
+ * Admission of jobs: the table of jobs, their holdings, and the choice of the next job.
  *
- *     ask ──▶ QUEUED ──next──▶ ADMITTED ──end──▶ DRAINING ──deadline──▶ gone
- *      │         │ deadline, drain, end             │ leave
- *      ▼         ▼                                  ▼
- *   refused   refused                             gone
+ *     submit ──▶ QUEUED ──next──▶ ADMITTED ──end──▶ DRAINING ──deadline──▶ gone
+ *       │          │ deadline, drain, end             │ remove
+ *       ▼          ▼                                  ▼
+ *    refused    refused                             gone
  *
- * Jobs share slots and the memory behind them. A job keeps what it was given until it
- * ends, so fairness is a matter of who comes next: start-time fair queuing (Goyal, Vin,
- * Cheng: "Start-time fair queueing", SIGCOMM 1996) over what users hold × time;
- * agg/jobs/jobs_fair.c has the rule and why it is that one. Within a user it is first
- * in, first out. A job that fits now is admitted whether there is room in the queue or
- * not.
+ * Jobs share slots and the memory of those slots. A job keeps its grant until it ends,
+ * so fairness is decided by the order of admission: start-time fair queuing (Goyal,
+ * Vin, Cheng: "Start-time fair queueing", SIGCOMM 1996) over holdings × time.
+ * agg/jobs/jobs_fair.c states the rule and its reasons. Jobs of one user are admitted
+ * first in, first out. A job that fits now is admitted even if the queue is full.
  *
- * A job that is idle lends the number of its slots, which bounds the chunks that are
- * under way, and not their memory, which stays registered for it.
+ * An idle job lends its number of slots, which bounds the chunks in flight. It does not
+ * lend their memory, which stays registered for the job.
  *
- * Pure: no I/O, no clock, no lock. Moments are the caller's, in nanoseconds of one
- * clock that does not go backwards, and never 0. Thread: one at a time.
+ * Pure: no I/O, no clock, no lock. The caller supplies times, in nanoseconds of a
+ * monotonic clock, never 0. One thread at a time.
  */
 #ifndef AGG_JOBS_JOBS_H
 #define AGG_JOBS_JOBS_H
@@ -33,67 +32,61 @@ struct trib_error;
 struct trib_jobs;
 struct trib_quota;
 
-#define TRIB_JOB_NAME_BYTES 65 /* length of the name of a job or a user, with the
-                                * zero */
+#define TRIB_JOB_NAME_BYTES 65 /* bytes of a job or user name, with the NUL */
 #define TRIB_JOB_TEXT_BYTES 512
 #define TRIB_JOB_WEIGHT_MAX 100
 #define TRIB_JOBS_MAX 4096 /* queued and admitted */
 
 enum trib_job_state {
-    TRIB_JOB_QUEUED,   /* waits for slots, or for its deadline */
+    TRIB_JOB_QUEUED,   /* waits for slots until its deadline */
     TRIB_JOB_ADMITTED, /* holds slots */
-    TRIB_JOB_DRAINING, /* has ended, or was ended; holds slots until leave or its
-                        * deadline */
+    TRIB_JOB_DRAINING, /* ended; holds slots until removed or its deadline */
 };
 
-/* 0: no limit, except where it says so. */
+/* 0 means no limit, except where noted. */
 struct trib_jobs_limits {
     uint32_t slots;
-    uint32_t jobs;   /* number of jobs that hold slots; unused in the limits of a job */
-    uint32_t queued; /* number of jobs that wait; unused in the limits of a job */
-    uint64_t bytes;  /* memory behind the slots, for ranks, and of plans */
+    uint32_t jobs;   /* jobs that hold slots; unused in a job's limits */
+    uint32_t queued; /* jobs that wait; unused in a job's limits */
+    uint64_t bytes;  /* memory of slots, ranks and plans */
 };
 
 struct trib_jobs_opts {
-    struct trib_jobs_limits service; /* slots, jobs and queued: at least 1 */
-    struct trib_jobs_limits user;    /* limits of users for whom trib_jobs_user was not
-                                      * called */
+    struct trib_jobs_limits service; /* slots, jobs, queued: at least 1 */
+    struct trib_jobs_limits user;    /* default; see trib_jobs_user */
     struct trib_jobs_limits job;
-    uint64_t patience_ns; /* time for which others may pass the next job while it does
-                           * not fit */
-    uint64_t gate_ns; /* first time after that for which nobody may pass it; 0: until it
-                       * fits */
+    uint64_t patience_ns; /* how long others may pass a next job that does not fit */
+    uint64_t gate_ns; /* first time for which the gate stays shut; 0: until it fits */
 };
 
 struct trib_job_request {
-    const char *name; /* 1 to 64 printable characters of ASCII */
-    const char *user; /* the same; from the authentication, never from the job */
-    uint32_t weight;  /* weight among the jobs of its user: 1 to TRIB_JOB_WEIGHT_MAX */
+    const char *name; /* 1 to 64 printable ASCII characters */
+    const char *user; /* same; from authentication, never from the job */
+    uint32_t weight;  /* among jobs of its user: 1 to TRIB_JOB_WEIGHT_MAX */
     uint32_t ranks;
-    uint32_t slots;      /* it is given so many, or none: its ranks have cut their
-                          * vectors for them */
-    uint64_t slot_bytes; /* memory behind one slot */
-    uint64_t wait_ns;    /* refuse it rather than let it wait longer; 0: now or never */
-    uint64_t rank_bytes; /* memory kept for each of its ranks, beside the slots */
+    uint32_t slots;      /* all or nothing: ranks have already split vectors */
+    uint64_t slot_bytes; /* memory of one slot */
+    uint64_t wait_ns;    /* refuse the job after this wait; 0: now or never */
+    uint64_t rank_bytes; /* memory for each rank, in addition to slots */
 };
 
 struct trib_job {
-    uint64_t id; /* numbers from 1 upwards, each used once */
-    uint32_t label; /* the lowest number from 1 that no other job has */
+    uint64_t id; /* counts up from 1, never reused */
+    uint32_t label; /* lowest number from 1 that no other job uses */
     char name[TRIB_JOB_NAME_BYTES];
     char user[TRIB_JOB_NAME_BYTES];
     enum trib_job_state state;
     uint32_t weight;
     uint32_t ranks;
     uint32_t slots_wanted;
-    uint32_t slots; /* held: 0 while it is queued */
+    uint32_t slots; /* slots held; 0 while queued */
     uint64_t slot_bytes;
-    uint64_t ranks_bytes; /* memory for all of its ranks; held as slots are */
-    uint64_t plan_bytes; /* taken from its quota, as of the last look at the table */
+    uint64_t ranks_bytes; /* memory for all ranks; held as slots are */
+    uint64_t plan_bytes; /* charged to its quota; see trib_jobs_read_quotas */
     uint64_t asked_ns;
-    uint64_t since_ns;    /* time at which it entered this state */
+    uint64_t since_ns;    /* time at which the job entered its state */
     uint64_t deadline_ns; /* queued: refused then; draining: freed then; else 0 */
-    bool lends;           /* it uses none of its slots now: see trib_jobs_lend */
+    bool lends;           /* all its slots are idle: see trib_jobs_lend */
     uint32_t position;    /* queued: from 1, as of trib_jobs_positions; else 0 */
 };
 
@@ -104,175 +97,173 @@ enum trib_job_verdict {
     TRIB_JOB_FREED
 };
 
-/* The cause of a refusal. */
+/* Reason for a refusal. */
 enum trib_job_cause {
-    TRIB_JOB_BY_NOTHING, /* it was not */
-    TRIB_JOB_BY_LIMIT,   /* more than it may ever have */
-    TRIB_JOB_BY_QUEUE,   /* too many wait */
-    TRIB_JOB_BY_WAIT,    /* its turn has not come while it would wait */
-    TRIB_JOB_BY_DRAIN,   /* there are no new jobs */
+    TRIB_JOB_BY_NOTHING, /* not refused */
+    TRIB_JOB_BY_LIMIT,   /* exceeds a limit */
+    TRIB_JOB_BY_QUEUE,   /* the queue is full */
+    TRIB_JOB_BY_WAIT,    /* its wait timed out */
+    TRIB_JOB_BY_DRAIN,   /* the service is draining */
 };
 
 struct trib_job_answer {
     enum trib_job_verdict verdict;
-    enum trib_job_cause cause; /* cause of a refusal */
-    uint64_t id;          /* 0: the job was refused before it had one */
-    uint32_t slots;       /* given */
-    uint32_t position;    /* position in the queue, from 1 */
-    uint64_t deadline_ns; /* queued: of its wait */
-    char text[TRIB_JOB_TEXT_BYTES]; /* a sentence: what holds it up, and by whom */
+    enum trib_job_cause cause; /* reason for a refusal */
+    uint64_t id;          /* 0: refused before an id was assigned */
+    uint32_t slots;       /* slots granted */
+    uint32_t position;    /* place in the queue, from 1 */
+    uint64_t deadline_ns; /* queued: end of its wait */
+    char text[TRIB_JOB_TEXT_BYTES]; /* which limit blocks the job, and who holds it */
 };
 
 /**
- * trib_jobs_create - a table without jobs.
+ * trib_jobs_create - create an empty table.
  *
- * errors   TRIB_ERR_CONFIG: limits that admit nothing, or more jobs than TRIB_JOBS_MAX;
+ * errors   TRIB_ERR_CONFIG: the limits admit no job, or more than TRIB_JOBS_MAX jobs;
  *          TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
                                struct trib_error *err, struct trib_jobs **out);
 
-/** trib_jobs_destroy - NULL is allowed. */
+/** trib_jobs_destroy - free a table; NULL is allowed. */
 void trib_jobs_destroy(struct trib_jobs *jobs);
 
-/** trib_jobs_name_ok - true if it may name a job or a user: 1 to 64 printable
- * characters of ASCII. */
+/** trib_jobs_name_ok - true for a valid name of a job or user: 1 to 64 printable ASCII
+ * characters. */
 bool trib_jobs_name_ok(const char *name);
 
 /**
- * trib_jobs_limit - opts.user and opts.job, from now on; what trib_jobs_user said is
- * forgotten.
+ * trib_jobs_limit - replace opts.user and opts.job, and discard all trib_jobs_user
+ * calls.
  *
- * Jobs keep their holdings; those that wait are measured by the new limits of their
- * users.
+ * Jobs keep their holdings. The new limits apply to queued jobs.
  */
 void trib_jobs_limit(struct trib_jobs *jobs, const struct trib_jobs_limits *user,
                      const struct trib_jobs_limits *job);
 
 /**
- * trib_jobs_user - a user's weight among users, and limits of its own.
+ * trib_jobs_user - set a user's weight and individual limits.
  *
- * weight   1 to TRIB_JOB_WEIGHT_MAX, from now on; users who are never named here have 1
- * limits   NULL: those of opts.user
- * errors   TRIB_ERR_CONFIG; TRIB_ERR_OVERFLOW: more users than TRIB_JOBS_MAX
+ * weight   1 to TRIB_JOB_WEIGHT_MAX, effective at once; the default is 1
+ * limits   NULL: opts.user
+ * errors   TRIB_ERR_CONFIG; TRIB_ERR_OVERFLOW: more than TRIB_JOBS_MAX users
  */
 trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t weight,
                              const struct trib_jobs_limits *limits,
                              struct trib_error *err);
 
 /**
- * trib_jobs_submit - a new job: admitted, queued or refused.
+ * trib_jobs_submit - submit a new job: it is admitted, queued or refused.
  *
- * Call trib_jobs_next until it says false before, so that who came earlier was served.
+ * Call trib_jobs_next until it returns false beforehand, so that earlier jobs are
+ * served first.
  */
 void trib_jobs_submit(struct trib_jobs *jobs, uint64_t now_ns,
                    const struct trib_job_request *request, struct trib_job_answer *out);
 
 /**
- * trib_jobs_next - apply what time, and returned slots, have changed.
+ * trib_jobs_next - apply one change caused by time or by returned slots.
  *
- * One job at a time: a queued one is admitted or refused, a draining one is freed. Call
- * it until it says false, after every other call, at trib_jobs_wake_ns, and every
- * second or so: who is next also changes as those who run go on.
+ * Admits or refuses a queued job, or frees a draining one. Call trib_jobs_next until it
+ * returns false: after every other call, at trib_jobs_wake_ns, and about every second,
+ * because the order also changes as running jobs accrue service.
  */
 bool trib_jobs_next(struct trib_jobs *jobs, uint64_t now_ns,
                     struct trib_job_answer *out);
 
 /**
- * trib_jobs_quota - make a job's quota, from which its plans take memory beside its
- * slots.
+ * trib_jobs_quota - initialise a job's quota, to which its plans are charged.
  *
- * It has what is behind the slots, and for the ranks, already, and the limit that jobs
- * have at this moment; above it are those of its user and of all.
- * id      of a job that was admitted
- * owner   the caller: until the job has left, and all that was taken is given back
- * thread  this call as all others; the quota is of all threads
+ * The quota starts with the memory of the job's slots and ranks, and with the current
+ * limit of a job. Its parents are the quotas of the user and of the service.
+ *
+ * id      an admitted job
+ * owner   the caller, until the job was removed and all its memory was returned
+ * thread  this call as all others; the quota may be used by any thread
  */
 void trib_jobs_quota(struct trib_jobs *jobs, uint64_t id, struct trib_quota *out);
 
 /**
- * trib_jobs_lend - an admitted job is idle, or is so no longer.
+ * trib_jobs_lend - mark an admitted job as idle or as active again.
  *
- * While it is, its slots are not counted against the service's, so that others are
- * admitted in their place, with memory of their own. When it sums again its slots count
- * at once: it waits for nobody, those who were admitted meanwhile stay, and nobody else
- * comes until the sum fits again. No more than the service's slots are lent at a time,
- * so twice as many are held at most. What its user may hold is counted as before.
- * Nothing happens to a job that is not admitted.
+ * Slots of idle jobs do not count against the service's slots, so other jobs are
+ * admitted in their place, with memory of their own. The slots of a job that becomes
+ * active count again at once: it waits for no other job, jobs admitted in between stay,
+ * and no further job is admitted until the sum fits. At most the service's number of
+ * slots is lent at a time, so at most twice that number is held. The user's own
+ * holdings still count. No effect on a job that is not admitted.
  */
 void trib_jobs_lend(struct trib_jobs *jobs, uint64_t id, bool idle);
 
-/** trib_jobs_wake_ns - the next deadline, of a wait or of a job that drains; 0: there
- * is none. */
+/** trib_jobs_wake_ns - return the next deadline of a queued or draining job; 0: none.
+ */
 uint64_t trib_jobs_wake_ns(const struct trib_jobs *jobs);
 
-/** trib_jobs_remove - a job is gone and has let go of everything; false: no such
- * job. */
+/** trib_jobs_remove - remove a job that holds nothing any longer; false: no such job.
+ */
 bool trib_jobs_remove(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id);
 
 /**
- * trib_jobs_end - a job has died, or is kicked: it has until deadline_ns to let go.
+ * trib_jobs_end - end a job that died or was kicked; it keeps its slots until
+ * deadline_ns.
  *
- * Its slots are free at the deadline, or when it leaves. A queued job is gone at once.
- * A job that is draining keeps the earlier deadline.
+ * The slots are free at the deadline, or when the job is removed. A queued job is
+ * removed at once. A job that is already draining keeps the earlier deadline.
+ *
  * returns  false: no such job
  */
 bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
                    uint64_t deadline_ns);
 
-/** trib_jobs_drain - refuse every new job, and every queued one, from now on; or no
- * longer. */
+/** trib_jobs_drain - start or stop refusing all new and queued jobs. */
 void trib_jobs_drain(struct trib_jobs *jobs, bool drain);
 
-/** trib_jobs_positions - write into each queued job where it stands; O(n log n). */
+/** trib_jobs_positions - set the position of each queued job; O(n log n). */
 void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns);
 
 /**
- * trib_jobs_weight - the weight of a job among all that share a thread
- * (agg/jobs/drr.h).
+ * trib_jobs_weight - return a job's weight among all jobs of a thread (agg/jobs/drr.h).
  *
- * The user's weight, divided among its jobs by their weights: a user has no more of a
- * thread for having split its work. 0: it is not admitted.
+ * The user's weight is divided among its jobs by their weights, so that splitting work
+ * into more jobs gains no share of a thread. 0: the job is not admitted.
  */
 uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id);
 
-/* A table as a whole, for readers. */
+/* Read-only view of the whole table. */
 struct trib_jobs_view {
-    const struct trib_job *jobs; /* all jobs, in the order in which they asked */
-    size_t stride;               /* bytes from one to the next */
+    const struct trib_job *jobs; /* all jobs, in order of arrival */
+    size_t stride;               /* bytes from one job to the next */
     uint32_t n;
     struct trib_jobs_limits limits; /* limits of the service */
-    struct trib_jobs_limits held;   /* slots, bytes, jobs in use, jobs queued */
-    uint32_t lent;                  /* number of the used slots that idle jobs lend */
+    struct trib_jobs_limits held;   /* slots, bytes, jobs and queued jobs in use */
+    uint32_t lent;                  /* slots lent by idle jobs, part of held.slots */
     bool draining;
 };
 
-/** trib_jobs_view - the table at this moment; valid until the next call that is not
- * const. */
+/** trib_jobs_view - return a view of the table, valid until the next non-const call. */
 struct trib_jobs_view trib_jobs_view(const struct trib_jobs *jobs);
 
-/** trib_jobs_at - the i-th of a view. */
+/** trib_jobs_at - return the i-th job of a view. */
 static inline const struct trib_job *trib_jobs_at(const struct trib_jobs_view *view,
                                                   uint32_t i)
 {
     return (const struct trib_job *)((const char *)view->jobs + i * view->stride);
 }
 
-/** trib_job_fixed_bytes - the memory that a job holds from its admission on: for its
- * slots and its ranks. */
+/** trib_job_fixed_bytes - return the memory of a job's slots and ranks, held since its
+ * admission. */
 static inline uint64_t trib_job_fixed_bytes(const struct trib_job *job)
 {
     return job->slots ? job->slots * job->slot_bytes + job->ranks_bytes : 0;
 }
 
-/** trib_job_bytes - all memory that a job holds: for its slots, its ranks and its
- * plans. */
+/** trib_job_bytes - return all memory that a job holds: slots, ranks and plans. */
 static inline uint64_t trib_job_bytes(const struct trib_job *job)
 {
     return trib_job_fixed_bytes(job) + job->plan_bytes;
 }
 
-/** trib_job_state_name - "queued", "admitted", "draining". */
+/** trib_job_state_name - return "queued", "admitted" or "draining". */
 const char *trib_job_state_name(enum trib_job_state state);
 
 #endif

@@ -1,53 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The choice of the next job.
+ * Choice of the next job.
  *
- * Users are served by start-time fair queuing. A user's account is what its jobs have
- * held:
+ * Users are served by start-time fair queuing. A user's account sums the charges of its
+ * jobs:
  *
  *     charge of a job  =  dominant share × seconds held / weight of the user
- *     dominant share   =  the larger of slots / all slots and bytes / all bytes
+ *     dominant share   =  max(slots / all slots, bytes / all bytes)
  *
- * A queued job's tag is its user's account plus what its user's earlier queued jobs are
- * expected to add; the smallest tag is next. A job is charged for the mean time of its
- * user's jobs as soon as it is admitted, else all that becomes free at one moment would
- * go to one user, and for what it really held once that is known. Virtual time is the
- * tag of the job admitted last; a user who begins to wait starts no earlier than that,
- * so that idleness saves nothing up.
+ * The tag of a queued job is its user's account plus the expected charges of the user's
+ * earlier queued jobs; the smallest tag is next. On admission a job is charged for the
+ * mean holding time of its user's jobs; otherwise one user would get everything that
+ * becomes free at one moment. The actual charge replaces the estimate once known.
+ * Virtual time is the tag of the job admitted last. A user that starts to wait starts
+ * at virtual time or later, so idling saves nothing up.
  *
- * Why not deficit round robin: it needs the size of a job before it serves it, which is
- * slots × a time that nobody knows, and knows no order of all jobs, so it could tell
- * nobody a position in the queue. The dominant share is that of DRF (Ghodsi et al.,
- * NSDI 2011): who takes little of the slots and most of the memory pays for memory.
+ * Why not deficit round robin: it needs the size of a job in advance, which is slots ×
+ * an unknown time. It also defines no total order of jobs, so it could report no queue
+ * position. The dominant share comes from DRF (Ghodsi et al., NSDI 2011): a job with
+ * few slots and most of the memory pays for memory.
  *
- * Why nobody starves. The tag of a waiting job only grows by what its own user's
- * running jobs hold beyond the expected; the tags of users who are served grow without
- * bound, and those who begin to wait start at virtual time, which grows with the
- * smallest. So every job becomes next. One that is next and does not fit lets others
- * pass for patience_ns; from then on nobody is admitted before it, so it is admitted
- * when enough of what runs has ended. One that its own user's limits stop is not next,
- * but that is up to its user.
+ * Why no job starves: the tag of a waiting job grows only if running jobs of its own
+ * user exceed their estimates. The tags of served users grow without bound, and users
+ * that start to wait start at virtual time, which grows with the smallest tag. So every
+ * job becomes next. A next job that does not fit lets others pass for patience_ns. From
+ * then on no job is admitted before it, so it is admitted once enough running jobs have
+ * ended. A job blocked by its own user's limits is not next; only that user can change
+ * this.
  *
- * A running job may go on for weeks, and slots that are free would be of no use to
- * anybody as long. So the gate that is shut before all others opens after gate_ns, for
- * as long as it was shut; it is shut again for twice as long, and so on. If jobs last D
- * at most, one of these times is longer than D, and a job that nobody could pass then
- * has been admitted: it waits for some 4 D. Others have half of the time, also if they
- * meet a user who asks for too much again and again: whatever shuts the gate, it is
- * open for as long afterwards.
+ * A running job may last for weeks, and free slots must not stay unused that long. So
+ * the gate that holds back all other jobs opens after gate_ns, for as long as it was
+ * shut; then it shuts for twice as long, and so on. If jobs last at most D, one shut
+ * interval exceeds D. The blocked job is admitted in it, after a wait of about 4 D.
+ * Other jobs keep half of the time, even if one user submits oversized jobs again and
+ * again: whatever shuts the gate, it is open for as long afterwards.
  *
- * A job that passes another may be ahead by no more than lead(): small jobs always fit,
- * and would else have all of every wait for a large one. In simulation
- * (tests/agg/jobs/test_jobs_fair.c) that lifts Jain's index from 0.64 to 0.99 with jobs
- * of any size.
+ * A job that passes the next job may lead it by at most lead(). Small jobs always fit
+ * and would otherwise take the whole wait of a large one. In simulation
+ * (tests/agg/jobs/test_jobs_fair.c) the bound raises Jain's index from 0.64 to 0.99 for
+ * jobs of any size.
  */
 #include <assert.h>
 #include <math.h>
 
 #include "agg/jobs/jobs_table.h"
 
-#define HOLD_LEAST_S 1e-3 /* so that tags of jobs in a queue differ */
-#define HOLD_MEMORY 0.1   /* weight of the latest value in a mean */
+#define HOLD_LEAST_S 1e-3 /* makes tags of queued jobs differ */
+#define HOLD_MEMORY 0.1   /* weight of the newest value in a mean */
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
@@ -74,7 +73,7 @@ static double expected_s(const struct trib_jobs *jobs,
     return hold_s > HOLD_LEAST_S ? hold_s : HOLD_LEAST_S;
 }
 
-/* Into tag and share of each account: what has ended, and what runs. */
+/* Set the tag of each account from its ended and running jobs. */
 static void settle_accounts(struct trib_jobs *jobs, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < jobs->n_accounts; i++) {
@@ -90,15 +89,15 @@ static void settle_accounts(struct trib_jobs *jobs, uint64_t now_ns)
             continue;
         double share = dominant_share(jobs, &e->job, e->job.slots);
         double held_s = seconds(e->admitted_ns, now_ns);
-        /* One that drains is at its end: nothing more is expected of it. */
+        /* A draining job is about to end: charge no estimate. */
         double least_s =
             e->job.state == TRIB_JOB_ADMITTED ? expected_s(jobs, account) : 0;
         account->tag += share * (held_s > least_s ? held_s : least_s) / account->weight;
     }
 }
 
-/* The first queued job of a user: may it be next? Who begins to wait has saved nothing
- * up. */
+/* Return true if a user's first queued job may be next. A user that starts to wait
+ * starts at virtual time. */
 static bool meet_account(const struct trib_jobs *jobs,
                          struct trib_jobs_account *account, const struct trib_job *job)
 {
@@ -143,7 +142,7 @@ void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
     sum_weights(jobs);
 }
 
-/* Are there as many slots as it wants? */
+/* Return true if enough slots are free for the job. */
 static bool fits(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
 {
     const struct trib_job *job = &e->job;
@@ -156,7 +155,7 @@ static bool fits(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
                job->slots_wanted;
 }
 
-/* Finds the job that was next for longer than the patience of others. */
+/* Return the job that has been next, and blocked, longest and beyond patience_ns. */
 static struct trib_jobs_entry *longest_blocked(struct trib_jobs *jobs, uint64_t now_ns)
 {
     struct trib_jobs_entry *keeper = NULL;
@@ -167,7 +166,7 @@ static struct trib_jobs_entry *longest_blocked(struct trib_jobs *jobs, uint64_t 
         if (e->job.state != TRIB_JOB_QUEUED || !e->blocked_ns)
             continue;
         if (!e->able)
-            e->blocked_ns = 0; /* its own user's limits block it now */
+            e->blocked_ns = 0; /* now blocked by its own user's limits */
         else if (now_ns - e->blocked_ns >= jobs->opts.patience_ns &&
                  (!keeper || e->blocked_ns < keeper->blocked_ns))
             keeper = e;
@@ -175,7 +174,7 @@ static struct trib_jobs_entry *longest_blocked(struct trib_jobs *jobs, uint64_t 
     return keeper;
 }
 
-/* Open it for as long as it was shut. */
+/* Open the gate for as long as it was shut. */
 static void open_gate(struct trib_jobs *jobs, uint64_t now_ns)
 {
     if (jobs->gate_since_ns)
@@ -183,7 +182,7 @@ static void open_gate(struct trib_jobs *jobs, uint64_t now_ns)
     jobs->gate_since_ns = 0;
 }
 
-/* Returns the job that must be admitted before all others; NULL: all may pass. */
+/* Return the job that must be admitted before all others; NULL: all may pass. */
 static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_ns)
 {
     struct trib_jobs_entry *keeper = longest_blocked(jobs, now_ns);
@@ -192,7 +191,7 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
     if (!jobs->opts.gate_ns)
         return keeper;
     if (!keeper)
-        open_gate(jobs, now_ns); /* it has left, or is not able to any more */
+        open_gate(jobs, now_ns); /* removed, or no longer able */
     if (now_ns < jobs->gate_open_ns)
         return NULL;
     if (!keeper) {
@@ -201,7 +200,7 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
     }
     if (!jobs->gate_since_ns)
         jobs->gate_since_ns = now_ns;
-    if (fits(jobs, keeper)) { /* the gate has served its purpose */
+    if (fits(jobs, keeper)) { /* the blocked job fits: reset the gate */
         jobs->gate_since_ns = jobs->gate_ns = 0;
         return keeper;
     }
@@ -212,14 +211,15 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
     return NULL;
 }
 
-/* The lead that others may have over the next job: the part of `patience` that each
- * user gets of the service. */
+/* Return the lead that other jobs may have over the next one: `patience` divided by the
+ * weights of the waiting users. */
 static double lead(const struct trib_jobs *jobs)
 {
     return (double)jobs->opts.patience_ns * 1e-9 / jobs->waiting_weights;
 }
 
-/* The smallest tag, up to `most`; with `fit`, of those that fit. */
+/* Return the job with the smallest tag up to `most`; with `fit`, only among jobs that
+ * fit. */
 static struct trib_jobs_entry *smallest(struct trib_jobs *jobs, double most, bool fit)
 {
     struct trib_jobs_entry *best = NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Sentences about jobs: what one lacks, and who holds it.
- */
+/* Messages about jobs: which resource a job lacks, and who holds it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +8,7 @@
 #include "base/text.h"
 
 #define HOLDERS_NAMED 3
-#define JOB_BYTES_MAX ((uint64_t)1 << 50) /* TRIB_JOBS_MAX times that is far from
-                                           * 2^64 */
+#define JOB_BYTES_MAX ((uint64_t)1 << 50) /* × TRIB_JOBS_MAX fits 64 bits */
 
 struct age {
     uint64_t n;
@@ -32,7 +29,7 @@ static struct age age_of(uint64_t since_ns, uint64_t now_ns)
     return (struct age){s, "s"};
 }
 
-/* The resource of which there is too little. */
+/* The resource that is short. */
 enum lack { LACK_NOTHING, LACK_JOBS, LACK_SLOTS, LACK_BYTES };
 
 static enum lack lack_of(const struct trib_jobs_limits *limits,
@@ -55,7 +52,7 @@ static uint64_t held_of(const struct trib_job *job, enum lack what)
     return what == LACK_BYTES ? trib_job_bytes(job) : job->slots;
 }
 
-/* Whole KiB, where that is exact enough: plans have odd sizes. */
+/* Append a size, rounded up to KiB above 64 KiB: plans have odd sizes. */
 static void append_bytes(char *text, uint64_t bytes)
 {
     enum { FEW = 1 << 16 };
@@ -91,7 +88,7 @@ static void append_holder(char *text, const struct trib_job *job, enum lack what
                      age.unit);
 }
 
-/* Those that hold most; account UINT32_MAX: of all users. */
+/* Append the largest holders; account UINT32_MAX: of all users. */
 static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns,
                            uint32_t account, enum lack what, char *text)
 {
@@ -109,8 +106,8 @@ static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns,
 
             if (!e->job.slots || (account != UINT32_MAX && e->account != account))
                 continue;
-            /* The holders are in falling order, and of equals the older first: skip up
-             * to the last one named. */
+            /* Holders are named in descending order, older first among equals: skip all
+             * up to the last one named. */
             if (last && (held > held_of(&last->job, what) ||
                          (held == held_of(&last->job, what) && e <= last)))
                 continue;
@@ -131,7 +128,8 @@ static void append_holders(const struct trib_jobs *jobs, uint64_t now_ns,
                          holders - named == 1 ? " holds" : "s hold");
 }
 
-/* A limit may have been lowered, and plans take memory at any moment. */
+/* `held` may exceed `most`: limits can be lowered, and plans take memory at any
+ * time. */
 static uint64_t left(uint64_t most, uint64_t held)
 {
     return most > held ? most - held : 0;
@@ -198,7 +196,7 @@ bool trib_jobs_name_ok(const char *name)
     return len && len < TRIB_JOB_NAME_BYTES;
 }
 
-/* Whatever takes the larger part of the memory. */
+/* Append a remedy for whichever of ranks and slots needs more memory. */
 static void append_cure(char *text, const struct trib_job_request *r, uint64_t of_ranks)
 {
     if (of_ranks < r->slots * r->slot_bytes) {
@@ -212,7 +210,7 @@ static void append_cure(char *text, const struct trib_job_request *r, uint64_t o
                      " of these; have fewer ranks, or raise the limit");
 }
 
-/* Is what is asked for more than somebody may hold? */
+/* Return true, with a message, if the request exceeds the limits of `who`. */
 static bool too_much(const struct trib_job_request *r,
                      const struct trib_jobs_limits *limits, const char *who, char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The part of its limits that a user, or the service, has left. */
+/* Remaining limits of a user or of the service. */
 #include <assert.h>
 
 #include "agg/jobs/jobs_table.h"

@@ -24,15 +24,15 @@ static const char page[] =
 #include "agg/metrics/page.inc"
     ;
 
-/* Beyond opts.connections, for those that make place: MHD closes them a moment
- * later. */
+/* Spare places above opts.connections for evicted connections, which MHD closes
+ * slightly later. */
 #define LEAVING_MAX 16
 
 struct open {
     int fd;
-    uint64_t until; /* 0: a free place */
-    bool asked;     /* a request has come: it is being answered */
-    bool leaves;    /* it was told to close */
+    uint64_t until; /* deadline; 0: a free place */
+    bool asked;     /* a request has arrived */
+    bool leaves;    /* evicted: shut down, not closed yet */
 };
 
 struct trib_http {
@@ -43,16 +43,15 @@ struct trib_http {
     struct trib_http_opts opts;
     uint16_t port;
     bool loopback;
-    struct trib_accept_pause pause; /* pause of MHD's thread */
+    struct trib_accept_pause pause; /* pause of MHD's thread after a failed accept() */
 };
 
-/* --- what is said --- */
+/* --- responses --- */
 
 struct route {
     const char *path;
     const char *type;
-    char *(*render)(const struct trib_service_view *view); /* NULL: the page, or a
-                                                            * probe */
+    char *(*render)(const struct trib_service_view *view); /* NULL: page or probe */
     enum { NO_PROBE, IS_HEALTHY, IS_READY } probe;
 };
 
@@ -65,7 +64,8 @@ static const struct route routes[] = {
     {"/readyz", "text/plain; charset=utf-8", NULL, IS_READY},
 };
 
-/* Each connection is for one request: those that idle would keep others out. */
+/* Queue a response that closes its connection: idle connections would keep others
+ * out. */
 static enum MHD_Result reply(struct MHD_Connection *connection, unsigned code,
                              const char *type, struct MHD_Response *response)
 {
@@ -148,9 +148,9 @@ static enum MHD_Result show(const struct trib_http *http,
     return reply(connection, MHD_HTTP_OK, route->type, response);
 }
 
-/* --- what is asked --- */
+/* --- requests --- */
 
-/* A name that only this host can mean, with or without a port. */
+/* Return true for a host name that can only mean this host, with or without a port. */
 static bool names_this_host(const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
@@ -163,7 +163,7 @@ static bool names_this_host(const char *host)
     return !host;
 }
 
-/* One that idles makes place before one that is answered. */
+/* Mark the connection as active: idle connections are evicted first. */
 static void note_request(struct trib_http *http, struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -184,8 +184,8 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection,
 
     (void)version, (void)upload, (void)upload_bytes, (void)state;
     note_request(http, connection);
-    /* At once, before any body: MHD then closes the connection rather than read
-     * that. */
+    /* Refuse before the body arrives: MHD then closes the connection without reading
+     * it. */
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
         strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
@@ -205,11 +205,11 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection,
         "nothing is here: there are /, /metrics, /status, /healthz and /readyz\n");
 }
 
-/* --- beginning and end --- */
+/* --- start and stop --- */
 
-/* Whoever comes has a place at once, and not when somebody who idles has had his time:
- * the oldest connection that has asked nothing leaves, else the oldest. Under the
- * mutex. */
+/* Make room for a new connection at once, without waiting for an idle one to time out.
+ * Evicts the oldest connection without a request, else the oldest. Called with the
+ * mutex held. */
 static void make_place(struct trib_http *http)
 {
     struct open *first = NULL;
@@ -227,11 +227,11 @@ static void make_place(struct trib_http *http)
     if (n < http->opts.connections)
         return;
     first->leaves = true;
-    (void)shutdown(first->fd, SHUT_RDWR); /* MHD closes it, and says so */
+    (void)shutdown(first->fd, SHUT_RDWR); /* MHD closes it and notifies */
 }
 
-/* Slots of connections, by the socket of each: all that moves on one may be a byte now
- * and then. */
+/* Track connections by socket. MHD's timeout restarts at each byte, so a slow client
+ * never times out. */
 static void note_connection(void *arg, struct MHD_Connection *connection,
                             void **socket_context,
                             enum MHD_ConnectionNotificationCode what)
@@ -266,14 +266,13 @@ void trib_http_tend_mt(struct trib_http *http)
     pthread_mutex_lock(&http->mutex);
     for (uint32_t i = 0; i < http->places; i++)
         if (http->open[i].until && trib_deadline_passed(http->open[i].until))
-            (void)shutdown(http->open[i].fd, SHUT_RDWR); /* MHD closes it, and says
-                                                          * so */
+            (void)shutdown(http->open[i].fd, SHUT_RDWR);
     pthread_mutex_unlock(&http->mutex);
 }
 
 /*
- * MHD complains in its thread where accept() has no descriptor, and tries again at once
- * as long as it has no connection: the pause is here.
+ * Called by MHD in its thread when accept() lacks a descriptor. MHD retries at once
+ * while it has no connection, so this callback pauses.
  */
 static void hear_complaint(void *arg, const char *format, va_list args)
 {
@@ -293,7 +292,8 @@ static void hear_complaint(void *arg, const char *format, va_list args)
     nanosleep(&nap, NULL);
 }
 
-/* Signals are for the threads of the daemon: MHD's inherits that it takes none. */
+/* Start MHD with all signals blocked: its thread inherits the mask, and only the
+ * daemon's own threads handle signals. */
 static struct MHD_Daemon *start_daemon(struct trib_http *http,
                                        const struct trib_http_address *address)
 {
@@ -328,7 +328,7 @@ static trib_status_t listen_at(struct trib_http *http, const char *text,
         return st;
     http->loopback = address.loopback;
     http->daemon = start_daemon(http, &address);
-    if (!http->daemon && address.all && errno != EADDRINUSE) { /* a host without IPv6 */
+    if (!http->daemon && address.all && errno != EADDRINUSE) { /* host without IPv6 */
         (void)trib_http_address("0.0.0.0", http->opts.port, err, &address);
         http->daemon = start_daemon(http, &address);
     }

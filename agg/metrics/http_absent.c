@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The HTTP server of a build without libmicrohttpd: starting it fails and says so.
- */
+/* HTTP server of a build without libmicrohttpd: trib_http_start fails. */
 #include <stddef.h>
 
 #include "agg/metrics/http.h"

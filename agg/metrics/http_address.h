@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses at which an HTTP server may listen: "*", "localhost" or a numeric one.
- * No name is resolved. */
+/* Addresses on which an HTTP server may listen: "*", "localhost" or numeric. Names are
+ * not resolved. */
 #ifndef AGG_METRICS_HTTP_ADDRESS_H
 #define AGG_METRICS_HTTP_ADDRESS_H
 
@@ -18,11 +18,12 @@ struct trib_http_address {
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
     } at;
-    bool all;      /* "*": IPv4, too, though it is an address of IPv6 */
-    bool loopback; /* no other host reaches it */
+    bool all;      /* "*": a dual-stack IPv6 socket, if the host has IPv6 */
+    bool loopback; /* unreachable from other hosts */
 };
 
-/** trib_http_address - errors: TRIB_ERR_CONFIG, with what may stand there. */
+/** trib_http_address - parse a listen address; TRIB_ERR_CONFIG, with the valid forms.
+ */
 trib_status_t trib_http_address(const char *text, uint16_t port, struct trib_error *err,
                                 struct trib_http_address *out);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The counters of one job. */
+/* Transports and hosts of one job. */
 struct place {
     uint64_t id;
     struct trib_job_place place;
@@ -19,7 +19,7 @@ struct trib_metrics {
     pthread_mutex_t lock; /* guards all fields below, and the list of writers */
     struct trib_metrics_writer *writers;
     struct place *places;
-    uint64_t gone[TRIB_JOB_COUNTERS]; /* counts of writers that were closed */
+    uint64_t gone[TRIB_JOB_COUNTERS]; /* counts of closed writers */
     struct trib_histogram gone_times[TRIB_TIMES];
     struct trib_jobs_limits limits;
     struct trib_jobs_limits held;
@@ -188,8 +188,8 @@ void trib_metrics_event_mt(struct trib_metrics *m, enum trib_service_counter c,
     atomic_fetch_add_explicit(&m->events[c], n, memory_order_relaxed);
 }
 
-/* Room for n jobs. The lock is not needed: the thread that publishes alone changes
- * these. */
+/* Make room for n jobs. Reads without the lock: only the publishing thread changes
+ * n_max. */
 static bool make_room(struct trib_metrics *m, uint32_t n)
 {
     if (n <= m->n_max)
@@ -228,7 +228,7 @@ trib_status_t trib_metrics_publish(struct trib_metrics *m, struct trib_jobs *job
 
 /* --- views --- */
 
-/* Into its place among the latest, if it is one of them. */
+/* Insert a rank into view->late, sorted by lag, if it is among the latest. */
 static void add_rank(struct trib_job_view *view, struct trib_rank_lag lag)
 {
     uint32_t at = view->n_late;
@@ -243,7 +243,7 @@ static void add_rank(struct trib_job_view *view, struct trib_rank_lag lag)
     view->late[at] = lag;
 }
 
-/* The operation that has not moved for longest is the one to look at. */
+/* Show the operation that has been stalled longest. */
 static void add_operation(struct trib_job_view *view,
                           const struct trib_metrics_writer *w)
 {
@@ -317,7 +317,7 @@ static bool view_all(struct trib_metrics *m, uint64_t now_ns,
         return false;
     for (; out->n < m->n; out->n++)
         if (!view_job(m, &m->jobs[out->n], now_ns, &out->jobs[out->n])) {
-            out->n++; /* free what it has of that one */
+            out->n++; /* so that the partial job is freed */
             return false;
         }
     return true;

@@ -24,7 +24,7 @@ static uint64_t since(uint64_t then_ns, uint64_t now_ns)
     return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-/* Counters in units of 1, or of NS. */
+/* A counter of unit 1, or of unit NS, shown in seconds. */
 static json_t *counter_json(uint64_t value, double unit)
 {
     return unit < 1 ? json_real((double)value * unit) : count_json(value);
@@ -115,7 +115,7 @@ static json_t *name_json(const char *name)
     return json_string(text);
 }
 
-/* Those that are named; hosts of one name are one here. */
+/* The listed hosts; hosts with equal names share an entry. */
 static json_t *hosts_json(const struct trib_job_place *place)
 {
     json_t *all = json_array();

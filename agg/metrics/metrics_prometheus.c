@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The text format of Prometheus. Samples of a metric stand together, so each metric
- * goes over all jobs. Numbers are put together from integers: a locale may have a
+ * Prometheus text format. The samples of a metric must be contiguous, so each metric
+ * loops over all jobs. Numbers are printed as integers because a locale may use a
  * decimal comma.
  */
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #define NS 1000000000u
 
-/* The value is in units of 1/`per`, which is a power of ten. */
+/* Print `value` / `per`, where `per` is a power of ten. */
 static void put_number(FILE *to, uint64_t value, uint32_t per)
 {
     uint64_t rest = value % per;
@@ -43,8 +43,8 @@ static void put_help(FILE *to, const char *name, const char *type, const char *h
     fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* name{id="7",name="train-7",user="ana" - more labels may follow, and "} ". A later
- * job gets the id of one that has ended, so repeated jobs do not add series. */
+/* Print name{id="7",name="train-7",user="ana" without the closing brace. Ids of ended
+ * jobs are reused, so repeated jobs add no series. */
 static void put_job(FILE *to, const char *name, const struct trib_job *job)
 {
     fprintf(to, "%s{id=\"%" PRIu32 "\",name=\"", name, job->label);
@@ -54,8 +54,7 @@ static void put_job(FILE *to, const char *name, const struct trib_job *job)
     fputc('"', to);
 }
 
-/* The lines of one histogram behind its labels: "name{id="7"" for a job, "name" for the
- * service. */
+/* Print one histogram; `job` NULL: the service, without labels. */
 static void put_times(FILE *to, const char *name, const struct trib_job *job,
                       const struct trib_histogram *h)
 {
@@ -117,7 +116,7 @@ static void put_states(FILE *to, const struct trib_service_view *view)
                 trib_job_state_name((enum trib_job_state)s), n[s]);
 }
 
-/* A counter of the service: by its reasons, if it has any. */
+/* Print a counter of the service, split by reason if it has reasons. */
 static void put_event(FILE *to, const struct trib_service_view *v,
                       enum trib_service_counter c, const char *name, const char *help)
 {
@@ -156,7 +155,7 @@ static void put_threads(FILE *to, const struct trib_service_view *v)
                 v->threads[i].passes);
 }
 
-/* The names that all programs have for these. */
+/* Standard names of process metrics. */
 static void put_process(FILE *to, const struct trib_process_view *p)
 {
     if (!p->known)
@@ -236,7 +235,7 @@ static void put_counters(FILE *to, const struct trib_service_view *view,
     }
 }
 
-/* A gauge of each job. */
+/* A gauge per job. */
 struct gauge {
     const char *name;
     const char *help;
@@ -346,7 +345,7 @@ static void put_job_times(FILE *to, const struct trib_service_view *view,
         put_times(to, name, &view->jobs[i].job, &view->jobs[i].times[kind]);
 }
 
-/* The latest alone: a job may have thousands of ranks. */
+/* Only the latest ranks: a job may have thousands. */
 static void put_late_ranks(FILE *to, const struct trib_service_view *view)
 {
     static const char name[] = "tribd_job_rank_lag_seconds";

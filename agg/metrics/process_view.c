@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The kernel's counts of this process: the metrics that a process has by custom.
- */
+/* Standard process metrics, read from the kernel. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +21,7 @@ static bool count_fds(uint64_t *out)
     for (const struct dirent *d; (d = readdir(dir));)
         *out += d->d_name[0] != '.';
     closedir(dir);
-    *out -= 1; /* the folder's own */
+    *out -= 1; /* the directory itself */
     return true;
 }
 
@@ -48,8 +46,8 @@ static uint64_t of_clock(clockid_t clock)
     return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
 }
 
-/* The 22nd word is the start in ticks since the boot; the second is a name with any
- * signs. */
+/* Field 22 is the start time in ticks since boot; field 2 is a name with arbitrary
+ * characters, so parsing starts after the last ')'. */
 static bool start(uint64_t *out)
 {
     FILE *file = fopen("/proc/self/stat", "re");
