@@ -62,7 +62,7 @@ const struct trib_auth_method_ops trib_auth_none = {
     .secret = none_secret,
 };
 
-/* Which methods -------------------------------------------------------------------- */
+/* Choice of methods ---------------------------------------------------------------- */
 
 static trib_status_t open_one(struct trib_auth *auth,
                               const struct trib_auth_method_ops *method,
@@ -79,8 +79,8 @@ static trib_status_t open_one(struct trib_auth *auth,
     return status;
 }
 
-/* Each that is there and proves something; a mistake in one is not hidden by another.
- */
+/* Open every available method that proves something. A configuration error in one
+ * method is reported even if another method works. */
 static trib_status_t open_auto(struct trib_auth *auth,
                                const struct trib_auth_opts *opts,
                                struct trib_error *err)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Mutual authentication of a job and an aggregator, bound to the name of the job.
- * docs/security.md says against whom this protects.
+ * docs/security.md has the threat model.
  *
  *     job                                    aggregator
  *      HELLO  versions, methods, nonce, job ──▶
  *      ◀── WELCOME  version, method, methods, nonce
- *      AUTH credential ──▶ ◀── AUTH credential          munge alone
+ *      AUTH credential ──▶ ◀── AUTH credential          munge only
  *      AUTH proof ──▶ ◀── AUTH proof                    munge and key
  *
- * A proof covers every byte that went before it, in both directions: so what was
- * replayed or changed on the way, the methods on offer too, is refused. With "none" the
- * WELCOME is the last of it.
+ * A proof covers every preceding byte in both directions, including the offered
+ * methods, so replayed or modified messages are refused. With "none" the handshake ends
+ * with WELCOME.
  */
 #ifndef AGG_PROTOCOL_AUTH_H
 #define AGG_PROTOCOL_AUTH_H
@@ -21,13 +21,12 @@
 
 #include "agg/protocol/control.h"
 
-struct trib_auth; /* the keys or the method of one side; constant, hence for any
-                   * thread */
+struct trib_auth; /* keys and methods of one side; constant, so any thread may use it */
 struct trib_error;
 struct trib_handshake;
 struct trib_seal;
 
-/* On the wire; offered as bits 1 << number. */
+/* Numbers on the wire; offered as bits 1 << number. */
 enum trib_auth_method {
     TRIB_AUTH_NONE = 1,
     TRIB_AUTH_KEY = 2,
@@ -39,53 +38,54 @@ enum trib_auth_method {
 
 struct trib_auth_opts {
     /*
-     * "auto": munge where munged answers, and key where there is a key file; an
-     * aggregator takes either, and munge is preferred. "munge", "key", "none": this one
-     * alone.
+     * "auto": munge if munged answers, and key if there is a key file; an aggregator
+     * accepts either, and munge is preferred. "munge", "key", "none": only that method.
      */
     const char *method;
     const char *key_file; /* NULL or "": none */
-    const char *previous_key_file; /* of an aggregator: accepted from jobs, too, while
-                                    * keys are replaced; NULL or "": none */
-    const char *munge_socket; /* NULL or "": the usual one */
-    /* Munge: the users to trust beside root and the own user. */
+    const char *previous_key_file; /* aggregator: also accepted from jobs, while keys
+                                    * are replaced; NULL or "": none */
+    const char *munge_socket; /* NULL or "": the default socket */
+    /* Munge: users to trust in addition to root and the process's own user. */
     const uid_t *users;
     size_t n_users;
 };
 
-/* The peer, once it has proved its identity. */
+/* The authenticated peer. */
 struct trib_auth_peer {
     enum trib_auth_method method;
-    bool has_user; /* munge knows; a key only says that its holder is there */
-    bool by_previous_key; /* it has proved the key of previous_key_file */
+    bool has_user; /* by munge; a key only proves its possession */
+    bool by_previous_key; /* it proved the key of previous_key_file */
     uid_t uid;
     gid_t gid;
-    /* The user's name on the aggregator's host, "uid N" where that host knows none.
-     * Empty without has_user, and on the side of the job, which does not look it up. */
+    /* User name on the aggregator's host; "uid N" if unknown there. Empty without
+     * has_user, and on the side of the job, which does not look it up. */
     char user[TRIB_CONTROL_USER_MAX + 1];
-    char release[TRIB_CONTROL_LIBRARY_MAX + 1]; /* of the library, as it says */
+    char release[TRIB_CONTROL_LIBRARY_MAX + 1]; /* library release, unverified */
 };
 
-/** trib_auth_name - "munge". */
+/** trib_auth_name - return the name of a method, such as "munge". */
 const char *trib_auth_name(enum trib_auth_method method);
 
 /**
- * trib_auth_open - read the key, ask munged whether it is there.
+ * trib_auth_open - read the key and check whether munged answers.
  *
- * May take 2 s where munged is stopped.
- * errors   TRIB_ERR_CONFIG: nothing to authenticate by, a key file that is missing, too
- *          short or legible for others, a library that is not installed
+ * May take 2 s if munged is stopped.
+ *
+ * errors   TRIB_ERR_CONFIG: no method to authenticate by; the key file is missing, too
+ *          short or readable by others; a library is not installed
  */
 trib_status_t trib_auth_open(const struct trib_auth_opts *opts, struct trib_error *err,
                              struct trib_auth **out);
 
-/** trib_auth_takes - true if this side can authenticate by the method. */
+/** trib_auth_takes - return true if this side can authenticate by the method. */
 bool trib_auth_takes(const struct trib_auth *auth, enum trib_auth_method method);
 
-/** trib_auth_repeats_key - true if previous_key_file has the same key as key_file. */
+/** trib_auth_repeats_key - return true if previous_key_file has the same key as
+ * key_file. */
 bool trib_auth_repeats_key(const struct trib_auth *auth);
 
-/** trib_auth_free - free it, and forget the key. NULL is allowed. */
+/** trib_auth_free - free it and wipe the key; NULL is allowed. */
 void trib_auth_free(struct trib_auth *auth);
 
 struct trib_handshake_opts {
@@ -94,13 +94,13 @@ struct trib_handshake_opts {
     const char *job; /* name of the job, for TRIB_CONTROL_JOB */
 };
 
-/** trib_handshake_new - errors: TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM.
- */
+/** trib_handshake_new - create a handshake; errors: TRIB_ERR_INVALID,
+ * TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM. */
 trib_status_t trib_handshake_new(const struct trib_handshake_opts *opts,
                                  struct trib_error *err, struct trib_handshake **out);
 
 /**
- * trib_handshake_begin - the first frame, which is the job's.
+ * trib_handshake_begin - build the first frame, which the job sends.
  *
  * out       TRIB_CONTROL_EARLY_BYTES
  */
@@ -108,15 +108,16 @@ trib_status_t trib_handshake_begin(struct trib_handshake *hs, struct trib_error 
                                    uint8_t *out, size_t *used_out);
 
 /**
- * trib_handshake_take - a frame of the other side.
+ * trib_handshake_take - process a frame of the peer.
  *
- * May take 2 s where munged is stopped.
- * reply     TRIB_CONTROL_EARLY_BYTES for what is to be answered, *reply_n of them; 0:
- * nothing returns   TRIB_INPROGRESS; TRIB_OK: the other side is who it says, and once
- * the reply is sent, payloads are sealed; an error: it is not, and the sentence may be
- *           sent to it. Then the handshake takes no other frame
- * errors    TRIB_ERR_CONFIG: methods, keys, users or realms do not fit together
- *           TRIB_ERR_PROTOCOL: what came makes no sense; TRIB_ERR_UNSUPPORTED: versions
+ * May take 2 s if munged is stopped.
+ *
+ * reply     TRIB_CONTROL_EARLY_BYTES, of which *reply_n are to be sent; 0: nothing
+ * returns   TRIB_INPROGRESS; TRIB_OK: the peer is authenticated, and payloads after the
+ *           reply are sealed; an error: authentication failed, the message may be sent
+ *           to the peer, and the handshake accepts no further frame
+ * errors    TRIB_ERR_CONFIG: methods, keys, users or realms do not match;
+ *           TRIB_ERR_PROTOCOL: malformed frame; TRIB_ERR_UNSUPPORTED: versions
  */
 trib_status_t trib_handshake_take(struct trib_handshake *hs,
                                   const struct trib_control_frame *frame,
@@ -124,33 +125,33 @@ trib_status_t trib_handshake_take(struct trib_handshake *hs,
                                   size_t *reply_n);
 
 /**
- * trib_handshake_asks - will trib_handshake_take ask other programs about the next
- * frame?
+ * trib_handshake_asks - return true if trib_handshake_take will query another program
+ * about the next frame.
  *
- * These are munged and the database of users, which may take seconds. A thread that
- * must not wait has another one make that call (trib_session_question).
+ * These are munged and the user database, which may take seconds. A thread that must
+ * not block lets another thread make the call (trib_session_question).
  */
 bool trib_handshake_asks(const struct trib_handshake *hs);
 
-/** trib_handshake_peer - the peer; valid after TRIB_OK. */
+/** trib_handshake_peer - return the peer; valid after TRIB_OK. */
 struct trib_auth_peer trib_handshake_peer(const struct trib_handshake *hs);
 
-/** trib_handshake_job - the name of the job, which is proved after TRIB_OK; "" before
- * HELLO. */
+/** trib_handshake_job - return the name of the job, authenticated after TRIB_OK; ""
+ * before HELLO. */
 const char *trib_handshake_job(const struct trib_handshake *hs);
 
-/** trib_handshake_version - the version of the messages; valid after TRIB_OK. */
+/** trib_handshake_version - return the message version; valid after TRIB_OK. */
 uint32_t trib_handshake_version(const struct trib_handshake *hs);
 
 /**
- * trib_handshake_seal - hand out, once and after TRIB_OK, the seal for all payloads
- * from now on.
+ * trib_handshake_seal - return the seal for all later payloads; call it once, after
+ * TRIB_OK.
  *
- * returns   NULL with method "none"; else the caller frees it
+ * returns   NULL with method "none"; otherwise the caller frees the seal
  */
 struct trib_seal *trib_handshake_seal(struct trib_handshake *hs);
 
-/** trib_handshake_free - free it, and forget its keys. NULL is allowed. */
+/** trib_handshake_free - free it and wipe its keys; NULL is allowed. */
 void trib_handshake_free(struct trib_handshake *hs);
 
 #endif

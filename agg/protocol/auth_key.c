@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "key": both sides have the same file. What is used of it is a hash of all its bytes,
- * so two files must agree to the last one.
+ * "key": both sides have the same file. The key is a hash of all its bytes, so both
+ * files must be identical.
  */
 #include <endian.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "base/error.h"
 #include "base/fd.h"
 
-/* A file of zeros, or of few letters again and again, was never drawn at random; one
- * that was, also written in hexadecimal, has more different bytes. */
+/* Reject files of zeros or of a few repeated letters. A random file, even in
+ * hexadecimal, has more distinct bytes. */
 #define DIFFERENT_MIN 8
 
 static bool looks_random(const uint8_t *bytes, size_t n)
@@ -33,10 +33,9 @@ static bool looks_random(const uint8_t *bytes, size_t n)
     return different >= DIFFERENT_MIN;
 }
 
-/* Mode 0440 may be the work of systemd: LoadCredential makes a file of root's with an
- * access control list that lets one more user read it, and the mode then shows the mask
- * of this list as the rights of the group. True if the list names only the user of this
- * process. */
+/* Return true if the ACL grants read access only to the user of this process. systemd's
+ * LoadCredential creates a file owned by root with such an ACL; its mode then reads
+ * 0440, because the group bits show the ACL mask. */
 static bool acl_names_only_us(int fd)
 {
     struct {
@@ -61,8 +60,7 @@ static bool acl_names_only_us(int fd)
     return ours;
 }
 
-/* The check is made on the descriptor, not on the name, so that the checked file is the
- * one read. */
+/* Check the descriptor, not the name, so that the checked file is the one read. */
 static trib_status_t check_file(int fd, const char *path, struct trib_error *err)
 {
     struct stat info;
@@ -92,7 +90,7 @@ static trib_status_t check_file(int fd, const char *path, struct trib_error *err
     return TRIB_OK;
 }
 
-/* The whole of it, or -1 with errno. */
+/* Read up to `max` bytes until end of file; -1 with errno. */
 static ssize_t read_all(int fd, uint8_t *bytes, size_t max)
 {
     size_t n = 0;
@@ -137,7 +135,7 @@ static trib_status_t open_file(const struct trib_auth *auth, const char *path,
                                struct trib_error *err,
                                uint8_t key_out[TRIB_CRYPT_KEY_BYTES])
 {
-    /* Opening must not block: a pipe of that name might never be written to. */
+    /* Must not block: a FIFO might never get a writer. */
     const int fd =
         trib_fd_keep(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd < 0)

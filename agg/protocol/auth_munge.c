@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "munge": each side has munged vouch for its user, in a credential that holds
+ * "munge": munged certifies the user of each side, in a credential with the payload
  *
  *     | "tribauth" | role 1 | digest of the transcript 32 | public key 32 |
  *
- * What is in a credential can be read by everyone in the realm of MUNGE. Hence it holds
- * no secret but a public key that is made for this connection: the secret is what the
- * two pairs of keys have in common, and a credential that is passed on or repeated is
- * of no use without the key that only its owner has.
+ * Every member of the MUNGE realm can read a credential. So it holds no secret, only a
+ * public key created for this connection. The shared secret is derived from both key
+ * pairs: a forwarded or replayed credential is useless without the private key.
  *
- * munged may be stopped, and libmunge would wait for it: it is asked by an errand.
+ * munged may be stopped, and libmunge would block: an errand thread makes the calls.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -32,9 +31,9 @@
 #include "base/wait.h"
 
 #define LIBRARY "libmunge.so.2"
-#define MUNGED_MS 2000 /* time for an answer, which takes 1 ms */
+#define MUNGED_MS 2000 /* timeout of a call, which usually takes 1 ms */
 #define SOCKET_BYTES 108
-#define USER_BYTES 16384 /* room for a user's entry in the database of users */
+#define USER_BYTES 16384 /* buffer for a user's passwd entry */
 #define MAGIC "tribauth"
 #define MAGIC_BYTES 8
 #define PAYLOAD_BYTES (MAGIC_BYTES + 1 + TRIB_CRYPT_DIGEST_BYTES + TRIB_CRYPT_KEY_BYTES)
@@ -51,10 +50,10 @@ struct trib_munge {
 #define MEMBER(call) __typeof__(&call) call;
     MUNGE_CALLS(MEMBER)
 #undef MEMBER
-    char socket[SOCKET_BYTES]; /* "": the usual one */
+    char socket[SOCKET_BYTES]; /* "": the default socket */
 };
 
-/* A question to munged. None of this is secret: it may be left behind. */
+/* A request to munged. It holds no secret, so it may be leaked after a timeout. */
 struct question {
     struct trib_munge munge;
     bool decode;
@@ -147,7 +146,7 @@ static trib_status_t no_answer(const struct trib_munge *munge, const char *why,
         place_of(munge), why);
 }
 
-/* Ask; *q is NULL afterwards unless munged has answered, perhaps with an error. */
+/* Ask munged. *q becomes NULL unless munged has answered, even with an error. */
 static trib_status_t ask(const struct trib_munge *munge, struct question **q,
                          struct trib_error *err)
 {
@@ -245,8 +244,7 @@ static bool trusted(const struct trib_auth *auth, uid_t uid)
     return false;
 }
 
-/* The database of users may be a directory on another host: this takes as long as that
- * does. */
+/* Look up a user. The user database may be a remote directory, so this may block. */
 static void find_user(uid_t uid, char name[TRIB_CONTROL_USER_MAX + 1])
 {
     struct passwd entry, *found = NULL;
@@ -331,7 +329,7 @@ static bool munge_secret(struct trib_handshake *hs)
                             hs->other_key, hs->secret);
 }
 
-/* Is it there? --------------------------------------------------------------------- */
+/* Availability --------------------------------------------------------------------- */
 
 static trib_status_t try_it(const struct trib_munge *munge, struct trib_error *err)
 {

@@ -9,20 +9,20 @@ static const uint8_t magic[4] = {'T', 'r', 'b', 'C'};
 /* Payloads ------------------------------------------------------------------------- */
 
 enum type {
-    U8, /* numbers, in a uint32_t, but U64 in a uint64_t */
+    U8, /* numbers: uint32_t; U64: uint64_t */
     U32,
     U64,
     NONCE,
     JOB, /* texts: length 2, bytes */
     LINE,
-    LINES, /* may have line feeds */
-    REST, /* bytes up to the end of the payload: the last field */
+    LINES, /* may contain line feeds */
+    REST, /* bytes up to the end of the payload: last field */
 };
 
 struct field {
     enum type type;
     uint32_t at; /* offset in struct trib_control */
-    uint64_t min; /* least value of a number; least length of a text or of REST */
+    uint64_t min; /* minimum of a number; minimum length of a text or REST */
     uint64_t max;
 };
 
@@ -32,7 +32,7 @@ struct kind {
     const struct field *fields;
     size_t n_fields;
     bool (*fits)(
-        const struct trib_control *message); /* fields together; NULL: always */
+        const struct trib_control *message); /* check across fields; NULL: none */
 };
 
 #define AT(member) offsetof(struct trib_control, member)
@@ -308,7 +308,7 @@ static bool job_character(uint8_t c)
            (c && strchr("._:-+@/%=,", c));
 }
 
-/* True if a terminal shows the byte as it is: 0x80 and above are parts of UTF-8. */
+/* Return true for a byte that is safe on a terminal; 0x80 and above belong to UTF-8. */
 static bool text_character(enum type type, uint8_t c)
 {
     if (type == JOB)
@@ -333,7 +333,7 @@ struct reader {
     size_t left;
 };
 
-/* NULL: there are not so many. */
+/* Return the next n bytes; NULL: fewer are left. */
 static const uint8_t *take(struct reader *r, size_t n)
 {
     const uint8_t *at = r->at;
@@ -436,7 +436,7 @@ trib_status_t trib_control_parse(const uint8_t *bytes, size_t n, uint32_t seal,
                                  enum trib_control_role from,
                                  struct trib_control_frame *out)
 {
-    /* A stranger is recognised by its first byte, not when it has sent a whole head. */
+    /* Reject a foreign protocol at its first byte, without waiting for a whole head. */
     if (n && memcmp(bytes, magic, n < sizeof(magic) ? n : sizeof(magic)))
         return TRIB_ERR_PROTOCOL;
     if (n > 4 && bytes[4] != TRIB_CONTROL_FRAMING)
@@ -461,7 +461,7 @@ trib_status_t trib_control_parse(const uint8_t *bytes, size_t n, uint32_t seal,
 struct writer {
     uint8_t *at;
     size_t left;
-    trib_status_t status; /* the first error stands, and nothing is written after it */
+    trib_status_t status; /* first error; nothing is written after it */
 };
 
 static void refuse(struct writer *w, trib_status_t status)
@@ -470,7 +470,7 @@ static void refuse(struct writer *w, trib_status_t status)
         w->status = status;
 }
 
-/* NULL: there is no place. */
+/* Reserve n bytes; NULL: no space, or an earlier error. */
 static uint8_t *place_for(struct writer *w, size_t n)
 {
     uint8_t *at = w->at;

@@ -22,15 +22,15 @@ trib_status_t trib_control_conn_new(int fd, struct trib_control_conn **out)
         errno = error;
         return TRIB_ERR_SYSTEM;
     }
-    /* A unix-domain socket has no such option, and needs none. */
+    /* Fails on a unix-domain socket, which needs no such option. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     struct trib_control_conn *conn = malloc(sizeof(*conn));
     if (!conn) {
         close(fd);
         return TRIB_ERR_NO_MEMORY;
     }
-    /* The buffers are not cleared: a stranger's connection touches few pages of
-     * them. */
+    /* Do not clear the buffers: an unauthenticated connection then touches few of their
+     * pages. */
     memset(conn, 0, offsetof(struct trib_control_conn, in));
     conn->fd = fd;
     *out = conn;
@@ -63,7 +63,7 @@ trib_status_t trib_control_conn_fill(struct trib_control_conn *conn)
     memmove(conn->in, conn->in + conn->in_begin, conn->in_end - conn->in_begin);
     conn->in_end -= conn->in_begin;
     conn->in_begin = 0;
-    /* A whole frame fits, and would have been taken. */
+    /* A whole frame fits, and the caller took all whole frames. */
     assert(conn->in_end < sizeof(conn->in));
     ssize_t n = recv(conn->fd, conn->in + conn->in_end, sizeof(conn->in) - conn->in_end,
                      MSG_DONTWAIT);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A control connection as bytes: a socket that never blocks, and what has come and is
- * to go, within bounds. Whoever drives it, by poll(), epoll or a wait with a deadline,
- * looks at the clock.
+ * Byte layer of a control connection: a non-blocking socket with bounded buffers of
+ * received and unsent bytes. The caller waits (poll, epoll) and enforces deadlines.
  */
 #ifndef AGG_PROTOCOL_CONTROL_CONN_H
 #define AGG_PROTOCOL_CONTROL_CONN_H
@@ -13,26 +12,26 @@
 
 struct trib_control_conn {
     int fd; /* -1: closed */
-    size_t in_begin; /* range of bytes read and not yet taken */
+    size_t in_begin; /* received bytes not taken yet */
     size_t in_end;
-    size_t out_begin; /* range of bytes to be written */
+    size_t out_begin; /* unsent bytes */
     size_t out_end;
-    int broken; /* errno of a write: what the peer said before may still be read */
+    int broken; /* errno of a failed write; input received before may still be read */
     uint8_t in[TRIB_CONTROL_FRAME_BYTES];
     uint8_t out[2 * TRIB_CONTROL_FRAME_BYTES];
 };
 
 /**
- * trib_control_conn_new - take over a socket, which is made not to block.
+ * trib_control_conn_new - create a connection on a socket and make it non-blocking.
  *
- * owner    the connection closes fd, also where this fails
+ * owner    the connection closes fd, even if this call fails
  * errors   TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM
  */
 trib_status_t trib_control_conn_new(int fd, struct trib_control_conn **out);
 void trib_control_conn_free(struct trib_control_conn *conn);
 
 /**
- * trib_control_conn_take - the next whole frame among what was read.
+ * trib_control_conn_take - return the next whole frame among the received bytes.
  *
  * out       valid until trib_control_conn_fill
  * returns   as trib_control_parse
@@ -42,15 +41,16 @@ trib_status_t trib_control_conn_take(struct trib_control_conn *conn, uint32_t se
                                      struct trib_control_frame *out);
 
 /**
- * trib_control_conn_fill - read what has come, once.
+ * trib_control_conn_fill - read available bytes, once.
  *
- * Frames must have been taken before: the rest of one is what may be left.
- * returns   TRIB_OK: something has; TRIB_INPROGRESS: nothing; TRIB_ERR_PEER_LOST: the
+ * The caller must have taken all whole frames before; an incomplete frame may remain.
+ *
+ * returns   TRIB_OK: bytes arrived; TRIB_INPROGRESS: none did; TRIB_ERR_PEER_LOST: the
  *           connection is closed, with errno 0, or lost, with its errno
  */
 trib_status_t trib_control_conn_fill(struct trib_control_conn *conn);
 
-/** trib_control_conn_fits - true if trib_control_conn_room gives a place for n
+/** trib_control_conn_fits - return true if trib_control_conn_room has space for n
  * bytes. */
 static inline bool trib_control_conn_fits(const struct trib_control_conn *conn,
                                           size_t n)
@@ -58,22 +58,22 @@ static inline bool trib_control_conn_fits(const struct trib_control_conn *conn,
     return n <= sizeof(conn->out) - (conn->out_end - conn->out_begin);
 }
 
-/** trib_control_conn_room - a place for a frame of n bytes; NULL: not before some went.
- */
+/** trib_control_conn_room - return space for a frame of n bytes; NULL: flush first. */
 uint8_t *trib_control_conn_room(struct trib_control_conn *conn, size_t n);
 
-/** trib_control_conn_add - n bytes in that place are to go. */
+/** trib_control_conn_add - queue n bytes written to that space. */
 void trib_control_conn_add(struct trib_control_conn *conn, size_t n);
 
 /**
- * trib_control_conn_flush - write what the socket takes.
+ * trib_control_conn_flush - send as many queued bytes as the socket accepts.
  *
- * returns   TRIB_OK: all has gone; TRIB_INPROGRESS: not all. A connection that is lost
- *           swallows it: trib_control_conn_fill says so once all is read that had come
+ * returns   TRIB_OK: all sent; TRIB_INPROGRESS: some are left. A lost connection
+ *           discards the bytes; trib_control_conn_fill reports the loss after all
+ *           received bytes were read
  */
 trib_status_t trib_control_conn_flush(struct trib_control_conn *conn);
 
-/** trib_control_conn_events - the events for which poll() must wait. */
+/** trib_control_conn_events - return the events to poll for. */
 short trib_control_conn_events(const struct trib_control_conn *conn);
 
 #endif

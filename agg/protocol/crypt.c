@@ -59,7 +59,7 @@ struct trib_crypt {
 };
 
 struct trib_transcript {
-    crypto_generichash_state state; /* first: it wants 64 bytes of alignment */
+    crypto_generichash_state state; /* first: needs 64-byte alignment */
     const struct trib_crypt *crypt;
 };
 
@@ -116,7 +116,7 @@ bool trib_crypt_equal(const struct trib_crypt *crypt, const void *a, const void 
 
 /* Hashes --------------------------------------------------------------------------- */
 
-/* A label goes with the zero at its end, so that none is the beginning of another. */
+/* The NUL of a label is hashed too, so that no label is a prefix of another. */
 struct trib_transcript *trib_transcript_new(const struct trib_crypt *crypt,
                                             const char *label)
 {
@@ -173,8 +173,8 @@ void trib_crypt_pair_make(const struct trib_crypt *crypt, struct trib_crypt_pair
     crypt->crypto_kx_keypair(out->public_key, out->secret_key);
 }
 
-/* One side receives with the key by which the other sends; in one order, both sides
- * have the same. */
+/* One side's receive key is the other's send key; ordering them by side gives both
+ * sides the same secret. */
 bool trib_crypt_share(const struct trib_crypt *crypt,
                       const struct trib_crypt_pair *pair, int side,
                       const uint8_t other[TRIB_CRYPT_KEY_BYTES],

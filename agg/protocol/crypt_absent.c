@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of agg/protocol/crypt.c in a build without libsodium: opening fails and
- * says so, so that the rest is never called.
+ * Substitutes of agg/protocol/crypt.c for a build without libsodium: trib_crypt_open
+ * fails, so the other functions are never called.
  */
 #include "agg/protocol/crypt.h"
 
@@ -60,7 +60,7 @@ NEVER(bool, trib_seal_open, struct trib_seal *s, const struct trib_seal_message 
       uint8_t *out)
 /* clang-format on */
 
-/* These two take the NULL that there is. */
+/* These two accept NULL, the only value here. */
 void trib_transcript_free(struct trib_transcript *transcript)
 {
     (void)transcript;

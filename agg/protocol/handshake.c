@@ -12,7 +12,7 @@
 #define LABEL "tributary control handshake 1"
 #define PROOF_BYTES (TRIB_CRYPT_PROOF_BYTES + TRIB_SEAL_HEADER_BYTES)
 
-/* The working state of one call of trib_handshake_take. */
+/* Working state of one call of trib_handshake_take. */
 struct turn {
     struct trib_handshake *hs;
     const struct trib_control_frame *frame;
@@ -32,7 +32,8 @@ static const char *other(const struct trib_handshake *hs)
     return hs->role == TRIB_CONTROL_JOB ? "aggregator" : "job";
 }
 
-/* Every frame up to the proofs, in the order in which both sides have them. */
+/* Add a frame to the transcript. Both sides add all frames before the proofs, in the
+ * same order. */
 static void note(struct trib_handshake *hs, const uint8_t *frame, size_t n)
 {
     if (hs->transcript)
@@ -45,7 +46,7 @@ static trib_status_t put(struct trib_handshake *hs, const struct trib_control *m
     trib_status_t status =
         trib_control_put(message, out, TRIB_CONTROL_EARLY_BYTES, n_out);
 
-    assert(status == TRIB_OK); /* all of it is our own */
+    assert(status == TRIB_OK); /* all fields are generated locally */
     bool proof =
         message->kind == TRIB_CONTROL_AUTH && message->auth.step == TRIB_CONTROL_PROOF;
     if (status == TRIB_OK && !proof)
@@ -68,7 +69,7 @@ static trib_status_t give_credential(struct turn *t)
     return put(t->hs, &m, t->reply, t->reply_n);
 }
 
-/* The keys, once everything that they depend on is in the transcript. */
+/* Derive the keys after all their inputs are in the transcript. */
 static trib_status_t make_keys(struct turn *t)
 {
     struct trib_handshake *hs = t->hs;
@@ -131,8 +132,8 @@ static bool proof_fits(const struct trib_handshake *hs,
     return fits;
 }
 
-/* While keys are replaced a job may still have the previous one. The transcript is what
- * it was when the keys were made: proofs are no part of it. */
+/* Derive the keys again from the previous key, which a job may still use while keys are
+ * replaced. Proofs are not in the transcript, so it has not changed since make_keys. */
 static bool take_previous_key(struct trib_handshake *hs)
 {
     uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
@@ -268,7 +269,7 @@ static trib_status_t take_welcome(struct turn *t)
 
 /* Frames of both ------------------------------------------------------------------- */
 
-/* The aggregator answers with its own, the job with its proof. */
+/* The aggregator answers with its own credential, the job with its proof. */
 static trib_status_t take_credential(struct turn *t)
 {
     struct trib_handshake *hs = t->hs;
@@ -298,11 +299,10 @@ static trib_status_t take_proof(struct turn *t)
     return status;
 }
 
-/* For each state, the kind of message that is due, and the function that takes it. */
+/* Expected message and its handler, by state. */
 static const struct {
     enum trib_control_kind due;
-    bool noted; /* the transcript has it before it is judged; a credential is added
-                 * after */
+    bool noted; /* add to the transcript first; a credential is added afterwards */
     trib_status_t (*take)(struct turn *t);
 } steps[] = {
     [TRIB_HANDSHAKE_HELLO] = {TRIB_CONTROL_HELLO, true, take_hello},
@@ -354,7 +354,7 @@ trib_status_t trib_handshake_take(struct trib_handshake *hs,
     return TRIB_OK;
 }
 
-/* Begin and end -------------------------------------------------------------------- */
+/* Start and end -------------------------------------------------------------------- */
 
 trib_status_t trib_handshake_begin(struct trib_handshake *hs, struct trib_error *err,
                                    uint8_t *out, size_t *used_out)

@@ -17,14 +17,14 @@
 #include "base/wait.h"
 
 #define MS UINT64_C(1000000)
-/* The number of messages in one step: a talkative peer delays nobody else. */
+/* Maximum reads per step, so that a busy peer does not delay other sessions. */
 #define READS_MAX 4
 
 _Static_assert(TRIB_CONTROL_SEAL_BYTES == TRIB_SEAL_BYTES,
                "as agg/protocol/crypt.h says");
 
 enum state {
-    HANDSHAKE, /* waits for the other side's part of it */
+    HANDSHAKE, /* handshake in progress */
     READY,
     ENDED, /* ended with `status` */
 };
@@ -35,20 +35,19 @@ struct trib_session {
     enum state state;
     trib_status_t status;
     struct trib_control_conn *conn;
-    struct trib_handshake *handshake; /* NULL: a question has it */
-    struct trib_question *question; /* a question that the caller has not taken yet, or
-                                     * NULL */
-    struct trib_seal *seal; /* NULL: before it is ready, and with "none" */
-    uint64_t deadline; /* deadline of the handshake */
+    struct trib_handshake *handshake; /* NULL: lent to a question */
+    struct trib_question *question; /* not taken by the caller yet, or NULL */
+    struct trib_seal *seal; /* NULL: before READY, and with "none" */
+    uint64_t deadline; /* end of the handshake */
     uint64_t heard;
     uint64_t sent;
     uint64_t now;
-    uint8_t in[TRIB_CONTROL_FRAME_BYTES]; /* an opened payload */
-    uint8_t out[TRIB_CONTROL_FRAME_BYTES]; /* a frame that is not sealed yet */
+    uint8_t in[TRIB_CONTROL_FRAME_BYTES]; /* an unsealed payload */
+    uint8_t out[TRIB_CONTROL_FRAME_BYTES]; /* a frame before sealing */
 };
 
-/* A question that the caller has answered elsewhere: the handshake leaves with its
- * frame, and returns with a reply. */
+/* A frame whose handling may block, for another thread. The question owns the handshake
+ * until it returns with the reply. */
 struct trib_question {
     struct trib_handshake *handshake;
     enum trib_control_role from;
@@ -121,7 +120,7 @@ static trib_status_t end(struct trib_session *s, trib_status_t status, const cha
     return trib_fail(s->opts.err, status, "%s: %s", s->peer, text);
 }
 
-/* The same, and the other side is told as well as may be. */
+/* End the session and try to send the reason to the peer. */
 static trib_status_t end_telling(struct trib_session *s, trib_status_t status,
                                  const char *text)
 {
@@ -170,9 +169,9 @@ static trib_status_t no_frame(struct trib_session *s, trib_status_t status)
               "program of the library at all?");
 }
 
-/* Taking --------------------------------------------------------------------------- */
+/* Receiving ------------------------------------------------------------------------ */
 
-/* The handshake has judged a frame, and its reply is in the connection. */
+/* Continue after the handshake processed a frame; its reply is in the connection. */
 static trib_status_t go_on(struct trib_session *s, enum trib_control_kind kind,
                            trib_status_t status, const struct trib_error *why)
 {
@@ -195,7 +194,7 @@ static trib_status_t lend(struct trib_session *s,
     if (!q)
         return end_telling(s, TRIB_ERR_NO_MEMORY, "out of memory in agg");
     q->n = trib_control_frame_bytes(frame);
-    assert(q->n <= sizeof(q->frame)); /* the parser has no longer one of this kind */
+    assert(q->n <= sizeof(q->frame)); /* no frame of this kind is longer */
     memcpy(q->frame, frame->head, q->n);
     q->from = other_role(s);
     q->handshake = s->handshake;
@@ -246,7 +245,7 @@ static trib_status_t read_message(struct trib_session *s,
     return end_telling(s, TRIB_ERR_PROTOCOL, text);
 }
 
-/* TRIB_OK: it is for the caller. */
+/* Return TRIB_OK for a message that the caller must handle. */
 static trib_status_t take_message(struct trib_session *s,
                                   const struct trib_control_frame *frame,
                                   struct trib_control *out)
@@ -304,14 +303,14 @@ static trib_status_t take_all(struct trib_session *s, struct trib_control *out)
     return TRIB_INPROGRESS;
 }
 
-/* Says that this side is not stopped, if nothing else was sent for a while. */
+/* Send ALIVE if nothing else was sent for a while. */
 static void say_alive(struct trib_session *s)
 {
     static const struct trib_control alive = {.kind = TRIB_CONTROL_ALIVE};
 
     if (s->state != READY || s->now - s->sent < TRIB_SESSION_ALIVE_MS * MS)
         return;
-    (void)put_message(s, &alive); /* no room: then there is enough to read */
+    (void)put_message(s, &alive); /* no room: the peer has data to read */
     s->sent = s->now;
 }
 
@@ -324,8 +323,8 @@ void trib_session_keep_alive(struct trib_session *session)
     (void)trib_control_conn_flush(session->conn);
 }
 
-/* After all that came was read: so time in which this side slept is not held against
- * it. */
+/* Called after all input was read, so time for which this process was stopped does not
+ * count as silence of the peer. */
 static trib_status_t check_times(struct trib_session *s)
 {
     char text[128];
@@ -365,7 +364,7 @@ trib_status_t trib_session_step(struct trib_session *session, struct trib_contro
     return status;
 }
 
-/* Answers of peers ----------------------------------------------------------------- */
+/* Questions for other threads ------------------------------------------------------ */
 
 struct trib_question *trib_session_question(struct trib_session *session)
 {
@@ -381,8 +380,7 @@ void trib_question_answer(struct trib_question *question)
 
     question->status =
         trib_control_parse(question->frame, question->n, 0, question->from, &frame);
-    assert(question->status == TRIB_OK); /* a question carries no error before it is
-                                          * answered */
+    assert(question->status == TRIB_OK); /* the session parsed this frame before */
     question->status = trib_handshake_take(question->handshake, &frame, &question->err,
                                            question->reply, &question->reply_n);
 }
@@ -398,8 +396,7 @@ trib_status_t trib_session_answer(struct trib_session *session,
     if (session->state != ENDED) {
         uint8_t *room = trib_control_conn_room(session->conn, question->reply_n);
         session->now = trib_now_ns();
-        assert(room); /* there was room when the handshake left, and nothing was sent
-                       * since */
+        assert(room); /* there was room at lending; nothing was sent since */
         memcpy(room, question->reply, question->reply_n);
         trib_control_conn_add(session->conn, question->reply_n);
         status = go_on(session, TRIB_CONTROL_AUTH, question->status, &question->err);
@@ -424,7 +421,7 @@ void trib_session_set_idle(struct trib_session *session, struct trib_idle *idle)
     session->opts.idle = idle;
 }
 
-/* Waits until there is a message, or, with `ready`, until the session is ready. */
+/* Wait for a message, or, with `ready`, until the session is ready. */
 static trib_status_t wait_for(struct trib_session *s, bool ready, uint64_t deadline,
                               struct trib_control *out)
 {
@@ -480,7 +477,7 @@ trib_status_t trib_session_send_wait(struct trib_session *session, uint64_t dead
     }
 }
 
-/* Begin and the rest --------------------------------------------------------------- */
+/* Start and accessors -------------------------------------------------------------- */
 
 static trib_status_t begin(struct trib_session *s)
 {
@@ -509,7 +506,8 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
         close(opts->fd);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
     }
-    /* The buffers are not cleared: a stranger's session touches few pages of them. */
+    /* Do not clear the buffers: an unauthenticated session then touches few of their
+     * pages. */
     memset(s, 0, offsetof(struct trib_session, in));
     s->opts = *opts;
     snprintf(s->peer, sizeof(s->peer), "%s", opts->peer);

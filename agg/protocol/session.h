@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A control connection with its authentication: what the job and the aggregator say to
- * each other, by whole messages, each of which is known to be the other side's.
+ * A control connection with authentication: it exchanges whole messages between a job
+ * and an aggregator, each verified to come from the peer.
  *
- * Nothing here blocks but what is called _wait, and that not beyond its deadline; the
- * questions to munged apart, of which each side has two, of 1 ms, and of 2 s where
- * munged is stopped. A thread that must not wait for them has another one ask:
+ * Only functions named _wait block, at most until their deadline. Exception: queries to
+ * munged, two per side, which take 1 ms, or 2 s if munged is stopped. A thread that
+ * must not block delegates them:
  *
  *     thread of the session                          any other thread
  *      trib_session_step … TRIB_INPROGRESS
  *      q = trib_session_question ──────────────────▶ trib_question_answer(q)
  *      trib_session_answer(session, q) ◀────────────
  *
- * Belongs to one thread at a time.
+ * One thread at a time may use a session.
  */
 #ifndef AGG_PROTOCOL_SESSION_H
 #define AGG_PROTOCOL_SESSION_H
@@ -22,27 +22,24 @@
 struct trib_session;
 struct trib_question;
 
-#define TRIB_SESSION_ALIVE_MS \
-    1000 /* an ALIVE is sent when nothing else was for so long */
+#define TRIB_SESSION_ALIVE_MS 1000 /* idle time before an ALIVE is sent */
 
 struct trib_session_opts {
-    int fd; /* connected; the session closes it, also where it cannot be opened */
+    int fd; /* connected; the session closes it, even if opening fails */
     enum trib_control_role role; /* role of this end */
     const struct trib_auth *auth; /* must outlive the session */
     const char *job; /* name of the job, for TRIB_CONTROL_JOB */
-    const char *peer; /* name of the peer for sentences, such as "tribd at
-                       * node7:4700" */
-    int handshake_ms; /* time that the other side has to prove its identity */
-    int silent_ms; /* the other side is lost if it says nothing for so long; 0: never.
-                    * A job that is lost is not told: it may connect again */
-    struct trib_error *err; /* receives the sentence of whatever ends the session */
-    struct trib_idle *idle; /* called by the waits below; or NULL. Outlives the
-                             * session */
-    bool lends; /* the caller has other threads answer trib_session_question */
+    const char *peer; /* the peer in messages, such as "tribd at node7:4700" */
+    int handshake_ms; /* time limit of the handshake */
+    int silent_ms; /* a peer silent for this long is lost; 0: never. A lost job is not
+                    * notified: it may reconnect */
+    struct trib_error *err; /* receives the message that ends the session */
+    struct trib_idle *idle; /* called by the _wait functions, or NULL; outlives it */
+    bool lends; /* the caller handles trib_session_question */
 };
 
 /**
- * trib_session_open - begin; a job says HELLO.
+ * trib_session_open - start a session; a job sends HELLO.
  *
  * errors   TRIB_ERR_INVALID: the name of the job; TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM
  */
@@ -52,102 +49,105 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
 /** trib_session_set_idle - change trib_session_opts.idle. */
 void trib_session_set_idle(struct trib_session *session, struct trib_idle *idle);
 
-/** trib_session_set_error - change trib_session_opts.err: another owner has the session
- * from now on. */
+/** trib_session_set_error - change trib_session_opts.err, for a new owner of the
+ * session. */
 void trib_session_set_error(struct trib_session *session, struct trib_error *err);
 
-/** trib_session_set_silent - change trib_session_opts.silent_ms; the time begins
- * now. */
+/** trib_session_set_silent - change trib_session_opts.silent_ms and restart the
+ * timeout. */
 void trib_session_set_silent(struct trib_session *session, int silent_ms);
 
-/** trib_session_free - close it. NULL is allowed. What is not written yet is lost. */
+/** trib_session_free - close it and discard unsent messages; NULL is allowed. */
 void trib_session_free(struct trib_session *session);
 
-/** trib_session_fd, _events - the descriptor and the events to wait for; 0 events:
- * nothing now, not even the end of the connection. */
+/** trib_session_fd, trib_session_events - return the descriptor and the events to poll
+ * for; 0 events: do not poll, not even for a closed connection. */
 int trib_session_fd(const struct trib_session *session);
 short trib_session_events(const struct trib_session *session);
 
-/** trib_session_is_sealed - true if each message is encrypted: after the handshake,
- * unless by method none. */
+/** trib_session_is_sealed - return true if messages are encrypted: after the handshake,
+ * except with method none. */
 bool trib_session_is_sealed(const struct trib_session *session);
 
-/** trib_session_due - when to call trib_session_step at the latest; trib_now_ns's
- * clock. */
+/** trib_session_due - return the latest time for trib_session_step, on the clock of
+ * trib_now_ns. */
 uint64_t trib_session_due(const struct trib_session *session);
 
 /**
- * trib_session_step - go on, when the socket is ready and when it is due.
+ * trib_session_step - make progress, when the socket is ready and when due.
  *
- * Takes at most 128 KiB, so the socket may stay ready: epoll must not be
- * edge-triggered. out       valid until the next call; never HELLO, WELCOME, AUTH,
- * ALIVE or ERROR. A JOIN names the job that was authenticated, else it would have been
- * an error returns TRIB_OK: a message, and there may be another; TRIB_INPROGRESS: none
- * yet; an error, for good: the session has ended, and the other side was told why
- * errors    of trib_handshake_take; TRIB_ERR_TIMEOUT: the handshake took too long;
- *           TRIB_ERR_PEER_LOST; TRIB_ERR_PROTOCOL: not a message, or not as it was
- *           sealed; TRIB_ERR_ABORTED: the other side has ended it, and says why
+ * Reads at most 128 KiB, so the socket may stay ready: edge-triggered epoll does not
+ * work.
+ *
+ * out       valid until the next call; never HELLO, WELCOME, AUTH, ALIVE or ERROR. A
+ *           JOIN always names the authenticated job
+ * returns   TRIB_OK: a message, and there may be more; TRIB_INPROGRESS: none yet; an
+ *           error, permanently: the session has ended, and the peer was notified
+ * errors    as trib_handshake_take; TRIB_ERR_TIMEOUT: the handshake took too long;
+ *           TRIB_ERR_PEER_LOST; TRIB_ERR_PROTOCOL: malformed message, or broken seal;
+ *           TRIB_ERR_ABORTED: the peer ended the session and sent the reason
  */
 trib_status_t trib_session_step(struct trib_session *session, struct trib_control *out);
 
 /**
- * trib_session_question - take the question that the session cannot go on without.
+ * trib_session_question - return the question that blocks the handshake.
  *
- * It exists only with opts.lends, after a step, and is given out once. Until it is
- * answered the session takes no frame, and its handshake may end by its deadline.
+ * There is one only with opts.lends, after a step, and it is returned once. Until it is
+ * answered, the session processes no frame, and the handshake may time out.
+ *
  * owner    the caller, until trib_session_answer or trib_question_free
- * returns  NULL: there is none
+ * returns  NULL: none
  */
 struct trib_question *trib_session_question(struct trib_session *session);
 
-/** trib_question_answer - ask munged and the database of users: this takes seconds
- * where they do not answer. Thread: any one; it uses nothing of the session but its
- * auth. */
+/** trib_question_answer - query munged and the user database, which may take seconds.
+ * Thread: any; of the session, it uses only the constant `auth`. */
 void trib_question_answer(struct trib_question *question);
 
 /**
- * trib_session_answer - go on with what was found; the question is freed.
+ * trib_session_answer - continue the handshake with an answered question, and free it.
  *
- * returns  TRIB_INPROGRESS, and trib_session_step goes on; an error, for good, as there
+ * returns  TRIB_INPROGRESS: continue with trib_session_step; or its errors
  */
 trib_status_t trib_session_answer(struct trib_session *session,
                                   struct trib_question *question);
 
-/** trib_question_free - free the question of a session that is gone. NULL is
+/** trib_question_free - free the question of a session that was freed; NULL is
  * allowed. */
 void trib_question_free(struct trib_question *question);
 
-/** trib_session_ready - is the other side who it says? Then messages may be sent. */
+/** trib_session_ready - return true once the peer is authenticated: messages may be
+ * sent. */
 bool trib_session_ready(const struct trib_session *session);
 
-/** trib_session_peer, _job - the peer, and the name of its job; valid once the session
- * is ready. */
+/** trib_session_peer, trib_session_job - return the peer and the name of its job; valid
+ * once the session is ready. */
 struct trib_auth_peer trib_session_peer(const struct trib_session *session);
 const char *trib_session_job(const struct trib_session *session);
 
-/** trib_session_version - the version of the messages on which both sides have agreed;
- * valid once the session is ready. */
+/** trib_session_version - return the negotiated message version; valid once the session
+ * is ready. */
 uint32_t trib_session_version(const struct trib_session *session);
 
-/** trib_session_keep_alive - say that this side is not stopped, if that is due: for a
- * thread that takes no messages for a while. Once the session is ready. */
+/** trib_session_keep_alive - send ALIVE if due, from a thread that receives no messages
+ * for a while. The session must be ready. */
 void trib_session_keep_alive(struct trib_session *session);
 
 /**
- * trib_session_send - one message, once the session is ready.
+ * trib_session_send - send a message; the session must be ready.
  *
- * errors    TRIB_ERR_NO_RESOURCE: too much is waiting already, try again after a step;
- *           TRIB_ERR_INVALID: a number or a name beyond its limits, or a JOIN for
- * another job; what ended the session
+ * errors    TRIB_ERR_NO_RESOURCE: the send buffer is full, retry after a step;
+ *           TRIB_ERR_INVALID: a number or name out of range, or a JOIN for another job;
+ *           the error that ended the session
  */
 trib_status_t trib_session_send(struct trib_session *session,
                                 const struct trib_control *message);
 
-/** trib_session_has_room - true if trib_session_send takes any message now: it need not
- * be composed in vain. */
+/** trib_session_has_room - return true if trib_session_send would accept any message
+ * now. */
 bool trib_session_has_room(const struct trib_session *session);
 
-/** trib_session_end - tell the other side why, and end it with this status. */
+/** trib_session_end - send the reason to the peer and end the session with `status`. */
 trib_status_t trib_session_end(struct trib_session *session, trib_status_t status,
                                const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -155,19 +155,21 @@ trib_status_t trib_session_end(struct trib_session *session, trib_status_t statu
 /**
  * trib_session_meet_wait - wait until the session is ready.
  *
- * returns   of trib_session_step; TRIB_INPROGRESS at the deadline
+ * returns   as trib_session_step; TRIB_INPROGRESS at the deadline
  */
 trib_status_t trib_session_meet_wait(struct trib_session *session, uint64_t deadline);
 
-/** trib_session_take_wait - the next message; TRIB_INPROGRESS at the deadline. */
+/** trib_session_take_wait - wait for the next message; TRIB_INPROGRESS at the
+ * deadline. */
 trib_status_t trib_session_take_wait(struct trib_session *session, uint64_t deadline,
                                      struct trib_control *out);
 
 /**
- * trib_session_send_wait - send, and have all of it written.
+ * trib_session_send_wait - send a message and wait until all of it is written.
  *
- * The other side must read meanwhile: nothing is read here.
- * returns   of trib_session_send; TRIB_ERR_TIMEOUT at the deadline
+ * This call reads nothing, so the peer must keep reading.
+ *
+ * returns   as trib_session_send; TRIB_ERR_TIMEOUT at the deadline
  */
 trib_status_t trib_session_send_wait(struct trib_session *session, uint64_t deadline,
                                      const struct trib_control *message);
