@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arithmetic of the rules, a block at a time. */
+/* Arithmetic of the rules, one block per call. */
 #include <assert.h>
 #include <math.h>
 

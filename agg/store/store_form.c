@@ -139,7 +139,7 @@ static trib_status_t begin_indices(struct trib_store_form *form,
     return TRIB_OK;
 }
 
-/* Looks at each index of a message. */
+/* Validate each index of a message, and whether indices ascend. */
 static trib_status_t check_indices(struct trib_store_form *form,
                                    const struct trib_control_bytes *data,
                                    struct trib_error *err)
@@ -193,7 +193,7 @@ trib_status_t trib_store_form_index(struct trib_store_form *form,
 
 /* Codecs --------------------------------------------------------------------------- */
 
-/* Makes the codec of a text, unless it is the last one. */
+/* Create the codec that `text` describes, unless it is the current one. */
 static void take_codec(struct trib_store_form *form, const char *text,
                        struct trib_error *refusal)
 {
@@ -256,7 +256,7 @@ trib_status_t trib_store_form_words(struct trib_store_form *form, uint64_t count
     return TRIB_OK;
 }
 
-/* Encodes chunk by chunk, each while the walk holds it. */
+/* Encode chunk by chunk, each while the walk locks it. */
 static void encode_chunks(struct trib_store_form *form,
                           const struct trib_words_source *source,
                           struct trib_store_walk *walk,

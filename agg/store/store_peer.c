@@ -13,29 +13,29 @@
 #include "compress/vector_words.h"
 
 enum state {
-    IDLE, /* the rank may ask */
-    TAKING, /* a push is coming */
-    WAITING, /* a pull waits for others */
-    KEEPING, /* a snapshot is to be taken, or restored */
-    GIVING, /* elements of an answer are to go, and STORE_DONE behind them */
-    ANSWERS, /* one message is to go */
+    IDLE, /* ready for a request */
+    TAKING, /* receiving a push */
+    WAITING, /* a pull waits for other ranks */
+    KEEPING, /* a snapshot or restore is pending */
+    GIVING, /* sending elements, then STORE_DONE */
+    ANSWERS, /* sending one message */
 };
 
 struct trib_store_peer {
     struct trib_store_peer_opts opts;
     enum state state;
-    struct trib_control_store_push push; /* head of the push that is coming */
-    struct trib_control_store_pull pull; /* the newest pull */
-    uint64_t due_ns; /* end of its wait; 0: not known yet */
-    struct trib_control_store_snapshot snapshot; /* the newest order */
-    uint64_t changes; /* of its vector when the order came */
-    struct trib_error refusal; /* why the request under way is refused; or none */
-    struct trib_store_form form; /* of the next request, or of the one under way */
-    trib_status_t words; /* of the code words of a push: what trib_words_take said */
-    struct trib_store_memory memory; /* for a push, or an answer */
-    uint64_t done; /* bytes that have come, or have gone */
-    uint64_t total; /* of them */
-    struct trib_control answer; /* ANSWERS, and behind GIVING */
+    struct trib_control_store_push push; /* head of the push being received */
+    struct trib_control_store_pull pull; /* latest pull */
+    uint64_t due_ns; /* end of its wait; 0: not set yet */
+    struct trib_control_store_snapshot snapshot; /* latest snapshot order */
+    uint64_t changes; /* of its vector, when ordered */
+    struct trib_error refusal; /* why the current request is refused; or none */
+    struct trib_store_form form; /* form of the next or current request */
+    trib_status_t words; /* result of trib_words_take for an encoded push */
+    struct trib_store_memory memory; /* elements of a push or an answer */
+    uint64_t done; /* bytes received or sent */
+    uint64_t total; /* bytes expected or to send */
+    struct trib_control answer; /* sent in ANSWERS, after GIVING */
     struct trib_store_counts counts;
 };
 
@@ -83,7 +83,7 @@ static void answer_refusal(struct trib_store_peer *peer)
     peer->state = ANSWERS;
 }
 
-/* The answer to a request of a vector, with `bytes` of elements before it. */
+/* Answer a request for a vector, after `bytes` bytes of elements. */
 static void answer_state(struct trib_store_peer *peer, uint32_t vector,
                          uint64_t version, uint64_t bytes)
 {
@@ -104,7 +104,7 @@ static bool has_vector(const struct trib_store_peer *peer, uint32_t vector)
     return vector < trib_store_table_size(peer->opts.table);
 }
 
-/* Makes room for so many bytes; else notes why there is none. */
+/* Make room for `bytes` bytes; false: peer->refusal is set. */
 static bool make_room(struct trib_store_peer *peer, uint64_t bytes)
 {
     return trib_store_memory_grow(&peer->memory, bytes, peer->opts.rank,
@@ -167,7 +167,7 @@ static void end_push(struct trib_store_peer *peer)
     answer_state(peer, p->vector, push.version, gives ? given : 0);
 }
 
-/* True if the rank has said the form of its next request. */
+/* Return true if indices or a codec of the next request have arrived. */
 static bool formed(const struct trib_store_peer *peer)
 {
     return peer->form.sparse || peer->form.coded;
@@ -181,7 +181,7 @@ static trib_status_t take_index(struct trib_store_peer *peer,
     return trib_store_form_index(&peer->form, m, &peer->refusal, err);
 }
 
-/* Prepares for the code words of a push. */
+/* Prepare to receive an encoded push. */
 static trib_status_t begin_words(struct trib_store_peer *peer, struct trib_error *err)
 {
     struct trib_store_form *form = &peer->form;
@@ -232,7 +232,7 @@ static trib_status_t begin_push(struct trib_store_peer *peer,
     return TRIB_OK;
 }
 
-/* Takes bytes of a push. One that is refused is read to its end. */
+/* Receive bytes of a push. A refused push is read to its end. */
 static trib_status_t collect(struct trib_store_peer *peer,
                              const struct trib_control_bytes *data,
                              struct trib_error *err)
@@ -276,7 +276,7 @@ static trib_status_t take_push(struct trib_store_peer *peer,
     return st;
 }
 
-/* True if the vector is new enough, and no rank too far behind. */
+/* Return true if the vector is new enough and no rank lags too far. */
 static bool may_pull(const struct trib_store_peer *peer)
 {
     const struct trib_store_table *table = peer->opts.table;
@@ -292,7 +292,7 @@ static bool may_pull(const struct trib_store_peer *peer)
            p->bound;
 }
 
-/* Copies what the pull is of; a refusal says why it could not. */
+/* Copy the elements of the pull, or set peer->refusal. */
 static struct trib_store_coded copy_pull(struct trib_store_peer *peer)
 {
     const struct trib_store_table *table = peer->opts.table;
@@ -327,7 +327,7 @@ static void end_pull(struct trib_store_peer *peer)
     answer_state(peer, peer->pull.vector, out.version, out.bytes);
 }
 
-/* The wait was in vain: says for what, and for whom. */
+/* Refuse a pull whose wait timed out; name the missing version or the lagging rank. */
 static void refuse_pull(struct trib_store_peer *peer)
 {
     const struct trib_store_table *table = peer->opts.table;
@@ -447,7 +447,7 @@ void trib_store_peer_kept(struct trib_store_peer *peer,
     }
     answer_state(peer, what->vector, trib_store_version(peer->opts.table, what->vector),
                  0);
-    if (!restores && peer->answer.store_state.saved) /* the vector may have gone on */
+    if (!restores && peer->answer.store_state.saved) /* the vector may be newer now */
         peer->answer.store_state.version = peer->answer.store_state.saved - 1;
 }
 
@@ -471,7 +471,7 @@ trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
     return TRIB_OK;
 }
 
-/* Out ------------------------------------------------------------------------------ */
+/* Sending -------------------------------------------------------------------------- */
 
 static uint32_t piece(const struct trib_store_peer *peer)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The conversation of a store with one rank that has joined: messages in, messages
- * out, no socket.
+ * Protocol state of a store towards one joined rank: messages in, messages out, no
+ * socket.
  *
  *     rank                                  store
- *      STORE_OPEN ─────────────────────────▶ finds the vector, or makes it
+ *      STORE_OPEN ─────────────────────────▶ find or create the vector
  *                 ◀──────────────── STORE_VECTOR
- *      STORE_PUSH, STORE_PUSH, … ──────────▶ collected; the last one has it applied
+ *      STORE_PUSH, STORE_PUSH, … ──────────▶ collect; apply after the last message
  *                 ◀─ STORE_DATA, … (PUSH_GIVE), STORE_DONE
- *      STORE_PULL ─────────────────────────▶ may wait for a version, or for ranks that
- *                                            are behind; then one version is copied
+ *      STORE_PULL ─────────────────────────▶ may wait for a version or lagging ranks;
+ *                                            then copy one version
  *                 ◀─ STORE_DATA, …, STORE_DONE
- *      STORE_SNAPSHOT ─────────────────────▶ to disk, or from there, in a while
+ *      STORE_SNAPSHOT ─────────────────────▶ write to disk, or read, asynchronously
  *                 ◀──────────────── STORE_DONE
  *
- * STORE_INDEX, … or STORE_CODEC before a push or a pull say which elements it is of, or
- * by which codec they are encoded (store_form.h); they have no answer of their own.
+ * STORE_INDEX, … or STORE_CODEC before a push or pull select its elements or its codec
+ * (store_form.h); they are not answered themselves.
  *
- * STORE_REFUSED may answer any of them, a push once all of it has come. A rank asks one
- * thing at a time.
+ * STORE_REFUSED may answer any request; a push only after all of it was received. A
+ * rank has one request in flight.
  */
 #ifndef AGG_STORE_STORE_PEER_H
 #define AGG_STORE_STORE_PEER_H
@@ -27,9 +27,9 @@
 
 struct trib_store_peer;
 
-/* Requests and elements of a peer, for metrics. */
+/* Counts of one peer, for metrics. */
 struct trib_store_counts {
-    uint64_t vectors; /* that it has had made */
+    uint64_t vectors; /* vectors created for it */
     uint64_t pushes;
     uint64_t pulls;
     uint64_t received; /* bytes of elements */
@@ -39,65 +39,63 @@ struct trib_store_counts {
 struct trib_store_peer_opts {
     struct trib_store_table *table;
     uint32_t rank;
-    struct trib_quota *quota; /* of the memory in which a push or an answer lies */
-    const struct trib_store_tick *tick; /* as of trib_store_table_push; or NULL */
+    struct trib_quota *quota; /* charged for the memory of a push or answer */
+    const struct trib_store_tick *tick; /* as for trib_store_table_push; or NULL */
     bool keeps; /* false: snapshots are refused */
-    void (*made)(void *arg, uint32_t vector); /* called for each vector that the rank
-                                               * has had made; or NULL */
+    void (*made)(void *arg, uint32_t vector); /* called for each created vector */
     void *made_arg;
 };
 
-/** trib_store_peer_create - all of opts outlives it; errors: TRIB_ERR_NO_MEMORY. */
+/** trib_store_peer_create - create the state of a rank; everything in opts must outlive
+ * it. Errors: TRIB_ERR_NO_MEMORY. */
 trib_status_t trib_store_peer_create(const struct trib_store_peer_opts *opts,
                                      struct trib_store_peer **out);
 
-/** trib_store_peer_free - NULL is allowed. A push of which not all has come is
- * forgotten. */
+/** trib_store_peer_free - free it and discard an incomplete push; NULL is allowed. */
 void trib_store_peer_free(struct trib_store_peer *peer);
 
 /**
- * trib_store_peer_take - a message of the rank.
+ * trib_store_peer_take - process a message of the rank.
  *
- * m        any one that trib_control_get lets through
- * errors   TRIB_ERR_PROTOCOL with a sentence in err: it was not due, and the connection
- *          is to be ended
+ * m        any message that trib_control_get accepts
+ * errors   TRIB_ERR_PROTOCOL: unexpected message; close the connection
  */
 trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
                                    const struct trib_control *m,
                                    struct trib_error *err);
 
-/** trib_store_peer_wake - look whether a pull need wait no longer: after a push of
- * anybody, when a rank has left, and when it is due. */
+/** trib_store_peer_wake - check whether a waiting pull can proceed: call it after a
+ * push of any rank, after a rank has left, and when due. */
 void trib_store_peer_wake(struct trib_store_peer *peer, uint64_t now_ns);
 
-/** trib_store_peer_due - when to call trib_store_peer_wake at the latest; 0: now;
- * UINT64_MAX: nothing waits. */
+/** trib_store_peer_due - return the latest time for trib_store_peer_wake; 0: now;
+ * UINT64_MAX: no pull waits. */
 uint64_t trib_store_peer_due(const struct trib_store_peer *peer);
 
-/** trib_store_peer_next - the message that is to go to the rank next; false: none is.
- * The memory that the message names stays until trib_store_peer_sent. */
+/** trib_store_peer_next - return the next message to send; false: none. Its memory is
+ * valid until trib_store_peer_sent. */
 bool trib_store_peer_next(const struct trib_store_peer *peer, struct trib_control *out);
 
-/** trib_store_peer_sent - the next message has gone. */
+/** trib_store_peer_sent - mark the next message as sent. */
 void trib_store_peer_sent(struct trib_store_peer *peer);
 
-/** trib_store_peer_wants - true if the rank waits for a snapshot that is to be taken or
- * restored. */
+/** trib_store_peer_wants - return true if the rank waits for a snapshot or a restore.
+ */
 bool trib_store_peer_wants(const struct trib_store_peer *peer,
                            struct trib_control_store_snapshot *out);
 
 /**
- * trib_store_peer_kept - tell the rank what became of an order, if it waits for that.
+ * trib_store_peer_kept - answer a snapshot order, if the rank waits for it.
  *
- * changes  trib_store_changes of the vector when the snapshot was taken: an older one
- *          than the rank has asked for is not what it waits for
- * err      status 0: it went well
+ * changes  trib_store_changes of the vector at the snapshot: the rank does not wait for
+ *          a snapshot older than its order
+ * err      status 0: success
  */
 void trib_store_peer_kept(struct trib_store_peer *peer,
                           const struct trib_control_store_snapshot *what,
                           uint64_t changes, const struct trib_error *err);
 
-/** trib_store_peer_counts - all so far. */
+/** trib_store_peer_counts - return all counts so far. */
 struct trib_store_counts trib_store_peer_counts(const struct trib_store_peer *peer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pushes, of all elements or of some, and reads of some. */
+/* Pushes of all or selected elements, and reads of selected elements. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,22 +13,20 @@
 
 enum {
     BLOCK = TRIB_STORE_RULE_BLOCK,
-    BLOCKS_A_TICK =
-        2048, /* blocks between two calls of the tick: about a millisecond */
+    BLOCKS_A_TICK = 2048, /* blocks between two ticks: about 1 ms */
     ELEMENT_MAX = 8,
 };
 
-/* Elements of a request, a block at a time: those of `indices`, or one after the
- * other. */
+/* Iteration over the elements of a request in blocks, by `indices` or contiguous. */
 struct block_walk {
     const struct vector *v;
-    const uint8_t *indices; /* NULL: the block begins with element `first` */
-    uint64_t first; /* number of the block's first element in the request */
+    const uint8_t *indices; /* NULL: the block starts at element `first` */
+    uint64_t first; /* position of the block in the request */
     size_t n;
     uint64_t at[BLOCK]; /* with `indices`: the block's elements in the vector */
 };
 
-/* Some elements ----------------------------------------------------------------- */
+/* Selected elements ---------------------------------------------------------------- */
 
 static void find(struct block_walk *w, uint64_t first, uint64_t count)
 {
@@ -54,8 +52,7 @@ static void copy_element(uint8_t *to, const uint8_t *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* The block's elements of an array of the vector, one behind the other: where they are,
- * or in `stage`. */
+/* Return the block's elements contiguously: in place, or gathered into `stage`. */
 static uint8_t *gather(const struct block_walk *w, void *array,
                        uint8_t stage[BLOCK * ELEMENT_MAX])
 {
@@ -69,7 +66,7 @@ static uint8_t *gather(const struct block_walk *w, void *array,
     return stage;
 }
 
-/* Puts back what gather has given. */
+/* Write gathered elements back. */
 static void scatter(const struct block_walk *w, void *array, const uint8_t *from)
 {
     const size_t bytes = trib_dtype_size(w->v->kept);
@@ -79,7 +76,7 @@ static void scatter(const struct block_walk *w, void *array, const uint8_t *from
                      bytes);
 }
 
-/* Copies the block's elements as they go over the wire. */
+/* Copy the block's elements in wire format. */
 static void pick(const struct trib_store_table *table, const struct block_walk *w,
                  void *out)
 {
@@ -94,7 +91,7 @@ static void pick(const struct trib_store_table *table, const struct block_walk *
         table->kernels->from_f32[v->dtype](to, (const float *)(const void *)from, w->n);
 }
 
-/* The indices are in no order, so all elements are held. */
+/* Indices may be in any order, so the walk locks all elements. */
 uint64_t trib_store_pick(const struct trib_store_table *table, uint32_t vector,
                          const uint8_t *indices, uint64_t count, void *out)
 {
@@ -115,7 +112,7 @@ uint64_t trib_store_pick(const struct trib_store_table *table, uint32_t vector,
 
 /* Pushes --------------------------------------------------------------------------- */
 
-/* Widen or narrow a block: to float64 to compute, back to what is kept. */
+/* Convert a block between the stored dtype and float64, in which rules compute. */
 static void widen(trib_dtype_t dtype, const void *from, size_t n, double *restrict out)
 {
     const uint8_t *bytes = from;
@@ -150,13 +147,13 @@ struct work {
     const struct trib_store_table *table;
     const struct vector *v;
     const struct trib_store_table_push *push;
-    bool computes; /* the rule applies, at least to what the pusher gets back */
-    bool keeps; /* false: it was applied before, and only its answer is wanted */
-    bool picks; /* the pusher gets the vector's elements back */
+    bool computes; /* the rule is evaluated, perhaps only for the answer */
+    bool keeps; /* false: a repeated push that only needs its answer */
+    bool picks; /* answer with the vector's elements */
     struct block_walk walk;
 };
 
-/* Elements of the push, in the order in which they have come. */
+/* Read the block's elements of the push, in order of arrival. */
 static void read_push(const struct work *w, double *out)
 {
     const trib_dtype_t dtype = w->push->decoded ? w->v->kept : w->v->dtype;
@@ -219,8 +216,8 @@ static void apply_block(const struct work *w, struct trib_store_block *b)
         write_push(w, b->push);
 }
 
-/* Adds in the dtype that is kept, which rounds as float64 and back would: it has more
- * than twice the digits of float32. Integers wrap. */
+/* Add in the stored dtype. The result equals a sum in float64 rounded back, because
+ * float64 has more than twice the digits of float32. Integers wrap. */
 static void add_block(const struct work *w)
 {
     const struct vector *v = w->v;
@@ -240,7 +237,8 @@ static void add_block(const struct work *w)
     scatter(&w->walk, v->value, x);
 }
 
-/* Most elements of a block: what is added as it comes needs no memory for the block. */
+/* Return the maximum elements per block. Elements added without conversion need no
+ * block buffers, so a block may be a whole stripe. */
 static uint64_t block_most(const struct work *w)
 {
     const bool as_kept = w->push->decoded || w->v->dtype == w->v->kept;
@@ -249,7 +247,7 @@ static uint64_t block_most(const struct work *w)
                                                                   : BLOCK;
 }
 
-/* Holds the elements of the next block: at most `most` of them. */
+/* Lock the elements of the next block, at most `most` elements. */
 static void go_to_block(struct work *w, struct trib_store_walk *hold, uint64_t first,
                         uint64_t most)
 {
@@ -326,7 +324,7 @@ static trib_status_t check_push(const struct vector *v,
     return TRIB_OK;
 }
 
-/* Counts a push that is right; true: it is new. */
+/* Record a valid push; true: it is new. */
 static bool enter(struct vector *v, struct trib_store_table_push *push)
 {
     const bool is_new = push->number > v->clock[push->rank];

@@ -60,7 +60,7 @@ static int keys_of(int i, struct trib_keyed_key keys[TRIB_KEYED_KEYS])
     return n;
 }
 
-/* Gives parameters that the text leaves out their usual value, if they have one. */
+/* Set the parameters; those missing in the text get their default, if they have one. */
 static trib_status_t take_values(const char *text, const struct trib_keyed_text *given,
                                  struct trib_error *err, struct trib_store_rule *rule)
 {

@@ -18,7 +18,7 @@ static const char magic[8] = {'T', 'r', 'i', 'b', 'S', 'n', 'a', 'p'};
 
 struct head {
     char magic[8];
-    uint32_t order; /* of the bytes of a number */
+    uint32_t order; /* byte order mark */
     uint32_t format;
     uint64_t file_bytes;
     uint64_t count;
@@ -37,7 +37,7 @@ struct head {
     char rule[TRIB_STORE_RULE_TEXT_MAX + 4];
     uint32_t zeros[4];
     uint64_t body_digest;
-    uint64_t head_digest; /* of all before it */
+    uint64_t head_digest; /* of all bytes before it */
 };
 
 _Static_assert(sizeof(struct head) == TRIB_SNAPSHOT_HEAD_BYTES, "it has no holes");
@@ -57,7 +57,7 @@ uint64_t trib_snapshot_bytes(const struct trib_store_image *image)
 
 /* Writing -------------------------------------------------------------------------- */
 
-/* Copies elements and the state of their rule, range by range. */
+/* Copy elements and rule state, stripe by stripe. */
 static void copy_elements(const struct trib_store_image *image,
                           struct trib_store_walk *walk, uint8_t *out)
 {
@@ -126,7 +126,7 @@ static bool is_text(const char *text, size_t bytes)
     return n > 0 && n < bytes;
 }
 
-/* The clause that says what is wrong; NULL: nothing is. */
+/* Return what is wrong with a head, as a clause; NULL: valid. */
 static const char *fault_of(const struct head *h, uint64_t file_bytes)
 {
     if (memcmp(h->magic, magic, sizeof(magic)))
@@ -191,7 +191,7 @@ trib_status_t trib_snapshot_head(const uint8_t *bytes, uint64_t file_bytes,
     return TRIB_OK;
 }
 
-/* True if no rank has pushed more often than a vector takes pushes. */
+/* Return true if no push number exceeds the maximum. */
 static bool clock_fits(const struct trib_store_image *image)
 {
     const uint8_t *clock = image->clock;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file of a snapshot: one vector of a store, whole, with the state of its rule, its
- * version, and the number of the last push of each rank, so that none is applied twice.
+ * Snapshot file format: one complete vector of a store with its rule state, its
+ * version, and each rank's last push number, so that no push is applied twice.
  *
  *     +------+--------------------+-------+----------------------+
  *     | head | clock [ranks]      | value | state of the rule    |
  *     +------+--------------------+-------+----------------------+
  *
- * Numbers and elements are as the host has them, and the head says in which order their
- * bytes are; another host refuses them. Head and body have a digest each, so that what
- * is cut short or changed is refused.
+ * Numbers and elements are in the host's byte order, which the head records; hosts of
+ * another byte order refuse the file. Head and body each have a digest, so truncated or
+ * modified files are refused.
  *
  * Pure functions on bytes.
  */
@@ -27,19 +27,19 @@ enum {
 struct trib_snapshot {
     struct trib_snapshot_about about;
     uint64_t file_bytes;
-    struct trib_store_image image; /* points into the bytes, but `rule` */
+    struct trib_store_image image; /* points into the bytes, except `rule` */
     char rule[TRIB_STORE_RULE_TEXT_MAX + 4];
 };
 
-/** trib_snapshot_bytes - length of the file of an image. */
+/** trib_snapshot_bytes - return the file length of an image. */
 uint64_t trib_snapshot_bytes(const struct trib_store_image *image);
 
 /**
- * trib_snapshot_copy - write the file but for its digests.
+ * trib_snapshot_copy - write the file, except its digests.
  *
- * about    without name and version, which are the image's
- * walk     has just begun when the image was made, and holds the last elements behind
- *          the copy; NULL: nothing changes meanwhile
+ * about    metadata; name and version come from the image
+ * walk     just begun when the image was made; locks the last stripe at return. NULL:
+ *          the vector does not change during the copy
  * out      [trib_snapshot_bytes]
  */
 void trib_snapshot_copy(const struct trib_store_image *image,
@@ -50,19 +50,19 @@ void trib_snapshot_copy(const struct trib_store_image *image,
 void trib_snapshot_seal(uint8_t *bytes, uint64_t n);
 
 /**
- * trib_snapshot_head - read the head alone.
+ * trib_snapshot_head - read and validate the head only.
  *
  * bytes    at least TRIB_SNAPSHOT_HEAD_BYTES
- * file_bytes length of the file
- * errors   TRIB_ERR_MISMATCH: what is wrong with it, as a clause in err
+ * file_bytes  length of the file
+ * errors   TRIB_ERR_MISMATCH: err has the fault as a clause
  */
 trib_status_t trib_snapshot_head(const uint8_t *bytes, uint64_t file_bytes,
                                  struct trib_error *err, struct trib_snapshot *out);
 
 /**
- * trib_snapshot_read - read and check all of a file.
+ * trib_snapshot_read - read and validate a whole file.
  *
- * bytes    stay while `out` is used
+ * bytes    must outlive `out`
  * errors   as trib_snapshot_head
  */
 trib_status_t trib_snapshot_read(const uint8_t *bytes, uint64_t n,

@@ -154,7 +154,7 @@ static trib_status_t make(struct trib_store_table *table,
     return TRIB_OK;
 }
 
-/* Finds a vector, or makes it. */
+/* Find a vector, or create it. */
 static trib_status_t find(struct trib_store_table *table,
                           const struct trib_store_spec *spec, struct trib_error *err,
                           struct trib_store_found *out)
@@ -252,8 +252,8 @@ uint32_t trib_store_behind(const struct trib_store_table *table, uint32_t vector
     return last;
 }
 
-/* Takes the elements of a walk as they are on the wire, where they differ from those in
- * memory for narrow floats. */
+/* Store elements in wire format, stripe by stripe; narrow floats are converted to
+ * float32. */
 static void take_in(const struct trib_store_table *table, struct trib_store_walk *walk,
                     const uint8_t *wire, bool clears)
 {

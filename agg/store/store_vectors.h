@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inside of a table of vectors, for the files that work on it. */
+/* Internals of a table of vectors, for the files of this room. */
 #ifndef AGG_STORE_STORE_VECTORS_H
 #define AGG_STORE_STORE_VECTORS_H
 
@@ -14,21 +14,21 @@ struct trib_kernels;
 
 struct vector {
     char name[TRIB_CONTROL_JOB_MAX + 1];
-    char text[TRIB_STORE_RULE_TEXT_MAX + 1]; /* of its rule, as it was given */
+    char text[TRIB_STORE_RULE_TEXT_MAX + 1]; /* text of its rule, as received */
     struct trib_store_rule rule;
     trib_dtype_t dtype; /* on the wire */
     trib_dtype_t kept; /* in memory: float32 for narrow floats */
     uint64_t count;
-    uint64_t charged; /* bytes taken from the quota */
+    uint64_t charged; /* bytes charged to the quota */
     pthread_mutex_t *stripes; /* [trib_store_stripes] locks of elements and state */
 
-    /* The fields below are read under `gate`, and changed by a walk that holds the
-     * first stripe as well. */
+    /* The fields below are read under `gate`. A walk changes them under `gate` while it
+     * also locks the first stripe. */
     pthread_mutex_t gate;
     uint64_t version;
-    uint64_t changes; /* of its elements, by whatever way */
-    uint64_t saved; /* version of its newest snapshot, plus 1; 0: there is none */
-    uint64_t *clock; /* [ranks] numbers of their last pushes */
+    uint64_t changes; /* number of changes of its elements, of any kind */
+    uint64_t saved; /* version of its newest snapshot, plus 1; 0: none */
+    uint64_t *clock; /* [ranks] last push number */
 
     void *value; /* [count] of `kept` */
     void *state[TRIB_STORE_RULE_STATES];
@@ -39,12 +39,12 @@ struct trib_store_table {
     struct trib_quota *quota;
     const struct trib_kernels *kernels;
     _Atomic bool *left; /* [ranks] */
-    struct vector **vectors; /* [TRIB_STORE_VECTORS_MAX], of which `n` are there */
+    struct vector **vectors; /* [TRIB_STORE_VECTORS_MAX], `n` in use */
     _Atomic uint32_t n;
-    pthread_mutex_t opening; /* of who looks for a name */
+    pthread_mutex_t opening; /* serialises lookups by name */
 };
 
-/** trib_store_vector - the vector of a number. */
+/** trib_store_vector - return a vector by number. */
 static inline struct vector *trib_store_vector(const struct trib_store_table *table,
                                                uint32_t vector)
 {
@@ -52,7 +52,7 @@ static inline struct vector *trib_store_vector(const struct trib_store_table *ta
     return table->vectors[vector];
 }
 
-/** trib_store_byte_at - where element `first` of an array lies. */
+/** trib_store_byte_at - return the address of element `first` of an array. */
 static inline uint8_t *trib_store_byte_at(void *array, uint64_t first,
                                           trib_dtype_t dtype)
 {
