@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way of a JOIN to a job: it waits for its user's turn, then for slots. */
+/* Admission of jobs: a JOIN waits for its user's token bucket, then for slots. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static void refuse(struct server *s, struct client *c, enum trib_service_reason 
     trib_metrics_reason_mt(s->metrics, reason);
     c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
-    /* This thread waits for nobody: a job that reads what is sent to it has room for
-     * this. */
+    /* Never block this thread. If the send fails, the job does not read its
+     * messages. */
     (void)trib_session_send(c->session, &m);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s (from %s)",
              c->join.job, why, server_from(c));
@@ -101,7 +101,7 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
     }
 }
 
-/* Answers the jobs for which time has changed something; false if there were none. */
+/* Answer jobs whose state has changed with time; false: none. */
 bool admit_waiting(struct server *s)
 {
     struct trib_job_answer a;
@@ -124,7 +124,7 @@ void admit_name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
              peer.has_user ? peer.user : trib_auth_name(peer.method));
 }
 
-/* Its tree lies in the frame, and is read when it is admitted. */
+/* Copy a JOIN. Its tree points into the frame but is needed until admission. */
 static bool copy_join(struct client *c, const struct trib_control_join *join)
 {
     c->join = *join;
@@ -135,7 +135,7 @@ static bool copy_join(struct client *c, const struct trib_control_join *join)
     return c->tree;
 }
 
-/* The answer may be to wait. */
+/* Submit a job; it may be queued. */
 static void submit_job(struct server *s, struct client *c)
 {
     char user[TRIB_JOB_NAME_BYTES];
@@ -152,14 +152,14 @@ static void submit_job(struct server *s, struct client *c)
         .slot_bytes = j->slots ? j->bytes / j->slots : 0,
         .rank_bytes = AGGREGATOR_RANK_BYTES,
         .wait_ns = (uint64_t)j->deadline_ms * 1000000};
-    (void)admit_waiting(s); /* a publish follows */
+    (void)admit_waiting(s); /* server_publish below covers it */
     trib_jobs_submit(s->jobs, trib_now_ns(), &request, &a);
     c->job = a.id;
     answer(s, c, &a);
     server_publish(s);
 }
 
-/* Users of one hash share a token bucket. */
+/* Users with equal hashes share a token bucket. */
 uint64_t *admit_join_bucket(struct server *s, const struct client *c)
 {
     char user[TRIB_JOB_NAME_BYTES];
@@ -191,7 +191,7 @@ void admit_join(struct server *s, struct client *c,
     c->join_bucket = admit_join_bucket(s, c);
 }
 
-/* The JOINs whose turn it is, the oldest first. */
+/* Submit JOINs whose token bucket allows it, oldest first. */
 void admit_due(struct server *s)
 {
     const uint64_t now_ns = trib_now_ns();

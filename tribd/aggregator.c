@@ -18,11 +18,11 @@
 #include "tribd/job_settings.h"
 #include "tribd/worker.h"
 
-/* Announcements that wait for the worker: behind so many no more are read until few are
- * left. */
+/* Announcements queued for the worker: from BEHIND on, the server reads no more until
+ * CAUGHT_UP are left. */
 enum { BEHIND = 64, CAUGHT_UP = 16 };
 
-/* Plans made or freed: so many at once, and one more each so often. */
+/* Token bucket for making and freeing plans: burst, and interval per plan. */
 enum { PLANS_AT_ONCE = AGGREGATOR_PLANS_WAITING_MAX, PLAN_NS = 500000 };
 
 static void wake_server(int fd)
@@ -32,8 +32,9 @@ static void wake_server(int fd)
     (void)!write(fd, &one, sizeof(one));
 }
 
-/* Once it is GONE the server may free it, and end: nothing of either is used behind the
- * store. Without a descriptor to spare the server sees it at its next tick. */
+/* Set the state. The server may free a GONE aggregator and exit, so use neither after
+ * the store. If no descriptor can be duplicated, the server notices at its next
+ * tick. */
 static void set_state(struct aggregator *agg, enum aggregator_state state)
 {
     const int fd = fcntl(agg->wake_fd, F_DUPFD_CLOEXEC, 3);
@@ -45,7 +46,7 @@ static void set_state(struct aggregator *agg, enum aggregator_state state)
     close(fd);
 }
 
-/* Reads the tree of aggregators above the ranks. */
+/* Unpack the tree of aggregators above the ranks. */
 static trib_status_t load_tree(struct aggregator *agg,
                                const struct trib_control_bytes *bytes,
                                struct trib_error *err)
@@ -64,7 +65,7 @@ static trib_status_t load_tree(struct aggregator *agg,
                           : TRIB_OK;
 }
 
-/* The slots of all peers must fit what the job was admitted with. */
+/* Check that the slots of all peers fit the grant of the job. */
 static trib_status_t fits_grant(const struct aggregator *agg,
                                 const struct trib_control_join *join,
                                 struct trib_error *err)
@@ -89,7 +90,7 @@ static trib_status_t fits_grant(const struct aggregator *agg,
     return TRIB_OK;
 }
 
-/* Meeting -------------------------------------------------------------------------- */
+/* Rendezvous ---------------------------------------------------------------------- */
 
 static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
                           void *out)
@@ -161,7 +162,7 @@ bool aggregator_put_blobs(struct aggregator *agg, const struct trib_control_blob
     return fits;
 }
 
-/* Links to all peers now: a worker must not wait for one that does not answer. */
+/* Connect to all peers now, so that a worker never waits for an unresponsive peer. */
 static trib_status_t connect_peers(struct aggregator *agg, struct trib_error *err)
 {
     struct trib_engine *e = &agg->comm->engine;
@@ -195,8 +196,7 @@ static void *meet_ranks(void *arg)
     struct trib_exchange x = {meet, agg};
     struct trib_error err = {0};
 
-    trib_thread_give_way(); /* some jobs have ten thousands of ranks, and workers are at
-                             * work */
+    trib_thread_give_way(); /* low priority: it may take long */
     trib_status_t st =
         trib_agg_comm_open(&agg->cfg, &agg->log, &opts, &x, &err, &agg->comm);
     if (st == TRIB_OK)
@@ -204,7 +204,7 @@ static void *meet_ranks(void *arg)
     if (st == TRIB_OK && !atomic_load(&agg->ending)) {
         struct trib_transport *t = agg->comm->engine.transport;
         agg->descriptor = t->ops->event_fd(t);
-        agg->comm->engine.tells_later = true; /* its worker has others to step */
+        agg->comm->engine.tells_later = true; /* the worker has others to step */
         aggregator_metrics_wired(agg->metrics, &agg->comm->engine);
         set_state(agg, AGGREGATOR_RUNS);
         worker_add(agg->worker, agg);
@@ -301,8 +301,8 @@ trib_status_t aggregator_announce(struct aggregator *agg, uint32_t number,
 {
     const int state = atomic_load(&agg->state);
 
-    if (state == AGGREGATOR_FAILED || state == AGGREGATOR_GONE) /* its job hears of that
-                                                                 * soon */
+    /* Ignore the plan: the job will be notified soon. */
+    if (state == AGGREGATOR_FAILED || state == AGGREGATOR_GONE)
         return agg->vain++ < AGGREGATOR_PLANS_WAITING_MAX ? TRIB_OK
                                                           : TRIB_ERR_NO_RESOURCE;
     struct plan_announcement *a = malloc(sizeof(*a) + strlen(text) + 1);
@@ -330,7 +330,7 @@ trib_status_t aggregator_announce(struct aggregator *agg, uint32_t number,
 bool aggregator_is_behind(struct aggregator *agg)
 {
     if (atomic_load(&agg->state) != AGGREGATOR_RUNS)
-        return false; /* the aggregator may be waiting for this very message */
+        return false; /* the aggregator may wait for this very message */
     pthread_mutex_lock(&agg->mutex);
     const bool behind = agg->behind;
     pthread_mutex_unlock(&agg->mutex);
@@ -379,15 +379,16 @@ static struct plan_announcement *take_announcement(struct aggregator *agg)
     return a;
 }
 
-/* A job has its plans at once, and then some each second: to make them takes the time
- * of others. */
+/* Return true if the token bucket allows a plan. A job gets its plans at once, and
+ * later a limited rate, because making plans takes time from other jobs. */
 static bool may_take(struct aggregator *agg)
 {
     return trib_token_bucket_take(&agg->plans_paid, trib_now_ns(), PLAN_NS,
                                   PLANS_AT_ONCE);
 }
 
-/* One: the worker counts them, and others have their turns. */
+/* Process one announcement per step, so that the worker can count it and serve
+ * others. */
 static bool take_plan(struct aggregator *agg)
 {
     struct plan_announcement *a = NULL;
@@ -427,7 +428,7 @@ bool aggregator_step(struct aggregator *agg)
     return true;
 }
 
-/* Tells all ranks: only rank 0 hears the control connection. */
+/* Notify all ranks: only rank 0 has a control connection. */
 static void tell_ranks(struct aggregator *agg, const char *why)
 {
     struct trib_engine *e = &agg->comm->engine;

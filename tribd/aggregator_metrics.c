@@ -10,19 +10,17 @@
 #include "base/time.h"
 
 enum {
-    SLOTS_NS = 100000000, /* interval between two counts of the slots in use, of which
-                           * there are many */
-    AWAITED_NS = 1000000, /* interval between two searches for the one rank that is
-                           * awaited */
+    SLOTS_NS = 100000000, /* between counts of used slots, which are expensive */
+    AWAITED_NS = 1000000, /* between searches for the single missing rank */
 };
 
-/* A rank's frame that was seen last. */
+/* The next frame of a rank. */
 struct arrival {
     int rank;
     uint32_t position; /* position of the frame */
-    uint32_t summed;   /* its next frame when a chunk was summed last */
-    uint32_t before;   /* the value of `summed` at the sum before */
-    uint64_t seen_ns;  /* 0: that frame has not come, or was not looked for */
+    uint32_t summed;   /* next position at the latest sum */
+    uint32_t before;   /* `summed` at the sum before that */
+    uint64_t seen_ns;  /* 0: the frame has not arrived, or was not checked */
 };
 
 struct aggregator_metrics {
@@ -30,17 +28,17 @@ struct aggregator_metrics {
     struct trib_metrics_writer *writer;
     uint64_t id;
     int n; /* number of arrivals */
-    int at; /* index of the arrival at which the next step starts looking */
-    struct trib_engine_stats last; /* the engine's counters when they were last added */
-    uint64_t sums;                 /* number of sums before the step */
-    uint64_t operations;           /* number of operations that have ended */
-    uint64_t began_ns;             /* the operation under way; 0: none */
+    int at; /* first arrival to check in the next step */
+    struct trib_engine_stats last; /* engine counters when last added */
+    uint64_t sums;                 /* sums before the step */
+    uint64_t operations;           /* operations ended */
+    uint64_t began_ns;             /* start of the current operation; 0: none */
     uint64_t moved_ns;
     uint64_t slots_ns;
     uint64_t awaited_ns;
-    int32_t awaited; /* the awaited rank, as of awaited_ns */
+    int32_t awaited; /* the missing rank, as of awaited_ns */
     bool failed;
-    struct arrival arrivals[]; /* one for each rank that has a link here */
+    struct arrival arrivals[]; /* one per rank with a link here */
 };
 
 struct aggregator_metrics *aggregator_metrics_open(struct trib_metrics *metrics,
@@ -79,7 +77,7 @@ void aggregator_metrics_close(struct aggregator_metrics *w)
     free(w);
 }
 
-/* Who is late ---------------------------------------------------------------------- */
+/* Lag of ranks -------------------------------------------------------------------- */
 
 static bool is_up(const struct trib_link *l)
 {
@@ -100,7 +98,7 @@ void aggregator_metrics_before_step(struct aggregator_metrics *w,
         const uint32_t next = l->recv[TRIB_LANE_UP].next;
         w->at = w->at + 1 < w->n ? w->at + 1 : 0;
         if (a->position != next)
-            a->seen_ns = 0; /* the frame was used; this one is another */
+            a->seen_ns = 0; /* the frame was consumed; another is next */
         a->position = next;
         if (a->seen_ns || !is_up(l) || !trib_link_peek(l, &e->arena, TRIB_LANE_UP))
             continue;
@@ -110,17 +108,17 @@ void aggregator_metrics_before_step(struct aggregator_metrics *w,
     }
 }
 
-/* When the first frame of a rank that was used since the sum before was seen; now, if
- * it has come since the rank was looked at. */
+/* Return when the first frame of a rank consumed since the previous sum was seen; `now`
+ * if it arrived after the rank was last checked. */
 static uint64_t came_at(const struct arrival *a, uint64_t now)
 {
-    const bool used = a->position - a->before < a->summed - a->before; /* both wrap
-                                                                        * around */
+    /* Differences, because positions wrap around. */
+    const bool used = a->position - a->before < a->summed - a->before;
 
     return a->seen_ns && used ? a->seen_ns : now;
 }
 
-/* A chunk was summed. */
+/* Record the lag of each rank after a chunk was summed. */
 static void record_lags(struct aggregator_metrics *w, const struct trib_engine *e)
 {
     const uint64_t now = trib_now_ns();
@@ -134,13 +132,13 @@ static void record_lags(struct aggregator_metrics *w, const struct trib_engine *
     }
     for (int i = 0; i < w->n; i++) {
         const struct arrival *a = &w->arrivals[i];
-        if (is_up(&e->links[a->rank])) /* else another service's */
+        if (is_up(&e->links[a->rank])) /* else it is linked to another aggregator */
             trib_metrics_lag(w->writer, (uint32_t)i, came_at(a, now) - first);
     }
     trib_metrics_time(w->writer, TRIB_TIME_CHUNK, now - first);
 }
 
-/* Were frames of all ranks used since a chunk was summed last? */
+/* Return true if a frame of every rank was consumed since the previous sum. */
 static bool all_used(struct aggregator_metrics *w, const struct trib_engine *e)
 {
     bool all = true, any = false;
@@ -185,7 +183,7 @@ void aggregator_metrics_moved(struct aggregator_metrics *w, const struct trib_en
         w->began_ns = now_ns;
 }
 
-/* The only rank of which nothing has come; -1: there are several, or none. */
+/* Return the only rank without a frame; -1: none or several. */
 static int32_t awaited(const struct aggregator_metrics *w, const struct trib_engine *e)
 {
     int32_t one = -1;
@@ -203,7 +201,7 @@ static int32_t awaited(const struct aggregator_metrics *w, const struct trib_eng
     return one;
 }
 
-/* Who is where --------------------------------------------------------------------- */
+/* Hosts and transports ------------------------------------------------------------ */
 
 static void place_rank(struct trib_job_place *p, const char *host)
 {
@@ -247,7 +245,7 @@ void aggregator_metrics_wired(struct aggregator_metrics *w, const struct trib_en
 
 /* Counters ------------------------------------------------------------------------- */
 
-/* Frames on their way to a rank, and frames of it that wait here. */
+/* Return the number of frames in flight to a rank plus its frames waiting here. */
 static uint32_t slots_of(const struct trib_engine *e, const struct trib_link *l,
                          int lane)
 {
@@ -257,7 +255,7 @@ static uint32_t slots_of(const struct trib_engine *e, const struct trib_link *l,
     uint32_t n =
         s->next - atomic_load_explicit(&l->my_credits[lane], memory_order_relaxed);
 
-    n = n < most ? n : most; /* credits are a stranger's */
+    n = n < most ? n : most; /* the peer writes credits: clamp */
     if (!l->mapped) {
         const uint32_t waiting = r->arrived - r->next;
         return n + (waiting < most ? waiting : most);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The threads of an archive: files that they write and read. */
+/* Threads of an archive, which write and read its files. */
 #include "tribd/archive_parts.h"
 
 #include <assert.h>
@@ -18,15 +18,14 @@
 #include "base/wait.h"
 
 enum {
-    WRITE_BYTES = 8 << 20, /* most bytes of one write */
-    SYNC_BYTES = 64 << 20, /* bytes between two synchronisations, so that a long write
-                            * is seen to go on */
-    EXPIRE_MS = 3600000, /* between two looks for snapshots to remove, without a task */
+    WRITE_BYTES = 8 << 20, /* maximum bytes per write */
+    SYNC_BYTES = 64 << 20, /* bytes between two fsyncs, so that progress is visible */
+    EXPIRE_MS = 3600000, /* interval of expiry checks while idle */
 };
 
 /* Writing -------------------------------------------------------------------------- */
 
-/* The number of the file that is replaced, or of a new one. */
+/* Choose the number of the replaced file, or a new number. */
 static trib_status_t choose_number(struct archive *a, struct archive_task *task,
                                    uint64_t *out)
 {
@@ -61,7 +60,8 @@ static bool write_all(struct archive *a, int fd, const uint8_t *bytes, uint64_t 
     return true;
 }
 
-/* A file is in the way where a tribd was killed, or could not rename it. */
+/* Create the temporary file. A leftover exists if a tribd was killed or could not
+ * rename it. */
 static int create_part(const struct archive *a, const char *part)
 {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -73,8 +73,8 @@ static int create_part(const struct archive *a, const char *part)
 }
 
 /*
- * Writes beside the old file, and puts the new one in its place. False: errno or
- * task->err says why. *placed_out: the new one is in its place, perhaps not for good.
+ * Write a temporary file and rename it over the old one. False: errno or task->err has
+ * the reason. *placed_out: renamed, though perhaps not durable.
  */
 static bool replace(struct archive *a, struct archive_task *task, const char *part,
                     const char *whole, bool *placed_out)
@@ -96,8 +96,8 @@ static bool replace(struct archive *a, struct archive_task *task, const char *pa
     return false;
 }
 
-/* Notes the file that has been written. One that is in no list must not stay: the next
- * snapshot of its vector would have another number. */
+/* List the written file. An unlisted file must not stay: the next snapshot of its
+ * vector would get another number. */
 static void note(struct archive *a, struct archive_task *task, uint64_t number)
 {
     char name[ARCHIVE_NAME_BYTES];
@@ -162,7 +162,7 @@ static bool read_all(int fd, uint8_t *bytes, uint64_t n)
     for (uint64_t at = 0; at < n;) {
         const ssize_t done = pread(fd, bytes + at, n - at, (off_t)at);
         if (done == 0)
-            errno = EIO; /* it has become shorter */
+            errno = EIO; /* the file was truncated */
         if (done == 0 || (done < 0 && errno != EINTR))
             return false;
         at += done > 0 ? (uint64_t)done : 0;
@@ -189,7 +189,7 @@ static trib_status_t take_memory(struct archive_task *task, uint64_t n)
                      "the host has no memory for %" PRIu64 " bytes", n);
 }
 
-/* Reads a file whole, and checks it. */
+/* Read a whole file and validate it. */
 static void read_file(const struct archive *a, struct archive_task *task,
                       const char *name)
 {
@@ -242,7 +242,7 @@ static void read_task(struct archive *a, struct archive_task *task)
 
 /* The threads ---------------------------------------------------------------------- */
 
-/* Without a task, snapshots expire all the same. */
+/* Wait for a task. Snapshots expire while idle, too. */
 static bool wait_for_task(struct archive_thread *t)
 {
     struct archive *a = t->archive;

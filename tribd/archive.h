@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The folder of snapshots: what is in it, within which limits, and a thread that writes
- * and reads there, so that no store waits for a disk.
+ * The directory of snapshots: its contents, its limits, and threads that write and
+ * read, so that no store waits for a disk.
  *
- * A snapshot is written beside the one that it replaces, synchronised, and renamed: a
- * tribd that is killed at any moment leaves the old one or the new one. Files that are
- * damaged, cut short or foreign are named in the log, and stay as they are. Those whose
- * key no later run has are removed once this tribd has run for ARCHIVE_ORPHAN_S without
- * a store that uses them: the time of day counts for nothing, as it may be wrong.
+ * A snapshot is written to a temporary file, synchronised and renamed over the old one.
+ * A tribd killed at any moment leaves the old or the new snapshot. Damaged, truncated
+ * and foreign files are logged and left unchanged. Snapshots whose key no later run
+ * knows are removed after this tribd has run for ARCHIVE_ORPHAN_S without a store that
+ * uses them. The time of day is not used, because it may be wrong.
  *
- * Some threads write and read. Users take turns for them, and the stores of a user;
- * the last thread that is free takes what is small, or of a user without another one.
+ * Several threads write and read. Users take turns, and so do the stores of one user.
+ * The last free thread only accepts small tasks, or tasks of a user without a running
+ * task.
  */
 #ifndef TRIBD_ARCHIVE_H
 #define TRIBD_ARCHIVE_H
@@ -21,7 +22,7 @@
 
 enum {
     ARCHIVE_ORPHAN_S = 7 * 86400,
-    ARCHIVE_ROWS_MOST = 1024, /* snapshots that archive_view describes */
+    ARCHIVE_ROWS_MOST = 1024, /* maximum rows of archive_view */
 };
 
 struct archive;
@@ -29,81 +30,79 @@ struct trib_log;
 struct trib_quota;
 struct trib_snapshot;
 
-/* The subject of a snapshot: three things that must all be the same. */
+/* Identity of a snapshot; all three members must match. */
 struct archive_key {
     const uint8_t *owner; /* [TRIB_SNAPSHOT_OWNER_BYTES] */
     const char *user;
-    const char *name; /* of the vector; NULL: all of that owner */
+    const char *name; /* name of the vector; NULL: all of that owner */
 };
 
-/* One thing to do. It is the caller's again once archive_is_done says so. */
+/* A task. The archive owns it until archive_is_done returns true. */
 struct archive_task {
     struct archive_task *next;
-    bool writes; /* true: `bytes` go to disk, unsealed; false: they come from there */
+    bool writes; /* true: write `bytes`, not sealed yet; false: read them */
     struct archive_key key;
-    uint8_t *bytes; /* allocated; the caller frees them */
+    uint8_t *bytes; /* allocated; freed by the caller */
     uint64_t n;
-    struct trib_quota *quota; /* memory of what is read is taken from it, and is the
-                               * caller's to give back */
-    int wake_fd; /* an eventfd that is written to at the end */
-    struct trib_snapshot *snapshot; /* receives what is read; unused by a write */
-    struct trib_error err; /* status 0: it went well */
-    uint64_t took_ns; /* time on a thread of the archive */
-    bool noted; /* the file is in the list */
+    struct trib_quota *quota; /* charged for a read; the caller returns it */
+    int wake_fd; /* eventfd written at the end */
+    struct trib_snapshot *snapshot; /* receives the result of a read */
+    struct trib_error err; /* status 0: success */
+    uint64_t took_ns; /* time on an archive thread */
+    bool noted; /* the file is listed */
     bool done; /* archive_is_done */
 };
 
-/* Most bytes on the disk, and files, of all snapshots and of one user's. 0: half of
- * what is free for all; no limit of bytes for a user, and half of the files, but all of
- * them for those who come by a method that names no users. */
+/* Limits on bytes on disk and on files, in total and per user. 0 means for all users:
+ * half of the free space; for one user: no byte limit, and half of the files, or all of
+ * them if the authentication method has no user names. */
 struct archive_limits {
     uint64_t disk, user_disk;
     uint32_t files, user_files;
 };
 
 /**
- * archive_open - look into a folder, and start the threads.
+ * archive_open - open a directory and start the threads.
  *
- * errors   TRIB_ERR_CONFIG: there is no such folder, it is not to be written, or others
- *          could change what is in it
+ * errors   TRIB_ERR_CONFIG: the directory does not exist, is not writable, or can be
+ *          changed by others
  */
 trib_status_t archive_open(const char *folder, const struct archive_limits *limits,
                            const struct trib_log *log, struct trib_error *err,
                            struct archive **out);
 
-/** archive_close - end the threads after the tasks under way; NULL is allowed. */
+/** archive_close - finish queued tasks and end the threads; NULL is allowed. */
 void archive_close(struct archive *archive);
 
-/** archive_limit - other limits, from now on. */
+/** archive_limit - change the limits. */
 void archive_limit(struct archive *archive, const struct archive_limits *limits);
 
-/** archive_written_mt - bytes that have gone to the disk so far. */
+/** archive_written_mt - return the number of bytes written to disk. */
 uint64_t archive_written_mt(const struct archive *archive);
 
-/** archive_failed_mt - count a snapshot that could not even be given. */
+/** archive_failed_mt - count a snapshot that failed before it became a task. */
 void archive_failed_mt(struct archive *archive);
 
-/** archive_give - have it done. */
+/** archive_give - queue a task. */
 void archive_give(struct archive *archive, struct archive_task *task);
 
-/** archive_is_done - true if a task that was given is done. */
+/** archive_is_done - return true if a queued task is done. */
 bool archive_is_done(struct archive *archive, const struct archive_task *task);
 
-/** archive_wait - wait until a task that was given is done. */
+/** archive_wait - wait until a queued task is done. */
 void archive_wait(struct archive *archive, const struct archive_task *task);
 
-/** archive_version - the version of a snapshot, plus 1; 0: there is none. */
+/** archive_version - return the version of a snapshot, plus 1; 0: none. */
 uint64_t archive_version(struct archive *archive, const struct archive_key *key);
 
-/** archive_describe - append to a sentence which vectors have which versions. */
+/** archive_describe - append the vectors and versions of an owner to a message. */
 void archive_describe(struct archive *archive, const struct archive_key *key,
                       char *text, size_t bytes);
 
 /**
- * archive_use - note that a store has come that uses the snapshots of an owner, or that
- * one has gone.
+ * archive_use - note that a store which uses the snapshots of an owner opens or closes.
  *
- * returns  false: no memory to note it
+ * returns  false: out of memory
  */
 bool archive_use(struct archive *archive, const uint8_t *owner, bool uses);
 
@@ -111,15 +110,15 @@ bool archive_use(struct archive *archive, const uint8_t *owner, bool uses);
 void archive_drop(struct archive *archive, const struct archive_key *key);
 
 /**
- * archive_forget - remove snapshots by the word of an operator.
+ * archive_forget - remove snapshots on request of an operator.
  *
- * what     "JOB", or "JOB VECTOR", as archive_view shows them
- * say      receives a sentence
+ * what     "JOB", or "JOB VECTOR", as shown by archive_view
+ * say      receives a message
  * returns  false: there are none
  */
 bool archive_forget(struct archive *archive, const char *what, char *say, size_t bytes);
 
-/** archive_view - what there is, for metrics; rows are allocated by malloc. */
+/** archive_view - list the snapshots for metrics; rows are allocated with malloc. */
 void archive_view(struct archive *archive, struct trib_snapshots_view *out);
 
 #endif

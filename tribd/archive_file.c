@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A folder of snapshots: whether its name still finds it, and files to read from it. */
+/* Checks that the snapshot directory still has its name, and opens files in it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,8 +19,8 @@ static bool is_ours(const struct stat *s, struct trib_error *fault)
     return !fault->status;
 }
 
-/* To open a device may do something to it, and a FIFO may wait: so the first look is by
- * its name. */
+/* Check the file by name first: opening a device may have side effects, and opening a
+ * FIFO may block. */
 int archive_open_file(const struct archive *a, const char *name,
                       struct trib_error *fault, uint64_t *bytes_out)
 {
@@ -43,7 +43,8 @@ int archive_open_file(const struct archive *a, const char *name,
     return -1;
 }
 
-/* A folder that cannot be examined by its name is not judged. */
+/* Return true unless the directory's name no longer refers to it. If the name cannot be
+ * examined, return true. */
 bool archive_is_attached(const struct archive *a, struct trib_error *err)
 {
     struct stat opened, named;

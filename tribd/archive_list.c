@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of snapshots: what there is, within which limits, and who asks for it. */
+/* List of snapshots: contents, limits and queries. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ struct archive_file *archive_append(struct archive *a)
     return &a->files[a->n++];
 }
 
-/* A file that cannot be removed is in no list from now on. */
+/* Remove a file. A file that cannot be removed is no longer listed. */
 static void remove_file(struct archive *a, uint32_t i)
 {
     const struct archive_file *f = &a->files[i];
@@ -79,13 +79,13 @@ uint64_t archive_on_disk(const struct archive *a, uint64_t bytes)
     return trib_max((bytes + a->block - 1) / a->block, 1) * a->block;
 }
 
-/* Bytes and files of the folder. */
+/* Disk usage of the directory. */
 struct load {
     uint64_t bytes;
     uint32_t files;
 };
 
-/* The load of a user; NULL: of all. What threads are writing counts, too. */
+/* Return the load of a user; NULL: of all users. Running writes are included. */
 static struct load load_of(const struct archive *a, const char *user)
 {
     struct load load = {user ? 0 : a->other_bytes, user ? 0 : a->n_other};
@@ -114,7 +114,7 @@ static uint32_t user_files(const struct archive *a, const char *user)
     return quotas_is_unnamed(user) ? a->limits.files : (a->limits.files + 1) / 2;
 }
 
-/* The task is one of those under way, and so in both loads. */
+/* Check the limits. The task is running, so both loads include it. */
 trib_status_t archive_check_room(const struct archive *a, struct archive_task *task)
 {
     const struct load all = load_of(a, NULL), own = load_of(a, task->key.user);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a folder of snapshots, and the files in it: nobody else may change them. */
+/* Opens the directory of snapshots and its files, which no other user may be able to
+ * change. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,7 @@
 
 /* Files ---------------------------------------------------------------------------- */
 
-/* Reads the head of a file that is named as one. */
+/* Read the head of a file with a snapshot name. */
 static void read_head(const struct archive *a, const char *name, uint64_t *bytes_out,
                       struct trib_error *fault, struct trib_snapshot *out)
 {
@@ -38,7 +39,7 @@ static void read_head(const struct archive *a, const char *name, uint64_t *bytes
     close(fd);
 }
 
-/* Takes one file of the folder into the list; one that is no good is named. */
+/* Add one file to the list; log it if it is invalid. */
 static void look_at(struct archive *a, const char *name)
 {
     struct trib_error fault = {0};
@@ -73,7 +74,7 @@ static bool ends_with(const char *name, const char *end)
     return n > m && strcmp(name + n - m, end) == 0;
 }
 
-/* Removes files that a tribd was writing when it was killed. */
+/* Scan the directory. Remove temporary files of a killed tribd. */
 static trib_status_t look_around(struct archive *a, struct trib_error *err)
 {
     const int fd = trib_fd_keep(dup(a->folder_fd));
@@ -95,7 +96,7 @@ static trib_status_t look_around(struct archive *a, struct trib_error *err)
 
 /* Vectors with two files ----------------------------------------------------------- */
 
-/* By vector, the newest first. */
+/* Order by vector, newest first. */
 static int compare_files(const void *left, const void *right)
 {
     const struct archive_file *x = left, *y = right;
@@ -110,7 +111,7 @@ static int compare_files(const void *left, const void *right)
     return x->number < y->number ? 1 : -1;
 }
 
-/* Gives it a name that no later start finds. */
+/* Rename a file so that later starts ignore it. */
 static void set_aside(struct archive *a, const struct archive_file *f, uint64_t newer)
 {
     char name[ARCHIVE_NAME_BYTES], aside[ARCHIVE_NAME_BYTES];
@@ -129,7 +130,7 @@ static void set_aside(struct archive *a, const struct archive_file *f, uint64_t 
              a->folder, aside, f->about.version, f->about.name, f->about.job, newer);
 }
 
-/* Of several files of a vector the one with the highest version counts. */
+/* If a vector has several files, keep the one with the highest version. */
 static void keep_newest(struct archive *a)
 {
     uint32_t n = 0;
@@ -148,9 +149,9 @@ static void keep_newest(struct archive *a)
     a->n = n;
 }
 
-/* The folder ----------------------------------------------------------------------- */
+/* The directory -------------------------------------------------------------------- */
 
-/* The check is made on the descriptor, not on the name, as that of the key file. */
+/* Check the descriptor, not the name, as for the key file. */
 static trib_status_t check_folder(struct archive *a, struct trib_error *err)
 {
     struct stat s;
@@ -196,7 +197,7 @@ static trib_status_t open_folder(struct archive *a, struct trib_error *err)
 
 /* Life ----------------------------------------------------------------------------- */
 
-/* Ends the threads once nothing is queued. */
+/* End the threads after all queued tasks. */
 static void stop_threads(struct archive *a)
 {
     pthread_mutex_lock(&a->mutex);
@@ -207,12 +208,12 @@ static void stop_threads(struct archive *a)
         pthread_join(a->threads[i].thread, NULL);
 }
 
-/* One thread is enough to serve. */
+/* Start the threads; one is enough to serve. */
 static trib_status_t start_threads(struct archive *a, struct trib_error *err)
 {
     int why = 0;
 
-    pthread_mutex_lock(&a->mutex); /* of n_threads, for those that have begun */
+    pthread_mutex_lock(&a->mutex); /* protects n_threads from threads already running */
     while (a->n_threads < ARCHIVE_THREADS && !why) {
         struct archive_thread *t = &a->threads[a->n_threads];
         t->archive = a;

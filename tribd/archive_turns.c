@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of tasks: users take turns, and the stores of a user. A user who has fewer
- * tasks under way goes first, then the one whose last turn was longer ago.
+ * Scheduling of tasks: users take turns, and so do the stores of one user. The user
+ * with fewer running tasks goes first, then the one with the older last turn.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -25,9 +25,9 @@ static bool is_same_snapshot(const struct archive_task *a, const struct archive_
     return is_same_store(a, b) && strcmp(a->key.name, b->key.name) == 0;
 }
 
-/* True if a task of the same snapshot is under way, or was given before: two at once
- * would write into one file, and the older snapshot could replace the newer one, or be
- * read in its place. */
+/* Return true if a task of the same snapshot is running or queued earlier. Two
+ * concurrent tasks would write one file, and an older snapshot could replace a newer
+ * one, or be read instead of it. */
 static bool must_wait(const struct archive *a, const struct archive_task *task)
 {
     for (uint32_t i = 0; i < a->n_threads; i++)
@@ -39,9 +39,9 @@ static bool must_wait(const struct archive *a, const struct archive_task *task)
     return false;
 }
 
-/* The rank of a task in the queue: the lowest is next. */
+/* Priority of a queued task: the lowest is next. */
 struct rank {
-    uint64_t part[4]; /* the first that differs counts */
+    uint64_t part[4]; /* compared in order */
 };
 
 static struct rank rank_of(const struct archive *a, const struct archive_task *task)
@@ -80,7 +80,8 @@ static bool is_small(const struct archive *a, const struct archive_task *task)
     return bytes <= ARCHIVE_SMALL_BYTES;
 }
 
-/* The last thread that is free is for what is short, and for users without another. */
+/* Return true if the task may start: the last free thread is reserved for small tasks
+ * and for users without a running task. */
 static bool may_begin(const struct archive *a, const struct archive_task *task,
                       const struct rank *rank)
 {
@@ -92,7 +93,7 @@ static bool may_begin(const struct archive *a, const struct archive_task *task,
            is_small(a, task);
 }
 
-/* Notes the turn in place of the oldest one, or of the store's last. */
+/* Record the turn, replacing the store's previous turn or the oldest one. */
 static void note_turn(struct archive *a, const struct archive_task *task)
 {
     struct archive_turn *oldest = &a->turns[0];

@@ -11,7 +11,7 @@
 #include "base/time.h"
 #include "base/wait.h"
 
-enum { STOP_MS = 5000 }; /* longer than one question to munged takes */
+enum { STOP_MS = 5000 }; /* longer than a munged query */
 
 struct list {
     struct clerk_task *first, *last;
@@ -21,8 +21,8 @@ struct clerk {
     pthread_t thread;
     int wake_fd;
     pthread_mutex_t mutex;
-    pthread_cond_t wake;          /* of the thread, and of clerk_stop at its end */
-    struct list queued, finished; /* under mutex, as what follows */
+    pthread_cond_t wake;          /* wakes the thread; at its end, wakes clerk_stop */
+    struct list queued, finished; /* under mutex, like the fields below */
     bool stop, ended;
 };
 
@@ -45,7 +45,7 @@ static struct clerk_task *take_first(struct list *list)
     return task;
 }
 
-/* The next task; NULL: the clerk is to stop. Under its mutex. */
+/* Return the next task; NULL: stop. Called with the mutex held. */
 static struct clerk_task *wait_for_task(struct clerk *clerk)
 {
     struct clerk_task *task = NULL;
@@ -69,7 +69,7 @@ static void *run(void *arg)
             task->work(task);
         pthread_mutex_lock(&clerk->mutex);
         append(&clerk->finished, task);
-        if (!clerk->stop) /* the server's descriptor may be closed by then */
+        if (!clerk->stop) /* else wake_fd may be closed already */
             (void)!write(clerk->wake_fd, &one, sizeof(one));
     }
     clerk->ended = true;
@@ -151,7 +151,7 @@ void clerk_tend(struct clerk *clerk)
     finish_all(&finished);
 }
 
-/* Does the thread end in time? The time of day may jump meanwhile. */
+/* Return true if the thread ends in time. Uses a monotonic clock. */
 static bool wait_for_end(struct clerk *clerk)
 {
     const uint64_t until = trib_deadline_ms(STOP_MS);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread for what the server must not wait for: munged, and the database of users,
- * which may be a directory on another host. Both may take seconds, or be stopped.
+ * A thread for calls on which the server must not block: munged, and the user database,
+ * which may be a remote directory. Both may take seconds or hang.
  *
- *     server's thread                            clerk's thread
+ *     server thread                              clerk thread
  *      clerk_give(task) ──────── queue ────────▶ task->work, one after the other
- *                        ◀──── the wake_fd ────
+ *                        ◀────── wake_fd ──────
  *      clerk_tend: task->done
  *
- * A task whose time is over before its turn comes is not begun: so a munged that is
- * stopped leaves no work behind that nobody waits for. Functions are the server's
- * thread's.
+ * A task that is not started before its deadline is skipped, so a stopped munged leaves
+ * no backlog. Only the server thread calls these functions.
  */
 #ifndef TRIBD_CLERK_H
 #define TRIBD_CLERK_H
@@ -24,40 +23,37 @@ struct clerk;
 struct trib_error;
 
 struct clerk_task {
-    struct clerk_task *next; /* the clerk's */
-    uint64_t until;          /* latest start, on the clock of trib_now_ns; 0: any
-                              * time */
-    bool worked;             /* work has been called, as done may want to know */
-    void (*work)(struct clerk_task *task); /* runs on the clerk's thread */
-    void (*done)(struct clerk_task *task); /* runs on the server's thread, which owns
-                                            * the task again */
+    struct clerk_task *next; /* owned by the clerk */
+    uint64_t until;          /* latest start, on the clock of trib_now_ns; 0: none */
+    bool worked;             /* `work` was called; for use by `done` */
+    void (*work)(struct clerk_task *task); /* runs on the clerk thread */
+    void (*done)(struct clerk_task *task); /* on the server thread, as its owner */
 };
 
 /**
- * clerk_start - a clerk without tasks.
+ * clerk_start - start the thread.
  *
- * wake_fd  an eventfd that it writes to when clerk_tend has something to do
+ * wake_fd  eventfd written when clerk_tend has work
  * errors   TRIB_ERR_NO_MEMORY, TRIB_ERR_SYSTEM
  */
 trib_status_t clerk_start(int wake_fd, struct trib_error *err, struct clerk **out);
 
-/** clerk_give - a task: the clerk has it until its done is called, or
+/** clerk_give - queue a task; the clerk owns it until `done` is called, or until
  * clerk_take_back. */
 void clerk_give(struct clerk *clerk, struct clerk_task *task);
 
-/** clerk_take_back - false: it is being worked on, or has been; its done will be
+/** clerk_take_back - dequeue a task; false: it was started, and its `done` will be
  * called. */
 bool clerk_take_back(struct clerk *clerk, struct clerk_task *task);
 
-/** clerk_tend - call the done of all that are finished. */
+/** clerk_tend - call `done` of all finished tasks. */
 void clerk_tend(struct clerk *clerk);
 
 /**
- * clerk_stop - end the thread, and call the done of all tasks, whether worked on or
- * not.
+ * clerk_stop - end the thread and call `done` of all tasks, started or not.
  *
- * A thread that munged or the database of users keeps for longer than 5 s is left
- * behind with its task, for the end of the process to end it. NULL is allowed.
+ * A thread blocked in munged or in the user database for more than 5 s is detached with
+ * its task and ends with the process. NULL is allowed.
  */
 void clerk_stop(struct clerk *clerk);
 

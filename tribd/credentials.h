@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The method, the key and the list of users by which tribd admits jobs. They may change
- * while it runs: a connection keeps those with which it began. For the server's thread
- * alone.
+ * Method, key and users by which tribd authenticates jobs. They may be reloaded; a
+ * connection keeps those with which it started. Server thread only.
  */
 #ifndef TRIBD_CREDENTIALS_H
 #define TRIBD_CREDENTIALS_H
@@ -16,8 +15,8 @@ struct credentials {
     int held;
 };
 
-/** credentials_open - read them as the settings say, with one reference; errors:
- * TRIB_ERR_CONFIG, in err. */
+/** credentials_open - load them from the settings, with one reference; errors:
+ * TRIB_ERR_CONFIG. */
 trib_status_t credentials_open(const struct settings *settings, struct trib_error *err,
                        struct credentials **out);
 
@@ -25,7 +24,7 @@ trib_status_t credentials_open(const struct settings *settings, struct trib_erro
  * credentials_warn - log a warning if these credentials refuse jobs that the settings
  * seem to admit.
  *
- * before   credentials that these replace, or NULL
+ * before   replaced credentials, or NULL
  */
 void credentials_warn(const struct credentials *credentials,
                       const struct credentials *before, const struct settings *settings,
@@ -33,7 +32,8 @@ void credentials_warn(const struct credentials *credentials,
 
 struct credentials *credentials_hold(struct credentials *credentials);
 
-/** credentials_release - NULL is allowed; the last one frees it. */
+/** credentials_release - drop a reference and free the object with the last one; NULL
+ * is allowed. */
 void credentials_release(struct credentials *credentials);
 
 #endif

@@ -17,14 +17,14 @@
 
 enum {
     PATIENCE_MS = 5000,
-    ANSWER_MAX = 64 << 20, /* bytes; of 4096 jobs with many ranks it may be some MB */
+    ANSWER_MAX = 64 << 20, /* bytes; 4096 jobs with many ranks need several MB */
 };
 
-/* A conversation that ends when the other side closes. */
+/* An exchange that ends when the server closes the connection. */
 struct talk {
     int fd;
     uint64_t until;
-    const char *with; /* address or path, for sentences */
+    const char *with; /* address or path, for messages */
     struct trib_error *err;
 };
 
@@ -64,7 +64,7 @@ static trib_status_t say(const struct talk *t, const char *text)
     return TRIB_OK;
 }
 
-/* All that comes, with a NUL behind it. */
+/* Receive until end of file and append a NUL. */
 static trib_status_t hear(const struct talk *t, char **out)
 {
     size_t n = 0, room = 1 << 16;
@@ -97,7 +97,7 @@ static trib_status_t hear(const struct talk *t, char **out)
     return TRIB_OK;
 }
 
-/* The body of an answer; NULL: it is none of a tribd's. */
+/* Return the body of a response; NULL: not a response of tribd. */
 static const char *body_of(const char *answer)
 {
     const char *body = strstr(answer, "\r\n\r\n");
@@ -125,7 +125,7 @@ trib_status_t ctl_client_status(const char *address, struct trib_error *err, cha
     if (t.fd < 0)
         return trib_fail(err, TRIB_ERR_PEER_LOST, "no tribd shows itself at %s: %s",
                          address, why);
-    /* 1.0: the answer comes in one piece, and ends with the connection. */
+    /* HTTP/1.0: the response is not chunked and ends with the connection. */
     trib_status_t st = say(&t, "GET /status HTTP/1.0\r\nHost: localhost\r\n\r\n");
     if (st == TRIB_OK)
         st = hear(&t, &answer);
@@ -156,7 +156,7 @@ static int connect_to(const char *path)
     fd = trib_fd_keep(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd < 0)
         return -1;
-    /* A queue of connections that is full makes connect wait. */
+    /* connect blocks while the listen queue is full. */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)

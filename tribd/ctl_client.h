@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client side of tribctl: it asks for status over HTTP, and sends commands to
- * tribd's control socket.
+ * Client side of tribctl: queries status over HTTP, and sends commands to tribd's
+ * control socket.
  */
 #ifndef TRIBD_CTL_CLIENT_H
 #define TRIBD_CTL_CLIENT_H
@@ -14,20 +14,20 @@
 struct trib_error;
 
 /**
- * ctl_client_status - GET /status at "host:port".
+ * ctl_client_status - GET /status from "host:port".
  *
- * out      the body, which the caller frees
- * errors   TRIB_ERR_CONFIG: no address; TRIB_ERR_PEER_LOST: nobody there, or no tribd;
- *          TRIB_ERR_TIMEOUT after 5 s; TRIB_ERR_NO_MEMORY; with a sentence
+ * out      the body, freed by the caller
+ * errors   TRIB_ERR_CONFIG: invalid address; TRIB_ERR_PEER_LOST: cannot connect, or not
+ *          a tribd; TRIB_ERR_TIMEOUT after 5 s; TRIB_ERR_NO_MEMORY
  */
 trib_status_t ctl_client_status(const char *address, struct trib_error *err,
                                 char **out);
 
 /**
- * ctl_client_command - one line to the socket at `path`, one line back without "ok: "
- * or "error: ".
+ * ctl_client_command - send one line to the socket at `path` and return the answer line
+ * without "ok: " or "error: ".
  *
- * done_out  was it done?
+ * done_out  true: the command succeeded
  * errors    as ctl_client_status
  */
 trib_status_t ctl_client_command(const char *path, const char *line,

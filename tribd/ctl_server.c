@@ -17,10 +17,10 @@
 #include "base/log.h"
 #include "base/time.h"
 
-enum { PATIENCE_MS = 5000 }; /* the time a client has to send its line */
+enum { PATIENCE_MS = 5000 }; /* time limit for a client to send its line */
 
 struct client {
-    int fd; /* -1: none */
+    int fd; /* -1: unused */
     uint64_t until;
     size_t n;
     char line[CTL_LINE];
@@ -30,7 +30,7 @@ struct ctl_server {
     struct ctl_server_ops ops;
     struct sockaddr_un address;
     int listener;
-    struct trib_accept_pause pause; /* pause of the listener */
+    struct trib_accept_pause pause; /* pause of the listener after a failed accept() */
     struct client clients[CTL_CLIENTS];
 };
 
@@ -49,14 +49,14 @@ static bool answers(const struct sockaddr_un *address)
     return yes;
 }
 
-/* Only what is a socket, and dead. */
+/* Remove a leftover socket; refuse other files and live sockets. */
 static trib_status_t remove_stale(const struct sockaddr_un *address,
                                   struct trib_error *err)
 {
     struct stat st;
 
     if (lstat(address->sun_path, &st) != 0)
-        return TRIB_OK; /* bind says what is wrong, if anything is */
+        return TRIB_OK; /* if something is wrong, bind reports it */
     if (!S_ISSOCK(st.st_mode))
         return trib_fail(
             err, TRIB_ERR_CONFIG,
@@ -78,7 +78,7 @@ static trib_status_t listen_at(struct ctl_server *m, struct trib_error *err)
         return st;
     const int fd =
         trib_fd_keep(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    /* The mode is set before the socket has a name, so that nobody else can open it in
+    /* Set the mode before the socket has a name, so that no other user can open it in
      * between. */
     if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
         bind(fd, (const struct sockaddr *)&m->address, sizeof(m->address)) != 0) {
@@ -184,7 +184,7 @@ uint64_t ctl_server_due(const struct ctl_server *m)
     return m && trib_accept_paused(&m->pause) ? m->pause.until : UINT64_MAX;
 }
 
-/* A line is there: do it, and say so. The answer fits any socket's buffer. */
+/* Execute a received line and send the answer, which fits any socket buffer. */
 static void act(const struct ctl_server *m, struct client *c)
 {
     char say[CTL_LINE] = "", answer[CTL_LINE + 16];

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Accepts connections so that strangers do not keep jobs out.
+ * Accepts connections so that unauthenticated peers cannot keep jobs out.
  *
- * A stranger is a connection that has not proved who it is. There may be STRANGERS_MAX
- * of them: the next one takes the place of the oldest among those of the address that
- * has most, so whoever comes in a flood pushes out his own. An address has
- * STRANGERS_OF_SOURCE without question; beyond these its oldest leaves once it has had
- * STRANGER_MS, which is many times what a proof takes. A job that proves who it is has
- * its place from then on.
+ * At most STRANGERS_MAX connections may be unauthenticated. A further one evicts the
+ * oldest of the source address with most of them, so a flood evicts its own
+ * connections. An address may have STRANGERS_OF_SOURCE connections. Beyond these, its
+ * oldest is evicted after STRANGER_MS, which is many times the duration of a handshake.
+ * A job keeps its place once authenticated.
  */
 #include <assert.h>
 #include <errno.h>
@@ -30,9 +29,8 @@
 enum {
     STRANGERS_OF_SOURCE = 64,
     STRANGER_MS = 500,
-    ACCEPTS_AT_ONCE = 128, /* number accepted from a listener in one pass; clients are
-                            * heard between two passes */
-    SAY_AT_ONCE = 20, /* lines of the log about strangers, and one more each so often */
+    ACCEPTS_AT_ONCE = 128, /* accepts per pass; then clients are served */
+    SAY_AT_ONCE = 20, /* burst of log lines about unauthenticated peers */
     SAY_MS = 500,
 };
 
@@ -41,7 +39,7 @@ static bool is_stranger(const struct client *c)
     return c->session && !c->proven;
 }
 
-/* It has proved who it is, and holds a place for nothing so far. */
+/* Return true for an authenticated client that has not sent a JOIN. */
 static bool is_idle(const struct client *c)
 {
     return c->session && c->proven && !c->asked;
@@ -55,7 +53,7 @@ static uint64_t source_of(const struct server *s, const struct sockaddr_storage 
     return trib_crowd_source(ip, s->seed);
 }
 
-/* The oldest of a source, and how many are its own. */
+/* Return the oldest unauthenticated client of a source, and their number. */
 static int oldest_of(const struct server *s, uint64_t source, int *n_out)
 {
     int oldest = -1;
@@ -72,8 +70,8 @@ static int oldest_of(const struct server *s, uint64_t source, int *n_out)
     return oldest;
 }
 
-/* The client that gives up its place first: the oldest of the largest crowd of
- * strangers, else the oldest client that asks for nothing; -1: all others have jobs. */
+/* Return the client to evict: the oldest unauthenticated one of the largest source,
+ * else the oldest authenticated one without a job; -1: all others have jobs. */
 static int first_to_leave(const struct server *s)
 {
     struct trib_crowds crowds = {0};
@@ -96,7 +94,8 @@ static int first_to_leave(const struct server *s)
     return best < 0 ? idle : best;
 }
 
-/* Strangers come by the thousand: some are named in the log, the others counted. */
+/* Log the end of a client. Unauthenticated peers may come by the thousand, so most are
+ * only counted. */
 void door_say_end(struct server *s, struct client *c)
 {
     static const uint64_t each_ns = (uint64_t)SAY_MS * 1000000;
@@ -135,7 +134,7 @@ static void send_away(struct server *s, int i)
     server_free_client(s, i);
 }
 
-/* Makes a place for one more connection; false if jobs hold all places. */
+/* Make a place for one more connection; false: jobs hold all places. */
 static bool make_place(struct server *s, uint64_t source)
 {
     const uint64_t now_ns = trib_now_ns();
@@ -194,9 +193,8 @@ static void add_client(struct server *s, int fd, const struct sockaddr_storage *
     s->clients[s->n_clients++] = c;
 }
 
-/* accept() has failed. Without a descriptor, that of a stranger is freed, or the spare
- * one is used, so that the caller is told at once that nobody serves it. true: try
- * again now. */
+/* Handle a failed accept(). Without a free descriptor, evict a client, or use the spare
+ * descriptor to accept and close, so that the peer fails at once. true: retry now. */
 static bool find_descriptor(struct server *s, int listener, int error)
 {
     if (trib_accept_failed(&s->pause, error))
@@ -206,7 +204,7 @@ static bool find_descriptor(struct server *s, int listener, int error)
             "theirs, and tribd tries again every %d ms",
             strerror(error), trib_accept_cure(error), TRIB_ACCEPT_PAUSE_MS);
     if (!trib_accept_paused(&s->pause))
-        return true; /* it concerned this one caller */
+        return true; /* the error concerned only this connection */
     const int leaves = first_to_leave(s);
     if (leaves >= 0) {
         send_away(s, leaves);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a service: jobs leave, and stores write their last snapshots. */
+/* Shutdown: jobs disconnect, and stores write their last snapshots. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,12 +9,13 @@
 #include "tribd/systemd.h"
 
 enum {
-    EXTEND_S = 30, /* time that systemd is asked for beyond drain_ms, and again while
-                    * snapshots are written */
+    EXTEND_S = 30, /* time requested from systemd beyond drain_ms, and per extension
+                    * while snapshots are written */
     EXTEND_EACH_MS = 2000,
 };
 
-/* The time for stopping in systemd's unit may be less than drain_ms. */
+/* Announce the stop to systemd and request more time: TimeoutStopSec may be shorter
+ * than drain_ms. */
 static void say_stopping(const struct server *s)
 {
     char text[64];
@@ -65,7 +66,7 @@ static bool has_stores(const struct server *s)
     return false;
 }
 
-/* Asks for more time as long as snapshots get on; a disk that hangs gets none. */
+/* Request more time while snapshots make progress; a hung disk gets none. */
 static void extend(struct server *s)
 {
     char text[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The address of a client's connection, for the log. */
+/* Address of a client's connection, for the log. */
 #include <netdb.h>
 #include <stdio.h>
 #include <sys/socket.h>

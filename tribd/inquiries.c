@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Questions of sessions to munged and to the database of users. They are tasks of the
- * clerk, so that a munged that hangs delays only the clients that use it.
+ * Session queries to munged and the user database. They are tasks of the clerk, so that
+ * a hung munged delays only the clients that use it.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "tribd/server_parts.h"
 
 struct inquiry {
-    struct clerk_task task; /* first: the clerk hands it back */
-    struct client *client;  /* NULL: it is gone */
+    struct clerk_task task; /* first: the clerk returns it */
+    struct client *client;  /* NULL: freed */
     struct trib_question *question;
     struct credentials *credentials; /* held: the question uses its auth */
 };
@@ -20,8 +20,8 @@ static void work(struct clerk_task *task)
     trib_question_answer(((struct inquiry *)task)->question);
 }
 
-/* A session whose question was not worked on has had its time: it ends by its own
- * clock. */
+/* A question that was not processed has timed out; its session ends by its own
+ * timeout. */
 static void done(struct clerk_task *task)
 {
     struct inquiry *q = (struct inquiry *)task;
@@ -30,8 +30,8 @@ static void done(struct clerk_task *task)
     if (q->client)
         q->client->inquiry = NULL;
     if (q->client && task->worked) {
-        (void)trib_session_answer(q->client->session, q->question); /* a step has the
-                                                                     * error, too */
+        /* The next step returns the error, too. */
+        (void)trib_session_answer(q->client->session, q->question);
         q->client->ready = true;
     } else {
         trib_question_free(q->question);

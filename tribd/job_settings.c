@@ -8,14 +8,13 @@
 #include "transport/transport.h"
 #include "tribd/aggregator.h"
 
-/* A stopped peer is lost after so long, unless TRIB_STOP_TIMEOUT_MS says otherwise:
- * what it has here shall be free in 5 s, also on a busy machine, which sees late that
- * it is stopped. */
+/* Timeout for a stopped peer, unless TRIB_STOP_TIMEOUT_MS is set. Its resources here
+ * must be free within 5 s, even on a busy host that notices the stop late. */
 enum { STOP_MS = 2000 };
 
-/* Names of backends alone: decorators and parameters are for tests and for one's own
- * ranks. And of backends those that bear a hostile peer, or for which the operator
- * answers. */
+/* Accept only plain backend names that are on the list. Decorators and parameters are
+ * for tests and trusted ranks, and only listed backends withstand a hostile peer or are
+ * the operator's responsibility. */
 static trib_status_t check_transport(const char *text, size_t len,
                                      const char *transports, struct trib_error *err)
 {
@@ -44,7 +43,7 @@ const char *job_settings_transports(const char *transports)
     return transports ? transports : AGGREGATOR_TRANSPORTS;
 }
 
-/* A transport that jobs may have, be it one that this build is without. */
+/* Return true for a transport that jobs may use, even if missing in this build. */
 static bool known(const char *name)
 {
     const struct trib_transport_ops *ops = trib_transport_find(name);
@@ -76,7 +75,7 @@ bool job_settings_check_transports(const char *list, struct trib_error *err)
     return true;
 }
 
-/* If this process has a transport of its own, that of the job is not used. */
+/* If this process sets TRIB_TRANSPORT, the job's transport is not used. */
 bool job_settings_allow(const char *settings, const char *transports,
                        struct trib_error *err)
 {
@@ -95,7 +94,8 @@ bool job_settings_allow(const char *settings, const char *transports,
     return true;
 }
 
-/* Is the word "name=…" of what ranks must agree on, and one setting alone? */
+/* Return true if the word is a single "name=…" of a setting that all ranks must
+ * share. */
 static bool takes_setting(const char *word, size_t len)
 {
     const char *equals = memchr(word, '=', len);
@@ -104,8 +104,8 @@ static bool takes_setting(const char *word, size_t len)
            trib_config_is_same(word, (size_t)(equals - word));
 }
 
-/* "key=SECRET " in front of the settings: by which ranks and aggregators know each
- * other. */
+/* Parse "key=SECRET " before the settings: ranks and aggregators authenticate with
+ * it. */
 static trib_status_t load_secret(struct aggregator *agg, const char **text,
                                  struct trib_error *err)
 {
@@ -129,8 +129,9 @@ static trib_status_t load_secret(struct aggregator *agg, const char **text,
 }
 
 /*
- * "transport=tcp algorithm=auto codec=…": the ranks' transport where this service has
- * none of its own, and what ranks must agree on. Other settings are this service's own.
+ * Load "transport=tcp algorithm=auto codec=…": the ranks' transport, unless this
+ * service sets its own, and the settings that all ranks must share. Other settings are
+ * local to this service.
  */
 trib_status_t job_settings_load(struct aggregator *agg, const char *text,
                                    struct trib_error *err)
@@ -164,17 +165,17 @@ trib_status_t job_settings_load(struct aggregator *agg, const char *text,
     }
     list[at] = 0;
     st = trib_config_load(&agg->cfg, list, &agg->log, err);
-    /* Slots are counted by it: a job that does not name it has what this service would
-     * take, and the ranks' meeting makes no larger ones of that, as it may where nobody
-     * has asked for any. */
+    /* The slot count depends on the chunk size. If a job does not set it, use this
+     * service's value, and mark it as explicit so that the wireup does not enlarge
+     * it. */
     agg->cfg.origin[TRIB_CONFIG_ROW_chunk] = TRIB_ORIGIN_API;
     if (agg->cfg.origin[TRIB_CONFIG_ROW_stop_timeout_ms] == TRIB_ORIGIN_DEFAULT)
         agg->cfg.stop_timeout_ms = STOP_MS;
     return st;
 }
 
-/* Data ports are where `listen` is, unless TRIB_TRANSPORT of this service says
- * where. */
+/* Bind data ports to the networks of `listen`, unless this service's TRIB_TRANSPORT
+ * sets net=. */
 void job_settings_bind_to(struct aggregator *agg, const char *net)
 {
     char text[TRIB_CONFIG_TEXT_BYTES], name[32], *transport = agg->cfg.transport;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings that a job sends with its JOIN. They come from strangers: a job may
- * choose a transport from the operator's list, by its bare name, and what ranks must
- * agree on; all else is the service's own.
+ * Settings that a job sends with its JOIN. They are untrusted: a job may choose a
+ * listed transport by its plain name, and the settings that all ranks must share. All
+ * other settings are those of the service.
  */
 #ifndef TRIBD_JOB_SETTINGS_H
 #define TRIBD_JOB_SETTINGS_H
@@ -14,29 +14,28 @@
 struct aggregator;
 struct trib_error;
 
-/** job_settings_transports - the operator's list, or the usual one for NULL. */
+/** job_settings_transports - return the operator's list, or the default for NULL. */
 const char *job_settings_transports(const char *transports);
 
-/** job_settings_check_transports - true if the setting `transports` names transports
- * that jobs may have; else err has the sentence. */
+/** job_settings_check_transports - return true if the setting `transports` only names
+ * transports that jobs may use. */
 bool job_settings_check_transports(const char *list, struct trib_error *err);
 
 /**
- * job_settings_allow - true if a job may ask for these settings' transport.
+ * job_settings_allow - return true if a job may use the transport in these settings.
  *
- * transports  the operator's list; NULL: the usual one
- * errors      err has the sentence
+ * transports  the operator's list; NULL: the default
  */
 bool job_settings_allow(const char *settings, const char *transports,
                         struct trib_error *err);
 
-/** job_settings_load - read the settings, and the job's secret before them, into the
+/** job_settings_load - load the settings, and the job's secret before them, into the
  * aggregator. */
 trib_status_t job_settings_load(struct aggregator *agg, const char *text,
                                 struct trib_error *err);
 
-/** job_settings_bind_to - put the data ports on the networks `net`, unless
- * TRIB_TRANSPORT of this service says where. */
+/** job_settings_bind_to - bind the data ports to the networks `net`, unless this
+ * service's TRIB_TRANSPORT sets net=. */
 void job_settings_bind_to(struct aggregator *agg, const char *net);
 
 #endif

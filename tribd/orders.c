@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The commands of tribctl: kick a job, drain the service. */
+/* Commands of tribctl: kick a job, forget snapshots, drain the service. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "base/time.h"
 #include "tribd/server_parts.h"
 
-/* The client of a number, or the only one of a name; NULL, and why in say. */
+/* Return the client of a job number or of a unique job name; NULL: say has the
+ * reason. */
 static struct client *named(struct server *s, const char *what, char *say, size_t bytes)
 {
     struct client *found = NULL;
@@ -36,7 +37,7 @@ static struct client *named(struct server *s, const char *what, char *say, size_
     return n == 1 ? found : NULL;
 }
 
-/* "JOB", or "JOB WHY": names of jobs have no blanks. */
+/* "JOB", or "JOB REASON": job names have no blanks. */
 static bool kick(struct server *s, const struct ctl_request *request, char *say,
                  size_t bytes)
 {

@@ -80,7 +80,7 @@ bool quotas_is_unnamed(const char *user)
            strcmp(user, trib_auth_name(TRIB_AUTH_NONE)) == 0;
 }
 
-/* They were read: they can only be too many, and are not. */
+/* trib_jobs_user can only fail with too many users, which quotas_read excludes. */
 void quotas_apply(const struct quotas *quotas, struct trib_jobs *jobs)
 {
     const struct trib_jobs_limits *unnamed = &quotas->unnamed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The weights and limits of users and jobs, read from the settings. */
+/* Weights and limits of users and jobs, from the settings. */
 #ifndef TRIBD_QUOTAS_H
 #define TRIBD_QUOTAS_H
 
@@ -15,22 +15,22 @@ struct quota_user {
 
 struct quotas {
     struct trib_jobs_limits user, job;
-    struct trib_jobs_limits unnamed; /* limits of all who come by a method that names no
-                                      * users */
+    struct trib_jobs_limits unnamed; /* for methods without user names */
     struct quota_user users[QUOTAS_USERS_MAX];
     int n_users;
 };
 
-/** quotas_read - errors TRIB_ERR_CONFIG: which entry of `weights` is wrong, and how. */
+/** quotas_read - read them from the settings; TRIB_ERR_CONFIG: the invalid entry of
+ * `weights`, and why. */
 trib_status_t quotas_read(const struct settings *settings, struct trib_error *err,
                           struct quotas *out);
 
-/** quotas_is_unnamed - true for the name of all who come by a method that names no
- * users. */
+/** quotas_is_unnamed - return true for the pseudo user of a method without user
+ * names. */
 bool quotas_is_unnamed(const char *user);
 
-/** quotas_apply - replace the limits of the table; jobs that ask later are measured by
- * them. */
+/** quotas_apply - replace the limits of the table; they apply to later and to queued
+ * jobs. */
 void quotas_apply(const struct quotas *quotas, struct trib_jobs *jobs);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An epoll set of the clients, so that only those that have sent something are read. */
+/* An epoll set of the clients, so that only clients with input are read. */
 #include <errno.h>
 #include <sys/epoll.h>
 
 #include "tribd/server_parts.h"
 
-enum { EVENTS_AT_ONCE = 256 }; /* further ones are there in the next pass */
+enum { EVENTS_AT_ONCE = 256 }; /* further events follow in the next pass */
 
-/* All clients are looked at instead: the server goes on, if slowly, and says what keeps
- * it. */
+/* Fall back to polling all clients, and log why: slow, but the server keeps running. */
 void ready_blind(struct server *s, const char *what)
 {
     if (!s->said_blind)
@@ -36,8 +35,8 @@ void ready_watch(struct server *s, struct client *c)
     const short wanted =
         !c->session || server_holds(c) ? 0 : trib_session_events(c->session);
     struct epoll_event e = {.events = (uint32_t)wanted, .data.ptr = c};
-    /* A member of the set of which nothing is wanted would still tell, in each pass,
-     * that its other side has hung up. */
+    /* Remove it even if no events are wanted: epoll always reports a hangup, in every
+     * pass. */
     const int how = !wanted      ? EPOLL_CTL_DEL
                     : c->watched ? EPOLL_CTL_MOD
                                  : EPOLL_CTL_ADD;

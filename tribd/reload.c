@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SIGHUP: the settings are read again. What names users and asks munged is the clerk's:
- * jobs go on meanwhile, by the settings as they were.
+ * SIGHUP: reload the settings. The clerk looks up users and queries munged; meanwhile
+ * jobs run with the previous settings.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tribd/systemd.h"
 
 struct reload {
-    struct clerk_task task; /* first: the clerk hands it back */
+    struct clerk_task task; /* first: the clerk returns it */
     struct server *server;
     struct settings settings;
     struct quotas quotas;
@@ -33,14 +33,14 @@ static void end(struct server *s, const char *why)
         systemd_notify("READY=1");
 }
 
-/* Changes what can change while tribd runs, for clients that come later. */
+/* Apply the settings that can change at run time; they affect later clients. */
 static void apply(struct server *s, struct reload *r)
 {
     char kept[256];
     struct archive_limits disk;
 
     quotas_apply(&r->quotas, s->jobs);
-    server_publish(s); /* weights, to those that run */
+    server_publish(s); /* applies new weights to running jobs */
     settings_renew(&s->settings, &r->settings, kept, sizeof(kept));
     disk = server_disk(&s->settings);
     if (s->archive)
@@ -81,14 +81,14 @@ static void done(struct clerk_task *task)
         reload_begin(s, s->reload_again);
 }
 
-/* All of the settings, or none. */
+/* Reload all settings or none. */
 void reload_begin(struct server *s, const struct server_ear *ear)
 {
     struct reload *r;
 
     s->reload_again = s->reload ? ear : NULL;
     if (s->reload)
-        return; /* the file is read again when the clerk is back */
+        return; /* done() reloads again */
     systemd_reloading();
     s->reload = r = calloc(1, sizeof(*r));
     if (!r) {

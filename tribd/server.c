@@ -36,12 +36,12 @@ void server_publish(struct server *s)
     }
 }
 
-/* The end of the conversation; the aggregator, if any, ends, and then the client is
- * gone. */
+/* Close a client's connection and end its aggregator or store; `say` goes to its ranks.
+ * The client is freed once these are gone. */
 void server_hang_up_saying(struct server *s, struct client *c, const char *say)
 {
     inquiry_abandon(s, c);
-    (void)server_from(c); /* while there is a connection */
+    (void)server_from(c); /* needs the connection */
     trib_session_free(c->session);
     c->session = NULL;
     c->watched = 0;
@@ -65,8 +65,8 @@ void server_hang_up(struct server *s, struct client *c)
     server_hang_up_saying(s, c, NULL);
 }
 
-/* Hands a plan to the aggregator. If there is no room for it, ends the connection,
- * which says so. */
+/* Pass a plan to the aggregator. If its queue is full, end the connection with the
+ * reason. */
 static bool announce(struct server *s, struct client *c,
                      const struct trib_control_plan *plan)
 {
@@ -83,7 +83,8 @@ static bool announce(struct server *s, struct client *c,
     return st == TRIB_OK || st == TRIB_ERR_NO_RESOURCE;
 }
 
-/* Called for each client whose session is ready. */
+/* Mark a client with a ready session as authenticated; log use of the previous key
+ * once. */
 static void note_proof(struct server *s, struct client *c)
 {
     const bool before = c->proven;
@@ -134,8 +135,7 @@ static void take_message(struct server *s, struct client *c,
     server_hang_up(s, c);
 }
 
-/* It has proved who it is, and keeps its place among those who may connect for
- * nothing. */
+/* Return true for a client that authenticated but sent no JOIN within IDLE_MS. */
 static bool asks_for_nothing(struct client *c)
 {
     if (!c->proven || c->asked)
@@ -170,8 +170,8 @@ static void step_client(struct server *s, struct client *c)
     server_hang_up(s, c);
 }
 
-/* Has anything come for it, or time? Who is held is looked at when its worker has
- * caught up. */
+/* Step a client that has input or a timeout due. A held client is deferred until its
+ * worker has caught up. */
 static void step_if_due(struct server *s, struct client *c, uint64_t now_ns)
 {
     const bool due = c->ready || c->more || now_ns >= trib_session_due(c->session) ||
@@ -184,7 +184,7 @@ static void step_if_due(struct server *s, struct client *c, uint64_t now_ns)
         c->more |= due;
 }
 
-/* Its aggregator lives no more. */
+/* Return the slots of a client whose aggregator is gone. */
 static void free_slots(struct server *s, struct client *c)
 {
     if (!c->job || c->freed)
@@ -194,8 +194,8 @@ static void free_slots(struct server *s, struct client *c)
     server_publish(s);
 }
 
-/* A job of which nothing moves has no chunks under way: others may have as many
- * meanwhile. */
+/* Lend the slots of a job without progress: it has no chunks in flight, so other jobs
+ * may use as many. */
 static void lend_slots(struct server *s, struct client *c)
 {
     const uint64_t lend_ns = (uint64_t)s->settings.lend_s * 1000000000;
@@ -226,8 +226,8 @@ static void step_aggregator(struct server *s, struct client *c)
         server_hang_up(s, c);
     const int state = atomic_load(&c->aggregator->state);
     const bool told = s->draining && state == AGGREGATOR_GONE;
-    if (told && c->aggregator->why[0] && !c->said) { /* its job may have left by now: it
-                                                * was told, too */
+    /* The ranks were notified, even of a job that has disconnected by now. */
+    if (told && c->aggregator->why[0] && !c->said) {
         trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s", c->join.job,
                  c->aggregator->why);
         c->said = true;
@@ -235,7 +235,7 @@ static void step_aggregator(struct server *s, struct client *c)
     if (!c->session || (state != AGGREGATOR_FAILED && state != AGGREGATOR_GONE))
         return;
     if (state == AGGREGATOR_GONE)
-        free_slots(s, c); /* they do not wait for a goodbye */
+        free_slots(s, c); /* free slots without waiting for GOODBYE */
     if (!c->over_by)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
     if (told || trib_deadline_passed(c->over_by)) {
@@ -255,8 +255,8 @@ static bool is_gone(const struct client *c)
            (!c->aggregator || atomic_load(&c->aggregator->state) == AGGREGATOR_GONE);
 }
 
-/* A job whose aggregator has failed may leave before that is said to it: so it is said
- * here. */
+/* Log the end of a job, with the aggregator's failure unless it was logged before: the
+ * job may disconnect before it could be sent. */
 static void say_gone(struct server *s, struct client *c)
 {
     const char *why = c->aggregator && !c->said ? c->aggregator->why : "";
@@ -365,7 +365,7 @@ static void step_clients(struct server *s)
             step_if_due(s, s->clients[i], now_ns);
 }
 
-/* One pass: wait, then look at all that is ready. */
+/* Add newly dropped log lines to the metrics. */
 static void count_dropped_lines(struct server *s)
 {
     const uint64_t dropped =
@@ -441,7 +441,7 @@ void server_close(struct server *s)
     clerk_stop(s->clerk);
     ctl_server_close(s->ctl);
     trib_http_stop(s->http);
-    archive_close(s->archive); /* which views have shown until now */
+    archive_close(s->archive); /* after HTTP: views use it */
     for (int i = 0; i < s->n_workers; i++)
         worker_stop(s->workers[i]);
     free(s->workers);

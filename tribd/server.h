@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server: listens for jobs, lets them in, and lets them go. One thread, which waits
- * for sockets; what may take long is done by aggregators (aggregator.h).
+ * The server: accepts, admits and ends jobs. It has one thread, which only waits for
+ * sockets; aggregators (aggregator.h) do the long-running work.
  */
 #ifndef TRIBD_SERVER_H
 #define TRIBD_SERVER_H
@@ -12,23 +12,24 @@
 
 struct server;
 
-/** server_check - would server_open take these, as far as can be told without
- * opening? */
+/** server_check - validate settings as server_open would, as far as possible without
+ * listening. */
 trib_status_t server_check(const struct settings *settings, struct trib_error *err);
 
-/** server_open - listen, start the threads that sum; errors as configured, in err. */
+/** server_open - listen and start the worker threads; errors: as server_check, and
+ * failures to listen. */
 trib_status_t server_open(const struct settings *settings, const struct trib_log *log,
                           struct trib_error *err, struct server **out);
 
-/** The server's other input: signals. */
+/** Signal input of the server. */
 struct server_ear {
-    int fd; /* a signalfd, not blocking: SIGHUP: read settings; others: drain */
-    /* Settings as of now; or TRIB_ERR_CONFIG, in err. */
+    int fd; /* non-blocking signalfd; SIGHUP: reload, others: drain */
+    /* Load the current settings; TRIB_ERR_CONFIG, in err. */
     trib_status_t (*load)(void *arg, struct settings *out, struct trib_error *err);
     void *arg;
 };
 
-/** server_run - serve until the server is told to stop and all jobs have left. */
+/** server_run - serve until a drain was requested and all jobs have disconnected. */
 void server_run(struct server *s, const struct server_ear *ear);
 
 void server_close(struct server *s);

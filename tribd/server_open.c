@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start of a server: listeners, the table of jobs, HTTP, the control socket, and
- * the workers. */
+/* Start of a server: listeners, table of jobs, HTTP, control socket and workers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -56,8 +55,8 @@ static const char *cure_of(int error)
                              : "";
 }
 
-/* Addresses of a name, and no others: the ranks' own way (trib_tcp_bind) takes all of
- * the host, as an operator who names a network does not want. */
+/* Resolve a host name. Unlike trib_tcp_bind, which the ranks use, listen only on its
+ * addresses and not on all of the host. */
 static trib_status_t resolve(const struct trib_tcp_root *root, struct trib_error *err,
                              struct addrinfo **out)
 {
@@ -127,8 +126,8 @@ static trib_status_t listen_by_name(struct server *s, const struct trib_tcp_root
     return st;
 }
 
-/* Jobs' data ports are to be where `listen` is. More networks than net= takes:
- * everywhere. */
+/* Set the networks for data ports to those of `listen`. If there are more than net=
+ * accepts, use all. */
 static void note_networks(struct server *s)
 {
     struct sockaddr_storage at;
@@ -216,7 +215,7 @@ static trib_status_t view(void *arg, struct trib_service_view *out)
         atomic_load(&s->health.state) == HEALTH_OPENING ? 0 : s->n_workers;
     out->threads = calloc(1 + (size_t)n_workers, sizeof(*out->threads));
     if (!out->threads)
-        return TRIB_OK; /* all else is there */
+        return TRIB_OK; /* the view is complete otherwise */
     health_view_mt(&s->health, &out->threads[out->n_threads++]);
     for (int i = 0; i < n_workers; i++) {
         struct trib_thread_view *t = &out->threads[out->n_threads++];
@@ -301,7 +300,7 @@ static trib_status_t start_workers(struct server *s, struct trib_error *err)
     return st;
 }
 
-/* TRIB_* variables that hold for all jobs here. */
+/* Validate TRIB_* variables, which apply to all jobs of this process. */
 static trib_status_t check_variables(struct trib_error *err)
 {
     struct trib_config_faults *faults = calloc(1, sizeof(*faults));
@@ -386,7 +385,7 @@ static trib_status_t open_archive(struct server *s, struct trib_error *err)
                                     : TRIB_OK;
 }
 
-/* Opens the descriptors and tables by which the server's thread waits. */
+/* Open the descriptors and tables of the server thread. */
 static trib_status_t open_waits(struct server *s, struct trib_error *err)
 {
     s->n_clients_max = (int)(s->settings.jobs + s->settings.queue) + STRANGERS_MAX;

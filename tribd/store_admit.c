@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way of a STORE_JOIN to a store.
+ * Admission of ranks to a store by STORE_JOIN.
  *
- * A store is a job in the table of jobs, so that limits, quotas and tribctl see it: one
- * slot of no bytes, memory for its ranks, and vectors by its quota. Ranks of one store
- * know its token, which rank 0 has drawn; a user sees no store of another one.
+ * A store is a job in the table of jobs, so that limits, quotas and tribctl apply to
+ * it: one slot of 0 bytes, memory for its ranks, and vectors charged to its quota. The
+ * ranks of a store know its token, a random number from rank 0. Users cannot access
+ * stores of others.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static void refuse(struct server *s, struct client *c, trib_status_t status,
     server_hang_up(s, c);
 }
 
-/* All bytes are compared, whatever the first that differs. */
+/* Compare in constant time. */
 static bool same_token(const uint8_t *a, const uint8_t *b)
 {
     unsigned differs = 0;
@@ -49,7 +50,7 @@ static void name_store(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
              SUFFIX);
 }
 
-/* The client that stands for the store of this token; NULL: there is none. */
+/* Return the client that represents the store of this token; NULL: none. */
 static struct client *find(struct server *s, const struct client *c,
                            const struct trib_control_store_join *join)
 {
@@ -67,7 +68,7 @@ static struct client *find(struct server *s, const struct client *c,
     return NULL;
 }
 
-/* The store whose snapshots have the same key; NULL: there is none. */
+/* Return the client of the store with the same snapshot key; NULL: none. */
 static struct client *find_owner(struct server *s, const struct client *c,
                                  const struct trib_control_store_join *join)
 {
@@ -81,8 +82,9 @@ static struct client *find_owner(struct server *s, const struct client *c,
     return NULL;
 }
 
-/* Two stores with one key would overwrite each other's snapshots. One whose ranks are
- * lost gives way; false: the new one was refused. */
+/* Claim the snapshot key: two stores with one key would overwrite each other's
+ * snapshots. A store whose ranks are lost is ended instead. False: the new store was
+ * refused. */
 static bool take_key(struct server *s, struct client *c,
                      const struct trib_control_store_join *join)
 {
@@ -105,13 +107,13 @@ static bool take_key(struct server *s, struct client *c,
     return true;
 }
 
-/* Hands the session over; the client has none any more. */
+/* Hand the session over to the store; the client then has none. */
 static void hand_over(struct server *s, struct client *c, struct client *to,
                       uint32_t rank)
 {
     struct trib_session *session = c->session;
 
-    (void)server_from(c); /* while there is a connection */
+    (void)server_from(c); /* needs the connection */
     ready_forget(s, c);
     if (!store_job_add(to->store, session, rank, credentials_hold(c->credentials))) {
         credentials_release(c->credentials);
@@ -133,7 +135,7 @@ static struct trib_snapshot_about about_of(const struct client *c,
     return about;
 }
 
-/* Makes the client stand for a new store; false: it was refused. */
+/* Create a store, represented by this client; false: refused. */
 static bool make(struct server *s, struct client *c,
                  const struct trib_control_store_join *join)
 {
@@ -196,7 +198,7 @@ static void join_new(struct server *s, struct client *c,
     server_publish(s);
 }
 
-/* Says to a rank that comes again what is left of its store. */
+/* Refuse a rank that reconnects to an ended store; list its snapshots. */
 static void refuse_lost(struct server *s, struct client *c,
                         const struct trib_control_store_join *join)
 {

@@ -34,7 +34,7 @@ static bool is_over(struct store_job *job)
     return over;
 }
 
-/* Snapshots of a run that has ended well are of no use to any other. */
+/* Drop the snapshots of a run that ended normally: no later run can use them. */
 static void drop_snapshots(struct store_job *job, bool ended_well)
 {
     const struct archive_key key = {job->about.owner, job->about.user, NULL};
@@ -62,7 +62,7 @@ static bool has_ended_well(struct store_job *job)
     return well;
 }
 
-/* Ends all threads but the first. */
+/* End all threads except the first. */
 static void stop_more(struct store_job *job, uint32_t n)
 {
     atomic_store(&job->stop, true);
@@ -72,7 +72,7 @@ static void stop_more(struct store_job *job, uint32_t n)
         pthread_join(job->threads[i].thread, NULL);
 }
 
-/* The first thread, which sees to the life of the store. */
+/* First thread, which controls the lifetime of the store. */
 static void *serve(void *arg)
 {
     struct store_job *job = arg;
@@ -85,7 +85,7 @@ static void *serve(void *arg)
     store_thread_rest(&job->threads[0]);
     const bool well = has_ended_well(job);
     stop_more(job, job->n_threads);
-    if (atomic_load(&job->draining) && !well) /* its ranks go on when tribd is back */
+    if (atomic_load(&job->draining) && !well) /* ranks may continue later */
         store_keeper_last(job->keeper);
     store_keeper_free(job->keeper);
     job->keeper = NULL;
@@ -96,7 +96,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Starts all threads; those that have begun end if one does not. */
+/* Start all threads; if one fails, end the others. */
 static int start(struct store_job *job)
 {
     uint32_t n = 1;
@@ -115,7 +115,7 @@ static int start(struct store_job *job)
 
 /* Life ----------------------------------------------------------------------------- */
 
-/* Takes all of a list that two threads share. */
+/* Take over a list shared by two threads. */
 static struct store_member *take_list(struct store_job *job, struct store_member **list)
 {
     pthread_mutex_lock(&job->mutex);

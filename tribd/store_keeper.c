@@ -16,35 +16,34 @@
 #include "base/wait.h"
 
 enum {
-    LOOKS = 64, /* vectors that one step looks at */
-    RETRY_MS = 5000, /* after a snapshot that was due has failed */
-    PAUSE_MS = 100, /* between snapshots of a vector that are due by themselves, at
-                     * least; and PAUSES times as long as the last one took */
+    LOOKS = 64, /* vectors checked per step */
+    RETRY_MS = 5000, /* after a periodic snapshot failed */
+    PAUSE_MS = 100, /* minimum interval of a vector's periodic snapshots; also PAUSES
+                     * times the last duration */
     PAUSES = 3,
 };
 
-/* The snapshots of one vector. */
+/* Snapshot state of one vector. */
 struct kept {
-    uint64_t changes; /* of the vector in its newest snapshot */
+    uint64_t changes; /* of the vector, at its newest snapshot */
     uint64_t version;
     uint64_t taken_ns;
-    uint64_t retry_ns; /* none is due by itself before: the last one has failed, or it
-                        * was just now */
+    uint64_t retry_ns; /* earliest periodic snapshot, after a failure or a pause */
 };
 
 struct store_keeper {
     struct store_keeper_opts opts;
-    pthread_mutex_t mutex; /* of all that follows, but for the task under way */
+    pthread_mutex_t mutex; /* guards all fields below, except a running task */
     pthread_t copier;
-    bool copies; /* `copier` is to be joined */
+    bool copies; /* `copier` must be joined */
     struct archive_task task;
     struct trib_snapshot read;
     bool busy;
-    struct trib_control_store_snapshot what; /* under way */
-    uint64_t changes; /* of the vector when it was copied; set by the copier */
+    struct trib_control_store_snapshot what; /* current order */
+    uint64_t changes; /* of the vector when copied; set by the copier */
     struct kept *kept; /* [n] */
     uint32_t n;
-    uint32_t at; /* vector at which the next step begins to look */
+    uint32_t at; /* first vector to check in the next step */
 };
 
 trib_status_t store_keeper_create(const struct store_keeper_opts *opts,
@@ -65,7 +64,7 @@ trib_status_t store_keeper_create(const struct store_keeper_opts *opts,
     return TRIB_OK;
 }
 
-/* Frees the bytes of a task. */
+/* Free the buffer of a finished task. */
 static void drop(struct store_keeper *keeper)
 {
     struct archive_task *task = &keeper->task;
@@ -114,7 +113,7 @@ static struct archive_key key_of(const struct store_keeper *keeper, uint32_t vec
                                 trib_store_name(keeper->opts.table, vector)};
 }
 
-/* Makes room for all vectors; false: no memory. */
+/* Grow `kept` to all vectors; false: out of memory. */
 static bool grow(struct store_keeper *keeper)
 {
     const uint32_t n = trib_store_table_size(keeper->opts.table);
@@ -139,7 +138,7 @@ void store_keeper_found(struct store_keeper *keeper, uint32_t vector)
                              archive_version(keeper->opts.archive, &key));
 }
 
-/* Makes room for a copy. */
+/* Allocate the buffer for a copy. */
 static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
                                struct trib_error *err)
 {
@@ -163,7 +162,7 @@ static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
                      image.spec.name);
 }
 
-/* Copies the vector for the archive. */
+/* Copy the vector and queue it for the archive. */
 static void *copy(void *arg)
 {
     struct store_keeper *keeper = arg;
@@ -183,7 +182,7 @@ static void *copy(void *arg)
     return NULL;
 }
 
-/* Where no thread can be had, the caller's copies. */
+/* Start a copier thread; if that fails, copy in the calling thread. */
 static void begin_copy(struct store_keeper *keeper)
 {
     keeper->copies = !trib_thread_start(&keeper->copier, copy, keeper);
@@ -227,8 +226,7 @@ bool store_keeper_give(struct store_keeper *keeper,
     *out = (struct store_kept){
         .what = *what, .changes = trib_store_changes(keeper->opts.table, what->vector)};
     pthread_mutex_lock(&keeper->mutex);
-    if (is_idle(keeper)) /* else another thread was first, and the rank goes on to
-                          * wait */
+    if (is_idle(keeper)) /* else another thread was first; the rank keeps waiting */
         failed = begin(keeper, what, &out->err) != TRIB_OK;
     if (failed && what->order == TRIB_CONTROL_SNAPSHOT_TAKE)
         archive_failed_mt(keeper->opts.archive);
@@ -279,7 +277,7 @@ static void end_read(struct store_keeper *keeper)
     }
 }
 
-/* Ends what is under way, if it is done. */
+/* Finish the current task if it is done. */
 static bool end(struct store_keeper *keeper, uint64_t now_ns, struct store_kept *out)
 {
     struct archive_task *task = &keeper->task;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The share of open files that stores may have: each rank of a store is a connection,
- * and one tenant's are to leave files for the connections of others.
+ * Limits on open files of stores: each rank of a store is a connection, and stores of
+ * one tenant must leave descriptors for connections of others.
  *
- *     all files but a few of tribd's own    1
+ *     all descriptors, minus tribd's own    1
  *     connections of all stores             3/4
- *     of the stores of one user             1/2, or 3/4 where a method names no users
+ *     of the stores of one user             1/2, or 3/4 if the method has no user names
  *     of one store                          3/8
  */
 #include <assert.h>
@@ -17,7 +17,7 @@
 
 enum { OWN_FILES = 48, EIGHTHS_ALL = 6, EIGHTHS_USER = 4, EIGHTHS_STORE = 3 };
 
-/* The files that tribd may open for others; the limit may change while it runs. */
+/* Return the descriptors available to clients. The limit may change at run time. */
 static uint64_t files_of_others(void)
 {
     struct rlimit files;
@@ -27,7 +27,7 @@ static uint64_t files_of_others(void)
     return files.rlim_cur > OWN_FILES ? files.rlim_cur - OWN_FILES : 0;
 }
 
-/* The files of stores; user: NULL, or of its stores alone. */
+/* Return the open files of all stores, or of one user's stores; user: NULL for all. */
 static uint64_t files_of_stores(const struct server *s, const char *user)
 {
     uint64_t n = 0;

@@ -12,7 +12,7 @@
 #include "tribd/store_job_parts.h"
 
 enum {
-    MESSAGES_MOST = 32, /* taken from one rank in a pass */
+    MESSAGES_MOST = 32, /* messages from one rank per pass */
     TICK_MS = 1000,
 };
 
@@ -28,16 +28,15 @@ void store_thread_wake(struct store_thread *t)
     wake(t->wake_fd);
 }
 
-/* Has the thread look at its pulls again. */
+/* Let a thread check its waiting pulls again. */
 static void move(struct store_thread *t)
 {
     atomic_store(&t->moved, true);
     store_thread_wake(t);
 }
 
-/* The same of all threads, for a change that a pull may wait for. Of others, those need
- * not know where none waits: one that begins to wait looks again after it has said
- * so. */
+/* Let all threads check waiting pulls after a change. Threads without a waiting pull
+ * are skipped: a new waiter sets `waits` first and then checks again. */
 static void move_all(struct store_thread *self)
 {
     const struct store_job *job = self->job;
@@ -50,7 +49,7 @@ static void move_all(struct store_thread *self)
 
 /* The ranks ------------------------------------------------------------------------ */
 
-/* Puts the member where the server's thread frees it. */
+/* Move the member to the list that the server thread frees. */
 static void bury(struct store_job *job, struct store_member *m)
 {
     pthread_mutex_lock(&job->mutex);
@@ -81,7 +80,7 @@ static void remove_member(struct store_thread *t, uint32_t rank,
     pthread_mutex_unlock(&job->mutex);
     bury(job, m);
     move_all(t);
-    store_thread_wake(&job->threads[0]); /* the store may be over */
+    store_thread_wake(&job->threads[0]); /* the store may have ended */
 }
 
 static void note_made(void *arg, uint32_t vector)
@@ -115,8 +114,7 @@ static void add_member(struct store_thread *t, struct store_member *m)
     trib_store_leave(job->table, m->rank, false);
     job->members[m->rank] = m;
     t->n_here++;
-    m->more = true; /* what came with STORE_JOIN is read already, and poll knows
-                     * nothing of it */
+    m->more = true; /* input after STORE_JOIN is buffered: poll would miss it */
     (void)trib_session_send(m->session, &joined);
 }
 
@@ -133,7 +131,7 @@ void store_thread_take_comers(struct store_thread *t)
     }
 }
 
-/* Sends what the rank is to have, as far as there is room. */
+/* Send pending messages to the rank, as far as there is room. */
 static trib_status_t give(struct store_member *m)
 {
     struct trib_control out;
@@ -148,7 +146,7 @@ static trib_status_t give(struct store_member *m)
     return st == TRIB_ERR_NO_RESOURCE ? TRIB_OK : st;
 }
 
-/* Takes one message; TRIB_INPROGRESS: none has come. */
+/* Process one message; TRIB_INPROGRESS: none. */
 static trib_status_t take(struct store_member *m, bool *left_out)
 {
     struct trib_control in;
@@ -210,7 +208,7 @@ static void step_member(struct store_thread *t, uint32_t rank)
 
 /* Snapshots ------------------------------------------------------------------------ */
 
-/* Tells all threads what became of a snapshot; room for it was there. */
+/* Publish a snapshot's result to all threads; may_publish was true. */
 static void publish(struct store_thread *self, const struct store_kept *kept)
 {
     struct store_job *job = self->job;
@@ -219,10 +217,10 @@ static void publish(struct store_thread *self, const struct store_kept *kept)
     job->kept[job->n_kept++ % STORE_KEPT_MAX] = *kept;
     pthread_mutex_unlock(&job->mutex);
     for (uint32_t i = 0; i < job->n_threads; i++)
-        move(&job->threads[i]); /* a vector may be another one */
+        move(&job->threads[i]); /* a restore may have changed the vector */
 }
 
-/* True if there is room for what becomes of one more snapshot for each thread. */
+/* Return true if every thread has room for one more result. */
 static bool may_publish(struct store_job *job)
 {
     uint64_t least = UINT64_MAX;
@@ -236,7 +234,7 @@ static bool may_publish(struct store_job *job)
     return room;
 }
 
-/* The thread's ranks that wait for a snapshot hear what became of it. */
+/* Pass a result to the thread's ranks that wait for it. */
 static void tell_kept(struct store_thread *t, const struct store_kept *kept)
 {
     struct store_job *job = t->job;
@@ -246,11 +244,11 @@ static void tell_kept(struct store_thread *t, const struct store_kept *kept)
             continue;
         trib_store_peer_kept(job->members[r]->peer, &kept->what, kept->changes,
                              &kept->err);
-        (void)give(job->members[r]); /* an error comes again with the next step */
+        (void)give(job->members[r]); /* the next step returns the error, too */
     }
 }
 
-/* Takes the news of snapshots. */
+/* Process new snapshot results. */
 static void hear_kept(struct store_thread *t)
 {
     struct store_job *job = t->job;
@@ -268,7 +266,7 @@ static void hear_kept(struct store_thread *t)
     }
 }
 
-/* Gives the next order of a rank to the keeper. */
+/* Pass the next order of a rank to the keeper. */
 static void take_orders(struct store_thread *t)
 {
     struct trib_control_store_snapshot what;
@@ -302,7 +300,7 @@ static void keep(struct store_thread *t)
 
 /* A pass --------------------------------------------------------------------------- */
 
-/* The other ranks hear that this host is not stopped. */
+/* Keep the connections of the thread's ranks alive. */
 static void say_alive(void *arg, uint64_t walk_ns)
 {
     const struct store_thread *t = arg;
@@ -314,7 +312,8 @@ static void say_alive(void *arg, uint64_t walk_ns)
             trib_session_keep_alive(job->members[r]->session);
 }
 
-/* Amid a long push, others have their turns. */
+/* Called during a long push: keep connections alive and let other stores have their
+ * turns. */
 static void tick(void *arg, uint64_t walk_ns)
 {
     struct store_thread *t = arg;
@@ -324,8 +323,7 @@ static void tick(void *arg, uint64_t walk_ns)
     store_turn_pause(t->job->turns, &t->turn, &t->alive);
 }
 
-/* Fills in what to wait for; returns the number of descriptors, and the time by which
- * something is due. */
+/* Fill in the descriptors to poll; return their number, and the next due time. */
 static uint32_t prepare_wait(struct store_thread *t, uint64_t *due_out)
 {
     const struct store_job *job = t->job;
@@ -358,7 +356,7 @@ static bool has_waiting(const struct store_thread *t)
     return false;
 }
 
-/* Lets pulls go on that have waited for a push, or for their time. */
+/* Complete pulls that waited for a push, or refuse those that timed out. */
 static void wake_pulls(struct store_thread *t)
 {
     const struct store_job *job = t->job;
@@ -375,11 +373,11 @@ static void wake_pulls(struct store_thread *t)
             continue;
         store_turn_give_way(t->job->turns, &t->turn, &t->alive);
         trib_store_peer_wake(m->peer, now_ns);
-        (void)give(m); /* an error comes again with the next step */
+        (void)give(m); /* the next step returns the error, too */
     }
 }
 
-/* True if one of the first n that were waited for may have said more. */
+/* Return true if one of the first n polled ranks may have buffered input. */
 static bool has_more(const struct store_thread *t, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -429,7 +427,7 @@ void store_thread_end(struct store_thread *t)
     for (uint32_t r = t->index; r < job->ranks; r += job->n_threads) {
         if (!job->members[r])
             continue;
-        if (!atomic_load(&job->draining)) /* else they look for it when it is back */
+        if (!atomic_load(&job->draining)) /* else ranks reconnect after the restart */
             (void)trib_session_end(job->members[r]->session, TRIB_ERR_ABORTED, "%s",
                                    job->why);
         remove_member(t, r, STORE_RANK_LEFT);

@@ -12,16 +12,16 @@
 #include "base/wait.h"
 
 enum {
-    LONG_NS = 5000000, /* a turn of the weight of a user's only job */
-    WEIGHT_MOST = 16 * TRIB_DRR_WEIGHT_ONE, /* with which a turn grows */
-    TICK_MS = 250, /* between two calls of the tick while a thread waits */
-    PAUSED_MOST_MS = 1000, /* until a paused turn goes on, even beyond the limit */
+    LONG_NS = 5000000, /* length of a turn at the weight of a user's only job */
+    WEIGHT_MOST = 16 * TRIB_DRR_WEIGHT_ONE, /* maximum weight for lengthening a turn */
+    TICK_MS = 250, /* interval of ticks while waiting */
+    PAUSED_MOST_MS = 1000, /* then a paused turn continues, even beyond the limit */
 };
 
 struct store_turns {
-    pthread_mutex_t mutex; /* of all, and of the flows */
-    int64_t n_free; /* threads that may begin; negative while paused ones were let go */
-    uint64_t now; /* start of the newest turn */
+    pthread_mutex_t mutex; /* guards everything here, and the flows */
+    int64_t n_free; /* threads that may start; negative after let_go */
+    uint64_t now; /* start tag of the newest turn */
     struct store_turn *waiting;
 };
 
@@ -56,9 +56,9 @@ static uint64_t processor_ns(void)
 
 /* Under the mutex ------------------------------------------------------------------ */
 
-/* A walk waits only for walks over its vector that began earlier. So a paused turn
- * waits for the paused ones with earlier walks, and a new one for all that are paused.
- */
+/* Return true if the turn may start. A walk waits only for earlier walks over its
+ * vector. So a paused turn waits for paused turns with earlier walks, and a new turn
+ * for all paused ones. */
 static bool may_begin(const struct store_turn *turn)
 {
     for (const struct store_turn *p = turn->flow->paused; p; p = p->next_paused)
@@ -84,7 +84,8 @@ static void resume_turn(struct store_turn *turn)
     turn->paused = false;
 }
 
-/* True if the turn has lasted as long as its weight allows while others wait. */
+/* Return true if the turn has used the time that its weight allows while others
+ * wait. */
 static bool is_long(const struct store_turn *turn)
 {
     const uint64_t weight = trib_min(atomic_load(&turn->flow->weight), WEIGHT_MOST);
@@ -92,7 +93,7 @@ static bool is_long(const struct store_turn *turn)
     return processor_ns() - turn->began_ns >= LONG_NS * weight / TRIB_DRR_WEIGHT_ONE;
 }
 
-/* Takes the one that is next out of those that wait; NULL: none may begin. */
+/* Dequeue the next turn that may start; NULL: none. */
 static struct store_turn *take_next(struct store_turns *turns)
 {
     struct store_turn **best = NULL;
@@ -106,7 +107,7 @@ static struct store_turn *take_next(struct store_turns *turns)
     return turn;
 }
 
-/* Lets those begin that may. */
+/* Start all turns that may start. */
 static void grant(struct store_turns *turns)
 {
     struct store_turn *turn;
@@ -122,7 +123,7 @@ static void grant(struct store_turns *turns)
     }
 }
 
-/* Charges the flow for what the turn has used. */
+/* Charge the turn's processor time to its flow. */
 static void charge(struct store_turn *turn)
 {
     struct store_flow *flow = turn->flow;
@@ -133,8 +134,8 @@ static void charge(struct store_turn *turn)
         trib_max(flow->tag, turn->start) + used_ns * TRIB_DRR_WEIGHT_ONE / weight;
 }
 
-/* Let a paused turn continue though all turns are taken. A thread that has one may be
- * blocked by this walk, so waiting for it would never end. */
+/* Let a paused turn continue although no thread is free. A running thread may be
+ * blocked by this walk, so waiting could deadlock. */
 static void let_go(struct store_turns *turns, struct store_turn *turn)
 {
     struct store_turn **at = &turns->waiting;
@@ -147,7 +148,7 @@ static void let_go(struct store_turns *turns, struct store_turn *turn)
     turn->has = true;
 }
 
-/* Waits behind all that have waited for longer with the same tag. */
+/* Wait for the turn; turns with equal tags are served in order of arrival. */
 static void wait_turn(struct store_turns *turns, struct store_turn *turn,
                       const struct trib_store_tick *tick)
 {
@@ -181,7 +182,7 @@ void store_turn_begin(struct store_turns *turns, struct store_turn *turn,
                       struct store_flow *flow, const struct trib_store_tick *tick)
 {
     if (turn->has)
-        return; /* it was kept */
+        return; /* the turn was kept */
     *turn = (struct store_turn){.flow = flow};
     trib_cond_init(&turn->granted);
     pthread_mutex_lock(&turns->mutex);

@@ -16,7 +16,7 @@
 #include "base/config.h"
 #include "base/fd.h"
 
-/* The path of a socket, or an abstract name after "@". */
+/* $NOTIFY_SOCKET is a path, or an abstract name after "@". */
 void systemd_notify(const char *state)
 {
     const char *name = trib_config_environment("NOTIFY_SOCKET");
@@ -69,7 +69,7 @@ uint64_t systemd_watchdog_ns(void)
                : 0;
 }
 
-/* $JOURNAL_STREAM is "device:inode" of what standard error was at the start. */
+/* $JOURNAL_STREAM is "device:inode" of standard error at the start. */
 bool systemd_log(void)
 {
     const char *stream = trib_config_environment("JOURNAL_STREAM");

@@ -6,17 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** systemd_notify - such as "READY=1", to $NOTIFY_SOCKET, as sd_notify(3) does. */
+/** systemd_notify - send a state such as "READY=1" to $NOTIFY_SOCKET, as sd_notify(3)
+ * does. */
 void systemd_notify(const char *state);
 
-/** systemd_reloading - "RELOADING=1", and when; READY=1 is its end. */
+/** systemd_reloading - send "RELOADING=1" with the time; a later READY=1 ends it. */
 void systemd_reloading(void);
 
-/** systemd_watchdog_ns - within which systemd wants "WATCHDOG=1", again and again; 0:
- * it does not, or it wants that of another process. */
+/** systemd_watchdog_ns - return the interval within which systemd expects "WATCHDOG=1";
+ * 0: no watchdog, or for another process. */
 uint64_t systemd_watchdog_ns(void);
 
-/** systemd_log - return whether standard error is the journal, which reads priorities
+/** systemd_log - return true if standard error is the journal, which parses priorities
  * at the start of lines. */
 bool systemd_log(void);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * tribctl - shows what a tribd does, and tells it to drain or to end a job.
- */
+/* tribctl - show the state of a tribd, drain it, or end a job. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +20,7 @@
 enum { FAILED = 1, WRONG = 2 };
 
 struct arguments {
-    uint64_t given; /* options, by their rows */
+    uint64_t given; /* bit mask of given options */
     const char *file;
     char **words;
 };
@@ -73,7 +71,7 @@ static const struct tool_command command = {
 
 /* Text ----------------------------------------------------------------------------- */
 
-/* "1.5 GiB", into text. */
+/* Format bytes, such as "1.5 GiB", into text. */
 static const char *bytes_text(double bytes, char text[24])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -87,7 +85,7 @@ static const char *bytes_text(double bytes, char text[24])
     return text;
 }
 
-/* "1.5 h", into text. */
+/* Format a duration, such as "1.5 h", into text. */
 static const char *time_text(double s, char text[24])
 {
     if (s < 100)
@@ -111,7 +109,8 @@ static double seconds(const json_t *o, const char *name)
     return json_number_value(json_object_get(o, name));
 }
 
-/* Nothing of a name reaches the terminal as a command. */
+/* Replace unprintable characters, so that no name sends control codes to the
+ * terminal. */
 static const char *word(const json_t *o, const char *name, char text[80])
 {
     const char *value = json_string_value(json_object_get(o, name));
@@ -123,9 +122,9 @@ static const char *word(const json_t *o, const char *name, char text[80])
     return text;
 }
 
-/* What is printed ------------------------------------------------------------------ */
+/* Output --------------------------------------------------------------------------- */
 
-/* "jobs 2 of 256": a limit of 0 is none. */
+/* Print "jobs 2 of 256"; a limit of 0 means no limit. */
 static void print_held(const char *what, const char *name, const json_t *held,
                        const json_t *limits)
 {
@@ -196,7 +195,7 @@ static void print_now(const json_t *job)
         printf(", waits for rank %" JSON_INTEGER_FORMAT, json_integer_value(waits));
 }
 
-/* The text on what a job does now stands behind these, or in a line of its own. */
+/* Define the columns; the activity of a job follows them, or has its own line. */
 static void add_job_columns(struct tool_table *t)
 {
     tool_table_add(t, "job", "", 5, 0);
@@ -312,7 +311,7 @@ static int show(const struct settings *s, void (*print)(const json_t *status))
     return 0;
 }
 
-/* The line "VERB WHAT WHY". */
+/* Send the line "VERB WHAT WHY". */
 static int tell(const struct settings *s, const char *verb, const char *what,
                 const char *why)
 {

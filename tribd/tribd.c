@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * tribd - sums the vectors of jobs.
- */
+/* tribd - daemon that sums vectors of jobs. */
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -27,13 +25,13 @@
 
 enum {
     FILES_FEW = 1024,
-    LARGE_BYTES = 256 << 10, /* an allocation of this size has pages of its own */
+    LARGE_BYTES = 256 << 10, /* allocations of this size have their own mapping */
 };
 
 struct arguments {
     const char *file;
     bool check;
-    struct rlimit files; /* limit of descriptors with which tribd was started */
+    struct rlimit files; /* limit of descriptors at the start */
 };
 
 #define AT(field) offsetof(struct arguments, field)
@@ -89,7 +87,7 @@ static trib_status_t load(void *arg, struct settings *out, struct trib_error *er
     return st;
 }
 
-/* Blocked in all threads, and read here. */
+/* Block the signals in all threads; they are read from the returned descriptor. */
 static int open_signals(void)
 {
     sigset_t set;
@@ -102,7 +100,8 @@ static int open_signals(void)
     return trib_fd_keep(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
-/* Each connection is an open file, and each job has some with each of its ranks. */
+/* Log the limit of open files: each connection is one, and a job has several per
+ * rank. */
 static void say_open_files(const struct trib_log *log, const struct rlimit *before)
 {
     struct rlimit files;
@@ -122,9 +121,9 @@ static void say_open_files(const struct trib_log *log, const struct rlimit *befo
 }
 
 /*
- * Large blocks go back to the kernel when they are freed. By itself glibc would keep
- * ever larger ones in the heaps of its threads: after some jobs of many ranks hundreds
- * of MiB that no job holds.
+ * Return large blocks to the kernel when freed. By default glibc raises the mmap
+ * threshold and keeps ever larger blocks in per-thread heaps: hundreds of MiB after
+ * some jobs with many ranks.
  */
 static void return_large_blocks(void)
 {
@@ -133,7 +132,7 @@ static void return_large_blocks(void)
 #endif
 }
 
-/* The journal shows it as an error, like the errors of the log. */
+/* Print an error with the journal's priority of errors, like the log. */
 static int fail(trib_status_t st, const struct trib_error *err)
 {
     fprintf(stderr, "%stribd: %s\n", systemd_log() ? "<3>" : "", trib_error_text(err));

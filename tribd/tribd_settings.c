@@ -42,8 +42,8 @@ struct source {
     struct settings *settings;
     struct trib_error *err;
     const char *file;
-    char wrong[240]; /* sentence about the first bad line, or "" */
-    bool seen[ROWS]; /* rows that the file has set */
+    char wrong[240]; /* message about the first bad line, or "" */
+    bool seen[ROWS]; /* rows set by the file */
 };
 
 static void *field(struct settings *s, const struct row *r)
@@ -51,7 +51,8 @@ static void *field(struct settings *s, const struct row *r)
     return (char *)s + r->offset;
 }
 
-/* false, and why: "must be 1 to 4096 jobs". */
+/* Set a value; false: `why` has the reason, such as "must be a number, 1 to 4096
+ * jobs". */
 static bool set(struct settings *s, const struct row *r, const char *value, char *why,
                 size_t bytes)
 {
@@ -104,8 +105,7 @@ static bool take_line(void *arg, const char *name, const char *value)
         snprintf(src->wrong, sizeof(src->wrong), "there is no setting \"%.60s\"%s%s%s",
                  name, near ? "; did you mean " : "", near ? near : "",
                  near ? "?" : "");
-    } else if (src->seen[r - rows]) { /* a line that begins with a space continues the
-                                       * last value */
+    } else if (src->seen[r - rows]) { /* continuation line of a value */
         snprintf(src->wrong, sizeof(src->wrong), "%s is set twice", name);
     } else if (!set(src->settings, r, value, why, sizeof(why))) {
         snprintf(src->wrong, sizeof(src->wrong), "%s = %.60s: it %s", name, value, why);
@@ -180,7 +180,7 @@ trib_status_t settings_load(const char *file, struct settings *out,
     memset(out, 0, sizeof(*out));
     for (int i = 0; i < ROWS; i++)
         if (!set(out, &rows[i], rows[i].def, why, sizeof(why)))
-            abort(); /* settings.def contradicts itself */
+            abort(); /* invalid default in tribd_settings.def */
     if (file) {
         const trib_status_t st = load_file(&src);
         if (st != TRIB_OK)

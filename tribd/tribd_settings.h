@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The settings of tribd: its file, then TRIBD_* variables. They are read at the start
+/* Settings of tribd: from its file, overridden by TRIBD_* variables. Read at the start
  * and at SIGHUP. */
 #ifndef TRIBD_TRIBD_SETTINGS_H
 #define TRIBD_TRIBD_SETTINGS_H
@@ -25,37 +25,37 @@ struct settings {
 };
 
 /**
- * settings_load - defaults, the file, the environment.
+ * settings_load - load defaults, then the file, then the environment.
  *
  * file     NULL: none
- * errors   TRIB_ERR_CONFIG: which line or variable is wrong, and how
+ * errors   TRIB_ERR_CONFIG: the invalid line or variable, and why
  */
 trib_status_t settings_load(const char *file, struct settings *out,
                             struct trib_error *err);
 
 /**
- * settings_renew - take from `from` what may change while tribd runs.
+ * settings_renew - copy the settings that may change at run time.
  *
- * kept  receives the names of the others that differ: "slots, jobs", or nothing
+ * kept  receives the names of other settings that differ, such as "slots, jobs", or ""
  */
 void settings_renew(struct settings *s, const struct settings *from, char *kept,
                     size_t bytes);
 
-/** settings_level - the level named by `log`; false: there is no such level. */
+/** settings_level - return the level named by `log`; false: no such level. */
 bool settings_level(const struct settings *s, trib_log_level_t *out);
 
-/** settings_unknown - say on standard error which TRIBD_* variables are none of
- * these. */
+/** settings_unknown - warn on standard error about unknown TRIBD_* variables. */
 void settings_unknown(void);
 
-/** settings_warn - log a warning for each setting that has no effect because of the
- * value of another one. */
+/** settings_warn - log a warning for each setting without effect because of another
+ * setting. */
 void settings_warn(const struct settings *s, const struct trib_log *log);
 
-/** settings_help - a line for each, to standard output. */
+/** settings_help - print one line per setting to standard output. */
 void settings_help(void);
 
-/** settings_print - name = value, as its file has them, to standard output. */
+/** settings_print - print name = value, in the format of the file, to standard
+ * output. */
 void settings_print(const struct settings *s);
 
 #endif

@@ -6,7 +6,7 @@
 #include "tribd/worker.h"
 #include "tribd/systemd.h"
 
-enum { FEEDINGS = 4 }; /* number of messages to systemd within its limit */
+enum { FEEDINGS = 4 }; /* messages to systemd within its limit */
 
 void watchdog_open(struct watchdog *w)
 {
@@ -27,7 +27,7 @@ void watchdog_step(struct watchdog *w, struct worker *const *workers, int n,
     if (!w->limit_ns || now_ns < w->due_ns)
         return;
     w->due_ns = now_ns + w->limit_ns / FEEDINGS;
-    for (int i = 0; i < n; i++) /* all are asked: each remembers the answer */
+    for (int i = 0; i < n; i++) /* ask all: each worker updates its state */
         all &= worker_goes_on(workers[i], now_ns, w->limit_ns / 2);
     if (all) {
         systemd_notify("WATCHDOG=1");

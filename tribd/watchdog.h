@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * systemd's watchdog (WatchdogSec=), fed by the server's thread as long as that and all
- * workers go on: a process that lives and sums nothing is ended and started again.
- * Without systemd there is none.
+ * systemd's watchdog (WatchdogSec=), fed by the server thread while it and all workers
+ * make progress. A process that is alive but stuck is thus killed and restarted.
+ * Without systemd there is no watchdog.
  */
 #ifndef TRIBD_WATCHDOG_H
 #define TRIBD_WATCHDOG_H
@@ -14,21 +14,20 @@ struct worker;
 struct trib_log;
 
 struct watchdog {
-    uint64_t limit_ns; /* systemd's; 0: there is none */
-    uint64_t due_ns;   /* when it is to be fed next */
-    bool told;         /* the log says that a worker hangs */
+    uint64_t limit_ns; /* systemd's limit; 0: no watchdog */
+    uint64_t due_ns;   /* time of the next message */
+    bool told;         /* a stuck worker was logged */
 };
 
-/** watchdog_open - read from the environment whether systemd wants to be fed, and how
- * often. */
+/** watchdog_open - read systemd's watchdog interval from the environment. */
 void watchdog_open(struct watchdog *w);
 
-/** watchdog_due - when watchdog_step wants to be called at the latest, on trib_now_ns's
- * clock. */
+/** watchdog_due - return the latest time for watchdog_step, on the clock of
+ * trib_now_ns. */
 uint64_t watchdog_due(const struct watchdog *w);
 
-/** watchdog_step - feed systemd if all workers go on. The server's thread calls it in
- * each pass. */
+/** watchdog_step - feed the watchdog if all workers make progress; the server thread
+ * calls it in each pass. */
 void watchdog_step(struct watchdog *w, struct worker *const *workers, int n,
                    const struct trib_log *log);
 

@@ -15,16 +15,15 @@
 
 enum {
     TURN_BYTES = 1 << 20,
-    /* The cost of a step and of a plan in bytes, of the order of what is summed
-     * meanwhile. Without it, a job that moves little at each step, or makes plans,
-     * would have an endless turn. */
+    /* Cost of a step and of a plan in bytes, comparable to the bytes summed in that
+     * time. Without it, a job that moves few bytes per step, or makes plans, would have
+     * an endless turn. */
     STEP_BYTES = 4096,
     PLAN_BYTES = TURN_BYTES,
-    /* It looks for something to do for so long before it sleeps: longer where that is
-     * hard. */
+    /* Spin time before sleeping; longer if a transport cannot wake the thread. */
     SPIN_NS = 20000,
     SPIN_BLIND_NS = 200000,
-    SLEEP_MS = 1, /* sleep when a transport cannot wake the thread: shared memory */
+    SLEEP_MS = 1, /* sleep if a transport cannot wake the thread: shared memory */
     AGGREGATORS_POLLED = 256,
 };
 
@@ -33,11 +32,11 @@ struct worker {
     int event_fd;
     struct aggregator *aggregators;
     struct trib_drr share;
-    int load; /* number of aggregators meant for it; this field and the next two are of
-               * the server's thread */
-    uint64_t seen_passes, seen_ns; /* at the last look at which it had come round */
-    _Atomic uint64_t busy_ns; /* time with something to do; only its own thread writes
-                               * this field and the next two */
+    int load; /* number of assigned aggregators; this and the next two fields belong to
+               * the server thread */
+    uint64_t seen_passes, seen_ns; /* when worker_goes_on last saw progress */
+    _Atomic uint64_t busy_ns; /* time with work; only the worker writes this and the
+                               * next two fields */
     _Atomic uint64_t passes;
     _Atomic bool vacant; /* it waits for an aggregator */
     _Atomic bool stop;
@@ -57,7 +56,7 @@ static void take_added(struct worker *worker)
     pthread_mutex_unlock(&worker->mutex);
 }
 
-/* Those that end or have failed, and those that drain and have nothing under way. */
+/* Return true for an aggregator that ends or has failed, or drains and is idle. */
 static bool is_over(const struct aggregator *agg)
 {
     const bool busy = agg->comm->engine.head && !agg->comm->engine.failed;
@@ -69,13 +68,13 @@ static bool is_over(const struct aggregator *agg)
 static void *dispose(void *arg)
 {
     trib_thread_give_way();
-    aggregator_dispose(arg); /* the aggregator is the server's now */
+    aggregator_dispose(arg); /* the server owns the aggregator now */
     return NULL;
 }
 
-/* The aggregator's peers have some time to take its goodbye, which is no time of the
- * worker's: other jobs are at work here. Without a thread to spare they wait for that
- * long, once. */
+/* Dispose of an aggregator on a separate thread: its peers get some time to receive the
+ * notice, while the worker serves other jobs. If no thread can be started, the worker
+ * waits once. */
 static void dispose_aside(struct aggregator *agg)
 {
     pthread_t thread;
@@ -106,7 +105,7 @@ static struct aggregator *member_aggregator(struct trib_drr_member *member)
                                          offsetof(struct aggregator, share));
 }
 
-/* The bytes that an aggregator has used so far, without the cost of its steps. */
+/* Return the bytes used by an aggregator, without the cost of its steps. */
 static uint64_t used_by(const struct aggregator *agg)
 {
     return agg->comm->engine.stats.wire_bytes + agg->plans_taken * PLAN_BYTES;
@@ -118,7 +117,8 @@ static void note_moved(struct aggregator *agg, uint64_t begin_ns, uint64_t end_n
         atomic_store_explicit(&agg->moved_ns, end_ns, memory_order_relaxed);
 }
 
-/* An aggregator that has no budget left in this pass goes on in its next turn. */
+/* Give each aggregator a turn; one that exhausts its budget continues in its next
+ * turn. */
 static bool serve(struct worker *worker)
 {
     struct trib_drr_member *member;
@@ -154,7 +154,7 @@ static bool serve(struct worker *worker)
     return moved;
 }
 
-/* Sleeps until a transport, or the server, has something. */
+/* Sleep until a transport or the server has work. */
 static void sleep_for_work(struct worker *worker)
 {
     struct pollfd fds[AGGREGATORS_POLLED + 1] = {
@@ -180,7 +180,7 @@ static void sleep_for_work(struct worker *worker)
         note_moved(agg, begin, end);
         moved |= moved_it;
     }
-    (void)trib_poll(fds, n_fds, moved ? 0 : SLEEP_MS); /* a failure is a longer sleep */
+    (void)trib_poll(fds, n_fds, moved ? 0 : SLEEP_MS); /* a failure is like a timeout */
     if (fds[0].revents) {
         uint64_t count;
         (void)!read(worker->event_fd, &count, sizeof(count));
@@ -192,7 +192,7 @@ static void sleep_for_work(struct worker *worker)
     }
 }
 
-/* The time to look for work before sleeping: longer if a transport cannot wake the
+/* Return how long to spin before sleeping: longer if a transport cannot wake the
  * thread. */
 static uint64_t spin_ns(const struct worker *worker)
 {
@@ -207,7 +207,7 @@ static void wait_for_aggregator(struct worker *worker)
     struct pollfd fd = {.fd = worker->event_fd, .events = POLLIN};
     uint64_t count;
 
-    (void)trib_poll(&fd, 1, -1); /* a failure is a look at what was added */
+    (void)trib_poll(&fd, 1, -1); /* on failure, take_added checks again */
     (void)!read(worker->event_fd, &count, sizeof(count));
 }
 
