@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that tells each tribd that this process runs, also while the rank computes
- * for minutes without a call. So tribd takes a rank that is silent for one that is
- * stopped, or whose host cannot be reached.
+ * Keep-alive thread of a store: tells each tribd that this process runs, even while the
+ * rank computes for minutes without a call. So tribd may assume that a silent rank is
+ * stopped or its host unreachable.
  */
 #include <string.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ trib_status_t trib_store_alive_start(struct trib_store *store)
                            "cannot start the thread of a store: %s", strerror(why));
 }
 
-/* A forked child has no such thread, and a lock that nobody may release. */
+/* A forked child lacks this thread, and its copy of the lock may be locked forever. */
 static bool runs(const struct trib_store_alive *alive)
 {
     return alive->pid && alive->pid == getpid();

@@ -10,7 +10,7 @@
 #include "store/rank_store.h"
 
 enum {
-    DISK_MS = 60000, /* a disk that is slower than this and the next is a failure */
+    DISK_MS = 60000, /* disk timeout: this plus the bytes divided by the next */
     DISK_BYTES_A_MS = 10000,
     WAIT_MOST = 40000000,
 };
@@ -31,7 +31,7 @@ trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st
                            why, v->name, s.version, saved);
 }
 
-/* True if a request brings back what was lost. */
+/* Return true if a request restores lost elements. */
 static bool restores(const struct trib_store_request *r)
 {
     return r->purpose == TRIB_CONTROL_PUSH_RESTORE ||
@@ -139,15 +139,15 @@ trib_status_t trib_vector_set(struct trib_vector *v, const void *data)
     return trib_vector_request(&r);
 }
 
-/* True if the two arrays of so many bytes share any. */
+/* Return true if two arrays of `bytes` bytes overlap. */
 static bool overlap(const void *a, const void *b, size_t bytes)
 {
     return b && (uintptr_t)a < (uintptr_t)b + bytes &&
            (uintptr_t)b < (uintptr_t)a + bytes;
 }
 
-/* A result goes elsewhere first if it would overwrite what may have to be sent again,
- * or if the pairs that were given are not those that were sent. */
+/* Use a temporary result in two cases: the result would overwrite data that may be sent
+ * again, or the sent pairs differ from the given ones. */
 static trib_status_t push(struct trib_store_request *r,
                           const struct trib_pairs_input *given)
 {
@@ -171,7 +171,7 @@ static trib_status_t push(struct trib_store_request *r,
     return st;
 }
 
-/* Makes of the caller's elements what goes to tribd. */
+/* Prepare the caller's elements for sending: encode or sort them. */
 static trib_status_t make_data(struct trib_store_request *r, const trib_push_opts_t *o,
                                const struct trib_pairs_input *given)
 {
@@ -187,7 +187,7 @@ static trib_status_t make_data(struct trib_store_request *r, const trib_push_opt
     return trib_vector_sort(r, given);
 }
 
-/* Without a limit: as long as a tribd lets a rank wait. */
+/* Without a timeout, wait as long as tribd allows. */
 static uint32_t wait_ms(const struct trib_store *store, int timeout_ms)
 {
     const int ms = timeout_ms ? timeout_ms : store->job.cfg.timeout_ms;

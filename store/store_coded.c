@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pushes and pulls that are encoded. */
+/* Encoded pushes and pulls. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static trib_status_t no_memory(struct trib_vector *v, const char *text)
                            "vector %s: no memory for codec %s", v->name, text);
 }
 
-/* Says what is wrong with a codec, and for which vector. */
+/* Report a codec error with the vector's name. */
 static trib_status_t refuse(struct trib_vector *v, const struct trib_error *err)
 {
     return trib_store_fail(v->store, err->status, "vector %s: %s", v->name,
@@ -48,7 +48,7 @@ static void close_coder(struct trib_vector *v, struct trib_vector_coder *c)
     c->text[0] = '\0';
 }
 
-/* True if there are codecs for its elements. */
+/* Return true if codecs support the vector's dtype. */
 static bool takes_codecs(const struct trib_vector *v)
 {
     return v->dtype == TRIB_F32 || trib_dtype_is_narrow(v->dtype);
@@ -75,7 +75,7 @@ static trib_status_t check_codec(const struct trib_vector *v,
     return st;
 }
 
-/* Makes the codec of a text, unless the vector has it. */
+/* Create the codec of `text`, unless it is the current one. */
 static trib_status_t choose(struct trib_vector *v, struct trib_vector_coder *c,
                             const char *text)
 {
@@ -102,7 +102,7 @@ static trib_status_t choose(struct trib_vector *v, struct trib_vector_coder *c,
     return TRIB_OK;
 }
 
-/* Has the codec of a call ready; false in *coded_out: elements go as they are. */
+/* Set up the codec of a call; *coded_out false: do not encode. */
 static trib_status_t prepare(struct trib_vector *v, struct trib_vector_coder *c,
                              const char *text, bool *coded_out)
 {
@@ -117,7 +117,7 @@ static trib_status_t prepare(struct trib_vector *v, struct trib_vector_coder *c,
     return st;
 }
 
-/* Has the words of a part ready for so many elements; false: no memory. */
+/* Set up a part's encoder or decoder for `count` elements; false: out of memory. */
 static bool have_words(struct trib_vector *v, const struct trib_vector_coder *c,
                        struct trib_vector_part *p, size_t count)
 {
@@ -149,7 +149,7 @@ trib_status_t trib_vector_codecs(struct trib_vector *v, const trib_vector_desc_t
     return st == TRIB_OK ? take_usual(v, &v->pull, d->pull_codec) : st;
 }
 
-/* Makes room for `count` floats that stay until the vector is freed. */
+/* Allocate `count` floats that live as long as the vector. */
 static bool have_floats(float **floats, size_t count)
 {
     if (!*floats)
@@ -157,7 +157,7 @@ static bool have_floats(float **floats, size_t count)
     return *floats;
 }
 
-/* Makes room for what the encoding of a push needs. */
+/* Allocate all buffers to encode a push. */
 static bool have_room(struct trib_vector *v)
 {
     size_t bound = 0;
@@ -181,7 +181,7 @@ static bool have_room(struct trib_vector *v)
     return all && v->words;
 }
 
-/* Encodes a part, which has the code words that it has in the whole vector. */
+/* Encode a part; the result equals its section of the encoded whole vector. */
 static size_t encode_part(struct trib_vector *v, struct trib_vector_part *p,
                           const struct trib_words_source *whole, size_t at)
 {
@@ -240,7 +240,7 @@ void trib_vector_encoded(struct trib_vector *v)
     v->next = before;
 }
 
-/* Has the words ready for each part of a pull; false: no memory. */
+/* Set up the decoder of each part of a pull; false: out of memory. */
 static bool expect_parts(struct trib_store_request *r)
 {
     struct trib_vector *v = r->vector;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange of a request with all parts of a vector at once. A session that ends
- * meanwhile is made anew, and the part is asked again: tribd knows a push that it has
- * applied by its number.
+ * Exchange of a request with all parts of a vector concurrently. If a session ends, it
+ * is reopened and the part is asked again; tribd recognises a push that it has applied
+ * by its number.
  */
 #include <assert.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "store/rank_store.h"
 
 enum {
-    TRIES = 8, /* of one request, over sessions that end */
+    TRIES = 8, /* sessions per request */
 };
 
 static struct trib_session *session_of(const struct trib_store_request *r,
@@ -24,7 +24,7 @@ static struct trib_session *session_of(const struct trib_store_request *r,
     return r->vector->store->link->sessions[p->shard];
 }
 
-/* Something has come or gone, so the next is due later. */
+/* Restart the timeout after progress. */
 static void put_off(const struct trib_store_request *r, struct trib_part_request *q)
 {
     const struct trib_store *store = r->vector->store;
@@ -50,7 +50,7 @@ static void begin(const struct trib_store_request *r, struct trib_vector_part *p
 
 /* Sending -------------------------------------------------------------------------- */
 
-/* Bytes of a stage, which go in pieces. */
+/* Return the bytes to send in this stage. */
 static size_t stage_bytes(const struct trib_store_request *r,
                           const struct trib_vector_part *p)
 {
@@ -113,7 +113,7 @@ static struct trib_control compose_body(const struct trib_store_request *r,
                                                 .data = {q->data + q->sent, n}}};
 }
 
-/* Sends as much as there is room for. A stage without bytes has a message, too. */
+/* Send as much as there is room for. A stage without bytes still has one message. */
 static trib_status_t send_some(const struct trib_store_request *r,
                                struct trib_vector_part *p)
 {
@@ -142,7 +142,7 @@ static trib_status_t send_some(const struct trib_store_request *r,
     return TRIB_OK;
 }
 
-/* Hearing -------------------------------------------------------------------------- */
+/* Receiving ------------------------------------------------------------------------ */
 
 static trib_status_t not_due(const struct trib_store_request *r,
                              const struct trib_vector_part *p, const char *what)
@@ -154,7 +154,7 @@ static trib_status_t not_due(const struct trib_store_request *r,
     return trib_store_lost(r->vector->store, p->shard, st);
 }
 
-/* Takes elements of an answer; false: they are not due. */
+/* Accept elements of an answer; false: unexpected. */
 static bool take_data(struct trib_part_request *q,
                       const struct trib_control_store_data *d)
 {
@@ -188,7 +188,7 @@ static trib_status_t end_answer(const struct trib_store_request *r,
     return TRIB_OK;
 }
 
-/* Takes what has come. */
+/* Process all received messages. */
 static trib_status_t hear_some(const struct trib_store_request *r,
                                struct trib_vector_part *p)
 {
@@ -228,7 +228,7 @@ static trib_status_t hear_some(const struct trib_store_request *r,
 
 /* Failures ------------------------------------------------------------------------- */
 
-/* The first sentence is that of the call. */
+/* End the part's request. The first failure becomes that of the call. */
 static void fail(struct trib_store_request *r, struct trib_vector_part *p,
                  trib_status_t st)
 {
@@ -239,7 +239,8 @@ static void fail(struct trib_store_request *r, struct trib_vector_part *p,
     r->err = r->vector->store->err;
 }
 
-/* Makes a session anew; that may take seconds, in which no other part was late. */
+/* Reopen a session and restart the part's request. This may take seconds, so restart
+ * the timeouts of all parts. */
 static void ask_again(struct trib_store_request *r, struct trib_vector_part *p)
 {
     struct trib_vector *v = r->vector;
@@ -270,7 +271,7 @@ static void step(struct trib_store_request *r, struct trib_vector_part *p)
         ask_again(r, p);
 }
 
-/* The caller's idle function gives up: what is under way has no end to wait for. */
+/* The caller's idle function aborted the call: end the sessions of pending requests. */
 static void give_up(struct trib_store_request *r)
 {
     for (int i = 0; i < r->vector->n_parts; i++) {
@@ -285,7 +286,7 @@ static void give_up(struct trib_store_request *r)
 
 /* The exchange --------------------------------------------------------------------- */
 
-/* Waits for what parts are to send or to read; false: none is under way. */
+/* Wait until a pending part can send or receive; false: none is pending. */
 static bool wait_for_parts(struct trib_store_request *r)
 {
     struct pollfd fds[TRIB_AGGREGATORS_MAX];
@@ -327,7 +328,7 @@ static void end(struct trib_store_request *r)
     assert(r->status != TRIB_OK || r->version != UINT64_MAX);
 }
 
-/* Begins with each part that is asked. */
+/* Start the request on each part that is asked. */
 static void begin_all(struct trib_store_request *r)
 {
     struct trib_vector *v = r->vector;

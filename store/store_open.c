@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The calls that all ranks make together: rank 0 goes first, and all hear how it
- * went. */
+/* Collective calls: rank 0 acts first, and all ranks learn the outcome. */
 #include "store/rank_store.h"
 
 #include <assert.h>
@@ -14,10 +13,10 @@
 #include "base/sized.h"
 #include "comm/communicator.h"
 
-/* Rank 0 tells this to the other ranks. */
+/* Broadcast by rank 0. */
 struct verdict {
     int32_t status;
-    int32_t n; /* of the addresses */
+    int32_t n; /* number of addresses */
     int32_t lasting;
     uint8_t token[TRIB_CONTROL_NONCE_BYTES];
     uint8_t owner[TRIB_CONTROL_NONCE_BYTES];
@@ -61,7 +60,7 @@ trib_status_t trib_store_agree(struct trib_store *store, trib_status_t own)
 
 /* Opening -------------------------------------------------------------------------- */
 
-/* Without a key of the caller's, the token of this run is the key. */
+/* Without a key from the caller, use a random key for this run. */
 static trib_status_t take_opts(struct trib_store *store, const trib_store_opts_t *opts)
 {
     static const struct trib_sized kind = {"trib_store_opts_t", "TRIB_STORE_OPTS_INIT",
@@ -257,7 +256,7 @@ static trib_status_t check_desc(struct trib_store *store, const trib_vector_desc
     return TRIB_OK;
 }
 
-/* Rank 0 makes the vector, then the others find it. */
+/* Rank 0 creates the vector, then the others open it. */
 static trib_status_t open_in_turn(struct trib_store *store, const trib_vector_desc_t *d,
                                   struct trib_vector *v, trib_status_t st)
 {

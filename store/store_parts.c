@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of a vector: ranges that all ranks compute alike, each in another shard.
+ * Parts of a vector: ranges in different shards, computed equally on all ranks.
  *
- * They begin where chunks of codecs do, so that their code words are those of the whole
- * vector, unless it has too few elements for that.
+ * Parts start at chunk boundaries of codecs, so that their encoding equals that of the
+ * whole vector. Short vectors are the exception.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "store/rank_store.h"
 
 enum {
-    UNIT = 65536, /* elements; parts begin at multiples of it */
-    PART_BYTES = 1 << 20, /* of the shortest part, unless the caller wants parts */
+    UNIT = 65536, /* elements; parts start at multiples of it */
+    PART_BYTES = 1 << 20, /* of the shortest part, unless desc->shards is set */
 };
 
 static size_t choose_parts(const struct trib_store *store, const trib_vector_desc_t *d)
@@ -98,7 +98,7 @@ trib_vector_state_t trib_vector_state(const struct trib_vector *v)
 
 /* Shares of a request -------------------------------------------------------------- */
 
-/* The place of the first index that is of a later part. */
+/* Return the position of the first index of a later part. */
 static size_t end_of(const struct trib_store_request *r,
                      const struct trib_vector_part *p, size_t from)
 {
@@ -116,7 +116,7 @@ static size_t end_of(const struct trib_store_request *r,
     return low;
 }
 
-/* Single elements; a push is of all parts, so that all count it. */
+/* Set the share of a sparse request. A push goes to all parts, so that all count it. */
 static void deal_indices(const struct trib_store_request *r, struct trib_vector_part *p,
                          size_t *at)
 {
@@ -149,7 +149,7 @@ static void deal_push(const struct trib_store_request *r, struct trib_vector_par
     q->out_bytes = r->out ? p->count * element : 0;
 }
 
-/* A range, of which the part has some; of no elements, all parts are asked. */
+/* Set the share of a ranged pull. A pull of 0 elements goes to all parts. */
 static void deal_pull(const struct trib_store_request *r, struct trib_vector_part *p)
 {
     const size_t element = trib_dtype_size(r->vector->dtype);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Snapshots, and the way back to them or to a rank's copy.
+ * Snapshots, and restoring from them or from a rank's copy.
  *
- * A shard whose tribd has forgotten the store is made anew there by all ranks together,
- * with a token of another number: a rank that does not know yet finds no store by the
- * old one, so that it cannot push to a vector whose past it does not share.
+ * If a tribd has lost the store, all ranks together recreate it in this shard, with a
+ * new token. A rank that does not know yet finds no store with its old token. So it
+ * cannot push to a vector whose history it does not share.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@
 #include "comm/communicator.h"
 #include "store/rank_store.h"
 
-/* What is to be restored: the same on all ranks, but for `copy`. */
+/* Restore request: equal on all ranks, except `copy`. */
 struct restoring {
     struct trib_vector *only; /* NULL: all */
     int from;
     const void *copy;
 };
 
-/* One rank tells the others how it went. */
+/* Outcome, broadcast by one rank. */
 struct outcome {
     int32_t status;
     char why[400];
@@ -72,7 +72,7 @@ static bool takes_part(const struct restoring *r, const struct trib_vector *v)
            (r->from != TRIB_RESTORE_LOST || trib_vector_state(v).lost);
 }
 
-/* Gives all ranks the sentence of one of them. */
+/* Share one rank's status and message with all ranks. */
 static trib_status_t follow(struct trib_store *store, int root, trib_status_t own)
 {
     struct outcome o = {.status = own};
@@ -89,7 +89,7 @@ static trib_status_t follow(struct trib_store *store, int root, trib_status_t ow
                            o.why);
 }
 
-/* Asks whether the shard of a part has its store. */
+/* Check whether the shard of a part has its store. */
 static trib_status_t look_at(struct trib_vector *v, struct trib_vector_part *p)
 {
     if (!p->lost)
@@ -102,7 +102,8 @@ static trib_status_t look_at(struct trib_vector *v, struct trib_vector_part *p)
     return st;
 }
 
-/* Asks each shard that has a part of these vectors whether its store is there. */
+/* Check each shard with a part of these vectors for its store; gone[k]: shard k lost
+ * it. */
 static trib_status_t look(struct trib_store *store, const struct restoring *r,
                           int32_t *gone)
 {
@@ -121,7 +122,7 @@ static trib_status_t look(struct trib_store *store, const struct restoring *r,
     return TRIB_OK;
 }
 
-/* All ranks make the store anew in one shard. */
+/* Recreate the store in one shard, on all ranks. */
 static trib_status_t remake(struct trib_store *store, int shard)
 {
     trib_status_t st = TRIB_OK;
@@ -155,7 +156,7 @@ static trib_status_t remake_gone(struct trib_store *store, const struct restorin
     return st;
 }
 
-/* The rank that restores a vector: rank 0, or whose copy it is. */
+/* Restore a vector; called by one rank: rank 0, or the owner of the copy. */
 static trib_status_t fill(struct trib_vector *v, const struct restoring *r)
 {
     const uint64_t seen = trib_vector_state(v).version;

@@ -62,7 +62,7 @@ trib_status_t trib_store_sort(struct trib_store *store, int shard,
     return TRIB_INPROGRESS;
 }
 
-/* Waits no longer than until the other tribds are due to hear of this rank. */
+/* Wait for a message, at most until other tribds must receive ALIVE. */
 static trib_status_t take(struct trib_store *store, int shard, uint64_t until,
                           struct trib_control *out)
 {
@@ -95,8 +95,8 @@ trib_status_t trib_store_hear(struct trib_store *store, int shard,
     return trib_store_lost(store, shard, st);
 }
 
-/* Joins the store over a session that is proven. Several addresses may be of one tribd,
- * so each has a token of its own. */
+/* Join the store over an authenticated session. Several addresses may belong to one
+ * tribd, so each uses its own token. */
 static trib_status_t join(struct trib_store *store, int shard, bool again)
 {
     struct trib_session *session = store->link->sessions[shard];
@@ -131,8 +131,7 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
     return st;
 }
 
-/* Without the lock: a connection may take seconds, in which the other tribds hear that
- * this rank runs. */
+/* Connect without the lock: it may take seconds, and the keep-alive thread must run. */
 static trib_status_t connect_first(struct trib_store *store, int shard, bool again)
 {
     struct trib_session *session;
@@ -161,7 +160,7 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
     return st;
 }
 
-/* With the lock, which it releases while it connects. */
+/* Reconnect. The caller holds the lock, which is released during the connect. */
 static trib_status_t connect_again(struct trib_store *store, int shard, bool again)
 {
     struct trib_control_link *link = store->link;
@@ -180,7 +179,7 @@ static trib_status_t connect_again(struct trib_store *store, int shard, bool aga
              "tribd at %s: the connection was lost, and is made anew",
              store->job.addresses[shard]);
     const trib_status_t joined = join(store, shard, again);
-    if (joined != TRIB_OK) /* nobody takes it for one that has joined */
+    if (joined != TRIB_OK) /* so that the session does not look joined */
         (void)trib_session_end(link->sessions[shard], joined, "not joined");
     return joined;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pushes and pulls of some elements. */
+/* Pushes and pulls of selected elements. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ trib_status_t trib_vector_sort(struct trib_store_request *r,
     return st;
 }
 
-/* Puts the indices of a pull in the order of parts; places_out: where each was. */
+/* Sort the indices of a pull by part; places_out: original position of each. */
 static void sort_by_part(const struct trib_store_request *r, uint64_t *out,
                          size_t *places_out)
 {
@@ -82,7 +82,7 @@ trib_status_t trib_vector_pull_each(struct trib_store_request *r)
     return st;
 }
 
-/* The place of an index that is there. */
+/* Return the position of an existing index. */
 static size_t find(const struct trib_store_request *r, uint64_t index)
 {
     size_t low = 0, high = r->n_indices - 1;
