@@ -4,7 +4,7 @@ libtributary_all_la_LIBADD += libagg.la
 libagg_la_SOURCES =
 libagg_la_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
 
-# What the daemon alone needs is a library of its own, which libtributary does not contain.
+# Code for the daemon only is in a separate library, not in libtributary.
 noinst_LTLIBRARIES += libservice.la
 libservice_la_SOURCES =
 libservice_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd $(MICROHTTPD_CFLAGS)

@@ -37,7 +37,7 @@ tribd_tribd_SOURCES = \
 	tribd/credentials.c tribd/credentials.h
 tribd_tribd_LDADD = libtools.la $(SERVICE_LIBS)
 
-# Installed where --with-systemdsystemunitdir=FOLDER asks for it.
+# Installed in --with-systemdsystemunitdir=FOLDER.
 EXTRA_DIST += tribd/tribd.service.in tribd/tribd.sysusers
 CLEANFILES += tribd/tribd.service
 tribd/tribd.service: tribd/tribd.service.in
@@ -45,7 +45,7 @@ tribd/tribd.service: tribd/tribd.service.in
 		$(srcdir)/tribd/tribd.service.in >$@
 if TRIB_SYSTEMD
 nodist_systemdsystemunit_DATA = tribd/tribd.service
-# The user as which it runs, which systemd-sysusers makes.
+# The user of the service, created by systemd-sysusers.
 install-data-local: install-sysusers
 install-sysusers:
 	$(MKDIR_P) '$(DESTDIR)$(sysusersdir)'

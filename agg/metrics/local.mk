@@ -12,7 +12,7 @@ else
 libservice_la_SOURCES += agg/metrics/http_absent.c
 endif
 
-# The page as one string of C.
+# The page as a C string.
 agg/metrics/page.inc: agg/metrics/page.html
 	$(AM_V_GEN)$(MKDIR_P) agg/metrics && \
 	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$$/\\n"/' $(srcdir)/agg/metrics/page.html >$@.new && \
