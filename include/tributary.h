@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tributary: sums gradients, or any vectors, across processes.
+ * Tributary: all-reduce and other collectives for gradients and other vectors.
  *
  *     #include <stdio.h>
  *     #include <tributary.h>

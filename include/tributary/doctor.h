@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests the needs of a cluster one by one, and names the cure for each that is not met.
+ * Checks of a cluster's requirements, one by one, with a remedy for each that fails.
  */
 #ifndef TRIBUTARY_DOCTOR_H
 #define TRIBUTARY_DOCTOR_H
@@ -13,43 +13,44 @@ extern "C" {
 
 typedef enum trib_verdict {
     TRIB_VERDICT_OK,
-    TRIB_VERDICT_WARN, /* works, but not well, or not everywhere */
+    TRIB_VERDICT_WARN, /* works, but poorly or not everywhere */
     TRIB_VERDICT_FAIL,
 } trib_verdict_t;
 
-/* One check. Strings live as long as the call. */
+/* Result of one check. Strings are valid during the callback. */
 typedef struct trib_finding {
     trib_verdict_t verdict;
     const char *where; /* "host3", "rank 0 (host0) → rank 1 (host1)"; "": everywhere */
     const char *topic; /* "memlock", "tcp", … */
-    const char *text;  /* what was found; what is wrong with it */
-    const char *cure;  /* "" where there is none to tell */
+    const char *text;  /* the observation and, if any, the problem */
+    const char *cure;  /* the remedy; "" if there is none */
 } trib_finding_t;
 
 typedef void (*trib_finding_fn)(void *arg, const trib_finding_t *finding);
 
 typedef struct trib_doctor_opts {
     size_t size;             /* sizeof(trib_doctor_opts_t) */
-    const trib_opts_t *join; /* who takes part, as for trib_init; NULL: all defaults */
-    const char *folder; /* with a copy of a host's /sys, /proc and /dev, to be
-                         * looked at instead of this one's; NULL or "": this host */
+    const trib_opts_t *join; /* the ranks, as for trib_init; NULL: all defaults */
+    const char *folder; /* a copy of a host's /sys, /proc and /dev to check instead of
+                         * this host's; NULL or "": this host */
 } trib_doctor_opts_t;
 
 #define TRIB_DOCTOR_OPTS_INIT {sizeof(trib_doctor_opts_t), NULL, NULL}
 
 /**
- * trib_doctor - look at this host and, where there are several ranks, at all of them.
+ * trib_doctor - check this host or, with several ranks, the hosts of all ranks.
  *
- * A rank alone looks at its host: devices, links, libraries, limits. Several ranks look
- * at each host, compare versions, settings and clocks, and each pair writes to each
- * other over every transport that both have, little and much at once.
+ * A single rank checks its host: devices, links, libraries, limits. Several ranks check
+ * each host, compare versions, settings and clocks, and test every transport that two
+ * ranks share, in both directions, with small and large transfers.
  *
- * fn       called on rank 0 for the findings of all ranks; on the others only where the
- *          ranks cannot meet, for their own
- * worst_out the greatest verdict, the same on all ranks that have met; may be NULL
- * thread   any; blocks. Each pair has some seconds, so it takes seconds a rank at most
- * errors   TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY: nothing could be looked at. What is
- *          wrong with the cluster is a finding and no error
+ * fn       called on rank 0 for the findings of all ranks; if the rendezvous fails,
+ *          called on every rank for its own findings
+ * worst_out the worst verdict, the same on all ranks that have joined; may be NULL
+ * thread   any; blocks. The limit for a pair is a few seconds, so the call takes at
+ *          most a few seconds per rank
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_NO_MEMORY: nothing could be checked. A problem of
+ *          the cluster is a finding and not an error
  */
 TRIB_API trib_status_t trib_doctor(const trib_doctor_opts_t *opts, trib_finding_fn fn,
                                    void *arg, trib_verdict_t *worst_out);

@@ -2,7 +2,7 @@
 #ifndef TRIBUTARY_EXPORT_H
 #define TRIBUTARY_EXPORT_H
 
-/** TRIB_API - a symbol of the shared library; everything else stays hidden. */
+/** TRIB_API - export a symbol from the shared library; all others are hidden. */
 #if defined(__GNUC__)
 #define TRIB_API __attribute__((visibility("default")))
 #else

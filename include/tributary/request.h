@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-shot non-blocking calls: trib_allreduce and its like, which return before they
- * are done. Each has a request, which is tested, waited for and freed.
+ * Non-blocking collectives: each call returns before its operation is done, with a
+ * request to test, wait for and free.
  *
- * They count among the operations of the communicator as blocking calls and starts of
- * plans do: all ranks make them in the same order, and they run in that order. Requests
- * may be tested, waited for and freed in any. Their plans are kept for the next call of
- * the same collective, count, dtype, op and root. A vector that is summed again and
- * again is better off with a plan of its own.
+ * The calls are ordered with blocking calls and starts of plans: all ranks make them in
+ * the same order, and the operations run in that order. Requests may be tested, waited
+ * for and freed in any order. The library caches the plan for the next call with the
+ * same collective, count, dtype, op and root. For a vector that is summed repeatedly,
+ * create a plan.
  *
- * The ranks sum by themselves, also where there is a service.
+ * The ranks do the work themselves, even if a service is configured.
  */
 #ifndef TRIBUTARY_REQUEST_H
 #define TRIBUTARY_REQUEST_H
@@ -23,14 +23,14 @@ extern "C" {
 typedef struct trib_request trib_request_t;
 
 /**
- * trib_iallreduce and its like - begin what the call without the i does.
+ * trib_iallreduce - start a non-blocking collective.
  *
  * request_out  NULL after an error
  * owner    the buffers belong to the library until the request is done; the caller
- *          frees the request by trib_request_free before trib_free_comm
- * thread   the communicator's; progress as that of plans (TRIB_PROGRESS)
- * errors   those of trib_allreduce; what another rank has wrong is told by
- *          trib_request_test and trib_request_wait
+ *          frees the request with trib_request_free before trib_free_comm
+ * thread   the communicator's; progress as for plans (TRIB_PROGRESS)
+ * errors   as trib_allreduce; trib_request_test and trib_request_wait report errors
+ *          that involve other ranks
  */
 TRIB_API trib_status_t trib_iallreduce(trib_comm_t *comm, const void *send, void *recv,
                                        size_t count, trib_dtype_t dtype, trib_op_t op,
@@ -51,24 +51,26 @@ TRIB_API trib_status_t trib_ireduce_scatter(trib_comm_t *comm, const void *send,
 TRIB_API trib_status_t trib_ibarrier(trib_comm_t *comm, trib_request_t **request_out);
 
 /**
- * trib_request_test - TRIB_OK when done, TRIB_INPROGRESS when not yet.
+ * trib_request_test - return TRIB_OK if the request is done, else TRIB_INPROGRESS.
  *
- * errors   TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT: how it ended
+ * errors   TRIB_ERR_MISMATCH, TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT: the operation has
+ *          failed
  */
 TRIB_API trib_status_t trib_request_test(trib_request_t *request);
 
 /**
- * trib_request_wait - block until done; drives the work itself.
+ * trib_request_wait - block until the request is done.
  *
+ * Drives the operation itself.
  * errors   as trib_request_test
  */
 TRIB_API trib_status_t trib_request_wait(trib_request_t *request);
 
 /**
- * trib_request_free - give it back, once it is done.
+ * trib_request_free - free a request that is done.
  *
  * request  NULL is allowed
- * errors   TRIB_ERR_BUSY: it is not done, and lasts
+ * errors   TRIB_ERR_BUSY: the request is not done, and stays valid
  */
 TRIB_API trib_status_t trib_request_free(trib_request_t *request);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sparse vectors: an all-reduce of (index, value) pairs, such as the gradient of an
- * embedding. Each rank gives some elements of a vector of `length` elements, as many as
- * it has; all ranks get the union, with the sum of the values of each index, the same
- * bits everywhere.
+ * embedding. Each rank contributes any number of elements of a vector of `length`
+ * elements. All ranks get the union of the indices, with the sum of the values of each
+ * index, and the same bits everywhere.
  *
  *     trib_plan_sparse(comm, &desc, &plan);
  *     trib_plan_start_sparse(plan, indices, values, count);     // at every step
@@ -11,18 +11,17 @@
  *     trib_plan_sparse_count(plan, &n);
  *     trib_plan_sparse_pairs(plan, union_indices, union_values, n);
  *
- * Nothing is lost, so there is no codec and no error feedback. What crosses the wire is
- * the pairs, with 2 to 4 bytes for an index, or a bitmap and values where that is
- * shorter: a union that fills up costs as much as a dense vector, and 1/32 more for
- * f32.
+ * The sum is lossless, without codec and error feedback. Pairs are sent with 2 to 4
+ * bytes per index, or as a bitmap and values if that is shorter. A dense union thus
+ * costs as much as a dense vector, plus 1/32 for f32.
  *
- * A tribd sums where there is one: each rank's pairs go up once, and the union comes
- * down once. One level of tribds adds in the order of ranks, as ranks alone do, so that
- * the bits are the same; a tree adds in its own order, in float32 where values are
- * narrower, and rounds once. So does "doubling", by which ranks alone merge what they
- * have in log2(ranks) steps; "auto" takes it where pairs are few and ranks many. An
- * algorithm that is asked for by name keeps the sum with the ranks; trib_plan_explain
- * says who sums, and why.
+ * If tribd is configured, it computes the sum: each rank sends its pairs once and
+ * receives the union once. One level of tribd adds in rank order, as ranks without
+ * tribd do, so the bits are the same. A tree of tribd adds in its own order, in float32
+ * for narrower values, and rounds once. So does the algorithm "doubling", by which
+ * ranks merge their pairs in log2(ranks) steps without tribd; "auto" chooses it for few
+ * pairs and many ranks. An algorithm requested by name makes the ranks compute the sum;
+ * trib_plan_explain reports where the sum is computed, and why.
  */
 #ifndef TRIBUTARY_SPARSE_H
 #define TRIBUTARY_SPARSE_H
@@ -39,10 +38,10 @@ typedef struct trib_sparse_desc {
     size_t length; /* elements of the vector: an index is 0 to length - 1 */
     trib_dtype_t dtype; /* all but TRIB_BOOL */
     trib_op_t op; /* TRIB_SUM, or TRIB_MEAN: the sum divided by the number of ranks */
-    size_t most; /* pairs that any rank gives to any start, each index once; 0: not
-                  * known. Few pairs of a long vector then take few messages */
-    const char *algorithm; /* NULL: the configuration's; "auto"; "direct", "flat",
-                            * "doubling": by the ranks alone */
+    size_t most; /* limit of pairs per rank and start, with distinct indices; 0:
+                  * unknown. Few pairs of a long vector then need few messages */
+    const char *algorithm; /* NULL: configured algorithm; "auto"; "direct", "flat",
+                            * "doubling": the ranks alone */
     const char *name; /* as trib_desc_t.name */
 } trib_sparse_desc_t;
 
@@ -52,15 +51,15 @@ typedef struct trib_sparse_desc {
     }
 
 /**
- * trib_plan_sparse - make a plan that sums sparse vectors.
+ * trib_plan_sparse - create a plan that sums sparse vectors.
  *
  * Local: no rank waits for another. trib_plan_test, trib_plan_wait, trib_plan_explain
- * and trib_plan_free are for these plans as well.
+ * and trib_plan_free also apply to these plans.
  * owner    the caller frees *plan_out with trib_plan_free before trib_free_comm
  * errors   TRIB_ERR_INVALID: a field is out of range; TRIB_ERR_UNSUPPORTED: another op,
- *          bool, or an algorithm that forwards sums that are no pairs;
- *          TRIB_ERR_OVERFLOW; TRIB_ERR_NO_MEMORY
- * paper    sums at the owner of a range, then an all-gather, and the change to a dense
+ *          bool, or an algorithm that cannot forward sums of pairs; TRIB_ERR_OVERFLOW;
+ *          TRIB_ERR_NO_MEMORY
+ * paper    sums at the owner of a range, then an all-gather, and the switch to a dense
  *          form: SparCML, Renggli et al., SC 2019
  */
 TRIB_API trib_status_t trib_plan_sparse(trib_comm_t *comm,
@@ -68,34 +67,34 @@ TRIB_API trib_status_t trib_plan_sparse(trib_comm_t *comm,
                                         trib_plan_t **plan_out);
 
 /**
- * trib_plan_start_sparse - begin with this rank's pairs.
+ * trib_plan_start_sparse - start a sum with this rank's pairs.
  *
- * Counts differ from rank to rank and from start to start, and may be 0. Pairs may come
- * in any order; those with rising indices are not copied. Values of one index are added
- * in the order in which they are given. A value of 0 is in the union, too.
- * indices  [count] each below length; may be NULL where count is 0
+ * Counts may be 0 and may differ between ranks and between starts. Pairs may be in any
+ * order; pairs with ascending indices are not copied. Values of one index are added in
+ * the order given. The union includes indices with a value of 0.
+ * indices  [count] each below length; may be NULL if count is 0
  * values   [count] elements of the plan's dtype
  * owner    the library until the plan is done
  * thread   the communicator's
  * errors   TRIB_ERR_INVALID: an index is too large, there are more pairs than
  *          trib_sparse_desc_t.most, or the plan is not sparse; TRIB_ERR_BUSY,
- *          TRIB_ERR_NO_MEMORY. Nothing has started. Else as trib_plan_start
+ *          TRIB_ERR_NO_MEMORY. Nothing was started. Otherwise as trib_plan_start
  */
 TRIB_API trib_status_t trib_plan_start_sparse(trib_plan_t *plan,
                                               const uint64_t *indices,
                                               const void *values, size_t count);
 
 /**
- * trib_plan_sparse_count - the number of pairs of the newest union.
+ * trib_plan_sparse_count - return the number of pairs in the newest union.
  *
- * The union is in the plan until the next start. This holds for the two calls below.
- * errors   TRIB_ERR_BUSY while the plan runs; TRIB_ERR_INVALID: no start has ended
- *          well, or the plan is not sparse
+ * The plan keeps the union until the next start, also for the next two functions.
+ * errors   TRIB_ERR_BUSY: the plan is running; TRIB_ERR_INVALID: no start has
+ *          succeeded, or the plan is not sparse
  */
 TRIB_API trib_status_t trib_plan_sparse_count(trib_plan_t *plan, size_t *count_out);
 
 /**
- * trib_plan_sparse_pairs - copy the newest union as pairs, by rising index.
+ * trib_plan_sparse_pairs - copy the newest union as pairs, by ascending index.
  *
  * indices  [room]
  * values   [room] elements
@@ -105,9 +104,9 @@ TRIB_API trib_status_t trib_plan_sparse_pairs(trib_plan_t *plan, uint64_t *indic
                                               void *values, size_t room);
 
 /**
- * trib_plan_sparse_dense - write the newest union as a vector, 0 where no rank had
- * given a value.
+ * trib_plan_sparse_dense - write the newest union as a dense vector.
  *
+ * Elements without a value from any rank become 0.
  * vector   [length] elements
  * errors   as trib_plan_sparse_count
  */

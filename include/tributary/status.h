@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Status codes. One table gives the enum, the texts and the scope.
+ * Status codes. One table defines the enum, the texts and the scopes.
  *
  * 0 is success, a positive value means "not yet", a negative value is an error.
- * The scope says what the error breaks, hence what must be made anew:
- * op < endpoint < comm < context.
+ * The scope is the largest object that the error makes unusable and that must therefore
+ * be created again: op < endpoint < comm < context.
  */
 #ifndef TRIBUTARY_STATUS_H
 #define TRIBUTARY_STATUS_H
@@ -53,17 +53,17 @@ typedef enum trib_scope {
 } trib_scope_t;
 
 /**
- * trib_status_str - what a status means, in words.
+ * trib_status_str - return a short description of a status.
  *
- * owner    a string literal; never NULL, also for unknown values
+ * owner    a string literal; never NULL, even for unknown values
  * thread   any
  */
 TRIB_API const char *trib_status_str(trib_status_t status);
 
-/** trib_status_name - the name of a status, such as "TRIB_ERR_TIMEOUT". */
+/** trib_status_name - return the name of a status, such as "TRIB_ERR_TIMEOUT". */
 TRIB_API const char *trib_status_name(trib_status_t status);
 
-/** trib_status_scope - the largest thing that the status breaks. */
+/** trib_status_scope - return the largest object that the status makes unusable. */
 TRIB_API trib_scope_t trib_status_scope(trib_status_t status);
 
 #ifdef __cplusplus

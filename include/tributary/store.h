@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The store: named vectors that live in tribd, to which ranks push and from which they
- * pull, each in its own time. A rule of the vector says what a push does: add, a step
- * of SGD or Adam, elastic averaging. So it is a parameter server.
+ * The parameter store: a parameter server in tribd. Ranks push to its named vectors and
+ * pull from them independently of each other. The vector's rule defines the effect of a
+ * push: add, a step of SGD or Adam, elastic averaging.
  *
  *     trib_store_open(comm, &store);                          // all ranks
  *     desc.name = "layer1"; desc.count = n; desc.rule = "sgd:rate=0.1,momentum=0.9";
@@ -12,49 +12,51 @@
  *     trib_store_pull(vector, x, NULL, &version);             // any rank, any time
  *     trib_store_push(vector, gradient, NULL, &version);
  *
- * A vector has a version, the number of pushes that it has taken. A push is applied
- * whole or not at all, and a pull is of one version (each range for itself, if it is
- * cut over several tribds). A connection that is lost is made anew, and what was under
- * way is done again: no push is applied twice.
+ * The version of a vector is the number of pushes applied to it. A push is applied
+ * completely or not at all, and a pull returns a single version (for each range
+ * separately, if the vector is sharded). A lost connection is reestablished and
+ * interrupted calls are repeated; no push is applied twice.
  *
- * A push or a pull may be sparse: of some elements, by their indices, such as the rows
- * of an embedding that a batch has used. And it may be encoded by a codec, as an
- * all-reduce is (docs/codecs.md): of f32, f16, bf16 and 8-bit floats.
+ * A push or a pull may be sparse, for elements given by their indices, such as the rows
+ * of an embedding used by a batch. It may also be encoded by a codec like an all-reduce
+ * (docs/codecs.md), for f32, f16, bf16 and 8-bit floats.
  *
- * The vectors are in the tribd that TRIB_SERVICE names, each in one of several, by its
- * name. A long one is cut into ranges over several of them (trib_vector_desc_t.shards),
- * which are pushed and pulled at once. Each range takes each push whole, once, and has
- * a version of its own; that of the vector is the lowest, so that all of it has at
- * least that many pushes, and pushes that are under way may be in some ranges already.
- * A call that waits for a version, or for ranks that are behind, waits for all ranges.
- * Snapshots are of each range. Elements cross the wire over the control connections of
- * tribd: sealed, in an order of their own, whatever the transport of the communicator.
- * Memory is of the quotas of the job's user: a vector with the state of its rule, and
- * for each rank as much as the longest vector that it has pushed or pulled, and its
- * longest list of indices. All is freed when the ranks free the store, or 10 s after
- * the last of them was lost.
+ * The vectors are kept in the tribd instances named by TRIB_SERVICE; a vector's name
+ * selects one of them. A long vector is sharded: cut into ranges on several instances
+ * (trib_vector_desc_t.shards), which are pushed and pulled in parallel. Each range
+ * applies each push once, and has its own version. The version of the vector is the
+ * lowest of these: all ranges have at least that many pushes, and some may already have
+ * pushes in progress. A call that waits for a version, or for ranks that lag, waits for
+ * all ranges. Snapshots are taken of each range. Elements are sent over the encrypted
+ * control connections of tribd, independently of the communicator's transport and
+ * order.
  *
- * A rank is lost when its connection ends, and when its process is stopped, or its host
- * cannot be reached, for 5 s: a thread of the library tells each tribd every second
- * that the process runs, also while the rank makes no call for minutes. A lost rank
- * that goes on connects again with its next call, as long as its store exists.
+ * Memory counts against the quotas of the job's user: each vector with the state of its
+ * rule, and for each rank the size of the longest vector that it has pushed or pulled,
+ * and of its longest list of indices. All memory is freed when the ranks free the
+ * store, or 10 s after the last of them was lost.
  *
- * A tribd that has a folder for them (its setting snapshots) writes snapshots of
- * vectors there: when a rank asks, every so often, and of all that has changed when it
- * ends in good order (SIGTERM). After that, or a kill -9 of a tribd, each push or pull
- * of its vectors fails with TRIB_ERR_PEER_LOST and says which version is in a snapshot;
- * trib_store_restore goes on from there, or from a rank's copy. A later run that opens
- * the store with the same key restores its vectors in the same way. Between two
- * snapshots of a vector that no rank asks for there is a pause of 0.1 s, and of three
- * times as long as the last one took.
+ * A rank is lost when its connection closes, or when for 5 s its process is stopped or
+ * its host unreachable. A thread of the library sends a heartbeat to each tribd every
+ * second, so a rank may make no call for minutes. A lost rank that resumes reconnects
+ * in its next call, as long as its store exists.
  *
- * All ranges of a vector that is cut go back, each to its newest snapshot. A range may
- * then have later pushes than another one. trib_store_state counts those that all
- * ranges have; when the rank makes its pushes again from there, by their numbers, each
- * range takes what it does not have, and none twice. Snapshots of one moment need ranks
- * that meet (trib_barrier) before and behind trib_store_snapshot.
+ * A tribd with a snapshot folder (its setting snapshots) writes snapshots of vectors
+ * there: on request of a rank, periodically, and of all changed vectors on an orderly
+ * shutdown (SIGTERM). After a shutdown or a kill -9 of a tribd, each push or pull of
+ * its vectors fails with TRIB_ERR_PEER_LOST, and the message gives the version in the
+ * snapshot. trib_store_restore continues from the snapshot or from a rank's copy. A
+ * later run that opens the store with the same key can restore its vectors in the same
+ * way. The pause between two periodic snapshots of a vector is at least 0.1 s and at
+ * least three times the duration of the first of them.
  *
- * Threads: one at a time, which may be another one than the communicator's, except for
+ * All ranges of a sharded vector are restored, each from its newest snapshot. One range
+ * may then include later pushes than another. trib_store_state counts the pushes that
+ * all ranges have. When the rank repeats its pushes from there, by their numbers, each
+ * range applies those that it lacks, and none twice. For snapshots of one moment, the
+ * ranks must synchronise (trib_barrier) before and after trib_store_snapshot.
+ *
+ * Threads: one at a time. It may differ from the communicator's thread, except for
  * trib_store_open, trib_store_create and trib_store_restore.
  */
 #ifndef TRIBUTARY_STORE_H
@@ -70,14 +72,14 @@ typedef struct trib_store trib_store_t;
 typedef struct trib_vector trib_vector_t;
 
 /**
- * trib_store_open - have a store for the ranks of a communicator.
+ * trib_store_open - open a store for the ranks of a communicator.
  *
  * owner    the caller frees *store_out with trib_store_free before trib_free_comm
  * thread   collective over comm: every rank calls it, in the same order as other calls
  * errors   TRIB_ERR_CONFIG: TRIB_SERVICE names no tribd; TRIB_ERR_BOOT: it cannot be
- *          reached; TRIB_ERR_UNSUPPORTED: it is of an older release;
- *          TRIB_ERR_NO_RESOURCE: it refuses the job, which trib_last_error explains. An
- *          error on one rank is an error on all, and the communicator is as it was
+ *          reached; TRIB_ERR_UNSUPPORTED: it is an older release; TRIB_ERR_NO_RESOURCE:
+ *          it rejects the job, and trib_last_error gives the reason. An error on one
+ *          rank is an error on all, and the communicator is unchanged
  * paper    parameter servers: Li et al., OSDI 2014
  */
 TRIB_API trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_out);
@@ -85,13 +87,14 @@ TRIB_API trib_status_t trib_store_open(trib_comm_t *comm, trib_store_t **store_o
 /* Options of a store, the same on all ranks. */
 typedef struct trib_store_opts {
     size_t size; /* sizeof(trib_store_opts_t) */
-    const char *key; /* to its snapshots: 64 hexadecimal digits (openssl rand -hex 32)
-                      * that runs of one job share, and nobody else has. NULL: snapshots
-                      * are of use to this run alone, and go with it. Rank 0's counts */
-    uint64_t snapshot_pushes; /* a snapshot of a vector after so many pushes; 0: not by
-                               * their number */
-    double snapshot_s; /* a snapshot after so many seconds, if the vector has changed,
-                        * and of its first elements at once; 0: not by time */
+    const char *key; /* key to its snapshots: 64 hexadecimal digits (openssl rand -hex
+                      * 32), shared by the runs of a job and kept secret. NULL: only
+                      * this run can use its snapshots, and they are deleted with it.
+                      * Rank 0's key is used */
+    uint64_t snapshot_pushes; /* take a snapshot of a vector after this number of
+                               * pushes; 0: not by pushes */
+    double snapshot_s; /* take a snapshot at this interval in seconds, if the vector has
+                        * changed, and once right after creation; 0: not by time */
 } trib_store_opts_t;
 
 #define TRIB_STORE_OPTS_INIT \
@@ -100,40 +103,42 @@ typedef struct trib_store_opts {
     }
 
 /**
- * trib_store_open_with - have a store with options.
+ * trib_store_open_with - open a store with options.
  *
- * As trib_store_open, and
- * opts     NULL: all defaults. Rank 0's count
- * errors   TRIB_ERR_INVALID: an option; TRIB_ERR_UNSUPPORTED: it is to take snapshots,
+ * As trib_store_open, and also:
+ * opts     NULL: all defaults. Rank 0's are used
+ * errors   TRIB_ERR_INVALID: an option; TRIB_ERR_UNSUPPORTED: snapshots are requested,
  *          and a tribd has no folder for them; TRIB_ERR_BUSY: another run uses the key.
- *          Once all ranks of that run are lost, the new store takes the key over
+ *          Once all ranks of that run are lost, a new store can use the key
  */
 TRIB_API trib_status_t trib_store_open_with(trib_comm_t *comm,
                                             const trib_store_opts_t *opts,
                                             trib_store_t **store_out);
 
 /**
- * trib_store_free - leave the store, and free its vectors' handles; NULL is allowed.
+ * trib_store_free - disconnect from the store and free its handles; NULL is allowed.
  *
- * Waits for no other rank. The vectors are gone when all ranks have left.
+ * Also frees the handles of its vectors. Waits for no other rank. The vectors are
+ * deleted when all ranks have disconnected.
  * errors   none
  */
 TRIB_API trib_status_t trib_store_free(trib_store_t *store);
 
 /**
- * trib_store_error - the sentence of the last failed call of a store or of its vectors.
+ * trib_store_error - return the message of the last failed call of a store.
  *
+ * Includes the calls of its vectors.
  * owner    the library; valid until the next call
  */
 TRIB_API const char *trib_store_error(const trib_store_t *store);
 
-/* The work of a store on this rank since trib_store_open. The counters only grow. */
+/* Work of a store on this rank since trib_store_open. The counters only grow. */
 typedef struct trib_store_stats {
     size_t size; /* sizeof(trib_store_stats_t), set by the caller */
-    uint64_t pushes; /* that are applied, also those that pull at once */
-    uint64_t pulls; /* of their own */
-    uint64_t sent_bytes; /* elements, indices and code words to tribd */
-    uint64_t received_bytes; /* elements and code words of tribd */
+    uint64_t pushes; /* applied pushes, including those that also pull */
+    uint64_t pulls; /* separate pulls */
+    uint64_t sent_bytes; /* elements, indices and encoded chunks sent to tribd */
+    uint64_t received_bytes; /* elements and encoded chunks received from tribd */
     uint64_t wait_ns; /* time in pushes and pulls */
 } trib_store_stats_t;
 
@@ -143,27 +148,28 @@ typedef struct trib_store_stats {
     }
 
 /**
- * trib_store_stats - what this rank has pushed and pulled.
+ * trib_store_stats - return statistics of this rank's pushes and pulls.
  *
- * stats    begin with TRIB_STORE_STATS_INIT
+ * stats    initialise with TRIB_STORE_STATS_INIT
  * errors   TRIB_ERR_INVALID: its size is wrong
  */
 TRIB_API trib_status_t trib_store_stats(const trib_store_t *store,
                                         trib_store_stats_t *stats);
 
-/* A vector, the same on all ranks but for `initial` and the codecs. */
+/* A vector, the same on all ranks except for `initial` and the codecs. */
 typedef struct trib_vector_desc {
     size_t size; /* sizeof(trib_vector_desc_t) */
     const char *name; /* 1 to 64 letters, digits and . _ : - + @ / % = , */
     size_t count; /* elements, at least 1 */
-    trib_dtype_t dtype; /* any but TRIB_BOOL. Narrow floats are kept in float32 */
-    int shards; /* most tribds over which it is cut; 1: it stays whole; 0: one for each
-                 * MiB and 65536 elements, if TRIB_SERVICE names so many */
+    trib_dtype_t dtype; /* any but TRIB_BOOL. Narrow floats are stored in float32 */
+    int shards; /* limit of tribds over which the vector is sharded; 1: it stays whole;
+                 * 0: one for each MiB and 65536 elements, up to the number in
+                 * TRIB_SERVICE */
     const char *rule; /* NULL: "sum". See trib_store_create */
-    const void *initial; /* rank 0: [count] elements; NULL: zeros. Other ranks': not
-                          * read */
-    const char *push_codec; /* of pushes that name none; NULL: they go as they are */
-    const char *pull_codec; /* of pulls, likewise */
+    const void *initial; /* rank 0: [count] elements; NULL: zeros. Ignored on other
+                          * ranks */
+    const char *push_codec; /* default codec of pushes; NULL: not encoded */
+    const char *pull_codec; /* default codec of pulls; NULL: not encoded */
 } trib_vector_desc_t;
 
 #define TRIB_VECTOR_DESC_INIT \
@@ -172,9 +178,9 @@ typedef struct trib_vector_desc {
     }
 
 /**
- * trib_store_create - make a vector, with rank 0's elements.
+ * trib_store_create - create a vector with rank 0's elements.
  *
- * A rule is one of these; what has a number below need not be given.
+ * A rule is one of these; parameters with a number below are optional.
  *     sum                                               x += g
  *     sgd:rate=R,momentum=0,nesterov=0,decay=0          g += decay x; v = momentum v +
  *                                                       g; x -= R v, or, with nesterov,
@@ -183,15 +189,15 @@ typedef struct trib_vector_desc {
  *                                                       Adam, with decoupled decay; its
  *                                                       step is the version
  *     elastic:pull=A                                    x is the centre: x += A (w - x)
- * They compute in float64 and round once what is kept. All but sum are for floats.
+ * Rules compute in float64 and round stored values once. All but sum require floats.
  *
  * owner    the store: *vector_out is valid until trib_store_free
- * thread   collective over the store's communicator, the communicator's
+ * thread   collective over the store's communicator, by a thread that may use it
  * errors   TRIB_ERR_INVALID: a field, or a rule, with the nearest name; TRIB_ERR_CODEC,
  *          TRIB_ERR_UNSUPPORTED: a codec, as in trib_store_push; TRIB_ERR_MISMATCH:
- *          the ranks describe it in different ways; TRIB_ERR_NO_RESOURCE: more memory
- *          than the job, its user or tribd has; TRIB_ERR_PEER_LOST. An error on one
- *          rank is an error on all
+ *          the ranks' descriptions differ; TRIB_ERR_NO_RESOURCE: more memory than the
+ *          job, its user or tribd has; TRIB_ERR_PEER_LOST. An error on one rank is an
+ *          error on all
  * paper    elastic averaging: Zhang, Choromanska & LeCun, NeurIPS 2015; Adam: Kingma &
  *          Ba, ICLR 2015, Loshchilov & Hutter, ICLR 2019
  */
@@ -201,15 +207,15 @@ TRIB_API trib_status_t trib_store_create(trib_store_t *store,
 
 typedef struct trib_push_opts {
     size_t size; /* sizeof(trib_push_opts_t) */
-    double rate; /* instead of that of sgd and adam; 0: the rule's own */
-    void *result; /* NULL, or [count] elements: the vector just behind this push; of
-                   * elastic the pusher's own w, which has moved towards the centre, w
-                   * -= A (w - x). May be `data`. With indices: [count], of them */
+    double rate; /* replaces the rate of sgd and adam; 0: the rule's rate */
+    void *result; /* NULL, or [count] elements: the vector right after this push; for
+                   * elastic the pusher's own w, moved towards the centre, w -= A (w -
+                   * x). May be `data`. With indices: [count], for these elements */
     const char *codec; /* "topk:ratio=0.01"; "none": none; NULL: the vector's
-                        * push_codec, which is not for indices */
+                        * push_codec, which does not apply with indices */
     const uint64_t *indices; /* NULL: all elements; else [count], in any order, each
-                              * below the vector's count. Not NULL where count is 0 */
-    size_t count; /* of indices */
+                              * below the vector's count. Non-NULL if count is 0 */
+    size_t count; /* number of indices */
 } trib_push_opts_t;
 
 #define TRIB_PUSH_OPTS_INIT \
@@ -218,33 +224,33 @@ typedef struct trib_push_opts {
     }
 
 /**
- * trib_store_push - have a vector changed by its rule.
+ * trib_store_push - update a vector by its rule.
  *
  * Blocks until the push is applied. Waits for no other rank, but pushes to one vector
- * follow each other through it. *version_out is that of the vector behind it.
+ * are applied one after the other. *version_out is the version right after this push.
  *
- * With opts->indices `data` has values of these elements. The rule applies to them, and
- * all others stay as they are: so does their momentum, which does not move them, as in
- * PyTorch's SparseAdam (its step is the vector's version) and, without momentum, in
- * its SGD for sparse gradients. Values of one index are added first, in their order,
- * and the rule applies once.
+ * With opts->indices `data` holds the values of these elements. The rule applies only
+ * to them; all other elements and their momentum are unchanged, as in PyTorch's
+ * SparseAdam (whose step is the vector's version here) and, without momentum, in its
+ * SGD for sparse gradients. Values of one index are added first, in their order, and
+ * the rule applies once.
  *
- * With a codec, tribd applies what it decodes. What a codec with error feedback (topk,
- * efsign, … by themselves, others by ef=1) has held back stays in `vector`, and the
- * next push with such a codec adds it; a push that fails leaves it as it was. Random
- * numbers are those of TRIB_SEED, of the vector's name, the rank and the number of the
- * push. What comes back by opts->result is not encoded.
+ * With a codec, tribd applies the decoded values. The residual of a codec with error
+ * feedback (topk, efsign, … by default, others with ef=1) stays in `vector`, and the
+ * next push with such a codec adds it; a failed push leaves it unchanged. Random
+ * numbers depend on TRIB_SEED, the vector's name, the rank and the number of the push.
+ * opts->result is returned without a codec.
  * data     [count] elements: a gradient, or for elastic the rank's own w
  * opts     NULL: all defaults
  * version_out NULL: not wanted
  * errors   TRIB_ERR_INVALID: an option, or an index; TRIB_ERR_CODEC: a codec's text;
  *          TRIB_ERR_UNSUPPORTED: a codec for another dtype, for pairs, for elastic, one
- *          that learns (powersgd), or whose error feedback would grow;
- *          TRIB_ERR_NO_MEMORY, TRIB_ERR_NO_RESOURCE: no memory for it in the
- *          job's quota, and nothing was applied, but to ranges in other tribds, which
- *          do not take it again when it is repeated; TRIB_ERR_PEER_LOST,
- *          TRIB_ERR_TIMEOUT: tribd is lost, and its vectors until trib_store_restore,
- *          after which trib_store_state says whether the push was applied
+ *          that learns (powersgd), or whose error feedback would diverge;
+ *          TRIB_ERR_NO_MEMORY, TRIB_ERR_NO_RESOURCE: no memory in the job's quota, and
+ *          nothing was applied, except to ranges in other tribds, which do not apply
+ *          the push again when it is repeated; TRIB_ERR_PEER_LOST, TRIB_ERR_TIMEOUT:
+ *          tribd is lost, with its vectors until trib_store_restore, after which
+ *          trib_store_state says whether the push was applied
  * paper    error feedback: Seide et al., Interspeech 2014; Stich et al., NeurIPS 2018
  */
 TRIB_API trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
@@ -253,14 +259,15 @@ TRIB_API trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
 
 typedef struct trib_pull_opts {
     size_t size; /* sizeof(trib_pull_opts_t) */
-    size_t first; /* the first element that is wanted */
+    size_t first; /* first element to pull */
     size_t count; /* elements; 0: up to the end */
-    uint64_t at_least; /* wait for this version; newer than v is v + 1 */
-    int timeout_ms; /* longest wait for it and for ranks that are behind; 0: as the
-                     * setting timeout_ms says */
-    const char *codec; /* as of a push; NULL: the vector's pull_codec */
-    const uint64_t *indices; /* NULL: as `first` and `count` say; else [count] elements
-                              * in any order, also more than once; `first` is 0 */
+    uint64_t at_least; /* wait for this version; for a version after v, pass v + 1 */
+    int timeout_ms; /* limit of the wait for that version and for ranks that lag; 0: the
+                     * setting timeout_ms */
+    const char *codec; /* as for a push; NULL: the vector's pull_codec */
+    const uint64_t *indices; /* NULL: elements given by `first` and `count`; else
+                              * [count] elements in any order, also repeated; `first` is
+                              * 0 */
 } trib_pull_opts_t;
 
 #define TRIB_PULL_OPTS_INIT \
@@ -269,30 +276,30 @@ typedef struct trib_pull_opts {
     }
 
 /**
- * trib_store_pull - get a vector, or a part of it, as it is now.
+ * trib_store_pull - read the current elements of a vector, or of a part of it.
  *
- * Waits for opts->at_least, and for ranks that are behind by more pushes than
- * trib_store_set_staleness allows.
+ * Blocks until the vector has version opts->at_least, and while a rank lags by more
+ * pushes than trib_store_set_staleness allows.
  *
- * With a codec, tribd encodes what it sends, and the rank decodes it: rounded, and the
- * same bits for the same rank, version and part. Nothing makes up for what is lost. So
- * codecs that are biased are refused, but those that round each element by itself.
- * out      the elements that are wanted; may be half written after an error
- * opts     NULL: all of it
- * version_out of what was pulled; NULL: not wanted
+ * With a codec, tribd encodes the elements and the rank decodes them. The result has
+ * the same bits for the same rank, version and part. Nothing compensates for the
+ * rounding, so biased codecs are rejected unless they round each element independently.
+ * out      the requested elements; may be partly written after an error
+ * opts     NULL: all elements
+ * version_out version that was read; NULL: not wanted
  * errors   as trib_store_push; TRIB_ERR_UNSUPPORTED: a biased codec; TRIB_ERR_TIMEOUT:
- *          what it waits for has not come, trib_store_error says what or who, and the
- *          store goes on
+ *          the awaited version or rank, which trib_store_error names, did not come in
+ *          time; the store stays usable
  */
 TRIB_API trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
                                        const trib_pull_opts_t *opts,
                                        uint64_t *version_out);
 
 /**
- * trib_store_wait - wait until a vector has a version, and get nothing else.
+ * trib_store_wait - block until a vector has a version, without reading elements.
  *
- * version  0 is there at once: *version_out says which one it has
- * timeout_ms 0: as the setting timeout_ms says
+ * version  0 returns at once, with the current version in *version_out
+ * timeout_ms 0: the setting timeout_ms
  * version_out at least `version`; NULL: not wanted
  * errors   as trib_store_pull
  */
@@ -300,46 +307,46 @@ TRIB_API trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version,
                                        int timeout_ms, uint64_t *version_out);
 
 /**
- * trib_store_snapshot - have a vector written to disk as it is now.
+ * trib_store_snapshot - write a snapshot of a vector to disk.
  *
  * Blocks until the snapshot is on the disk of the vector's tribd, with the state of the
- * rule, the version, and the number of each rank's last push. It takes the place of the
- * one before, which stays if this one fails. Pushes of others go on meanwhile.
+ * rule, the version, and the number of each rank's last push. It replaces the previous
+ * snapshot, which stays if this one fails. Other ranks may push during the call.
  *
- * vector   NULL: all of them, one after the other, each with a version of its own
- * version_out of the snapshot; NULL: not wanted, as with all of them
+ * vector   NULL: all vectors, one after the other, each with its own version
+ * version_out version of the snapshot; NULL: not wanted; must be NULL without vector
  * errors   TRIB_ERR_UNSUPPORTED: tribd has no folder for snapshots;
- *          TRIB_ERR_NO_RESOURCE: no memory for a copy, or no room on disk, within the
- *          quotas; TRIB_ERR_SYSTEM: the disk refuses, which trib_store_error explains;
- *          those of trib_store_push
+ *          TRIB_ERR_NO_RESOURCE: no memory for a copy, or no disk space, within the
+ *          quotas; TRIB_ERR_SYSTEM: a disk error, which trib_store_error describes; as
+ *          trib_store_push
  */
 TRIB_API trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *vector,
                                            uint64_t *version_out);
 
-/* The vector's newest snapshot. */
+/* Restore from the vector's newest snapshot. */
 #define TRIB_RESTORE_SNAPSHOT (-1)
-/* The same, of vectors that are lost; others stay as they are. */
+/* The same, but only lost vectors; others are unchanged. */
 #define TRIB_RESTORE_LOST (-2)
 
 /**
- * trib_store_restore - go back to snapshots, or to a rank's copy.
+ * trib_store_restore - restore vectors from snapshots or from a rank's copy.
  *
- * After a tribd was lost and is there again, or when ranks want to go back, or in a new
- * run after trib_store_create. All ranks leave with the same version. Pushes behind it
- * are gone, on all ranks; trib_store_state says how many of the rank's own pushes the
- * vector has. What a codec has held back stays with the rank. After an error the call
- * may be repeated, also with another source.
+ * Call it after a lost tribd is available again, to roll back, or in a new run after
+ * trib_store_create. All ranks return with the same version. Later pushes are undone
+ * for all ranks; trib_store_state returns the number of the rank's own pushes that the
+ * vector includes. Residuals stay with the rank. After an error the call may be
+ * repeated, also with another source.
  *
- * vector   NULL: all of the store; then not a rank's copy
- * from     TRIB_RESTORE_SNAPSHOT, TRIB_RESTORE_LOST, or the rank whose copy counts. A
- *          copy has the newest version of which that rank has heard, the rule's state
- *          begins anew, and no rank has pushed
- * copy     [count] elements on rank `from`; other ranks' are not read
- * version_out of the vector; NULL: not wanted, as with all of them
- * thread   collective over the store's communicator, the communicator's
- * errors   TRIB_ERR_NO_RESOURCE: there is no snapshot with this key, name and user;
+ * vector   NULL: all vectors of the store; not with a rank's copy
+ * from     TRIB_RESTORE_SNAPSHOT, TRIB_RESTORE_LOST, or the rank whose copy is used. A
+ *          copy gets the newest version known to that rank, the rule's state restarts,
+ *          and the counts of ranks' pushes are 0
+ * copy     [count] elements on rank `from`; ignored on other ranks
+ * version_out version of the vector; NULL: not wanted; must be NULL without vector
+ * thread   collective over the store's communicator, by a thread that may use it
+ * errors   TRIB_ERR_NO_RESOURCE: no snapshot with this key, name and user;
  *          TRIB_ERR_MISMATCH: its file is damaged, foreign, or of another dtype, length
- *          or rule, and stays; TRIB_ERR_PEER_LOST: tribd is not there yet;
+ *          or rule, and is kept; TRIB_ERR_PEER_LOST: tribd is not available yet;
  *          TRIB_ERR_INVALID. An error on one rank is an error on all
  */
 TRIB_API trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *vector,
@@ -349,14 +356,14 @@ TRIB_API trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *ve
 /* No version. */
 #define TRIB_VERSION_NONE UINT64_MAX
 
-/* A rank's knowledge of a vector, without asking. */
+/* A rank's local knowledge of a vector. */
 typedef struct trib_vector_state {
     size_t size; /* sizeof(trib_vector_state_t), set by the caller */
-    uint64_t version; /* the newest of which an answer has told */
-    uint64_t saved; /* version in the newest snapshot of which an answer has told;
-                     * TRIB_VERSION_NONE: of none */
-    uint64_t pushes; /* pushes of this rank that the vector has taken */
-    int lost; /* 1: it waits for trib_store_restore */
+    uint64_t version; /* newest version reported by tribd */
+    uint64_t saved; /* version in the newest snapshot reported by tribd;
+                     * TRIB_VERSION_NONE: none */
+    uint64_t pushes; /* pushes of this rank applied to the vector */
+    int lost; /* 1: it needs trib_store_restore */
     int reserved; /* 0 */
 } trib_vector_state_t;
 
@@ -366,48 +373,48 @@ typedef struct trib_vector_state {
     }
 
 /**
- * trib_store_state - what this rank knows of a vector.
+ * trib_store_state - return this rank's knowledge of a vector.
  *
+ * Does not communicate.
  * errors   TRIB_ERR_INVALID: the size of *state
  */
 TRIB_API trib_status_t trib_store_state(const trib_vector_t *vector,
                                         trib_vector_state_t *state);
 
 /**
- * trib_store_residual_get - what the rank's codecs have held back of elements [first,
- * first + count).
+ * trib_store_residual_get - copy this rank's residual of [first, first + count).
  *
- * It is this rank's alone, and not in snapshots: a rank saves it beside the rest of its
- * own state, and gives it back with trib_store_residual_set in a later run. Zeros where
- * no push with error feedback was made.
+ * The residual belongs to this rank and is not in snapshots. A rank saves it with the
+ * rest of its own state, and passes it to trib_store_residual_set in a later run. Zeros
+ * if there was no push with error feedback.
  * residual [count] elements, in the unit of the vector, whatever its dtype
- * errors   TRIB_ERR_INVALID: there are no such elements; TRIB_ERR_UNSUPPORTED: no codec
- *          is for the vector's dtype
+ * errors   TRIB_ERR_INVALID: no such elements; TRIB_ERR_UNSUPPORTED: no codec supports
+ *          the vector's dtype
  */
 TRIB_API trib_status_t trib_store_residual_get(trib_vector_t *vector, size_t first,
                                                size_t count, float *residual);
 
 /**
- * trib_store_residual_set - have the next push with error feedback add this, instead of
- * what was held back.
+ * trib_store_residual_set - replace this rank's residual of [first, first + count).
  *
+ * The next push with error feedback adds it.
  * residual as trib_store_residual_get, read
  * errors   as trib_store_residual_get; TRIB_ERR_NO_MEMORY
  */
 TRIB_API trib_status_t trib_store_residual_set(trib_vector_t *vector, size_t first,
                                                size_t count, const float *residual);
 
-/* Pulls wait for nobody. */
+/* No bound: pulls do not wait for other ranks. */
 #define TRIB_STALE_ANY (-1)
 
 /**
- * trib_store_set_staleness - bound how far ranks may be apart in pushes to a vector.
+ * trib_store_set_staleness - bound the difference of ranks in pushes to a vector.
  *
  * From now on a pull of this rank waits until each other rank has made all but `bound`
- * of the pushes to that vector that this rank has made. 0: the ranks push in step.
- * Ranks that have freed the store do not count. All ranks should give the same bound.
+ * of the pushes to that vector that this rank has made. 0: the ranks push in lockstep.
+ * Ranks that have freed the store do not count. All ranks should set the same bound.
  *
- * bound    pushes; TRIB_STALE_ANY, as it is at first: they are not bounded
+ * bound    pushes; TRIB_STALE_ANY, the initial value: no bound
  * errors   TRIB_ERR_INVALID
  * paper    stale synchronous parallel: Ho et al., NeurIPS 2013
  */

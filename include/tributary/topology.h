@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pictures of a machine, of the racks around it, and of the steps of an algorithm; the
- * hosts of a communicator's ranks.
+ * Drawings of a machine, its racks and the steps of an algorithm; the hosts of ranks.
  */
 #ifndef TRIBUTARY_TOPOLOGY_H
 #define TRIBUTARY_TOPOLOGY_H
@@ -17,12 +16,13 @@ extern "C" {
 
 typedef struct trib_topology_opts {
     size_t size; /* sizeof(trib_topology_opts_t) */
-    const char *xml; /* a file with a machine, as lstopo writes it; NULL: this one */
-    const char *racks; /* a file with racks: Slurm's topology.conf, what ibnetdiscover
-                        * prints, or lines such as "rack1: host1 host2"; NULL: none */
-    const char *format; /* of it: "slurm", "ibnetdiscover" or "hosts"; NULL: by its
-                         * first line, or without racks */
-    int dot; /* for Graphviz, instead of lines that people read */
+    const char *xml; /* XML file of lstopo that describes a machine; NULL: this one */
+    const char *racks; /* file with racks: Slurm's topology.conf, output of
+                        * ibnetdiscover, or lines such as "rack1: host1 host2"; NULL:
+                        * none */
+    const char *format; /* format of racks: "slurm", "ibnetdiscover" or "hosts"; NULL:
+                         * detected from its first line, or no racks */
+    int dot; /* non-zero: Graphviz format instead of text */
     int reserved; /* 0 */
 } trib_topology_opts_t;
 
@@ -34,40 +34,40 @@ typedef struct trib_topology_opts {
 typedef void (*trib_line_fn)(void *arg, const char *line);
 
 /**
- * trib_topology_draw - switches, hosts, packages, NUMA nodes, caches, cores and network
- * devices as a tree.
+ * trib_topology_draw - draw a machine and its racks as a tree.
  *
+ * The tree contains switches, hosts, packages, NUMA nodes, caches, cores and network
+ * devices.
  * opts     NULL: this machine, as text
- * fn       called for each line, without its line feed; the line lives as long as the
- *          call
+ * fn       called for each line, without its line feed; the line is valid during the
+ *          callback
  * thread   any
- * errors   TRIB_ERR_INVALID, TRIB_ERR_SYSTEM: a file cannot be read, or understood;
- *          TRIB_ERR_UNSUPPORTED: a machine's file, without hwloc; TRIB_ERR_NO_MEMORY.
- *          trib_last_error(NULL) has the sentence, with file and line; fn was not
- *          called
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_SYSTEM: a file cannot be read or parsed;
+ *          TRIB_ERR_UNSUPPORTED: a machine's file, in a build without hwloc;
+ *          TRIB_ERR_NO_MEMORY. trib_last_error(NULL) returns the message, with file and
+ *          line; fn was not called
  */
 TRIB_API trib_status_t trib_topology_draw(const trib_topology_opts_t *opts,
                                           trib_line_fn fn, void *arg);
 
 typedef struct trib_schedule_opts {
     size_t size; /* sizeof(trib_schedule_opts_t) */
-    const char *algorithm; /* or how its name begins; drawn is its all-reduce, or the
-                            * first collective that it has */
+    const char *algorithm; /* name, or a prefix of it. Draws its all-reduce, or the
+                            * first collective that it supports */
     int ranks; /* 1 to 1024 */
-    size_t bytes; /* of a vector; of each rank for all-gather and
-                   * reduce-scatter */
-    int ranks_per_host; /* more than `ranks` is as many; 0: all are of one host; of
-                         * algorithm hierarchical several hosts, about as many as each
-                         * has ranks */
-    int leaders; /* of a host or group, at most the ranks of the smallest; 0:
-                  * by the bytes, or the algorithm has none */
-    int dot; /* for Graphviz, instead of lines that people read */
-    const char *service; /* of algorithm service: as TRIB_SERVICE, the hosts being
+    size_t bytes; /* size of the vector; for all-gather and reduce-scatter the size per
+                   * rank */
+    int ranks_per_host; /* capped at `ranks`; 0: one host, or, with algorithm
+                         * hierarchical, about as many hosts as ranks per host */
+    int leaders; /* leaders per host or group, at most the ranks of the smallest; 0:
+                  * chosen by the bytes, or the algorithm has none */
+    int dot; /* non-zero: Graphviz format instead of text */
+    const char *service; /* for algorithm service: as TRIB_SERVICE, with hosts named
                           * host0, host1, …; NULL: none */
-    const char *groups; /* as TRIB_GROUPS: who sums together; NULL: hosts */
-    const char *xml; /* with or without groups: what each host is like, a file of
-                      * lstopo; ranks share its cores evenly. NULL: with groups as
-                      * this machine */
+    const char *groups; /* as TRIB_GROUPS: ranks that sum together; NULL: hosts */
+    const char *xml; /* with or without groups: file of lstopo that describes each
+                      * host; ranks share its cores evenly. NULL: with groups, this
+                      * machine */
 } trib_schedule_opts_t;
 
 #define TRIB_SCHEDULE_OPTS_INIT \
@@ -76,24 +76,25 @@ typedef struct trib_schedule_opts {
     }
 
 /**
- * trib_schedule_draw - the steps of all ranks, and the messages and bytes of each link.
+ * trib_schedule_draw - draw the steps of all ranks and the traffic of each link.
  *
- * The picture is of a vector that fits into one round of chunks.
+ * Traffic is in messages and bytes. The vector fits into one round of chunks.
  * fn       as trib_topology_draw
  * thread   any
  * errors   TRIB_ERR_INVALID; TRIB_ERR_UNSUPPORTED: the algorithm needs more than ranks;
  *          TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED: groups, xml; TRIB_ERR_CONFIG:
- *          service; TRIB_ERR_NO_MEMORY. trib_last_error(NULL) has the sentence; fn was
- *          not called
+ *          service; TRIB_ERR_NO_MEMORY. trib_last_error(NULL) returns the message; fn
+ *          was not called
  */
 TRIB_API trib_status_t trib_schedule_draw(const trib_schedule_opts_t *opts,
                                           trib_line_fn fn, void *arg);
 
 /**
- * trib_host_of - the host of a rank, as a number from 0 in the order of the hosts'
- * lowest ranks; -1: there is no such rank.
+ * trib_host_of - return the number of a rank's host.
  *
- * trib_split with it as the color makes a communicator of each host's ranks.
+ * Hosts are numbered from 0 in the order of their lowest ranks. Returns -1 if the rank
+ * does not exist. Pass the number to trib_split as color to create a communicator for
+ * each host.
  * thread   any
  */
 TRIB_API int trib_host_of(const trib_comm_t *comm, int rank);
