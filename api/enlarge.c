@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_comm_grow: a communicator of its ranks and of newcomers, and a job of its own at
- * the service.
+ * trib_comm_grow: create a communicator of the old ranks and newcomers, and register it
+ * with the service as a new job.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_init and trib_join: the one place that joins communicators and the client of
+ * trib_init and trib_join. Only the api room connects communicators with the client of
  * tribd.
  */
 #include <stdio.h>
@@ -15,13 +15,13 @@
 #include "comm/grow.h"
 #include "offload/fallback.h"
 
-/* How a process comes to its communicator. */
+/* Way of a process to join its communicator. */
 struct way {
     trib_status_t (*join)(struct trib_comm *comm, const trib_opts_t *opts);
-    const char *root; /* NULL: as the options say */
-    uint64_t until; /* ns, when attempts end; 0: not known yet */
-    bool comes_late; /* the other ranks have the communicator already */
-    bool again; /* nothing was wrong with this process: it may come again */
+    const char *root; /* NULL: from the options */
+    uint64_t until; /* deadline of all attempts in ns; 0: not set yet */
+    bool comes_late; /* the other ranks already have the communicator */
+    bool again; /* this process is not at fault and may try again */
 };
 
 static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
@@ -37,7 +37,7 @@ static trib_status_t join(struct trib_comm *comm, const trib_opts_t *opts)
     struct trib_exchange x = {trib_boot_exchange, boot};
     comm->met = boot->met;
     st = trib_comm_wireup(comm, rank, size, &x);
-    /* Ranks that differ all see it by themselves, in the same words. */
+    /* Every rank detects a mismatch itself and reports it with the same message. */
     if (st != TRIB_OK && st != TRIB_ERR_MISMATCH)
         (boot->ops->fail)(boot, trib_last_error(comm));
     boot->ops->close(boot);
@@ -134,7 +134,7 @@ trib_status_t trib_join(const char *text, const trib_opts_t *opts,
         return TRIB_ERR_INVALID;
     }
     *comm_out = NULL;
-    /* Another newcomer may have ended a round. */
+    /* Another newcomer may have caused this attempt to fail. */
     do
         st = begin(opts, &way, comm_out);
     while (st != TRIB_OK && way.again && !trib_deadline_passed(way.until));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_comm_shrink: the survivors' communicator, and a job of its own at the service.
+ * trib_comm_shrink: create the survivors' communicator, and register it with the
+ * service as a new job.
  */
 #include <stdio.h>
 
@@ -11,8 +12,8 @@
 #include "comm/survivors.h"
 #include "offload/fallback.h"
 
-/* True if this rank has left its peers to give memory back, and cannot speak to
- * them. */
+/* True if this rank has disconnected from a peer to release memory, and can no longer
+ * communicate with that peer. */
 static bool has_parted(const struct trib_engine *e)
 {
     for (int r = 0; r < e->size; r++)
@@ -48,8 +49,8 @@ static trib_status_t check(struct trib_comm *comm, struct trib_error *err)
     return TRIB_OK;
 }
 
-/* The ranks have committed. So what they meet from here on is an error of the new
- * communicator, which all of them have. */
+/* All ranks have committed to the new communicator, so any later error is an error of
+ * that communicator. */
 void trib_api_join_service(struct trib_comm *comm)
 {
     const trib_status_t st = trib_offload_join(comm);
