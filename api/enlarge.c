@@ -21,15 +21,15 @@ static trib_status_t check(struct trib_comm *comm, int most, struct trib_error *
                          (int)getpid(), (int)comm->pid);
     if (comm->is_shrunk)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "trib_comm_grow: the communicator is over: another one was "
-                         "made of it, which may grow");
+                         "trib_comm_grow: the communicator was replaced by a new one: "
+                         "grow the new one and free this one");
     if (most < 0)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "trib_comm_grow: at most %d newcomers: give 0 or more", most);
+                         "trib_comm_grow: most is %d: it must be 0 or more", most);
     if (e->size > TRIB_SURVIVOR_RANKS_MAX)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "trib_comm_grow: the communicator has %d ranks, and up to %d "
-                         "are possible: free it, and let trib_init make another",
+                         "trib_comm_grow: the communicator has %d ranks, and the limit "
+                         "is %d: free it and call trib_init again",
                          e->size, TRIB_SURVIVOR_RANKS_MAX);
     return TRIB_OK;
 }
@@ -46,7 +46,7 @@ static trib_status_t grow(struct trib_comm *comm, struct trib_listener *listener
         return st;
     trib_comm_end_all(comm, "trib_comm_grow");
     st = trib_comm_commit(comm, g.bigger, err);
-    trib_grow_end(&g, st, "the job has lost a rank while it grew: come again");
+    trib_grow_end(&g, st, "the job lost a rank while it grew: join again");
     if (st != TRIB_OK)
         return st;
     *out = g.bigger;

@@ -48,7 +48,7 @@ static trib_status_t check_threads(struct trib_comm *comm, const trib_opts_t *op
 {
     if (opts->threads != TRIB_THREADS_ONE && opts->threads != TRIB_THREADS_MANY)
         return trib_fail(&comm->err, TRIB_ERR_INVALID,
-                         "trib_opts_t.threads is %d: it is TRIB_THREADS_ONE or "
+                         "trib_opts_t.threads is %d: it must be TRIB_THREADS_ONE or "
                          "TRIB_THREADS_MANY",
                          (int)opts->threads);
     return TRIB_OK;

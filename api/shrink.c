@@ -33,18 +33,18 @@ static trib_status_t check(struct trib_comm *comm, struct trib_error *err)
                          (int)getpid(), (int)comm->pid);
     if (comm->is_shrunk)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "trib_comm_shrink: the communicator was shrunk before: shrink "
-                         "the smaller one, and free this one");
+                         "trib_comm_shrink: the communicator was replaced by a new "
+                         "one: shrink the new one and free this one");
     if (e->size > TRIB_SURVIVOR_RANKS_MAX)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "trib_comm_shrink: the communicator has %d ranks, and up to "
-                         "%d are possible: free it, and let trib_init make another",
+                         "trib_comm_shrink: the communicator has %d ranks, and the "
+                         "limit is %d: free it and call trib_init again",
                          e->size, TRIB_SURVIVOR_RANKS_MAX);
     if (has_parted(e))
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "trib_comm_shrink: rank %d has left its peers when it called "
-                         "trib_free or trib_deregister after the failure: call "
-                         "trib_comm_shrink before",
+                         "trib_comm_shrink: rank %d disconnected from a peer when it "
+                         "called trib_free or trib_deregister after the failure: call "
+                         "trib_comm_shrink first",
                          e->rank);
     return TRIB_OK;
 }

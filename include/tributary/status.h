@@ -23,7 +23,7 @@ extern "C" {
     X(ERR_UNSUPPORTED, -2, OP, "not supported") \
     X(ERR_OVERLAP, -3, OP, "buffers overlap") \
     X(ERR_OVERFLOW, -4, OP, "size does not fit") \
-    X(ERR_CODEC, -5, OP, "codec text or code words are not valid") \
+    X(ERR_CODEC, -5, OP, "invalid codec text or encoded data") \
     X(ERR_BUSY, -6, OP, "the object is in use") \
     X(ERR_NO_RESOURCE, -20, ENDPOINT, "no free slot, try again") \
     X(ERR_RANGE, -21, ENDPOINT, "address outside its region") \
@@ -31,9 +31,9 @@ extern "C" {
     X(ERR_TIMEOUT, -40, COMM, "no progress before the deadline") \
     X(ERR_MISMATCH, -41, COMM, "ranks disagree") \
     X(ERR_ABORTED, -42, COMM, "the communicator has failed") \
-    X(ERR_PROTOCOL, -43, COMM, "a received frame is not valid") \
+    X(ERR_PROTOCOL, -43, COMM, "invalid frame received") \
     X(ERR_BOOT, -60, CONTEXT, "ranks could not find each other") \
-    X(ERR_CONFIG, -61, CONTEXT, "a setting cannot be honoured") \
+    X(ERR_CONFIG, -61, CONTEXT, "a setting cannot be applied") \
     X(ERR_NO_MEMORY, -62, CONTEXT, "out of memory") \
     X(ERR_SYSTEM, -63, CONTEXT, "a system call failed")
 /* clang-format on */

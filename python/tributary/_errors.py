@@ -40,7 +40,7 @@ class Aborted(Error):
 
 
 class Config(Error):
-    """A setting cannot be honoured."""
+    """A setting cannot be applied."""
 
 
 class Unsupported(Error, ValueError):
