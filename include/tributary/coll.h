@@ -475,13 +475,13 @@ TRIB_API trib_status_t trib_plan_residual_set(trib_plan_t *plan, size_t first,
 /**
  * trib_plan_state_save - save this rank's state of the plan between operations.
  *
- * If all ranks load their states, saved after the same number of operations, into plans
- * of the same description, the run continues with exactly the results it would have had
- * without the interruption. This includes random draws, whatever the seed and the
- * communicator of the new plan. With another algorithm, chunk size or layout of hosts,
- * or a service that was not used before, results are rounded differently, but no
- * residual is lost. The name of the plan must match; a plan without a name accepts any
- * state. A plan without codec state still saves its number of operations.
+ * A run continues with exactly the same results if all ranks load their states into
+ * plans of the same description. The states must have been saved after the same number
+ * of operations. Random draws continue too, whatever the seed and the communicator of
+ * the new plan. With another algorithm, chunk size or layout of hosts, or a service
+ * that was not used before, results are rounded differently, but no residual is lost.
+ * The name of the plan must match; a plan without a name accepts any state. A plan
+ * without codec state still saves its number of operations.
  * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
  * bytes    size of the buffer at state
  * errors   TRIB_ERR_BUSY: the plan is running; TRIB_ERR_OVERFLOW: the buffer is too
@@ -506,14 +506,15 @@ TRIB_API trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state
  * trib_plan_state_load_from - continue from states saved by another number of ranks.
  *
  * Every rank calls it and passes some of the states of one step, so that each state is
- * passed once, by one rank: with N states and M ranks, rank r passes r, r + M,
- * r + 2 M, … A rank's residual and momentum become the sum of those in the states that
- * it passed, or 0 if it passed none. Thus the sum over all ranks is unchanged; for op
- * mean they are scaled by M / N, so that the mean is unchanged. For ef21 the sum of all
- * h is carried over as well. Step numbers and random draws continue. Marks of
- * trib_plan_sent and learned parameters (powersgd, gradiveq, lgc) are not carried over:
- * the codec learns again, and a warning says so. With the same number of ranks, each
- * passing its own state, the result is that of trib_plan_state_load.
+ * passed once, by one rank. For example, with N states and M ranks, rank r passes
+ * states r, r + M, r + 2 M and so on. A rank's residual and momentum become the sum
+ * over the states that it passed, or 0 if it passed none. Thus the sum over all ranks
+ * is unchanged; for op mean they are scaled by M / N, so that the mean is unchanged.
+ * For ef21 the sum of all h is carried over as well. Step numbers and random draws
+ * continue. Marks of trib_plan_sent and learned parameters (powersgd, gradiveq, lgc)
+ * are not carried over: the codec learns again, and logs a warning. With the same
+ * number of ranks, each passing its own state, it is equivalent to
+ * trib_plan_state_load.
  * states   [n] of plans with the same description, except for ranks, root and buffers;
  *          for reduce-scatter count times ranks is the same
  * bytes    [n] length of each state

@@ -35,9 +35,9 @@ typedef enum trib_log_level {
 typedef void (*trib_log_fn)(void *arg, trib_log_level_t level, const char *line);
 
 /*
- * Idle callback, called by a thread that waits in a call on a communicator (also in
- * trib_init), at least every 200 us while the system schedules that thread. Use the
- * callback to drive other progress, such as MPI's, or to end the wait (Ctrl-C).
+ * Idle callback. A thread that waits in a call on a communicator (also in trib_init)
+ * calls it at least every 200 us while the system schedules that thread. Use it to
+ * drive other progress, such as MPI's, or to end the wait (Ctrl-C).
  *
  * The callback runs only on the waiting thread; several waiting threads may call it
  * concurrently. The library holds no lock, except the communicator's while
@@ -78,7 +78,7 @@ typedef int (*trib_allgather_fn)(void *arg, const void *in, void *out, size_t by
  * The order of operations remains the caller's responsibility: all ranks start the
  * operations of a communicator in the same order, whichever thread starts them. If
  * threads of a rank could overtake each other, start operations under a lock of the
- * program and wait without it, or give each thread its own communicator (trib_split).
+ * program and wait without it. Or give each thread its own communicator (trib_split).
  * With TRIB_SERVICE, all ranks must also create and free plans in the same order; with
  * MANY, the service sums plans and trib_allreduce_named, and the ranks themselves sum
  * trib_allreduce.
@@ -377,10 +377,10 @@ TRIB_API trib_status_t trib_root_create(trib_root_t **root_out);
  * one of them reachable by all ranks. Several rendezvous in a range get different
  * ports.
  * bind     NULL or "": as trib_root_create. "host" or "host:port": the text contains
- *          only this host, which is a name that the other ranks resolve to this host,
- *          or one of its addresses, at which alone rank 0 then listens. ":7000",
- *          ":7000-7100", "host:7000-7100": the first of these ports that is free. Write
- *          an IPv6 address in brackets: "[fd77::1]:7000"
+ *          only this host. It is a name that the other ranks can resolve, or an address
+ *          of this host, and then rank 0 listens only there. ":7000", ":7000-7100",
+ *          "host:7000-7100": the first of these ports that is free. Write an IPv6
+ *          address in brackets: "[fd77::1]:7000"
  * owner    as trib_root_create
  * thread   any; does not block
  * errors   as trib_root_create; TRIB_ERR_INVALID: bind has none of these forms;

@@ -84,10 +84,10 @@ TRIB_API trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap,
  * A rank that was stopped or suspended until the others gave up on it gets
  * TRIB_ERR_PEER_LOST from this call when it resumes. The others notify it, or it finds
  * that it was away for about TRIB_STOP_TIMEOUT_MS and that a peer has disconnected.
- * After a network partition, both parts continue, each with its ranks. If only TCP
- * connections broke and heartbeats show that ranks of the other part still run, a part
- * continues only if it has more than half of comm's ranks, or half of them with rank 0.
- * All other ranks get TRIB_ERR_PEER_LOST.
+ * After a network partition, both parts continue, each with its ranks. The exception:
+ * only TCP connections broke, and heartbeats show that ranks of the other part still
+ * run. Then a part continues only if it has more than half of comm's ranks, or half of
+ * them with rank 0. All other ranks get TRIB_ERR_PEER_LOST.
  * smaller_out NULL after an error; the caller frees it with trib_free_comm
  * thread   the communicator's; blocks until all survivors have called it, at most
  *          timeout_ms

@@ -275,9 +275,9 @@ TRIB_API trib_status_t trib_group_explain(const trib_group_t *group, char *text,
 /**
  * trib_group_state_save - save this rank's state of all plans of the group.
  *
- * The state includes the assignment of tensors to buckets. If all ranks load their
- * states into a group of the same tensors and options, the run continues with exactly
- * the results it would have had, as with trib_plan_state_save.
+ * The state includes the assignment of tensors to buckets. A run continues with exactly
+ * the same results if all ranks load their states into a group of the same tensors and
+ * options, as with trib_plan_state_save.
  * state    receives *bytes_out bytes; NULL: only *bytes_out is wanted
  * errors   TRIB_ERR_BUSY: in a step; TRIB_ERR_OVERFLOW: the buffer is too small
  */

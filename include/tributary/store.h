@@ -32,9 +32,9 @@
  * order.
  *
  * Memory counts against the quotas of the job's user: each vector with the state of its
- * rule, and for each rank the size of the longest vector that it has pushed or pulled,
- * and of its longest list of indices. All memory is freed when the ranks free the
- * store, or 10 s after the last of them was lost.
+ * rule, and for each rank its longest pushed or pulled vector and its longest list of
+ * indices. All memory is freed when the ranks free the store, or 10 s after the last of
+ * them was lost.
  *
  * A rank is lost when its connection closes, or when for 5 s its process is stopped or
  * its host unreachable. A thread of the library sends a heartbeat to each tribd every
@@ -43,8 +43,8 @@
  *
  * A tribd with a snapshot folder (its setting snapshots) writes snapshots of vectors
  * there: on request of a rank, periodically, and of all changed vectors on an orderly
- * shutdown (SIGTERM). After a shutdown or a kill -9 of a tribd, each push or pull of
- * its vectors fails with TRIB_ERR_PEER_LOST, and the message gives the version in the
+ * shutdown (SIGTERM). After a shutdown or a kill -9 of a tribd, pushes and pulls of its
+ * vectors fail with TRIB_ERR_PEER_LOST, and the message gives the version in the
  * snapshot. trib_store_restore continues from the snapshot or from a rank's copy. A
  * later run that opens the store with the same key can restore its vectors in the same
  * way. The pause between two periodic snapshots of a vector is at least 0.1 s and at
@@ -230,13 +230,13 @@ typedef struct trib_push_opts {
  * are applied one after the other. *version_out is the version right after this push.
  *
  * With opts->indices `data` holds the values of these elements. The rule applies only
- * to them; all other elements and their momentum are unchanged, as in PyTorch's
- * SparseAdam (whose step is the vector's version here) and, without momentum, in its
- * SGD for sparse gradients. Values of one index are added first, in their order, and
+ * to them; all other elements and their momentum are unchanged. PyTorch's SparseAdam
+ * does the same (its step is the vector's version here), and so does its SGD for sparse
+ * gradients without momentum. Values of one index are added first, in their order, and
  * the rule applies once.
  *
- * With a codec, tribd applies the decoded values. The residual of a codec with error
- * feedback (topk, efsign, … by default, others with ef=1) stays in `vector`, and the
+ * With a codec, tribd applies the decoded values. Codecs with error feedback are topk,
+ * efsign, … by default, and others with ef=1. Their residual stays in `vector`, and the
  * next push with such a codec adds it; a failed push leaves it unchanged. Random
  * numbers depend on TRIB_SEED, the vector's name, the rank and the number of the push.
  * opts->result is returned without a codec.
@@ -410,9 +410,9 @@ TRIB_API trib_status_t trib_store_residual_set(trib_vector_t *vector, size_t fir
 /**
  * trib_store_set_staleness - bound the difference of ranks in pushes to a vector.
  *
- * From now on a pull of this rank waits until each other rank has made all but `bound`
- * of the pushes to that vector that this rank has made. 0: the ranks push in lockstep.
- * Ranks that have freed the store do not count. All ranks should set the same bound.
+ * From now on a pull of this rank blocks while another rank lags behind it by more than
+ * `bound` pushes to that vector. 0: the ranks push in lockstep. Ranks that have freed
+ * the store do not count. All ranks should set the same bound.
  *
  * bound    pushes; TRIB_STALE_ANY, the initial value: no bound
  * errors   TRIB_ERR_INVALID

@@ -302,8 +302,8 @@ TRIB_API trib_status_t trib_trainer_explain(const trib_trainer_t *trainer, char 
                                             size_t bytes);
 
 /*
- * Estimated time of a step whose gradients are summed by one algorithm with one codec,
- * either waiting for each sum (width 1) or overlapping it with the next gradient (width
+ * Estimated time of a step whose gradients are summed by one algorithm with one codec.
+ * The step waits for each sum (width 1) or overlaps it with the next gradient (width
  * 2). Times are in seconds.
  */
 typedef struct trib_estimate {
