@@ -56,8 +56,8 @@ typedef int (*trib_idle_fn)(void *arg);
  * of bytes on all ranks, a few thousand. If a rank fails between two exchanges, the
  * next exchange informs the others.
  *
- * The exchanged bytes contain the secret of the job and must be kept from processes
- * outside it. The function decides how long to wait for a missing rank.
+ * The exchanged bytes contain the secret of the job: keep them confidential. The
+ * function decides how long to wait for a missing rank.
  * in       [bytes] of this rank
  * out      [ranks * bytes] of all ranks, in rank order
  * returns  0 on success. After any other value trib_init returns TRIB_ERR_BOOT and does

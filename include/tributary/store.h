@@ -214,7 +214,7 @@ typedef struct trib_push_opts {
     const char *codec; /* "topk:ratio=0.01"; "none": none; NULL: the vector's
                         * push_codec, which does not apply with indices */
     const uint64_t *indices; /* NULL: all elements; else [count], in any order, each
-                              * below the vector's count. Non-NULL if count is 0 */
+                              * below the vector's count; non-NULL even if count is 0 */
     size_t count; /* number of indices */
 } trib_push_opts_t;
 
