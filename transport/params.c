@@ -94,7 +94,7 @@ static trib_status_t parse_one(const char *owner, struct word item,
     return unknown_name(owner, name, params, n, err);
 }
 
-/* Up to the next comma; that of a list, up to the one before the next name. */
+/* Return the length up to the next comma. A list ends before the next "name=". */
 static size_t item_len(const char *text, const struct trib_param *params, size_t n)
 {
     size_t len = strcspn(text, ",");

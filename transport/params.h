@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters in the text of a backend or decorator: "nth=3,us=50".
+ * Parameters of a backend or decorator, given as text: "nth=3,us=50".
  */
 #ifndef TRANSPORT_PARAMS_H
 #define TRANSPORT_PARAMS_H
@@ -16,23 +16,24 @@ struct trib_error;
 struct trib_param {
     const char *name;
     int64_t min, max;
-    int64_t *value; /* holds the default before, the given value afterwards */
-    char *text; /* where `value` is NULL: the same, of `max` bytes */
-    bool list; /* a text that may go on: "name=a,b" */
+    int64_t *value; /* in: the default; out: the parsed value */
+    char *text; /* used instead if `value` is NULL; holds `max` bytes */
+    bool list; /* the text may contain commas: "name=a,b" */
 };
 
 #define TRIB_PARAMS_MAX 16
 
-/* A text that begins with this is only looked at. No user can write it. */
+/* Prefix of a text that is only validated. Users cannot write this character. */
 #define TRIB_PARAMS_LOOK '\1'
 
 /**
- * trib_params_parse - read "name=value,…" of `owner` into its parameters.
+ * trib_params_parse - parse the "name=value,…" parameters of `owner`.
  *
  * text     "" or NULL for none
- * returns  TRIB_OK; TRIB_INPROGRESS where the text is well and begins with
- *          TRIB_PARAMS_LOOK: who reads it gives that back and makes nothing
- * errors   TRIB_ERR_CONFIG: unknown name (the nearest is told), no number, out of range
+ * returns  TRIB_OK; TRIB_INPROGRESS if the text is valid and begins with
+ *          TRIB_PARAMS_LOOK: the caller then returns this status and creates nothing
+ * errors   TRIB_ERR_CONFIG: unknown name (the message suggests the nearest one), not a
+ *          number, out of range
  */
 trib_status_t trib_params_parse(const char *owner, const char *text,
                                 const struct trib_param *params, size_t n,

@@ -28,7 +28,7 @@
 #define UCX(X)
 #endif
 
-/* The rows, in the order in which they are shown. */
+/* Transports, in display order. */
 /* clang-format off */
 #define TRANSPORTS(X) \
     X(auto) \
@@ -65,11 +65,11 @@ const char *trib_transport_absent(const char *name)
     return a->cure;
 }
 
-/* In order of cost: what "auto" chooses from. */
+/* Candidates for "auto", in order of cost. */
 const struct trib_candidate trib_candidates[] = {
     {.ops = &trib_shm_ops, .id = 1, .maps = true},
 #if HAVE_VERBS
-    /* A peer that does not answer within 4 s is reached by another backend. */
+    /* If a peer does not answer within 4 s, "auto" uses another backend. */
     {.ops = &trib_verbs_ops,
      .id = 2,
      .ports = true,
@@ -80,7 +80,7 @@ const struct trib_candidate trib_candidates[] = {
     {.ops = NULL},
 };
 
-/* Cuts one part off "name:params+name:params" and returns what follows. */
+/* Cut the first part off "name:params+name:params" and return the rest. */
 static char *cut_part(char *text, char **params_out)
 {
     char *rest = strchr(text, '+');
@@ -200,7 +200,7 @@ static trib_status_t copy_text(const char *text, struct trib_error *err,
     return TRIB_OK;
 }
 
-/* Whoever opens reads its parameters first, and here gives up then. */
+/* Validate parameters only: open() parses them first and stops at TRIB_PARAMS_LOOK. */
 static trib_status_t look_at(const char *name, bool decorator,
                              struct trib_transport_opts *opts, const char *params)
 {

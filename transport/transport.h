@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transport contract: one-sided writes, shaped like RDMA, of bytes only.
+ * The transport contract: one-sided writes of bytes, modelled on RDMA.
  *
  * A transport connects this process (peer number `self`) with its peers, numbered
- * 0..size-1. Peers write into each other's registered regions. The last word about a
- * write is an event that carries 32 immediate bits.
+ * 0..size-1. Peers write into each other's registered regions. A write completes with
+ * an event at the target that carries 32 bits of immediate data.
  *
- * Every backend guarantees the following, and tests/transport checks it on all of them:
- *   - ARRIVED events of a peer's writes come in the order in which it posted these.
- *     At such an event the bytes of its write, and of all writes posted before it,
- *     quiet ones too, are in memory.
- *   - Only events are in order. Before its event a write may be in memory or not, and
- *     of two writes to one place the older may reach the memory last: over several
- *     rails, or where a backend brings long writes another way. So who writes a place
- *     again first knows that the last write has arrived, by an answer of the peer
- *     (WRITE_DONE says only that the source may change), or sends the value in the
- *     immediate.
- *   - Back-pressure is TRIB_ERR_NO_RESOURCE and not a wait: the caller polls and tries
- *     again. Memory that cannot be registered is another error, as polling does not
+ * Every backend guarantees the following; tests/transport checks each point on every
+ * backend:
+ *   - ARRIVED events of one peer come in the order of its posts. When an event is
+ *     delivered, the bytes of its write and of all writes posted before it, quiet ones
+ *     included, are in memory.
+ *   - Only events are ordered. Before its event, a write may or may not be in memory.
+ *     Of two writes to one address, the older may reach memory last: over several
+ *     rails, or if a backend sends long writes by another path. So before a sender
+ *     writes to an address again, it must know from an answer of the peer that the last
+ *     write arrived (WRITE_DONE only says that the source may change). Or it sends the
+ *     value in the immediate.
+ *   - Back-pressure is TRIB_ERR_NO_RESOURCE, never blocking: the caller polls and
+ *     retries. Failure to register memory is another error, since polling does not
  *     help.
- *   - A dead peer becomes one PEER_LOST event: about 100 ms after a clean death, and
- *     stop_timeout_ms after a stop. This holds for every connected peer, even if
- *     nothing is posted to it.
- *   - A peer that is reported lost though its process may go on is told so before the
- *     connection ends, if it can still be told, and gets PEER_LOST with `given_up`.
- *     Nothing that it writes afterwards gets into memory of this rank, but for memory
- *     that it maps.
- *   - A write that was taken (TRIB_OK) gets to a peer that polls, though this rank does
- *     not poll again: it may compute, or wait in another transport. A quiet write does
- *     so with the next one that is not quiet. Some milliseconds may pass.
+ *   - A dead peer yields one PEER_LOST event: about 100 ms after a clean death, and
+ *     stop_timeout_ms after a stop. This holds for every connected peer, even if no
+ *     write to it is pending.
+ *   - A peer reported lost while its process may still run is notified before the
+ *     connection ends, if it can be reached. It gets PEER_LOST with `given_up`. None of
+ *     its later writes reach memory of this rank, except memory that it maps.
+ *   - A write accepted with TRIB_OK reaches a peer that polls even if this rank never
+ *     polls again, because it computes or waits in another transport. A quiet write
+ *     goes with the next write that is not quiet. Some milliseconds may pass.
  *   - A write outside its region is refused with TRIB_ERR_RANGE.
- *   - If the job has a secret, nothing counts that comes from a sender that has not
- *     proved to have it. So the first write to a peer may wait until that peer polls.
+ *   - If the job has a secret, input from an unauthenticated sender is ignored. So the
+ *     first write to a peer may wait until that peer polls.
  *
- * Threads: one thread at a time uses a transport. As exceptions, wait() may go on while
- * another thread uses the transport, and any thread may call wake().
+ * Threads: a transport is used by one thread at a time, with two exceptions. wait() may
+ * run while another thread uses the transport, and any thread may call wake().
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
@@ -54,132 +54,138 @@ struct trib_heartbeat;
 struct trib_idle;
 struct trib_secret;
 
-/* Room for every candidate of "auto"; the largest is verbs with four RDMA devices of a
- * rank. Frames carry blobs, so each byte of a blob costs a little per operation. */
+/* Room for every candidate of "auto"; the largest is verbs with four RDMA devices per
+ * rank. Frames carry blobs, so each byte of a blob adds a little to every operation. */
 #define TRIB_ADDRESS_MAX 1792
 #define TRIB_BLOB_MAX 240
 #define TRIB_WHY_MAX 160
 
-/* The immediate that is reserved for messages of the transports themselves. */
+/* The immediate reserved for the transports' own messages. */
 #define TRIB_IMM_OWN UINT32_C(0xffffffff)
 
-/* The address of a transport. Each rank sends it to its peers unchanged, once. */
+/* The address of a transport. Each rank sends it to its peers once, unmodified. */
 struct trib_address {
     uint16_t len;
     uint8_t bytes[TRIB_ADDRESS_MAX];
 };
 
-/* An exported region. It is sent to peers unchanged, also inside frames. */
+/* An exported region. It is sent to peers unmodified, also inside frames. */
 struct trib_blob {
     uint16_t len;
-    uint16_t mappable; /* a region that peers within load/store reach can map */
+    uint16_t mappable; /* peers with load/store access can map this region */
     uint8_t bytes[TRIB_BLOB_MAX];
 };
 
 enum trib_event_kind {
-    TRIB_EVENT_WRITE_DONE, /* the source of the write with `token` may change */
-    TRIB_EVENT_ARRIVED, /* a write of a peer has arrived */
-    TRIB_EVENT_PEER_LOST, /* the connection with the peer is over; unfinished writes to
-                           * it are dropped, without a WRITE_DONE */
+    TRIB_EVENT_WRITE_DONE, /* the source of the write with `token` may be changed */
+    TRIB_EVENT_ARRIVED, /* a write from a peer has arrived */
+    /* the connection is closed; unfinished writes to the peer are dropped without
+     * WRITE_DONE */
+    TRIB_EVENT_PEER_LOST,
 };
 
 struct trib_event {
     enum trib_event_kind kind;
     int peer;
     uint32_t imm; /* ARRIVED */
-    bool left; /* PEER_LOST: the peer has left by disconnect or close */
-    bool given_up; /* PEER_LOST: the peer has said that it counts this rank as lost */
-    bool dead; /* PEER_LOST: this host's kernel says that the process has ended */
-    bool lives; /* PEER_LOST: the process ran after its connection had ended */
+    bool left; /* PEER_LOST: the peer disconnected or closed its transport */
+    bool given_up; /* PEER_LOST: the peer said that it has declared this rank lost */
+    bool dead; /* PEER_LOST: this host's kernel reports that the process has ended */
+    bool lives; /* PEER_LOST: the process still ran after its connection ended */
     bool continues; /* PEER_LOST: the peer has continued the job without this rank */
     uint64_t len; /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
-    char why[TRIB_WHY_MAX]; /* PEER_LOST: a clause, such as "process 4711 is stopped" */
+    /* PEER_LOST: reason as a clause, such as "process 4711 is stopped" */
+    char why[TRIB_WHY_MAX];
 };
 
 struct trib_transport_opts {
     int self;
     int size;
-    const char *params; /* text after "name:", "" for none */
-    const struct trib_candidate *candidates; /* for a backend that chooses among others;
-                                              * set by trib_transport_open */
+    const char *params; /* text after "name:"; "" for none */
+    /* for backends that choose among others; set by trib_transport_open */
+    const struct trib_candidate *candidates;
     const struct trib_config *cfg; /* outlives the transport */
     const struct trib_log *log; /* may be NULL */
-    struct trib_error *err; /* receives sentences; may be NULL */
-    struct trib_heartbeat *heartbeat; /* heartbeats to share; NULL: a backend that
-                                       * needs them has its own */
-    const struct trib_net_met *met; /* where the ranks met; NULL: not known. Read in
-                                     * open */
-    struct trib_guard *guard; /* against peers of another user
-                               * (transport/common/guard.h), which it outlives; NULL:
-                               * all peers are of this user's own job */
-    const struct trib_secret *secret; /* by which peers know each other, armed; NULL or
-                                       * not set: anybody who knows the address is
-                                       * believed. Outlives the transport */
-    bool *unfit_out; /* set to true by an open that fails because this host's device
-                      * cannot do what the backend needs; NULL: nobody asks */
-    struct trib_idle *idle; /* called while connect waits; NULL: nothing is. When the
-                             * caller gives up, connect fails at once. Outlives the
-                             * transport */
+    struct trib_error *err; /* receives error messages; may be NULL */
+    /* shared heartbeats; NULL: a backend that needs heartbeats starts its own */
+    struct trib_heartbeat *heartbeat;
+    /* network over which the ranks bootstrapped; NULL: unknown. Read only by open */
+    const struct trib_net_met *met;
+    /* protects against peers that run as another user (transport/common/guard.h) and
+     * outlives the transport; NULL: all peers belong to this user's own job */
+    struct trib_guard *guard;
+    /* secret with which peers authenticate each other, armed; NULL or not set: any
+     * process that knows the address is trusted. Outlives the transport */
+    const struct trib_secret *secret;
+    /* set to true if open fails because this host's device lacks a feature that the
+     * backend needs; may be NULL */
+    bool *unfit_out;
+    /* called while connect waits; may be NULL. If the caller cancels, connect fails at
+     * once. Outlives the transport */
+    struct trib_idle *idle;
 };
 
-/* Opaque; the first member of each backend's struct is struct trib_transport. */
+/* Opaque; struct trib_transport is the first member of each backend's struct. */
 struct trib_transport {
     const struct trib_transport_ops *ops;
-    struct trib_error *err; /* as in the options it was opened with; or NULL */
+    struct trib_error *err; /* the one passed to open; may be NULL */
 };
 struct trib_region; /* local registered memory */
-struct trib_remote; /* a peer's region, imported */
+struct trib_remote; /* an imported region of a peer */
 
 struct trib_write {
     const struct trib_region *local;
     size_t local_off;
     const struct trib_remote *remote;
     size_t remote_off;
-    size_t len; /* 0 is allowed: only the event; local and remote may then be
-                 * NULL */
-    uint32_t imm; /* any but TRIB_IMM_OWN */
-    bool quiet; /* no ARRIVED event at the target; may go out with the next write to
-                 * it, or at the next poll */
-    bool signal; /* wants a WRITE_DONE event with `token` */
+    size_t len; /* 0 sends the event alone; local and remote may then be NULL */
+    uint32_t imm; /* any value but TRIB_IMM_OWN */
+    /* no ARRIVED event at the target; may be sent with the next write to it, or by the
+     * next poll */
+    bool quiet;
+    bool signal; /* requests a WRITE_DONE event with `token` */
     uint64_t token;
 };
 
-/* Capabilities that a rank tells all others after it has seen their addresses. */
+/* Capabilities that a rank sends to all others after it has read their addresses. */
 enum {
-    TRIB_CAP_MAPS = 1, /* this rank expects load/store reach to all peers */
-    TRIB_CAP_READS = 2, /* this rank reads memory of all peers of its host by `read` */
-    TRIB_CAP_BACKEND = 8, /* first of the bits that only the same backend reads */
+    TRIB_CAP_MAPS = 1, /* this rank expects load/store access to all peers */
+    TRIB_CAP_READS = 2, /* this rank can `read` the memory of all peers on its host */
+    TRIB_CAP_BACKEND = 8, /* first bit reserved for the backend itself */
 };
 
-/* A part of a dma-buf, and its mapping in this process. */
+/* A range of a dma-buf and its mapping in this process. */
 struct trib_dmabuf {
     int fd;
-    size_t offset; /* in the dma-buf */
+    size_t offset; /* within the dma-buf */
     void *ptr;
     size_t len;
 };
 
-/* The limit of memory that can still be registered. */
+/* How much more memory can be registered. */
 struct trib_pinned_limit {
-    size_t bytes; /* SIZE_MAX: no limit but the host's memory */
-    char why[TRIB_WHY_MAX]; /* limited: a clause, such as "process 4711 may lock 64K" */
-    const char *cure; /* limited: what to do, a literal */
+    size_t bytes; /* SIZE_MAX: limited only by the host's memory */
+    /* reason for the limit, a clause such as "process 4711 may lock 64K" */
+    char why[TRIB_WHY_MAX];
+    const char *cure; /* how to raise the limit, a string literal */
 };
 
-/* The backend by which a peer is reached. */
+/* The backend used to reach a peer. */
 struct trib_route {
-    const char *name; /* of a backend, or "none" */
-    char why[TRIB_WHY_MAX]; /* a clause, such as "same host" */
-    bool apart; /* it passes for a rank of another host, though it may be of this one */
+    const char *name; /* name of a backend, or "none" */
+    char why[TRIB_WHY_MAX]; /* reason, a clause such as "same host" */
+    /* the peer is treated as on another host, though it may be on this one */
+    bool apart;
 };
 
-/* What tests have to know of a transport that is opened by a text. */
+/* Properties that tests need to know of a transport opened from a text. */
 enum {
-    TRIB_TEXT_THREADS = 1, /* ranks are threads, else processes */
-    TRIB_TEXT_MAPS = 2, /* map() of alloc memory gives a pointer */
-    TRIB_TEXT_CMA = 4, /* other memory is reached as the kernel lets processes do it */
-    TRIB_TEXT_REMOTE = 8, /* peers are watched by heartbeats, as those of other hosts */
+    TRIB_TEXT_THREADS = 1, /* ranks are threads instead of processes */
+    TRIB_TEXT_MAPS = 2, /* map() of memory from alloc returns a pointer */
+    TRIB_TEXT_CMA = 4, /* other memory is reached by the kernel's cross memory attach */
+    /* peers are watched by heartbeats, like peers on other hosts */
+    TRIB_TEXT_REMOTE = 8,
     TRIB_TEXT_SEALED = 16, /* TRIB_SEAL=1 */
 };
 
@@ -189,93 +195,94 @@ struct trib_transport_text {
 };
 
 /*
- * A backend fills every slot; the trib_no_* below serve operations that it does not
- * have.
+ * A backend fills every slot. The trib_no_* functions below fill slots of operations
+ * that the backend does not support.
  *
- * devices       writes one line for people about the devices on this host now, or "".
- *               Needs no open transport.
- * open          makes a transport; nothing is connected yet. The backend reads its
- *               parameters before it makes anything (trib_params_parse), and returns
- *               that status if it is not TRIB_OK.
- * address       writes the address that a peer needs to connect to this rank.
- * reach         tells whether the address can be connected to, as far as this host
- *               knows. Connects and sends nothing, takes microseconds; the sentence of
- *               the error says why not.
- * pinned_limit  writes the memory that can still be registered, less what this process
- *               holds already. near: all peers are on this host. Comes before connect.
- * caps          gets the addresses of all peers [size], and writes the capabilities of
+ * devices       Write one line that describes the devices on this host, or "". Needs no
+ *               open transport.
+ * open          Create a transport; nothing is connected yet. The backend parses its
+ *               parameters before it creates anything (trib_params_parse). If that
+ *               status is not TRIB_OK, open returns it.
+ * address       Write the address that a peer needs to connect to this rank.
+ * reach         Check if the address can be connected to, as far as this host knows.
+ *               Sends nothing and takes microseconds; the error message gives the
+ *               reason.
+ * pinned_limit  Write how much more memory can be registered, less the amount that this
+ *               process already holds. near: all peers are on this host. Called before
+ *               connect.
+ * caps          Read the addresses of all peers [size] and write the capabilities of
  *               this rank, which the caller sends to all peers.
- * agree         gets the capabilities of all peers [size]. After caps and agree, before
- *               the first connect, both ends of each pair make the same choices. A
- *               caller whose ranks choose alike anyway may leave both out.
- * route         writes the backend that reaches a peer, or would, and the reason.
- * connect       makes `peer` reachable. Idempotent, and cheap if done before.
- * disconnect    leaves a peer cleanly: the peer gets PEER_LOST with `left` set, unless
- *               it has left, too.
- * leave         disconnects all peers whose entry in which[size] is true; NULL: all.
- *               Those in `which` that were lost may still run: a backend that can
- *               tells them that the job continues without them.
- *               The farewells share one deadline, so that silent peers together cost no
- *               more time than one of them.
- * alloc         allocates zeroed, 4096-aligned memory that peers reach best, and
- *               registers it.
- * alloc_user    does the same for the user's data, which may be copied on its way to
- *               peers that cannot reach it: no peer changes its route for such memory.
- * reg           registers memory of the caller.
- * reg_dmabuf    registers memory that a device has exported as a dma-buf and that is
- *               mapped at ptr; fd may be closed afterwards. A backend that needs only
- *               the mapping uses reg.
- * borrow        registers memory of the caller for one operation; peers may write there
+ * agree         Read the capabilities of all peers [size]. After caps and agree, before
+ *               the first connect, both ends of each pair make the same choices. If all
+ *               ranks choose alike anyway, the caller may skip both.
+ * route         Write the backend that reaches, or would reach, a peer, and the reason.
+ * connect       Make `peer` reachable. Idempotent, and cheap if already connected.
+ * disconnect    Disconnect from a peer cleanly: the peer gets PEER_LOST with `left`
+ *               set, unless it has disconnected, too.
+ * leave         Disconnect all peers whose entry in which[size] is true; NULL: all. All
+ *               goodbye notices share one deadline, so several silent peers cost no
+ *               more time than one. Lost peers in `which` may still run: a backend that
+ *               can notifies them that the job continues without them.
+ * alloc         Allocate and register zeroed, 4096-aligned memory that peers can access
+ *               best.
+ * alloc_user    Same for user data. The data may be copied on its way to peers that
+ *               cannot access it; no peer changes its route for such memory.
+ * reg           Register memory of the caller.
+ * reg_dmabuf    Register memory that a device exported as a dma-buf and that is mapped
+ *               at ptr; fd may be closed afterwards. A backend that needs only the
+ *               mapping uses reg.
+ * borrow        Register memory of the caller for one operation; peers may write to it
  *               if `written`. NULL: registering costs more than a copy.
- * give_back     ends that. broken: the operation has failed, and writes may be under
- *               way. Those into the memory go nowhere from now on, those out of it
- *               write what it has now. NULL as `borrow`.
- * release_pages gives the pages of alloc'ed memory back to the kernel, although peers
- *               still map them. Nobody reads the memory afterwards, and dereg follows.
- *               Without this call dereg frees the pages once the last peer has released
- *               them.
- * export        writes the blob of a region, which is valid as long as the region.
- * import        makes a peer's exported region a target; connect(peer) comes before.
- *               Only the peer vouches for the length: see trib_transport_import.
- * length        returns the bytes of a remote region, as its peer has told. A write
- *               beyond them is refused. A mapped region was found to have them.
- * stale         true if the peer has freed this memory. May be false though it has.
- * map           returns a pointer to the first byte of a remote region for loads and
- *               stores, or NULL; len_out, if not NULL, receives the length, which was
- *               found to be there.
- * reads         true if `read` reaches any memory of the peer, registered or not, and
- *               the peer's `read` that of this rank. Before agree, or without it: if
- *               this rank's does.
- * read          copies bytes out of a peer's memory, of which the peer has told the
- *               address and the length, to memory of the caller; returns when they are
- *               there. For peers of which `reads` is true. TRIB_ERR_RANGE: the peer has
- *               no such memory.
- * write         posts a write and returns at once.
- * poll          harvests up to max events and never blocks. Also checks liveness.
- * event_fd      returns a descriptor that, once armed, is readable when a wait would
- *               end, so that one sleep can wait for several transports; -1: none.
- *               wait(0) then ends what arm began. Called once, before the first arm.
- * arm, wait     sleep: the caller calls arm(), looks once more for work, then calls
- *               wait(timeout). wait returns at an arrival, a wake() or after
- *               timeout_us; spurious returns are allowed. A wake that comes while
- *               arming may be missed, so timeout_us should be at most 1000.
- * away          nanoseconds for which this process was itself stopped or suspended
- *               lately, if that was so long that peers may have given it up; else 0.
- *               maybe: also a time so short that a busy host may have caused it.
- * wake          ends `peer`'s wait (after a store through map()); cheap if the peer
- *               does not sleep. peer == self ends this rank's own wait, from another
- *               thread.
+ * give_back     End a borrow. broken: the operation has failed and writes may be in
+ *               flight. Incoming writes to the memory are discarded from now on;
+ *               outgoing writes send its present content. NULL if `borrow` is NULL.
+ * release_pages Return the pages of memory from alloc to the kernel, although peers
+ *               still map them. No rank reads the memory afterwards, and dereg follows.
+ *               Without this call, dereg frees the pages once the last peer has
+ *               released them.
+ * export        Write the blob of a region; it is valid as long as the region.
+ * import        Make a peer's exported region a target; requires connect(peer). The
+ *               peer alone vouches for the length: see trib_transport_import.
+ * length        Return the size of a remote region as stated by its peer. A write
+ *               beyond this size is refused. For a mapped region the size has been
+ *               verified.
+ * stale         Return true if the peer has freed this memory. May return false
+ *               although it has.
+ * map           Return a pointer to the first byte of a remote region for loads and
+ *               stores, or NULL. len_out may be NULL and receives the verified length.
+ * reads         Return true if `read` works on any memory of the peer, registered or
+ *               not, and the peer's `read` on memory of this rank. Before agree, or
+ *               without it: if this rank's does.
+ * read          Copy bytes from a peer's memory, whose address and length the peer has
+ *               sent, to memory of the caller; block until they are copied. Only for
+ *               peers for which `reads` is true. TRIB_ERR_RANGE: the peer has no such
+ *               memory.
+ * write         Post a write and return at once.
+ * poll          Harvest up to max events without blocking. Also checks liveness.
+ * event_fd      Return a descriptor that, once armed, becomes readable when a wait
+ *               would end, so that one sleep can cover several transports; -1: none.
+ *               wait(0) then undoes arm. Called once, before the first arm.
+ * arm, wait     Sleep: the caller calls arm(), checks once more for work, then calls
+ *               wait(timeout). wait returns at an arrival, at a wake() or after
+ *               timeout_us; it may return spuriously. A wake during arm may be missed,
+ *               so keep timeout_us at or below 1000.
+ * away          Return for how many nanoseconds this process was itself recently
+ *               stopped or suspended, if that was long enough for peers to declare it
+ *               lost; else 0. maybe: also report gaps so short that a busy host may
+ *               have caused them.
+ * wake          End `peer`'s wait (after a store through map()); cheap if the peer does
+ *               not sleep. peer == self ends this rank's own wait, from another thread.
  */
 struct trib_transport_ops {
     const char *name;
     const char *detail; /* one line for trib-info */
-    bool composite; /* made of other backends */
+    bool composite; /* combines other backends */
     bool one_process; /* its peers are threads of this process */
-    bool one_host; /* its peers are of this host */
-    bool nets; /* takes net=: by which networks peers reach it */
-    bool bare; /* what it sends to other hosts cannot be sealed (TRIB_SEAL) */
-    /* by which the conformance suite tries it; NULL: it needs a device, and the suite a
-     * test of its own */
+    bool one_host; /* its peers are on this host */
+    bool nets; /* accepts net=: the networks over which peers reach it */
+    bool bare; /* its traffic to other hosts cannot be encrypted (TRIB_SEAL) */
+    /* texts for the conformance suite; NULL: the backend needs a device and has its own
+     * test */
     const struct trib_transport_text *texts;
     void (*devices)(char *text, size_t bytes);
     trib_status_t (*open)(const struct trib_transport_opts *opts,
@@ -332,7 +339,7 @@ struct trib_transport_ops {
     uint64_t (*away)(struct trib_transport *t, bool maybe);
 };
 
-/* Operations for the slots that a backend has no use for. */
+/* Operations for slots that a backend does not support. */
 void trib_no_devices(char *text, size_t bytes);
 void trib_no_pinned_limit(struct trib_transport *t, bool near,
                           struct trib_pinned_limit *out);
@@ -355,30 +362,30 @@ uint64_t trib_no_away(struct trib_transport *t, bool maybe);
 void trib_no_arm(struct trib_transport *t);
 
 /**
- * trib_transports - the backends in order of preference, NULL at the end.
+ * trib_transports - the backends in order of preference, terminated by NULL.
  *
  * No other file knows which backends are built in.
  */
 extern const struct trib_transport_ops *const trib_transports[];
 
-/** trib_transport_find - a backend by name; NULL: there is none in this build. */
+/** trib_transport_find - return a backend by name; NULL if this build has none. */
 const struct trib_transport_ops *trib_transport_find(const char *name);
 
-/** trib_transport_links - true if a backend connects processes by itself. */
+/** trib_transport_links - return true if a backend connects processes by itself. */
 static inline bool trib_transport_links(const struct trib_transport_ops *ops)
 {
     return !ops->composite && !ops->one_process;
 }
 
-/* The rows of a backend whose peers are reached by writes only: none maps or reads
- * memory of a peer, and no region becomes stale. */
+/* Slots of a backend that reaches peers by writes only: it neither maps nor reads peer
+ * memory, and no region becomes stale. */
 #define TRIB_OPS_WITHOUT_MAPS \
     .caps = trib_no_caps, .agree = trib_no_agree, \
     .release_pages = trib_no_release_pages, .stale = trib_no_stale, \
     .map = trib_no_map, .reads = trib_no_reads, .read = trib_no_read
 
-/* Declares the functions of a backend, prefix_address and so on, for the slots of peers
- * and of memory that have these names. */
+/* Declare a backend's functions, prefix_address and so on, for the peer and memory
+ * slots of these names. */
 #define TRIB_TRANSPORT_PEERS(prefix) \
     trib_status_t prefix##_address(struct trib_transport *t, \
                                    struct trib_address *out); \
@@ -399,34 +406,35 @@ static inline bool trib_transport_links(const struct trib_transport_ops *ops)
                                   const struct trib_blob *blob, \
                                   struct trib_remote **out)
 
-/* A backend that is not in this build. */
+/* A backend missing from this build. */
 struct trib_absent {
     const char *name;
-    const char *cure; /* a clause, such as "install libucx-dev and build it again" */
+    /* how to get it, a clause such as "install libucx-dev and build it again" */
+    const char *cure;
 };
 
-/** trib_absents - the backends that are not in this build, a NULL name at the end. */
+/** trib_absents - the backends missing from this build, terminated by a NULL name. */
 extern const struct trib_absent trib_absents[];
 
-/** trib_transport_absent - the cure of a backend that this build is without; else
+/** trib_transport_absent - return the cure for a backend missing from this build; else
  * NULL. */
 const char *trib_transport_absent(const char *name);
 
 /**
- * trib_transport_check - check all names and parameters of a text for
- * trib_transport_open. Nothing is opened.
+ * trib_transport_check - validate all names and parameters of a text for
+ * trib_transport_open, without opening anything.
  *
- * errors   those of trib_transport_open for unknown names and parameters
+ * errors   as trib_transport_open for unknown names and parameters
  */
 trib_status_t trib_transport_check(const char *text, struct trib_error *err);
 
 /**
- * trib_transport_open - open a backend, wrapped by decorators, from its text.
+ * trib_transport_open - open a backend, wrapped by decorators, as described by a text.
  *
  * text     "shm", "loop", "shm+trace",
- *          "loop:depth=8+delay:us=50+kill:after=3,signal=9"; "auto" chooses for each
- *          peer
- * errors   TRIB_ERR_CONFIG with a sentence in opts->err for unknown names or parameters
+ *          "loop:depth=8+delay:us=50+kill:after=3,signal=9"; "auto" chooses a backend
+ *          per peer
+ * errors   TRIB_ERR_CONFIG for unknown names or parameters, with a message in opts->err
  */
 trib_status_t trib_transport_open(const char *text,
                                   const struct trib_transport_opts *opts,
@@ -436,12 +444,11 @@ trib_status_t trib_transport_open(const char *text,
  * trib_transport_import - import a region of a peer in which this rank will address
  * `least` bytes.
  *
- * All who compute offsets into a peer's memory by themselves import it by this call,
- * and none by the slot `import`: a peer can say that its region is shorter than it has
- * to be.
+ * Code that computes offsets into a peer's memory itself must use this function instead
+ * of the `import` slot: a peer may claim a region shorter than required.
  *
- * errors   those of import; TRIB_ERR_RANGE: it is shorter, with a sentence that names
- *          the peer. In each case *out is not changed
+ * errors   as import; TRIB_ERR_RANGE: the region is too short, the message names the
+ *          peer. On any error *out is unchanged
  */
 trib_status_t trib_transport_import(struct trib_transport *t, int peer,
                                     const struct trib_blob *blob, size_t least,
