@@ -8,16 +8,16 @@
 #define MS UINT64_C(1000000)
 
 enum {
-    LEAST_MS = 875, /* a thread of a busy machine waits for less */
+    LEAST_MS = 875, /* even a busy machine delays a thread less */
     RECENT_LEAST_MS = 2000,
     RECENT_MOST_MS = 10000,
-    STEPS = 8, /* ticks in the shortest absence: a stop may seem one of these longer */
+    STEPS = 8, /* ticks per shortest absence: a stop may appear longer by one of them */
 };
 
 void trib_absence_begin(struct trib_absence *a, int stop_timeout_ms)
 {
     const uint64_t limit = trib_limit_ns(stop_timeout_ms);
-    /* Peers count from the last time that they heard this process, which is earlier. */
+    /* Peers count from the last message that they received, which is earlier. */
     const uint64_t most = limit == TRIB_NEVER ? TRIB_NEVER : limit - limit / 8;
 
     assert(stop_timeout_ms >= 0);
@@ -42,7 +42,7 @@ uint64_t trib_absence_step_ns(const struct trib_absence *a)
     return least_ns(a) == TRIB_NEVER ? TRIB_NEVER : least_ns(a) / STEPS;
 }
 
-/* The gap that ends now is noted once, by whoever comes first. */
+/* Any thread may find a gap; the exchange makes sure that only one records it. */
 void trib_absence_tick(struct trib_absence *a)
 {
     const uint64_t now = trib_boot_ns();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The datagram of heartbeats, 40 bytes. Its seal is a MAC under the secret of the job,
- * also over the number in the receiver's address, so nobody else can ask or answer.
- * Without a secret a digest replaces the MAC: it keeps out other jobs, not strangers.
+ * The datagram of a heartbeat, 40 bytes. Its seal is a MAC under the job's secret that
+ * also covers the key in the receiver's address: no other process can ask or answer.
+ * Without a secret, a digest replaces the MAC: it excludes other jobs, but not an
+ * attacker.
  */
 #ifndef TRANSPORT_COMMON_BEAT_H
 #define TRANSPORT_COMMON_BEAT_H
@@ -15,7 +16,7 @@
 #include "base/digest.h"
 #include "base/secret.h"
 
-#define HEARTBEAT_MAGIC UINT32_C(0x51627254) /* "TrbQ": changes with the layout */
+#define HEARTBEAT_MAGIC UINT32_C(0x51627254) /* "TrbQ"; changes with the layout */
 
 enum { BEAT_SEAL_BYTES = 16 };
 
@@ -30,16 +31,16 @@ struct beat {
     uint32_t kind;
     int32_t from;
     int32_t to;
-    uint64_t number; /* of the asking; the answer repeats it */
+    uint64_t number; /* of the question; its answer repeats it */
     uint8_t seal[BEAT_SEAL_BYTES];
 };
 _Static_assert(sizeof(struct beat) == 40, "no padding");
 
 /**
- * trib_beat_seal - write the seal of a beat to out.
+ * trib_beat_seal - write the seal of a heartbeat to out.
  *
- * key      of the receiver, or of the sender of an answer
- * secret   of the job; NULL or not set: there is none
+ * key      of the receiver; for an answer, of its sender
+ * secret   the job's; NULL or not set: none
  */
 static inline void trib_beat_seal(const struct beat *b, uint64_t key,
                                   const struct trib_secret *secret,
@@ -61,7 +62,7 @@ static inline void trib_beat_seal(const struct beat *b, uint64_t key,
     memcpy(out, mac, BEAT_SEAL_BYTES);
 }
 
-/** trib_beat_is_sealed - true if the seal is the one that trib_beat_seal writes. */
+/** trib_beat_is_sealed - return true if the seal is valid. */
 static inline bool trib_beat_is_sealed(const struct beat *b, uint64_t key,
                                        const struct trib_secret *secret)
 {

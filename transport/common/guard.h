@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How far a transport trusts the other processes of its host.
+ * How far a transport trusts other processes on its host.
  *
- * The ranks of one job trust each other: they are one user's, open each other's memory
+ * The ranks of one job trust each other: they run as one user, open each other's memory
  * by /proc/PID/fd and write to it by process_vm_writev. A job and an aggregator do not:
- * the aggregator serves many users, and runs as a user of its own. A transport between
- * them has a guard. Over it
+ * the aggregator serves many users, and runs as its own user. A transport between them
+ * has a guard. With a guard
  *
- *     - nothing is reached by process_vm_*, and no memory is imported that lies outside
- *       of a shared segment
- *     - no file of /proc/PID is opened because the other side has named PID
- *     - segments come as descriptors over a socket of this host
- *       (transport/common/handout.h), whose owner the kernel names (SO_PEERCRED): the
- *       process whose address it is and, at an aggregator, a process of the one user
- *       who is the job's
- *     - a descriptor is mapped only if it is a memfd that nobody can make shorter
+ *     - process_vm_* is not used, and no memory outside a shared segment is imported
+ *     - a PID named by the other side never makes this process open files of /proc/PID
+ *     - segments come as descriptors over a local socket (transport/common/handout.h),
+ *       and the kernel names the owner of the socket (SO_PEERCRED): the process of that
+ *       address and, at an aggregator, a process of the job's one user
+ *     - a descriptor is mapped only if it is a memfd that cannot be shrunk
  */
 #ifndef TRANSPORT_COMMON_GUARD_H
 #define TRANSPORT_COMMON_GUARD_H
@@ -28,33 +26,31 @@
 #define TRIB_GUARD_ANYBODY INT64_C(-1)
 
 struct trib_guard {
-    bool serves; /* this side is an aggregator: its ranks are strangers */
-    int ranks; /* peers 0 … ranks - 1 are ranks of the job, those behind are
-                * aggregators */
-    /* serves: the names of backends that may be used, with commas between them; NULL:
-     * all */
+    bool serves; /* this side is an aggregator: its ranks are not trusted */
+    int ranks; /* peers 0 … ranks - 1 are ranks of the job, the others aggregators */
+    /* serves: comma-separated names of allowed backends; NULL: all */
     const char *transports;
-    /* serves: the job's user. TRIB_GUARD_ANYBODY: not known yet; the owner of the first
-     * socket of a rank becomes it. */
+    /* serves: the job's user. TRIB_GUARD_ANYBODY: not known yet; set to the owner of a
+     * rank's first socket. */
     _Atomic int64_t user;
 };
 
-/** trib_guard_bars - true if this peer is not to be trusted; a NULL guard bars
- * nobody. */
+/** trib_guard_bars - return true if this peer is not trusted; a NULL guard trusts all
+ * peers. */
 bool trib_guard_bars(const struct trib_guard *guard, int peer);
 
-/** trib_guard_takes - true if the guard lets a backend of this name be used; NULL: it
- * does. */
+/** trib_guard_takes - return true if the guard allows this backend; a NULL guard allows
+ * all. */
 bool trib_guard_takes(const struct trib_guard *guard, const char *name);
 
-/** trib_guard_lists - true if `name` is in a list of names with commas between them. */
+/** trib_guard_lists - return true if `name` is in a comma-separated list of names. */
 bool trib_guard_lists(const char *list, const char *name);
 
 /**
- * trib_guard_is_user - true if processes of `uid` are the job's, of an aggregator's
+ * trib_guard_is_user - return true if `uid` is the job's user. Requires an aggregator's
  * guard.
  *
- * The first uid that is asked for becomes the job's user where none is known. Any
+ * If the user is not known yet, the first uid passed becomes the job's user. Any
  * thread.
  */
 bool trib_guard_is_user(struct trib_guard *guard, uid_t uid);

@@ -21,9 +21,9 @@
 #include "transport/common/handout_wire.h"
 
 enum {
-    NAME_DIGITS = 5, /* the kernel's, hexadecimal */
-    REST_MS = 20, /* when no connection can be taken, as without a free descriptor */
-    AGGREGATORS = 64, /* processes of a host that may be admitted */
+    NAME_DIGITS = 5, /* of the kernel's abstract names, hexadecimal */
+    REST_MS = 20, /* pause after accept() failed, as when no descriptor is free */
+    AGGREGATORS = 64, /* limit of aggregator processes that may be admitted */
 };
 
 struct entry {
@@ -32,14 +32,14 @@ struct entry {
 };
 
 struct trib_handout {
-    int fd; /* listens */
-    int stop; /* an eventfd: readable once the thread is to end */
+    int fd; /* listening socket */
+    int stop; /* eventfd: readable when the thread must end */
     uint32_t name;
     pid_t pid;
     struct trib_guard *guard;
-    bool serves; /* there is a thread */
+    bool serves; /* the thread runs */
     pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     struct entry *entries;
     size_t n, room;
     pid_t admitted[AGGREGATORS];
@@ -183,8 +183,8 @@ trib_status_t trib_handout_admit(struct trib_handout *h, int pid)
     return fits ? TRIB_OK : TRIB_ERR_NO_RESOURCE;
 }
 
-/* True if such a process may be given memory whose key it knows. The lock is held. Who
- * knows the key is the first to say who the user of a job is. */
+/* Return true if this process may receive memory whose key it knows. The lock is held.
+ * The first process that knows a key determines the job's user. */
 static bool may_have(struct trib_handout *h, const struct ucred *who)
 {
     bool may = who->uid == geteuid();
@@ -196,7 +196,7 @@ static bool may_have(struct trib_handout *h, const struct ucred *who)
     return may;
 }
 
-/* One byte, with descriptors if there are any. */
+/* Send one byte, with descriptors unless fds is NULL. */
 static void send_answer(int fd, const struct trib_handout_fds *fds)
 {
     union {
@@ -218,11 +218,12 @@ static void send_answer(int fd, const struct trib_handout_fds *fds)
         c->cmsg_len = CMSG_LEN(bytes);
         memcpy(CMSG_DATA(c), passed, bytes);
     }
-    /* One that does not want the answer any more, or cannot be given it, finds out. */
+    /* A requester that disconnected, or cannot receive the answer, finds out by
+     * itself. */
     (void)!sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The lock is held while it is sent, so that it is not closed meanwhile. */
+/* Hold the lock while sending, so that the descriptor stays open. */
 static void hand_out(struct trib_handout *h, int fd, const struct ucred *who,
                      uint64_t key)
 {
@@ -237,22 +238,22 @@ static void hand_out(struct trib_handout *h, int fd, const struct ucred *who,
     pthread_mutex_unlock(&h->lock);
 }
 
-/* True if a process may be worth waiting for: it is one that could be given
- * something. */
+/* Return true if the process might be allowed to get descriptors, so that its request
+ * is worth waiting for. */
 static bool may_ask(struct trib_handout *h, const struct ucred *who)
 {
     const bool serves = h->guard && h->guard->serves;
     const int64_t user = serves ? atomic_load(&h->guard->user) : TRIB_GUARD_ANYBODY;
 
     if (serves && user == TRIB_GUARD_ANYBODY)
-        return true; /* the key will tell */
+        return true; /* the key decides */
     pthread_mutex_lock(&h->lock);
     const bool may = may_have(h, who);
     pthread_mutex_unlock(&h->lock);
     return may;
 }
 
-/* False at the deadline, and where the thread is to end. */
+/* Return false at the deadline, or if the thread must end. */
 static bool wait_for(struct trib_handout *h, int fd, int ms)
 {
     const uint64_t until = trib_deadline_ms(ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asking another process of this host for its memory. */
+/* Requesting memory from another process on this host. */
 #include "transport/common/handout.h"
 
 #include <errno.h>
@@ -17,12 +17,11 @@
 #include "transport/common/handout_wire.h"
 
 enum {
-    NAME_DIGITS = 5, /* the kernel's, hexadecimal */
-    FULL_MS = 5, /* between two tries where the owner's queue of connections is
-                  * full */
+    NAME_DIGITS = 5, /* of the kernel's abstract names, hexadecimal */
+    FULL_MS = 5, /* between two attempts while the owner's connection queue is full */
 };
 
-/* The kernel's names are a zero and five digits; ours are numbers from 1 on. */
+/* The kernel's names are a zero byte and five digits; ours are numbers from 1 on. */
 static socklen_t address_of(uint32_t name, struct sockaddr_un *out)
 {
     char digits[NAME_DIGITS + 1];
@@ -43,8 +42,8 @@ static trib_status_t wrong_user(const struct trib_handout_owner *o, uid_t uid,
         o->pid, (unsigned)uid, (unsigned)wanted);
 }
 
-/* The name of the socket and the process number came from outside, so the kernel is
- * asked who listens there. */
+/* The socket name and the process number came from outside, so ask the kernel which
+ * process listens there. */
 static trib_status_t check_owner(const struct trib_handout_owner *o, int fd,
                                  struct trib_error *err)
 {
@@ -74,7 +73,7 @@ static trib_status_t check_owner(const struct trib_handout_owner *o, int fd,
                : wrong_user(o, who.uid, (uid_t)atomic_load(&o->guard->user), err);
 }
 
-/* A connection; TRIB_INPROGRESS: its queue is full. */
+/* Connect and check the owner; TRIB_INPROGRESS: its connection queue is full. */
 static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
                            struct trib_error *err)
 {
@@ -124,7 +123,7 @@ trib_status_t trib_handout_knock(const struct trib_handout_owner *o,
                : status;
 }
 
-/* The descriptors that came. The kernel closes those that do not fit. */
+/* Take the received descriptors. The kernel closes those that do not fit. */
 static void take_descriptors(struct msghdr *m, int fds[TRIB_HANDOUT_FDS])
 {
     for (int i = 0; i < TRIB_HANDOUT_FDS; i++)
@@ -193,10 +192,10 @@ static trib_status_t read_answer(struct trib_handout_call *call, int pid,
         pid);
 }
 
-/* Connect and say what is wanted: it fits the socket. A process that stood still
- * between the two, as under load or when stopped, may find that the owner hung up: that
- * is no sign that the owner has gone, and it asks anew. Half of the owner's patience
- * counts as that, as clocks of two processes may differ. */
+/* Connect and send the request; a new socket has room for it. If this process was
+ * delayed in between, under load or by a stop, the owner may have hung up. This is no
+ * sign of the owner's death, so the request is sent again. Half of the owner's patience
+ * counts as such a delay, since the clocks of two processes may differ. */
 static trib_status_t begin(const struct trib_handout_owner *o,
                            struct trib_handout_call *call, struct trib_error *err)
 {
@@ -260,7 +259,7 @@ void trib_handout_drop(struct trib_handout_call *call)
     *call = (struct trib_handout_call){.until = 0};
 }
 
-/* Without a connection there is nothing to poll for but time. */
+/* Without a connection there is no descriptor to poll, so just sleep. */
 trib_status_t trib_handout_ask(const struct trib_handout_owner *o, uint64_t key,
                                struct trib_handout_fds *out, struct trib_error *err)
 {

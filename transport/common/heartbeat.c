@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Beats (beat.h) of one rank to another are numbered and count only in that order, so
- * replays do not. The last word counts at any time.
+ * Heartbeats (beat.h) from one rank to another carry increasing numbers and count only
+ * in that order, so replays are ignored. HEARTBEAT_CONTINUES counts at any time.
  *
- * A peer is judged only once it was heard, or another one at its address: where a
- * firewall drops UDP, the job runs without heartbeats, and says so. The kernel of a
- * process that ends closes its port and answers later beats (ICMP: port unreachable).
- * The answer quotes the beat with its seal, so strangers cannot forge it.
+ * A peer is judged only after a heartbeat came from it, or from another peer at its
+ * address. If a firewall drops UDP, the job runs without heartbeats and logs a warning.
+ * When a process ends, its kernel closes the port and answers later heartbeats (ICMP:
+ * port unreachable). That answer quotes the heartbeat with its seal, so it cannot be
+ * forged.
  */
 #include "transport/common/heartbeat.h"
 
@@ -36,13 +37,15 @@
 #include "transport/transport.h"
 
 enum {
-    BEATS = 20, /* in a stop_timeout_ms: several may be lost on the way */
+    BEATS = 20, /* per stop_timeout_ms: several may be lost in the network */
     STEP_MIN_MS = 5,
     STEP_MAX_MS = 250,
     CLIP_STEPS = 4, /* a step that took longer counts as this many */
     TAKE_AT_ONCE = 256,
-    COPIES = 3, /* of the last word: nobody acknowledges it */
-    REFUSALS = 2, /* in a row end a process: a firewall's rules may be changing */
+    COPIES = 3, /* of HEARTBEAT_CONTINUES, which is not acknowledged */
+    /* in a row mean that the process ended; a single one may come from a firewall whose
+     * rules change */
+    REFUSALS = 2,
 };
 
 struct watched {
@@ -50,14 +53,15 @@ struct watched {
     bool heard; /* at least once */
     bool warned;
     _Atomic bool lost;
-    _Atomic bool closed; /* its port: the process has ended */
-    _Atomic bool continues; /* without this rank: it has said so, and that stays */
+    _Atomic bool closed; /* its port is closed: the process ended */
+    _Atomic bool continues; /* it reported to continue without this rank; never reset */
     struct trib_heartbeat_peer who;
-    uint64_t silent_ns; /* only time in which this process ran counts */
-    uint64_t asked, answered, refused; /* numbers */
-    uint64_t heard_ask; /* the highest of its own; whether it is watched or not */
-    int refusals; /* since it was heard */
-    time_t last; /* heard, by the wall clock */
+    uint64_t silent_ns; /* counts only time in which this process ran */
+    uint64_t asked, answered, refused; /* question numbers */
+    /* highest number of its own questions; kept while unwatched, too */
+    uint64_t heard_ask;
+    int refusals; /* since its last heartbeat */
+    time_t last; /* time of its last heartbeat, wall clock */
 };
 
 struct trib_heartbeat {
@@ -65,18 +69,18 @@ struct trib_heartbeat {
     int size;
     pid_t pid;
     const struct trib_log *log;
-    const struct trib_secret *secret; /* NULL or not set: there is none */
+    const struct trib_secret *secret; /* NULL or not set: the job has no secret */
     struct trib_net_port port;
-    int bell; /* eventfd: ends the thread's sleep */
-    _Atomic bool soon; /* the helper is to run without its descriptor */
+    int bell; /* eventfd: wakes the thread */
+    _Atomic bool soon; /* the helper is scheduled regardless of its descriptor */
     uint64_t key;
     uint64_t timeout_ns, step_ns;
     struct trib_absence absence; /* of this process; the thread ticks */
     pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     bool stop;
-    int helps_at; /* the helper's descriptor; -1: it has none */
-    bool (*help)(void *arg); /* NULL: there is no helper */
+    int helps_at; /* the helper's descriptor; -1: none */
+    bool (*help)(void *arg); /* NULL: no helper */
     void *help_arg;
     int n_watched;
     struct watched *peers;
@@ -88,8 +92,8 @@ static void send_heartbeat(struct trib_heartbeat *p, struct beat *b, uint64_t ke
     b->magic = HEARTBEAT_MAGIC;
     b->from = p->self;
     trib_beat_seal(b, key, p->secret, b->seal);
-    /* A link that is down, a full queue: the silence tells. The first may report what
-     * became of another beat, and send nothing. */
+    /* Ignore failures, such as a link that is down or a full queue: the silence shows.
+     * The first attempt may only return the error of an earlier heartbeat. */
     for (int i = 0; i < 2; i++) {
         if (sendto(p->port.fd, b, sizeof(*b), MSG_DONTWAIT | MSG_NOSIGNAL,
                    (const struct sockaddr *)to, len) >= 0 ||
@@ -98,8 +102,8 @@ static void send_heartbeat(struct trib_heartbeat *p, struct beat *b, uint64_t ke
     }
 }
 
-/* Numbers follow the clock, because several heartbeats of this process may ask the same
- * one of the peer. */
+/* Derive numbers from the clock, because several heartbeats of this process may ask the
+ * same heartbeat of the peer. */
 static uint64_t next_number(const struct watched *w)
 {
     uint64_t now = trib_now_ns();
@@ -153,7 +157,7 @@ static void take(struct trib_heartbeat *p, const struct beat *b,
                trib_beat_is_sealed(b, w->who.key, p->secret)) {
         w->answered = b->number;
         hear(w);
-        if (b->number > w->refused) /* what refused beats was not its host */
+        if (b->number > w->refused) /* its host did not refuse them */
             atomic_store_explicit(&w->closed, false, memory_order_release);
     } else if (b->kind == HEARTBEAT_CONTINUES &&
                trib_beat_is_sealed(b, p->key, p->secret)) {
@@ -161,7 +165,7 @@ static void take(struct trib_heartbeat *p, const struct beat *b,
     }
 }
 
-/* A beat of ours that found no port. */
+/* Handle a heartbeat of ours that found its port closed. */
 static void take_refusal(struct trib_heartbeat *p, const struct beat *b,
                          const struct sockaddr *to)
 {
@@ -183,7 +187,7 @@ static void take_refusal(struct trib_heartbeat *p, const struct beat *b,
         ask(p, b->to);
 }
 
-/* Reads all errors that the network returned; unread ones would keep the socket
+/* Read all errors that the network returned; unread errors would keep the socket
  * readable. */
 static void take_returned(struct trib_heartbeat *p)
 {
@@ -226,7 +230,8 @@ static void take_all(struct trib_heartbeat *p)
     }
 }
 
-/* Has any peer at this address been heard? Then beats get there. */
+/* Return true if a heartbeat came from any peer at this address: then UDP gets
+ * through. */
 static bool is_reached(const struct trib_heartbeat *p, const uint8_t ip[16])
 {
     for (int i = 0; i < p->size; i++)
@@ -257,8 +262,8 @@ static void judge(struct trib_heartbeat *p, int peer)
         peer, ip, w->who.port);
 }
 
-/* `elapsed` is what this process has seen of the time since the last step: a job that
- * was suspended as a whole and goes on must not find all its peers lost. */
+/* `elapsed` is clipped to time in which this process could run: when a whole job
+ * resumes after suspension, its peers must not appear lost. */
 static void step(struct trib_heartbeat *p, uint64_t elapsed)
 {
     for (int i = 0; i < p->size; i++) {
@@ -271,20 +276,20 @@ static void step(struct trib_heartbeat *p, uint64_t elapsed)
     }
 }
 
-/* Calls the helper if its descriptor is readable or its time has come; *soon_at is that
- * time, 0: none. */
+/* Call the helper if its descriptor is readable or its scheduled time *soon_at (0:
+ * none) has come. */
 static void help(struct trib_heartbeat *p, const struct pollfd *at, uint64_t *soon_at)
 {
     const bool is_due = *soon_at && trib_deadline_passed(*soon_at);
 
-    if (is_due) /* before the helper runs: what is asked for meanwhile counts */
+    if (is_due) /* before the helper runs, so that a request made meanwhile counts */
         *soon_at = 0, atomic_store(&p->soon, false);
     if (p->help && (is_due || (at->revents && at->fd == p->helps_at)) &&
         p->help(p->help_arg))
         atomic_store(&p->soon, true);
 }
 
-/* Milliseconds until `due`, or the helper's time; -1: until somebody rings. */
+/* Return the ms until `due` or the helper's time; -1: sleep until woken. */
 static int sleep_ms(struct trib_heartbeat *p, uint64_t due, uint64_t *soon_at)
 {
     if (!*soon_at && atomic_load(&p->soon))
@@ -312,7 +317,7 @@ static void *beat(void *arg)
         (void)trib_poll(fds, 3, sleep_ms(p, due, &soon_at));
         trib_absence_tick(&p->absence);
         if (fds[1].revents && read(p->bell, &rings, sizeof(rings)) < 0)
-            fds[1].revents = 0; /* somebody rang once for two */
+            fds[1].revents = 0; /* one wakeup was written for two requests */
         pthread_mutex_lock(&p->lock);
         help(p, &fds[2], &soon_at);
         take_all(p);
@@ -333,7 +338,7 @@ static void ring(struct trib_heartbeat *p)
     uint64_t one = 1;
 
     if (write(p->bell, &one, sizeof(one)) < 0)
-        return; /* it rings already */
+        return; /* a wakeup is pending already */
 }
 
 static trib_status_t start_thread(struct trib_heartbeat *p, struct trib_error *err)
@@ -354,7 +359,7 @@ static void release(struct trib_heartbeat *p)
     free(p);
 }
 
-/* If the kernel returns no errors, the time-out tells, later. */
+/* If the kernel returns no errors, the time-out detects the loss later. */
 static void ask_for_refusals(const struct trib_net_port *port)
 {
     int yes = 1;
@@ -483,7 +488,7 @@ void trib_heartbeat_watch(struct trib_heartbeat *p, int peer,
     w->last = time(NULL);
     ask(p, peer);
     pthread_mutex_unlock(&p->lock);
-    ring(p); /* a thread that watched nobody sleeps without end */
+    ring(p); /* while no peer is watched, the thread may sleep forever */
 }
 
 void trib_heartbeat_forget(struct trib_heartbeat *p, int peer)
@@ -562,7 +567,7 @@ bool trib_heartbeat_lost(struct trib_heartbeat *p, int peer, char *why, size_t b
 
     if (!atomic_load_explicit(&w->lost, memory_order_acquire))
         return false;
-    /* The thread does not touch who is lost. */
+    /* The thread does not modify a lost peer. */
     trib_net_text(w->who.ip, ip, sizeof(ip));
     if (gmtime_r(&w->last, &utc))
         strftime(since, sizeof(since), "%H:%M:%S UTC", &utc);

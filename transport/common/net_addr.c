@@ -28,7 +28,8 @@ static int open_socket(int type, int *family_out)
     return trib_fd_keep(socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/* One that is bound, where another was quicker to listen, cannot be bound again. */
+/* A socket that bound a port but lost the race to listen cannot be bound again, so
+ * replace it. */
 static int renew_socket(int fd, int type, int *family_out)
 {
     struct sockaddr_storage own;
@@ -59,10 +60,9 @@ static void cannot_bind(const char *owner, int type, int first, int ports,
 }
 
 /*
- * SO_REUSEADDR for what listens: connections of a job that has ended keep its port for
- * a minute (TIME_WAIT). Two sockets of that kind may be bound to one port at a time, so
- * a port is taken only by listening. UDP ports are free at once, and with that option
- * would be shared.
+ * Set SO_REUSEADDR on listeners: connections of a finished job keep their port for a
+ * minute (TIME_WAIT). Two such sockets may be bound to one port, so only listen()
+ * claims it. UDP ports are free at once, and this option would share them.
  */
 static int take_port(int fd, int type, const struct sockaddr *own, socklen_t len)
 {
@@ -116,7 +116,7 @@ int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16])
     if (trib_net_is_loopback(ip_out))
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, TRIB_NET_UNPACED,
                          sizeof(TRIB_NET_UNPACED) - 1);
-    if (port->fenced) /* inherited, and of no more use */
+    if (port->fenced) /* inherited, and no longer needed */
         (void)setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int));
     return fd;
 }

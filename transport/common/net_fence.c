@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports of chosen networks alone. A socket listens at all addresses of the host, so
- * that one port number serves several networks and loopback; the kernel then drops what
- * comes to any other address, before this process sees it, by a filter on the socket.
+ * Restrict ports to the chosen networks. A socket listens at all addresses of the host,
+ * so that one port number serves several networks and loopback. A filter on the socket
+ * makes the kernel drop packets to any other address before this process sees them.
  */
 #include <linux/filter.h>
 #include <netinet/in.h>
@@ -13,8 +13,8 @@
 #include "transport/common/net_addr.h"
 
 enum {
-    MOST = 64, /* addresses; of more those that come first */
-    AT_VERSION = 0, /* bytes of the IP header */
+    MOST = 64, /* addresses; further ones are left out */
+    AT_VERSION = 0, /* offsets into the IP header */
     AT_DESTINATION_4 = 16,
     AT_DESTINATION_6 = 24,
     KEEP = 0x7fffffff,
@@ -51,7 +51,7 @@ static uint32_t word_of(const uint8_t *bytes)
            (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Each test jumps over the "keep" that follows it unless it holds. */
+/* Each test skips the "keep" after it unless it matches. */
 static void keep_4(struct fence *f, const uint8_t ip[16])
 {
     put(f, BPF_JMP | BPF_JEQ | BPF_K, word_of(ip + 12), 0, 1);
@@ -121,8 +121,8 @@ void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
     put(&f, BPF_ALU | BPF_RSH | BPF_K, 4, 0, 0);
     put(&f, BPF_JMP | BPF_JEQ | BPF_K, 4, 1, 0);
     unsigned short over = f.n;
-    put(&f, BPF_JMP | BPF_JA, 0, 0, 0); /* to the part of IPv6, which is behind that of
-                                         * IPv4 */
+    /* to the IPv6 part, which follows the IPv4 part */
+    put(&f, BPF_JMP | BPF_JA, 0, 0, 0);
     fence_4(&f, (const uint8_t(*)[16])ip, n);
     f.code[over].k = (uint32_t)(f.n - over - 1);
     fence_6(&f, (const uint8_t(*)[16])ip, n);

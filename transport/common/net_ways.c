@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways to a peer: which addresses this host offers, and in which order those of a peer
- * are tried.
+ * Paths to a peer: which addresses this host offers, and the order in which a peer's
+ * addresses are tried.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,12 +16,12 @@
 #include "transport/common/net_addr.h"
 
 enum {
-    LINK_LOCALS = 8, /* that are offered: on a host of many containers each link has
-                      * one */
-    ROUTED_BITS_4 = 96 + 16, /* equal bits of addresses beyond a router that count as
-                              * near */
+    /* link-local addresses offered: a host with many containers has one per link */
+    LINK_LOCALS = 8,
+    /* common bits that make two routed addresses count as near */
+    ROUTED_BITS_4 = 96 + 16,
     ROUTED_BITS_6 = 48,
-    TOLD = 3, /* failed attempts that a sentence names */
+    TOLD = 3, /* failed attempts listed in a message */
 };
 
 trib_status_t trib_net_ways_init(struct trib_net_ways *ways, const char *owner,
@@ -70,7 +70,7 @@ int trib_net_list_get(const struct trib_net_list *list, uint8_t (*ip_out)[16], i
     return n;
 }
 
-/* Loopback serves this host alone; it is offered if the user names it. */
+/* Loopback reaches only this host, so offer it only if the user names it. */
 static bool serves(const struct trib_net_ways *ways, const struct trib_own_ip *own)
 {
     return trib_net_chosen(&ways->choice, own) &&
@@ -107,13 +107,13 @@ void trib_net_offer(const struct trib_net_ways *ways, const char *owner,
 
 /* Attempts to connect -------------------------------------------------------------- */
 
-/* In the order in which they are tried. */
+/* In the order of attempts. */
 enum kind { MET, LIKED, SUBNET, OTHER, LINK, LAST };
 
 struct way {
     uint8_t ip[16];
     uint8_t kind;
-    uint8_t liked; /* bits that it has in common with the last address that worked */
+    uint8_t liked; /* common bits with the last address that worked */
     uint8_t at; /* keeps the order of equals */
 };
 
@@ -134,7 +134,7 @@ static bool is_own(const struct search *s, const uint8_t ip[16])
     return false;
 }
 
-/* A subnet of this host to which the address belongs; 129: to none. */
+/* Return the prefix length of the local subnet that contains the address; 129: none. */
 static int subnet_of(const struct search *s, const uint8_t ip[16])
 {
     int best = 129;
@@ -148,8 +148,7 @@ static int subnet_of(const struct search *s, const uint8_t ip[16])
     return best;
 }
 
-/* How near an address is to the one by which the last peer was reached; 0: not at
- * all. */
+/* Return how near an address is to the one that reached the last peer; 0: not near. */
 static int likeness(const struct search *s, const uint8_t ip[16])
 {
     const uint8_t *last = s->ways->last;
@@ -171,8 +170,8 @@ static void add(struct search *s, const uint8_t ip[16], enum kind kind)
     w->at = (uint8_t)s->n++;
 }
 
-/* A link-local address of a peer may be behind each link of this host: first that by
- * which the ranks met. */
+/* A peer's link-local address may be reachable over any link of this host. Try the link
+ * of the rendezvous first. */
 static void add_link_local(struct search *s, const uint8_t ip[16])
 {
     uint8_t own[16];
@@ -212,7 +211,8 @@ static enum kind kind_of(const struct search *s, const uint8_t ip[16], bool met)
     return subnet_of(s, ip) < 129 ? SUBNET : OTHER;
 }
 
-/* A process of another host is behind none of the addresses that this host has. */
+/* Build the list of addresses to try. A process on another host has none of this host's
+ * addresses. */
 static void collect(struct search *s, const struct trib_net_place *place)
 {
     const struct trib_net_list *list = place->list;
@@ -232,8 +232,7 @@ static void collect(struct search *s, const struct trib_net_place *place)
         s->n--;
 }
 
-/* Lists the addresses that were tried, each with its error if that differs from
- * errno. */
+/* List the addresses tried, each with its error if that differs from errno. */
 static void say_at(const struct way *way, const struct trib_dial_to *to, int n,
                    struct trib_net_found *out)
 {
@@ -271,7 +270,7 @@ static int dial_ways(const struct search *s, const struct way *way, int n,
     return fd;
 }
 
-/* Packets of a host to itself take its loopback interface, whatever the address. */
+/* A host sends packets to itself over its loopback interface, whatever the address. */
 static int dial_here(const struct search *s, const struct way *way, int n,
                      uint16_t port, struct trib_net_found *out)
 {
@@ -285,7 +284,7 @@ static int dial_here(const struct search *s, const struct way *way, int n,
     return fd;
 }
 
-/* Remembers for the next peer which address worked. */
+/* Remember for the next peer which address worked. */
 static void learn(struct search *s, const struct trib_net_found *out)
 {
     bool met = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of trib_transport_ops for backends in which an operation has nothing to do, and
- * the one checked way to import a region.
+ * Ops for slots that a backend does not support, and the one checked way to import a
+ * region.
  */
 #include <assert.h>
 #include <stdint.h>

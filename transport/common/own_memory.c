@@ -32,8 +32,8 @@ static void give_lock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A child that is forked while another thread holds the lock must find it free, and the
- * table whole. */
+/* A child forked while another thread holds the lock must find the lock free and the
+ * table consistent. */
 static void survive_fork(void)
 {
     (void)pthread_atfork(take_lock, give_lock, give_lock);
@@ -61,7 +61,7 @@ trib_status_t trib_own_memory_add(uint64_t key, void *ptr, size_t len,
     return TRIB_OK;
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static struct row *find(uint64_t key)
 {
     struct row *row;

@@ -129,8 +129,8 @@ void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
                 trib_peer_liveness_dead(&p->liveness);
     out->lives = !left && !p->given_up &&
                  trib_peer_liveness_answered(&p->liveness, p->asked);
-    /* After `answered`, which waits until all that has come is read: the last word
-     * comes before the host's answer that nobody is there. */
+    /* After `answered`, which waits until all input is read: the notice arrives before
+     * the host's report that the port is closed. */
     out->continues = !left && trib_peer_liveness_continues(&p->liveness);
     memcpy(out->why, p->why, sizeof(out->why));
 }

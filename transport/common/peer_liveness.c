@@ -7,10 +7,11 @@
 #include "base/time.h"
 
 enum {
-    LOOK_MS = 25, /* between two looks into /proc */
+    LOOK_MS = 25, /* between two checks of /proc */
     CLIP_LOOKS = 4,
-    CLIP_PART = 2, /* of the time-out: it takes more looks than that, however late they
-                    * are */
+    /* of the time-out: one check counts for at most half of it, however late it
+     * comes */
+    CLIP_PART = 2,
 };
 
 static void begin_to_ask(struct trib_peer_liveness *w)
@@ -66,9 +67,9 @@ uint64_t trib_peer_liveness_due(uint64_t *last)
     return elapsed;
 }
 
-/* A busy machine gives this process a look only now and then: those count, but no
- * single one for all of the time before it, in which this process may have been stopped
- * itself. */
+/* On a busy machine this process checks only now and then. Such checks count, but a
+ * single check does not cover the whole gap before it: this process may have been
+ * stopped itself. */
 static uint64_t clip(uint64_t elapsed, uint64_t stop_timeout_ns)
 {
     const uint64_t looks = CLIP_LOOKS * LOOK_MS * UINT64_C(1000000);

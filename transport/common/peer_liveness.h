@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Does a connected peer still run? For backends whose connections do not tell: a
- * process of this host is looked at in /proc, one of another host is asked by
- * heartbeats.
+ * Check if a connected peer still runs, for backends whose connections do not show it.
+ * A process on this host is checked through /proc, one on another host by heartbeats.
  */
 #ifndef TRANSPORT_COMMON_PEER_LIVENESS_H
 #define TRANSPORT_COMMON_PEER_LIVENESS_H
@@ -16,7 +15,7 @@ enum trib_liveness_by {
     TRIB_LIVENESS_BY_HEARTBEAT
 };
 
-/* All zero: watches nobody. */
+/* All zero: watches no peer. */
 struct trib_peer_liveness {
     enum trib_liveness_by by;
     struct trib_process_watch process; /* KERNEL */
@@ -30,62 +29,60 @@ struct trib_peer_liveness {
 struct trib_peer_liveness_opts {
     const struct trib_process *me;
     const struct trib_process *who;
-    bool proc; /* may be looked for in /proc: false where a host is made out to be
-                * another */
+    bool proc; /* /proc may be used; false if this host poses as several */
     struct trib_heartbeat *heartbeat;
     int peer;
     struct trib_heartbeat_peer heart;
 };
 
-/** trib_peer_liveness_begin - watch a peer from now on; one of this very process needs
- * nobody. */
+/** trib_peer_liveness_begin - start watching a peer; a peer in this same process needs
+ * no watching. */
 void trib_peer_liveness_begin(struct trib_peer_liveness *w,
                               const struct trib_peer_liveness_opts *opts);
 
-/** trib_peer_liveness_end - watch it no more; harmless when done before. */
+/** trib_peer_liveness_end - stop watching; no-op if already stopped. */
 void trib_peer_liveness_end(struct trib_peer_liveness *w);
 
-/** trib_peer_liveness_free - release what this process holds: also in a forked
+/** trib_peer_liveness_free - release this process's resources; also for a forked
  * child. */
 void trib_peer_liveness_free(struct trib_peer_liveness *w);
 
 /**
- * trib_peer_liveness_due - the time for which the next looks into /proc stand, in ns.
+ * trib_peer_liveness_due - return the time covered by the next check of /proc, in ns.
  *
- * last     when it was asked last, by trib_now_ns; is set
- * returns  0: it is too early for a look
+ * last     when it was last called, by trib_now_ns; updated
+ * returns  0: too early for a check
  */
 uint64_t trib_peer_liveness_due(uint64_t *last);
 
 /**
- * trib_peer_liveness_lost - has the peer died, been stopped or been silent for too
- * long?
+ * trib_peer_liveness_lost - return true if the peer has died, or was stopped or silent
+ * for too long.
  *
- * due      of trib_peer_liveness_due; 0: no look into /proc. Of a long time only a part
- *          counts, in which somebody watched: a job that was suspended as a whole and
- *          goes on must not find all its peers lost
+ * due      from trib_peer_liveness_due; 0: do not check /proc. Long times are clipped:
+ *          when a whole job resumes after suspension, its peers must not appear lost
  * why      then receives a clause
  */
 bool trib_peer_liveness_lost(struct trib_peer_liveness *w, uint64_t due,
                              int stop_timeout_ms, char *why, size_t bytes);
 
-/** trib_peer_liveness_dead - is it known to have died? One of another host may have
- * left instead: what it said before counts first. */
+/** trib_peer_liveness_dead - return true if the peer is known to have ended. A peer on
+ * another host may also have disconnected, so process its earlier data first. */
 bool trib_peer_liveness_dead(const struct trib_peer_liveness *w);
 
-/** trib_peer_liveness_ask - ask a peer by heartbeat whether it lives, on whichever
- * host; the number of the question, 0: nobody can be asked. */
+/** trib_peer_liveness_ask - ask a peer on any host by heartbeat if it is alive; return
+ * the number of the question, or 0 if the peer cannot be asked. */
 uint64_t trib_peer_liveness_ask(struct trib_peer_liveness *w);
 
-/** trib_peer_liveness_answered - has it answered that question, so that it lived when
- * it was asked? */
+/** trib_peer_liveness_answered - return true if the peer answered that question, so it
+ * was alive when asked. */
 bool trib_peer_liveness_answered(const struct trib_peer_liveness *w, uint64_t question);
 
-/** trib_peer_liveness_say_continues - tell a lost peer that the job has continued
- * without it, also after trib_peer_liveness_end. */
+/** trib_peer_liveness_say_continues - notify a lost peer that the job has continued
+ * without it; allowed after trib_peer_liveness_end, too. */
 void trib_peer_liveness_say_continues(const struct trib_peer_liveness *w);
 
-/** trib_peer_liveness_continues - has the peer said so to this rank? */
+/** trib_peer_liveness_continues - return true if the peer sent that notice. */
 bool trib_peer_liveness_continues(const struct trib_peer_liveness *w);
 
 #endif

@@ -14,7 +14,7 @@ static trib_status_t grow(struct trib_region_table *table, struct trib_error *er
 {
     uint32_t n = table->n ? 2 * table->n : 16;
 
-    /* Not TRIB_ERR_NO_RESOURCE, which says that polling helps. */
+    /* Not TRIB_ERR_NO_RESOURCE, which means that polling helps. */
     if (n > TRIB_TABLE_ROWS_MAX)
         return trib_fail(err, TRIB_ERR_OVERFLOW,
                          "%s: %u regions are registered, more it cannot have; register "

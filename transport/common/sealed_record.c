@@ -8,7 +8,7 @@
 
 #define LABEL "seal 1"
 
-enum { NONCE_BYTES = 24 }; /* XChaCha20 takes all of them, AES256-GCM the first 12 */
+enum { NONCE_BYTES = 24 }; /* XChaCha20 uses all bytes, AES256-GCM the first 12 */
 
 bool trib_record_has_aes(const struct trib_secret *secret)
 {
@@ -67,7 +67,7 @@ void trib_record_wipe(struct trib_records *s)
     s->sodium = NULL;
 }
 
-/* Both sides count records, so both take the next key at the same one. */
+/* Both sides count records, so both switch keys at the same record. */
 static void renew_key(struct trib_records *s)
 {
     static const unsigned char label[] = "seal 1 next key";

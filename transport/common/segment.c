@@ -26,10 +26,10 @@
 #endif
 
 /*
- * The pages of an attached segment are mapped at once up to this size. Read faults
- * fetch 16 pages each and leave them writable: 0.4 us a page against 2 us for the write
- * faults that the first operation would take (measured in a virtual machine). What is
- * larger may be meant to stay partly unused.
+ * Pages of an attached segment are mapped at once up to this size. Read faults map 16
+ * pages each and leave them writable: 0.4 us per page, against 2 us for write faults in
+ * the first operation (measured in a virtual machine). Larger segments may be meant to
+ * stay partly unused.
  */
 #define POPULATE_MAX ((size_t)64 << 20)
 
@@ -41,7 +41,7 @@
 struct trib_segment_trailer {
     uint64_t magic;
     uint64_t key;
-    _Atomic uint32_t abandoned; /* the owner has released it */
+    _Atomic uint32_t abandoned; /* set when the owner releases the segment */
 };
 
 static_assert(sizeof(struct trib_segment_trailer) <= 4096, "the trailer is one page");
@@ -52,14 +52,14 @@ static size_t round_up(size_t n, size_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* The mapped length of a segment of len bytes: whole pages, large or small, and the
- * trailer. */
+/* Return the mapped length of a segment of len bytes: whole pages, small or huge, plus
+ * the trailer. */
 static size_t map_len_of(size_t len)
 {
     return round_up(len, len >= HUGE ? HUGE : PAGE) + PAGE;
 }
 
-/* Maps fd; large mappings begin at a multiple of 2 MiB. MAP_FAILED on error. */
+/* Map fd; align large mappings to 2 MiB. Return MAP_FAILED on error. */
 static void *map_aligned(int fd, size_t map_len)
 {
     if (map_len < HUGE)
@@ -79,7 +79,7 @@ static void *map_aligned(int fd, size_t map_len)
     if (before)
         munmap(room, before);
     munmap(base + map_len, HUGE - before);
-    madvise(base, map_len - PAGE, MADV_HUGEPAGE); /* where the kernel allows it */
+    madvise(base, map_len - PAGE, MADV_HUGEPAGE); /* if the kernel allows it */
     return base;
 }
 
@@ -159,7 +159,8 @@ struct trib_segment_id trib_segment_id(const struct trib_segment *seg)
         .key = seg->key, .map_len = seg->map_len, .fd = seg->fd};
 }
 
-/* TRIB_ERR_UNSUPPORTED: /proc bars it; the owner can still hand it out. */
+/* TRIB_ERR_UNSUPPORTED: /proc denies access; the owner can still hand the segment
+ * out. */
 static trib_status_t open_in_proc(const struct trib_segment_id *id, int pid,
                                   int *fd_out, struct trib_error *err)
 {
@@ -190,7 +191,7 @@ static trib_status_t open_in_proc(const struct trib_segment_id *id, int pid,
     return TRIB_OK;
 }
 
-/* The owner is a process of the same user. */
+/* Request the segment from its owner, a process of the same user. */
 static trib_status_t ask(const struct trib_segment_id *id, int pid, int *fd_out,
                          struct trib_error *err)
 {
@@ -206,7 +207,7 @@ static trib_status_t ask(const struct trib_segment_id *id, int pid, int *fd_out,
     return TRIB_OK;
 }
 
-/* Opens the owner's descriptor; the caller closes *fd_out. */
+/* Open the owner's descriptor; the caller closes *fd_out. */
 static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
                                   int *fd_out, struct trib_error *err)
 {
@@ -248,9 +249,9 @@ trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
     return status == TRIB_OK ? TRIB_OK : trib_fail(err, status, "%s", barred.text);
 }
 
-/* In the owner's process: exchange the mapping just made for the owner's own. Where
- * that is, and who uses it, the process itself knows: the segment is anybody's to write
- * to. */
+/* In the owner's process, replace the mapping just made by the owner's mapping. Its
+ * address and users come from the process's own table, since others can write to the
+ * segment. */
 static bool join_owner(struct trib_segment *seg)
 {
     uint8_t *own = trib_own_memory_join(seg->key, seg->map_len);
@@ -265,9 +266,9 @@ static bool join_owner(struct trib_segment *seg)
 }
 
 /*
- * Map the pages that are there at once: a fault on each costs far more. Those that
- * nobody has touched are not made. Kernels before 5.14 refuse: then the pages come one
- * by one.
+ * Map the pages that exist at once: a fault on each page costs far more. Untouched
+ * pages are not allocated. Kernels before 5.14 refuse; then pages are mapped one by
+ * one.
  */
 static void populate(const struct trib_segment *seg, int fd)
 {
@@ -275,7 +276,7 @@ static void populate(const struct trib_segment *seg, int fd)
 
     for (off_t at = 0; (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end; at = to) {
         to = lseek(fd, at, SEEK_HOLE);
-        if (to <= at) /* its owner changes it meanwhile */
+        if (to <= at) /* the owner is changing it */
             return;
         size_t bytes = (size_t)((to < end ? to : end) - at);
         madvise(seg->base + at, bytes, MADV_POPULATE_READ);
@@ -291,7 +292,7 @@ static trib_status_t check_len(const struct trib_segment_id *id, struct trib_err
                      (unsigned long long)id->map_len);
 }
 
-/* TRIB_ERR_INVALID, without a sentence: it is another segment. */
+/* TRIB_ERR_INVALID, without a message: it is another segment. */
 static trib_status_t map(const struct trib_segment_id *id, int fd,
                          struct trib_segment *out, struct trib_error *err)
 {
@@ -349,8 +350,8 @@ trib_status_t trib_segment_attach(const struct trib_segment_id *id,
     return status == TRIB_ERR_INVALID ? is_another(id, owner->pid, err) : status;
 }
 
-/* Why a descriptor is not taken; NULL: it is. Pages of hugetlbfs are not ordinary: a
- * hole that is made in them may be one that cannot be filled again. */
+/* Return why a descriptor is rejected; NULL: it is accepted. Pages of hugetlbfs are
+ * rejected: a hole punched into them may be impossible to fill again. */
 static const char *fault_of(int fd, uint64_t map_len)
 {
     struct statfs fs;
