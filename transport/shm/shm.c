@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm: ranks of one host, through memory that both sides map.
+ * shm: ranks of one host, through memory mapped by both sides.
  *
- * A write is a copy into the peer's segment and one entry in its ring (shm_layout.h).
- * Memory outside our segments is reached by process_vm_writev, if peers are trusted.
- * See shm_peer.c for how peers are found and watched, shm_mem.c for memory.
+ * A write is a copy into the peer's segment plus one entry in its ring (shm_layout.h).
+ * Memory outside this rank's segments is reached by process_vm_writev, if peers trust
+ * each other. Peers are found and watched in shm_peer.c; memory is in shm_mem.c.
  */
 #include "transport/shm/shm.h"
 
@@ -30,11 +30,12 @@
 #include "transport/backends.h"
 #include "transport/params.h"
 
-#define STOP_TIMEOUT_MS 3000 /* without a configuration */
+#define STOP_TIMEOUT_MS 3000 /* default without a configuration */
 #define RINGS_AT_ONCE 64
-#define POLLS_PER_CLOCK 8u /* a power of two; the clock costs as much as a poll */
+/* a power of two; reading the clock costs as much as a poll */
+#define POLLS_PER_CLOCK 8u
 
-/* A clock that is read without touching hardware; 4 ms steps are fine enough. */
+/* Return a clock that needs no hardware access; its 4 ms resolution suffices. */
 static uint64_t coarse_ns(void)
 {
     struct timespec ts;
@@ -71,8 +72,9 @@ static void set_timeouts(struct shm *shm, const struct trib_config *cfg)
         shm->stop_check_ns = most;
 }
 
-/* Datagrams: who has the second can neither end nor fill what the first reads for good.
- * It is there from the beginning, as it is handed out with the control segment. */
+/* Datagram sockets: the holder of the second one can neither shut down nor
+ * permanently fill the first. Made at open, since the bell is handed out with the
+ * control segment. */
 static trib_status_t make_bell(struct shm *shm)
 {
     if (trib_fd_pair(shm->pipe, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK) == 0)
@@ -187,7 +189,8 @@ static trib_status_t shm_open_transport(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-/* A forked child that closes its copy must not tell the peers that we are gone. */
+/* A forked child that closes its copy must not signal to peers that this rank
+ * closed. */
 static void shm_close(struct trib_transport *t)
 {
     struct shm *shm = shm_of(t);
@@ -219,7 +222,7 @@ static bool ring_full(struct shm_peer *p)
 {
     if (p->tail - p->head_seen < p->out_slots)
         return false;
-    /* Acquire: the consumer has read the entry before we write it again. */
+    /* Acquire: the consumer has read the entry before it is overwritten. */
     p->head_seen = atomic_load_explicit(&p->out->head, memory_order_acquire);
     return p->tail - p->head_seen >= p->out_slots;
 }
@@ -231,7 +234,7 @@ static void ring_push(struct shm_peer *p, uint64_t len, uint32_t imm)
     e->len = len;
     e->imm = imm;
     p->tail++;
-    /* Release: who sees the entry sees the bytes copied before. */
+    /* Release: a reader of the entry sees the bytes copied before. */
     atomic_store_explicit(&e->seq, p->tail, memory_order_release);
 }
 
@@ -304,7 +307,7 @@ static int drain(struct shm *shm, int peer, struct trib_event *events, int max)
     return n;
 }
 
-/* A lost peer is reported after everything that it sent. */
+/* Report a lost peer only after everything that it sent. */
 static int report_losses(struct shm *shm, struct trib_event *events, int max)
 {
     int n = 0;
@@ -377,7 +380,8 @@ static void shm_arm(struct trib_transport *t)
     atomic_store_explicit(&shm->bell_seen, atomic_load(&shm->header->doorbell),
                           memory_order_relaxed);
     atomic_store_explicit(&shm->armed, true, memory_order_relaxed);
-    /* Sequentially consistent: the flag is out before the caller looks once more. */
+    /* Sequentially consistent: the flag is visible before the caller checks once
+     * more. */
     atomic_store(&shm->header->sleeping,
                  shm->on_pipe ? TRIB_SHM_ON_PIPE : TRIB_SHM_ON_FUTEX);
     atomic_thread_fence(memory_order_seq_cst);
@@ -400,7 +404,7 @@ static void wait_on_pipe(struct shm *shm, const struct timespec *ts)
 
     if (ts->tv_sec || ts->tv_nsec)
         (void)ppoll(&p, 1, ts, NULL);
-    /* A datagram at a time, and no more than one who rings without end can send. */
+    /* One datagram at a time, with a limit in case a peer rings endlessly. */
     for (int i = 0; shm->guard && i < RINGS_AT_ONCE; i++)
         if (recv(shm->pipe[0], rings, sizeof(rings), MSG_DONTWAIT) < 0)
             return;
@@ -431,7 +435,7 @@ static void shm_wake(struct trib_transport *t, int peer)
     trib_shm_ring(shm_of(t), peer);
 }
 
-/* A memfd takes memory, not room in /dev/shm. */
+/* A memfd uses memory, not space in /dev/shm. */
 static void shm_devices(char *text, size_t bytes)
 {
     char scope[16];
@@ -496,5 +500,6 @@ const struct trib_transport_ops trib_shm_ops = {
     .arm = shm_arm,
     .wait = shm_wait,
     .wake = shm_wake,
-    .away = trib_no_away, /* who gives a peer up writes so into shared memory */
+    /* a peer that declares this rank lost writes that into shared memory */
+    .away = trib_no_away,
 };

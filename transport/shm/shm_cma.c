@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm: memory that is in no segment, which the kernel copies between two processes
+ * shm: memory outside all segments, which the kernel copies between two processes
  * (cross memory attach).
  *
- * A peer may tell, for as long as an operation lasts, where memory of its own is that
- * nobody has registered: process_vm_readv reads it. The kernel looks at the address, in
- * the peer's process and with the peer's rights.
+ * For the duration of an operation, a peer may publish the address of its own
+ * unregistered memory: process_vm_readv reads it. The kernel checks the address in the
+ * peer's process, with the peer's rights.
  */
 #include <errno.h>
 #include <sys/uio.h>
@@ -15,9 +15,9 @@
 #include "transport/common/guard.h"
 #include "transport/shm/shm.h"
 
-#define PIECE ((size_t)1 << 20) /* bytes between two looks whether the peer is there */
+#define PIECE ((size_t)1 << 20) /* bytes between two checks that the peer is present */
 
-/* Is this process allowed to write there? Reading a byte takes the same permission. */
+/* Check that this process may write there. Reading a byte needs the same permission. */
 trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
                                  const struct trib_shm_export *x)
 {
@@ -46,12 +46,12 @@ trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
 }
 
 /*
- * A rank that was stopped, and goes on once its peer has given it up, must not write
- * into memory that the peer uses for something else by now. So the word in the peer's
- * segment is looked at before each piece, which takes less time than the peers need to
- * agree on the loss. What remains are the instructions between that look and the system
- * call: a process that is stopped there writes one piece too late. A stop during the
- * call takes effect at its end.
+ * A rank that resumes after its peer declared it lost must not write into memory that
+ * the peer now uses for something else. So `left` in the peer's segment is checked
+ * before each piece. Copying a piece takes less time than the peers need to agree on
+ * the loss. A small window remains between the check and the system call: a process
+ * stopped there writes one piece too late. A stop during the call takes effect at its
+ * end.
  */
 trib_status_t trib_shm_cma_write(struct shm *shm, const struct shm_remote *remote,
                                  size_t off, const void *from, size_t len)
@@ -88,7 +88,7 @@ bool trib_shm_may_read(struct shm *shm, int pid)
     char byte;
     const struct iovec local = {&byte, 1}, remote = {(void *)1, 1};
 
-    /* Nothing is mapped at address 1: a kernel that would read says so. */
+    /* Nothing is mapped at address 1: EFAULT means that the kernel allows reading. */
     return shm->cma && process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 &&
            errno == EFAULT;
 }

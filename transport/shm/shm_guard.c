@@ -3,10 +3,10 @@
  * shm between a job and an aggregator, which do not trust each other
  * (transport/common/guard.h).
  *
- * What a peer's address and blobs say is compared with what the kernel says of the
- * socket that they name. A wait for another process is allowed where the ranks meet,
- * which is no lane's time; later an aggregator asks without one, and the caller comes
- * again.
+ * Claims in a peer's address and blobs are compared with the kernel's report about the
+ * socket that they name. Blocking on another process is allowed during the ranks'
+ * rendezvous, which no aggregator worker runs. Later an aggregator requests without
+ * blocking, and the caller retries.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -16,8 +16,8 @@
 #include "transport/common/guard.h"
 #include "transport/shm/shm.h"
 
-/* Address space that a job may take of an aggregator: it has 128 TiB for all of
- * them. */
+/* Limit of address space that one job may use of an aggregator, which has 128 TiB for
+ * all jobs. */
 #define GIVEN_MAX (UINT64_C(256) << 30)
 
 struct trib_handout_owner trib_shm_owner(const struct shm *shm, int peer, int pid,
@@ -42,9 +42,9 @@ trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
     return trib_handout_knock(&owner, shm->err);
 }
 
-/* A datagram to a socket of this host: nothing else that a stranger hands over is
- * written to, for a write might wait, or do what this process may and the stranger may
- * not. */
+/* Return true for a local datagram socket. This process writes to no other descriptor
+ * from an untrusted peer: a write might block, or do something that only this process
+ * is permitted to do. */
 static bool is_bell(int fd)
 {
     int domain = 0, type = 0;
@@ -71,7 +71,7 @@ static trib_status_t adopt(struct shm *shm, const struct shm_peer *p,
     return status;
 }
 
-/* On an aggregator's lane nobody waits: the answer is there or it is not. */
+/* An aggregator's worker never blocks: it checks for the answer and returns. */
 static trib_status_t ask(struct shm *shm, int peer, uint64_t key,
                          struct trib_handout_fds *out)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bytes of a control segment: the ABI between the ranks of a host.
+ * Layout of a control segment: the ABI between the ranks of a host.
  *
  * Each transport owns one control segment: a header, then one ring per peer, into which
- * that peer writes its notifications. "owner" is the process that made the segment.
+ * that peer writes its notifications. The "owner" is the process that made the segment.
  *
- * The ring is our own rather than Concurrency Kit's: each entry carries its sequence
- * number, so a notification moves one cache line instead of two (entry and tail), the
- * consumer never reads a word that is rewritten for every entry, and C11 atomics are
- * what ThreadSanitizer understands.
+ * The ring is not Concurrency Kit's, for three reasons. Each entry carries its sequence
+ * number, so a notification moves one cache line instead of two (entry and tail). The
+ * consumer never reads a variable that is rewritten for every entry. And
+ * ThreadSanitizer understands C11 atomics.
  *
  *     producer: entry[tail % n] = {len, imm}; seq = ++tail   (release)
  *     consumer: entry[head % n].seq == head + 1 ?            (acquire)
  *               ++head; ring.head = head                     (release)
  *
- * The producer may write entry[tail % n] when tail - ring.head < n; it keeps a copy of
- * ring.head and reads the shared one only when the copy says "full".
+ * The producer may write entry[tail % n] if tail - ring.head < n. It caches ring.head
+ * and reads the shared value only if the cached one says "full".
  */
 #ifndef TRANSPORT_SHM_SHM_LAYOUT_H
 #define TRANSPORT_SHM_SHM_LAYOUT_H
@@ -29,7 +29,7 @@
 #define TRIB_SHM_MAGIC UINT64_C(0x6c6f72746e6f6373)
 #define TRIB_SHM_VERSION 4u
 
-/* Two lines: hardware fetches lines in pairs. */
+/* Two cache lines: hardware prefetches lines in pairs. */
 #define TRIB_SHM_APART 128
 
 enum trib_shm_state {
@@ -37,36 +37,38 @@ enum trib_shm_state {
     TRIB_SHM_CLOSED = 2,
 };
 
-/* The values of the word `left` of a ring. */
+/* Values of `left` in a ring. */
 enum trib_shm_left {
     TRIB_SHM_HERE = 0,
-    TRIB_SHM_LEFT = 1, /* the owner has left this peer */
-    TRIB_SHM_GAVE_UP = 2, /* it counts this peer as lost */
+    TRIB_SHM_LEFT = 1, /* the owner disconnected from this peer */
+    TRIB_SHM_GAVE_UP = 2, /* the owner declared this peer lost */
 };
 
-/* The values of the word `sleeping`: they say how the owner is woken. */
+/* Values of `sleeping`: how to wake the owner. */
 enum trib_shm_sleep {
     TRIB_SHM_AWAKE = 0,
     TRIB_SHM_ON_FUTEX = 1, /* on `doorbell` */
-    TRIB_SHM_ON_PIPE = 2, /* on a byte through its pipe, beside other descriptors */
+    /* on a byte through its pipe, together with other descriptors */
+    TRIB_SHM_ON_PIPE = 2,
 };
 
 struct trib_shm_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t size; /* peers, hence rings */
+    uint32_t size; /* number of peers, hence of rings */
     uint32_t ring_slots; /* a power of two */
     uint32_t self; /* the owner's number */
 
-    /* Written by the owner, once: enum trib_shm_state. */
+    /* Written once, by the owner: enum trib_shm_state. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t state;
-    /* Counts up when a peer attaches; the owner then looks which rings are in use. */
+    /* Incremented when a peer attaches; the owner then checks which rings are in
+     * use. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t attached;
-    /* enum trib_shm_sleep, set while the owner is about to sleep or sleeps; who swaps
-     * it to 0 rings. */
+    /* enum trib_shm_sleep, set while the owner sleeps or is about to. The peer that
+     * swaps it to 0 wakes the owner. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t sleeping;
-    _Atomic int32_t pipe; /* the owner's descriptor of the end to write; -1: none */
-    /* The futex word on which the owner sleeps; counts up. */
+    _Atomic int32_t pipe; /* the owner's descriptor of the write end; -1: none */
+    /* The futex on which the owner sleeps; counts up. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t doorbell;
 };
 
@@ -77,9 +79,12 @@ struct trib_shm_entry {
 };
 
 struct trib_shm_ring {
-    alignas(TRIB_SHM_APART) _Atomic uint32_t head; /* by the owner: entries consumed */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t attached; /* by the peer: it maps this */
-    /* By the owner: enum trib_shm_left. From then on the peer writes nothing more. */
+    /* written by the owner: entries consumed */
+    alignas(TRIB_SHM_APART) _Atomic uint32_t head;
+    /* set by the peer once it maps this ring */
+    alignas(TRIB_SHM_APART) _Atomic uint32_t attached;
+    /* Written by the owner: enum trib_shm_left. Once set, the peer writes nothing
+     * more. */
     alignas(TRIB_SHM_APART) _Atomic uint32_t left;
     alignas(TRIB_SHM_APART) struct trib_shm_entry entries[];
 };
@@ -97,8 +102,8 @@ static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics must work between processes");
 #define TRIB_SHM_RING_SLOTS_MIN 8u
 #define TRIB_SHM_RING_SLOTS_MAX (1u << 20)
 
-/* Bytes from one ring to the next: a multiple of its alignment from 8 slots on, and
- * never of 4096, lest all rings meet in the same sets of the cache. */
+/* Bytes from one ring to the next. From 8 slots on, a multiple of the ring's alignment.
+ * Never a multiple of 4096, which would map all rings to the same cache sets. */
 static inline size_t trib_shm_ring_stride(uint32_t ring_slots)
 {
     return offsetof(struct trib_shm_ring, entries) +
@@ -134,7 +139,7 @@ struct trib_shm_address {
 
 enum trib_shm_export_kind {
     TRIB_SHM_MAPPABLE = 1, /* part of a segment */
-    TRIB_SHM_FOREIGN = 2, /* any memory of the owner: process_vm_writev */
+    TRIB_SHM_FOREIGN = 2, /* any memory of the owner, reached by process_vm_writev */
 };
 
 /* The blob of an exported region. */
@@ -143,10 +148,12 @@ struct trib_shm_export {
     uint32_t kind;
     int32_t pid;
     int32_t fd;
-    uint64_t key; /* of the segment; FOREIGN: of trib_own_memory, for its own threads */
+    /* of the segment; FOREIGN: in trib_own_memory, for the owner's own threads */
+    uint64_t key;
     uint64_t map_len;
-    uint64_t off; /* of the region in its segment */
-    uint64_t addr; /* FOREIGN: in the owner's process; 0: it lets nobody reach it so */
+    uint64_t off; /* of the region within its segment */
+    /* FOREIGN: in the owner's process; 0: the owner allows no such access */
+    uint64_t addr;
     uint64_t len;
 };
 

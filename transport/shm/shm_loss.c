@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A peer that is lost, is going, or was. */
+/* Peers that are lost or about to be reported lost. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base/process.h"
 #include "transport/shm/shm.h"
 
-/* The peer's segment stays mapped until close(): wake() may be looking at it. */
+/* The peer's segment remains mapped until close(): wake() may be reading it. */
 void trib_shm_deactivate(struct shm *shm, int peer)
 {
     assert(shm->peers[peer].active && shm->n_active > 0);
@@ -22,7 +22,7 @@ void trib_shm_deactivate(struct shm *shm, int peer)
         shm->next = 0;
 }
 
-/* The peer is lost: report it once its ring is empty. */
+/* Mark the peer lost; the loss is reported once its ring is empty. */
 void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
 {
     va_list args;

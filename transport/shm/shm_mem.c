@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm: memory. Ours comes out of segments that peers map; memory of others is reached
- * by process_vm_writev, or directly by a thread of the same process.
+ * shm: memory. This rank's memory comes from segments that peers map. Other memory is
+ * reached by process_vm_writev, or directly by a thread of the same process.
  *
- * What peers say of their memory is a segment and a place in it, which is compared with
- * what was mapped. Memory that is in no segment has, for process_vm_writev alone, an
- * address, which only peers that trust each other tell and take; a thread of the same
- * process finds it by a key in the table of the process (own_memory.h).
+ * A peer describes its memory as a segment and an offset, which are checked against the
+ * mapping. Memory outside all segments has an address, used only by process_vm_writev
+ * and only between peers that trust each other. A thread of the same process finds such
+ * memory by a key in the process's table (own_memory.h).
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void owned_put(struct shm *shm, struct shm_owned *owned)
     free(owned);
 }
 
-/* A new segment with one reference. */
+/* Create a new segment with one reference. */
 static trib_status_t owned_make(struct shm *shm, size_t len, struct shm_owned **out)
 {
     struct shm_owned *owned = calloc(1, sizeof(*owned));
@@ -96,7 +96,8 @@ static void region_link(struct shm *shm, struct shm_region *region)
     LIST_INSERT_HEAD(&shm->regions, region, entry);
 }
 
-/* Memory in no segment, for ranks that are threads of this process. */
+/* Add memory outside all segments to the table, for ranks that are threads of this
+ * process. */
 static trib_status_t region_tell(struct shm *shm, struct shm_region *region)
 {
     uint64_t key;
@@ -139,8 +140,8 @@ trib_status_t trib_shm_alloc(struct trib_transport *t, size_t len, void **ptr_ou
     return TRIB_OK;
 }
 
-/* Registers the memory as reg() does: peers reach it by process_vm_writev, or by
- * slots. */
+/* Allocate private memory and register it as reg() does: peers reach it by
+ * process_vm_writev, or through slots. */
 static trib_status_t alloc_private(struct shm *shm, size_t len, struct shm_region **out)
 {
     size_t room = (len + PAGE - 1) / PAGE * PAGE;
@@ -169,8 +170,7 @@ static trib_status_t alloc_private(struct shm *shm, size_t len, struct shm_regio
     return TRIB_OK;
 }
 
-/* The user's data can do without shared memory where ulimit -f bars it; slots cannot.
- */
+/* If ulimit -f forbids shared memory, user data can do without it; slots cannot. */
 trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **ptr_out,
                                   struct trib_region **region_out)
 {
@@ -229,8 +229,8 @@ trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
     return TRIB_OK;
 }
 
-/* Peers map a segment until they release it, an arena lives on: neither closing nor
- * unmapping it here would free a page. */
+/* Peers map a segment until they release it, and an arena lives on. So neither closing
+ * nor unmapping it here would free a page. */
 void trib_shm_release_pages(struct trib_transport *t, struct trib_region *opaque)
 {
     const struct shm_region *region = (const struct shm_region *)opaque;
@@ -351,7 +351,7 @@ static void attached_put(struct shm *shm, struct shm_peer *p,
     free(attached);
 }
 
-/* A thread of this process: no address is taken from it. */
+/* A thread of this process: never use an address from its blob. */
 static trib_status_t reach_own(struct shm *shm, struct shm_remote *remote,
                                const struct trib_shm_export *x)
 {
@@ -456,7 +456,7 @@ size_t trib_shm_length(struct trib_transport *t, const struct trib_remote *remot
     return ((const struct shm_remote *)remote)->len;
 }
 
-/* A region inside an arena becomes stale only when all of the arena is free. */
+/* A region inside an arena becomes stale only when the whole arena is free. */
 bool trib_shm_stale(struct trib_transport *t, const struct trib_remote *remote)
 {
     const struct shm_attached *attached = ((const struct shm_remote *)remote)->attached;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm: finding peers, leaving them, and noticing that they are gone.
+ * shm: connecting to peers, disconnecting, and detecting losses.
  */
 #include "transport/shm/shm.h"
 
@@ -21,7 +21,7 @@
 #include "base/snapshot.h"
 #include "transport/common/guard.h"
 
-#define TICK_NS 20000000u /* between two looks for dead peers */
+#define TICK_NS 20000000u /* between two checks for dead peers */
 
 trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *out)
 {
@@ -44,7 +44,7 @@ trib_status_t trib_shm_address(struct trib_transport *t, struct trib_address *ou
     return TRIB_OK;
 }
 
-/* Can this process reach the address at all? The sentences say why not. */
+/* Check that this process can reach the address; error messages give the reason. */
 static trib_status_t address_check(struct shm *shm, int peer,
                                    const struct trib_address *address,
                                    struct trib_shm_address *out)
@@ -108,9 +108,9 @@ trib_status_t trib_shm_reach(struct trib_transport *t, int peer,
 }
 
 /*
- * All of one host, and nothing else to choose: connect() tells where that is not so.
- * But those that have to hand their memory out learn of it here, before anyone waits
- * for that.
+ * All peers are on one host, so there is nothing to choose; connect() fails if that is
+ * wrong. But reach() notifies peers that must hand out their memory, before any rank
+ * waits for that.
  */
 trib_status_t trib_shm_caps(struct trib_transport *t,
                             const struct trib_address *addresses, uint32_t *caps_out)
@@ -129,7 +129,7 @@ trib_status_t trib_shm_caps(struct trib_transport *t,
     return TRIB_OK;
 }
 
-/* If no thread can be started, the peers notice by their time-out. */
+/* If the thread cannot be started, the peers detect it by their time-out. */
 static void serve_who_asked(struct shm *shm)
 {
     struct trib_error err = {0};
@@ -139,7 +139,7 @@ static void serve_who_asked(struct shm *shm)
         trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME, "%s", err.text);
 }
 
-/* All ranks have surveyed the others by now. */
+/* All ranks have called caps() by now. */
 void trib_shm_agree(struct trib_transport *t, const uint32_t *caps)
 {
     struct shm *shm = shm_of(t);
@@ -150,8 +150,8 @@ void trib_shm_agree(struct trib_transport *t, const uint32_t *caps)
     serve_who_asked(shm);
 }
 
-/* The peer can write to its header at any time: what is found here is kept, and the
- * header is not asked again. */
+/* The peer can write to its header at any time: copy it, check the copy, and never read
+ * these fields again. */
 static trib_status_t header_check(struct shm *shm, int peer,
                                   const struct trib_segment *seg, uint32_t *slots_out)
 {
@@ -185,7 +185,7 @@ void trib_shm_activate(struct shm *shm, int peer)
     shm->active[shm->n_active++] = peer;
 }
 
-/* The rings of both directions, and the word to the peer that it should read ours. */
+/* Set up the rings of both directions, and tell the peer to read this rank's ring. */
 static void wire(struct shm *shm, int peer, uint32_t slots)
 {
     struct shm_peer *p = &shm->peers[peer];
@@ -206,8 +206,8 @@ static trib_status_t watch_peer(struct shm *shm, struct shm_peer *p)
                            : trib_process_watch_open(&p->watch, &p->who, shm->err);
 }
 
-/* With a guard nothing is done before with the number of a process that the peer has
- * named: this shows that it is the peer's. */
+/* With a guard, the process number that the peer claims is not used before this
+ * succeeds, which proves that the process is the peer. */
 static trib_status_t attach_control(struct shm *shm, int peer,
                                     const struct trib_shm_address *a)
 {
@@ -217,8 +217,8 @@ static trib_status_t attach_control(struct shm *shm, int peer,
     if (!p->meets)
         return trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
     if (!shm->guard->serves)
-        (void)trib_handout_admit(shm->handout, a->pid); /* caps() has, or was left
-                                                         * out */
+        /* no-op unless caps() was skipped */
+        (void)trib_handout_admit(shm->handout, a->pid);
     return trib_shm_guard_attach(shm, peer, &id, &p->control);
 }
 
@@ -276,7 +276,7 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     struct shm_peer *p = &shm->peers[peer];
     if (p->state == TRIB_PEER_LEFT)
         return;
-    uint32_t here = TRIB_SHM_HERE; /* else it was told before, and that stays */
+    uint32_t here = TRIB_SHM_HERE; /* if set already, the earlier value remains */
     atomic_compare_exchange_strong(&p->in->left, &here, TRIB_SHM_LEFT);
     if (p->state == TRIB_PEER_CONNECTED)
         trib_shm_ring(shm, peer);
@@ -296,8 +296,8 @@ void trib_shm_leave(struct trib_transport *t, const bool *which)
             trib_shm_disconnect(t, i);
 }
 
-/* A peer's pipe, opened when it is first needed; -1: cannot be had,
- * then the peer's sleep ends by itself. Two threads may do this at once. */
+/* Return the peer's pipe, opened on first use. Return -1 on failure: the peer's sleep
+ * then ends by time-out. Two threads may call this at once. */
 static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *header)
 {
     struct shm_peer *p = &shm->peers[peer];
@@ -309,8 +309,8 @@ static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *he
         return fd;
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", trib_process_number(p->who.pid),
              (int)atomic_load(&header->pipe));
-    /* Also to read: a pipe that only its owner reads raises SIGPIPE once that is
-     * gone. */
+    /* Open for reading, too: a pipe with no reader but its owner raises SIGPIPE once
+     * that process is gone. */
     fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (fd < 0)
         return -1;
@@ -346,7 +346,7 @@ void trib_shm_ring(struct shm *shm, int peer)
         return;
     }
     if (fd >= 0 && write(fd, "", 1) < 0)
-        return; /* full: it wakes anyway; or the peer is gone */
+        return; /* full: the peer wakes anyway; or the peer has ended */
 }
 
 static void peer_left(struct shm *shm, struct shm_peer *p)
@@ -359,7 +359,8 @@ static void peer_left(struct shm *shm, struct shm_peer *p)
         trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
 }
 
-/* A process that closes its transport does so before it ends: "left" beats "died". */
+/* A process closes its transport before it ends, so "left" takes precedence over
+ * "died". */
 static void peer_ended(struct shm *shm, struct shm_peer *p)
 {
     p->dead = true;
@@ -387,7 +388,7 @@ static void look_for_deaths(struct shm *shm)
             peer_ended(shm, p);
         }
     }
-    /* Without memory, or above the limit of open files, the kernel refuses: ask
+    /* poll() fails if memory is short or the limit of open files is exceeded: then read
      * /proc. */
     const int found = n == 0 ? 0 : poll(shm->pidfds, n, 0);
     for (nfds_t i = 0; i < n && found != 0; i++) {
@@ -399,8 +400,8 @@ static void look_for_deaths(struct shm *shm)
 }
 
 /*
- * Only time during which somebody watched counts: a job that was suspended as a whole
- * and goes on must not find all its peers lost.
+ * Count only time during which this process watched: when a whole job resumes after
+ * suspension, its peers must not appear lost.
  */
 static void look_for_stops(struct shm *shm, uint64_t now)
 {
