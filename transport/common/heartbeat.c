@@ -157,7 +157,7 @@ static void take(struct trib_heartbeat *p, const struct beat *b,
                trib_beat_is_sealed(b, w->who.key, p->secret)) {
         w->answered = b->number;
         hear(w);
-        if (b->number > w->refused) /* its host did not refuse them */
+        if (b->number > w->refused) /* the refusals came from elsewhere */
             atomic_store_explicit(&w->closed, false, memory_order_release);
     } else if (b->kind == HEARTBEAT_CONTINUES &&
                trib_beat_is_sealed(b, p->key, p->secret)) {

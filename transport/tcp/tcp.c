@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: sockets between any hosts. One system call sends a write, from its source; one
- * receives it, a large one straight into its place.
+ * tcp: sockets between any hosts. One system call sends a write from its source; one
+ * receives it, a large one directly at its destination.
  */
 #include "transport/tcp/tcp.h"
 
@@ -26,7 +26,7 @@
 enum {
     POLLS_PER_CLOCK = 32,
     TICK_NS = 5000000,
-    FEW = 2, /* connections that are read without asking which has something */
+    FEW = 2, /* up to this many connections are read without asking epoll */
     READY = 16,
 };
 
@@ -51,7 +51,7 @@ static void close_fd(int fd)
         close(fd);
 }
 
-/* Everything but the words of farewell. */
+/* Free everything without saying goodbye. */
 static void release(struct tcp *tcp)
 {
     trib_socket_helper_close(tcp);
@@ -159,7 +159,7 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-/* Peers that connected and were never looked at get a farewell, too. */
+/* Peers that connected but were never checked get a goodbye, too. */
 static void tcp_close(struct trib_transport *t)
 {
     struct tcp *tcp = tcp_of(t);
@@ -173,8 +173,7 @@ static void tcp_close(struct trib_transport *t)
     release(tcp);
 }
 
-/* Those that have something, by one system call; each comes once in as many as there
- * are. */
+/* Read the ready connections with one system call. epoll returns them in turn. */
 static int read_ready(struct tcp *tcp, struct trib_event *events, int max)
 {
     struct epoll_event ready[READY];
@@ -188,8 +187,8 @@ static int read_ready(struct tcp *tcp, struct trib_event *events, int max)
     return n;
 }
 
-/* A pass may leave one out: the list changes when a peer moves to another
- * connection. */
+/* Return true if an inlet still has buffered frames. A pass may skip an inlet, since
+ * the list changes when a peer moves to another connection. */
 static bool any_rest(const struct tcp *tcp)
 {
     for (int i = 0; i < tcp->n_inlets; i++) {
@@ -220,7 +219,7 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     int n = trib_socket_reap(tcp, events, max);
     bool slept = atomic_load_explicit(&tcp->slept, memory_order_relaxed);
 
-    /* The owner alone writes the count. */
+    /* Only the owner writes the count. */
     const uint32_t polls = atomic_load_explicit(&tcp->polls, memory_order_relaxed) + 1;
     atomic_store_explicit(&tcp->polls, polls, memory_order_relaxed);
     if (polls % POLLS_PER_CLOCK == 0 || tcp->tick_at == 0 || slept) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: how connections begin and end, and who is still there.
+ * tcp: opening and closing connections, and detecting losses.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,14 +22,16 @@
 #include "transport/tcp/tcp.h"
 
 enum {
-    GOING_MS = 50, /* for what a lost peer may have left in its stream */
-    LIFE_MS = 500, /* for the answer of one that hung up, whether it lives */
-    DEAD_MS = 1500, /* the same of one that has died: its kernel sends it to the end,
-                     * and once more what the network loses */
-    LEAVE_MS = 100, /* for the last words to all peers that are left together */
-    KNOWN_MS = 2000, /* for their kernels to acknowledge these, over a bad network */
-    PROOF_MS = 500, /* for their proofs: a thread makes them, whatever else a peer
-                     * does */
+    GOING_MS = 50, /* for data that a lost peer may have left in its stream */
+    LIFE_MS = 500, /* for the heartbeat answer of a peer that hung up */
+    /* for the stream of a dead peer: its kernel sends the stream to the end, and
+     * retransmits lost segments */
+    DEAD_MS = 1500,
+    LEAVE_MS = 100, /* for the goodbyes to all peers that are left together */
+    /* for their kernels to acknowledge the goodbyes, over a lossy network */
+    KNOWN_MS = 2000,
+    /* for their proofs, which a thread sends whatever else a peer does */
+    PROOF_MS = 500,
 };
 
 void trib_socket_watch_fd(struct tcp *tcp, int fd)
@@ -179,8 +181,8 @@ static bool life_is_known(struct tcp_peer *p, uint64_t ms)
     return true;
 }
 
-/* A peer that has continued without this rank says so by a datagram, as the connection
- * may have ended, or carry nothing. */
+/* A peer that has continued without this rank says so by a datagram, since the
+ * connection may have ended, or carry nothing. */
 static void take_last_word(struct tcp *tcp, struct tcp_peer *p)
 {
     if (p->said_bye || p->blamed || p->base.given_up ||
@@ -191,8 +193,8 @@ static void take_last_word(struct tcp *tcp, struct tcp_peer *p)
                       p->base.who.pid);
 }
 
-/* May the loss of a peer that goes be told? A kernel shows the end of a process a
- * moment after that of its connections. */
+/* Return true if the loss of a peer may be reported now. A kernel reports the end of a
+ * process shortly after the end of its connections. */
 static bool is_over(struct tcp_peer *p)
 {
     const uint64_t ms = (trib_now_ns() - p->base.going_at) / 1000000;
@@ -211,9 +213,9 @@ static bool is_over(struct tcp_peer *p)
 }
 
 /*
- * A peer that counts this rank as lost says so before it hangs up, unless a frame is
- * half sent. If this rank was away for nearly as long as peers wait, a process of this
- * host that lives and has hung up without a word means the same.
+ * A peer that declares this rank lost sends a notice before it hangs up, unless a frame
+ * is half sent. If this rank was away for nearly the time-out, a live process on this
+ * host that hung up silently has done the same.
  */
 static bool gave_up_silently(struct tcp *tcp, const struct tcp_peer *p)
 {
@@ -223,7 +225,7 @@ static bool gave_up_silently(struct tcp *tcp, const struct tcp_peer *p)
            trib_heartbeat_away(tcp->local.heartbeat, true) != 0;
 }
 
-/* A lost peer is reported after everything that it sent. */
+/* Report a lost peer only after everything that it sent. */
 int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max)
 {
     int n = 0;
@@ -248,9 +250,10 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
     return n;
 }
 
-/* True if the peer's kernel may still acknowledge the farewell. Where that is lost on
- * the way, a word of the peer to a closed socket would reset the connection. A kernel
- * that has reset it acknowledges nothing, nor does one whose process does not read. */
+/* Return true if the peer's kernel may still acknowledge the goodbye. If the goodbye is
+ * lost in the network, data from the peer to a closed socket would reset the
+ * connection. A kernel that has reset the connection acknowledges nothing, nor does one
+ * whose process does not read. */
 static bool is_unacknowledged(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
@@ -264,7 +267,7 @@ static bool is_unacknowledged(struct tcp *tcp, int peer)
     return info.tcpi_state != TCP_CLOSE && info.tcpi_unacked > 0;
 }
 
-/* Is the peer still to take what was written to it, or to welcome this rank? */
+/* Return true if the peer has yet to take queued writes, or to accept this rank. */
 static bool is_on_its_way(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
@@ -274,8 +277,8 @@ static bool is_on_its_way(struct tcp *tcp, int peer)
             is_unacknowledged(tcp, peer));
 }
 
-/* True if writes wait for the peer's proof: these are not even in its kernel. The
- * farewell does not count. */
+/* Return true if writes wait for the peer's proof, and so have not even reached its
+ * kernel. The goodbye does not count. */
 static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 {
     pthread_mutex_lock(&tcp->lock);
@@ -284,8 +287,8 @@ static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
     return awaits;
 }
 
-/* A peer whose kernel has room, while the network loses what is sent, gets more time as
- * well. */
+/* Return true if a late peer gets more time: its proof is still due, or its kernel has
+ * room but the network loses packets. */
 static bool gets_time(struct tcp *tcp, int peer, uint64_t proven_by)
 {
     if (awaits_proof(tcp, &tcp->peers[peer]))
@@ -293,8 +296,9 @@ static bool gets_time(struct tcp *tcp, int peer, uint64_t proven_by)
     return trib_socket_flush(tcp, peer) && is_unacknowledged(tcp, peer);
 }
 
-/* What to wait for. Nobody reads here what a peer writes along the connection that it
- * shares with this rank: where that is ready already, poll() would not wait. */
+/* Return the descriptor to wait for. On a shared connection, data from the peer is
+ * not read here. If such data were pending, poll() would not block, so request no
+ * events. */
 static struct pollfd words_from(const struct tcp_peer *p)
 {
     const bool shared = p->both_ways || p->own == p->in.fd;
@@ -303,11 +307,10 @@ static struct pollfd words_from(const struct tcp_peer *p)
 }
 
 /*
- * Waits until the writes on their way have arrived: a word of a listener after the end
- * would reset the connection. But peers that read no more cannot hold this rank,
- * however many they are. Peers that are late, but there, get more time for their proof,
- * all of them together; one that is stopped does not get the time after which it counts
- * as lost once more.
+ * Block until queued writes have arrived: a frame from a listener after the close would
+ * reset the connection. Peers that stop reading cannot hold this rank, however many
+ * they are. Peers that are late but alive share more time for their proofs. A stopped
+ * peer does not get its stop time-out a second time.
  */
 static void wait_for_farewells(struct tcp *tcp, int first, int last)
 {
@@ -329,7 +332,7 @@ static void wait_for_farewells(struct tcp *tcp, int first, int last)
         if (wait.fd < 0)
             return;
         (void)poll(&wait, 1, 1);
-        trib_socket_accept(tcp); /* peers may wait for the same of this rank */
+        trib_socket_accept(tcp); /* peers may be waiting for this rank, too */
         trib_socket_greet(tcp);
     } while (!trib_deadline_passed(known_by));
 }
@@ -351,7 +354,7 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
         struct tcp_peer *p = &tcp->peers[i];
         if (!p->leaving)
             continue;
-        if (p->base.state == TRIB_PEER_GOING) /* seen just now, or before */
+        if (p->base.state == TRIB_PEER_GOING) /* noticed just now, or before */
             tcp->n_going--;
         trib_socket_close_peer(tcp, i);
         p->base.state = TRIB_PEER_LEFT;
@@ -375,9 +378,9 @@ void trib_socket_leave(struct trib_transport *t, const bool *which)
 }
 
 /*
- * A connection carries data one way, so the kernel would answer every small write with
- * an acknowledgement of its own. Where it takes a socket for one side of a dialogue it
- * answers every other one; a pause of 40 ms ends that.
+ * A connection that carries data one way makes the kernel acknowledge every small write
+ * with a packet of its own. In its interactive mode the kernel acknowledges only every
+ * other write. A pause of 40 ms ends that mode, so it is set again here.
  */
 static void acknowledge_less(struct tcp_inlet *in)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: the devices that it would use.
+ * tcp: list the network devices of this host.
  */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -22,8 +22,8 @@
 static const int families[] = {AF_INET, AF_INET6};
 
 /*
- * Mb/s as the driver says; 0: it does not. Not out of /sys, which may show the network
- * of another name space.
+ * Return the driver's link rate in Mb/s; 0: unknown. Not read from /sys, which may show
+ * another network namespace.
  */
 static int link_rate(const char *name)
 {
@@ -58,7 +58,8 @@ static bool append_device(const struct ifaddrs *i, const uint8_t ip[16], char *t
                             i->ifa_name, address, rate);
 }
 
-/* Also those beyond TCP_ADDRESSES, of which peers do not hear: they are there. */
+/* Lists all devices, also those beyond the TRIB_NET_OFFERED addresses that peers
+ * receive. */
 void trib_socket_devices(char *text, size_t bytes)
 {
     struct ifaddrs *list = NULL;

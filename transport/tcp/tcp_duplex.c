@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: one connection for both directions of a pair. What a rank writes acknowledges
- * what it has read, which else takes a segment of its own, in the reader's time (ADR
- * 16). Each rank connects all the same: that both ways are open does not depend on who
- * comes first.
+ * tcp: one connection for both directions of a pair. A rank's writes then carry the
+ * acknowledgements for its reads, which otherwise take separate segments in the
+ * reader's time (ADR 16). Each rank still connects, so both directions open no matter
+ * which rank comes first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ void trib_socket_move(struct tcp *tcp, int peer)
         p->moving = trib_socket_enqueue_move(tcp, peer);
 }
 
-/* A listener that does not take the connection says why. */
+/* A listener that refuses the connection gives the reason. */
 static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
 {
     static const char *const reasons[] = {
@@ -94,7 +94,7 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
                                                       : reasons[TCP_NOT_REFUSED]);
 }
 
-/* Frames come back along the own connection, after all of the peer's own. */
+/* Receive frames on this rank's connection, once all frames on the peer's are read. */
 static void read_back(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
@@ -104,7 +104,8 @@ static void read_back(struct tcp *tcp, int peer)
         trib_socket_going(tcp, peer, "out of memory");
 }
 
-/* The peer has seen TCP_LAST: what we moved away from can go. */
+/* If the peer has seen TCP_LAST, close the connection that this rank moved away
+ * from. */
 static bool moved(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
@@ -125,7 +126,7 @@ static bool is_proved(const struct tcp *tcp, enum tcp_proof proof)
     return proof == TCP_PROOF_DONE || !tcp_has_secret(tcp);
 }
 
-/* false: nothing more to be read here. */
+/* Read one control frame; return false if there is nothing more to read. */
 static bool take_word(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
@@ -147,7 +148,8 @@ static bool take_word(struct tcp *tcp, int peer)
     const bool word = n == 1;
     if (n == 0)
         return false;
-    /* A refusal is legible in every version. It ends the connection, as a cut would. */
+    /* A refusal is readable in every version, and may be unencrypted: a forged one
+     * merely ends the connection, as cutting it would. */
     if (n == TCP_FORGED || (word && tcp->seals && !sealed && head.kind != TCP_REFUSE)) {
         trib_socket_forged(tcp, peer);
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: connections that peers make, and the word with which they are taken or not.
+ * tcp: connections made by peers, and the frame that accepts or refuses them.
  */
 #include <assert.h>
 #include <errno.h>
@@ -15,12 +15,10 @@
 #include "transport/tcp/tcp.h"
 
 enum {
-    VERSION_KNOWN = 8, /* bytes of a hello; the rest of another version's may be
-                        * shorter */
-    HELLO_MS = 5000, /* strangers that connect and say nothing */
-    REFUSED_MS =
-        1000, /* for who was refused to read that, before the connection ends */
-    DISMISS_MS = 100, /* for proofs that are on their way when this rank leaves */
+    VERSION_KNOWN = 8, /* bytes of a hello; the rest may be shorter in other versions */
+    HELLO_MS = 5000, /* for connections that send no hello */
+    REFUSED_MS = 1000, /* for a refused peer to read the refusal before the close */
+    DISMISS_MS = 100, /* for proofs in flight when this rank closes */
 };
 
 trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
@@ -35,8 +33,8 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
     return TRIB_OK;
 }
 
-/* Reads what is there first: else the kernel would answer the close with a reset, which
- * may overtake what was sent. */
+/* Read pending data first: otherwise the kernel answers the close with a reset, which
+ * may overtake data sent before. */
 static void drain(int fd)
 {
     char rest[4096];
@@ -62,8 +60,8 @@ static void warn(struct tcp *tcp, const struct tcp_pending_conn *g, const char *
 
 static void turn_away(struct tcp *tcp, struct tcp_pending_conn *g)
 {
-    if (!g->refused && !g->proves) /* else perhaps a rank that has died or left
-                                    * meanwhile */
+    /* else it may be a rank that has died or disconnected */
+    if (!g->refused && !g->proves)
         warn(tcp, g, "said nothing that a rank says");
     trib_socket_hang_up(tcp, g->fd);
 }
@@ -85,7 +83,7 @@ void trib_socket_dismiss(struct tcp *tcp)
     }
 }
 
-/* Under tcp.lock. */
+/* tcp.lock is held. */
 static struct tcp_pending_conn take_out(struct tcp *tcp, int i)
 {
     struct tcp_pending_conn g = tcp->pending_conns[i];
@@ -94,7 +92,7 @@ static struct tcp_pending_conn take_out(struct tcp *tcp, int i)
     return g;
 }
 
-/* The connection whose time ends first makes room. */
+/* If the table is full, evict the connection with the earliest deadline. */
 static void make_room(struct tcp *tcp)
 {
     struct tcp_pending_conn g = {.fd = -1};
@@ -112,8 +110,8 @@ static void make_room(struct tcp *tcp)
         turn_away(tcp, &g);
 }
 
-/* Peers that cannot be let in wait; the listener stays readable, and would end each
- * sleep. */
+/* Stop polling the listener after accept() failed: it stays readable, and would end
+ * every sleep. */
 static void rest(struct tcp *tcp, int error)
 {
     if (trib_accept_failed(&tcp->pause, error)) {
@@ -128,7 +126,7 @@ static void rest(struct tcp *tcp, int error)
     }
 }
 
-/* true: the listener may be asked again. */
+/* Return true if the listener may be polled again. */
 static bool rested(struct tcp *tcp)
 {
     if (!tcp->resting)
@@ -140,7 +138,8 @@ static bool rested(struct tcp *tcp)
     return true;
 }
 
-/* An accept for nobody makes a socket and drops it: 10 us where poll takes 0.3. */
+/* A fruitless accept() makes a socket and drops it: 10 us, against 0.3 us for
+ * poll(). */
 static bool at_the_door(const struct tcp *tcp)
 {
     struct pollfd door = {.fd = tcp->listener.fd, .events = POLLIN};
@@ -148,7 +147,7 @@ static bool at_the_door(const struct tcp *tcp)
     return poll(&door, 1, 0) != 0;
 }
 
-/* Under tcp.lock. false: nobody came, or cannot be let in. */
+/* tcp.lock is held. Return false if no connection is waiting, or accept() failed. */
 static bool let_in(struct tcp *tcp)
 {
     uint8_t ip[16];
@@ -165,7 +164,8 @@ static bool let_in(struct tcp *tcp)
     return true;
 }
 
-/* At once as many as have places: nobody goes before his hello was looked for. */
+/* Accept at most max_pending connections, so that none is evicted before its hello is
+ * read. */
 void trib_socket_accept(struct tcp *tcp)
 {
     if (!rested(tcp))
@@ -191,7 +191,7 @@ void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
     (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Checks of a hello that depend on no peer's state. */
+/* Check the parts of a hello that depend on no peer's state. */
 static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hello *h)
 {
     if (h->version != TCP_VERSION)
@@ -244,7 +244,7 @@ static void refuse(struct tcp *tcp, struct tcp_pending_conn *g, enum tcp_refusal
     g->until = trib_deadline_ms(REFUSED_MS);
 }
 
-/* Buffers of a connection that is taken; false: out of memory. */
+/* Allocate the keys of an accepted connection; false: out of memory. */
 static bool keep_keys(struct tcp *tcp, const struct tcp_pending_conn *g)
 {
     struct trib_proof about;
@@ -256,8 +256,8 @@ static bool keep_keys(struct tcp *tcp, const struct tcp_pending_conn *g)
     return true;
 }
 
-/* The whole hello is here, and a proof if there must be one. true: at the table, or
- * gone. */
+/* Answer a complete hello, with its proof if required. Return true if the connection
+ * was accepted or closed. */
 static bool answer(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     const struct tcp_hello *h = &g->hello;
@@ -269,7 +269,7 @@ static bool answer(struct tcp *tcp, struct tcp_pending_conn *g)
         return false;
     }
     const bool keyed = keep_keys(tcp, g);
-    if (p->base.state == TRIB_PEER_LEFT) { /* it must not take us for dead */
+    if (p->base.state == TRIB_PEER_LEFT) { /* it must not take this rank for dead */
         trib_socket_say_back(tcp, h->rank, g->fd, TCP_BYE);
         trib_socket_hang_up(tcp, g->fd);
         return true;
@@ -284,7 +284,7 @@ static bool answer(struct tcp *tcp, struct tcp_pending_conn *g)
     return true;
 }
 
-/* Looks for the end of the stream, which comes when the other side has read the
+/* Return true if the stream has ended, which means that the other side has read the
  * refusal. */
 static bool has_gone(const struct tcp_pending_conn *g)
 {
@@ -295,7 +295,8 @@ static bool has_gone(const struct tcp_pending_conn *g)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* The next bytes of `most` at `at`. true: they are whole, or no more will come. */
+/* Read up to `most` bytes into `at`. Return true if they are complete or the stream has
+ * ended. */
 static bool take_bytes(struct tcp_pending_conn *g, void *at, size_t most)
 {
     ssize_t n = recv(g->fd, (uint8_t *)at + g->have, most - g->have, MSG_DONTWAIT);
@@ -307,7 +308,7 @@ static bool take_bytes(struct tcp_pending_conn *g, void *at, size_t most)
     return g->gone || g->have == most;
 }
 
-/* Not a byte behind the proof is read here. */
+/* Read the proof, and no byte after it. */
 static bool hear_proof(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     if (!take_bytes(g, g->proof, sizeof(g->proof)))
@@ -317,8 +318,8 @@ static bool hear_proof(struct tcp *tcp, struct tcp_pending_conn *g)
     return true;
 }
 
-/* Under tcp.lock, by the owner or the heartbeats' thread. true: the owner has to see to
- * it. */
+/* Advance a pending connection. tcp.lock is held, by the owner or the heartbeat thread.
+ * Return true if the owner must handle the connection. */
 static bool is_ready(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     if (g->refused || g->gone || g->proved || g->odd)
@@ -339,8 +340,8 @@ static bool is_ready(struct tcp *tcp, struct tcp_pending_conn *g)
     return g->gone || hear_proof(tcp, g);
 }
 
-/* By the heartbeats' thread, under tcp.lock: what waits for polls of the owner is left
- * to it. */
+/* Runs on the heartbeat thread, with tcp.lock held. Steps that need the owner's poll
+ * are left to it. */
 void trib_socket_keep_door(struct tcp *tcp)
 {
     while (tcp->n_pending < tcp->max_pending && let_in(tcp))
@@ -351,7 +352,7 @@ void trib_socket_keep_door(struct tcp *tcp)
     }
 }
 
-/* true: it is at the table, or gone. */
+/* Return true if the connection was accepted or closed. */
 static bool settle(struct tcp *tcp, struct tcp_pending_conn *g, bool late)
 {
     if (g->refused) {
@@ -370,8 +371,8 @@ static bool settle(struct tcp *tcp, struct tcp_pending_conn *g, bool late)
     return answer(tcp, g);
 }
 
-/* Puts a refused connection back among the pending ones, so that it has time to read
- * the refusal. */
+/* Put a refused connection back among the pending ones, so that the peer can read the
+ * refusal. */
 static void keep(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     pthread_mutex_lock(&tcp->lock);

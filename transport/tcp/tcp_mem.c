@@ -35,8 +35,8 @@ trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr
     return TRIB_OK;
 }
 
-/* The rest of a payload that is under way would go into memory that is of somebody
- * else: whoever still writes here is lost. */
+/* Cut off peers that are still writing into a region being removed: the rest of the
+ * payload would overwrite memory that now belongs to others. */
 static void cut_off(struct tcp *tcp, uint32_t id)
 {
     for (int i = 0; i < tcp->size; i++) {
@@ -71,7 +71,7 @@ trib_status_t trib_socket_borrow(struct trib_transport *t, void *ptr, size_t len
     return status;
 }
 
-/* Writes out of the region that are not in the kernel yet go out of `copy`. */
+/* Redirect queued writes that the kernel has not accepted yet to read from `copy`. */
 static void move_queue(struct tcp_peer *p, const struct trib_table_region *region,
                        uint8_t *copy)
 {
@@ -86,7 +86,7 @@ static void move_queue(struct tcp_peer *p, const struct trib_table_region *regio
     }
 }
 
-/* The region gets memory of its own, for as long as the transport lasts. */
+/* Replace the region's memory by `copy`, which lives as long as the transport. */
 static void move_region(struct tcp *tcp, struct trib_table_region *region,
                         uint8_t *copy)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: both ends of a connection prove that they have the secret of the job, before
- * anything else is taken from it. What a rank writes meanwhile waits in its queue.
+ * tcp: both ends of a connection prove that they have the job's secret, before any
+ * other data is accepted. Until then, writes wait in the queue.
  *
- * Who connects sends its nonce with the hello; the listener answers with a nonce of its
- * own and its proof; then follows the proof of who connected. All of that is done by
- * the threads of heartbeats, too: what a rank has written gets to a peer though neither
- * polls for a while.
+ * The connecting side sends its nonce with the hello. The listener answers with its own
+ * nonce and its proof; then the connecting side sends its proof. The heartbeat threads
+ * do all of this, too: a rank's writes reach a peer even if neither polls for a while.
  */
 #include <errno.h>
 #include <poll.h>
@@ -26,8 +25,8 @@ enum { READY = 16 };
 
 _Static_assert(TCP_VERSION == 7, "the label of a proof names the version");
 
-/* The statement that both sides prove: the hello, the nonces and the flags of the
- * listener. */
+/* Build the statement that both sides prove: hello, nonces, and the listener's
+ * flags. */
 static void claim(const struct tcp_hello *hello, int listener, uint32_t flags,
                   const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out)
 {
@@ -62,7 +61,7 @@ void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_pending_conn *
     claim(&g->hello, tcp->self, tcp_flags(tcp), g->nonce, out);
 }
 
-/* The listener's side -------------------------------------------------------------- */
+/* Listening side ------------------------------------------------------------------- */
 
 bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
 {
@@ -82,7 +81,7 @@ bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
         return false;
     g->proves = true;
     g->have = 0;
-    /* It answers with its next poll, which may be as far away as one of a peer's. */
+    /* The peer answers at its next poll, which may be as late as timeout_ms allows. */
     uint64_t until = trib_limit_deadline(tcp->cfg->timeout_ms);
     g->until = until > g->until ? until : g->until;
     return true;
@@ -97,7 +96,7 @@ bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_pending_conn *g)
                             sizeof(g->proof));
 }
 
-/* The side that connects ----------------------------------------------------------- */
+/* Connecting side ------------------------------------------------------------------ */
 
 bool trib_socket_stays_part(int fd, size_t n)
 {
@@ -107,18 +106,18 @@ bool trib_socket_stays_part(int fd, size_t n)
     assert(n <= sizeof(bytes));
     if (poll(&end, 1, 0) <= 0)
         return false;
-    /* The rest may have come with the end, behind what was looked at. */
+    /* The rest may have arrived together with the end, after the first peek. */
     return recv(fd, bytes, n, MSG_DONTWAIT | MSG_PEEK) < (ssize_t)n;
 }
 
-/* Under tcp.lock: nobody reads `own` for a proof any more. */
+/* tcp.lock is held. From now on, `own` is no longer read for a proof. */
 static void end_proof(struct tcp *tcp, struct tcp_peer *p, enum tcp_proof result)
 {
     trib_socket_unwatch_proof(tcp, p->own);
     p->proof = result;
 }
 
-/* Under tcp.lock. The word at the front of `own` is not read unless it is a
+/* tcp.lock is held. Leave the frame at the front of `own` unread unless it is a
  * challenge. */
 static void take_challenge(struct tcp *tcp, int peer)
 {
@@ -137,9 +136,9 @@ static void take_challenge(struct tcp *tcp, int peer)
         n > 0 && (!word || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
                             c.head.kind == TCP_CHALLENGE));
     if (part && !trib_socket_stays_part(p->own, sizeof(c)))
-        return; /* the rest is on its way */
+        return; /* the rest is still on its way */
     if (part || !word || c.head.magic != TCP_MAGIC || c.head.kind != TCP_CHALLENGE) {
-        end_proof(tcp, p, TCP_PROOF_NONE); /* refused, or gone: the owner reads which */
+        end_proof(tcp, p, TCP_PROOF_NONE); /* refused, or closed: the owner finds out */
         return;
     }
     (void)!recv(p->own, &c, sizeof(c), MSG_DONTWAIT);
@@ -148,7 +147,8 @@ static void take_challenge(struct tcp *tcp, int peer)
     if (!trib_proof_holds(tcp->secret, &about, TRIB_PROOF_LISTENER, c.proof,
                           sizeof(c.proof))) {
         end_proof(tcp, p, TCP_PROOF_WRONG);
-        /* A rank with another secret shall say so, too: to it this is a wrong proof. */
+        /* Let a rank with another secret notice it, too: to that rank, zeros are a
+         * wrong proof. */
         memset(proof, 0, sizeof(proof));
         (void)!send(p->own, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL);
         return;
@@ -158,7 +158,7 @@ static void take_challenge(struct tcp *tcp, int peer)
     end_proof(tcp, p, TCP_PROOF_DONE);
     if (send(p->own, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) ==
         sizeof(proof))
-        p->fd = p->own; /* else the end of the stream tells */
+        p->fd = p->own; /* else the end of the stream shows the failure */
 }
 
 static void help_proofs(struct tcp *tcp)
@@ -185,11 +185,11 @@ static void help_proofs(struct tcp *tcp)
         pthread_mutex_unlock(&tcp->lock);
     }
     if (n > 0 && write(tcp->wakeup_fd, &one, sizeof(one)) < 0)
-        return; /* it rings already */
+        return; /* a wakeup is pending already */
 }
 
-/* By the thread of the heartbeats: the owner may compute for seconds, or wait in
- * another communicator, and what it has written must get to a peer that polls. */
+/* Runs on the heartbeat thread: the owner may compute for seconds, or wait in another
+ * communicator, but its writes must reach a peer that polls. */
 static bool help(void *arg)
 {
     struct tcp *tcp = arg;
@@ -212,8 +212,7 @@ bool trib_socket_helper_open(struct tcp *tcp)
     return true;
 }
 
-/* Told once of what is new there: what is left to the owner does not keep the thread
- * busy. */
+/* Edge-triggered: input that is left to the owner does not keep the thread busy. */
 void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer)
 {
     struct epoll_event e = {.events = EPOLLIN | EPOLLET,
@@ -231,7 +230,7 @@ void trib_socket_unwatch_proof(struct tcp *tcp, int fd)
 
 void trib_socket_helper_close(struct tcp *tcp)
 {
-    /* A forked child has no such thread. */
+    /* A forked child does not have the thread. */
     if (tcp->is_helped && getpid() == tcp->local.me.pid)
         trib_heartbeat_help(tcp->local.heartbeat, -1, NULL, NULL);
     tcp->is_helped = false;

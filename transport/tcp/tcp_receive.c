@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: what peers write. Heads and small payloads are received by the buffer, a large
- * payload straight into its place. Everything here comes from outside.
+ * tcp: receiving frames. Heads and small payloads are received through the buffer,
+ * large payloads directly at their destination. All input here is untrusted.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,13 +12,13 @@
 #include "transport/tcp/tcp.h"
 
 enum {
-    LARGE = 16384, /* bytes of a payload that should not go through the buffer */
-    BESIDE = 4096, /* bytes taken into the buffer beside large ones: the next heads */
-    BETWEEN = 4, /* small frames that may come between two large ones */
+    LARGE = 16384, /* bytes of a payload that should bypass the buffer */
+    BESIDE = 4096, /* buffer bytes read along with large payloads: the next heads */
+    BETWEEN = 4, /* small frames allowed between two large ones */
 };
 
-/* Large payloads follow each other, with a few words between them: what of the next one
- * came into the buffer would be copied once more. */
+/* Large payloads follow each other, with a few control frames between them. Payload
+ * bytes that land in the buffer are copied once more, so read only little into it. */
 static size_t room_of(const struct tcp_inlet *in)
 {
     size_t room = TCP_BUFFER - in->have;
@@ -26,8 +26,8 @@ static size_t room_of(const struct tcp_inlet *in)
     return in->beside && room > BESIDE ? BESIDE : room;
 }
 
-/* Fewer bytes than there was room for are all that there are: asking once more would be
- * a system call for nothing. */
+/* If fewer bytes come than fit, the socket is empty: asking again would waste a system
+ * call. */
 static ssize_t receive(struct tcp_inlet *in)
 {
     size_t room = room_of(in);
@@ -43,8 +43,8 @@ static ssize_t receive(struct tcp_inlet *in)
     return got;
 }
 
-/* Bytes from the socket: first to where the payload goes, then to the buffer. 0: none
- * now; negative: the stream has ended. */
+/* Read from the socket: first to the payload's destination, then into the buffer.
+ * Return 0: nothing now; negative: the stream has ended. */
 static ssize_t take_bytes(struct tcp_inlet *in)
 {
     if (in->at && in->at == in->have)
@@ -64,7 +64,7 @@ static ssize_t take_bytes(struct tcp_inlet *in)
     return got;
 }
 
-/* Moves what the buffer has of the payload to its place. */
+/* Move buffered payload bytes to their destination. */
 static void take_payload(struct tcp_inlet *in)
 {
     size_t n = in->have - in->at < in->left ? in->have - in->at : in->left;
@@ -77,7 +77,8 @@ static void take_payload(struct tcp_inlet *in)
     in->at += n;
 }
 
-/* The next head, if the buffer has it whole; keeps the buffer's bytes at its front. */
+/* Take the next head if the buffer holds all of it; otherwise move the buffered bytes
+ * to the front. */
 static bool take_head(struct tcp_inlet *in)
 {
     if (in->have - in->at < sizeof(in->head)) {
@@ -91,7 +92,7 @@ static bool take_head(struct tcp_inlet *in)
     return true;
 }
 
-/* false: the connection is of no use any more. */
+/* Return false if the connection is no longer usable. */
 static bool begin_frame(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: frames in records (record.h), where the job asks for that (TRIB_SEAL).
+ * tcp: frames in encrypted records (sealed_record.h), if TRIB_SEAL is set.
  *
  * The stream of frames, heads and payload, is cut into records of at most TCP_RECORD
- * bytes. The bytes are copied out of their source and encrypted in the copy. The
- * receiver decrypts a record into the inlet's buffer, and copies payload from there to
- * its place: registered memory never has a byte of a record whose tag was wrong. Both
- * copies stay within a core's cache, and cost little beside the cipher.
+ * bytes. The bytes are copied from their source and encrypted in the copy. The receiver
+ * decrypts a record into the inlet's buffer, and copies payload from there to its
+ * destination. So registered memory never holds a byte of a record whose tag was wrong.
+ * Both copies stay within a core's cache, and cost little compared with the cipher.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,10 +15,8 @@
 
 #include "transport/tcp/tcp.h"
 
-enum {
-    WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE
-}; /* bytes of a record of a
-    * word */
+/* record size of a control frame */
+enum { WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE };
 
 bool trib_socket_seals(struct tcp *tcp, int peer)
 {
@@ -99,7 +97,7 @@ void trib_socket_given_up(struct tcp *tcp, int peer)
         trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
 }
 
-/* Out ------------------------------------------------------------------------------ */
+/* Outgoing ------------------------------------------------------------------------- */
 
 void trib_socket_say_back(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
 {
@@ -119,7 +117,7 @@ void trib_socket_say_back(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
     pthread_mutex_unlock(&tcp->lock);
 }
 
-/* Makes a record of as much of the queue as one takes. */
+/* Make a record of as much of the queue as fits. */
 static void fill(struct tcp_peer *p, const struct iovec *iov, int n)
 {
     struct tcp_seals *s = p->seals;
@@ -152,10 +150,9 @@ ssize_t trib_socket_send_record(struct tcp_peer *p, const struct iovec *iov, int
     return r->sent == r->have ? (ssize_t)r->plain : 0;
 }
 
-/* In ------------------------------------------------------------------------------- */
+/* Incoming ------------------------------------------------------------------------- */
 
-/* The length of the next record; 0: it is not here yet; SIZE_MAX: what comes is no
- * record. */
+/* Return the length of the next record; 0: incomplete; SIZE_MAX: not a record. */
 static size_t next_bytes(const struct tcp_inlet *in)
 {
     struct trib_record_head head;
@@ -168,7 +165,7 @@ static size_t next_bytes(const struct tcp_inlet *in)
     return head.len + TRIB_RECORD_MORE;
 }
 
-/* Reads from the socket. Returns what trib_socket_take_record does. */
+/* Read from the socket. Return values as trib_socket_take_record. */
 static ssize_t fetch(struct tcp_inlet *in)
 {
     ssize_t got;
@@ -192,7 +189,7 @@ static ssize_t fetch(struct tcp_inlet *in)
     return got;
 }
 
-/* The buffer has less than a head when this is called, so it has room for a record. */
+/* On entry the buffer holds less than a head, so it has room for a record. */
 ssize_t trib_socket_take_record(struct tcp_inlet *in)
 {
     size_t whole = next_bytes(in);
@@ -213,7 +210,7 @@ ssize_t trib_socket_take_record(struct tcp_inlet *in)
     return (ssize_t)whole;
 }
 
-/* A word is read once all of it is there, and nothing behind it: frames may follow. */
+/* Read a control frame once it is complete, and no byte after it: frames may follow. */
 int trib_socket_take_word(struct tcp_peer *p, struct tcp_head *head, bool *sealed)
 {
     uint8_t bytes[WORD];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp: writes. Each goes to the socket at once, as far as the kernel takes it; the rest
- * waits in the peer's queue, and its source with it. While there is a rest, a helper
- * looks every TRIB_HEARTBEAT_SOON_MS whether the owner still polls, and sends in its
- * place if it does not: a peer may wait for the rest though the owner is done.
+ * tcp: writes. Each write goes to the socket at once, as far as the kernel accepts it.
+ * The rest waits in the peer's queue, and still refers to its source. Meanwhile a
+ * helper checks every TRIB_HEARTBEAT_SOON_MS if the owner still polls, and sends in its
+ * place if not: a peer may wait for the rest although the owner is done.
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,16 +17,16 @@
 #include "transport/common/heartbeat.h"
 #include "transport/tcp/tcp.h"
 
-#define BATCH 16 /* entries of one system call */
-#define SMALL ((size_t)1024) /* bytes that are cheaper to copy than to describe */
+#define BATCH 16 /* entries per system call */
+#define SMALL ((size_t)1024) /* bytes that are cheaper to copy than to send as a list */
 
 static struct tcp_entry *entry_at(struct tcp_peer *p, uint32_t i)
 {
     return &p->queue[i % TCP_QUEUE];
 }
 
-/* The entries from `sent` on, up to the last of this connection, without the bytes that
- * are gone. */
+/* Collect the entries from `sent` on, up to the last one for this connection, without
+ * the bytes already sent. */
 static int gather(struct tcp_peer *p, struct iovec *iov)
 {
     size_t skip = p->sent_bytes;
@@ -45,7 +45,8 @@ static int gather(struct tcp_peer *p, struct iovec *iov)
             iov[n++] = (struct iovec){(void *)(uintptr_t)(e->payload + skip),
                                       (size_t)e->head.len - skip};
         skip = 0;
-        /* The word behind TCP_LAST is a record of its own: it is not for the inlet. */
+        /* With encryption, TCP_BOTH_WAYS after TCP_LAST is a record of its own: the
+         * inlet does not read it. */
         if (e->head.kind == TCP_LAST || (p->seals && e->head.kind == TCP_BOTH_WAYS))
             break;
     }
@@ -53,7 +54,7 @@ static int gather(struct tcp_peer *p, struct iovec *iov)
     return n;
 }
 
-/* The next poll or wait hears of room in a socket that was full. */
+/* Let the next poll or wait notice room in a socket that was full. */
 static void await_room(struct tcp *tcp, struct tcp_peer *p, bool yes)
 {
     if (p->awaits_room == yes)
@@ -85,7 +86,7 @@ static void advance(struct tcp *tcp, struct tcp_peer *p, size_t bytes)
     p->sent_bytes = bytes;
 }
 
-/* One piece of memory is sent about 0.1 us faster than a list. */
+/* Sending one buffer is about 0.1 us faster than sending a list. */
 static ssize_t send_list(int fd, struct iovec *iov, int n)
 {
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)n};
@@ -101,7 +102,7 @@ static ssize_t send_list(int fd, struct iovec *iov, int n)
     return send(fd, small, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Under the lock. */
+/* tcp.lock is held. */
 static void push_out(struct tcp *tcp, struct tcp_peer *p)
 {
     struct iovec iov[2 * BATCH];
@@ -112,7 +113,7 @@ static void push_out(struct tcp *tcp, struct tcp_peer *p)
                              : send_list(p->fd, iov, parts);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) { /* full; or broken, which the end of the stream will tell */
+        if (n < 0) { /* full; or broken, which the end of the stream will show */
             await_room(tcp, p, errno == EAGAIN);
             return;
         }
@@ -156,7 +157,7 @@ bool trib_socket_push_for_owner(struct tcp *tcp)
     return waits;
 }
 
-/* Drops entries at the head that nobody wants to hear of. */
+/* Drop sent entries at the head that need no WRITE_DONE. */
 static void forget(struct tcp *tcp, struct tcp_peer *p)
 {
     bool had = backlogged(p);
@@ -168,7 +169,7 @@ static void forget(struct tcp *tcp, struct tcp_peer *p)
         atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
 }
 
-/* All or none. Under the lock. */
+/* Append all entries or none. tcp.lock is held. */
 static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
                             const struct tcp_entry *entries, uint32_t n)
 {
@@ -180,7 +181,8 @@ static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
     for (uint32_t i = 0; i < n; i++)
         *entry_at(p, p->tail++) = entries[i];
     /* A write without an event waits for the next write with one: this saves a system
-     * call and a TCP segment. If there is no room for that one, a poll sends both. */
+     * call and a TCP segment. If there is no room for the next write, a poll sends the
+     * quiet one. */
     if (entries[0].head.kind == TCP_QUIET)
         return TRIB_OK;
     push_out(tcp, p);
@@ -244,7 +246,7 @@ trib_status_t trib_socket_write(struct trib_transport *t, int peer,
     return enqueue(tcp, p, &entry);
 }
 
-/* A full queue ends the peer's wait by itself. */
+/* If the queue is full, the peer's wait ends anyway. */
 void trib_socket_wake(struct trib_transport *t, int peer)
 {
     struct tcp *tcp = tcp_of(t);
@@ -255,10 +257,10 @@ void trib_socket_wake(struct trib_transport *t, int peer)
     if (peer != tcp->self)
         (void)enqueue(tcp, &tcp->peers[peer], &wake);
     else if (write(tcp->wakeup_fd, &one, sizeof(one)) < 0)
-        return; /* it rings already */
+        return; /* a wakeup is pending already */
 }
 
-/* Says BYE on the connection that carries the frames, and on the peer's connection if
+/* Send BYE on the connection that carries the frames, and on the peer's connection if
  * that is another one. */
 void trib_socket_say_bye(struct tcp *tcp, int peer)
 {
@@ -294,7 +296,7 @@ void trib_socket_say_given_up(struct tcp *tcp, int peer)
         trib_socket_say_back(tcp, peer, back, TCP_GIVEN_UP);
 }
 
-/* Reports the writes that the kernel has taken. */
+/* Report the writes that the kernel has accepted. */
 static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int max)
 {
     struct tcp_peer *p = &tcp->peers[peer];
