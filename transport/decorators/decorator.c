@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part that all decorators share: operations that forward to the transport inside.
+ * Code shared by all decorators: operations that forward to the inner transport.
  */
 #include "transport/decorators/decorator.h"
 
@@ -239,7 +239,7 @@ trib_status_t trib_decorate(const struct trib_decorator *decorator,
     w->err = opts->err;
     w->self = opts->self;
     const trib_status_t status = decorator->install(opts, w);
-    if (status != TRIB_OK) { /* trib_transport_check has no `inner` and ends here */
+    if (status != TRIB_OK) { /* trib_transport_check passes no `inner` and ends here */
         free(w);
         return status;
     }

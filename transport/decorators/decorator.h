@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the decorators. Each is a transport whose ops forward to the one inside,
- * except for those that it replaces; so they stack, and work over every backend.
+ * Internals of the decorators. A decorator is a transport whose ops forward to an inner
+ * transport, except those that it replaces. So decorators stack, and work over every
+ * backend.
  */
 #ifndef TRANSPORT_DECORATORS_DECORATOR_H
 #define TRANSPORT_DECORATORS_DECORATOR_H
@@ -13,7 +14,7 @@
 
 #define TRIB_DELAY_SLOTS 1024u
 
-/* A region as the caller gave it: who corrupts must find the bytes of a source. */
+/* A registered region and its address: corrupt needs the source bytes of a write. */
 struct decorator_region {
     const struct trib_region *region;
     const uint8_t *ptr;
@@ -27,34 +28,37 @@ struct delayed {
 
 struct counters {
     uint64_t posted, posted_bytes;
-    uint64_t refused; /* writes that met back-pressure */
+    uint64_t refused; /* writes that failed with back-pressure */
     uint64_t arrived, arrived_bytes;
     uint64_t done, lost;
     uint64_t polls, empty_polls;
-    _Atomic uint64_t waits; /* a thread may wait while another one polls */
+    /* atomic, since a thread may wait while another one polls */
+    _Atomic uint64_t waits;
 };
 
-/* One struct for all decorators; each uses its part. */
+/* One struct for all decorators; each uses its own part. */
 struct decorator {
     struct trib_transport base;
-    struct trib_transport_ops ops; /* the forwarders with the own functions */
+    /* forwarders, with the decorator's functions in place */
+    struct trib_transport_ops ops;
     struct trib_transport *inner;
     const struct trib_log *log;
     struct trib_error *err;
     int self;
-    uint64_t writes; /* drop, repeat, corrupt, kill: posted so far */
+    uint64_t writes; /* drop, repeat, corrupt, kill: writes posted so far */
     uint64_t nth;
     uint64_t least; /* corrupt: shorter writes are not counted */
     int signal_number;
     /* corrupt */
     struct decorator_region *regions;
-    uint8_t *spoilt; /* the copy that was sent; lives as long as the transport */
+    /* the corrupted copy that was sent; lives as long as the transport */
+    uint8_t *spoilt;
     struct trib_region *spoilt_region;
     /* delay */
     uint64_t delay_ns;
     struct delayed *held;
     uint32_t held_head, held_tail;
-    _Atomic uint64_t next_due; /* of the first event that is held; UINT64_MAX: none */
+    _Atomic uint64_t next_due; /* of the first held event; UINT64_MAX: none */
     /* trace */
     struct counters count;
 };
@@ -69,10 +73,10 @@ static inline struct trib_transport *inner_of(struct trib_transport *t)
     return decorator_of(t)->inner;
 }
 
-/** trib_decorator_close - close what is inside, then free the decorator. */
+/** trib_decorator_close - close the inner transport, then free the decorator. */
 void trib_decorator_close(struct trib_transport *t);
 
-/* The decorators: struct trib_decorator.install. */
+/* The decorators' install functions; see struct trib_decorator. */
 trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
                                     struct decorator *w);
 trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decorators that make trouble: late, lost and spoilt messages, dead processes.
+ * Decorators that inject faults: delayed, lost and corrupted messages, dead processes.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "transport/params.h"
 #include "transport/decorators/decorator.h"
 
-/* The parameters of a decorator that acts at a certain write, of those that have so
- * many bytes. */
+/* Parse the parameters of a decorator that acts on the nth write. corrupt counts only
+ * writes of at least `least` bytes. */
 static trib_status_t parse_nth(const struct trib_transport_opts *opts,
                                const char *owner, struct decorator *w)
 {
@@ -30,7 +30,7 @@ static trib_status_t parse_nth(const struct trib_transport_opts *opts,
     return status;
 }
 
-/* drop: one write is lost on the way */
+/* drop: lose one write */
 
 static trib_status_t drop_write(struct trib_transport *t, int peer,
                                 const struct trib_write *write)
@@ -39,7 +39,7 @@ static trib_status_t drop_write(struct trib_transport *t, int peer,
     struct trib_write empty = {
         .quiet = true, .signal = write->signal, .token = write->token};
     bool now = w->writes + 1 == w->nth;
-    /* The sender learns nothing: it still gets its WRITE_DONE. */
+    /* The sender does not notice: it still gets its WRITE_DONE. */
     trib_status_t status =
         inner_of(t)->ops->write(inner_of(t), peer, now ? &empty : write);
 
@@ -54,7 +54,7 @@ trib_status_t trib_decorate_drop(const struct trib_transport_opts *opts,
     return parse_nth(opts, "drop", w);
 }
 
-/* repeat: one write arrives twice, as no transport is allowed to deliver it */
+/* repeat: deliver one write twice, which no transport may do */
 
 static trib_status_t repeat_write(struct trib_transport *t, int peer,
                                   const struct trib_write *write)
@@ -63,13 +63,13 @@ static trib_status_t repeat_write(struct trib_transport *t, int peer,
     struct trib_write before = *write;
     trib_status_t status = TRIB_OK;
 
-    before.signal = false; /* the sender keeps what it sends until the second is done */
+    before.signal = false; /* the source is kept until the second write completes */
     if (w->writes + 1 == w->nth)
         status = inner_of(t)->ops->write(inner_of(t), peer, &before);
     if (status != TRIB_OK)
         return status;
-    w->writes += w->writes + 1 == w->nth; /* one that is refused now is posted again,
-                                           * once */
+    /* if the second write is refused, a retry posts it only once */
+    w->writes += w->writes + 1 == w->nth;
     status = inner_of(t)->ops->write(inner_of(t), peer, write);
     w->writes += status == TRIB_OK;
     return status;
@@ -82,7 +82,7 @@ trib_status_t trib_decorate_repeat(const struct trib_transport_opts *opts,
     return parse_nth(opts, "repeat", w);
 }
 
-/* corrupt: one write arrives with a wrong byte */
+/* corrupt: change one byte of one write */
 
 static trib_status_t remember(struct decorator *w, const struct trib_region *region,
                               const void *ptr)
@@ -152,7 +152,7 @@ static void corrupt_dereg(struct trib_transport *t, struct trib_region *region)
     inner_of(t)->ops->dereg(inner_of(t), region);
 }
 
-/* Makes the copy with its middle byte inverted; NULL if memory is short. */
+/* Copy the source and invert its middle byte; return NULL if out of memory. */
 static const struct trib_region *spoil(struct decorator *w,
                                        const struct trib_write *write)
 {
@@ -224,7 +224,7 @@ trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
     return parse_nth(opts, "corrupt", w);
 }
 
-/* kill: this process gets a signal at a certain write */
+/* kill: send this process a signal at the nth write */
 
 static trib_status_t kill_write(struct trib_transport *t, int peer,
                                 const struct trib_write *write)
@@ -255,10 +255,10 @@ trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
     return status;
 }
 
-/* delay: events come later, in their order */
+/* delay: deliver events later, in order */
 
-/* Tells delay_wait when the first event that is held is due. A thread may wait while
- * another one polls, so the ring of held events is delay_poll's alone. */
+/* Publish for delay_wait when the first held event is due. A thread may wait while
+ * another one polls, so only delay_poll accesses the ring of held events. */
 static void tell_due(struct decorator *w)
 {
     const bool none = w->held_head == w->held_tail;

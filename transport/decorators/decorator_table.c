@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one table of decorators, and nomap: no load/store reach, so that the write path
- * is taken. */
+/* The table of decorators, and nomap, which disables load/store access to exercise the
+ * write path. */
 #include "transport/decorators/decorator.h"
 #include "transport/params.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decorator that looks: counts what passes, tells at the end.
+ * The trace decorator: count writes and events, log the totals at close.
  */
 #include "base/log.h"
 #include "transport/params.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * loop: ranks that are threads of one process, with the manners of a network card.
+ * loop: ranks that are threads of one process, with the semantics of a network card.
  *
- * It exists so that the write path of RDMA is exercised everywhere: map() never gives a
- * pointer, a posted write is copied only when its target polls (so a source that is
- * changed before WRITE_DONE shows), queues are short, keys of regions are checked when
- * the bytes arrive.
+ * It exercises the RDMA write path on any machine: map() never returns a pointer, and a
+ * posted write is copied only when its target polls. So a source changed before
+ * WRITE_DONE is noticed. Queues are short, and region keys are checked when the bytes
+ * arrive.
  *
- * A rank's endpoint lives in a segment, so that peers may hold on to it while its owner
- * goes. Writes to a rank queue up in its endpoint, under its lock. No thread ever holds
- * two of these locks.
+ * A rank's endpoint lives in a segment, so that peers may keep using it while its owner
+ * closes. Writes to a rank queue up in its endpoint, under its lock. No thread ever
+ * holds two of these locks.
  */
 #include "transport/loop/loop.h"
 
@@ -166,15 +166,15 @@ static trib_status_t loop_connect(struct trib_transport *t, int peer,
     if (!p->posted)
         return trib_fail(loop->err, TRIB_ERR_NO_MEMORY, "out of memory");
     struct trib_segment_id id = {.key = a.key, .map_len = a.map_len, .fd = a.fd};
-    /* The segment is of this very process: address_check has made sure of that. */
+    /* address_check has verified that the segment belongs to this process. */
     status = trib_segment_attach(&id, &loop->me, &loop->me, &p->seg, loop->err);
     if (status != TRIB_OK) {
         free(p->posted);
         p->posted = NULL;
         return status;
     }
-    /* Made before its address was told; what told it may be a socket, which orders
-     * nothing. */
+    /* The endpoint was made before its address was sent. The address may have come
+     * through a socket, which orders no memory accesses, so acquire here. */
     struct loop_endpoint *ep = (struct loop_endpoint *)(void *)p->seg.base;
     uint32_t made = atomic_load_explicit(&ep->made, memory_order_acquire);
     assert(made);
@@ -208,7 +208,9 @@ static void loop_close(struct trib_transport *t)
     struct loop *loop = loop_of(t);
 
     if (getpid() != loop->me.pid)
-        return; /* a forked child: its parent's locks may be held; all this is a copy */
+        /* a forked child: all of this is a copy, and its locks may be held by the
+         * parent */
+        return;
     trib_loop_close_memory(loop);
     for (int i = 0; i < loop->size; i++) {
         if (loop->peers[i].state == TRIB_PEER_CONNECTED)
@@ -235,7 +237,7 @@ static trib_status_t check_write(struct loop *loop, int peer,
     return trib_peer_check_bounds(w, peer, &bounds, loop->err);
 }
 
-/* The queue has room for `depth` writes of each sender, and the caller has counted. */
+/* The queue has room for `depth` writes of each sender; the caller has checked. */
 static trib_status_t post(struct loop *loop, int peer, const struct trib_write *w)
 {
     struct loop_peer *p = &loop->peers[peer];
@@ -283,7 +285,7 @@ static trib_status_t loop_write(struct trib_transport *t, int peer,
     return post(loop, peer, write);
 }
 
-/* WRITE_DONE, in order, for the writes that the peer has taken. */
+/* Report WRITE_DONE, in order, for writes that the peer has consumed. */
 static int take_done(struct loop *loop, int peer, struct trib_event *events, int max)
 {
     struct loop_peer *p = &loop->peers[peer];
@@ -331,7 +333,7 @@ static int take_arrived(struct loop *loop, struct trib_event *events, int max)
     return n;
 }
 
-/* Nothing of this peer is in our queue. */
+/* Return true if the local queue has no write of this peer. */
 static bool drained(struct loop *loop, int peer)
 {
     struct loop_endpoint *ep = loop->own;
@@ -344,7 +346,7 @@ static bool drained(struct loop *loop, int peer)
     return !found;
 }
 
-/* Why a peer counts as lost; NULL: it does not. */
+/* Return why a peer is lost, or NULL if it is not. */
 static const char *loss(struct loop *loop, int peer, bool *left_out)
 {
     struct loop_peer *p = &loop->peers[peer];

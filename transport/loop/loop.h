@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the loop transport: what loop.c and loop_mem.c share.
+ * Internals of the loop transport, shared by loop.c and loop_mem.c.
  */
 #ifndef TRANSPORT_LOOP_LOOP_H
 #define TRANSPORT_LOOP_LOOP_H
@@ -33,7 +33,7 @@ struct loop_remote {
     struct loop_remote *next;
 };
 
-/* A write on its way. */
+/* A write in flight. */
 struct loop_entry {
     const uint8_t *from;
     uint64_t key; /* of the target region */
@@ -43,37 +43,38 @@ struct loop_entry {
     int peer;
     bool quiet;
     bool signal;
-    bool copied; /* by the sender, which could not keep the source any longer */
+    bool copied; /* by the sender, which had to release the source */
 };
 
-/* Shared by the threads; all under `lock`, except what is atomic. */
+/* Shared by the threads; protected by `lock`, except atomics. */
 struct loop_endpoint {
     pthread_mutex_t lock;
     pthread_cond_t cond;
     bool woken;
     _Atomic uint32_t made, closed;
     uint32_t size;
-    uint32_t depth; /* entries that each sender may have in the queue */
+    uint32_t depth; /* queue entries per sender */
     uint64_t head, tail;
     uint64_t next_key;
     struct loop_region *regions;
     struct loop_sender {
-        _Alignas(64) _Atomic uint32_t taken; /* its writes that are done: counts up */
-        _Atomic uint32_t refused; /* it wrote to what is not registered */
-        _Atomic uint32_t left; /* the owner left this peer */
+        /* completed writes of this sender, a running count */
+        _Alignas(64) _Atomic uint32_t taken;
+        _Atomic uint32_t refused; /* it wrote to unregistered memory */
+        _Atomic uint32_t left; /* the owner disconnected from this peer */
     } senders[];
-    /* then size * depth entries */
+    /* followed by size * depth entries */
 };
 
 struct loop_peer {
     enum trib_peer_state state;
     struct trib_segment seg;
     _Atomic(struct loop_endpoint *) endpoint;
-    bool wake; /* writes of this peer are done: it may be waiting for that */
+    bool wake; /* writes of this peer completed, so it may be waiting */
     struct loop_posted {
         uint64_t token;
         bool signal;
-    } * posted; /* a ring of `depth` writes whose end was not reported yet */
+    } * posted; /* ring of `depth` writes whose completion is not reported yet */
     uint32_t head, tail;
 };
 
@@ -133,11 +134,12 @@ TRIB_TRANSPORT_MEMORY(trib_loop);
 void trib_loop_release(struct trib_transport *t, struct trib_remote *remote);
 size_t trib_loop_length(struct trib_transport *t, const struct trib_remote *remote);
 
-/** trib_loop_copy - the copy that the card would make, if it is inside a region; `ep`,
- * the target, is locked. */
+/** trib_loop_copy - copy an entry's bytes, as a network card would, if its target is
+ * inside a region. `ep`, the target, is locked. */
 void trib_loop_copy(struct loop_endpoint *ep, struct loop_entry *e);
 
-/** trib_loop_close_memory - mark the endpoint closed, free all that is registered. */
+/** trib_loop_close_memory - mark the endpoint closed and free all regions and
+ * imports. */
 void trib_loop_close_memory(struct loop *loop);
 
 #endif

@@ -28,14 +28,16 @@ void trib_loop_copy(struct loop_endpoint *ep, struct loop_entry *e)
     e->copied = true;
 }
 
-/* Let no write that is still on its way read our memory [ptr, ptr + len) any more. */
+/* Copy all pending writes whose source is in [ptr, ptr + len), so the caller may free
+ * it. */
 static void copy_now(struct loop *loop, int peer, const uint8_t *ptr, size_t len)
 {
     struct loop_peer *p = &loop->peers[peer];
     struct loop_endpoint *ep = p->endpoint;
 
     if (!ep)
-        return; /* never connected; a peer that was left may still have them queued */
+        /* never connected; a disconnected peer may still have writes of ours queued */
+        return;
     endpoint_lock(ep);
     for (uint64_t i = ep->head; i != ep->tail && !atomic_load(&ep->closed); i++) {
         struct loop_entry *e = entry_at(ep, i);
