@@ -47,8 +47,7 @@ struct trib_groups {
     int smallest; /* ranks of the smallest group */
     int largest;
     /* [n + 1]: group g consists of members[first[g]] to members[first[g + 1] - 1]. */
-    int *
-        first;
+    int *first;
     int *members; /* [size] ranks */
     int *of_rank; /* [size] group of a rank */
 };

@@ -22,8 +22,7 @@ struct trib_leaders_ask {
     const struct trib_cost_model *inside; /* NULL: loads and stores */
     /* NULL: a network, with shared cores if `cores` is less than `largest`; its rate is
      * that of one device. */
-    const struct trib_cost_model
-        *between;
+    const struct trib_cost_model *between;
 };
 
 /* Leader l of group g is rank[g * n + l]. */
