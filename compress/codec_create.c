@@ -22,7 +22,6 @@ static double delta_of(const struct trib_codec *c)
     return c->stages.select->delta(c) * trib_quantise_delta(c);
 }
 
-
 /* True if the selection scales its values to be unbiased and the quantiser is
  * unbiased. */
 static bool selects_unbiased(const struct trib_codec *c)
@@ -85,14 +84,14 @@ static const char *result_refusal(const struct trib_codec *c)
         return NULL;
     if (result == TRIB_RESULT_REQUANTISED)
         return c->stages.quantise == &trib_quantise_f32
-                   ? "result=requantised rounds nothing of float32 values; put a codec "
-                     "behind \"+\", or use result=selected"
+                   ? "result=requantised has no effect on float32 values; add a codec "
+                     "after \"+\", or use result=selected"
                    : NULL;
     if (select->drawn)
-        return "all ranks draw the same elements, so result=selected leaves none out; "
+        return "all ranks draw the same elements, so result=selected omits none; "
                "use requantised or sums";
     return c->param[TRIB_PARAM_RATIO] >= 1
-               ? "result=selected leaves nothing out with ratio=1; give a smaller ratio"
+               ? "result=selected omits nothing with ratio=1; set a smaller ratio"
                : NULL;
 }
 
@@ -112,11 +111,11 @@ static bool resolve(struct trib_codec *c, struct trib_error *err)
     if (!refusal && rotates(c))
         refusal = trib_rotated_refusal(c);
     if (pack != TRIB_PACK_BITS && c->stages.select->sparse)
-        refusal = "values behind a selection have a fixed length; use pack=bits";
+        refusal = "selected values have a fixed length; use pack=bits";
     else if (pack != TRIB_PACK_BITS && c->param[TRIB_PARAM_SHARED] > 0)
-        refusal = "words that add have lanes of a fixed width; use pack=bits";
+        refusal = "encodings that add have lanes of a fixed width; use pack=bits";
     else if (pack == TRIB_PACK_OMEGA && !c->stages.quantise->counts)
-        refusal = "pack=omega is short for small levels, and here they are large; use "
+        refusal = "pack=omega suits small levels, and those here are large; use "
                   "pack=entropy";
     else if (pack != TRIB_PACK_BITS)
         c->stages.pack = packs[pack];
@@ -155,9 +154,10 @@ static trib_status_t make_coefficients(struct trib_codec *c, const char *inner,
     const uint32_t flags = trib_codec_info(c->coefficients)->flags;
     if (flags & TRIB_CODEC_LINEAR && !(flags & TRIB_CODEC_FEEDBACK))
         return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": behind \"+\" comes %s", text,
-                     flags & TRIB_CODEC_LINEAR ? "no ef=1; it stands before the \"+\""
-                                               : "what adds: shared=1");
+    return trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\": %s", text,
+                     flags & TRIB_CODEC_LINEAR
+                         ? "ef=1 must precede the \"+\""
+                         : "the codec after \"+\" must add: use shared=1");
 }
 
 trib_status_t trib_codec_create(const char *text, const struct trib_kernels *kernels,

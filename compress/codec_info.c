@@ -184,7 +184,7 @@ static trib_status_t bytes_measure(struct trib_codec_description *s,
     free(word);
     free(work);
     return room ? TRIB_OK
-                : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a codec's word");
+                : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for an encoded chunk");
 }
 
 /* ---- whole description ----------------------------------------------------------- */
@@ -238,7 +238,8 @@ trib_status_t trib_codec_description_create(const char *text, size_t chunk,
 {
     struct trib_codec_description *s = calloc(1, sizeof *s);
     if (!s)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for the sheet of a codec");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                         "no memory for the description of a codec");
     trib_status_t status = trib_codec_create(text, NULL, err, &s->codec);
     if (status == TRIB_OK) {
         properties_fill(s);

@@ -14,7 +14,7 @@
     X(none, all, f32, raw, \
       .name = "none", \
       .grammar = "none", \
-      .detail = "elements as they are, any dtype", \
+      .detail = "unchanged elements, any dtype", \
       .flags = TRIB_CODEC_IDENTITY | TRIB_CODEC_LINEAR | \
                TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP, \
       .texts = TEXTS("none")) \
@@ -66,7 +66,7 @@
     X(none, dgc, f32, index_gaps, \
       .name = "dgc", \
       .grammar = "dgc[:ratio=R|k=N][,result=R][,ef=0|1][+VALUES]", \
-      .detail = "0.8 k to k of the largest, by a sample", \
+      .detail = "0.8 k to k of the largest, by sampling", \
       .paper = "Lin et al. 2017, arXiv 1712.01887", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK, \
       .texts = TEXTS("dgc:ratio=0.001+f16", "dgc", "dgc:ratio=0.1", "dgc:ratio=0.7", \
@@ -74,7 +74,7 @@
     X(none, threshold, f32, index_gaps, \
       .name = "threshold", \
       .grammar = "threshold[:at=T][,result=R][,ef=0|1][+VALUES]", \
-      .detail = "all magnitudes from T on", \
+      .detail = "all magnitudes of at least T", \
       .paper = "Strom 2015, Interspeech", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK, \
       .texts = TEXTS("threshold:at=1e-3", "threshold:at=0.5", "threshold:at=0+bf16", \
@@ -86,7 +86,7 @@
       .paper = \
           "Stich et al. 2018, arXiv 1809.07599; Konečný et al. 2016, " \
           "arXiv 1610.05492", \
-      .shared = "seed of what is drawn", \
+      .shared = "seed of the selection", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK, \
       .texts = TEXTS("randomk:ratio=0.01+bf16", "randomk", \
           "randomk:ratio=0.3,unbiased=1", "randomk:ratio=0.9", \
@@ -96,7 +96,7 @@
     X(none, blocks, f32, index_gaps, \
       .name = "blocks", \
       .grammar = "blocks[:ratio=R][,block=N][,result=R][,ef=0|1][+VALUES]", \
-      .detail = "blocks that are not zero, or the largest", \
+      .detail = "non-zero blocks, or the largest of these", \
       .paper = "Fei et al. 2021 (OmniReduce), SIGCOMM", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_UNBIASED, \
       .texts = TEXTS("blocks:ratio=0.1,block=64", "blocks", "blocks:block=8", \
@@ -106,7 +106,7 @@
     X(none, adacomp, magnitude, index_gaps, \
       .name = "adacomp", \
       .grammar = "adacomp[:bin=N][,factor=F][,result=R][,ef=0|1]", \
-      .detail = "what nears the largest of a bin, as a sign", \
+      .detail = "sign of elements near the bin maximum", \
       .paper = "Chen et al. 2017, arXiv 1712.02679", \
       .flags = TRIB_CODEC_SPARSE | TRIB_CODEC_FEEDBACK, \
       .texts = TEXTS("adacomp:bin=500", "adacomp", "adacomp:bin=500,factor=1.5", \
@@ -165,7 +165,7 @@
     X(none, all, means, bits, \
       .name = "onebit", \
       .grammar = "onebit[:bucket=N][,ef=0|1]", \
-      .detail = "a sign; the means above and below 0", \
+      .detail = "sign, and the means above and below 0", \
       .paper = "Seide et al. 2014, Interspeech", \
       .flags = TRIB_CODEC_FEEDBACK, \
       .texts = TEXTS("onebit:bucket=4096", "onebit", "onebit:bucket=65536", \
@@ -173,7 +173,7 @@
     X(none, all, sign, bits, \
       .name = "efsign", \
       .grammar = "efsign[:bucket=N][,ef=0|1]", \
-      .detail = "a sign; the mean magnitude of a bucket", \
+      .detail = "sign, and the bucket's mean magnitude", \
       .paper = "Karimireddy et al. 2019, arXiv 1901.09847", \
       .flags = TRIB_CODEC_FEEDBACK, \
       .texts = TEXTS("efsign:bucket=4096", "efsign", "efsign:bucket=8", \
@@ -181,7 +181,7 @@
     X(none, all, vote, bits, \
       .name = "signsgd", \
       .grammar = "signsgd[:ef=0]", \
-      .detail = "the sign that most ranks have, else 0", \
+      .detail = "majority sign of the ranks, 0 for a tie", \
       .paper = "Bernstein et al. 2018, arXiv 1802.04434", \
       .flags = TRIB_CODEC_LINEAR | TRIB_CODEC_VOTE, \
       .texts = TEXTS("signsgd")) \
@@ -219,7 +219,7 @@
     X(none, all, range, bits, \
       .name = "uniform-thc", \
       .grammar = "uniform-thc[:bits=2..8][,bucket=N][,round=random|nearest][,ef=0|1]", \
-      .detail = "integers from the least to the largest", \
+      .detail = "integers from minimum to maximum", \
       .paper = "Li et al. 2023 (THC), arXiv 2302.08545", \
       .shared = "ranges of the buckets", \
       .flags = TRIB_CODEC_LINEAR | TRIB_CODEC_AGREES | TRIB_CODEC_UNBIASED, \
@@ -229,7 +229,7 @@
     X(hadamard, all, range, bits, \
       .name = "hadamard", \
       .grammar = "hadamard[:block=N][,ef=0|1][+VALUES]", \
-      .detail = "rotates blocks; alone with uniform-thc", \
+      .detail = "rotated blocks; by default uniform-thc", \
       .paper = "Suresh et al. 2017, arXiv 1611.00429", \
       .shared = "scales of the rotated buckets", \
       .flags = TRIB_CODEC_LINEAR | TRIB_CODEC_AGREES | TRIB_CODEC_UNBIASED, \
@@ -298,7 +298,7 @@
       .grammar = \
           "lgc[:ratio=R][,dense=N][,train=N][,rate=R][,pick=one|all]" \
           "[,decoder=linear|leaky][,every=N][,sample=N][,ef=0|1]", \
-      .detail = "a learned code of one rank's top k", \
+      .detail = "learned code of one rank's top k", \
       .paper = "Abrahamyan et al. 2021, arXiv 2103.08870", \
       .shared = "weights and positions", \
       .flags = TRIB_CODEC_LINEAR | TRIB_CODEC_AGREES | \
@@ -309,7 +309,7 @@
       .grammar = \
           "lgc-ps[:ratio=R][,dense=N][,train=N][,rate=R][,innovation=R]" \
           "[,pick=one|all][,decoder=linear|leaky][,every=N][,sample=N][,ef=0|1]", \
-      .detail = "as lgc, with a decoder for each rank", \
+      .detail = "lgc with a decoder for each rank", \
       .paper = "Abrahamyan et al. 2021, arXiv 2103.08870", \
       .shared = "weights and positions", \
       .flags = TRIB_CODEC_LINEAR | TRIB_CODEC_AGREES | \

@@ -163,11 +163,12 @@ static trib_status_t fail_name(struct parsing *p, const char *name,
     const char *nearest = name[0] ? trib_text_nearest(name, names, n) : NULL;
     if (nearest)
         return trib_fail(p->err, TRIB_ERR_CODEC,
-                         "codec \"%s\": there is no \"%s\"; did you mean \"%s\"?",
+                         "codec \"%s\": unknown codec \"%s\"; did you mean \"%s\"?",
                          p->text, name, nearest);
     join_names(all, sizeof all, names, n, ", ");
     return trib_fail(p->err, TRIB_ERR_CODEC,
-                     "codec \"%s\": there is no \"%s\", only %s", p->text, name, all);
+                     "codec \"%s\": unknown codec \"%s\"; use one of %s", p->text, name,
+                     all);
 }
 
 /* True for rows whose encoded chunks add once the ranks share scales. */
@@ -195,8 +196,8 @@ static trib_status_t find_coefficients(struct parsing *p)
     if (!adds(row))
         return trib_fail(
             p->err, TRIB_ERR_CODEC,
-            "codec \"%s\": words of \"%s\" do not add up to coefficients; behind "
-            "\"+\" comes one of %s",
+            "codec \"%s\": encodings of \"%s\" do not add; after \"+\" use one of "
+            "%s",
             p->text, s->name, all);
     const bool named = s->params && strstr(s->params, "shared=");
     const bool share = row->stages.quantise->shared && !named;
@@ -211,10 +212,10 @@ static const char *why_no_values(const struct trib_codec_row *first,
                                  const struct trib_codec_row *row)
 {
     if (first->stages.transform->rotates && row->stages.transform->rotates)
-        return "rotates by itself";
+        return "already rotates";
     if (first->stages.transform->rotates && row->flags & TRIB_CODEC_VOTE)
-        return "is a vote, of which nothing can be rotated back";
-    return "does not say how values are written";
+        return "is a vote, which cannot be rotated back";
+    return "does not encode values";
 }
 
 static trib_status_t find_values(struct parsing *p)
@@ -229,8 +230,7 @@ static trib_status_t find_values(struct parsing *p)
     if (!takes_values(first) || (p->n_segments > 2 && (!row || quantises(row))))
         return trib_fail(
             p->err, TRIB_ERR_CODEC,
-            "codec \"%s\": nothing can follow \"%s\", which says how values "
-            "are written",
+            "codec \"%s\": nothing can follow \"%s\", which encodes the values",
             p->text, takes_values(first) ? name : p->segments[0].name);
     p->codec->values = row;
     if (!row)
@@ -239,7 +239,7 @@ static trib_status_t find_values(struct parsing *p)
         return TRIB_OK;
     join_names(all, sizeof all, names, names_of(quantises, names), ", ");
     return trib_fail(p->err, TRIB_ERR_CODEC,
-                     "codec \"%s\": \"%s\" %s; behind \"+\" comes one of %s", p->text,
+                     "codec \"%s\": \"%s\" %s; after \"+\" use one of %s", p->text,
                      name, why_no_values(first, row), all);
 }
 
@@ -480,7 +480,7 @@ trib_status_t trib_codec_parse(struct trib_codec *c, const char *text,
     inner_out[0] = '\0';
     if (!text)
         return trib_fail(err, TRIB_ERR_CODEC,
-                         "the codec text is NULL; \"none\" is none");
+                         "the codec text is NULL; use \"none\" for no codec");
     const locale_t before = trib_number_enter(&plain);
     const trib_status_t status = parse(&p);
     trib_number_leave(plain, before);

@@ -31,11 +31,11 @@ enum { CLIP, WARMUP, STAGES, COMMON, KEYS = TRIB_FEEDBACK_PARAMS + COMMON };
 
 static const struct trib_feedback_param common[COMMON] = {
     [CLIP] = {"clip", (double)FLT_MIN, (double)FLT_MAX,
-              .must = "a number above 0 that float32 has"},
+              .must = "a number above 0 in the range of float32"},
     [WARMUP] = {"warmup", 1, UINT32_MAX, .whole = true,
                 .must = "a whole number of steps from 1"},
-    [STAGES] = {"stages", 1, UINT32_MAX, .whole = true,
-                .must = "a whole number from 1", .about = "warmup"},
+    [STAGES] = {"stages", 1, UINT32_MAX, .whole = true, .must = "a whole number from 1",
+                .about = "warmup"},
 };
 
 static const char *name_of(int i)
@@ -95,8 +95,7 @@ static trib_status_t check_together(const char *text,
             lone = p;
     }
     if (lone)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "feedback \"%s\": %s is about the %s, and none is given", text,
+        return trib_fail(err, TRIB_ERR_INVALID, "feedback \"%s\": %s requires %s", text,
                          lone->name, lone->about);
     if (stages > steps)
         return trib_fail(
@@ -206,8 +205,7 @@ static trib_status_t fit_to_none(struct trib_feedback_rule *rule,
     if (rule->ops->corrects || !trib_feedback_plain(rule))
         return fail_fit(
             rule, NULL, err,
-            "feedback goes with a codec that loses something; choose one, or "
-            "feedback none");
+            "feedback requires a lossy codec; choose one, or feedback none");
     print(rule);
     return TRIB_OK;
 }
@@ -222,7 +220,7 @@ trib_status_t trib_feedback_fit(struct trib_feedback_rule *rule,
         return fit_to_none(rule, err);
     const char *misfit = rule->ops->misfit ? rule->ops->misfit(rule, codec) : NULL;
     if (!misfit && rule->warmup && !(trib_codec_ratio(codec) > 0))
-        misfit = "warmup is of a ratio, and this codec has none; leave it out, or use "
+        misfit = "warmup changes the ratio, and this codec has none; omit it, or use "
                  "a codec with ratio=";
     if (misfit)
         return fail_fit(rule, codec, err, misfit);

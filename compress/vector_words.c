@@ -35,8 +35,8 @@ trib_status_t trib_words_check(const struct trib_codec *codec, struct trib_error
                          info->text);
     if (info->flags & TRIB_CODEC_MODEL)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "codec %s learns from all-reduces, and a vector that goes by "
-                         "itself is none: use a codec without a model",
+                         "codec %s must be trained by all-reduces and cannot encode a "
+                         "single vector: use a codec without a model",
                          info->text);
     return TRIB_OK;
 }
@@ -52,9 +52,9 @@ trib_status_t trib_words_check_state(const struct trib_codec *codec,
     if (info->flags & (TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP))
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                     "codec %s is biased, and nothing makes up for what a pull leaves "
-                     "out: use an unbiased one such as qsgd, one that rounds each "
-                     "element such as bf16, or pull by indices",
+                     "codec %s is biased, and a pull has no error feedback: use an "
+                     "unbiased one such as qsgd, one that rounds each element such as "
+                     "bf16, or pull by indices",
                      info->text);
 }
 

@@ -24,18 +24,18 @@ static const char *misfit(const struct trib_feedback_rule *rule,
                           const struct trib_codec *codec)
 {
     if (trib_codec_feedback_grows(codec))
-        return "the error would grow without bound; use other parameters of the "
-               "codec, or feedback none";
+        return "the error would grow without bound; use other codec "
+               "parameters, or feedback none";
     if (rule->param[MASKING] > 0 && !trib_codec_selects(codec))
-        return "masking clears the momentum of what was selected, and this codec "
+        return "masking clears the momentum of selected elements, and this codec "
                "sends all; use masking=0, or a codec such as topk";
     if (rule->param[CALLER] > 0 && !trib_codec_selects_sums(codec))
-        return "caller=1 takes what was selected from the caller's vector, and this "
-               "codec sends all, or looks at the gradient alone; use caller=0, or a "
-               "codec such as topk";
+        return "caller=1 subtracts selected elements from the caller's vector, and "
+               "this codec sends all elements or also selects by the gradient; use "
+               "caller=0, or a codec such as topk";
     if (rule->param[CALLER] > 0 && (rule->param[MOMENTUM] > 0 || rule->clip > 0))
-        return "caller=1 sees the sum of gradient and rest alone, and momentum and "
-               "clip are of the gradient; leave them out, or caller=1";
+        return "caller=1 only gets the gradient plus the residual, but momentum and "
+               "clip need the gradient alone; omit them, or caller=1";
     return NULL;
 }
 

@@ -22,8 +22,8 @@ static const char *misfit(const struct trib_feedback_rule *rule,
     (void)rule;
     return trib_codec_info(codec)->delta > 0
                ? NULL
-               : "ef21 is for contractions, |C(x)-x|^2 <= (1-1/delta)|x|^2, and this "
-                 "codec promises no delta; use another, such as topk, or ef14";
+               : "ef21 requires a contraction, |C(x)-x|^2 <= (1-1/delta)|x|^2, and "
+                 "this codec guarantees no delta; use another, such as topk, or ef14";
 }
 
 static const float *before(const struct trib_feedback_chunk *c, const float *x,

@@ -93,13 +93,14 @@ static trib_status_t check_opts(struct trib_autoencoder_opts *o, struct trib_err
         o->lambda1 = o->lambda2 = 0.5f;
     if (!(o->slope > 0 && o->slope <= 1))
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "a slope is above 0 and at most 1, not %g", (double)o->slope);
+                         "the slope must be above 0 and at most 1, not %g",
+                         (double)o->slope);
     if (!(o->rate > 0 && isfinite(o->rate)))
-        return trib_fail(err, TRIB_ERR_INVALID, "a rate of learning is above 0, not %g",
-                         (double)o->rate);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "the learning rate must be above 0, not %g", (double)o->rate);
     if (!(o->lambda1 >= 0 && o->lambda2 >= 0 && isfinite(o->lambda1 + o->lambda2)))
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "weights of losses are at least 0, not %g and %g",
+                         "loss weights must be at least 0, not %g and %g",
                          (double)o->lambda1, (double)o->lambda2);
     return TRIB_OK;
 }

@@ -15,7 +15,7 @@ struct head {
     uint32_t innovation; /* plus 2 if decoders are linear */
     float slope;
 };
-_Static_assert(sizeof(struct head) == 16, "no holes: it is written as it lies");
+_Static_assert(sizeof(struct head) == 16, "no padding: written as raw bytes");
 
 static struct head head_of(const struct trib_autoencoder *ae)
 {
@@ -57,15 +57,15 @@ trib_status_t trib_autoencoder_import(struct trib_autoencoder *ae, const uint8_t
     if (len != trib_autoencoder_bytes(ae) || !same_shape(&head, &own))
         return trib_fail(
             err, TRIB_ERR_MISMATCH,
-            "%zu bytes are no weights of an autoencoder of %u values, %u %sdecoders%s, "
-            "slope %g",
+            "%zu bytes are not the weights of an autoencoder of %u values, %u "
+            "%sdecoders%s, slope %g",
             len, own.length, own.decoders, ae->opts.linear ? "linear " : "",
             ae->opts.innovation ? " with innovation" : "", (double)own.slope);
     /* via the gradient, which is aligned and currently unused */
     memcpy(ae->gradient, bytes + sizeof own, n * sizeof(float));
     if (!all_finite(ae, ae->gradient, n))
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "weights of an autoencoder are not finite");
+                         "the weights of an autoencoder are not finite");
     memcpy(ae->weights, ae->gradient, n * sizeof(float));
     ae->changes++;
     return TRIB_OK;
@@ -115,11 +115,11 @@ trib_status_t trib_autoencoder_load(struct trib_autoencoder *ae, const uint8_t *
     const size_t weights = trib_autoencoder_bytes(ae);
     if (len != trib_autoencoder_save_bytes(ae))
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "an autoencoder is saved in %zu bytes, these are %zu",
+                         "a saved autoencoder has %zu bytes, not %zu",
                          trib_autoencoder_save_bytes(ae), len);
     if (!memory_valid(ae, bytes + weights))
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "what an optimiser remembers is damaged");
+                         "the state of an optimiser is damaged");
     const trib_status_t status = trib_autoencoder_import(ae, bytes, weights, err);
     if (status != TRIB_OK)
         return status;

@@ -65,7 +65,7 @@ static size_t most(const struct trib_codec *c, size_t n)
 static const char *refusal(const struct trib_codec *c)
 {
     return c->param[TRIB_PARAM_KEPT] > c->param[TRIB_PARAM_SLICE]
-               ? "kept is larger than slice; of a slice at most all is kept"
+               ? "kept is larger than slice; use at most slice"
                : NULL;
 }
 
@@ -203,12 +203,11 @@ static size_t tell(const struct trib_model *m, char *text, size_t bytes)
     if (!g->bases)
         return (size_t)snprintf(text, bytes, "no basis yet");
     if (g->energy > 0 && !(m->codec->param[TRIB_PARAM_CENTRE] > 0))
-        snprintf(since, sizeof since, ", %.3f of what this rank gave since",
+        snprintf(since, sizeof since, ", %.3f of this rank's since",
                  g->kept / g->energy);
-    return (size_t)snprintf(text, bytes,
-                            "basis %" PRIu32
-                            " keeps %.3f of the energy that it was learned from%s",
-                            g->bases, 1 - trib_pca_dropped(g->pca), since);
+    return (size_t)snprintf(
+        text, bytes, "basis %" PRIu32 " keeps %.3f of the energy in its training%s",
+        g->bases, 1 - trib_pca_dropped(g->pca), since);
 }
 
 static void inverse(struct trib_model *m, const struct trib_model_chunk *c, float *y,

@@ -59,7 +59,7 @@ const char *trib_lgc_refusal(const struct trib_codec *c)
         return "every is larger than train; it would never learn";
     if (c->param[TRIB_PARAM_INNOVATION] > c->param[TRIB_PARAM_RATIO] &&
         c->stages.transform->model->params & TRIB_PARAM_BIT(INNOVATION))
-        return "innovation is larger than ratio; of the values at most all are sent";
+        return "innovation is larger than ratio; use at most ratio";
     return NULL;
 }
 
@@ -83,8 +83,8 @@ static trib_status_t check(const struct trib_codec *c,
         const double chunk = ceil(least / ratio);
         return trib_fail(
             err, TRIB_ERR_CODEC,
-            "codec \"%s\": of chunks of %zu elements it takes %zu values, and its "
-            "autoencoder needs %.0f: give chunks of at least %.0f elements "
+            "codec \"%s\": chunks of %zu elements yield only %zu selected values, and "
+            "its autoencoder needs %.0f: use chunks of at least %.0f elements "
             "(%.0f bytes), or ratio=%.2g or more",
             c->info.text, n, length, least, chunk, chunk * (double)sizeof(float),
             two_digits(least / (double)n));
@@ -92,11 +92,11 @@ static trib_status_t check(const struct trib_codec *c,
     if (length > TRIB_AUTOENCODER_LENGTH_MAX || n > POSITION_END)
         return trib_fail(
             err, TRIB_ERR_CODEC,
-            "codec \"%s\": chunks of %zu elements are too large, %d elements and "
-            "%d values of them are the most: set a smaller chunk",
+            "codec \"%s\": chunks of %zu elements are too large, the limits are %d "
+            "elements and %d selected values: set a smaller chunk",
             c->info.text, n, POSITION_END, TRIB_AUTOENCODER_LENGTH_MAX);
     if (opts->ranks > TRIB_AUTOENCODER_DECODERS_MAX)
-        return trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\" is for at most %d ranks",
+        return trib_fail(err, TRIB_ERR_CODEC, "codec \"%s\" supports at most %d ranks",
                          c->info.text, TRIB_AUTOENCODER_DECODERS_MAX);
     return TRIB_OK;
 }
@@ -468,7 +468,7 @@ void trib_lgc_mark(const struct trib_model *m, const struct trib_model_chunk *c,
 
 size_t trib_lgc_tell(const struct trib_model *m, char *text, size_t bytes)
 {
-    static const char *const stages[] = {"elements as they are", "learning", "coded"};
+    static const char *const stages[] = {"unchanged elements", "learning", "coded"};
     const struct trib_lgc *g = const_lgc_of(m);
 
     return (size_t)snprintf(text, bytes,
@@ -515,7 +515,7 @@ trib_status_t trib_lgc_read(struct trib_model *m, const uint8_t *src,
         memcpy(&due, src + weights + i * g->record * sizeof due, sizeof due);
         if (due != 0.0f && due != 1.0f)
             return trib_fail(err, TRIB_ERR_MISMATCH,
-                             "what lgc is to learn of chunk %zu is damaged", i);
+                             "the training record of chunk %zu is damaged", i);
     }
     const trib_status_t status = trib_autoencoder_load(g->ae, src, weights, err);
     if (status == TRIB_OK)

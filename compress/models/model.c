@@ -121,7 +121,8 @@ trib_status_t trib_model_read(struct trib_model *m, const uint8_t *src, size_t l
 
     if (len != bytes)
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "a model of %zu bytes, this one has %zu", len, bytes);
+                         "the saved model has %zu bytes, this model has %zu", len,
+                         bytes);
     return m->kind->read(m, src, err);
 }
 

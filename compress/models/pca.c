@@ -22,7 +22,7 @@ struct head {
     uint32_t zero;
     double dropped;
 };
-_Static_assert(sizeof(struct head) == 24, "no holes: it is written as it lies");
+_Static_assert(sizeof(struct head) == 24, "no padding: written as raw bytes");
 
 struct trib_pca {
     struct head head;
@@ -79,13 +79,12 @@ trib_status_t trib_pca_create(const struct trib_pca_opts *opts,
 {
     *out = NULL;
     if (opts->slice < 1 || opts->slice > TRIB_PCA_SLICE_MAX)
-        return trib_fail(err, TRIB_ERR_INVALID, "slices have 1 to %d elements, not %zu",
+        return trib_fail(err, TRIB_ERR_INVALID, "a slice has 1 to %d elements, not %zu",
                          TRIB_PCA_SLICE_MAX, opts->slice);
     if (opts->kept < 1 || opts->kept > opts->slice)
-        return trib_fail(
-            err, TRIB_ERR_INVALID,
-            "of a slice of %zu elements 1 to %zu coefficients are kept, not %zu",
-            opts->slice, opts->slice, opts->kept);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "a slice of %zu elements keeps 1 to %zu coefficients, not %zu",
+                         opts->slice, opts->slice, opts->kept);
     struct trib_pca *p = calloc(1, sizeof *p);
     if (p) {
         p->head.slice = (uint32_t)opts->slice, p->head.kept = (uint32_t)opts->kept;
@@ -306,7 +305,7 @@ trib_status_t trib_pca_fit(struct trib_pca *pca, struct trib_error *err)
     const int info = eigen(pca, &lapack);
     if (info)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "LAPACK's dsyevr finds no eigenvectors (info %d)", info);
+                         "LAPACK's dsyevr found no eigenvectors (info %d)", info);
     for (size_t i = 0; i < pca->head.slice; i++)
         pca->mean[i] = pca->head.centre && pca->count
                            ? (float)(pca->sum[i] / (double)pca->count)
@@ -449,12 +448,12 @@ trib_status_t trib_pca_import(struct trib_pca *pca, const uint8_t *bytes, size_t
         head.kept != pca->head.kept || head.centre != pca->head.centre)
         return trib_fail(
             err, TRIB_ERR_MISMATCH,
-            "%zu bytes are no basis of %u coefficients for slices of %u elements%s",
+            "%zu bytes are not a basis of %u coefficients for slices of %u elements%s",
             len, pca->head.kept, pca->head.slice,
-            pca->head.centre ? " about their mean" : "");
+            pca->head.centre ? " centred on their mean" : "");
     if (head.zero || !(head.dropped >= 0 && head.dropped <= 1) ||
         !all_finite(pca, bytes + sizeof head, floats_of(pca)))
-        return trib_fail(err, TRIB_ERR_MISMATCH, "the bytes of a basis are damaged");
+        return trib_fail(err, TRIB_ERR_MISMATCH, "the saved basis is damaged");
     pca->head = head;
     memcpy(pca->mean, bytes + sizeof head, floats_of(pca) * sizeof(float));
     take_mean_part(pca);
@@ -479,7 +478,7 @@ trib_status_t trib_pca_set(struct trib_pca *pca, const float *floats,
 {
     const uint8_t *basis = (const uint8_t *)(floats + 1);
     if (!(floats[0] >= 0 && floats[0] <= 1) || !all_finite(pca, basis, floats_of(pca)))
-        return trib_fail(err, TRIB_ERR_MISMATCH, "the floats of a basis are damaged");
+        return trib_fail(err, TRIB_ERR_MISMATCH, "the received basis is damaged");
     pca->head.dropped = (double)floats[0];
     memcpy(pca->mean, basis, floats_of(pca) * sizeof *floats);
     take_mean_part(pca);

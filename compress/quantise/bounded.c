@@ -30,7 +30,7 @@ enum {
     BLOCK_BYTES_MAX = 1 + 4 * TRIB_BOUNDED_BLOCK, /* head and codes */
 };
 _Static_assert(sizeof(struct trib_bounded_header) == HEADER_BYTES,
-               "header has no holes");
+               "header has no padding");
 
 static const double integers_end = 0x1p30;
 

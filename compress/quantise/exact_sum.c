@@ -23,7 +23,7 @@ struct header {
     uint32_t contributions;
     uint32_t finished;
 };
-_Static_assert(sizeof(struct header) == HEADER_BYTES, "header has no holes");
+_Static_assert(sizeof(struct header) == HEADER_BYTES, "header has no padding");
 
 struct head {
     uint32_t at;
@@ -32,7 +32,7 @@ struct head {
     uint8_t top;
     uint8_t marked;
 };
-_Static_assert(sizeof(struct head) == HEAD_BYTES, "head has no holes");
+_Static_assert(sizeof(struct head) == HEAD_BYTES, "head has no padding");
 
 static size_t blocks_of(size_t n)
 {
@@ -433,7 +433,7 @@ static const struct trib_quantise *resolve(struct trib_codec *c,
 {
     if (c->param[TRIB_PARAM_EF] > 0)
         *refusal_out =
-            "nothing is lost, so error feedback has nothing to add; use ef=0";
+            "the codec is lossless, so error feedback has no effect; use ef=0";
     return c->stages.quantise;
 }
 

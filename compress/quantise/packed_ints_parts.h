@@ -22,7 +22,7 @@ struct trib_packed_header {
     uint32_t divisor;
 };
 _Static_assert(sizeof(struct trib_packed_header) == TRIB_PACKED_HEADER_BYTES,
-               "header has no holes");
+               "header has no padding");
 
 static inline const struct trib_packed_ints_rule *trib_packed_rule(
     const struct trib_codec *c)

@@ -44,7 +44,7 @@ struct header {
     uint16_t zero;
     uint32_t count;
 };
-_Static_assert(sizeof(struct header) == HEADER_BYTES, "header has no holes");
+_Static_assert(sizeof(struct header) == HEADER_BYTES, "header has no padding");
 
 static size_t units_of(size_t n, size_t unit)
 {

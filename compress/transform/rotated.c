@@ -32,7 +32,7 @@ const char *trib_rotated_refusal(const struct trib_codec *c)
     if (c->param[TRIB_PARAM_PACK] != TRIB_PACK_BITS)
         return "rotated values have a fixed width; use pack=bits";
     if (block % bucket != 0 && bucket % block != 0)
-        return "of bucket and block one must be a multiple of the other; use a bucket "
+        return "one of bucket and block must be a multiple of the other; use a bucket "
                "that is a power of two";
     return NULL;
 }

@@ -175,9 +175,9 @@ static int refuses(struct ranks_self *self)
             make(self, TRIB_F32, "int8", "ef14:caller=1"));
     refused(self, TRIB_ERR_UNSUPPORTED, "a codec such as topk",
             make(self, TRIB_F32, "adacomp", "ef14:caller=1"));
-    refused(self, TRIB_ERR_UNSUPPORTED, "leave them out",
+    refused(self, TRIB_ERR_UNSUPPORTED, "omit them",
             make(self, TRIB_F32, "topk", "ef14:caller=1,momentum=0.9"));
-    refused(self, TRIB_ERR_UNSUPPORTED, "leave them out",
+    refused(self, TRIB_ERR_UNSUPPORTED, "omit them",
             make(self, TRIB_F32, "topk", "ef14:caller=1,clip=2"));
     d.count = COUNT;
     d.codec = "topk";

@@ -538,7 +538,7 @@ static int refused(struct ranks_self *self)
     d.codec = "gradiveq+qsgd:shared=0";
     ranks_assert(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan) ==
                            TRIB_ERR_CODEC);
-    ranks_assert(self, strstr(trib_last_error(self->comm), "what adds: shared=1"));
+    ranks_assert(self, strstr(trib_last_error(self->comm), "must add: use shared=1"));
     d.codec = "powersgd:rank=1";
     d.recv = x;
     for (int i = 0; i < 32; i++)

@@ -335,7 +335,7 @@ static void test_shared(void **state)
                  {"qsgd:shared=1", "norms of the buckets"},
                  {"topk+int8", ""},
                  {"int8", "norms of the buckets"},
-                 {"randomk", "seed of what is drawn"},
+                 {"randomk", "seed of the selection"},
                  {"hadamard+int8", "scales of the rotated buckets"},
                  {"hadamard+f16", ""},
                  {"signsgd", ""}};

@@ -82,14 +82,14 @@ static void test_sentences(void **state)
         {"ef21:momentum=1.5", "it must be a number above 0, at most 1"},
         {"ef14:momentum=0.9,momentum=0.9", "momentum is given twice"},
         {"ef14:momentum=0.9,nesterov=2", "nesterov is \"2\", it must be 0 or 1"},
-        {"ef14:nesterov=1", "nesterov is about the momentum, and none is given"},
-        {"ef14:masking=1", "masking is about the momentum, and none is given"},
-        {"ef14:stages=3", "stages is about the warmup, and none is given"},
+        {"ef14:nesterov=1", "nesterov requires momentum"},
+        {"ef14:masking=1", "masking requires momentum"},
+        {"ef14:stages=3", "stages requires warmup"},
         {"ef14:warmup=2.5", "it must be a whole number of steps from 1"},
         {"ef14:warmup=1e30", "it must be a whole number of steps from 1"},
         {"ef14:warmup=3,stages=4", "4 stages do not fit into a warmup of 3 steps"},
         {"ef14:clip=-1", "it must be a number above 0"},
-        {"ef14:clip=1e39", "it must be a number above 0 that float32 has"},
+        {"ef14:clip=1e39", "it must be a number above 0 in the range of float32"},
         {"ef14:", "ef14 has no parameter \"\""},
     };
     char longest[300];

@@ -173,9 +173,9 @@ static void test_refused(void **state)
 {
     (void)state;
     refused(trib_words_check, "none", "encodes nothing");
-    refused(trib_words_check, "powersgd", "learns from all-reduces");
+    refused(trib_words_check, "powersgd", "must be trained by all-reduces");
     refused(trib_words_check, "topk", NULL);
-    refused(trib_words_check_state, "powersgd", "learns from all-reduces");
+    refused(trib_words_check_state, "powersgd", "must be trained by all-reduces");
     refused(trib_words_check_state, "topk", "is biased");
     refused(trib_words_check_state, "efsign", "is biased");
     refused(trib_words_check_state, "qsgd:bits=8", NULL);

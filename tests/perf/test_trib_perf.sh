@@ -93,7 +93,7 @@ for feedback in none ef14:momentum=0.9 ef14:momentum=0.9,nesterov=1,clip=1 \
         --check --codec topk:ratio=0.02 --feedback "$feedback" --iters 3 --warmup 1 \
         --sizes 8,4K,64K
 done
-try "feedback that this codec does not allow" 2 "ef21 is for contractions" \
+try "feedback that this codec does not allow" 2 "ef21 requires a contraction" \
     allreduce -n 2 --codec qsgd --feedback ef21
 try "feedback without a codec" 2 "choose one" allreduce -n 2 --feedback ef14
 try "a misspelt feedback" 2 "did you mean" allreduce -n 2 --codec topk --feedback ef41

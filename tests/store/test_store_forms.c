@@ -368,7 +368,7 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
             "did you mean \"topk\"");
     o.codec = "powersgd";
     refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_UNSUPPORTED,
-            "learns from all-reduces");
+            "must be trained by all-reduces");
     p.codec = "topk";
     refused(self, store, trib_store_pull(v, x, &p, NULL), TRIB_ERR_UNSUPPORTED,
             "is biased");

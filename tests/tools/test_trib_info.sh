@@ -23,7 +23,7 @@ TRIB_CHUNK=7 expect "an impossible setting as json" 1 \
 TRIB_CODEC=qsdg expect "a misspelt codec" 1 "! TRIB_CODEC" "$info" --config
 TRIB_FEEDBACK=ef41 expect "a misspelt feedback" 1 "! TRIB_FEEDBACK" "$info" --config
 TRIB_CODEC=qsgd TRIB_FEEDBACK=ef21 expect "feedback that the codec does not allow" 1 \
-    "ef21 is for contractions" "$info" --config
+    "ef21 requires a contraction" "$info" --config
 TRIB_CODEC=topk:ratio=5 expect "a codec's option" 1 "it must be a number" "$info" --config
 TRIB_ALGORITHM=rong expect "a misspelt algorithm" 1 "! TRIB_ALGORITHM" "$info" --config
 TRIB_TRANSPORT=smh expect "a misspelt transport" 1 "! TRIB_TRANSPORT" "$info" --config

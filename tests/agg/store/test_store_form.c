@@ -335,7 +335,7 @@ static void test_coded_refused(void **state)
     (void)state;
     coded_refused("topq", TRIB_ERR_CODEC, "did you mean \"topk\"");
     coded_refused("none", TRIB_ERR_UNSUPPORTED, "encodes nothing");
-    coded_refused("powersgd", TRIB_ERR_UNSUPPORTED, "learns from all-reduces");
+    coded_refused("powersgd", TRIB_ERR_UNSUPPORTED, "must be trained by all-reduces");
     c.n = all - 1;
     bad_words(&c, "is no vector by codec topk");
     c.n = 0;

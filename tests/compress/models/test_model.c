@@ -320,7 +320,7 @@ static void test_loses_what_was_dropped(void **state)
         char told[160], expected[160];
         (void)trib_model_tell(g.model[0], told, sizeof told);
         snprintf(expected, sizeof expected,
-                 "basis 1 keeps %.3f of the energy that it was learned from, ",
+                 "basis 1 keeps %.3f of the energy in its training, ",
                  1 - trib_pca_dropped(pca));
         assert_memory_equal(told, expected, strlen(expected));
         if (kept == SLICE)
