@@ -24,10 +24,11 @@ static trib_status_t refuse_machine(const char *path, json_t *machine, const cha
                           sizeof(model));
     if (cpu && strcmp(cpu, model) == 0 && cores == here)
         return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_INVALID,
-                     "calibration %s is of another machine (%.60s, %d cores; this one "
-                     "is %.60s, %ld cores): run trib-perf calibrate here",
-                     path, cpu ? cpu : "unknown", (int)cores, model, here);
+    return trib_fail(
+        err, TRIB_ERR_INVALID,
+        "calibration %s is from another machine (%.60s, %d cores; this one "
+        "is %.60s, %ld cores): run trib-perf calibrate here",
+        path, cpu ? cpu : "unknown", (int)cores, model, here);
 }
 
 /* Files written before the format was numbered have format 1. */
@@ -67,7 +68,7 @@ static trib_status_t take_link(const char *path, json_t *link, struct trib_error
         sscanf(day, "%4u-%2u-%2u", &y, &m, &d) != 3 || m > 12 || d > 31)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "calibration %s: a link lacks measured, hop_us, message_us, "
-                         "wire_Bps or sum_Bps, above 0: run trib-perf calibrate anew",
+                         "wire_Bps or sum_Bps, above 0: run trib-perf calibrate again",
                          path);
     out->measured = y * 10000 + m * 100 + d;
     out->known = 1;

@@ -56,13 +56,13 @@ static bool nic_known(const struct trib_rank_place *place)
 
 static const struct trib_group_kind by_host = {
     .name = "host",
-    .detail = "ranks of a host",
+    .detail = "ranks on one host",
     .compare = host_compare,
     .known = host_known,
 };
 static const struct trib_group_kind by_numa = {
     .name = "numa",
-    .detail = "ranks of a NUMA node",
+    .detail = "ranks on one NUMA node",
     .compare = numa_compare,
     .known = numa_known,
 };
@@ -201,16 +201,15 @@ static trib_status_t check_places(const struct trib_rank_place *places, int size
                                   struct trib_error *err)
 {
     if (size < 1)
-        return trib_fail(err, TRIB_ERR_INVALID, "groups of %d ranks: there must be one",
-                         size);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "groups of %d ranks: at least one is needed", size);
     for (int rank = 0; rank < size; rank++) {
         const struct trib_rank_place *p = &places[rank];
         if (!memchr(p->host, 0, sizeof(p->host)) || !memchr(p->nic, 0, sizeof(p->nic)))
-            return trib_fail(
-                err, TRIB_ERR_INVALID,
-                "rank %d says a name of its host or network device that does "
-                "not end: is it of another version?",
-                rank);
+            return trib_fail(err, TRIB_ERR_INVALID,
+                             "rank %d sent an unterminated name of its host or network "
+                             "device: does it run another version?",
+                             rank);
     }
     return TRIB_OK;
 }
@@ -228,10 +227,10 @@ static trib_status_t unknown_kind(const char *kind, struct trib_error *err)
     const char *nearest = trib_text_nearest(kind, names, n);
     if (nearest)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "there are no groups by \"%.40s\"; did you mean \"%s\"?", kind,
+                         "unknown kind of groups \"%.40s\"; did you mean \"%s\"?", kind,
                          nearest);
     return trib_fail(err, TRIB_ERR_INVALID,
-                     "there are no groups by \"%.40s\", only by %s", kind, list);
+                     "unknown kind of groups \"%.40s\"; use one of %s", kind, list);
 }
 
 static const struct trib_group_kind *find_kind(const char *name)

@@ -91,7 +91,7 @@ static void expand(struct expansion *e, size_t len, const char *p, int brackets)
         e->why = is_name(*p) ? "has a name of more than 64 characters"
                  : *p == '[' ? "has a name with more than 8 brackets"
                  : *p == ']' ? "has a ] without its ["
-                             : "has a character that is in no name";
+                             : "has an invalid character";
         return;
     }
     const char *rest = strchr(p, ']');

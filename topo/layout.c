@@ -197,7 +197,8 @@ static trib_status_t explain(trib_status_t status, const char *xml,
     if (status == TRIB_ERR_NO_MEMORY)
         return trib_fail(err, status, "no memory for the layout of %s", file);
     return trib_fail(err, status,
-                     "%s describes no machine: write it with lstopo FILE.xml", file);
+                     "%s does not describe a machine: create it with lstopo FILE.xml",
+                     file);
 }
 
 trib_status_t trib_layout_read(const char *xml, struct trib_error *err,

@@ -218,17 +218,16 @@ void trib_machine_list(const struct trib_machine *machine, trib_item_fn fn, void
         give(fn, arg, "cpu", machine->model, "", "model of the first package");
     give_count(fn, arg, "packages", machine->packages, "");
     give_count(fn, arg, "numa nodes", machine->numa_nodes, "");
-    snprintf(detail, sizeof(detail), "%d of them allowed to this process",
+    snprintf(detail, sizeof(detail), "%d available to this process",
              machine->cores_allowed);
     give_count(fn, arg, "cores", machine->cores, detail);
-    snprintf(detail, sizeof(detail), "%d of them allowed to this process",
+    snprintf(detail, sizeof(detail), "%d available to this process",
              machine->cpus_allowed);
     give_count(fn, arg, "hardware threads", machine->cpus, detail);
-    give_bytes(fn, arg, "L1 data cache", machine->l1d_bytes, "of each core");
-    give_bytes(fn, arg, "L2 cache", machine->l2_bytes,
-               "of each core or group of cores");
+    give_bytes(fn, arg, "L1 data cache", machine->l1d_bytes, "per core");
+    give_bytes(fn, arg, "L2 cache", machine->l2_bytes, "per core or group of cores");
     snprintf(detail, sizeof(detail), "one of %d", machine->l3_count);
     give_bytes(fn, arg, "L3 cache", machine->l3_bytes, detail);
     give_bytes(fn, arg, "memory", machine->memory_bytes, "");
-    give(fn, arg, "source", machine->source, "", "who has read all this");
+    give(fn, arg, "source", machine->source, "", "origin of these values");
 }

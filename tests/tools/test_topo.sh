@@ -36,7 +36,7 @@ else
         "$info" --topo --xml "$data/octo.xml"
     [ "$(grep -c "mlx5_" "$said")" = 8 ] && [ "$(grep -c "NUMA node" "$said")" = 8 ]
     result $? "with its devices and NUMA nodes"
-    expect "no file of lstopo" 1 "racks.txt describes no machine: write it with lstopo" \
+    expect "no file of lstopo" 1 "racks.txt does not describe a machine: create" \
         "$info" --topo --xml "$data/racks.txt"
     expect "no file" 1 "/nonexistent cannot be read: No such file" \
         "$info" --topo --xml /nonexistent

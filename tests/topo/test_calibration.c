@@ -86,7 +86,7 @@ static void test_refused(void **state)
 
     (void)state;
     put_machine("Nine", cores, LINK("tcp", "hosts", "1"));
-    refused("is of another machine (Nine");
+    refused("is from another machine (Nine");
     put_machine("Eight", cores + 1, LINK("tcp", "hosts", "1"));
     refused("run trib-perf calibrate here");
     put("{\"links\": []}");

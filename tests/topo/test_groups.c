@@ -159,7 +159,7 @@ static void test_errors(void **state)
     trib_error_clear(&err);
     assert_status(trib_groups_make(places, 2, "colour", &err, &groups),
                   TRIB_ERR_INVALID);
-    assert_non_null(strstr(err.text, "only by auto, host, numa, nic"));
+    assert_non_null(strstr(err.text, "use one of auto, host, numa, nic"));
     trib_error_clear(&err);
     assert_status(trib_groups_make(places, 0, "auto", &err, &groups), TRIB_ERR_INVALID);
     trib_error_clear(&err);

@@ -67,9 +67,9 @@ static void test_wrong(void **state)
     check_wrong("n[1-101]", "too many");
     check_wrong("n[0-9][0-9][0-1]", "too many");
     check_wrong("n[0-999999999][0-999999999]", "too many");
-    check_wrong("a b", "in no name");
-    check_wrong("a\tb", "in no name");
-    check_wrong("\x80", "in no name");
+    check_wrong("a b", "invalid character");
+    check_wrong("a\tb", "invalid character");
+    check_wrong("\x80", "invalid character");
     check_wrong("[1][1][1][1][1][1][1][1][1]", "8 brackets");
     memset(name, 'n', sizeof(name));
     name[64] = '\0';

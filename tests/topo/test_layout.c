@@ -290,8 +290,8 @@ static void test_errors(void **state)
     trib_layout_free(&l);
     check_wrong("/nonexistent.xml", "/nonexistent.xml cannot be read: No such file");
     check_wrong(data_path("racks.txt").text,
-                "describes no machine: write it with lstopo");
-    check_wrong("/", "describes no machine");
+                "does not describe a machine: create it with lstopo");
+    check_wrong("/", "does not describe a machine");
 }
 
 int main(void)

@@ -45,7 +45,7 @@ static const struct trib_racks_format *find_format(const char *name,
     }
     const char *nearest = trib_text_nearest(name, names, n);
     trib_fail(err, TRIB_ERR_INVALID,
-              "there is no format of racks \"%.40s\"; did you mean \"%s\"?", name,
+              "unknown rack format \"%.40s\"; did you mean \"%s\"?", name,
               nearest ? nearest : names[n - 1]);
     return NULL;
 }
@@ -80,9 +80,10 @@ static trib_status_t parse(struct trib_racks_reader *r, const char *text,
     } else {
         format = detect(r);
         if (!format)
-            return trib_racks_fail(r, 0,
-                                   "it is empty: write lines such as \"rack1: host1 "
-                                   "host2\"");
+            return trib_racks_fail(
+                r, 0,
+                "the file is empty: write lines such as \"rack1: host1 "
+                "host2\"");
     }
     reader_begin(r, text);
     trib_status_t status = format->read(r);
@@ -111,7 +112,7 @@ trib_status_t trib_racks_parse(const struct trib_racks_source *source,
         status =
             strlen(text) == source->bytes
                 ? parse(&r, text, source->format, racks)
-                : trib_racks_fail(&r, 0, "it has a zero byte: it is not a text file");
+                : trib_racks_fail(&r, 0, "the file has a zero byte: it is not text");
     }
     free(text);
     reader_free(&r);
@@ -141,14 +142,14 @@ static trib_status_t read_all(FILE *file, const char *path, struct trib_error *e
             char *more = realloc(*text_out, room);
             if (!more)
                 return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                                 "%s: no memory for %zu KiB of it", path, room >> 10);
+                                 "%s: no memory to read %zu KiB", path, room >> 10);
             *text_out = more;
         }
         bytes += fread(*text_out + bytes, 1, room - bytes, file);
     } while (!feof(file) && !ferror(file) && bytes <= FILE_MAX_BYTES);
     *bytes_out = bytes;
     if (ferror(file))
-        return trib_fail(err, TRIB_ERR_SYSTEM, "the racks cannot be read from %s: %m",
+        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot read the racks from %s: %m",
                          path);
     if (bytes > FILE_MAX_BYTES)
         return trib_fail(err, TRIB_ERR_INVALID,
@@ -165,7 +166,7 @@ trib_status_t trib_racks_read(const char *path, const char *format,
     FILE *file = fopen(path, "re");
 
     if (!file)
-        return trib_fail(err, TRIB_ERR_SYSTEM, "the racks cannot be read from %s: %m",
+        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot read the racks from %s: %m",
                          path);
     trib_status_t status = read_all(file, path, err, &text, &source.bytes);
     fclose(file);

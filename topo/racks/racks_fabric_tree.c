@@ -67,7 +67,7 @@ static trib_status_t find_ends(struct trib_fabric *f,
         if (id_compare(&ids[i - 1], &ids[i]) == 0)
             return trib_racks_fail(
                 f->r, ids[i]->line,
-                "switch %s has a section at line %d, too; take the output "
+                "switch %s already has a section at line %d; use the output "
                 "of one run",
                 ids[i]->id, ids[i - 1]->line);
     for (size_t i = 0; i < f->n_links; i++) {
@@ -79,8 +79,8 @@ static trib_status_t find_ends(struct trib_fabric *f,
         if (!found)
             return trib_racks_fail(
                 f->r, f->links[i].line,
-                "switch %s has no section of its own: this is not all; "
-                "run ibnetdiscover again",
+                "switch %s has no section: the output is incomplete; run "
+                "ibnetdiscover again",
                 key.id);
         f->links[i].to = (int)(*found - f->switches);
     }

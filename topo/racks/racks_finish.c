@@ -85,8 +85,8 @@ static trib_status_t refuse_twice(const struct finish *f)
         if (f->same[i] != i)
             return trib_racks_fail(
                 f->r, raw(f, i)->line,
-                "switch %s has line %d already; write all that is on it "
-                "into one line",
+                "switch %s is already on line %d; list all its hosts and "
+                "switches on one line",
                 raw(f, i)->name, raw(f, f->same[i])->line);
     return TRIB_OK;
 }
@@ -121,11 +121,11 @@ static trib_status_t unknown_child(const struct finish *f,
     free(names);
     if (nearest)
         return trib_racks_fail(f->r, child->line,
-                               "switch %s has no line of its own; did you mean %s?",
+                               "switch %s is not defined; did you mean %s?",
                                child->name, nearest);
     return trib_racks_fail(
         f->r, child->line,
-        "switch %s has no line of its own; add one with what is on it", child->name);
+        "switch %s is not defined; add a line with its hosts or switches", child->name);
 }
 
 /* --- the tree --- */
@@ -140,8 +140,8 @@ static trib_status_t join(struct finish *f)
             return unknown_child(f, c);
         if (child == f->same[c->parent])
             return trib_racks_fail(f->r, c->line,
-                                   "switch %s is below itself; take it out "
-                                   "of the list",
+                                   "switch %s is below itself; remove it "
+                                   "from the list",
                                    c->name);
         if (raw(f, child)->parent < 0)
             raw(f, child)->parent = c->parent;
@@ -195,8 +195,8 @@ static trib_status_t walk(struct finish *f, int root)
         if (f->same[i] == i && f->place[i] < 0)
             return trib_racks_fail(
                 f->r, raw(f, i)->line,
-                "switch %s is below a switch that is below it; one of them "
-                "must be above",
+                "switch %s is in a cycle of switches; remove it from one of "
+                "them",
                 raw(f, i)->name);
     f->out->n_switches = n;
     return TRIB_OK;
@@ -245,7 +245,7 @@ static trib_status_t seat_host(struct finish *f, const struct trib_racks_raw_hos
             return TRIB_OK;
         return trib_racks_fail(
             f->r, from->line,
-            "host %s is on %s, and line %d has it on %s; leave it on one", from->name,
+            "host %s is on %s, but line %d has it on %s; keep only one", from->name,
             out->switches[rack].name, (from - 1)->line, out->switches[last->rack].name);
     }
     struct trib_racks_host *to = &out->hosts[out->n_hosts++];

@@ -91,9 +91,7 @@ static trib_status_t bad_line(struct trib_fabric *f, const char *example)
 {
     return trib_racks_fail(
         f->r, f->r->number,
-        "this is no line of ibnetdiscover, such as %s; take its output as "
-        "it is",
-        example);
+        "not a line of ibnetdiscover, such as %s; use its output unchanged", example);
 }
 
 static trib_status_t read_switch(struct trib_fabric *f)
@@ -187,13 +185,13 @@ static trib_status_t read_lines(struct trib_fabric *f)
     }
     if (status == TRIB_OK && f->n_switches == 0)
         return trib_racks_fail(f->r, 0,
-                               "there is no switch in it; take what ibnetdiscover "
-                               "prints, as root");
+                               "no switch found; use the output of ibnetdiscover, "
+                               "run as root");
     if (status == TRIB_OK && f->n_hosts == 0)
         return trib_racks_fail(
             f->r, 0,
             "no adapter is described as \"HOST DEVICE\"; start rdma-ndd on "
-            "the hosts, or give ibnetdiscover a --node-name-map");
+            "the hosts, or run ibnetdiscover with --node-name-map");
     return status;
 }
 
@@ -216,7 +214,7 @@ static trib_status_t ib_read(struct trib_racks_reader *r)
 
 const struct trib_racks_format trib_racks_ib = {
     .name = "ibnetdiscover",
-    .detail = "what ibnetdiscover prints",
+    .detail = "output of ibnetdiscover",
     .detect = ib_detect,
     .read = ib_read,
 };

@@ -40,7 +40,7 @@ static trib_status_t add_path(struct trib_racks_reader *r, char *path, int *rack
         path[strlen(path) - 1] == '/')
         return trib_racks_fail(
             r, r->number,
-            "\"%.80s\" is no name of a rack: at most 64 letters and digits, "
+            "\"%.80s\" is not a rack name: at most 64 letters and digits, "
             "none of []=,\"#; row1/rack1 is a rack in a row",
             path);
     for (char *p = path; p;) {
@@ -71,7 +71,7 @@ static trib_status_t add_rack(struct trib_racks_reader *r, char *colon)
     if (!path || take_word(&p, " \t"))
         return trib_racks_fail(
             r, r->number,
-            "one name must stand before the colon; write \"rack1: host1 "
+            "exactly one name must precede the colon; write \"rack1: host1 "
             "host2\"");
     trib_status_t status = add_path(r, path, &rack);
     size_t before = r->n_hosts;
@@ -84,7 +84,7 @@ static trib_status_t add_rack(struct trib_racks_reader *r, char *colon)
     }
     if (status == TRIB_OK && r->n_hosts == before && !r->no_memory)
         return trib_racks_fail(
-            r, r->number, "rack %s has no host; write them behind the colon", path);
+            r, r->number, "rack %s has no host; list its hosts after the colon", path);
     return status;
 }
 
@@ -98,7 +98,7 @@ static trib_status_t add_one(struct trib_racks_reader *r)
     if (!path || take_word(&p, " \t"))
         return trib_racks_fail(
             r, r->number,
-            "\"%.40s%s\" says no rack; write \"rack1: host1 host2\", or "
+            "\"%.40s%s\" names no rack; write \"rack1: host1 host2\", or "
             "\"host1 rack1\"",
             host, path ? " ..." : "");
     trib_status_t status = add_path(r, path, &rack);
@@ -119,7 +119,7 @@ static trib_status_t plain_read(struct trib_racks_reader *r)
 
 const struct trib_racks_format trib_racks_plain = {
     .name = "hosts",
-    .detail = "\"rack1: host1 host2\", or \"host1 rack1\" on a line each",
+    .detail = "\"rack1: host1 host2\", or \"host1 rack1\", one per line",
     .detect = plain_detect,
     .read = plain_read,
 };

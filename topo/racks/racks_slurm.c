@@ -41,9 +41,8 @@ static trib_status_t unknown_key(struct trib_racks_reader *r, const char *name)
 {
     const char *nearest = trib_text_nearest(name, keys, N_KEYS);
 
-    return trib_racks_fail(
-        r, r->number, "there is no \"%.40s\" in a tree of switches; did you mean %s?",
-        name, nearest ? nearest : "SwitchName, Nodes or Switches");
+    return trib_racks_fail(r, r->number, "unknown key \"%.40s\"; did you mean %s?",
+                           name, nearest ? nearest : "SwitchName, Nodes or Switches");
 }
 
 /* Parse one key=value, or key = "value", cutting the text. NULL: invalid. */
@@ -80,16 +79,15 @@ static trib_status_t split_line(struct trib_racks_reader *r, struct words *out)
         p = take_word(p, &name, &value);
         if (!p)
             return trib_racks_fail(r, r->number,
-                                   "\"%.40s\" is no key=value; write SwitchName=leaf1 "
+                                   "\"%.40s\" is not key=value; write SwitchName=leaf1 "
                                    "Nodes=n[01-16]",
                                    name);
         int key = find_key(name);
         if (key == N_KEYS)
             return unknown_key(r, name);
         if (out->value[key])
-            return trib_racks_fail(r, r->number,
-                                   "%s stands twice; write a line for each switch",
-                                   keys[key]);
+            return trib_racks_fail(
+                r, r->number, "%s occurs twice; write one line per switch", keys[key]);
         out->value[key] = value;
     }
     return TRIB_OK;
@@ -101,16 +99,16 @@ static trib_status_t add_line(struct trib_racks_reader *r, const struct words *w
 
     if (!name)
         return trib_racks_fail(r, r->number,
-                               "no switch is named; begin with SwitchName=NAME");
+                               "no switch is named; start with SwitchName=NAME");
     if (!trib_hostname_ok(name))
-        return trib_racks_fail(
-            r, r->number,
-            "\"%.80s\" is no name of a switch: at most 64 letters and "
-            "digits, none of []=,\"#",
-            name);
+        return trib_racks_fail(r, r->number,
+                               "\"%.80s\" is not a switch name: at most 64 letters and "
+                               "digits, none of []=,\"#",
+                               name);
     if (!words->value[NODES] && !words->value[SWITCHES])
         return trib_racks_fail(
-            r, r->number, "switch %s has nothing on it; add Nodes= or Switches=", name);
+            r, r->number,
+            "switch %s has no hosts or switches; add Nodes= or Switches=", name);
     int index = trib_racks_add_switch(r, name);
     if (index < 0)
         return TRIB_ERR_INVALID;

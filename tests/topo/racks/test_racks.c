@@ -241,11 +241,11 @@ static void test_formats(void **state)
     (void)state;
     check_text("\n# rack\n  \n a: b", "hosts", "a:b");
     check_text("\n# SwitchName=a\na: b", "hosts", "a:b");
-    check_error("", NULL, "racks.txt: it is empty");
-    check_error("\n# nothing\n", NULL, "it is empty");
+    check_error("", NULL, "racks.txt: the file is empty");
+    check_error("\n# nothing\n", NULL, "the file is empty");
     check_error("a: b", "slrum", "did you mean \"slurm\"?");
-    check_error("a: b", "slurm", "line 1: \"a: b\" is no key=value");
-    check_error("a: b", "ibnetdiscover", "there is no switch in it");
+    check_error("a: b", "slurm", "line 1: \"a: b\" is not key=value");
+    check_error("a: b", "ibnetdiscover", "no switch found");
     check_error("SwitchName=a Nodes=b", "hosts", "line 1: ");
 }
 
@@ -253,22 +253,22 @@ static void test_errors_slurm(void **state)
 {
     (void)state;
     check_error("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1", NULL,
-                "line 2: host n1 is on b, and line 1 has it on a; leave it on one");
+                "line 2: host n1 is on b, but line 1 has it on a; keep only one");
     check_error("SwitchName=a Nodes=n1\n#\nSwitchName=a Nodes=n2", NULL,
-                "line 3: switch a has line 1 already");
+                "line 3: switch a is already on line 1");
     check_error("SwitchName=leaf1 Nodes=n1\nSwitchName=t Switches=laef1", NULL,
-                "line 2: switch laef1 has no line of its own; did you mean leaf1?");
+                "line 2: switch laef1 is not defined; did you mean leaf1?");
     check_error(
         "SwitchName=a Nodes=n\nSwitchName=x Switches=y\nSwitchName=y Switches=x", NULL,
-        "line 2: switch x is below a switch that is below it");
+        "line 2: switch x is in a cycle of switches");
     check_error("SwitchName=a Switches=a", NULL, "line 1: switch a is below itself");
-    check_error("SwitchName=a Nodes=n\nx\033[2Jy", "slurm", "\"x?[2Jy\" is no key");
-    check_error("SwitchName=a", NULL, "line 1: switch a has nothing on it");
+    check_error("SwitchName=a Nodes=n\nx\033[2Jy", "slurm", "\"x?[2Jy\" is not key");
+    check_error("SwitchName=a", NULL, "line 1: switch a has no hosts or switches");
     check_error("Nodes=n1", NULL, "line 1: no switch is named");
     check_error("SwitchName=a Node=n1", NULL, "did you mean Nodes?");
-    check_error("SwitchName=a Nodes=n1 Nodes=n2", NULL, "Nodes stands twice");
-    check_error("SwitchName=a Nodes=\"n1", NULL, "is no key=value");
-    check_error("SwitchName=a[1] Nodes=n1", NULL, "is no name of a switch");
+    check_error("SwitchName=a Nodes=n1 Nodes=n2", NULL, "Nodes occurs twice");
+    check_error("SwitchName=a Nodes=\"n1", NULL, "is not key=value");
+    check_error("SwitchName=a[1] Nodes=n1", NULL, "is not a switch name");
     check_error("SwitchName=a Nodes=", NULL, "has an empty name");
     check_error("SwitchName=a Nodes=n[1-", NULL, "has a [ without its ]");
     check_error("SwitchName=a Nodes=n[0-999999999]", NULL, "has too many names");
@@ -283,22 +283,22 @@ static void test_errors_other(void **state)
 
     (void)state;
     check_error("r1: a\n\nr2: a", NULL,
-                "line 3: host a is on r2, and line 1 has it on r1");
-    check_error("a b c", NULL, "line 1: \"a ...\" says no rack");
-    check_error("host", NULL, "line 1: \"host\" says no rack");
+                "line 3: host a is on r2, but line 1 has it on r1");
+    check_error("a b c", NULL, "line 1: \"a ...\" names no rack");
+    check_error("host", NULL, "line 1: \"host\" names no rack");
     check_error("r1:", NULL, "rack r1 has no host");
-    check_error(": a", NULL, "one name must stand before the colon");
-    check_error("/r1: a", NULL, "is no name of a rack");
+    check_error(": a", NULL, "one name must precede the colon");
+    check_error("/r1: a", NULL, "is not a rack name");
     check_error("r1: a[", NULL, "has a [ without its ]");
     check_error(SWITCH("a", "x") TO(1, "S-b", "\"y\" lid 1 4xEDR"), "ibnetdiscover",
                 "no adapter is described");
     check_error(SWITCH("a", "x") TO(1, "H-1", "\"n1 m\" lid 1 4xEDR")
                     TO(1, "S-b", "\"y\" lid 1 4xEDR"),
-                NULL, "line 3: switch S-b has no section of its own");
+                NULL, "line 3: switch S-b has no section");
     check_error(SWITCH("a", "x") TO(1, "H-1", "\"n1 m\" lid 1 4xEDR") SWITCH("a", "x"),
-                NULL, "line 3: switch S-a has a section at line 1, too");
+                NULL, "line 3: switch S-a already has a section at line 1");
     check_error(SWITCH("a", "x") "[1] nothing", NULL,
-                "line 2: this is no line of ibnetdiscover");
+                "line 2: not a line of ibnetdiscover");
     assert_status(trib_racks_parse(&source, &err, &racks), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "zero byte"));
     trib_error_clear(&err);
