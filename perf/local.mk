@@ -183,6 +183,8 @@ EXTRA_DIST += \
 	perf/results/allreduce.md \
 	perf/results/auto.md \
 	perf/results/calibrate.md \
+	perf/results/codec-learning.md \
+	perf/results/codec-selection.md \
 	perf/results/codec.md \
 	perf/results/coded.md \
 	perf/results/collectives.md \

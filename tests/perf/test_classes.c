@@ -2,7 +2,7 @@
 /*
  * The inequalities of the three classes of biased compression hold for every codec with
  * what is proved of it, on drawn and on adversarial vectors; and
- * tests/regress/classes.csv, of which docs/codecs.md has the table, is what is
+ * tests/regress/classes.csv, of which docs/codec-loss.md has the table, is what is
  * measured. After a wanted change:
  *
  *     trib-perf codec --classes --csv tests/regress/classes.csv CODEC…
