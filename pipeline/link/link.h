@@ -218,7 +218,7 @@ struct trib_link {
     struct trib_send_lane send[TRIB_LANES];
     struct trib_recv_lane recv[TRIB_LANES];
     struct trib_zcopy zcopy[TRIB_LANES];
-    struct trib_out *out; /* results to send before all other frames: see quorum.h */
+    struct trib_out *out; /* results to send before all other frames: see partial.h */
     uint32_t out_frames;  /* total number of frames of these results */
     uint32_t n_zcopies; /* writes from the caller's memory in flight */
     _Atomic uint32_t *my_credits; /* [lane]; stored by the peer with load/store reach,
