@@ -178,7 +178,7 @@ EXTRA_DIST += \
 	perf/peers/pccl_elastic.cc \
 	perf/scaling.awk \
 	perf/scaling.sh
-# What the benches measured: --write updates them.
+# Results of the benches; --write updates the tables between markers.
 EXTRA_DIST += \
 	perf/results/allreduce.md \
 	perf/results/auto.md \
