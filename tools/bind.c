@@ -97,10 +97,10 @@ void tool_bind_say(const char *tool, enum tool_bind how, int ranks)
     said = said || cores > 0;
     if (cores > 0 && shares(how, ranks, cores))
         fprintf(stderr,
-                "%s: each of %d ranks is bound to %s%d of %d cores (--bind none: to "
+                "%s: binding each of %d ranks to %s%d of %d cores (disable with --bind "
                 "none)\n",
                 tool, ranks, cores % ranks ? "at least " : "", cores / ranks, cores);
     else if (cores > 0 && ranks > cores)
-        fprintf(stderr, "%s: %d ranks on %d core%s take turns\n", tool, ranks, cores,
+        fprintf(stderr, "%s: %d ranks share %d core%s\n", tool, ranks, cores,
                 cores == 1 ? "" : "s");
 }

@@ -19,8 +19,8 @@ enum tool_bind { TOOL_BIND_NONE, TOOL_BIND_CORE, TOOL_BIND_AUTO };
 
 #define TOOL_BIND_WORDS "none core auto"
 #define TOOL_BIND_HELP \
-    "auto: each rank has its share of the cores, if there are as many as ranks; " \
-    "core: one core a rank, in turn; none: any core [auto]"
+    "auto: give each rank an equal share of the cores if there are at least as many " \
+    "cores as ranks; core: one core per rank, round-robin; none: no binding [auto]"
 
 /** tool_cores - the number of cores on which this process may run; 0: unknown. */
 int tool_cores(void);

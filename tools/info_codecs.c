@@ -92,9 +92,8 @@ static trib_status_t print_table(const char *title)
     printf("%-*s   B/elem  linear  unbiased  delta  %-*s\n", table.row + 2, title,
            table.shared, "shared");
     status = trib_codec_describe(NULL, print_row, &table);
-    puts(
-        "  B/elem: bytes an element, of 65536 normal values. trib-info --codecs NAME "
-        "says more.");
+    puts("  B/elem: bytes per element for 65536 normal values. "
+         "See trib-info --codecs NAME for details.");
     return status;
 }
 
@@ -153,20 +152,20 @@ static void print_sheet(void *arg, const trib_codec_sheet_t *sheet)
     printf("  %-10s  transform %s, select %s, quantise %s, pack %s\n", "stages",
            sheet->stages[0], sheet->stages[1], sheet->stages[2], sheet->stages[3]);
     printf("  %-10s  %s\n", "linear",
-           sheet->linear ? "yes: words add without decoding"
-                         : "no: what is decoded is added");
+           sheet->linear ? "yes: encoded chunks are added without decoding"
+                         : "no: chunks are decoded, then added");
     printf("  %-10s  %s\n", "unbiased", sheet->unbiased ? "yes: E C(x) = x" : "no");
     if (sheet->delta > 0)
         printf("  %-10s  %s: E|C(x) - x|^2 <= (1 - 1/delta) |x|^2\n", "delta",
                number_text(sheet->delta, delta));
     else
-        printf("  %-10s  none is claimed\n", "delta");
+        printf("  %-10s  no bound claimed\n", "delta");
     printf("  %-10s  %s\n", "shared",
            sheet->shared[0] != '\0' ? sheet->shared : "nothing");
-    printf("  %-10s  %s an element %s; at most %s\n", "bytes",
+    printf("  %-10s  %s per element %s; at most %s\n", "bytes",
            number_text(sheet->bytes, bytes),
-           sheet->learns ? "once it has learned, what is shared first included"
-                         : "of 65536 normal values",
+           sheet->learns ? "after training, including the shared state sent first"
+                         : "for 65536 normal values",
            number_text(sheet->bytes_most, most));
     if (sheet->paper[0] != '\0')
         printf("  %-10s  %s\n", "paper", sheet->paper);

@@ -13,7 +13,7 @@
 
 static const struct tool_option options[] = {
     {"folder", "FOLDER", tool_set_text, offsetof(trib_doctor_opts_t, folder),
-     .help = "look at a copy of a host's /sys, /proc and /dev in FOLDER"},
+     .help = "check a copy of a host's /sys, /proc and /dev in FOLDER"},
 };
 
 const struct tool_command info_doctor_command = {
@@ -21,15 +21,17 @@ const struct tool_command info_doctor_command = {
     .usage =
         "usage: trib-info doctor [--folder FOLDER]\n"
         "\n"
-        "Tests what a cluster needs. Alone: this host's devices, links, libraries and\n"
-        "limits. On several ranks, such as below trib-run, mpirun or srun: all hosts,\n"
-        "what the ranks must have alike, and writes between each two of them.\n"
+        "Tests what a cluster needs. A single process checks this host's devices, "
+        "links,\n"
+        "libraries and limits. Under trib-run, mpirun or srun, checks all hosts, the\n"
+        "settings that must agree between ranks, and writes between each pair of "
+        "ranks.\n"
         "\n"
-        "  ok            it is well\n"
-        "  warn          it works, but not well, or not everywhere\n"
-        "  FAIL          it does not work; behind the cause stands the cure\n",
+        "  ok            works\n"
+        "  warn          works, but slowly or not everywhere\n"
+        "  FAIL          does not work; the message states cause and cure\n",
     .ending = "example: mpirun -N 1 trib-info doctor\n"
-              "exit code: 0 nothing has failed; 1 something has; 2 wrong arguments",
+              "exit code: 0 no check failed; 1 a check failed; 2 wrong arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
 };
@@ -60,8 +62,8 @@ int info_doctor(int argc, char **argv)
     if (code >= 0)
         return code;
     tool_fold_stdout();
-    tool_ticker_begin("trib-info doctor: looking at this host, and waiting for other "
-                      "ranks");
+    tool_ticker_begin(
+        "trib-info doctor: checking this host and waiting for other ranks");
     trib_status_t status = trib_doctor(&opts, print_finding, &counts, &worst);
     tool_ticker_end();
     if (status != TRIB_OK) {

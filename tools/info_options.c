@@ -33,52 +33,50 @@ static bool take_ranks(const struct tool_given *given, const char *value)
 /* In the order of enum info_row. */
 static const struct tool_option options[] = {
     {"topology", NULL, take_switch, .help = "packages, caches, NUMA nodes and cores"},
-    {"cpu", NULL, take_switch, .help = "vector instructions, found and used"},
+    {"cpu", NULL, take_switch, .help = "vector instruction sets, detected and used"},
     {"transports", NULL, take_switch,
-     .help = "transports, and what they find here now"},
-    {"boots", NULL, take_switch, .help = "how ranks meet: bootstrap methods"},
+     .help = "transports, and the devices they find on this host"},
+    {"boots", NULL, take_switch, .help = "bootstrap methods"},
     {"algorithms", NULL, take_switch, .help = "algorithms and their collectives"},
     {"codecs", "[CODEC]", take_text, AT(codec),
-     .help =
-         "what each codec costs and promises; with a codec behind it, all about this "
-         "one",
+     .help = "size and guarantees of each codec; with CODEC, all details of that codec",
      .words = "@codecs"},
-    {"memory", NULL, take_switch, .help = "what each peer costs, by the settings"},
-    {"config", NULL, take_switch,
-     .help = "every setting: value, unit, origin, meaning"},
+    {"memory", NULL, take_switch, .help = "memory per peer under the current settings"},
+    {"config", NULL, take_switch, .help = "all settings: value, unit, origin, meaning"},
     {"reach", NULL, take_switch,
-     .help =
-         "by what each rank of a job reaches each, and why: start it under trib-run, "
-         "mpirun, mpiexec or srun"},
+     .help = "show the transport used between each pair of ranks, and why; run under "
+             "trib-run, mpirun, mpiexec or srun"},
     {"topo", NULL, take_switch,
-     .help = "where cores, caches, NUMA nodes and network devices are, as a tree"},
+     .help = "tree of cores, caches, NUMA nodes and network devices"},
     {"xml", "FILE", take_text, AT(xml),
-     .help = "of --topo and --schedule: a machine that lstopo has written"},
+     .help = "with --topo or --schedule: use the machine in this lstopo XML file"},
     {"racks", "FILE", take_text, AT(racks),
-     .help = "of --topo: the switches, too, by Slurm's topology.conf, ibnetdiscover or "
-             "\"rack1: host1 host2\""},
+     .help = "with --topo: add the switches, read from Slurm's topology.conf, "
+             "ibnetdiscover output or lines such as \"rack1: host1 host2\""},
     {"format", "NAME", take_text, AT(format),
-     .help = "of --racks: slurm, ibnetdiscover or hosts",
+     .help = "format of the --racks file: slurm, ibnetdiscover or hosts",
      .words = "slurm ibnetdiscover hosts"},
-    {"dot", NULL, take_switch, .help = "of --topo and --schedule: for Graphviz"},
+    {"dot", NULL, take_switch, .help = "with --topo or --schedule: print Graphviz DOT"},
     {"schedule", "ALGORITHM", take_text, AT(algorithm),
-     .help = "what each of RANKS does in an algorithm, step by step, and the bytes of "
-             "each link",
+     .help = "steps of an algorithm for each rank, and the bytes sent over each link",
      .words = "@algorithms"},
     {"per-host", "RANKS", take_ranks, AT(per_host),
-     .help = "of --schedule: so many ranks make a host", .most = 65536},
+     .help = "with --schedule: number of ranks per host", .most = 65536},
     {"leaders", "RANKS", take_ranks, AT(leaders),
-     .help = "so many of each host, or of each group, sum for it", .most = 65536},
+     .help = "with --schedule: number of leaders per host, or per group",
+     .most = 65536},
     {"groups", "KIND", take_text, AT(groups),
-     .help = "numa, nic or auto, the hosts being like this machine or that of --xml",
+     .help = "with --schedule: group ranks by numa, nic or auto; hosts are assumed to "
+             "match this machine or --xml",
      .words = "numa nic auto"},
     {"service", "SERVICES", take_text, AT(service),
-     .help = "as TRIB_SERVICE, for algorithm service, the hosts being host0, host1, "
-             "…"},
+     .help =
+         "with --schedule: TRIB_SERVICE for algorithm service; hosts are named host0, "
+         "host1, …"},
     {"merge-trace", "FILE", take_text, AT(merged),
-     .help = "one trace of all ranks, for Perfetto, of the files that ranks write with "
-             "TRIB_TRACE"},
-    {"json", NULL, take_switch, .help = "the same as json"},
+     .help = "merge the trace files written by ranks under TRIB_TRACE into FILE, for "
+             "Perfetto"},
+    {"json", NULL, take_switch, .help = "print JSON"},
 };
 
 static void mark(const struct tool_given *given)
@@ -117,11 +115,13 @@ const struct tool_command info_command = {
         "       trib-info top [PID|http://HOST:PORT] [--once] [--json]\n"
         "       trib-info --merge-trace FILE PART…\n"
         "\n"
-        "Shows what this build of Tributary and this machine can do: a summary, or\n"
-        "the parts asked for. The doctor tests what a cluster needs; stacks says\n"
-        "what each rank of a job does now, and top does so each second.\n",
+        "Shows the capabilities of this build of Tributary and this machine: a "
+        "summary,\n"
+        "or the requested sections. doctor tests what a cluster needs; stacks shows "
+        "the\n"
+        "current state of each rank of a job; top shows it every second.\n",
     .ending = "example: TRIB_CHUNK=64K trib-info --config\n"
-              "exit code: 0 done; 1 failed; 2 wrong arguments",
+              "exit code: 0 success; 1 failure; 2 wrong arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
     .word = take_word,
@@ -167,9 +167,9 @@ static bool refuse_alone(int row)
     for (int i = 0; i < MODES; i++)
         if (modes[i].others & BIT(row))
             of |= modes[i].asked;
-    fprintf(stderr, "trib-info: --%s is for", options[row].name);
+    fprintf(stderr, "trib-info: --%s is valid only with", options[row].name);
     print_rows(of);
-    fputs("; add it\n", stderr);
+    fputs("\n", stderr);
     return false;
 }
 
@@ -184,11 +184,11 @@ static bool check(const struct info_request *request)
                refuse_alone(first_of(request->given & ~BIT(INFO_JSON)));
     const uint32_t allowed = modes[mode].asked | modes[mode].others;
     if (request->given & ~allowed) {
-        fprintf(stderr, "trib-info: --%s does not go with --%s",
+        fprintf(stderr, "trib-info: --%s cannot be combined with --%s",
                 options[first_of(request->given & ~allowed)].name,
                 options[first_of(request->given & modes[mode].asked)].name);
         if (modes[mode].others) {
-            fputs(", which has", stderr);
+            fputs("; the latter accepts", stderr);
             print_rows(modes[mode].others);
         }
         fputc('\n', stderr);
@@ -196,7 +196,7 @@ static bool check(const struct info_request *request)
     }
     if (!request->format || request->racks)
         return true;
-    fputs("trib-info: --format is that of --racks; add --racks FILE\n", stderr);
+    fputs("trib-info: --format requires --racks FILE\n", stderr);
     return false;
 }
 

@@ -56,7 +56,7 @@ static trib_status_t look(trib_comm_t *comm, struct row *r, int *missing_out)
         if (st != TRIB_OK || strcmp(cells[to].transport, "none") != 0)
             continue;
         ++*missing_out;
-        fprintf(stderr, "trib-info: rank %d (host %s) does not reach rank %d: %s\n",
+        fprintf(stderr, "trib-info: rank %d (host %s) cannot reach rank %d: %s\n",
                 trib_rank(comm), r->host, to, cells[to].why);
     }
     return st;
@@ -94,7 +94,7 @@ static void print_text(const char *all, int size)
     for (int r = 0; r < size; r++)
         printf("  %-4d host %s, process %d\n", r, row(all, size, r)->host,
                row(all, size, r)->pid);
-    printf("by what each reaches each (from the left to the top)\n  %-6s", "");
+    printf("transport from rank (row) to rank (column)\n  %-6s", "");
     for (int to = 0; to < size; to++)
         printf(to + 1 < size ? "%-6d" : "%d", to);
     for (int from = 0; from < size; from++) {
@@ -107,7 +107,7 @@ static void print_text(const char *all, int size)
     puts("\nwhy");
     print_reasons(all, size);
     if (size == 1)
-        puts("  one rank alone: start this under trib-run, mpirun, mpiexec or srun");
+        puts("  only one rank: run this under trib-run, mpirun, mpiexec or srun");
 }
 
 static int print_json(const char *all, int size)
@@ -132,7 +132,7 @@ static int show(trib_comm_t *comm, bool json)
     char *all = calloc((size_t)size, bytes);
 
     if (!mine || !all) {
-        fprintf(stderr, "trib-info: no memory for %d ranks\n", size);
+        fprintf(stderr, "trib-info: out of memory for %d ranks\n", size);
         code = 1;
     } else if (look(comm, mine, &missing) != TRIB_OK ||
                trib_allgather(comm, mine, all, bytes, TRIB_I8) != TRIB_OK) {
@@ -161,7 +161,7 @@ int info_reach(bool json)
         tool_ticker_end();
         return complain(NULL);
     }
-    tool_ticker_say("trib-info: asking each rank by what it reaches the others");
+    tool_ticker_say("trib-info: collecting the transports used by each rank");
     int code = show(comm, json);
     if (trib_free_comm(comm) != TRIB_OK && !code)
         code = complain(NULL);

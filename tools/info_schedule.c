@@ -35,7 +35,7 @@ static bool read_number(const char *name, const char *text, unsigned long long m
         end++;
     }
     if (!end || *end || errno || n > most / unit) {
-        fprintf(stderr, "trib-info: %s is '%s', it must be a number up to %llu\n", name,
+        fprintf(stderr, "trib-info: %s '%s' must be a number from 0 to %llu\n", name,
                 text ? text : "", most);
         return false;
     }
@@ -49,8 +49,8 @@ int info_schedule(const struct info_request *request)
     unsigned long long ranks, bytes;
 
     if (request->n_words != 2) {
-        fputs("trib-info: it is trib-info --schedule ALGORITHM RANKS BYTES, then "
-              "options; trib-info --algorithms lists them\n",
+        fputs("trib-info: usage: trib-info --schedule ALGORITHM RANKS BYTES [OPTION]…; "
+              "trib-info --algorithms lists the algorithms\n",
               stderr);
         return 2;
     }

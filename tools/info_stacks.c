@@ -24,7 +24,7 @@ bool info_take_pid(const struct tool_given *given, const char *value, int *pid)
     if (*pid)
         return tool_refuse_word(given, value);
     if (end == value || *end || number < 1 || number > 1L << 30)
-        return tool_refuse(given, value, "is not the number of a process");
+        return tool_refuse(given, value, "is not a process ID");
     *pid = (int)number;
     return true;
 }
@@ -36,7 +36,7 @@ static bool take_pid(const struct tool_given *given, const char *value)
 
 static const struct tool_option options[] = {
     {"json", NULL, tool_set_switch, offsetof(struct stacks, json),
-     .help = "the same as json"},
+     .help = "print JSON"},
 };
 
 const struct tool_command info_stacks_command = {
@@ -44,13 +44,12 @@ const struct tool_command info_stacks_command = {
     .usage =
         "usage: trib-info stacks [PID] [--json]\n"
         "\n"
-        "Says what each rank on this host does now, also of one that is stopped or\n"
-        "hangs: its operation, for which rank it waits and for how long, or for how\n"
-        "long it has been outside of the library; and the bytes that it has moved.\n"
-        "PID is that of a rank, of trib-run, or of what else started ranks, such as\n"
-        "mpirun; without it, all jobs of this user.\n",
+        "Shows the current state of each rank on this host, even if it is stopped or\n"
+        "hangs: its operation, the rank it waits for and how long, or how long it has\n"
+        "been outside the library, and the bytes moved. PID is a rank, trib-run or\n"
+        "another launcher such as mpirun; if omitted, shows all jobs of this user.\n",
     .ending = "example: trib-info stacks $(pidof trib-run)\n"
-              "exit code: 0 done; 1 there is no such rank; 2 wrong arguments",
+              "exit code: 0 success; 1 no such rank; 2 wrong arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
     .word = take_pid,
@@ -100,13 +99,15 @@ int info_stacks(int argc, char **argv)
     if (table.rows)
         return 0;
     if (s.pid)
-        fprintf(stderr,
-                "trib-info stacks: process %d is no rank with a communicator, and has "
-                "started none, as far as this user may see\n",
-                s.pid);
+        fprintf(
+            stderr,
+            "trib-info stacks: process %d is not a rank with a communicator, nor did "
+            "it start one that this user may see\n",
+            s.pid);
     else
-        fputs("trib-info stacks: no rank with a communicator is on this host, as far "
-              "as this user may see\n",
-              stderr);
+        fputs(
+            "trib-info stacks: no rank with a communicator on this host is visible to "
+            "this user\n",
+            stderr);
     return 1;
 }

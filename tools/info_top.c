@@ -205,8 +205,8 @@ static void print_row(const struct rows *rows, const struct row *r, int width)
     const int room = width > 8 ? width - 8 : 72;
     const bool narrow = width > 0 && width < ROW_WIDEST;
     const char *late = straggler(rows, r) != r ? ""
-                       : narrow                ? "the others wait for it; "
-                                               : "  the others wait for it";
+                       : narrow                ? "other ranks wait for it; "
+                                               : "  other ranks wait for it";
 
     printf("%6d %8d  %-12.12s %12.0f %11s/s %5.0f %%%s\n", r->rank, r->pid, r->host,
            operations_of(r), tool_bytes_text(bytes_of(r), moved), percent_of(r),
@@ -233,8 +233,7 @@ static void print_rows(const struct rows *rows, int width)
         print_row(rows, r, width);
     }
     if (!rows->n)
-        puts("no rank with a communicator is on this host, as far as this user may "
-             "see");
+        puts("no rank with a communicator on this host is visible to this user");
     fflush(stdout);
 }
 
@@ -259,9 +258,9 @@ static int print_json(const struct rows *rows)
 
 static const struct tool_option options[] = {
     {"once", NULL, tool_set_switch, offsetof(struct top, once),
-     .help = "look for a second, print the table, and end"},
+     .help = "sample for one second, print the table and exit"},
     {"json", NULL, tool_set_switch, offsetof(struct top, json),
-     .help = "the same as json, once"},
+     .help = "print JSON once and exit"},
 };
 
 static bool take_pid(const struct tool_given *given, const char *value)
@@ -276,15 +275,17 @@ static bool take_pid(const struct tool_given *given, const char *value)
 
 const struct tool_command info_top_command = {
     .name = "trib-info top",
-    .usage =
-        "usage: trib-info top [PID|http://HOST:PORT] [--once] [--json]\n"
-        "\n"
-        "Shows the ranks on this host, anew each second, on a terminal: operations\n"
-        "and bytes in a second, the share of the time in which an operation is under\n"
-        "way (inside), what each rank does, and for which the others wait. PID is as\n"
-        "for trib-info stacks; or the jobs of a tribd. Ctrl-C ends it.\n",
-    .ending = "example: trib-info top $(pidof trib-run)\n"
-              "exit code: 0 done; 1 failed, or no rank with --once; 2 wrong arguments",
+    .usage = "usage: trib-info top [PID|http://HOST:PORT] [--once] [--json]\n"
+             "\n"
+             "Shows the ranks on this host, updated every second, on a terminal: "
+             "operations\n"
+             "and bytes per second, the share of time with an operation in progress "
+             "(inside),\n"
+             "the state of each rank, and the rank the others wait for. PID as for\n"
+             "trib-info stacks. With a URL, shows the jobs of a tribd. Ctrl-C exits.\n",
+    .ending =
+        "example: trib-info top $(pidof trib-run)\n"
+        "exit code: 0 success; 1 failure, or no rank with --once; 2 wrong arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
     .word = take_pid,
@@ -349,9 +350,9 @@ int info_top(int argc, char **argv)
     if (code >= 0)
         return code;
     if (!top.once && !top.json && !tool_terminal_width(STDOUT_FILENO)) {
-        fputs("trib-info top: it needs a terminal; without one, add --once or "
-              "--json\n",
-              stderr);
+        fputs(
+            "trib-info top: standard output is not a terminal: add --once or --json\n",
+            stderr);
         return 2;
     }
     return top.url ? show_tribd(&top) : show(&top);

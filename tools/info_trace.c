@@ -9,8 +9,8 @@ int info_merge_trace(const struct info_request *request)
     char why[8448];
 
     if (request->n_words == 0) {
-        fputs("trib-info: --merge-trace needs the file to write, and the files of the "
-              "ranks: trib-info --merge-trace all.json tributary-trace.*.json\n",
+        fputs("trib-info: --merge-trace needs an output file and the ranks' trace "
+              "files: trib-info --merge-trace all.json tributary-trace.*.json\n",
               stderr);
         return 2;
     }

@@ -96,18 +96,17 @@ json_t *info_tribd_status(const char *url, char *why, size_t bytes)
 {
     struct address address;
     char request[512];
-    const char *cause = "it is not of the form http://HOST:PORT";
+    const char *cause = "the URL must be http://HOST:PORT";
     json_t *status = NULL;
     char *answer = NULL;
     const int fd = take_apart(url, &address) ? connect_to(&address, &cause) : -1;
 
     if (fd >= 0) {
-        cause = "its answer is not the status of a tribd";
-        const int n =
-            snprintf(request, sizeof(request),
-                     "GET /status HTTP/1.0\r\nHost: %s:%s\r\nConnection: close\r\n\r\n",
-                     strchr(address.host, ':') ? "localhost" : address.host,
-                     address.port);
+        cause = "the response is not a tribd status";
+        const int n = snprintf(
+            request, sizeof(request),
+            "GET /status HTTP/1.0\r\nHost: %s:%s\r\nConnection: close\r\n\r\n",
+            strchr(address.host, ':') ? "localhost" : address.host, address.port);
         if (send(fd, request, (size_t)n, MSG_NOSIGNAL) == n)
             answer = read_all(fd);
         close(fd);
@@ -120,7 +119,7 @@ json_t *info_tribd_status(const char *url, char *why, size_t bytes)
     if (status && json_is_array(json_object_get(status, "jobs")))
         return status;
     json_decref(status);
-    snprintf(why, bytes, "%.200s cannot be asked: %s", url, cause);
+    snprintf(why, bytes, "cannot query %.200s: %s", url, cause);
     return NULL;
 }
 
@@ -171,12 +170,12 @@ static void print_now(const json_t *job)
 
     printf("      ");
     if (!json_is_object(op)) {
-        puts("no operation is under way");
+        puts("no operation in progress");
         return;
     }
     printf("operation %" JSON_INTEGER_FORMAT ", %s%s", number(op, "number"),
            word(op, "phase", phase),
-           json_is_true(json_object_get(op, "stuck")) ? ", is stuck" : "");
+           json_is_true(json_object_get(op, "stuck")) ? ", stuck" : "");
     if (json_is_integer(json_object_get(op, "waits_for")))
         printf(", waits for rank %" JSON_INTEGER_FORMAT, number(op, "waits_for"));
     printf(", %.1f s\n", json_number_value(json_object_get(op, "age_s")));
@@ -207,6 +206,6 @@ void info_tribd_print(const json_t *status, const json_t *before)
         print_now(job);
     }
     if (!json_array_size(json_object_get(status, "jobs")))
-        puts("no job is at this service");
+        puts("this service has no jobs");
     fflush(stdout);
 }

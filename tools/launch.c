@@ -59,8 +59,8 @@ static void note_end(struct ranks *ranks, pid_t pid, int how)
     ranks->code = WIFEXITED(how) ? WEXITSTATUS(how) : 1;
     ranks->failed_at = now();
     if (WIFSIGNALED(how))
-        fprintf(stderr, "%s: rank %d was ended by signal %d (%s).\n", ranks->tool, rank,
-                WTERMSIG(how), strsignal(WTERMSIG(how)));
+        fprintf(stderr, "%s: rank %d was killed by signal %d (%s).\n", ranks->tool,
+                rank, WTERMSIG(how), strsignal(WTERMSIG(how)));
 }
 
 static void note_signal(struct ranks *ranks, int number)
@@ -77,8 +77,7 @@ static void kill_late(struct ranks *ranks)
     if (ranks->code == 0 || ranks->killed || now() - ranks->failed_at < GRACE_SECONDS)
         return;
     fprintf(stderr,
-            "%s: %d of the ranks did not end by themselves within %d s of the "
-            "first failure: killed.\n",
+            "%s: %d ranks did not exit within %d s of the first failure: killed.\n",
             ranks->tool, ranks->left, GRACE_SECONDS);
     signal_all(ranks, SIGKILL);
     ranks->killed = true;
@@ -192,10 +191,10 @@ static void read_rank(void *arg, const trib_item_t *item)
         return;
     l->yes = true;
     if (strcmp(item->origin, "launcher") == 0)
-        snprintf(l->by, l->bytes, "rank %s by SLURM_PROCID, PMIX_RANK or PMI_RANK",
+        snprintf(l->by, l->bytes, "rank %s from SLURM_PROCID, PMIX_RANK or PMI_RANK",
                  item->value);
     else
-        snprintf(l->by, l->bytes, "rank %s by TRIB_RANK (%s)", item->value,
+        snprintf(l->by, l->bytes, "rank %s from TRIB_RANK (%s)", item->value,
                  item->origin);
 }
 

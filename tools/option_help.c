@@ -94,10 +94,12 @@ void tool_help(const struct tool_command *command)
             puts(row->help);
     }
     if (!strchr(command->name, ' '))
-        print_row(&(struct tool_option){"completion", "SHELL",
-                                        .help = "alone: print the completion for bash, "
-                                                "zsh or fish, and exit"},
-                  column);
+        print_row(
+            &(struct tool_option){
+                "completion", "SHELL",
+                .help = "print the completion script for bash, zsh or fish, and exit; "
+                        "must be the only option"},
+            column);
     if (command->print) {
         putchar('\n');
         command->print();

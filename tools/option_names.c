@@ -50,7 +50,7 @@ bool tool_wrong_name(const struct tool_given *given, const char *what, const cha
     const char *nearest = tool_nearest(text, names->item, names->n);
     FILE *err = given->err;
 
-    fprintf(err, "%.*s: there is no %s '%s'", tool_program(given->command),
+    fprintf(err, "%.*s: unknown %s '%s'", tool_program(given->command),
             given->command->name, what, text);
     if (nearest != NULL)
         fprintf(err, "; did you mean %s? Choose from", nearest);

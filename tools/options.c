@@ -52,7 +52,7 @@ bool tool_refuse(const struct tool_given *given, const char *value, const char *
 
 bool tool_refuse_word(const struct tool_given *given, const char *word)
 {
-    return tool_say(given, "%s takes options alone, not '%s'; %s --help lists them",
+    return tool_say(given, "%s accepts only options, not '%s'; see %s --help",
                     given->command->name, word, given->command->name);
 }
 
@@ -128,26 +128,25 @@ static bool refuse_name(const struct tool_given *given, const char *text)
     }
     begin_sentence(given);
     if (n > 1 && length > 0) {
-        fprintf(given->err, "'--%.*s' may be", (int)length, name);
+        fprintf(given->err, "'--%.*s' is ambiguous:", (int)length, name);
         for (size_t i = 0; i < n; i++)
             fprintf(given->err, "%s--%s",
                     i == 0      ? " "
                     : i + 1 < n ? ", "
                                 : " or ",
                     like[i]);
-        fprintf(given->err, ": write more of it; %s --help lists them.\n",
-                given->command->name);
+        fprintf(given->err, "; see %s --help.\n", given->command->name);
         return false;
     }
     char copy[64];
     snprintf(copy, sizeof(copy), "%.*s", (int)length, name);
     const char *nearest = tool_nearest(copy, names.item, names.n);
-    fprintf(given->err, "there is no option '%s'", text);
+    fprintf(given->err, "unknown option '%s'", text);
     if (nearest)
-        fprintf(given->err, "; did you mean --%s? %s --help lists all.\n", nearest,
+        fprintf(given->err, "; did you mean --%s? See %s --help.\n", nearest,
                 given->command->name);
     else
-        fprintf(given->err, "; %s --help lists them.\n", given->command->name);
+        fprintf(given->err, "; see %s --help.\n", given->command->name);
     return false;
 }
 
@@ -158,12 +157,12 @@ static bool refuse(struct tool_given *given, int key, int which, const char *tex
     const struct tool_option *row = which ? row_of(given->command, which) : NULL;
 
     if (row && key == ':')
-        return tool_say(given, "--%s needs a value: %s; %s --help tells more",
-                        row->name, row->value, given->command->name);
+        return tool_say(given, "--%s needs a value: %s; see %s --help", row->name,
+                        row->value, given->command->name);
     if (row)
         return tool_say(given, "--%s takes no value", row->name);
     if (which)
-        return tool_say(given, "there is no option '-%c'; %s --help lists them", which,
+        return tool_say(given, "unknown option '-%c'; see %s --help", which,
                         given->command->name);
     return refuse_name(given, text);
 }
@@ -198,7 +197,7 @@ static int take_option(struct tool_given *given, int key, const char *value,
 {
     given->option = row_of(given->command, key);
     if (value && value == last && is_option(given->command, value)) {
-        tool_say(given, "--%s needs a value, %s, and %s is an option",
+        tool_say(given, "--%s needs a value (%s), but is followed by the option %s",
                  given->option->name, given->option->value, value);
         return 2;
     }
@@ -227,7 +226,7 @@ bool tool_check_mode(const struct tool_command *command, const void *args, int m
 
         if (!(bits >> i & 1) || !row->of || row->of >> mode & 1)
             continue;
-        fprintf(err, "%s: --%s has no effect in \"%s\": it is for", command->name,
+        fprintf(err, "%s: --%s has no effect in \"%s\", only in", command->name,
                 row->name, command->modes[mode]);
         for (int m = 0; command->modes[m]; m++) {
             if (!(row->of >> m & 1))

@@ -20,8 +20,8 @@ static bool set_seconds(const struct tool_given *given, const char *value)
     if (end != value && *end == '\0' && seconds <= 1e9 &&
         (seconds > 0 || (may_be_0 && seconds >= 0)))
         return true;
-    return tool_refuse(given, value, "is not a number of seconds %s",
-                       may_be_0 ? "from 0" : "above 0");
+    return tool_refuse(given, value, "must be a number of seconds %s",
+                       may_be_0 ? "of at least 0" : "greater than 0");
 }
 
 static bool set_tag(const struct tool_given *given, const char *value)
@@ -36,24 +36,24 @@ static const struct tool_option options[] = {
     {"ranks", "N", tool_set_int, AT(ranks), .help = "number of ranks", .letter = 'n',
      .least = 1, .most = RUN_RANKS_MAX},
     {"prefix", NULL, set_tag, AT(prefix),
-     .help = "begin each line with its rank, \"[2] \" (the default)"},
+     .help = "prefix each line with its rank, \"[2] \" (the default)"},
     {"tag", "HOW", set_tag, AT(prefix),
-     .help = "prefix, or none: lines as they are; whole lines stay whole",
+     .help = "prefix each line with its rank, or none; lines are never interleaved",
      .words = "none prefix"},
     {"output", "DIR", tool_set_text, AT(output_dir),
-     .help = "write DIR/rank-N.out and DIR/rank-N.err instead", .letter = 'o'},
+     .help = "write output to DIR/rank-N.out and DIR/rank-N.err", .letter = 'o'},
     {"bind", "HOW", tool_set_choice, AT(bind), .help = TOOL_BIND_HELP,
      .words = TOOL_BIND_WORDS},
     {"timeout", "S", set_seconds, AT(timeout_s),
-     .help = "end all ranks after S seconds; exit code 124"},
+     .help = "terminate all ranks after S seconds; exit code 124"},
     {"grace", "S", set_seconds, AT(grace_s),
-     .help = "once a rank has failed, the others have S seconds [10]"},
+     .help = "after a rank fails, give the other ranks S seconds to exit [10]"},
     {"root", "HOST:PORT", tool_set_text, AT(root),
-     .help = "meet over TCP there, not in shared memory"},
+     .help = "rendezvous over TCP at this address, not in shared memory"},
     {"trace", "FILE", tool_set_text, AT(trace),
      .help =
-         "write what ranks did when, for Perfetto: a lane a stage; TRIB_TRACE events "
-         "of each rank, by default 262144"},
+         "write a Perfetto trace of all ranks, one track per stage; each rank keeps "
+         "TRIB_TRACE events (default 262144)"},
 };
 
 static const struct tool_command run_command = {
@@ -62,18 +62,15 @@ static const struct tool_command run_command = {
              "\n"
              "    trib-run -n RANKS [OPTION]… [--] PROGRAM [ARGUMENT]…\n",
     .ending =
-        "Each rank finds TRIB_RANK, TRIB_SIZE, TRIB_ROOT and TRIB_KEY, a secret made "
-        "for\n"
-        "this job unless it is set, in its environment. Rank 0 reads standard input.\n"
-        "Signals are passed on; a second SIGINT or SIGTERM kills. At SIGUSR1 a table\n"
-        "says what each rank does; ranks that have a handler for it get it, too. The\n"
-        "exit code is that of the rank that failed first, 128 + N if signal N ended "
-        "it;\n"
-        "of trib-run itself\n"
-        "2: wrong arguments; 124: the time is up; 125: ranks could not be started, or\n"
-        "their output not be written; 126: the program cannot be executed; 127: there "
-        "is\n"
-        "no such program; 141: nobody reads the output any more.",
+        "trib-run sets TRIB_RANK, TRIB_SIZE, TRIB_ROOT and TRIB_KEY for each rank.\n"
+        "TRIB_KEY is the job's secret, generated unless already set. Rank 0 reads\n"
+        "standard input. Signals are forwarded; a second SIGINT or SIGTERM kills.\n"
+        "SIGUSR1 prints a table of the ranks' states and is forwarded to ranks that\n"
+        "handle it. The exit code is that of the first rank to fail, or 128 + N if\n"
+        "signal N killed it. Exit codes of trib-run itself:\n"
+        "2: wrong arguments; 124: timeout; 125: cannot start ranks or write their\n"
+        "output; 126: cannot execute the program; 127: program not found;\n"
+        "141: standard output was closed by its reader.",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
     .words = "FILE",
@@ -88,16 +85,16 @@ int run_parse_options(int argc, char **argv, struct run_options *o)
     if (code >= 0)
         return code;
     if (!o->ranks) {
-        run_say("say how many ranks to start: trib-run -n 4 -- program");
+        run_say("number of ranks missing: trib-run -n 4 -- program");
         return RUN_EXIT_USAGE;
     }
     if (o->tagged && o->output_dir) {
-        run_say("--prefix and --tag are of lines on the terminal: with --output each "
-                "rank has files of its own, so leave out one");
+        run_say("--prefix and --tag apply to terminal output, but --output writes one "
+                "file per rank: omit one of them");
         return RUN_EXIT_USAGE;
     }
     if (!*o->program) {
-        run_say("say which program to run: trib-run -n %d -- program", o->ranks);
+        run_say("program missing: trib-run -n %d -- program", o->ranks);
         return RUN_EXIT_USAGE;
     }
     return -1;

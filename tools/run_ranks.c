@@ -31,7 +31,7 @@ static void bind_rank(const struct run_options *options, int rank)
     const int error = tool_bind_rank(options->bind, rank, options->ranks);
 
     if (error)
-        run_say("rank %d cannot be bound to its cores: %s", rank, strerror(error));
+        run_say("cannot bind rank %d to its cores: %s", rank, strerror(error));
 }
 
 /* A call has failed for which a descriptor was needed; errno says why. */
@@ -61,8 +61,7 @@ static void warn_shared_cores(int ranks)
     (void)trib_list_each(TRIB_LIST_TOPOLOGY, note_quota, &quota);
     if (quota > 0 && quota < cores && ranks > quota)
         run_say(
-            "%d rank%s with a quota of %g CPU%s (the control group's): ranks wait for "
-            "each other",
+            "%d rank%s under a cgroup quota of %g CPU%s: ranks will stall each other",
             ranks, ranks_end, quota, quota == 1 ? "" : "s");
     else if (ranks > cores)
         run_say("%d rank%s on %d core%s: ranks share cores", ranks, ranks_end, cores,
@@ -109,7 +108,7 @@ static bool open_streams(struct run_job *job, int rank, struct plumbing *plumbin
             continue;
         }
         if (pipe2(ends, O_CLOEXEC)) {
-            say_no_descriptor("cannot make a pipe");
+            say_no_descriptor("cannot create a pipe");
             return false;
         }
         fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -139,7 +138,7 @@ static bool open_input(struct run_job *job, int rank, struct plumbing *plumbing)
         return plumbing->in >= 0;
     }
     if (pipe2(ends, O_CLOEXEC)) {
-        say_no_descriptor("cannot make a pipe");
+        say_no_descriptor("cannot create a pipe");
         return false;
     }
     plumbing->in = ends[0];
@@ -238,7 +237,7 @@ static int start_rank(struct run_job *job, int rank)
     pid_t self = getpid();
 
     if (pipe2(report, O_CLOEXEC)) {
-        say_no_descriptor("cannot make a pipe");
+        say_no_descriptor("cannot create a pipe");
         return code;
     }
     plumbing.report = report[1];
@@ -284,7 +283,7 @@ static int start_keeper(struct run_job *job)
     char byte;
 
     if (pipe2(ends, O_CLOEXEC)) {
-        say_no_descriptor("cannot make a pipe");
+        say_no_descriptor("cannot create a pipe");
         return RUN_EXIT_SELF;
     }
     job->keeper = fork();
@@ -318,19 +317,19 @@ static int prepare(struct run_job *job)
         return RUN_EXIT_SELF;
     }
     if (!make_key(job)) {
-        run_say("no secret for this job (getrandom): %s", strerror(errno));
+        run_say("cannot generate the job key (getrandom): %s", strerror(errno));
         return RUN_EXIT_SELF;
     }
     for (int i = 0; i < options->ranks; i++)
         job->ranks[i].streams[0].fd = job->ranks[i].streams[1].fd = -1;
     if (!options->root) {
         if (trib_local_create(options->ranks, &job->local) != TRIB_OK) {
-            run_say("cannot make a meeting place: %s", trib_last_error(NULL));
+            run_say("cannot set up the local rendezvous: %s", trib_last_error(NULL));
             return RUN_EXIT_SELF;
         }
     }
     if (options->output_dir && mkdir(options->output_dir, 0777) && errno != EEXIST) {
-        run_say("cannot make the folder %s: %s", options->output_dir, strerror(errno));
+        run_say("cannot create directory %s: %s", options->output_dir, strerror(errno));
         return RUN_EXIT_SELF;
     }
     return !options->output_dir || outputs_open(options) ? 0 : RUN_EXIT_SELF;

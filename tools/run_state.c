@@ -38,22 +38,23 @@ void run_show_state(const struct run_job *job)
     bool *seen = calloc((size_t)ranks, sizeof(*seen));
     FILE *out = open_memstream(&text, &bytes); /* it goes out at once, between lines of
                                                 * ranks */
-    struct tool_rank_table table = {
-        .out = out, .width = tool_terminal_width(STDERR_FILENO), .seen = seen,
-        .ranks = ranks};
+    struct tool_rank_table table = {.out = out,
+                                    .width = tool_terminal_width(STDERR_FILENO),
+                                    .seen = seen,
+                                    .ranks = ranks};
 
     if (out && seen && tool_rank_table_print(&table, (int)getpid())) {
         for (int rank = 0; rank < job->started; rank++) {
             const struct run_rank *r = &job->ranks[rank];
             if (!seen[rank])
-                tool_rank_table_row(&table, rank, (int)r->pid,
-                                    r->ended ? "has ended"
-                                             : "has no communicator: it has not come "
-                                               "through trib_init, or is past "
-                                               "trib_free_comm");
+                tool_rank_table_row(
+                    &table, rank, (int)r->pid,
+                    r->ended ? "has exited"
+                             : "has no communicator: before trib_init or after "
+                               "trib_free_comm");
         }
     } else {
-        run_say("cannot look at the ranks: %s", trib_last_error(NULL));
+        run_say("cannot read the state of the ranks: %s", trib_last_error(NULL));
     }
     if (out)
         fclose(out);

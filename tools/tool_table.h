@@ -69,7 +69,7 @@ int tool_text_width(const char *text);
 #define TOOL_WIDE_ROW TOOL_WIDE_ROW_OF(0)
 #define TOOL_WIDE_ROW_OF(modes) \
     {"wide", NULL, tool_set_wide, \
-     .help = "all columns of the table, also where the terminal is narrower", \
+     .help = "show all columns, even on a narrow terminal", \
      .of = (modes)}
 /* clang-format on */
 

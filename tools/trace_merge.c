@@ -15,13 +15,13 @@ static const char tail[] = "]}";
 static bool fail(char *why, size_t why_bytes, const char *what, const char *path)
 {
     snprintf(why, why_bytes, "%s %s: %s", what, path,
-             errno ? strerror(errno) : "it cannot be read to its end");
+             errno ? strerror(errno) : "unexpected end of file");
     return false;
 }
 
 static bool no_trace(char *why, size_t why_bytes, const char *path)
 {
-    snprintf(why, why_bytes, "%s is no whole trace that TRIB_TRACE has made", path);
+    snprintf(why, why_bytes, "%s is not a complete TRIB_TRACE file", path);
     return false;
 }
 
@@ -129,7 +129,7 @@ bool tool_trace_end(struct tool_trace *t, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "out of memory");
     else if (n == 0)
         snprintf(why, why_bytes,
-                 "no rank has left a trace for %s: a rank writes it in trib_free_comm",
+                 "no rank wrote a trace for %s: ranks write it in trib_free_comm",
                  t->file);
     ok = ok && n > 0 && tool_trace_merge(t->file, parts, n, why, why_bytes);
     for (size_t i = 0; parts && i < n; i++) {

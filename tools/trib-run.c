@@ -85,11 +85,12 @@ static void say_end(const struct supervisor *s, int rank)
     char others[64] = "";
 
     if (s->stage == STAGE_RUN && s->live > 0)
-        snprintf(others, sizeof(others), "; the others have %g s to end",
+        snprintf(others, sizeof(others), "; the other ranks have %g s to exit",
                  s->job.options->grace_s);
     if (WIFSIGNALED(r->status))
-        run_say("rank %d (process %d) was ended by signal %d (%s)%s", rank, (int)r->pid,
-                WTERMSIG(r->status), strsignal(WTERMSIG(r->status)), others);
+        run_say("rank %d (process %d) was killed by signal %d (%s)%s", rank,
+                (int)r->pid, WTERMSIG(r->status), strsignal(WTERMSIG(r->status)),
+                others);
     else
         run_say("rank %d (process %d) exited with %d%s", rank, (int)r->pid,
                 WEXITSTATUS(r->status), others);
@@ -122,7 +123,7 @@ static void rank_ended(struct supervisor *s, int rank)
 /* The kernel has refused what no option can do without; errno says why. */
 static void give_up(struct supervisor *s, const char *what)
 {
-    run_say("%s: %s: killing them", what, strerror(errno));
+    run_say("%s: %s: killing all ranks", what, strerror(errno));
     s->code = RUN_EXIT_SELF;
     enter(s, STAGE_KILL);
     s->live = 0;
@@ -236,7 +237,7 @@ static void sink_broke(struct supervisor *s, int which)
     s->deaf = true;
     run_close_streams(&s->job, &s->job.sinks[which]);
     if (error != EPIPE)
-        run_say("cannot write to standard %s: %s; ending the ranks",
+        run_say("cannot write to standard %s: %s; terminating the ranks",
                 which ? "error" : "output", strerror(error));
     if (!s->code)
         s->code = error == EPIPE ? RUN_EXIT_PIPE : RUN_EXIT_SELF;
@@ -260,7 +261,8 @@ static void check_clock(struct supervisor *s)
     int64_t now = now_ms();
 
     if (now >= s->timeout_at && s->live > 0) {
-        run_say("%g s have passed: ending the ranks", s->job.options->timeout_s);
+        run_say("timeout of %g s expired: terminating the ranks",
+                s->job.options->timeout_s);
         s->timeout_at = NEVER;
         if (!s->code)
             s->code = RUN_EXIT_TIMEOUT;
@@ -270,7 +272,7 @@ static void check_clock(struct supervisor *s)
     if (now < s->next_at || s->live == 0)
         return;
     if (s->stage == STAGE_WAIT && s->code == RUN_EXIT_PIPE)
-        run_say("nobody reads the output any more: ending the ranks that still run");
+        run_say("standard output has no reader left: terminating the remaining ranks");
     if (s->stage == STAGE_WAIT)
         enter(s, STAGE_TERM);
     else if (s->stage == STAGE_TERM)
@@ -372,7 +374,7 @@ static void supervise(struct supervisor *s)
     while (!finished(s) && (s->live > 0 || s->signals < 2)) {
         int n = fill_polls(s);
         if (poll(s->polls, (nfds_t)n, poll_timeout(s)) < 0 && errno != EINTR) {
-            give_up(s, "cannot look after the ranks (poll)");
+            give_up(s, "cannot monitor the ranks (poll)");
             return;
         }
         if (s->polls[POLL_INPUT].revents)
@@ -427,7 +429,7 @@ static int run_main(int argc, char **argv)
     s.streams = calloc(2 * (size_t)options.ranks, sizeof(*s.streams));
     s.signal_fd = open_signals();
     if (!s.polls || !s.streams || s.signal_fd < 0) {
-        run_say("cannot begin: %s", strerror(errno));
+        run_say("cannot start: %s", strerror(errno));
         return RUN_EXIT_SELF;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a rank leaves behind comes to us */

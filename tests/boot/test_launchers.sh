@@ -176,7 +176,7 @@ kill -KILL $taken
 for rank in 0 1; do
     expect "Slurm: -n in rank $rank" 2 "so has a launcher (this is rank $rank by SLURM_PROCID" \
         env SLURM_PROCID=$rank SLURM_NTASKS=4 "$perf" allreduce -n 2 --sizes 4
-    expect "Slurm: a wrong argument in rank $rank" 2 "there is no option '--wrong'" \
+    expect "Slurm: a wrong argument in rank $rank" 2 "unknown option '--wrong'" \
         env SLURM_PROCID=$rank SLURM_NTASKS=4 "$perf" allreduce --wrong
 done
 

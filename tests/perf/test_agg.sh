@@ -124,7 +124,7 @@ try "no seconds" 2 "is not a number of seconds above 0" --seconds 0
 try "a weight that is none" 2 "whole numbers from 1 to 100" --weights 1,101
 try "an odd size" 2 "no whole number of float32" --sizes 6
 try "a codec that does not exist" 2 "--codec 'nonsense' cannot be" --codec int8 --codec nonsense
-try "a word" 2 "takes options alone, not 'allreduce'" allreduce
+try "a word" 2 "accepts only options, not 'allreduce'" allreduce
 try "two services" 2 "leave out --tribd" --service 127.0.0.1:1
 expect "a process that is none" 2 "not the id of a process" "${agg[@]}" --service 127.0.0.1:1 --tribd-pid 4194305
 expect "a process without a service" 2 "name it with --service" "${agg[@]}" --tribd-pid $$

@@ -78,7 +78,7 @@ static void test_listen(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    assert_refused("put --sises 8", "did you mean --sizes? trib-perf put --help");
+    assert_refused("put --sises 8", "did you mean --sizes? See trib-perf put --help");
     assert_refused("put --sizes 8,y", "'y': a size is");
     assert_refused("put --sizes 65G", "more than 64 GiB");
     assert_refused("put --iters 0", "at least 1");

@@ -79,5 +79,5 @@ expect "what auto would choose" 0 "8 ranks: ring, estimated " "$sim" --choose --
 expect "the choice as csv" 0 '8,"none",4096,1.25e+09,flat,' "$sim" --choose --csv - --bytes 4096 --ranks 8 --rate 10gbit
 expect "a slow link of a tree" 2 "of a star alone" "$sim" --slow-link 1:4 --topology fat-tree:4
 expect "no such rate" 2 "--rate '5' is not RATE" "$sim" --rate 5
-expect "no such option" 2 "there is no option '--rnks'; did you mean --ranks?" "$sim" --rnks 5
+expect "no such option" 2 "unknown option '--rnks'; did you mean --ranks?" "$sim" --rnks 5
 expect "help" 0 "what is modelled" "$sim" --help

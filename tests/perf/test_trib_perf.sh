@@ -227,7 +227,7 @@ if starts "a result that is larger than ulimit -f"; then
     result $? "a result that is larger than ulimit -f"
 fi
 script -qec "'$perf' barrier -n 2 --iters 1 --warmup 0" /dev/null >"$said" </dev/null
-[ "$(nproc)" -lt 2 ] || grep -q "trib-perf: each of 2 ranks is bound to .*--bind none" "$said"
+[ "$(nproc)" -lt 2 ] || grep -q "trib-perf: binding each of 2 ranks to .*--bind none" "$said"
 result $? "on a terminal it says to which cores ranks are bound"
 try "a misspelt option" 2 "did you mean --sizes?" allreduce -n 2 --sises 8
 try "a misspelt collective" 2 "did you mean allreduce?" alreduce

@@ -90,8 +90,8 @@ for option in "sizes 4K" "chunk 4K" "threads 2" "iters 5" "input smooth"; do
     refused "--classes measures" "$perf" codec int8 --classes --$option
 done
 expect "a folder that is not there" 1 "no such folder" "$build/tools/trib-info" doctor --folder "$dir/none"
-refused "leave out one" "$build/tools/trib-run" -n 2 --tag none -o "$dir/out" -- true
-refused "leave out one" "$build/tools/trib-run" -n 2 --prefix -o "$dir/out" -- true
+refused "omit one of them" "$build/tools/trib-run" -n 2 --tag none -o "$dir/out" -- true
+refused "omit one of them" "$build/tools/trib-run" -n 2 --prefix -o "$dir/out" -- true
 for verb in status drain "kick 1" "forget 1"; do
     # shellcheck disable=SC2086 # several words
     refused "--wide has no effect in" "$build/tribd/tribctl" --wide $verb

@@ -24,7 +24,7 @@ shows() {
     result $good "$name: its lines"
 }
 
-shows "one rank alone" 0 "^  0 +host .*, process [0-9]+$" "start this under trib-run" "" \
+shows "one rank alone" 0 "^  0 +host .*, process [0-9]+$" "run this under trib-run" "" \
     "$info" --reach
 shows "ranks of one host" 0 "0 +- +shm +shm" "2 +shm +shm +-" "shm: same host \(0 to 1" "" \
     "$run" -n 3 -- "$info" --reach

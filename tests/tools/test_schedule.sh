@@ -97,7 +97,7 @@ expect "another algorithm" 1 "did you mean \"ring\"?" "$info" --schedule rimg 4 
 expect "one of services" 1 "cannot do allreduce with 4 ranks alone" "$info" --schedule service 4 1000
 expect "too many ranks" 1 "1025 ranks: draw 1 to 1024" "$info" --schedule ring 1025 1
 expect "no ranks" 1 "0 ranks: draw 1 to 1024" "$info" --schedule ring 0 1
-expect "no number" 2 "RANKS is 'x'" "$info" --schedule ring x 1
+expect "no number" 2 "RANKS 'x' must be" "$info" --schedule ring x 1
 expect "no size" 2 "ALGORITHM RANKS BYTES" "$info" --schedule ring 4
-expect "another option" 2 "--racks does not go with --schedule" "$info" --schedule ring 4 1 --racks x
+expect "another option" 2 "--racks cannot be combined with --schedule" "$info" --schedule ring 4 1 --racks x
 finish

@@ -18,9 +18,9 @@ asked() { kill -USR1 "$job" && sleep 0.1 && has "$1" "$dir/err"; }
 table() { within 20 asked "$1"; } # a rank is outside of the library at some moments
 
 expect "help" 0 "usage: trib-info stacks" "$info" stacks --help
-expect "no number" 2 "is not the number of a process" "$info" stacks x
+expect "no number" 2 "is not a process ID" "$info" stacks x
 expect "two numbers" 2 "" "$info" stacks 1 2
-expect "no rank" 1 "is no rank with a communicator" "$info" stacks $$
+expect "no rank" 1 "is not a rank with a communicator" "$info" stacks $$
 
 # Sums go on while somebody looks.
 "$run" -n 2 -- "$perf" allreduce --sizes 8 --iters 100000000 >"$dir/out" 2>"$dir/err" &
@@ -60,9 +60,9 @@ kill -CONT "$pid"
 expect "top, once" 0 "ranks, rank 0 is process" "$info" top --once "$job"
 has "^ +0 .* [1-9][0-9]+ +[0-9.]+ [KMG]iB/s +[0-9]+ %" "$said"
 result $? "has rates"
-expect "no tribd" 1 "cannot be asked: Connection refused" "$info" top --once http://127.0.0.1:1
-expect "no address" 1 "is not of the form" "$info" top --once http://127.0.0.1
-expect "top without a terminal" 2 "it needs a terminal" "$info" top
+expect "no tribd" 1 "cannot query http://127.0.0.1:1: Connection refused" "$info" top --once http://127.0.0.1:1
+expect "no address" 1 "the URL must be http://HOST:PORT" "$info" top --once http://127.0.0.1
+expect "top without a terminal" 2 "is not a terminal" "$info" top
 kill "$job"
 wait "$job"
 job=0

@@ -51,8 +51,8 @@ expect "no file of racks" 1 "No such file" "$info" --topo --racks /nonexistent
 expect "another format" 1 "did you mean \"slurm\"?" \
     "$info" --topo --racks "$dir/racks" --format slrum
 expect "a missing file" 2 "--racks needs a value: FILE" "$info" --topo --racks
-expect "a file that is an option" 2 "--xml needs a value, FILE, and --dot is an option" "$info" --topo --xml --dot
-expect "an option of --topo alone" 2 "--dot is for --topo, --schedule; add it" "$info" --dot
-expect "a format of nothing" 2 "add --racks FILE" "$info" --topo --format slurm
-expect "an option of others" 2 "--json does not go with --topo, which has --xml, --racks" "$info" --topo --json
+expect "a file that is an option" 2 "--xml needs a value (FILE), but is followed by the option --dot" "$info" --topo --xml --dot
+expect "an option of --topo alone" 2 "--dot is valid only with --topo, --schedule" "$info" --dot
+expect "a format of nothing" 2 "requires --racks FILE" "$info" --topo --format slurm
+expect "an option of others" 2 "--json cannot be combined with --topo; the latter accepts --xml, --racks" "$info" --topo --json
 finish

@@ -79,11 +79,11 @@ TRIB_TRACE=10000 TRIB_TRACE_FILE=$dir/parts/t expect "TRIB_TRACE" 0 "" "$run" -n
 expect "trib-info --merge-trace" 0 "" "$info" --merge-trace "$dir/merged.json" "$dir"/parts/t.*.json
 look "what ranks have written is put together" "$dir/merged.json" 2 "${stages[@]}"
 head -c 2000 "$dir/parts/t.0.json" >"$dir/cut.json"
-expect "half a trace" 1 "cut.json is no whole trace" "$info" --merge-trace "$dir/no.json" \
+expect "half a trace" 1 "cut.json is not a complete TRIB_TRACE file" "$info" --merge-trace "$dir/no.json" \
     "$dir/cut.json"
 expect "no trace" 1 "cannot read" "$info" --merge-trace "$dir/no.json" "$dir/none-such"
-expect "no parts" 2 "needs the file" "$info" --merge-trace "$dir/no.json"
-expect "ranks that leave none" 125 "no rank has left a trace" "$run" -n 1 --trace "$dir/no.json" -- true
+expect "no parts" 2 "needs an output file" "$info" --merge-trace "$dir/no.json"
+expect "ranks that leave none" 125 "no rank wrote a trace" "$run" -n 1 --trace "$dir/no.json" -- true
 expect "a failed rank" 3 "" "$run" -n 1 --trace "$dir/no.json" -- sh -c 'exit 3'
 expect "a folder that is not there" 125 "cannot write" "$run" -n 1 --trace "$dir/none/t" -- true
 expect "trib-perf --trace below a launcher" 2 "trib-run --trace" "$perf" "${sum[@]}" --trace "$dir/no.json"

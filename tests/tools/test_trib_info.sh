@@ -55,7 +55,7 @@ result $? "a line each"
 result $? "none is wider than 100 columns, none is cut"
 expect "all about a codec" 0 "k         -        1 to 4294967295, whole" "$info" --codecs topk
 grep -q "^  delta  *100: " "$said" && grep -q "^  paper .*arXiv 1704.05021" "$said" &&
-    grep -q "^  bytes  *0.0503 an element of 65536 normal values; at most 4$" "$said"
+    grep -q "^  bytes  *0.0503 per element for 65536 normal values; at most 4$" "$said"
 result $? "properties, paper, bytes"
 expect "the values of a text beside the defaults" 0 "    bits      2      4        2 to 8, whole" \
     "$info" --codecs qsgd:bits=2
@@ -68,7 +68,7 @@ expect "algorithms" 0 "  ring   " "$info" --algorithms
 expect "json" 0 '"algorithms": [' "$info" --json
 expect "json of one part" 0 '"codecs": [' "$info" --codecs --json
 expect "a misspelt option" 2 "did you mean --codecs?" "$info" --coedcs
-expect "a wrong option" 2 "--help lists them" "$info" --nonsense
+expect "a wrong option" 2 "see trib-info --help" "$info" --nonsense
 expect "help" 0 "usage: trib-info" "$info" --help
 
 expect "the doctor, alone" 0 "ok    tcp: opens" "$info" doctor
@@ -90,7 +90,7 @@ TRIB_WINDOW=much expect "the doctor of an impossible setting" 1 "FAIL  rank" "$i
 TRIB_CODEC=qsdg expect "the doctor of a misspelt codec" 1 'did you mean "qsgd"?' \
     "$info" doctor
 TRIB_NONSENSE=1 expect "the doctor of an unknown setting" 0 "TRIB_NONSENSE" "$info" doctor
-expect "the doctor's options" 2 "there is no option '--fodler'; did you mean --folder?" "$info" doctor --fodler
+expect "the doctor's options" 2 "unknown option '--fodler'; did you mean --folder?" "$info" doctor --fodler
 expect "the doctor's folder" 2 "--folder needs a value: FOLDER" "$info" doctor --folder
 expect "the doctor's help" 0 "mpirun -N 1" "$info" doctor --help
 

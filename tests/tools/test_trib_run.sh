@@ -21,10 +21,10 @@ expect() {
 
 # Arguments and exit codes
 expect "help" 0 "start ranks of a program on this host" --help
-expect "help names its own exit codes" 0 "125: ranks could not be" --help
+expect "help names its own exit codes" 0 "125: cannot start ranks" --help
 expect "version" 0 "trib-run " --version
-expect "no ranks" 2 "say how many ranks" -- true
-expect "no program" 2 "say which program" -n 2
+expect "no ranks" 2 "number of ranks missing" -- true
+expect "no program" 2 "program missing" -n 2
 expect "no such number" 2 "from 1 to 4096" -n x -- true
 expect "no such option" 2 "--frob" -n 2 --frob -- true
 expect "no such tag" 2 "none or prefix" -n 2 --tag x -- true
@@ -37,7 +37,7 @@ expect "a file that is no program" 126 "Permission denied" -n 2 -- "$dir/data"
 expect "all is well" 0 "" -n 3 -- true
 expect "exit code of a rank" 7 "rank 2 (process" -n 3 -- \
     sh -c '[ $TRIB_RANK != 2 ] || exit 7'
-expect "a signal ends a rank" 137 "was ended by signal 9 (Killed)" -n 2 -- \
+expect "a signal ends a rank" 137 "was killed by signal 9 (Killed)" -n 2 -- \
     sh -c '[ $TRIB_RANK != 1 ] || kill -9 $$'
 # Rank 0 fails when rank 1 is no zombie any more: trib-run has seen how it ended.
 expect "the first failure counts" 5 "" -n 2 -- sh -c '
@@ -48,11 +48,11 @@ expect "the first failure counts" 5 "" -n 2 -- sh -c '
     fi
     while [ ! -e $0/first ] || [ -e /proc/$(cat $0/first) ]; do sleep 0.02; done
     exit 6' "$dir"
-expect "others are ended after a grace" 4 "was ended by signal 15" -n 3 --grace 0.2 -- \
+expect "others are ended after a grace" 4 "was killed by signal 15" -n 3 --grace 0.2 -- \
     sh -c '[ $TRIB_RANK != 1 ] || exit 4; exec sleep 30'
-expect "others may end by themselves" 4 "exited with 4; the others have 10 s" -n 2 -- \
+expect "others may end by themselves" 4 "exited with 4; the other ranks have 10 s" -n 2 -- \
     sh -c '[ $TRIB_RANK != 1 ] || exit 4; sleep 0.3'
-expect "time-out" 124 "0.3 s have passed" -n 2 --timeout 0.3 -- sleep 30
+expect "time-out" 124 "timeout of 0.3 s expired" -n 2 --timeout 0.3 -- sleep 30
 expect "a stopped rank is ended, too" 124 "" -n 2 --timeout 0.3 -- \
     sh -c '[ $TRIB_RANK != 1 ] || kill -STOP $$; exec sleep 30'
 
@@ -101,7 +101,7 @@ $cores" ]
     result $? "nor do ranks leave the cores that trib-run has been given"
     # On a terminal alone it says so, and how to be without it.
     script -qec "'$run' -n 2 -- true" /dev/null >"$dir/out" </dev/null
-    grep -q "each of 2 ranks is bound to .*--bind none" "$dir/out" &&
+    grep -q "binding each of 2 ranks to .*--bind none" "$dir/out" &&
         [ -z "$("$run" -n 2 -- true 2>&1)" ]
     result $? "a line on a terminal says so"
     script -qec "'$run' -n 2 --bind none -- true; '$run' -n 1 -- true" /dev/null >"$dir/out" </dev/null
@@ -130,7 +130,7 @@ expect "files for each rank" 0 "" -n 2 --output "$dir/logs" -- \
 [ "$(cat "$dir/logs/rank-1.out")" = "out 1" ] && [ "$(cat "$dir/logs/rank-0.err")" = "err 0" ] &&
     [ ! -s "$dir/out" ]
 result $? "hold what the ranks say"
-expect "a folder that cannot be made" 125 "cannot make the folder" \
+expect "a folder that cannot be made" 125 "cannot create directory" \
     -n 1 --output /proc/no/folder -- true
 mkdir -p "$dir/taken/rank-1.out"
 expect "a file that cannot be written" 125 "rank-1.out: Is a directory" \
@@ -149,7 +149,7 @@ result $? "a reader of standard error that goes away"
 timeout $((20 * slow)) "$run" -n 2 --grace 0.5 -- \
     sh -c 'trap "" PIPE; echo first; sleep 0.3; echo second; exec sleep 60' 2>"$dir/err" |
     head -n 1 >"$dir/out"
-[ "${PIPESTATUS[0]}" -eq 141 ] && grep -q "nobody reads the output any more" "$dir/err"
+[ "${PIPESTATUS[0]}" -eq 141 ] && grep -q "standard output has no reader left" "$dir/err"
 result $? "ranks that ignore SIGPIPE are ended after the grace"
 timeout $((20 * slow)) "$run" -n 2 -- yes >/dev/full 2>"$dir/err"
 [ $? -eq 125 ] &&
@@ -190,7 +190,7 @@ limited=$(
 )
 echo "$limited" >"$dir/err"
 if [ "$slow" = 1 ] || [[ $limited == *"exit code 125" ]]; then
-    [[ $limited == *"cannot make a meeting place"*"raise ulimit -f"*"exit code 125" ]]
+    [[ $limited == *"cannot set up the local rendezvous"*"raise ulimit -f"*"exit code 125" ]]
     result $? "no file may be made: ulimit -f 0"
 else
     skip "no file may be made: ulimit -f 0" "a sanitizer ends its program there"

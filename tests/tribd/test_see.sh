@@ -93,7 +93,7 @@ says() { # extended regular expression, arguments of tribctl
 
 says '^jobs +0 of 256$' status && says '^slots +0 of 40$' status
 result $? "status of a tribd without jobs"
-expect "trib-info top of it" 0 "no job is at this service" \
+expect "trib-info top of it" 0 "this service has no jobs" \
     "$build/tools/trib-info" top --once "http://127.0.0.1:$((port + 1))"
 
 probe() { # PATH, code, words

@@ -19,7 +19,7 @@ done < <(sed -n 's/^X(\([a-z_]*\),.*/\1/p' "${abs_top_srcdir:-.}/tribd/tribd_set
 [ -z "$lacks" ] || echo "--help does not name$lacks" >>"$said"
 result ${#lacks} "help names every setting"
 expect "version" 0 "tribd " "$tribd" --version
-expect "an option that does not exist" 2 "there is no option '--nonsense'" "$tribd" --nonsense
+expect "an option that does not exist" 2 "unknown option '--nonsense'" "$tribd" --nonsense
 expect "--config without a file" 2 "--config" "$tribd" --config
 expect "a file that does not exist" 2 "No such file" "$tribd" --config "$dir/none"
 
