@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Cores that this process may use, each by its hardware threads. */
+/* Cores that this process may use, with their hardware threads. */
 struct cores {
     cpu_set_t allowed;
     int core
-        [CPU_SETSIZE]; /* of a hardware thread: its place, from 0; -1: not allowed */
+        [CPU_SETSIZE]; /* index of a hardware thread's core, from 0; -1: not allowed */
     int n;
 };
 
-/* The lowest hardware thread of the core to which `cpu` belongs. */
+/* Return the lowest hardware thread of the core that contains `cpu`. */
 static int first_of_core(int cpu)
 {
     char path[96];
@@ -90,7 +90,7 @@ int tool_bind_rank(enum tool_bind how, int rank, int ranks)
 
 void tool_bind_say(const char *tool, enum tool_bind how, int ranks)
 {
-    static bool said; /* once for all jobs of a program */
+    static bool said; /* once per program */
     const bool wanted = how == TOOL_BIND_AUTO && !said && isatty(STDERR_FILENO);
     const int cores = wanted ? tool_cores() : 0;
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion for bash, zsh and fish, from the tables of options.
+ * Completion for bash, zsh and fish, generated from the tables of options.
  *
- * Each shell has a struct of functions: what stands before and behind all commands, and
- * how a command is written. Words in a table are names, so that only texts of --help
- * need quotes.
+ * Each shell has a struct of functions: the text before and after all commands, and the
+ * text of each command. Words in a table are names, so only --help texts need quoting.
  */
 #include "tools/options.h"
 
 #include <string.h>
 
-/* The kinds of values and words. */
+/* Kinds of values and operands. */
 enum kind { KIND_ANY, KIND_FILE, KIND_FOLDER, KIND_WORDS, KIND_LISTED };
 
 struct shell {
@@ -21,8 +20,8 @@ struct shell {
     void (*end)(const char *program);
 };
 
-/* A character with a meaning in the shell, and its replacement; the last has the
- * character 0. */
+/* A character special to the shell and its replacement; a list ends with character
+ * 0. */
 struct escape {
     char character;
     const char *text;
@@ -41,7 +40,7 @@ static void print_escaped(const char *text, const struct escape *escapes)
     }
 }
 
-/* A command that prints the names in a list of trib-info, such as "@codecs". */
+/* Print a command that lists names known to trib-info, such as "@codecs". */
 static void print_listed(const char *words, const struct escape *escapes)
 {
     print_escaped("trib-info --", escapes);
@@ -61,7 +60,7 @@ static enum kind kind_of(const char *value, const char *words)
                                                                      : KIND_ANY;
 }
 
-/* "put" of "trib-perf put"; NULL for the program alone. */
+/* Return "put" for "trib-perf put"; NULL for a program without subcommand. */
 static const char *inner_name(const struct tool_command *command)
 {
     const char *space = strchr(command->name, ' ');
@@ -92,7 +91,7 @@ static void print_options(const struct tool_command *command)
 
 static const struct escape no_escapes[] = {{0, NULL}};
 
-/* A name of a function: '-' is allowed in bash, but not in all of its modes. */
+/* Print a function name without '-', which not all bash modes allow. */
 static void print_function(const char *program)
 {
     putchar('_');
@@ -132,7 +131,7 @@ static void bash_names(const struct tool_option *row, const char *before)
         printf(" | -%c", row->letter);
 }
 
-/* One case for all options with values of a kind; do_what: what bash does for them. */
+/* Print one case for all options with values of a kind; do_what: its bash code. */
 static void bash_group(const struct tool_command *command, enum kind kind,
                        const char *do_what)
 {
@@ -149,7 +148,7 @@ static void bash_group(const struct tool_command *command, enum kind kind,
         printf(")\n                %s ;;\n", do_what);
 }
 
-/* A case for each option whose values have names. */
+/* Print a case for each option with a fixed list of values. */
 static void bash_choices(const struct tool_command *command)
 {
     const struct tool_option *row;
@@ -197,7 +196,7 @@ static void bash_command(const char *program,
     bash_choices(command);
     bash_group(command, KIND_FOLDER,
                "mapfile -t COMPREPLY < <(compgen -d -- \"$word\")");
-    bash_group(command, KIND_FILE, "return"); /* files, by -o default */
+    bash_group(command, KIND_FILE, "return"); /* -o default completes files */
     bash_group(command, KIND_ANY, "compopt +o default 2>/dev/null");
     if (command->stops && strcmp(words, "FILE") == 0)
         puts("            --)\n"
@@ -237,7 +236,7 @@ static void zsh_begin(const char *program, const struct tool_command *const *com
          "case $words[2] in");
 }
 
-/* Within '…[…]' quotes, brackets and colons have a meaning. */
+/* Quotes, brackets and colons are special within '…[…]'. */
 static const struct escape zsh_texts[] = {
     {'\'', "'\\''"}, {'[', "\\["},   {']', "\\]"},
     {':', "\\:"},    {'\\', "\\\\"}, {0, NULL},
@@ -337,7 +336,7 @@ static void fish_begin(const char *program, const struct tool_command *const *co
 static const struct escape fish_quotes[] = {{'\'', "\\'"}, {'\\', "\\\\"}, {0, NULL}};
 static const struct escape fish_doubled[] = {{'\\', "\\\\"}, {0, NULL}};
 
-/* When the lines of a command hold. */
+/* Print the condition under which a command's lines apply. */
 static void fish_when(const struct tool_command *const *commands, size_t at)
 {
     if (inner_name(commands[at])) {
@@ -388,8 +387,8 @@ static void fish_row(const char *program, const struct tool_command *const *comm
     puts("'");
 }
 
-/* The program that is started, and its own completion: fish has to know which options
- * have values. */
+/* Complete the started program and its own options: fish must know which of our options
+ * take values. */
 static void fish_program(const struct tool_command *command)
 {
     const struct tool_option *row;
@@ -422,7 +421,7 @@ static void fish_command(const char *program,
                                   .help = "print the completion script for a shell",
                                   .words = "bash zsh fish"});
     if (words && strcmp(words, "FILE") == 0 && !command->stops)
-        return; /* files are what fish offers by itself */
+        return; /* fish completes files by default */
     printf("complete -c %s", program);
     fish_when(commands, at);
     if (command->stops && words && strcmp(words, "FILE") == 0)
@@ -448,7 +447,7 @@ static const struct shell shells[] = {
     {"fish", fish_begin, fish_command, fish_end},
 };
 
-/* Commands first, as the program alone is the rest of a case. */
+/* Print subcommands first: the program alone is the default case. */
 static void print_all(const struct shell *shell, const char *program,
                       const struct tool_command *const *commands)
 {

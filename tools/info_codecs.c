@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The codecs, a line each, and all that there is to know about one.
+ * Print the table of codecs, or the sheet of one codec.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define LINE_WIDTH 100
 #define NUMBER_BYTES 24
 
-/* Characters, not bytes: details have more than ASCII. */
+/* Count characters, not bytes: details contain non-ASCII text. */
 static int width_of(const char *text)
 {
     int n = 0;
@@ -36,7 +36,7 @@ static const char *delta_text(const trib_codec_sheet_t *sheet, char text[NUMBER_
 
 /* --- the table --- */
 
-/* Columns are as wide as their longest text, found in a pass of their own. */
+/* Column widths: the longest text of each, found in a separate pass. */
 struct table {
     int row;
     int shared;
@@ -56,7 +56,7 @@ static void measure_row(void *arg, const trib_codec_sheet_t *sheet)
     table->shared = shared > table->shared ? shared : table->shared;
 }
 
-/* Prints a text that ends in "…" if it does not fit. */
+/* Print a text, cut with "…" if it does not fit. */
 static void print_cut(const char *text, int width)
 {
     if (width_of(text) <= width) {
@@ -111,7 +111,7 @@ static const char *or_dash(const char *text)
     return text[0] != '\0' ? text : "-";
 }
 
-/* If all values are the default, they are shown once. */
+/* Omit the value column if all values are the default. */
 static void print_params(const trib_codec_sheet_t *sheet)
 {
     int value = 0, fallback = (int)strlen("default"), range = (int)strlen("range"),
@@ -120,7 +120,7 @@ static void print_params(const trib_codec_sheet_t *sheet)
     for (size_t i = 0; i < sheet->n_params; i++) {
         if (strcmp(sheet->params[i].value, sheet->params[i].fallback) != 0)
             widen(&value, "value  ");
-        if (width_of(sheet->params[i].key) + 2 > key) /* keys are indented by so many */
+        if (width_of(sheet->params[i].key) + 2 > key) /* keys are indented by 2 */
             key = width_of(sheet->params[i].key) + 2;
         widen(&fallback, sheet->params[i].fallback);
         widen(&range, sheet->params[i].range);

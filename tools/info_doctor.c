@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-info doctor - what a cluster needs, tested: one line a check.
+ * trib-info doctor - test what a cluster needs; one line per check.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ int info_doctor(int argc, char **argv)
         fprintf(stderr, "trib-info doctor: %s\n", *why ? why : trib_status_str(status));
         return 1;
     }
-    if (counts.of[TRIB_VERDICT_OK] > 0) /* else another rank speaks */
+    if (counts.of[TRIB_VERDICT_OK] > 0) /* else another rank prints the findings */
         printf("%d ok, %d warn, %d FAIL\n", counts.of[TRIB_VERDICT_OK],
                counts.of[TRIB_VERDICT_WARN], counts.of[TRIB_VERDICT_FAIL]);
     return worst == TRIB_VERDICT_FAIL;

@@ -86,8 +86,7 @@ static void mark(const struct tool_given *given)
     request->given |= BIT(given->option - options);
 }
 
-/* A codec may stand behind --codecs as a word; --schedule and --merge-trace have
- * more. */
+/* Accept one codec after --codecs, or the operands of --schedule and --merge-trace. */
 static bool take_word(const struct tool_given *given, const char *value)
 {
     struct info_request *request = given->args;
@@ -127,7 +126,7 @@ const struct tool_command info_command = {
     .word = take_word,
 };
 
-/* The rows that ask for something, and the options that go with them. */
+/* Rows that select a mode, and the options valid with them. */
 static const struct {
     uint32_t asked;
     uint32_t others;
@@ -148,7 +147,7 @@ static int first_of(uint32_t rows)
     return __builtin_ctz(rows);
 }
 
-/* " --xml, --dot", of these rows. */
+/* Print the options of these rows: " --xml, --dot". */
 static void print_rows(uint32_t rows)
 {
     const char *comma = "";
@@ -159,7 +158,7 @@ static void print_rows(uint32_t rows)
     }
 }
 
-/* The rows that have the option among their others. */
+/* Report an option that needs one of the modes that accept it. */
 static bool refuse_alone(int row)
 {
     uint32_t of = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-info --reach: every rank asks by what it reaches the others, rank 0 prints it.
+ * trib-info --reach: every rank queries its transport to each other rank; rank 0 prints
+ * all.
  */
 #include <jansson.h>
 #include <limits.h>
@@ -41,7 +42,8 @@ static int complain(const trib_comm_t *comm)
     return 1;
 }
 
-/* Own row; says at once what cannot be reached, for the rows may then never meet. */
+/* Fill the local row. Report unreachable ranks at once: the all-gather of rows may then
+ * fail. */
 static trib_status_t look(trib_comm_t *comm, struct row *r, int *missing_out)
 {
     trib_reach_t *cells = r->cells;
@@ -62,7 +64,8 @@ static trib_status_t look(trib_comm_t *comm, struct row *r, int *missing_out)
     return st;
 }
 
-/* "tcp: verbs: no device" once, with one pair that has it and how many more do. */
+/* Print each distinct reason once ("tcp: verbs: no device"), with one pair of ranks and
+ * the number of further pairs. */
 static void print_reasons(const char *all, int size)
 {
     for (int i = 0; i < size * size; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-info --schedule: the steps of an algorithm, and the bytes of each link.
+ * trib-info --schedule: the steps of an algorithm, and the bytes sent over each link.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,8 @@ static void print_line(void *arg, const char *line)
     puts(line);
 }
 
-/* "64", "64K", "1M", "1G"; false, after a sentence, for anything else. */
+/* Parse "64", "64K", "1M", "1G". Return false after an error message for anything
+ * else. */
 static bool read_number(const char *name, const char *text, unsigned long long most,
                         unsigned long long *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-info stacks - what each rank of this host's jobs does now.
+ * trib-info stacks - show the current state of each rank of this host's jobs.
  */
 #include <stdio.h>
 #include <stdlib.h>

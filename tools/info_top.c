@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-info top - a table of the ranks on this host that is written anew each second.
+ * trib-info top - show a table of the ranks on this host, updated every second.
  *
- * The pages of ranks are looked at LOOKS times in that second: the share of looks at
- * which an operation was under way is the time in the library, and the rank that most
- * others were seen to wait for is the straggler. Ranks measure nothing for this.
+ * The state pages of ranks are sampled LOOKS times per second. The share of samples
+ * with an operation in progress is the time inside the library. The rank that most
+ * other ranks were seen waiting for is the straggler. Ranks measure nothing for this.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,20 +21,21 @@ enum { LOOKS = 5, SECOND_NS = 1000000000 };
 
 struct top {
     int pid; /* 0: all */
-    const char *url; /* of a tribd; NULL: ranks of this host */
+    const char *url; /* of a tribd; NULL: show ranks of this host */
     bool once, json;
 };
 
-/* A rank of a communicator, over the looks of a second. */
+/* A rank of a communicator, over the samples of one second. */
 struct row {
     int pid, rank, ranks, root_pid;
     char host[72], root_host[72], part[32], text[512];
-    int looks, busy, awaited; /* looks; at which it was busy; by others */
+    /* Samples; samples while busy; times another rank was seen waiting for this one. */
+    int looks, busy, awaited;
     int waits_for;
     bool stopped;
     uint64_t number, sent, received;
-    uint64_t first_number, first_moved; /* at the look before this second */
-    double first_s; /* of that look */
+    uint64_t first_number, first_moved; /* at the last sample before this second */
+    double first_s; /* time of that sample */
     double now_s;
 };
 
@@ -108,7 +109,7 @@ static bool same_communicator(const struct row *a, const struct row *b)
            strcmp(a->root_host, b->root_host) == 0;
 }
 
-/* One look; ranks that wait at it count for those for which they wait. */
+/* Take one sample. Count each waiting rank on the rank that it waits for. */
 static bool look(const struct top *top, struct rows *rows)
 {
     rows->now_s = seconds();
@@ -122,7 +123,7 @@ static bool look(const struct top *top, struct rows *rows)
     return true;
 }
 
-/* The next second begins where this one ends; ranks that have gone are dropped. */
+/* Start the next second where this one ends; drop ranks that have exited. */
 static void begin_second(struct rows *rows)
 {
     size_t n = 0;
@@ -177,7 +178,7 @@ static double percent_of(const struct row *r)
     return r->looks ? 100.0 * r->busy / r->looks : 0;
 }
 
-/* The rank of its communicator for which others waited most; or NULL. */
+/* Return the rank of the communicator that others waited for most, or NULL. */
 static const struct row *straggler(const struct rows *rows, const struct row *of)
 {
     const struct row *worst = NULL;
@@ -196,9 +197,9 @@ static bool is_silent(const struct row *r)
     return r->part[0] && !r->busy && r->number == r->first_number;
 }
 
-enum { ROW_WIDEST = 90 }; /* columns, with the word on a rank that is late */
+enum { ROW_WIDEST = 90 }; /* columns, including the remark on a late rank */
 
-/* Below the rates of a rank, in its second line, stands what it does. */
+/* Print the rates of a rank, and its activity on a second line. */
 static void print_row(const struct rows *rows, const struct row *r, int width)
 {
     char moved[24];
@@ -291,7 +292,7 @@ const struct tool_command info_top_command = {
     .word = take_pid,
 };
 
-/* As it does for ranks, of the jobs of a tribd. */
+/* Show the jobs of a tribd, as show() does for ranks. */
 static int show_tribd(const struct top *top)
 {
     char why[512];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-info --topo: this machine, or another, and its racks as a tree.
+ * trib-info --topo: print this machine, or another, and its racks as a tree.
  */
 #include <stdio.h>
 

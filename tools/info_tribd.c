@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-info top http://HOST:PORT - the jobs of a tribd, by its /status.
+ * trib-info top http://HOST:PORT - show the jobs of a tribd, read from its /status.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -16,15 +16,15 @@
 #include "tools/rank_table.h"
 
 enum {
-    ANSWER_MOST = 16 << 20, /* bytes of a status; a larger one is none */
-    WAIT_S = 5, /* for each step */
+    ANSWER_MOST = 16 << 20, /* maximum bytes of a status */
+    WAIT_S = 5, /* timeout of each socket call */
 };
 
 struct address {
     char host[256], port[16];
 };
 
-/* "http://host:port", with or without a path; numbers of IPv6 stand in brackets. */
+/* Parse "http://host:port", with or without a path; IPv6 addresses need brackets. */
 static bool take_apart(const char *url, struct address *out)
 {
     int end = 0;
@@ -64,7 +64,8 @@ static int connect_to(const struct address *address, const char **why_out)
     return fd;
 }
 
-/* All until the other side closes; NULL: it does not, or sends too much. */
+/* Read until the peer closes. Return NULL on error, timeout or more than ANSWER_MOST
+ * bytes. */
 static char *read_all(int fd)
 {
     size_t n = 0, room = 1 << 16;
@@ -123,7 +124,8 @@ json_t *info_tribd_status(const char *url, char *why, size_t bytes)
     return NULL;
 }
 
-/* A name that a stranger has chosen, as it may stand on a terminal. */
+/* Copy a name chosen by another user, with characters unsafe for a terminal
+ * replaced. */
 static const char *word(const json_t *of, const char *key, char text[25])
 {
     const char *value = json_string_value(json_object_get(of, key));

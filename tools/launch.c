@@ -15,7 +15,7 @@
 
 #include "tools/tool.h"
 
-/* The library tells survivors of a death within 5 s; more than that is a hang. */
+/* The library notifies surviving ranks within 5 s; longer means a hang. */
 #define GRACE_SECONDS 10
 
 static double now(void)
@@ -27,12 +27,12 @@ static double now(void)
 }
 
 struct ranks {
-    const char *tool; /* whose name stands before each sentence */
-    pid_t *pids; /* 0: has ended */
+    const char *tool; /* prefix of error messages */
+    pid_t *pids; /* 0: exited */
     int n;
     int left;
-    int code; /* of the first that failed, or 128 + the signal to end */
-    double failed_at; /* 0: all is well */
+    int code; /* exit code of the first failed rank, or 128 + the terminating signal */
+    double failed_at; /* 0: no failure */
     bool killed;
     sigset_t old_mask;
 };
@@ -83,7 +83,8 @@ static void kill_late(struct ranks *ranks)
     ranks->killed = true;
 }
 
-/* Sleeps until a rank ends: a parent that polls would disturb the samples. */
+/* Block until all ranks have ended. Sleeping instead of polling avoids disturbing the
+ * samples. */
 static void wait_all(struct ranks *ranks, const sigset_t *mask)
 {
     const struct timespec second = {.tv_sec = 1};
@@ -106,7 +107,7 @@ static void wait_all(struct ranks *ranks, const sigset_t *mask)
     }
 }
 
-/* Never returns. A rank ends with its parent, so that none is left behind. */
+/* Run a rank and exit. The rank is killed if its parent dies. */
 static void be_rank(const struct tool_job *job, int rank, const char *root,
                     pid_t parent)
 {
@@ -117,7 +118,7 @@ static void be_rank(const struct tool_job *job, int rank, const char *root,
     _exit(tool_end(job->tool, job->fn(job->arg, rank, root)));
 }
 
-/* local    NULL: the ranks meet at job->root */
+/* local    NULL: ranks rendezvous at job->root */
 static void start_all(struct ranks *ranks, const struct tool_job *job,
                       trib_local_t *local)
 {
@@ -159,7 +160,7 @@ int tool_launch(const struct tool_job *job)
         fprintf(stderr, "%s: out of memory.\n", job->tool);
         return 1;
     }
-    /* Waited for, not handled: a rank that ends, and what tells this process to end. */
+    /* Wait for SIGCHLD and the termination signals instead of handling them. */
     sigemptyset(&mask);
     sigaddset(&mask, SIGCHLD);
     sigaddset(&mask, SIGINT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks of one host without a launcher: one process each, by fork.
+ * Start ranks on one host without a launcher: one forked process each.
  */
 #ifndef TOOLS_LAUNCH_H
 #define TOOLS_LAUNCH_H
@@ -10,17 +10,17 @@
 
 #include "tools/bind.h"
 
-/** tool_rank_fn - what a started rank does; returns its exit code. */
+/** tool_rank_fn - body of a started rank; returns its exit code. */
 typedef int (*tool_rank_fn)(void *arg, int rank, const char *root);
 
 struct tool_job {
-    const char *tool; /* whose name stands before each sentence on standard error */
+    const char *tool; /* prefix of error messages */
     int ranks;
-    int later; /* of them, those with the highest numbers, which trib_join */
-    const char *root; /* where they meet; NULL: a meeting place on this host */
+    int later; /* number of these ranks, the highest, that use trib_join */
+    const char *root; /* rendezvous address; NULL: a local rendezvous on this host */
     enum tool_bind bind;
     tool_rank_fn fn;
-    void (*started)(void *arg); /* in the parent, behind the last fork; may be NULL */
+    void (*started)(void *arg); /* called in the parent after all forks; or NULL */
     void *arg;
 };
 
@@ -31,8 +31,8 @@ struct tool_job {
  */
 int tool_launch(const struct tool_job *job);
 
-/** tool_launched - true if a launcher has started this process; by: which variable says
- * so. */
+/** tool_launched - return true if a launcher started this process; by: the variable
+ * that shows so. */
 bool tool_launched(char *by, size_t bytes);
 
 #endif

@@ -5,12 +5,12 @@
 
 enum {
     WIDTH = 80, /* of a line */
-    COLUMN_MOST = 30, /* where the help of an option begins at most */
+    COLUMN_MOST = 30, /* maximum column where help texts begin */
     COLUMN_LEAST = 20,
     HEAD = 6, /* "  -n, " */
 };
 
-/* Columns of a text: bytes that go on with a character take none. */
+/* Columns of a UTF-8 text; continuation bytes take none. */
 static int columns(const char *text, size_t bytes)
 {
     int n = 0;
@@ -27,7 +27,7 @@ static int width_of(const struct tool_option *row)
     return HEAD + 2 + (int)strlen(row->name) + value;
 }
 
-/* One column for all rows, but those that are much longer. */
+/* Return the common help column; rows that are much longer are ignored. */
 static int column_of(const struct tool_command *command)
 {
     const struct tool_option *row;
@@ -41,7 +41,7 @@ static int column_of(const struct tool_command *command)
     return column;
 }
 
-/* Words go on at `column`, where the first line is already at `at`. */
+/* Print words wrapped to start at `column`; the first line already reaches `at`. */
 static void print_wrapped(const char *text, int column, int at)
 {
     size_t bytes;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define LONGEST_NAME 63
-/* Levenshtein distance by one row; names longer than LONGEST_NAME are far from all. */
+/* Levenshtein distance with one row. Names longer than LONGEST_NAME return SIZE_MAX. */
 static size_t distance(const char *a, const char *b)
 {
     size_t n = strlen(b);
@@ -35,7 +35,7 @@ const char *tool_nearest(const char *text, const char *const *names, size_t n)
     size_t least = 4;
     for (size_t i = 0; i < n; i++) {
         size_t d = distance(text, names[i]);
-        /* Half of the letters wrong is no slip of the pen any more. */
+        /* More than half of the letters wrong is not a typo. */
         if (d < least && 2 * d <= strlen(names[i])) {
             least = d;
             nearest = names[i];

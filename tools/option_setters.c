@@ -22,7 +22,7 @@ bool tool_set_switch(const struct tool_given *given, const char *value)
     return true;
 }
 
-/* Says which numbers the row takes; kind: "a whole number". */
+/* Report the range that the row accepts; kind: "a whole number". */
 static bool refuse_number(const struct tool_given *given, const char *value,
                           const char *kind)
 {
@@ -94,7 +94,7 @@ bool tool_set_number(const struct tool_given *given, const char *value)
     return true;
 }
 
-/* The place of value among the row's words; -1 after a sentence. */
+/* Return the index of value among the row's words; -1 after an error message. */
 static int choose(const struct tool_given *given, const char *value)
 {
     struct tool_names names = {.n = 0};

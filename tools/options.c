@@ -8,11 +8,11 @@
 #include <string.h>
 
 enum {
-    FIRST_KEY = 256, /* of long names: above all letters */
-    A_WORD = 1, /* getopt's, for a word that is no option */
+    FIRST_KEY = 256, /* key of the first long name; above all letters */
+    A_WORD = 1, /* getopt's key for an operand */
 };
 
-/* Sentences ------------------------------------------------------------------------ */
+/* Error messages ------------------------------------------------------------------- */
 
 static void begin_sentence(const struct tool_given *given)
 {
@@ -71,7 +71,7 @@ static int argument_of(const struct tool_option *row)
     return tool_optional(row) ? optional_argument : required_argument;
 }
 
-/* A mode that gives words in their turn, or ends at the first; ':' asks getopt to say
+/* '-': getopt returns operands in order; '+': it stops at the first. ':': it reports
  * which value is missing. */
 static void make_forms(const struct tool_command *command, struct forms *forms)
 {
@@ -97,7 +97,7 @@ static void make_forms(const struct tool_command *command, struct forms *forms)
     forms->names[n] = (struct option){0};
 }
 
-/* The row of a key of getopt, or NULL. */
+/* Return the row of a getopt key, or NULL. */
 static const struct tool_option *row_of(const struct tool_command *command, int key)
 {
     const struct tool_option *row;
@@ -110,7 +110,7 @@ static const struct tool_option *row_of(const struct tool_command *command, int 
     return NULL;
 }
 
-/* Several options begin with the name, or none does. */
+/* Report an ambiguous or unknown option name. */
 static bool refuse_name(const struct tool_given *given, const char *text)
 {
     struct tool_names names = {.n = 0};
@@ -150,8 +150,11 @@ static bool refuse_name(const struct tool_given *given, const char *text)
     return false;
 }
 
-/* key      '?' or ':' of getopt, of the option whose key is `which`; 0: of none
- * text     the word that getopt has read last */
+/*
+ * key      '?' or ':' from getopt, for the option with key `which`; which is 0 if
+ *          unknown
+ * text     the last word that getopt read
+ */
 static bool refuse(struct tool_given *given, int key, int which, const char *text)
 {
     const struct tool_option *row = which ? row_of(given->command, which) : NULL;
@@ -179,7 +182,7 @@ static void say_version(const struct tool_command *command)
     printf("%.*s %s\n", tool_program(command), command->name, PACKAGE_VERSION);
 }
 
-/* "--csv --check": true if the word is a whole option. */
+/* Return true if the word is a complete option name ("--csv --check"). */
 static bool is_option(const struct tool_command *command, const char *word)
 {
     const struct tool_option *row;
@@ -191,7 +194,8 @@ static bool is_option(const struct tool_command *command, const char *word)
     return false;
 }
 
-/* -1: go on; else the exit code. value: NULL, or behind '=', or the word `last`. */
+/* Return -1 to continue, else the exit code. value: NULL, the text after '=', or the
+ * word `last`. */
 static int take_option(struct tool_given *given, int key, const char *value,
                        const char *last)
 {
@@ -248,7 +252,7 @@ int tool_parse(const struct tool_command *command, int argc, char **argv, void *
     int key;
 
     make_forms(command, &forms);
-    optind = 0; /* glibc then begins anew */
+    optind = 0; /* reset glibc's getopt */
     opterr = 0;
     while (argc > 0 &&
            (key = getopt_long(argc, argv, forms.letters, forms.names, NULL)) != -1) {

@@ -9,10 +9,10 @@
 #include <tributary/info.h>
 
 enum {
-    INDENT = 44, /* of what a rank does: the columns before it, with host names of up to
-                  * HOST letters */
+    INDENT =
+        44, /* columns before a rank's activity, for host names up to HOST letters */
     HOST = 12,
-    NARROWEST = 20, /* columns that are left for it */
+    NARROWEST = 20, /* minimum columns for the activity */
 };
 
 int tool_terminal_width(int fd)
@@ -35,7 +35,7 @@ const char *tool_bytes_text(double bytes, char text[24])
     return text;
 }
 
-/* The length of as many words as go into a line; at least one. */
+/* Return the length of the words that fit on a line; at least one word. */
 static size_t line_of(const char *text, size_t room)
 {
     size_t end = strlen(text), at = 0;
@@ -73,11 +73,10 @@ static void print_head(struct tool_rank_table *table)
                 "bytes", "does");
 }
 
-/* Root sees the ranks of all users. */
+/* Name the user if not the caller: root sees the ranks of all users. */
 static const char *of_user(const trib_rank_state_t *s, char text[64])
 {
-    const struct passwd *found =
-        s->user == geteuid() ? NULL : getpwuid((uid_t)s->user);
+    const struct passwd *found = s->user == geteuid() ? NULL : getpwuid((uid_t)s->user);
 
     if (s->user == geteuid())
         text[0] = '\0';
@@ -88,7 +87,7 @@ static const char *of_user(const trib_rank_state_t *s, char text[64])
     return text;
 }
 
-/* Ranks of one communicator stand together, below a line that says which it is. */
+/* Print a heading when the communicator changes; its ranks are listed together. */
 static void print_job(struct tool_rank_table *table, const trib_rank_state_t *s)
 {
     char job[sizeof(table->job)], user[64];
@@ -109,7 +108,7 @@ static void print_rank(void *arg, const trib_rank_state_t *s)
 
     if (!s->part[0] && table->seen && s->rank < table->ranks)
         table->seen[s->rank] = true;
-    /* Communicators that were made of others, and rest, say nothing new. */
+    /* Idle sub-communicators add no information. */
     if (s->part[0] && !s->busy && !s->failed && !s->awaits[0])
         return;
     print_head(table);

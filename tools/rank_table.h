@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks do now, as a table: trib-run at SIGUSR1, trib-info stacks.
+ * Table of the current activity of ranks: trib-run on SIGUSR1, trib-info stacks.
  */
 #ifndef TOOLS_RANK_TABLE_H
 #define TOOLS_RANK_TABLE_H
@@ -12,25 +12,25 @@
 
 struct tool_rank_table {
     FILE *out;
-    int width; /* columns of the terminal; 0: lines are as long as they are */
-    bool *seen; /* [ranks] receives true for ranks of what trib_init made; or NULL */
+    int width; /* columns of the terminal; 0: do not wrap */
+    bool *seen; /* [ranks] set to true for ranks of trib_init; may be NULL */
     int ranks;
-    int rows; /* so far */
-    char job[400]; /* heading of the newest row */
+    int rows; /* rows printed so far */
+    char job[400]; /* heading of the last printed row */
 };
 
-/** tool_rank_table_print - a row for each rank of trib_ranks_each(pid); false: it
- * failed. */
+/** tool_rank_table_print - print a row for each rank of trib_ranks_each(pid). Return
+ * false if that call failed. */
 bool tool_rank_table_print(struct tool_rank_table *table, int pid);
 
-/** tool_rank_table_row - a row of a rank that has no communicator. */
+/** tool_rank_table_row - print a row for a rank that has no communicator. */
 void tool_rank_table_row(struct tool_rank_table *table, int rank, int pid,
                          const char *what);
 
-/** tool_terminal_width - columns of the terminal; 0: it is none. */
+/** tool_terminal_width - return the columns of the terminal; 0: not a terminal. */
 int tool_terminal_width(int fd);
 
-/** tool_bytes_text - "1.5 GiB"; returns text. */
+/** tool_bytes_text - format bytes as "1.5 GiB"; returns text. */
 const char *tool_bytes_text(double bytes, char text[24]);
 
 #endif

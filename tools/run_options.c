@@ -8,8 +8,7 @@
 
 #define AT(field) offsetof(struct run_options, field)
 
-/* A time-out of 0 would end all ranks at once; a grace of 0 does so when one has
- * failed. */
+/* Reject a timeout of 0: it would end all ranks at once. A grace of 0 is valid. */
 static bool set_seconds(const struct tool_given *given, const char *value)
 {
     const bool may_be_0 = given->option->at == AT(grace_s);

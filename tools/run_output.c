@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #define READ_BYTES 65536
-#define LINE_BYTES_MAX (1u << 20) /* a longer line is broken */
-#define SINK_FULL (1u << 18) /* ranks wait while so much is not yet written */
+#define LINE_BYTES_MAX (1u << 20) /* longer lines are split */
+#define SINK_FULL (1u << 18) /* unwritten bytes above which ranks are made to wait */
 
 void run_say(const char *fmt, ...)
 {
@@ -56,7 +56,7 @@ static bool append_line(struct run_sink *sink, const char *prefix, const char *l
     return true;
 }
 
-/* Pass on the whole lines, keep the rest. */
+/* Forward complete lines; keep the rest. */
 static bool split_lines(struct run_stream *stream)
 {
     size_t begin = 0;
@@ -117,8 +117,8 @@ void run_sink_write(struct run_sink *sink)
     size_t done = 0;
     struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
 
-    /* Not made non-blocking, as the terminal is shared with others; a pipe that is
-     * ready takes PIPE_BUF (4096) bytes at once. */
+    /* The descriptor stays blocking, as the terminal is shared with other processes. A
+     * pipe that is ready accepts PIPE_BUF (4096) bytes without blocking. */
     while (done < sink->len && poll(&ready, 1, 0) == 1) {
         size_t part = sink->len - done < 4096 ? sink->len - done : 4096;
         ssize_t n = write(sink->fd, sink->text + done, part);

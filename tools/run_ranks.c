@@ -16,12 +16,12 @@
 
 #define REAP_MS 200
 
-/* Descriptors with which one rank is started; -1: as in trib-run, or /dev/null for
+/* Descriptors of a started rank; -1: inherited from trib-run, or /dev/null for
  * input. */
 struct plumbing {
     int in;
     int out[2];
-    int report; /* receives errno if the program cannot be executed */
+    int report; /* carries errno if exec fails */
 };
 
 /* Binding -------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static void bind_rank(const struct run_options *options, int rank)
         run_say("cannot bind rank %d to its cores: %s", rank, strerror(error));
 }
 
-/* A call has failed for which a descriptor was needed; errno says why. */
+/* Report a failed call that needed a descriptor; errno holds the cause. */
 static void say_no_descriptor(const char *what)
 {
     const char *cure = errno == EMFILE
@@ -51,7 +51,7 @@ static void note_quota(void *arg, const trib_item_t *item)
         *(double *)arg = strtod(item->value, NULL);
 }
 
-/* A quota of processor time makes ranks wait as too few cores do. */
+/* Warn if ranks exceed the cores or the CPU quota: both make ranks stall each other. */
 static void warn_shared_cores(int ranks)
 {
     const char *ranks_end = ranks == 1 ? "" : "s";
@@ -84,7 +84,8 @@ static int open_output(const struct run_options *options, int rank, int which)
     return fd;
 }
 
-/* All files of all ranks, before the first rank starts: nothing has to be undone. */
+/* Create all output files before the first rank starts, so nothing needs to be
+ * undone. */
 static bool outputs_open(const struct run_options *options)
 {
     for (int i = 0; i < 2 * options->ranks; i++) {
@@ -122,8 +123,8 @@ static bool open_streams(struct run_job *job, int rank, struct plumbing *plumbin
 }
 
 /*
- * Input is for rank 0. A terminal's goes through a pipe: the ranks are process groups
- * of their own, which may not read from it.
+ * Connect standard input to rank 0. Terminal input is forwarded through a pipe, because
+ * ranks run in their own process groups, which may not read from the terminal.
  */
 static bool open_input(struct run_job *job, int rank, struct plumbing *plumbing)
 {
@@ -157,10 +158,11 @@ static void set_environment(const struct run_job *job, int rank)
     setenv("TRIB_SIZE", number, 1);
     setenv("TRIB_ROOT",
            job->options->root ? job->options->root : trib_local_root(job->local), 1);
-    setenv("TRIB_KEY", job->key, 0); /* one that the user has set stays */
+    setenv("TRIB_KEY", job->key, 0); /* keep a key set by the user */
 }
 
-/* By the environment alone, which is the user's own: arguments are for all to see. */
+/* Generate the job key. It is passed only through the environment, as arguments are
+ * visible to all users. */
 static bool make_key(struct run_job *job)
 {
     unsigned char bytes[(RUN_KEY_TEXT - 1) / 2];
@@ -172,12 +174,12 @@ static bool make_key(struct run_job *job)
     return true;
 }
 
-/* In the child. */
+/* Set up the child and exec the program. */
 static void __attribute__((noreturn))
 become_rank(const struct run_job *job, int rank, const struct plumbing *plumbing,
             pid_t parent)
 {
-    /* A group of its own: a signal then reaches what the program has started, too. */
+    /* A separate process group lets signals reach the program's children as well. */
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -212,7 +214,7 @@ static void close_plumbing(struct plumbing *plumbing)
     }
 }
 
-/* Does the program run? The pipe closes when it is executed. */
+/* Return 0 once exec has succeeded, which closes the pipe; else the exit code. */
 static int await_exec(const struct run_options *options, int fd)
 {
     int error = 0;
@@ -250,7 +252,8 @@ static int start_rank(struct run_job *job, int rank)
         run_say("cannot start rank %d: %s", rank, strerror(errno));
         goto out;
     }
-    setpgid(r->pid, r->pid); /* also here, so that it is done before either goes on */
+    /* Also in the parent, so that it is done before either continues. */
+    setpgid(r->pid, r->pid);
     if (job->local)
         trib_local_set_pid(job->local, rank, r->pid);
     job->started++;
@@ -262,8 +265,8 @@ out:
     return code;
 }
 
-/* The ends of pipes that a fork of trib-run holds keep them open: ranks would not learn
- * that their output is read no more, and rank 0 not that its input has ended. */
+/* Close pipe ends inherited by a forked child of trib-run. Open copies would hide from
+ * ranks that their output has no reader, and from rank 0 the end of its input. */
 static void close_pipes(const struct run_job *job)
 {
     for (int i = 0; i < job->options->ranks * 2; i++)
@@ -274,8 +277,8 @@ static void close_pipes(const struct run_job *job)
 }
 
 /*
- * The keeper kills the ranks' groups when trib-run dies without a word (kill -9):
- * the ranks themselves die by PR_SET_PDEATHSIG, but not the program in a shell.
+ * Start the keeper, which kills the ranks' process groups if trib-run dies by SIGKILL.
+ * PR_SET_PDEATHSIG kills only the ranks themselves, not a program started by a shell.
  */
 static int start_keeper(struct run_job *job)
 {
@@ -296,7 +299,7 @@ static int start_keeper(struct run_job *job)
         run_kill(job, SIGKILL);
         _exit(0);
     }
-    close(ends[0]); /* ends[1] closes when trib-run ends */
+    close(ends[0]); /* ends[1] closes when trib-run exits */
     if (job->keeper < 0) {
         run_say("cannot fork: %s", strerror(errno));
         return RUN_EXIT_SELF;
@@ -356,8 +359,8 @@ void run_kill(const struct run_job *job, int signal)
 }
 
 /*
- * Processes that the ranks had started were killed with them and are now children of
- * this one: reap them. Only a daemon, in a session of its own, lives on.
+ * Reap processes started by the ranks: they were killed with the ranks and reparented
+ * to this process. Only a daemon in its own session survives.
  */
 static void reap_orphans(void)
 {
@@ -367,7 +370,7 @@ static void reap_orphans(void)
             pid = waitpid(-1, NULL, WNOHANG);
         while (pid > 0);
         if (pid < 0)
-            return; /* none is left */
+            return; /* no children left */
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answer of trib-run to SIGUSR1. */
+/* trib-run's response to SIGUSR1. */
 #include "tools/rank_table.h"
 #include "tools/run_parts.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* True if the process has a handler of its own for a signal. */
+/* Return true if the process has a handler for a signal. */
 static bool catches(pid_t pid, int signal)
 {
     char path[64], line[256];
@@ -36,8 +36,8 @@ void run_show_state(const struct run_job *job)
     char *text = NULL;
     size_t bytes = 0;
     bool *seen = calloc((size_t)ranks, sizeof(*seen));
-    FILE *out = open_memstream(&text, &bytes); /* it goes out at once, between lines of
-                                                * ranks */
+    FILE *out =
+        open_memstream(&text, &bytes); /* written at once, between lines of ranks */
     struct tool_rank_table table = {.out = out,
                                     .width = tool_terminal_width(STDERR_FILENO),
                                     .seen = seen,

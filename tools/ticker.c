@@ -19,8 +19,9 @@ static struct ticker {
     bool runs, ends, shown;
     char what[160];
     size_t done, of;
-    struct timespec began, part_began; /* of the whole, of what the parts belong to */
-    struct timespec part_at; /* when `done` was said */
+    struct timespec began,
+        part_began; /* start of the whole command, and of the current set of parts */
+    struct timespec part_at; /* when `done` was last set */
 } ticker = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct timespec now(void)
@@ -39,7 +40,7 @@ static double since(const struct timespec *then)
            1e-9 * (double)(ts.tv_nsec - then->tv_nsec);
 }
 
-/* With the lock. */
+/* Caller holds the lock. */
 static void hide(struct ticker *t)
 {
     if (t->shown)
@@ -47,7 +48,7 @@ static void hide(struct ticker *t)
     t->shown = false;
 }
 
-/* Seconds, if the other parts take as long as those so far. */
+/* Estimate the remaining seconds from the mean time per finished part. */
 static double left(const struct ticker *t)
 {
     const double behind = since(&t->part_at), all = since(&t->part_began);
@@ -57,7 +58,8 @@ static double left(const struct ticker *t)
     return rest > 0 ? rest : 0;
 }
 
-/* With the lock. The line is cut where the terminal ends: it could not be cleared. */
+/* Caller holds the lock. The line is cut at the terminal's width, as a wrapped line
+ * could not be cleared. */
 static void show(struct ticker *t)
 {
     char line[256];
@@ -108,7 +110,7 @@ void tool_ticker_begin(const char *what)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&t->changed, &attr);
     pthread_condattr_destroy(&attr);
-    sigfillset(&all); /* signals are the command's */
+    sigfillset(&all); /* signals go to the command's thread */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     t->runs = pthread_create(&t->thread, NULL, run, t) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A line on the terminal that tells what a command does and how far it is: from two
- * seconds on, written anew each second by a thread, as the command itself may wait.
+ * Progress line on the terminal. After two seconds, a thread rewrites it every second,
+ * as the command itself may block.
  */
 #ifndef TOOLS_TICKER_H
 #define TOOLS_TICKER_H
 
 #include <stddef.h>
 
-/** tool_ticker_begin - "waiting for the other ranks"; nothing if standard error is no
- * terminal. Behind it no process may be forked until tool_ticker_end. */
+/** tool_ticker_begin - show "waiting for the other ranks"; no-op if stderr is not a
+ * terminal. Do not fork until tool_ticker_end. */
 void tool_ticker_begin(const char *what);
 
-/** tool_ticker_say - another text. */
+/** tool_ticker_say - change the text. */
 void tool_ticker_say(const char *what);
 
-/** tool_ticker_part - so much of it is done; 0 of 0: that is not known. The line then
- * has an estimate of the time that is left. */
+/** tool_ticker_part - set the number of finished parts, which adds an estimate of the
+ * remaining time; 0 of 0: unknown. */
 void tool_ticker_part(size_t done, size_t of);
 
-/** tool_ticker_hide - clear the line, before something else is printed. */
+/** tool_ticker_hide - clear the line before other output is printed. */
 void tool_ticker_hide(void);
 
-/** tool_ticker_end - clear it for good. */
+/** tool_ticker_end - clear the line and stop the thread. */
 void tool_ticker_end(void);
 
 #endif

@@ -14,8 +14,9 @@ void tool_begin(void)
 {
     int fd;
 
-    /* The lowest free number is taken each time, until it is none of the three. Where
-     * there is no /dev/null, the root folder cannot be written to either. */
+    /* Each open takes the lowest free descriptor; stop once it is above the three. Fall
+     * back to the root folder, which cannot be written either, if /dev/null is
+     * missing. */
     do {
         fd = open("/dev/null", O_RDWR);
         if (fd < 0)
@@ -59,7 +60,7 @@ int tool_end(const char *tool, int code)
 {
     if (tool_flushed())
         return code;
-    /* An error of an earlier write has left no errno. */
+    /* A write that failed earlier left no errno. */
     fprintf(stderr, "%s: cannot write to standard output%s%s\n", tool,
             errno ? ": " : "", errno ? strerror(errno) : "");
     return code ? code : 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How each program of Tributary begins and ends.
+ * Start-up and exit of each program.
  */
 #ifndef TOOLS_TOOL_H
 #define TOOLS_TOOL_H
@@ -9,43 +9,42 @@
 #include <sys/resource.h>
 
 /**
- * tool_begin - the first call of main.
+ * tool_begin - initialise the process; the first call of main.
  *
- * Where descriptor 0, 1 or 2 is closed it becomes /dev/null: else a socket would get
- * that number, and what is printed would go into it. A write beyond ulimit -f fails
- * from now on instead of ending the program (SIGXFSZ is ignored).
+ * Opens /dev/null on descriptors 0, 1 and 2 if closed: a socket would otherwise get
+ * such a number and receive printed text. Ignores SIGXFSZ, so a write beyond ulimit -f
+ * fails instead of killing the program.
  */
 void tool_begin(void);
 
 /**
- * tool_signals - children can be waited for, and no signal is blocked.
+ * tool_signals - restore SIGCHLD and unblock all signals.
  *
- * Both are inherited over exec. Where the parent ignored SIGCHLD, the kernel would drop
- * the exit codes of ranks; where it blocked SIGTERM, ranks could not be ended. Other
- * signals that the parent ignores stay ignored: nohup and shells mean that.
+ * Both are inherited over exec. If the parent ignored SIGCHLD, the kernel would drop
+ * the exit codes of ranks. If it blocked SIGTERM, ranks could not be terminated. Other
+ * ignored signals stay ignored, as nohup and shells intend.
  */
 void tool_signals(void);
 
 /**
- * tool_open_files - raise the soft limit of open files to the hard one.
+ * tool_open_files - raise the soft limit of open files to the hard limit.
  *
- * before_out  the limits as they were, for programs of the user that are started; may
- *             be NULL
+ * before_out  the previous limits, for user programs started later; may be NULL
  */
 void tool_open_files(struct rlimit *before_out);
 
 /**
- * tool_end - the last call of main: has all that was printed been written?
+ * tool_end - check that all output was written; the last call of main.
  *
- * tool     whose name stands before the sentence on standard error, such as "trib-info"
+ * tool     prefix of the error message, such as "trib-info"
  * code     the exit code so far
- * returns  code, or 1 in place of 0 where standard output took not all
+ * returns  code, or 1 instead of 0 if a write to standard output failed
  */
 int tool_end(const char *tool, int code);
 
 /**
- * tool_flushed - write what stdio still holds; false and errno where standard output
- * did not take all that was printed. For processes that end otherwise than by main.
+ * tool_flushed - flush stdout. Return false and set errno if any output was not
+ * written. For processes that do not exit through main.
  */
 bool tool_flushed(void);
 

@@ -31,7 +31,7 @@ int tool_text_width(const char *text)
     return n;
 }
 
-/* 0: as long as they are. */
+/* 0: unlimited. */
 static int line_width(void)
 {
     return wide ? 0 : tool_terminal_width(STDOUT_FILENO);
@@ -51,7 +51,7 @@ static int shown_width(const struct tool_table *table)
     return width;
 }
 
-/* The column that matters least of those that are shown; n: all others must be. */
+/* Return the least important shown column; n if the rest must be shown. */
 static size_t least_one(const struct tool_table *table)
 {
     size_t least = table->n;
@@ -84,7 +84,7 @@ void tool_table_add(struct tool_table *table, const char *head, const char *unit
     table->column[table->n++] = (struct tool_column){head, unit, width, rank, true};
 }
 
-/* Texts beyond their column keep a space before them. */
+/* Print a padded text; one wider than its column still gets a leading space. */
 static void print_padded(const struct tool_column *column, const char *text, bool first)
 {
     const int width = abs(column->width) - (first ? 0 : 1);
@@ -158,11 +158,11 @@ static struct fold {
     FILE *real;
     int width;
     size_t used;
-    char line[8192]; /* without an end so far */
+    char line[8192]; /* current incomplete line */
 } fold;
 
-/* This returns the start of the last column with room for its text; a column begins
- * behind two spaces. */
+/* Return the start of the last column with room for its text. A column begins after two
+ * spaces. */
 static int last_column(const char *line, size_t n, int width)
 {
     int at = 0, found = 0;
@@ -175,7 +175,7 @@ static int last_column(const char *line, size_t n, int width)
     return found > 0 ? found : 4;
 }
 
-/* The bytes of as many words as go into a line; at least one column. */
+/* Return the bytes of the words that fit on a line; at least one column. */
 static size_t words_of(const char *text, size_t n, int room)
 {
     size_t end = 0, words = 0;

@@ -25,7 +25,8 @@ static bool no_trace(char *why, size_t why_bytes, const char *path)
     return false;
 }
 
-/* The last line of a part is its end; each other one behind the first is an event. */
+/* Copy the events: each line after the first, up to the closing line. Return true if
+ * the closing line was found. */
 static bool copy_lines(FILE *from, FILE *to, bool *any)
 {
     char *line = NULL;
@@ -89,7 +90,7 @@ bool tool_trace_begin(struct tool_trace *t, char *why, size_t why_bytes)
 
     if (!t->file)
         return true;
-    /* Ranks may change their folder. */
+    /* Use an absolute path: ranks may change their working directory. */
     char *here = t->file[0] == '/' ? NULL : get_current_dir_name();
     const int n = snprintf(t->folder, sizeof(t->folder), "%s%s%s.XXXXXX",
                            here ? here : "", here ? "/" : "", t->file);

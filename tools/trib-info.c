@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-info - what this build of Tributary and this machine can do.
+ * trib-info - show the capabilities of this build of Tributary and this machine.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 struct section {
     trib_list_t list;
     const char *title;
-    enum { FULL, BRIEF, NONE } summary; /* in the output without options */
+    enum { FULL, BRIEF, NONE } summary; /* shown in the summary, without options */
 };
 
 /* By enum info_row. */
@@ -32,14 +32,14 @@ static const struct section sections[INFO_SECTIONS] = {
     [INFO_CONFIG] = {TRIB_LIST_CONFIG, "settings", NONE},
 };
 
-#define VALUE_BYTES 320 /* of a value with its unit */
+#define VALUE_BYTES 320 /* for a value with its unit */
 
 /* --- text --- */
 
-/* Columns are as wide as their longest text, found in a pass of their own. */
+/* Column widths: the longest text of each, found in a separate pass. */
 struct columns {
     int name;
-    int value; /* 0: values are left out */
+    int value; /* 0: values are omitted */
 };
 
 static void widen(int *column, const char *text)
@@ -66,7 +66,7 @@ static void measure_item(void *arg, const trib_item_t *item)
         widen(&columns->value, value_text(item, value));
 }
 
-/* If both do not fit into a line, the detail goes below. */
+/* If value and detail do not fit on one line, print the detail on the next. */
 #define WIDEST_VALUE 32
 
 static void print_item(void *arg, const trib_item_t *item)
@@ -89,7 +89,7 @@ static void print_item(void *arg, const trib_item_t *item)
                "", detail);
 }
 
-/* A setting that cannot be used has a mark, and the reason below. */
+/* Mark an invalid setting, and print the reason on the next line. */
 static void print_setting(void *arg, const trib_item_t *item)
 {
     char value[VALUE_BYTES];
@@ -180,7 +180,7 @@ static trib_status_t add_section(json_t *all, enum info_row row, const char *cod
 
 /* --- the whole --- */
 
-/* True if a part is asked for, not just the summary. */
+/* Return true if a section is requested, not only the summary. */
 static bool asks_parts(const struct info_request *request)
 {
     bool asked = false;
@@ -217,7 +217,8 @@ static trib_status_t show_json(const struct info_request *request)
                                 : TRIB_OK;
         status = status == TRIB_OK ? one : status;
     }
-    char *text = json_dumps(all, JSON_INDENT(2)); /* whole, with what is wrong in it */
+    char *text =
+        json_dumps(all, JSON_INDENT(2)); /* print all sections, even if one failed */
     if (text != NULL)
         puts(text);
     else if (status == TRIB_OK)
@@ -242,7 +243,7 @@ static int show(const struct info_request *request)
     if (status == TRIB_OK)
         return 0;
     const char *why = trib_last_error(NULL);
-    fflush(stdout); /* or its last lines come behind, where both go to one file */
+    fflush(stdout); /* else its last lines follow the message if both go to one file */
     fprintf(stderr, "trib-info: %s\n", why[0] != '\0' ? why : trib_status_str(status));
     return request->codec != NULL && status == TRIB_ERR_CODEC ? 2 : 1;
 }
@@ -255,7 +256,7 @@ static int info_main(int argc, char **argv)
     struct info_request request = {.words = calloc((size_t)argc + 1, sizeof(char *))};
     int code = tool_completion(argc, argv, commands);
 
-    tool_signals(); /* limits stay as they are: the doctor shows what ranks will have */
+    tool_signals(); /* limits are not raised: the doctor shows what ranks will get */
     if (request.words == NULL) {
         fputs("trib-info: out of memory\n", stderr);
         return 1;

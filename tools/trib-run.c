@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-run: start ranks on this host, see to their output, signals and ends.
+ * trib-run: start ranks on this host; forward their output and signals, and collect
+ * their exit codes.
  */
 #include "tools/run_parts.h"
 #include "tools/tool.h"
@@ -18,34 +19,32 @@
 #include <unistd.h>
 
 #define KILL_AFTER_MS 5000 /* between SIGTERM and SIGKILL */
-#define DRAIN_AFTER_MS 1000 /* for output of processes that outlive their rank */
+#define DRAIN_AFTER_MS 1000 /* to drain output of processes that outlive their rank */
 #define NEVER INT64_MAX
 
 enum stage {
-    STAGE_RUN, /* all is well */
-    STAGE_WAIT, /* a rank, or output, has failed: the others may end by themselves until
-                   next_at */
-    STAGE_TERM, /* SIGTERM has been sent: SIGKILL follows at next_at */
-    STAGE_KILL, /* SIGKILL has been sent */
+    STAGE_RUN, /* no failure */
+    STAGE_WAIT, /* a rank or the output failed; others may exit until next_at */
+    STAGE_TERM, /* SIGTERM sent; SIGKILL follows at next_at */
+    STAGE_KILL, /* SIGKILL sent */
 };
 
 struct supervisor {
     struct run_job job;
     enum stage stage;
-    int64_t next_at; /* when the stage ends, ms */
+    int64_t next_at; /* end of the stage, ms */
     int64_t timeout_at; /* ms */
-    int64_t drain_at; /* when open pipes of ended ranks are given up, ms */
+    int64_t drain_at; /* when to close open pipes of exited ranks, ms */
     int live;
-    int code; /* exit code; of the first failure */
-    int signals; /* SIGINT and SIGTERM received */
-    bool told[2]; /* that a sink is broken */
-    bool deaf; /* ranks lose what they print: one that SIGPIPE ends has no other
-                * cause */
+    int code; /* exit code of the first failure */
+    int signals; /* number of SIGINT and SIGTERM received */
+    bool told[2]; /* a broken sink has been reported */
+    bool deaf; /* output is lost: do not report ranks killed by SIGPIPE */
     int signal_fd;
-    char input[4096]; /* of the terminal, on its way to rank 0 */
+    char input[4096]; /* terminal input on its way to rank 0 */
     size_t input_len;
     struct pollfd *polls;
-    struct run_stream **streams; /* of s->polls, from POLL_STREAMS on */
+    struct run_stream **streams; /* streams of s->polls, from POLL_STREAMS on */
 };
 
 static int64_t now_ms(void)
@@ -70,7 +69,7 @@ static void enter(struct supervisor *s, enum stage stage)
     case STAGE_TERM:
         s->next_at = now_ms() + KILL_AFTER_MS;
         run_kill(&s->job, SIGTERM);
-        run_kill(&s->job, SIGCONT); /* a stopped process does not see SIGTERM */
+        run_kill(&s->job, SIGCONT); /* a stopped process does not receive SIGTERM */
         break;
     case STAGE_KILL:
         s->next_at = NEVER;
@@ -96,7 +95,8 @@ static void say_end(const struct supervisor *s, int rank)
                 WEXITSTATUS(r->status), others);
 }
 
-/* Did the rank end by SIGPIPE, or the last program of a shell that is the rank? */
+/* Return true if SIGPIPE killed the rank, or the last program of a shell that is the
+ * rank. */
 static bool by_sigpipe(int status)
 {
     return WIFSIGNALED(status) ? WTERMSIG(status) == SIGPIPE
@@ -111,7 +111,7 @@ static void rank_ended(struct supervisor *s, int rank)
     if (s->live == 0)
         s->drain_at = now_ms() + DRAIN_AFTER_MS;
     if (status == 0 || s->job.started < s->job.options->ranks)
-        return; /* well, or the job did not start, which has been said */
+        return; /* success, or the job did not start, which was reported */
     if (!s->deaf || !by_sigpipe(status))
         say_end(s, rank);
     if (!s->code)
@@ -120,7 +120,8 @@ static void rank_ended(struct supervisor *s, int rank)
         enter(s, STAGE_WAIT);
 }
 
-/* The kernel has refused what no option can do without; errno says why. */
+/* Kill all ranks after a system call failed that trib-run depends on; errno holds the
+ * cause. */
 static void give_up(struct supervisor *s, const char *what)
 {
     run_say("%s: %s: killing all ranks", what, strerror(errno));
@@ -151,15 +152,15 @@ static void reap(struct supervisor *s)
             return;
         int rank = find_rank(s, info.si_pid);
         int status = 0;
-        /* Kill the processes that the rank leaves behind, before the rank is reaped:
-         * until then its number cannot be given to a stranger. */
+        /* Kill the rank's remaining processes before reaping the rank: until then its
+         * PID cannot be reused. */
         if (rank >= 0)
             kill(-info.si_pid, SIGKILL);
         waitpid(info.si_pid, &status, 0);
         if (info.si_pid == s->job.keeper)
             s->job.keeper = 0;
         if (rank < 0)
-            continue; /* an orphan that has come to us */
+            continue; /* an orphan reparented to this process */
         s->job.ranks[rank].ended = true;
         s->job.ranks[rank].status = status;
         rank_ended(s, rank);
@@ -204,7 +205,7 @@ static void read_signals(struct supervisor *s)
         handle_signal(s, (int)info.ssi_signo);
 }
 
-/* Signals that trib-run was told to ignore (nohup) stay ignored, in the ranks, too. */
+/* Signals ignored at start (nohup) stay ignored, also in the ranks. */
 static int open_signals(void)
 {
     static const int wanted[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,
@@ -225,9 +226,9 @@ static int open_signals(void)
 /* Output --------------------------------------------------------------------------- */
 
 /*
- * The output of ranks is lost from now on, so they learn of it as they would without
- * trib-run: by SIGPIPE when they write. Those that do not write are ended after the
- * grace. Silent where the reader has gone (head, a pager that was left), as shells are.
+ * Output is lost from now on. Ranks that write get SIGPIPE, as without trib-run; the
+ * others are terminated after the grace period. Print nothing if the reader closed the
+ * pipe (head, a pager), as shells do.
  */
 static void sink_broke(struct supervisor *s, int which)
 {
@@ -286,7 +287,9 @@ static int poll_timeout(const struct supervisor *s)
     if (s->live == 0)
         at = s->drain_at;
     if (at == NEVER)
-        return s->job.stdin_fd >= 0 ? 1000 : -1; /* the foreground may change */
+        return s->job.stdin_fd >= 0
+                   ? 1000
+                   : -1; /* poll for a change of the foreground process group */
     int64_t left = at - now_ms();
     return left < 0 ? 0 : left > 60000 ? 60000 : (int)left;
 }
@@ -322,8 +325,8 @@ static void pass_input(struct supervisor *s)
     }
 }
 
-/* Fixed places in s->polls; the streams that are open follow, at most two for each
- * rank. The kernel refuses more entries than files may be open. */
+/* Fixed indices in s->polls. The open streams follow, at most two per rank: the kernel
+ * rejects more entries than RLIMIT_NOFILE. */
 enum { POLL_SIGNALS, POLL_SINK0, POLL_SINK1, POLL_INPUT, POLL_STREAMS };
 
 static int fill_polls(struct supervisor *s)
@@ -358,8 +361,7 @@ static bool streams_open(const struct run_job *job)
     return false;
 }
 
-/* Output that is not written yet keeps trib-run alive; pipes that strangers hold do
- * not. */
+/* Unwritten output keeps trib-run alive; pipes held open by other processes do not. */
 static bool finished(const struct supervisor *s)
 {
     const struct run_job *job = &s->job;
@@ -392,7 +394,7 @@ static void supervise(struct supervisor *s)
     }
 }
 
-/* A trace that cannot be made is a failure of a job that has gone well. */
+/* Finish the trace; a failure here fails an otherwise successful job. */
 static void end_trace(struct tool_trace *trace, int *code)
 {
     char why[8448];
@@ -432,7 +434,8 @@ static int run_main(int argc, char **argv)
         run_say("cannot start: %s", strerror(errno));
         return RUN_EXIT_SELF;
     }
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a rank leaves behind comes to us */
+    prctl(PR_SET_CHILD_SUBREAPER,
+          1); /* orphans of ranks are reparented to this process */
     if (options.timeout_s > 0)
         s.timeout_at = now_ms() + (int64_t)(options.timeout_s * 1000);
     s.code = run_start(&s.job);
