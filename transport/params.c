@@ -33,8 +33,8 @@ static trib_status_t unknown_name(const char *owner, struct word name,
         return trib_fail(err, TRIB_ERR_CONFIG, "%s takes no parameters, not \"%s\"",
                          owner, copy);
     return trib_fail(err, TRIB_ERR_CONFIG, "%s has no parameter \"%s\"%s%s%s", owner,
-                     copy, nearest ? "; is \"" : "", nearest ? nearest : "",
-                     nearest ? "\" meant?" : "");
+                     copy, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+                     nearest ? "\"?" : "");
 }
 
 static trib_status_t set_value(const char *owner, const struct trib_param *param,
@@ -82,11 +82,11 @@ static trib_status_t parse_one(const char *owner, struct word item,
             memcmp(params[i].name, name.text, name.len) != 0)
             continue;
         if (!equals && !params[i].value)
-            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s wants a name, as in %s=shm",
+            return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s needs a name, as in %s=shm",
                              owner, params[i].name, params[i].name);
         if (!equals)
             return trib_fail(err, TRIB_ERR_CONFIG,
-                             "%s: %s wants a value, as in %s=%" PRId64, owner,
+                             "%s: %s needs a value, as in %s=%" PRId64, owner,
                              params[i].name, params[i].name, *params[i].value);
         return set_value(owner, &params[i],
                          (struct word){equals + 1, item.len - name.len - 1}, err);

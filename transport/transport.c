@@ -48,10 +48,10 @@ const struct trib_transport_ops *const trib_transports[] = {TRANSPORTS(ROW) NULL
 
 const struct trib_absent trib_absents[] = {
 #if !HAVE_VERBS
-    {"verbs", "install libibverbs-dev and librdmacm-dev and build it again"},
+    {"verbs", "install libibverbs-dev and librdmacm-dev and rebuild"},
 #endif
 #if !HAVE_UCX
-    {"ucx", "install libucx-dev and build it again"},
+    {"ucx", "install libucx-dev and rebuild"},
 #endif
     {NULL, NULL},
 };
@@ -103,18 +103,18 @@ static trib_status_t unknown(struct trib_error *err, const char *what, const cha
 
     if (cure)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "this build of Tributary is without %s: %s, or use tcp", name,
+                         "this build of Tributary lacks %s: %s, or use tcp", name,
                          cure);
     if (nearest)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "no %s is called \"%s\"; is \"%s\" meant?", what, name,
+                         "no %s is called \"%s\"; did you mean \"%s\"?", what, name,
                          nearest);
     for (size_t i = 0; i < n; i++) {
         strncat(list, i ? ", " : "", sizeof(list) - strlen(list) - 1);
         strncat(list, names[i], sizeof(list) - strlen(list) - 1);
     }
-    return trib_fail(err, TRIB_ERR_CONFIG, "no %s is called \"%s\"; there are %s", what,
-                     name, list);
+    return trib_fail(err, TRIB_ERR_CONFIG, "no %s is called \"%s\"; available: %s",
+                     what, name, list);
 }
 
 const struct trib_transport_ops *trib_transport_find(const char *name)
@@ -168,8 +168,8 @@ static trib_status_t open_backend(const char *name,
     if (status == TRIB_OK && ops->bare && opts->cfg && opts->cfg->seal)
         return trib_fail(
             opts->err, TRIB_ERR_CONFIG,
-            "TRIB_SEAL=1: %s cannot encrypt what it sends; use tcp, or auto, which "
-            "takes tcp between hosts then, or leave TRIB_SEAL out",
+            "TRIB_SEAL=1: %s cannot encrypt its traffic; use tcp, or auto, which then "
+            "uses tcp between hosts, or unset TRIB_SEAL",
             name);
     return status == TRIB_OK ? ops->open(&with, out) : status;
 }
@@ -190,11 +190,11 @@ static trib_status_t copy_text(const char *text, struct trib_error *err,
 
     if (len >= TEXT_MAX)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "the transport text has %zu characters, at most %d are read",
+                         "the transport text has %zu characters, but the limit is %d",
                          len, TEXT_MAX - 1);
     if (strchr(text, TRIB_PARAMS_LOOK))
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "the transport text has the control character \\%03o",
+                         "the transport text contains the control character \\%03o",
                          TRIB_PARAMS_LOOK);
     memcpy(copy, text, len + 1);
     return TRIB_OK;
@@ -244,7 +244,7 @@ trib_status_t trib_transport_open(const char *text,
     char *params;
 
     if (opts->size < 1 || opts->self < 0 || opts->self >= opts->size)
-        return trib_fail(opts->err, TRIB_ERR_INVALID, "peer %d of %d cannot be",
+        return trib_fail(opts->err, TRIB_ERR_INVALID, "invalid peer number %d of %d",
                          opts->self, opts->size);
     trib_status_t status = copy_text(text, opts->err, copy);
     if (status != TRIB_OK)

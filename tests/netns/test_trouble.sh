@@ -94,7 +94,7 @@ net_mend
 # One that lets no heartbeat through: the job needs none, and says what it lacks
 net_drop 1 meta l4proto udp
 TRIB_STOP_TIMEOUT_MS=500 net_job "$perf" allreduce --sizes 64K --iters 10000000
-within 30 says 1 "no heartbeat comes from rank 0" "let UDP through"
+within 30 says 1 "no heartbeat from rank 0" "allow UDP"
 result $? "heartbeats are dropped: a rank that hears none says so"
 sleep 1
 [ ! -e "$net_dir/rank0.status" ] && [ ! -e "$net_dir/rank1.status" ]

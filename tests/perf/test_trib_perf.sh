@@ -205,7 +205,7 @@ if starts "no file may be made: ulimit -f 0"; then
 fi
 limited 100 "connected to 1 of 1" 0 allreduce -n 2 --check --iters 3 --sizes 8,4M
 result $? "ranks below ulimit -f"
-limited 4096 "memory of trib_alloc is copied on its way" 0 allreduce -n 2 --check --iters 3 --sizes 8,16M
+limited 4096 "memory of trib_alloc is not shared, so its data is copied" 0 allreduce -n 2 --check --iters 3 --sizes 8,16M
 result $? "memory that is larger than ulimit -f is not shared"
 limited 100 "raise ulimit -f" 1 put --transport shm --sizes 8
 result $? "a transport that needs larger files than ulimit -f"

@@ -17,7 +17,7 @@ export run
 # A build without libsodium, and a host without it, say so; nothing else can be asked of them.
 TRIB_TRANSPORT=tcp "${perf[@]}" -n 2 >"$said" 2>&1 </dev/null
 if grep -q "needs libsodium on all hosts" "$said"; then
-    TRIB_TRANSPORT=tcp expect "without libsodium tcp is refused" any "leave TRIB_SEAL out" "${perf[@]}" -n 2
+    TRIB_TRANSPORT=tcp expect "without libsodium tcp is refused" any "unset TRIB_SEAL" "${perf[@]}" -n 2
     TRIB_TRANSPORT=shm expect "without libsodium shm is not" 0 "allreduce" "${perf[@]}" -n 2
     TRIB_TRANSPORT=auto expect "without libsodium one host is not" 0 "allreduce" "${perf[@]}" -n 2
     finish
@@ -31,7 +31,7 @@ TRIB_TRANSPORT=tcp:aes=0 expect "sealed tcp without AES" 0 "allreduce" "${perf[@
 TRIB_TRANSPORT=tcp expect "sealed words of a codec" 0 "codec topk" "${perf[@]}" -n 3 --codec topk:ratio=0.1
 TRIB_TRANSPORT=auto:ranks_per_host=1 expect "sealed tcp chosen by auto" 0 "tcp" "$run" -n 2 -- \
     "$build/tools/trib-info" --reach
-TRIB_LOG=info TRIB_TRANSPORT=tcp expect "the log says by what" 0 "rank 1 encrypts what it sends, by" \
+TRIB_LOG=info TRIB_TRANSPORT=tcp expect "the log says by what" 0 "rank 1 encrypts its traffic with" \
     "${perf[@]}" -n 2
 
 for seals in 0 1; do
@@ -39,7 +39,7 @@ for seals in 0 1; do
         env FIRST=$((1 - seals)) sh -c 'TRIB_SEAL=$(((FIRST + TRIB_RANK) % 2)) exec "$@"' sh "${perf[@]}"
 done
 
-need="TRIB_SEAL=1 needs a secret, and this job has none: start it by trib-run"
+need="TRIB_SEAL=1 needs a secret, but this job has none: start it with trib-run"
 TRIB_TRANSPORT=tcp expect "no secret" 1 "$need" bash -c 'without_secret "$@"' sh "${perf[@]}"
 TRIB_TRANSPORT=auto:ranks_per_host=1 expect "no secret, two hosts" 1 "tcp: $need" \
     bash -c 'without_secret "$@"' sh "${perf[@]}"
@@ -47,10 +47,10 @@ TRIB_TRANSPORT=auto expect "no secret, one host" 0 "allreduce" bash -c 'without_
 TRIB_TRANSPORT=shm expect "no secret, shm" 0 "allreduce" bash -c 'without_secret "$@"' sh "${perf[@]}"
 TRIB_TRANSPORT=tcp expect "no secret, one rank" 0 "allreduce" "${perf[@]}" -n 1
 
-cannot="cannot encrypt what it sends"
+cannot="cannot encrypt its traffic"
 for transport in verbs ucx; do
     TRIB_TRANSPORT=$transport "${perf[@]}" -n 2 >"$said" 2>&1 </dev/null
-    if grep -q "this build of Tributary is without" "$said"; then
+    if grep -q "this build of Tributary lacks" "$said"; then
         skip "over $transport" "this build is without it"
         continue
     fi

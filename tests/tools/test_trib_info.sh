@@ -137,12 +137,12 @@ expect "devices as json" 0 '"value": "' "$info" --transports --json
 # shellcheck disable=SC2317 # called, by another shell
 lonely() {
     shown=("$said") # no array can be exported
-    expect "no interface" 0 "loopback alone" "$info" --transports
+    expect "no interface" 0 "loopback only" "$info" --transports
     ip link set lo up
-    expect "loopback is none either" 0 "loopback alone" "$info" --transports
+    expect "loopback is none either" 0 "loopback only" "$info" --transports
     if ip link add there type veth peer name away 2>/dev/null; then
         ip addr add 10.98.76.54/24 dev there
-        expect "an interface that is down" 0 "loopback alone" "$info" --transports
+        expect "an interface that is down" 0 "loopback only" "$info" --transports
         ip link set there up
         expect "an interface with its address" 0 "there (10.98.76.54" "$info" --transports
         expect "its link rate" 0 "10.98.76.54, 10 Gb/s)" "$info" --transports

@@ -139,7 +139,7 @@ static void check_stop(struct spawn *s, const struct row *row)
         spawn_signal(s, victim, SIGSTOP);
     int stop_ms = rig.cfg.stop_timeout_ms;
     expect_loss(&rig, victim,
-                remote ? "nothing was heard of process" : "has been stopped for");
+                remote ? "no heartbeat from process" : "has been stopped for");
     /* Rank 0 knows when the stop began. */
     SPAWN_CHECK(s, s->rank != 0 ||
                        ms_since(start) > stop_ms - (remote ? stop_ms / 4 : 50));

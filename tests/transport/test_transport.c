@@ -42,17 +42,17 @@ static void test_wrong_texts(void **state)
         const char *text, *sentence;
     } wrong[] = {
         {"", "no transport is called \"\""},
-        {"shn", "no transport is called \"shn\"; is \"shm\" meant?"},
-        {"infiniband", "\"infiniband\"; there are auto, shm, tcp, "},
-        {"shm+trce", "no transport decorator is called \"trce\"; is \"trace\" meant?"},
+        {"shn", "no transport is called \"shn\"; did you mean \"shm\"?"},
+        {"infiniband", "\"infiniband\"; available: auto, shm, tcp, "},
+        {"shm+trce", "decorator is called \"trce\"; did you mean \"trace\"?"},
         {"shm+", "no transport decorator is called \"\""},
-        {"shm:rings=8", "shm has no parameter \"rings\"; is \"ring\" meant?"},
-        {"shm:ring", "shm: ring wants a value, as in ring=256"},
+        {"shm:rings=8", "shm has no parameter \"rings\"; did you mean \"ring\"?"},
+        {"shm:ring", "shm: ring needs a value, as in ring=256"},
         {"shm:ring=", "ring= is not a whole number from 8 to 65536"},
         {"shm:ring=7", "ring=7 is not a whole number from 8 to 65536"},
         {"shm:ring=8x", "ring=8x is not a whole number"},
         {"shm:ring=99999999999999999999", "is not a whole number"},
-        {"shm:ring=16,cm=0", "is \"cma\" meant?"},
+        {"shm:ring=16,cm=0", "did you mean \"cma\"?"},
         {"loop:group=a", "loop has no parameter \"group\""},
         {"shm+nomap:x=1", "nomap takes no parameters, not \"x\""},
         {"auto:x=1", "auto has no parameter \"x\""},
@@ -115,7 +115,7 @@ static void test_wrong_numbers(void **state)
 
     (void)state;
     assert_status(trib_transport_open("shm", &opts, &t), TRIB_ERR_INVALID);
-    assert_string_equal(pair.err.text, "peer 2 of 2 cannot be");
+    assert_string_equal(pair.err.text, "invalid peer number 2 of 2");
 }
 
 /* All slots are filled, in every backend and under every decorator. */
@@ -151,9 +151,9 @@ static void check_lengths(const char *text)
                   TRIB_ERR_RANGE);
     assert_null(remote);
     assert_string_equal(pair.err.text,
-                        "rank 1 has exported memory of 4096 bytes where this rank has "
-                        "to address 4097: what it sent is not of this library, or its "
-                        "settings are not those that it told");
+                        "rank 1 exported 4096 bytes of memory, but this rank must "
+                        "address 4097: it runs another library, or its settings "
+                        "differ from the ones that it announced");
     trib_error_clear(&pair.err);
     assert_status(trib_transport_import(t, 1, &none, 1, &remote), TRIB_ERR_INVALID);
     trib_error_clear(&pair.err);

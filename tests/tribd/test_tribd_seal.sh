@@ -22,8 +22,8 @@ for codec in none int8 topk:ratio=0.05; do
     done
 done
 shown=("$said" "$dir/one.log")
-said_by one "encrypts what it sends, by"
-result $? "the service encrypts what it sends"
+said_by one "encrypts its traffic with"
+result $? "the service encrypts its traffic"
 jobs=$(grep -c "ranks, " "$dir/one.log")
 [ "$jobs" = 6 ]
 result $? "the service has had all jobs (it says $jobs)"
@@ -33,7 +33,7 @@ if ! "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]"; then
     skip "a service over ucx" "this build or host is without it"
 else
     TRIB_TRANSPORT=ucx TRIB_SEAL=0 start_daemon other || finish
-    service "other" expect "a service over ucx" 0 "ucx cannot encrypt what it sends" "$perf" "${sums[@]}" --sizes 4K
+    service "other" expect "a service over ucx" 0 "ucx cannot encrypt its traffic" "$perf" "${sums[@]}" --sizes 4K
 fi
 
 # Where nobody proves anything the key of the records would cross in clear.

@@ -70,17 +70,17 @@ good=$?
 wait "${job_pid[mixed]}" && [ $good = 0 ] && right "$dir/rank0.log" && said_by one "job mixed"
 result $? "a job whose ranks are two users' is summed"
 shown=("$dir/rank0.log" "$dir/rank1.log" "$dir/one.log")
-said_by one "its memory is not taken" && grep -q "peer 2 is reached by tcp" "$dir/rank0.log"
+said_by one "its memory is refused" && grep -q "peer 2 is reached by tcp" "$dir/rank0.log"
 result $? "but not by shared memory: the first rank's user is the job's"
 shown=("$dir/job.log" "$dir/one.log")
 
 fresh
 TRIB_TRANSPORT=ucx user_job $other fast
 said_by one "job fast is refused: transport ucx is not taken from a job" ||
-    grep -qE "without ucx|UCX" "$dir/job.log"
+    grep -qE "lacks ucx|UCX" "$dir/job.log"
 result $? "ucx is not taken from a job unless the operator says so"
 grep -q "the setting transports of this tribd has auto,shm,tcp,verbs" "$dir/job.log" ||
-    grep -qE "without ucx|UCX" "$dir/job.log"
+    grep -qE "lacks ucx|UCX" "$dir/job.log"
 result $? "which the job is told"
 
 fresh

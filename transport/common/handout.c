@@ -303,8 +303,7 @@ trib_status_t trib_handout_serve(struct trib_handout *h, struct trib_error *err)
     if (errno)
         return trib_fail(
             err, TRIB_ERR_SYSTEM,
-            "cannot start the thread that hands out memory to processes of "
-            "other users: %m");
+            "cannot start the thread that hands out memory to other processes: %m");
     h->serves = true;
     return TRIB_OK;
 }

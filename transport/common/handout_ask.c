@@ -37,8 +37,8 @@ static trib_status_t wrong_user(const struct trib_handout_owner *o, uid_t uid,
 {
     return trib_fail(
         err, TRIB_ERR_UNSUPPORTED,
-        "process %d runs as user %u, and the job is user %u's: its memory is not "
-        "taken",
+        "process %d runs as user %u, but the job belongs to user %u: its memory is "
+        "refused",
         o->pid, (unsigned)uid, (unsigned)wanted);
 }
 
@@ -51,20 +51,19 @@ static trib_status_t check_owner(const struct trib_handout_owner *o, int fd,
 
     if (!trib_handout_peer(fd, &who))
         return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "the kernel does not say who has a socket: %m");
+                         "the kernel does not report the owner of a socket: %m");
     if (!o->guard && who.uid != geteuid())
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,
-            "process %d runs as user %u, this one as %u: start the ranks as "
-            "one user",
+            "process %d runs as user %u, this one as %u: start all ranks as the same "
+            "user",
             o->pid, (unsigned)who.uid, (unsigned)geteuid());
     if (!o->guard)
         return TRIB_OK;
     if (who.pid <= 0 || who.pid != o->pid)
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,
-            "process %d does not have the socket that its address names: process "
-            "%d has",
+            "process %d does not own the socket in its address: process %d does",
             o->pid, (int)who.pid);
     if (!o->guard->serves || (o->aggregator && who.uid == geteuid()))
         return TRIB_OK;
@@ -83,11 +82,10 @@ static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
 
     if (!o->name)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "process %d has no socket at which it hands out its memory",
-                         o->pid);
+                         "process %d has no socket for handing out its memory", o->pid);
     int fd = trib_handout_socket();
     if (fd < 0)
-        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot make a socket of this host: %m");
+        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot create a local socket: %m");
     if (connect(fd, (struct sockaddr *)&at, bytes) == 0)
         status = check_owner(o, fd, err);
     else if (errno == EAGAIN)
@@ -95,9 +93,9 @@ static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
     else
         status =
             trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                      "the socket at which process %d hands out its memory is not "
-                      "reached: %m; let the ranks, and the aggregators of their host, "
-                      "share a network namespace",
+                      "cannot reach the socket from which process %d hands out its "
+                      "memory: %m; run the ranks, and the aggregators of their host, "
+                      "in one network namespace",
                       o->pid);
     if (status == TRIB_OK)
         *fd_out = fd;
@@ -115,11 +113,9 @@ trib_status_t trib_handout_knock(const struct trib_handout_owner *o,
     if (status == TRIB_OK)
         close(fd);
     return status == TRIB_INPROGRESS
-               ? trib_fail(
-                     err, TRIB_ERR_UNSUPPORTED,
-                     "too many wait at the socket at which process %d hands out its "
-                     "memory",
-                     o->pid)
+               ? trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                           "too many requests for memory of process %d are waiting",
+                           o->pid)
                : status;
 }
 
@@ -174,12 +170,12 @@ static trib_status_t read_answer(struct trib_handout_call *call, int pid,
     close_all(fds);
     if (n == 1 && byte == TRIB_HANDOUT_HERE)
         return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "process %d gave its memory, but this one can open no more "
-                         "files (raise ulimit -n)",
+                         "process %d handed out its memory, but this one has too many "
+                         "open files (raise ulimit -n)",
                          pid);
     if (n == 1)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "process %d no longer has the memory that it told of", pid);
+                         "process %d no longer has the memory that it announced", pid);
     if (call->stalled) {
         close(call->fd);
         call->fd = 0;
@@ -187,7 +183,7 @@ static trib_status_t read_answer(struct trib_handout_call *call, int pid,
     }
     return trib_fail(
         err, TRIB_ERR_PEER_LOST,
-        "process %d has died or closed its memory, or does not give it to this "
+        "process %d has died or closed its memory, or refuses to share it with this "
         "one",
         pid);
 }

@@ -257,8 +257,8 @@ static void judge(struct trib_heartbeat *p, int peer)
     trib_net_text(w->who.ip, ip, sizeof(ip));
     trib_log(
         p->log, TRIB_LOG_WARN, "heartbeat",
-        "no heartbeat comes from rank %d, %s port %u: if it stops or its host fails, "
-        "that shows only after TRIB_TIMEOUT_MS; let UDP through between the hosts",
+        "no heartbeat from rank %d, %s port %u: if it stops or its host fails, this is "
+        "detected only after TRIB_TIMEOUT_MS; allow UDP between the hosts",
         peer, ip, w->who.port);
 }
 
@@ -345,7 +345,7 @@ static trib_status_t start_thread(struct trib_heartbeat *p, struct trib_error *e
 {
     errno = trib_thread_start(&p->thread, beat, p);
     if (errno)
-        return trib_fail(err, TRIB_ERR_SYSTEM, "no thread for heartbeats: %m");
+        return trib_fail(err, TRIB_ERR_SYSTEM, "cannot start the heartbeat thread: %m");
     return TRIB_OK;
 }
 
@@ -571,7 +571,7 @@ bool trib_heartbeat_lost(struct trib_heartbeat *p, int peer, char *why, size_t b
     trib_net_text(w->who.ip, ip, sizeof(ip));
     if (gmtime_r(&w->last, &utc))
         strftime(since, sizeof(since), "%H:%M:%S UTC", &utc);
-    snprintf(why, bytes, "nothing was heard of process %d at %s for %.1f s, since %s",
+    snprintf(why, bytes, "no heartbeat from process %d at %s for %.1f s, since %s",
              w->who.pid, ip, (double)w->silent_ns / 1e9, since);
     return true;
 }

@@ -82,7 +82,7 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
     out->fenced = false;
     out->fd = open_socket(type, &out->family);
     if (out->fd < 0)
-        return trib_fail(err, TRIB_ERR_SYSTEM, "%s: no socket: %m", owner);
+        return trib_fail(err, TRIB_ERR_SYSTEM, "%s: cannot create a socket: %m", owner);
     if (first && first + ports > 65536)
         ports = 65536 - first;
     for (int i = 0; i < (first ? ports : 1) && out->fd >= 0; i++) {

@@ -132,7 +132,7 @@ void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
     if (!port->fenced)
         trib_log(
             log, TRIB_LOG_WARN, owner,
-            "port %u is open to all networks of this host, not to net=%s alone: the "
-            "kernel takes no filter: %m",
+            "port %u is open to all networks of this host, not only to net=%s: the "
+            "kernel rejects the filter: %m",
             port->port, choice->text);
 }

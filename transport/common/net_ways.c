@@ -100,7 +100,7 @@ void trib_net_offer(const struct trib_net_ways *ways, const char *owner,
     }
     if (left)
         trib_log(log, TRIB_LOG_WARN, owner,
-                 "peers are told %d addresses of this host and not %d more: choose "
+                 "peers get %d addresses of this host, but %d more do not fit: choose "
                  "networks with %s:net=10.0.0.0/8 or %s:net=eth0 in TRIB_TRANSPORT",
                  out->n, left, owner, owner);
 }
@@ -278,8 +278,8 @@ static int dial_here(const struct search *s, const struct way *way, int n,
 
     if (fd < 0 && !trib_net_loopback_up())
         out->cure =
-            "; the loopback interface of this host is down, and its processes reach "
-            "each other through it: ip link set lo up";
+            "; the loopback interface of this host is down, but its processes need it "
+            "to reach each other: ip link set lo up";
     errno = error;
     return fd;
 }
@@ -336,7 +336,7 @@ int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *plac
     memcpy(loopback.ip, trib_net_loopback, 16);
     *out = (struct trib_net_found){
         .at = "any address,",
-        .cure = "; it offers none, or only such as this host has, too"};
+        .cure = "; it offers none, or only addresses that this host has, too"};
     memcpy(out->ip, trib_net_loopback, 16);
     errno = ENOMEM;
     if (!s)

@@ -91,8 +91,8 @@ trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, vo
     (void)from;
     (void)to;
     return trib_fail(t->err, TRIB_ERR_UNSUPPORTED,
-                     "%s does not read %zu bytes of peer %d by their address",
-                     t->ops->name, len, peer);
+                     "%s cannot read %zu bytes by address from peer %d", t->ops->name,
+                     len, peer);
 }
 
 int trib_no_event_fd(struct trib_transport *t)
@@ -121,7 +121,7 @@ trib_status_t trib_transport_import(struct trib_transport *t, int peer,
 
     if (blob->len > TRIB_BLOB_MAX)
         return trib_fail(t->err, TRIB_ERR_INVALID,
-                         "rank %d: an exported region of %u bytes cannot be", peer,
+                         "rank %d: invalid exported region of %u bytes", peer,
                          blob->len);
     trib_status_t status = t->ops->import_region(t, peer, blob, &remote);
     if (status != TRIB_OK)
@@ -134,8 +134,7 @@ trib_status_t trib_transport_import(struct trib_transport *t, int peer,
     t->ops->release(t, remote);
     return trib_fail(
         t->err, TRIB_ERR_RANGE,
-        "rank %d has exported memory of %zu bytes where this rank has to "
-        "address %zu: what it sent is not of this library, or its settings "
-        "are not those that it told",
+        "rank %d exported %zu bytes of memory, but this rank must address %zu: it runs "
+        "another library, or its settings differ from the ones that it announced",
         peer, len, least);
 }

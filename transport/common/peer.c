@@ -52,13 +52,15 @@ trib_status_t trib_peer_check_bounds(const struct trib_write *write, int peer,
 {
     if (!bounds || bounds->owner != peer)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "a write to peer %d without a region here and one of its own",
+                         "a write to peer %d needs a local region and a region of that "
+                         "peer",
                          peer);
     if (!fits(write->local_off, write->len, bounds->local) ||
         !fits(write->remote_off, write->len, bounds->remote))
         return trib_fail(
             err, TRIB_ERR_RANGE,
-            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu",
+            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu exceeds "
+            "a region",
             write->len, write->local_off, bounds->local, write->remote_off,
             bounds->remote);
     return TRIB_OK;

@@ -44,7 +44,7 @@ struct trib_peer_base {
 /* Reasons; the argument is the peer's process number. */
 #define TRIB_PEER_ENDED "process %d has ended, or closed its connection"
 #define TRIB_PEER_GAVE_UP \
-    "process %d counts this rank as lost: its own error says why"
+    "process %d has declared this rank lost: see its error message"
 
 /* All peers of a transport; `first` points to an array of the backend's structs. */
 struct trib_peers {

@@ -17,7 +17,7 @@ static trib_status_t grow(struct trib_region_table *table, struct trib_error *er
     /* Not TRIB_ERR_NO_RESOURCE, which means that polling helps. */
     if (n > TRIB_TABLE_ROWS_MAX)
         return trib_fail(err, TRIB_ERR_OVERFLOW,
-                         "%s: %u regions are registered, more it cannot have; register "
+                         "%s: %u regions are registered, which is the limit; register "
                          "larger pieces of memory, or free plans and registered memory",
                          table->owner, TRIB_TABLE_ROWS_MAX);
     struct trib_table_region **rows = realloc(table->rows, n * sizeof(*rows));

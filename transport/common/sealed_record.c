@@ -29,13 +29,13 @@ trib_status_t trib_record_check(const struct trib_secret *secret,
     if (!trib_sodium_open(&sodium, why, sizeof(why)))
         return trib_fail(
             err, TRIB_ERR_CONFIG,
-            "TRIB_SEAL=1 needs libsodium on all hosts: %s; install libsodium23, and "
-            "Tributary built with it, or leave TRIB_SEAL out",
+            "TRIB_SEAL=1 needs libsodium on all hosts: %s; install libsodium23 and a "
+            "Tributary built with it, or unset TRIB_SEAL",
             why);
     return trib_fail(
         err, TRIB_ERR_CONFIG,
-        "TRIB_SEAL=1 needs a secret, and this job has none: start it by trib-run, "
-        "or give all ranks the same TRIB_KEY (openssl rand -hex 32)");
+        "TRIB_SEAL=1 needs a secret, but this job has none: start it with trib-run, or "
+        "set the same TRIB_KEY on all ranks (openssl rand -hex 32)");
 }
 
 static void prepare(struct trib_records *s)

@@ -226,9 +226,10 @@ static trib_status_t open_peer_fd(const struct trib_segment_id *id, int pid,
     if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != id->map_len || seals < 0 ||
         (seals & SIZE_SEALS) != SIZE_SEALS) {
         close(fd);
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "descriptor %d of process %d is not the segment it was",
-                         id->fd, pid);
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "descriptor %d of process %d is no longer the exported segment", id->fd,
+            pid);
     }
     *fd_out = fd;
     return TRIB_OK;
@@ -288,7 +289,7 @@ static trib_status_t check_len(const struct trib_segment_id *id, struct trib_err
     if (id->map_len >= 2 * PAGE && id->map_len <= SIZE_MAX / 2 &&
         id->map_len % PAGE == 0)
         return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_INVALID, "a segment of %llu bytes cannot be",
+    return trib_fail(err, TRIB_ERR_INVALID, "invalid segment of %llu bytes",
                      (unsigned long long)id->map_len);
 }
 
@@ -316,8 +317,8 @@ static trib_status_t is_another(const struct trib_segment_id *id, int pid,
                                 struct trib_error *err)
 {
     return trib_fail(err, TRIB_ERR_INVALID,
-                     "descriptor %d of process %d is not the segment it was", id->fd,
-                     pid);
+                     "descriptor %d of process %d is no longer the exported segment",
+                     id->fd, pid);
 }
 
 trib_status_t trib_segment_attach(const struct trib_segment_id *id,
@@ -359,11 +360,11 @@ static const char *fault_of(int fd, uint64_t map_len)
     int seals = fcntl(fd, F_GET_SEALS);
 
     if (seals < 0 || fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
-        return "it is no memfd";
+        return "it is not a memfd";
     if ((seals & SIZE_SEALS) != SIZE_SEALS)
         return "its size is not sealed (F_SEAL_SHRINK, F_SEAL_GROW)";
     if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != map_len)
-        return "it has another size than its address or region says";
+        return "its size differs from the size in its address or region";
     return NULL;
 }
 
@@ -377,14 +378,14 @@ trib_status_t trib_segment_adopt(const struct trib_segment_id *id, int fd, int p
         return status;
     const char *fault = fault_of(fd, id->map_len);
     if (fault)
-        return trib_fail(
-            err, TRIB_ERR_INVALID,
-            "process %d has handed over a descriptor that is not taken: %s", pid,
-            fault);
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "process %d handed over a descriptor that is rejected: %s",
+                         pid, fault);
     status = map(id, fd, out, err);
     if (status == TRIB_ERR_INVALID)
         status = trib_fail(err, status,
-                           "process %d has handed over another segment than it told of",
+                           "process %d handed over a segment other than the announced "
+                           "one",
                            pid);
     if (status == TRIB_OK)
         populate(out, fd);

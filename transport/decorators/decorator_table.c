@@ -26,16 +26,16 @@ static trib_status_t nomap_install(const struct trib_transport_opts *opts,
 }
 
 const struct trib_decorator trib_decorators[] = {
-    {"trace", "counts writes and events, logs the sums at the end (level info)",
+    {"trace", "count writes and events, log the totals at close (level info)",
      trib_decorate_trace},
-    {"delay", "us=N: events come N microseconds later", trib_decorate_delay},
-    {"drop", "nth=N: the N-th write vanishes", trib_decorate_drop},
-    {"repeat", "nth=N: the N-th write arrives twice", trib_decorate_repeat},
-    {"corrupt", "nth=N, least=BYTES: one byte of the N-th write of so many is wrong",
+    {"delay", "us=N: deliver events N microseconds later", trib_decorate_delay},
+    {"drop", "nth=N: lose the N-th write", trib_decorate_drop},
+    {"repeat", "nth=N: deliver the N-th write twice", trib_decorate_repeat},
+    {"corrupt", "nth=N, least=BYTES: corrupt a byte of the N-th write of BYTES or more",
      trib_decorate_corrupt},
     {"kill",
-     "after=N,signal=S,rank=R: rank R (-1: each) gets a signal at its N-th write",
+     "after=N,signal=S,rank=R: send rank R (-1: all) a signal at its N-th write",
      trib_decorate_kill},
-    {"nomap", "peers' memory is reached by writes only", nomap_install},
+    {"nomap", "reach peers' memory by writes only", nomap_install},
     {NULL, NULL, NULL},
 };

@@ -64,9 +64,9 @@ static void trace_close(struct trib_transport *t)
 
     trib_log(
         w->log, TRIB_LOG_INFO, "trace",
-        "%s: %llu writes posted with %llu bytes, %llu done, %llu refused for now; %llu "
-        "arrived with %llu bytes; %llu polls, %llu of them empty; %llu waits; %llu "
-        "peers lost",
+        "%s: %llu writes posted with %llu bytes, %llu done, %llu refused by "
+        "back-pressure; %llu arrived with %llu bytes; %llu polls, %llu of them empty; "
+        "%llu waits; %llu peers lost",
         w->ops.name, (unsigned long long)c->posted, (unsigned long long)c->posted_bytes,
         (unsigned long long)c->done, (unsigned long long)c->refused,
         (unsigned long long)c->arrived, (unsigned long long)c->arrived_bytes,

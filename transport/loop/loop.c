@@ -71,8 +71,8 @@ static trib_status_t loop_open(const struct trib_transport_opts *opts,
     if (opts->guard && opts->guard->serves)
         return trib_fail(
             opts->err, TRIB_ERR_UNSUPPORTED,
-            "loop reaches threads of one process, by pointers: it is not for "
-            "peers that are not trusted; use auto");
+            "loop reaches threads of one process by pointer, so it is unsafe for "
+            "untrusted peers; use auto");
     struct loop *loop = calloc(1, sizeof(*loop));
     if (!loop)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
@@ -356,7 +356,7 @@ static const char *loss(struct loop *loop, int peer, bool *left_out)
     if (p->state != TRIB_PEER_CONNECTED || peer == loop->self)
         return NULL;
     if (atomic_load(&ep->senders[loop->self].refused))
-        return "has refused a write to memory that it does not register";
+        return "refused a write to memory that is not registered";
     if (atomic_load(&loop->own->senders[peer].refused))
         return "wrote to memory that is not registered";
     *left_out = atomic_load(&ep->closed) || atomic_load(&ep->senders[loop->self].left);
@@ -449,7 +449,7 @@ static const struct trib_transport_text texts[] = {
 const struct trib_transport_ops trib_loop_ops = {
     .name = "loop",
     .one_process = true,
-    .detail = "threads of one process: queued copies, no direct reach; for tests",
+    .detail = "threads of one process: queued copies, no direct access; for tests",
     .texts = texts,
     .devices = trib_no_devices,
     .open = loop_open,

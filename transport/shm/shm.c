@@ -80,7 +80,7 @@ static trib_status_t make_bell(struct shm *shm)
     if (trib_fd_pair(shm->pipe, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK) == 0)
         return TRIB_OK;
     shm->pipe[0] = shm->pipe[1] = -1;
-    return trib_fail(shm->err, TRIB_ERR_SYSTEM, "cannot make a pair of sockets: %m");
+    return trib_fail(shm->err, TRIB_ERR_SYSTEM, "cannot create a pair of sockets: %m");
 }
 
 static void close_bell(struct shm *shm)
@@ -448,7 +448,8 @@ static void shm_devices(char *text, size_t bytes)
     if (trib_file_line("", "/proc/sys/kernel/yama/ptrace_scope", scope,
                        sizeof(scope)) &&
         strcmp(scope, "0") != 0)
-        trib_text_append(text, bytes, "; kernel.yama.ptrace_scope=%s bars other memory",
+        trib_text_append(text, bytes,
+                         "; kernel.yama.ptrace_scope=%s denies access to other memory",
                          scope);
 }
 

@@ -34,7 +34,7 @@ trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
         return trib_fail(shm->err, TRIB_ERR_PEER_LOST, "process %d has died", pid);
     if (errno == EFAULT)
         return trib_fail(shm->err, TRIB_ERR_RANGE,
-                         "process %d has no memory at the address it gave", pid);
+                         "process %d has no memory at the address that it sent", pid);
     trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME,
              "process_vm_readv on process %d failed (%m): memory that is not from "
              "trib_alloc goes through extra copies; cure: sysctl "
@@ -101,7 +101,8 @@ bool trib_shm_reads(struct trib_transport *t, int peer)
 static trib_status_t fail_range(struct shm *shm, int pid, size_t len)
 {
     return trib_fail(shm->err, TRIB_ERR_RANGE,
-                     "process %d has no %zu bytes at the address it gave", pid, len);
+                     "process %d does not have %zu bytes at the address that it sent",
+                     pid, len);
 }
 
 trib_status_t trib_shm_read(struct trib_transport *t, int peer, uint64_t from, void *to,

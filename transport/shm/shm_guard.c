@@ -38,7 +38,7 @@ trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
 
     if (!shm->guard->serves && trib_handout_admit(shm->handout, a->pid) != TRIB_OK)
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
-                         "too many aggregators of this host for shared memory");
+                         "too many aggregators on this host for shared memory");
     return trib_handout_knock(&owner, shm->err);
 }
 
@@ -63,7 +63,7 @@ static trib_status_t adopt(struct shm *shm, const struct shm_peer *p,
     if (shm->guard->serves && id->map_len > GIVEN_MAX - shm->given)
         return trib_fail(
             shm->err, TRIB_ERR_INVALID,
-            "process %d hands over more memory than an aggregator maps for a job",
+            "process %d hands over more memory than an aggregator maps per job",
             p->who.pid);
     trib_status_t status = trib_segment_adopt(id, fd, p->who.pid, out, shm->err);
     if (status == TRIB_OK)

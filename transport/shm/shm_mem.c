@@ -182,7 +182,8 @@ trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **p
         return trib_shm_alloc(t, len, ptr_out, region_out);
     if (!shm->told_private)
         trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME,
-                 "memory of trib_alloc is copied on its way: %s", why.text);
+                 "memory of trib_alloc is not shared, so its data is copied: %s",
+                 why.text);
     shm->told_private = true;
     trib_status_t status = alloc_private(shm, len, &region);
     if (status != TRIB_OK)
@@ -360,7 +361,7 @@ static trib_status_t reach_own(struct shm *shm, struct shm_remote *remote,
         return TRIB_OK;
     return trib_fail(
         shm->err, TRIB_ERR_INVALID,
-        "peer %d: this process has not registered the memory that it names",
+        "peer %d: the memory in its export is not registered by this process",
         remote->peer);
 }
 
@@ -370,8 +371,7 @@ static trib_status_t reach_foreign(struct shm *shm, struct shm_remote *remote,
     if (!x->addr)
         return trib_fail(
             shm->err, TRIB_ERR_UNSUPPORTED,
-            "peer %d: process %d lets nobody write into memory that it does not "
-            "share",
+            "peer %d: process %d allows no writes into memory that it does not share",
             remote->peer, x->pid);
     remote->addr = x->addr;
     return trib_shm_cma_probe(shm, remote->peer, x);
@@ -398,13 +398,13 @@ static trib_status_t reach(struct shm *shm, struct shm_remote *remote,
     }
     if (x->kind != TRIB_SHM_FOREIGN)
         return trib_fail(shm->err, TRIB_ERR_INVALID,
-                         "peer %d: an exported region of kind %u is not known",
-                         remote->peer, x->kind);
+                         "peer %d: exported region of unknown kind %u", remote->peer,
+                         x->kind);
     if (trib_guard_bars(shm->guard, remote->peer))
         return trib_fail(
             shm->err, TRIB_ERR_UNSUPPORTED,
-            "peer %d names memory outside of a shared segment, which a job and an "
-            "aggregator do not reach in each other",
+            "peer %d exports memory outside a shared segment, which a job and an "
+            "aggregator may not access in each other",
             remote->peer);
     if (p->same_process)
         return reach_own(shm, remote, x);

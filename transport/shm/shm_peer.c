@@ -76,8 +76,8 @@ static trib_status_t address_check(struct shm *shm, int peer,
     if (trib_guard_bars(shm->guard, peer) && out->pid == shm->me.pid)
         return trib_fail(
             shm->err, TRIB_ERR_UNSUPPORTED,
-            "peer %d says that it is this very process (%d), which takes no peer "
-            "for a thread of its own",
+            "peer %d says that it is this very process (%d), which accepts no peer as "
+            "its own thread",
             peer, out->pid);
     return TRIB_OK;
 }
@@ -167,8 +167,8 @@ static trib_status_t header_check(struct shm *shm, int peer,
         seg->len < trib_shm_control_len((uint32_t)shm->size, slots))
         return trib_fail(
             shm->err, TRIB_ERR_MISMATCH,
-            "peer %d: its control segment does not fit: do all ranks count "
-            "%d peers and run one version (of shm it says %u, this is %u)?",
+            "peer %d: its control segment does not match: do all ranks have %d peers "
+            "and run one version (its shm is version %u, this one %u)?",
             peer, shm->size, h.version, TRIB_SHM_VERSION);
     *slots_out = slots;
     return TRIB_OK;

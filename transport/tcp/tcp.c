@@ -150,8 +150,8 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
         return status;
     }
     if (tcp->seals)
-        trib_log(tcp->log, TRIB_LOG_INFO, "tcp",
-                 "rank %d encrypts what it sends, by %s", tcp->self,
+        trib_log(tcp->log, TRIB_LOG_INFO, "tcp", "rank %d encrypts its traffic with %s",
+                 tcp->self,
                  tcp->aes
                      ? "AES256-GCM, or XChaCha20-Poly1305 to peers whose CPU lacks AES"
                      : "XChaCha20-Poly1305");

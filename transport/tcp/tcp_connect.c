@@ -86,7 +86,7 @@ static trib_status_t connect_and_greet(struct tcp *tcp, int peer,
         close(*fd_out);
         *fd_out = -1;
         return trib_fail(tcp->err, TRIB_ERR_PEER_LOST,
-                         "process %d cannot be greeted: %m", a->pid);
+                         "cannot send the hello to process %d: %m", a->pid);
     }
     return TRIB_OK;
 }
@@ -176,7 +176,8 @@ static bool life_is_known(struct tcp_peer *p, uint64_t ms)
     if (!p->blamed)
         trib_peer_explain(&p->base, "process %d runs, but its connection was cut%s",
                           p->base.who.pid,
-                          p->seals ? " or tampered with: its own error says which"
+                          p->seals ? " or tampered with: see the error message of "
+                                     "that process"
                                    : "");
     return true;
 }

@@ -76,5 +76,5 @@ void trib_socket_devices(char *text, size_t bytes)
     }
     freeifaddrs(list);
     if (!text[0])
-        trib_text_append(text, bytes, "loopback alone: this host's ranks");
+        trib_text_append(text, bytes, "loopback only: ranks on this host");
 }

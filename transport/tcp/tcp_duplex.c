@@ -64,32 +64,33 @@ void trib_socket_move(struct tcp *tcp, int peer)
 static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
 {
     static const char *const reasons[] = {
-        [TCP_NOT_REFUSED] = "for no reason",
+        [TCP_NOT_REFUSED] = "no reason given",
         [TCP_OTHER_JOB] =
-            "this rank's key is of another job: has its port changed hands?",
-        [TCP_OTHER_RANK] = "it knows no such rank: do both count the same ranks?",
-        [TCP_TWICE] = "it has a connection of this rank already",
-        [TCP_WAS_LOST] = "it counts this rank as lost",
+            "this rank's key belongs to another job: has its port changed hands?",
+        [TCP_OTHER_RANK] =
+            "it knows no such rank: do both have the same number of ranks?",
+        [TCP_TWICE] = "it already has a connection from this rank",
+        [TCP_WAS_LOST] = "it has declared this rank lost",
         [TCP_OTHER_FLAGS] =
-            "one of both has a secret and the other has not: give all ranks the "
-            "same TRIB_KEY, or none",
+            "only one of the two has a secret: set the same TRIB_KEY on all ranks, or "
+            "on none",
         [TCP_NOT_PROVED] =
-            "this rank has another secret: give all ranks the same TRIB_KEY",
+            "this rank has another secret: set the same TRIB_KEY on all ranks",
         [TCP_OTHER_SEAL] =
-            "one of both seals what it sends and the other does not: give all "
-            "ranks the same TRIB_SEAL",
+            "only one of the two encrypts its traffic: set the same TRIB_SEAL on all "
+            "ranks",
     };
     const struct tcp_peer *p = &tcp->peers[peer];
 
     if (head->imm == TCP_OTHER_VERSION)
         trib_socket_blame(
             tcp, peer,
-            "process %d turned rank %d away: it speaks version %u of tcp, "
-            "this rank version %d; install one version",
+            "process %d refused rank %d: it speaks version %u of tcp, this rank "
+            "version %d; install the same version",
             p->base.who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
     else
-        trib_socket_blame(tcp, peer, "process %d turned rank %d away: %s",
-                          p->base.who.pid, tcp->self,
+        trib_socket_blame(tcp, peer, "process %d refused rank %d: %s", p->base.who.pid,
+                          tcp->self,
                           head->imm <= TCP_OTHER_SEAL ? reasons[head->imm]
                                                       : reasons[TCP_NOT_REFUSED]);
 }
@@ -139,8 +140,8 @@ static bool take_word(struct tcp *tcp, int peer)
     if (proof == TCP_PROOF_WRONG) {
         trib_socket_blame(
             tcp, peer,
-            "process %d, or what answers in its place, has not the secret of "
-            "this job: give all ranks the same TRIB_KEY",
+            "authentication failed: process %d, or another that answers in its place, "
+            "does not have this job's secret; set the same TRIB_KEY on all ranks",
             p->base.who.pid);
         return false;
     }
@@ -156,7 +157,8 @@ static bool take_word(struct tcp *tcp, int peer)
     }
     if (word && !is_proved(tcp, proof) && head.kind != TCP_REFUSE &&
         head.kind != TCP_BYE) {
-        trib_socket_blame(tcp, peer, "process %d does not prove that it is of this job",
+        trib_socket_blame(tcp, peer,
+                          "process %d has not proved that it belongs to this job",
                           p->base.who.pid);
         return false;
     }

@@ -62,7 +62,7 @@ static void turn_away(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     /* else it may be a rank that has died or disconnected */
     if (!g->refused && !g->proves)
-        warn(tcp, g, "said nothing that a rank says");
+        warn(tcp, g, "did not send a valid hello");
     trib_socket_hang_up(tcp, g->fd);
 }
 
@@ -117,7 +117,7 @@ static void rest(struct tcp *tcp, int error)
     if (trib_accept_failed(&tcp->pause, error)) {
         errno = error;
         trib_log(tcp->log, TRIB_LOG_WARN, "tcp",
-                 "rank %d cannot take connections of peers: %m (%s)", tcp->self,
+                 "rank %d cannot accept connections from peers: %m (%s)", tcp->self,
                  trib_accept_cure(error));
     }
     if (trib_accept_paused(&tcp->pause) && !tcp->resting) {
@@ -226,14 +226,12 @@ static void refuse(struct tcp *tcp, struct tcp_pending_conn *g, enum tcp_refusal
     static const char *const claims[] = {
         [TCP_OTHER_VERSION] = "speaks another version of tcp",
         [TCP_OTHER_JOB] = "is a rank of another job",
-        [TCP_OTHER_RANK] = "is a rank of a job of other size",
+        [TCP_OTHER_RANK] = "is a rank of a job of another size",
         [TCP_OTHER_FLAGS] =
-            "has no secret where this rank has one (TRIB_KEY), or the other "
-            "way round",
+            "has no secret, but this rank has one (TRIB_KEY), or vice versa",
         [TCP_NOT_PROVED] = "did not prove that it has the secret of this job",
         [TCP_OTHER_SEAL] =
-            "seals what it sends where this rank does not (TRIB_SEAL), or the "
-            "other way round",
+            "encrypts its traffic, but this rank does not (TRIB_SEAL), or vice versa",
     };
 
     if (claims[reason])

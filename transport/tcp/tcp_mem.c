@@ -45,7 +45,7 @@ static void cut_off(struct tcp *tcp, uint32_t id)
             continue;
         trib_socket_blame(
             tcp, i,
-            "process %d was still writing into memory that is no region any more",
+            "process %d was still writing into memory that is no longer registered",
             p->base.who.pid);
         trib_socket_inlet_close(tcp, i);
     }

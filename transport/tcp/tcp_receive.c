@@ -113,13 +113,13 @@ static bool begin_frame(struct tcp *tcp, int peer)
     if (h->magic == TCP_MAGIC && h->kind == TCP_LAST && trib_socket_last(tcp, peer))
         return true;
     if (h->magic != TCP_MAGIC || (h->kind != TCP_WRITE && h->kind != TCP_QUIET)) {
-        trib_socket_blame(tcp, peer, "process %d sent what is no frame",
+        trib_socket_blame(tcp, peer, "process %d sent an invalid frame",
                           p->base.who.pid);
         return false;
     }
     in->to = h->len ? trib_socket_place(tcp, h) : NULL;
     if (h->len && !in->to) {
-        trib_socket_blame(tcp, peer, "process %d wrote outside of a region",
+        trib_socket_blame(tcp, peer, "process %d wrote outside a region",
                           p->base.who.pid);
         return false;
     }

@@ -72,8 +72,8 @@ void trib_socket_forged(struct tcp *tcp, int peer)
 {
     trib_socket_blame(
         tcp, peer,
-        "what process %d sent was changed, repeated, left out or moved on its "
-        "way: somebody else writes to the network between both (TRIB_SEAL)",
+        "data from process %d was changed, repeated, dropped or reordered on its way: "
+        "the network between the two is being tampered with (TRIB_SEAL)",
         tcp->peers[peer].base.who.pid);
 }
 
@@ -82,8 +82,8 @@ void trib_socket_ended(struct tcp *tcp, int peer)
     tcp->peers[peer].hung_up = true;
     trib_socket_going(tcp, peer, "process %d closed its connection%s",
                       tcp->peers[peer].base.who.pid,
-                      tcp->seals ? ", or it was cut or tampered with: its own error "
-                                   "says which"
+                      tcp->seals ? ", or it was cut or tampered with: see the error "
+                                   "message of that process"
                                  : "");
 }
 

@@ -69,10 +69,10 @@ static void test_wrong_names(void **state)
     pair_refuses("auto:near=loop", TRIB_ERR_CONFIG,
                  "auto cannot choose this transport");
     pair_refuses("auto:near=", TRIB_ERR_CONFIG, "near= is not a name");
-    pair_refuses("auto:near", TRIB_ERR_CONFIG, "wants a name, as in near=shm");
+    pair_refuses("auto:near", TRIB_ERR_CONFIG, "needs a name, as in near=shm");
     pair_refuses("auto:near=much-too-long-for-a-name", TRIB_ERR_CONFIG,
                  "is not a name");
-    pair_refuses("auto:fur=tcp", TRIB_ERR_CONFIG, "is \"far\" meant?");
+    pair_refuses("auto:fur=tcp", TRIB_ERR_CONFIG, "did you mean \"far\"?");
     pair_refuses("auto:ranks_per_host=0", TRIB_ERR_CONFIG, "from 1 to 65536");
 }
 

@@ -89,7 +89,7 @@ static void test_shorter_by_another_way(void **state)
         assert_route(&pair, 0, "tcp", "");
         if (shorter)
             assert_non_null(
-                strstr(pair.err.text, "4095 bytes where this rank has to address"));
+                strstr(pair.err.text, "4095 bytes of memory, but this rank must"));
         pair_close(&pair);
     }
 }

@@ -413,7 +413,7 @@ static void test_silence(void **state)
     end_heartbeats(stopped);
     assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-    contains(e.why, "nothing was heard of process");
+    contains(e.why, "no heartbeat from process");
     assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
     close(port);
     pair_close(&pair);

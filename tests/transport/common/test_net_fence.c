@@ -80,7 +80,7 @@ static void test_other_network(void **state)
     fence("lo");
     if (!port.fenced) {
         close(port.fd);
-        tribtest_skip("the kernel takes no filter");
+        tribtest_skip("the kernel rejects the filter");
     }
     assert_int_equal(connect_to(own[0], port.port, trib_deadline_ms(300)), -1);
     close(port.fd);

@@ -83,7 +83,7 @@ static void test_import(void **state)
     assert_status(trib_transport_import(&t, 1, &blob, 101, &remote), TRIB_ERR_RANGE);
     assert_null(remote);
     assert_int_equal(released, 1);
-    assert_non_null(strstr(err.text, "rank 1 has exported memory of 100 bytes"));
+    assert_non_null(strstr(err.text, "rank 1 exported 100 bytes of memory"));
     blob.len = TRIB_BLOB_MAX + 1;
     assert_status(trib_transport_import(&t, 1, &blob, 0, &remote), TRIB_ERR_INVALID);
     assert_null(remote);

@@ -165,7 +165,7 @@ static void test_counts_what_is_given(void **state)
     *given = most - 4096;
     assert_status(t->ops->import_region(t, RANK, &r.told.small, &small),
                   TRIB_ERR_INVALID);
-    assert_said(&pair, "hands over more memory than an aggregator maps for a job");
+    assert_said(&pair, "hands over more memory than an aggregator maps per job");
     *given = control;
     assert_status(import_awaited(t, &r.told.large, &large), TRIB_OK);
     assert_true(*given >= control + BYTES);
@@ -197,7 +197,7 @@ static void test_admits_few(void **state)
     end(&r);
     start(HONEST, geteuid(), &r);
     assert_status(t->ops->reach(t, NODE, &r.told.address), TRIB_ERR_UNSUPPORTED);
-    assert_said(&pair, "too many aggregators of this host for shared memory");
+    assert_said(&pair, "too many aggregators on this host for shared memory");
     end(&r);
     t->ops->close(t);
 }
@@ -231,7 +231,7 @@ static void test_refuses_addresses(void **state)
     struct trib_transport *t = open_connected(&pair, &guard, &r);
     assert_status(t->ops->import_region(t, RANK, &r.told.own, &remote),
                   TRIB_ERR_UNSUPPORTED);
-    assert_said(&pair, "peer 0 names memory outside of a shared segment");
+    assert_said(&pair, "peer 0 exports memory outside a shared segment");
     end(&r);
     t->ops->close(t);
 }
@@ -258,9 +258,9 @@ static void test_refuses_descriptors(void **state)
 {
     (void)state;
     refuses(UNSEALED, TRIB_ERR_INVALID, "its size is not sealed");
-    refuses(FILE_OF_A_FOLDER, TRIB_ERR_INVALID, "a descriptor that is not taken");
-    refuses(SHORT, TRIB_ERR_INVALID, "it has another size");
-    refuses(OTHER_KEY, TRIB_ERR_INVALID, "another segment than it told of");
+    refuses(FILE_OF_A_FOLDER, TRIB_ERR_INVALID, "a descriptor that is rejected");
+    refuses(SHORT, TRIB_ERR_INVALID, "its size differs from");
+    refuses(OTHER_KEY, TRIB_ERR_INVALID, "a segment other than the announced one");
     refuses(READ_ONLY, TRIB_ERR_NO_MEMORY, "cannot map");
 }
 
@@ -324,13 +324,13 @@ static void test_refuses_another_process(void **state)
     a.pid = other.pid;
     memcpy(r.told.address.bytes, &a, sizeof(a));
     assert_status(t->ops->reach(t, RANK, &r.told.address), TRIB_ERR_UNSUPPORTED);
-    assert_said(&pair, "does not have the socket that its address names");
+    assert_said(&pair, "does not own the socket in its address");
     assert_status(t->ops->connect(t, RANK, &r.told.address), TRIB_ERR_UNSUPPORTED);
-    assert_said(&pair, "does not have the socket that its address names");
+    assert_said(&pair, "does not own the socket in its address");
     a.handout = 0;
     memcpy(r.told.address.bytes, &a, sizeof(a));
     assert_status(t->ops->reach(t, RANK, &r.told.address), TRIB_ERR_UNSUPPORTED);
-    assert_said(&pair, "has no socket at which it hands out its memory");
+    assert_said(&pair, "has no socket for handing out its memory");
     end(&r);
     end(&other);
     t->ops->close(t);
@@ -351,10 +351,10 @@ static void test_refuses_another_user(void **state)
     start(HONEST, OTHER - 1, &other);
     assert_status(t->ops->reach(t, RANK, &r.told.address), TRIB_OK);
     assert_status(t->ops->reach(t, RANK, &other.told.address), TRIB_ERR_UNSUPPORTED);
-    assert_said(&pair, "runs as user 65533, and the job is user 65534's");
+    assert_said(&pair, "runs as user 65533, but the job belongs to user 65534");
     atomic_store(&guard.user, 12345); /* as MUNGE has said */
     assert_status(t->ops->reach(t, RANK, &r.told.address), TRIB_ERR_UNSUPPORTED);
-    assert_said(&pair, "runs as user 65534, and the job is user 12345's");
+    assert_said(&pair, "runs as user 65534, but the job belongs to user 12345");
     end(&r);
     end(&other);
     t->ops->close(t);

@@ -361,7 +361,7 @@ static void test_given_up(void **state)
         assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
         assert_true(e.given_up);
         assert_false(e.left);
-        assert_non_null(strstr(e.why, "counts this rank as lost"));
+        assert_non_null(strstr(e.why, "has declared this rank lost"));
         pair_close(&pair);
     }
 }

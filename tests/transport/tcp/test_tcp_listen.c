@@ -147,8 +147,8 @@ static void other_key(struct trib_ip_address *a)
 static void test_told_why(void **state)
 {
     (void)state;
-    is_lost(other_key, 2, "turned rank 0 away: this rank's key is of another job");
-    is_lost(NULL, 3, "turned rank 0 away: it knows no such rank");
+    is_lost(other_key, 2, "refused rank 0: this rank's key belongs to another job");
+    is_lost(NULL, 3, "refused rank 0: it knows no such rank");
 }
 
 /* A connection to side 1, made by hand, over which rank 0 has begun to write. */

@@ -112,9 +112,9 @@ static void test_wrong_proofs(void **state)
 static void test_other_secrets(void **state)
 {
     static const uint8_t numbers[][2] = {{1, 2}, {0, 2}, {1, 0}};
-    static const char *const lost[] = {"has not the secret of this job",
-                                       "one of both has a secret",
-                                       "one of both has a secret"};
+    static const char *const lost[] = {"does not have this job's secret",
+                                       "only one of the two has a secret",
+                                       "only one of the two has a secret"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {

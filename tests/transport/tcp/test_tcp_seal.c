@@ -166,12 +166,12 @@ static void spoil(const char *text, enum tap_deed deed, size_t at, const char *r
     assert_int_equal(b.arrived[1], 0);
     expect_untouched(&b);
     expect_why(&b, 1, reason);
-    expect_why(&b, 0, deed == TAP_REFLECT ? "was changed" : "its own error says");
+    expect_why(&b, 0, deed == TAP_REFLECT ? "was changed" : "see the error message");
     assert_status(pair_write(&b.pair, 8, 2), TRIB_ERR_PEER_LOST);
     close_sides(&b);
 }
 
-static const char changed[] = "was changed, repeated, left out or moved";
+static const char changed[] = "was changed, repeated, dropped or reordered";
 static const char *const ciphers[] = {"tcp", "tcp:aes=0"};
 
 /* Bits of the head, of its length, of the frame's head, of the payload and of the
@@ -334,11 +334,11 @@ static void test_downgrades(void **state)
         uint32_t hello, challenge;
         const char *reason;
     } cases[] = {
-        {TCP_SEALS, 0, "one of both seals what it sends"},
-        {TCP_SEALS | TCP_HAS_SECRET, 0, "one of both has a secret"},
-        {TCP_HAS_AES, 0, "has not the secret"},
-        {0, TCP_SEALS, "has not the secret"},
-        {0, TCP_HAS_AES, "has not the secret"},
+        {TCP_SEALS, 0, "only one of the two encrypts"},
+        {TCP_SEALS | TCP_HAS_SECRET, 0, "only one of the two has a secret"},
+        {TCP_HAS_AES, 0, "does not have this job's secret"},
+        {0, TCP_SEALS, "does not have this job's secret"},
+        {0, TCP_HAS_AES, "does not have this job's secret"},
     };
 
     (void)state;
@@ -385,7 +385,7 @@ static void test_one_side_alone(void **state)
             usleep(500);
         }
         assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-        assert_non_null(strstr(e.why, "give all ranks the same TRIB_SEAL"));
+        assert_non_null(strstr(e.why, "set the same TRIB_SEAL on all ranks"));
         assert_non_null(strstr(pair.logged, "TRIB_SEAL"));
         pair_close(&pair);
     }
@@ -402,7 +402,7 @@ static void test_refusals(void **state)
 #if HAVE_SODIUM
         {"tcp",
          false,
-         {"TRIB_SEAL=1 needs a secret", "start it by trib-run", "TRIB_KEY"}},
+         {"TRIB_SEAL=1 needs a secret", "start it with trib-run", "TRIB_KEY"}},
         {"rails:n=2,over=tcp", false, {"TRIB_SEAL=1 needs a secret", "TRIB_KEY", ""}},
         {"auto:far=tcp",
          false,
@@ -410,17 +410,17 @@ static void test_refusals(void **state)
 #else
         {"tcp",
          false,
-         {"TRIB_SEAL=1 needs libsodium", "this build is without", "leave TRIB_SEAL"}},
+         {"TRIB_SEAL=1 needs libsodium", "this build is without", "unset TRIB_SEAL"}},
 #endif
 #if HAVE_UCX && HAVE_SODIUM
         {"ucx",
          true,
-         {"ucx cannot encrypt", "use tcp, or auto", "leave TRIB_SEAL out"}},
+         {"ucx cannot encrypt", "use tcp, or auto", "unset TRIB_SEAL"}},
 #endif
 #if HAVE_VERBS && HAVE_SODIUM
         {"verbs",
          true,
-         {"verbs cannot encrypt", "use tcp, or auto", "leave TRIB_SEAL out"}},
+         {"verbs cannot encrypt", "use tcp, or auto", "unset TRIB_SEAL"}},
         {"auto:far=verbs",
          true,
          {"auto:far=verbs is not available", "cannot encrypt", "TRIB_SEAL"}},

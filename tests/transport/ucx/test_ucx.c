@@ -323,7 +323,7 @@ static void is_given_up(struct pair *pair, bool large)
 
     assert_int_equal(pair_await(pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
-    assert_true(large || strstr(e.why, "counts this rank as lost"));
+    assert_true(large || strstr(e.why, "has declared this rank lost"));
 }
 
 static bool is_helped(struct ucx *u, int peer)

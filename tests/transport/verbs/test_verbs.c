@@ -38,7 +38,7 @@ static void test_no_device(void **state)
     fake_verbs_reset()->devices = 2;
     pair_refuses("verbs:device=fake7", TRIB_ERR_CONFIG,
                  "there is no RDMA device \"fake7\"; this host has fake0, fake1");
-    pair_refuses("verbs:device", TRIB_ERR_CONFIG, "device wants a name");
+    pair_refuses("verbs:device", TRIB_ERR_CONFIG, "device needs a name");
     pair_refuses("verbs:device=", TRIB_ERR_CONFIG, "device= is not a name");
     pair_refuses("verbs:depth=8", TRIB_ERR_CONFIG,
                  "depth=8 is not a whole number from 16");

@@ -60,7 +60,7 @@ static void test_silence(void **state)
     assert_int_equal(pair_await(&pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_false(e.left);
-    contains(e.why, "nothing was heard of process");
+    contains(e.why, "no heartbeat from process");
     contains(e.why, "at 127.9.0.2 for");
     assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
     close(port);
