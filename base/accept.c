@@ -14,8 +14,8 @@ static bool is_for_one(int error)
     case EINTR:
     case ECONNABORTED:
     case EPROTO:
-    case EPERM: /* a firewall's */
-    case ENETDOWN: /* errors of the network come from accept() on Linux */
+    case EPERM: /* set by a firewall */
+    case ENETDOWN: /* Linux reports pending network errors through accept() */
     case ENETUNREACH:
     case EHOSTDOWN:
     case EHOSTUNREACH:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listeners of a process that has no descriptor left.
+ * Back-off for listeners of a process that is out of descriptors.
  *
- * A connection that accept() could not take stays in the queue, and its listener stays
- * readable: whoever polls it would spin. So the listener is left out for a moment, and
- * that is said now and then.
+ * A connection that accept() could not take stays queued, and its listener stays
+ * readable, so polling it would spin. The listener is skipped for a moment instead, and
+ * a warning is logged now and then.
  */
 #ifndef BASE_ACCEPT_H
 #define BASE_ACCEPT_H
@@ -14,26 +14,26 @@
 
 #define TRIB_ACCEPT_PAUSE_MS 20
 
-/* Zeroed: nothing has failed. By one thread. */
+/* Zero-initialised: no failure yet. Used by one thread. */
 struct trib_accept_pause {
     uint64_t until; /* on the clock of trib_now_ns; 0: no pause */
-    uint64_t said; /* when the failure was last to be said; 0: never */
+    uint64_t said; /* when a warning was last due; 0: never */
 };
 
 /**
- * trib_accept_failed - note how accept() has failed.
+ * trib_accept_failed - record a failure of accept().
  *
- * A pause of TRIB_ACCEPT_PAUSE_MS begins, unless only this one connection was concerned
- * (EAGAIN, EINTR, ECONNABORTED and the like).
+ * Starts a pause of TRIB_ACCEPT_PAUSE_MS, unless the error concerns only this
+ * connection (EAGAIN, EINTR, ECONNABORTED and the like).
  *
- * returns  true if the caller shall say so: at the first failure, then once a minute
+ * returns  true if the caller must log the failure: the first time, then once a minute
  */
 bool trib_accept_failed(struct trib_accept_pause *pause, int error);
 
-/** trib_accept_paused - true if the listener is not to be polled now. */
+/** trib_accept_paused - return true if the listener must not be polled now. */
 bool trib_accept_paused(const struct trib_accept_pause *pause);
 
-/** trib_accept_cure - "raise ulimit -n" and the like; "" where none is known. */
+/** trib_accept_cure - return a cure such as "raise ulimit -n"; "" if none is known. */
 const char *trib_accept_cure(int error);
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define LINK_AT 4 /* offset of the interface's number in a link-local address */
+#define LINK_AT 4 /* offset of the interface index in a link-local address */
 
 const uint8_t trib_net_loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
 
@@ -152,7 +152,7 @@ static int ones(const struct sockaddr *mask, int family)
     return trib_net_common_bits(bytes, all);
 }
 
-/* The pass of trib_own_ips, of four, in which an address comes; -1: none. */
+/* Return the pass of trib_own_ips, of four, that lists an address; -1: none. */
 static int pass_of(const struct ifaddrs *i)
 {
     uint8_t ip[16];
@@ -244,9 +244,10 @@ void trib_net_met_by(int fd, struct trib_net_met *out)
     out->round_trip_us = trib_net_round_trip_us(fd);
 }
 
-/* The choice of networks ----------------------------------------------------------- */
+/* Network selection
+ * ----------------------------------------------------------------- */
 
-/* "10.0.0.0/8", "fd77::/64" or an address alone. */
+/* Parse "10.0.0.0/8", "fd77::/64" or a single address. */
 static bool read_network(const char *text, uint8_t ip[16], int *prefix)
 {
     char address[INET6_ADDRSTRLEN];
@@ -294,7 +295,7 @@ bool trib_net_chosen(const struct trib_net_choice *choice,
     return choice->n == 0;
 }
 
-/* "eth0 10.0.0.1/24, ib0 10.1.0.1/16" */
+/* Format "eth0 10.0.0.1/24, ib0 10.1.0.1/16". */
 static void list_networks(const struct trib_own_ip *own, int n, char *text,
                           size_t bytes)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IP addresses of this host, and which of them a user has chosen.
+ * IP addresses of this host, and the user's choice among them.
  *
- * An address has 16 bytes: an IPv4 address is mapped into IPv6. A link-local IPv6
- * address means something on one link only, so here it carries the number of that
- * interface in its bytes 4 to 7, which are zero on the wire.
+ * An address has 16 bytes: IPv4 addresses are mapped into IPv6. A link-local IPv6
+ * address is valid on one link only, so its bytes 4 to 7, zero on the wire, hold the
+ * interface index here.
  */
 #ifndef BASE_ADDRESSES_H
 #define BASE_ADDRESSES_H
@@ -17,9 +17,9 @@
 
 #include <tributary/status.h>
 
-#define TRIB_IP_TEXT_BYTES 64 /* "fe80::1%eth0" with its zero */
-#define TRIB_OWN_IPS_MAX 256 /* most addresses looked at; hosts of many containers have
-                              * most */
+#define TRIB_IP_TEXT_BYTES 64 /* "fe80::1%eth0" plus the NUL */
+/* Maximum addresses considered; container hosts have the most. */
+#define TRIB_OWN_IPS_MAX 256
 #define TRIB_NET_CHOICES 8
 #define TRIB_NET_TEXT_BYTES 256
 
@@ -28,104 +28,106 @@ struct trib_error;
 
 extern const uint8_t trib_net_loopback[16]; /* 127.0.0.1 */
 
-/** trib_net_sockaddr - an address as connect and sendto of a family take it. */
+/** trib_net_sockaddr - convert an address to a sockaddr of `family`; return its
+ * length. */
 socklen_t trib_net_sockaddr(const uint8_t ip[16], uint16_t port, int family,
                             struct sockaddr_storage *out);
 
-/** trib_net_ip - the address in a sockaddr of IPv4 or IPv6. */
+/** trib_net_ip - extract the address of an IPv4 or IPv6 sockaddr. */
 void trib_net_ip(const struct sockaddr *from, uint8_t ip_out[16]);
 
-/** trib_net_port - the port in a sockaddr of IPv4 or IPv6. */
+/** trib_net_port - return the port of an IPv4 or IPv6 sockaddr. */
 uint16_t trib_net_port(const struct sockaddr *from);
 
-/** trib_net_is_v4 - true if the address is a mapped IPv4 address. */
+/** trib_net_is_v4 - return true for a mapped IPv4 address. */
 bool trib_net_is_v4(const uint8_t ip[16]);
 
-/** trib_net_is_link_local - true for IPv6 addresses that hold on one link only. */
+/** trib_net_is_link_local - return true for a link-local IPv6 address. */
 bool trib_net_is_link_local(const uint8_t ip[16]);
 
-/** trib_net_is_loopback - true for 127.0.0.0/8 and ::1. */
+/** trib_net_is_loopback - return true for 127.0.0.0/8 and ::1. */
 bool trib_net_is_loopback(const uint8_t ip[16]);
 
-/** trib_net_is_set - true unless all bytes are zero, which stands for "not known". */
+/** trib_net_is_set - return true unless all bytes are zero, which means "unknown". */
 bool trib_net_is_set(const uint8_t ip[16]);
 
-/** trib_net_set_link - the interface of a link-local address; 0: none, as on the
- * wire. */
+/** trib_net_set_link - store the interface index in a link-local address; 0: none, as
+ * on the wire. */
 void trib_net_set_link(uint8_t ip[16], uint32_t link);
 
-/** trib_net_text - "10.0.0.1" or "fe80::1%eth0"; TRIB_IP_TEXT_BYTES hold each. */
+/** trib_net_text - format "10.0.0.1" or "fe80::1%eth0"; TRIB_IP_TEXT_BYTES fit any. */
 void trib_net_text(const uint8_t ip[16], char *text, unsigned bytes);
 
-/** trib_net_common_bits - the number of leading bits that two addresses have in
- * common. */
+/** trib_net_common_bits - return the number of leading bits common to two addresses. */
 int trib_net_common_bits(const uint8_t a[16], const uint8_t b[16]);
 
-/* An address of an interface of this host that is up. */
+/* Address of a local interface that is up. */
 struct trib_own_ip {
     uint8_t ip[16];
-    uint8_t prefix; /* bits of its subnet, of 128 */
-    uint32_t link;  /* number of the interface */
+    uint8_t prefix; /* prefix length of its subnet, of 128 bits */
+    uint32_t link;  /* interface index */
     char name[IF_NAMESIZE];
 };
 
 /**
- * trib_own_ips - all addresses of this host, by their use to others: IPv4, IPv6,
- * link-local IPv6, loopback; each kind in the kernel's order.
+ * trib_own_ips - list the addresses of this host, most useful to peers first.
  *
- * returns  how many were written, at most max
+ * Order: IPv4, IPv6, link-local IPv6, loopback; the kernel's order within each kind.
+ *
+ * returns  number written, at most max
  */
 int trib_own_ips(struct trib_own_ip *out, int max);
 
-/** trib_net_usable - true if peers may use this address of `family` of this host:
+/** trib_net_usable - return true if peers can reach this local address of `family`:
  * neither loopback nor link-local, on an interface that is up. */
 bool trib_net_usable(const struct ifaddrs *i, int family, uint8_t ip_out[16]);
 
-/** trib_net_own - the addresses under which peers may find this host, at most max of
- * them; IPv4 first, neither loopback nor link-local. */
+/** trib_net_own - list at most max addresses where peers can reach this host: IPv4
+ * first, neither loopback nor link-local. */
 int trib_net_own(uint8_t (*ip_out)[16], int max);
 
-/** trib_net_loopback_up - false if the interface "lo" of this name space is down. */
+/** trib_net_loopback_up - return false if "lo" of this network namespace is down. */
 bool trib_net_loopback_up(void);
 
-/* The connection by which the ranks met: its local address, that of the other end, and
- * how long a round trip took when it was made. All zero: not known. */
+/* The bootstrap connection: local and remote address, and the round-trip time when it
+ * was established. All zero: unknown. */
 struct trib_net_met {
     uint8_t own[16];
     uint8_t root[16];
     uint32_t round_trip_us;
 };
 
-/** trib_net_met_by - fill in all of it from a connected TCP socket. */
+/** trib_net_met_by - fill *out from a connected TCP socket. */
 void trib_net_met_by(int fd, struct trib_net_met *out);
 
-/** trib_net_round_trip_us - as the kernel measures it on a connected TCP socket: of the
- * handshake, if nothing was sent yet, in which no process has a part; 0: not known. */
+/** trib_net_round_trip_us - return the kernel's round-trip time of a connected TCP
+ * socket; 0: unknown. Before any data is sent this is the handshake's, which no process
+ * delays. */
 uint32_t trib_net_round_trip_us(int fd);
 
-/* Networks that a user has chosen with net=10.0.0.0/8,ib0. None: all of them. */
+/* Networks chosen by the user with net=10.0.0.0/8,ib0. None: all networks. */
 struct trib_net_choice {
     int n;
     struct {
         uint8_t ip[16];
         int prefix;
-        char name[IF_NAMESIZE]; /* "" where ip and prefix count */
+        char name[IF_NAMESIZE]; /* "": ip and prefix apply */
     } of[TRIB_NET_CHOICES];
     char text[TRIB_NET_TEXT_BYTES];
 };
 
 /**
- * trib_net_choose - read a list of networks and names of interfaces.
+ * trib_net_choose - parse a list of networks and interface names.
  *
- * owner    whose parameter it is: begins the sentence of an error
+ * owner    owner of the parameter; prefix of the error message
  * text     "" for all networks
- * errors   TRIB_ERR_CONFIG: no network, too many, or no address of this host is of any;
- *          then the sentence lists those that this host has
+ * errors   TRIB_ERR_CONFIG: not a network, too many, or no local address matches; then
+ *          the message lists this host's networks
  */
 trib_status_t trib_net_choose(const char *owner, const char *text,
                               struct trib_net_choice *out, struct trib_error *err);
 
-/** trib_net_chosen - true if an address of this host is of a chosen network. */
+/** trib_net_chosen - return true if a local address matches a chosen network. */
 bool trib_net_chosen(const struct trib_net_choice *choice,
                      const struct trib_own_ip *own);
 

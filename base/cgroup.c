@@ -10,15 +10,15 @@
 #include "base/file.h"
 
 #define NO_LIMIT UINT64_MAX
-#define HUGE_LIMIT (UINT64_C(1) << 62) /* version 1 writes "none" as a number above
-                                        * this */
+/* Version 1 encodes "no limit" as a number above this. */
+#define HUGE_LIMIT (UINT64_C(1) << 62)
 
-/* The place of this process's group in the file system, for one controller. */
+/* Location of this process's group in the file system, for one controller. */
 struct place {
-    const char *root; /* folder that the caller names */
+    const char *root; /* directory given by the caller */
     bool second; /* version 2 */
-    size_t mount_len; /* length of the mounted part of `path`: groups above it are not
-                       * seen */
+    size_t mount_len; /* length of the mounted part of `path`; groups above it are
+                       * not visible */
     char path[PATH_MAX];
 };
 
@@ -26,7 +26,7 @@ typedef void (*look_fn)(void *out, const struct place *at);
 
 /* Finding the group --------------------------------------------------------------- */
 
-/* Is `name` one of the words of "cpu,cpuacct"? */
+/* Return true if `name` is an item of a list such as "cpu,cpuacct". */
 static bool has_word(const char *list, const char *name)
 {
     const size_t len = strlen(name);
@@ -39,7 +39,8 @@ static bool has_word(const char *list, const char *name)
     return false;
 }
 
-/* "4:memory:/a/b": the path below which this process is; controller NULL: version 2. */
+/* Find this process's group path in lines such as "4:memory:/a/b"; controller NULL:
+ * version 2. */
 static bool find_group(const char *root, const char *controller, char path[PATH_MAX])
 {
     char line[PATH_MAX + 256];
@@ -63,7 +64,7 @@ static bool find_group(const char *root, const char *controller, char path[PATH_
     return found;
 }
 
-/* The kernel writes blanks in names of /proc/self/mountinfo as "\040". */
+/* Decode blanks, which /proc/self/mountinfo encodes as "\040". */
 static void unescape(char *text)
 {
     char *to = text;
@@ -81,11 +82,11 @@ static void unescape(char *text)
 }
 
 struct mount {
-    char top[PATH_MAX]; /* the group that is mounted */
+    char top[PATH_MAX]; /* the mounted group */
     char where[PATH_MAX];
 };
 
-/* "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory" */
+/* Parse "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory". */
 static bool parse_mount(const char *line, const char *controller, struct mount *out)
 {
     const char *dash = strstr(line, " - ");
@@ -100,7 +101,7 @@ static bool parse_mount(const char *line, const char *controller, struct mount *
                       : strcmp(type, "cgroup2") == 0;
 }
 
-/* The part of a group's path below the mounted one; NULL: it is elsewhere. */
+/* Return the part of a group's path below the mounted group; NULL: not below it. */
 static const char *below(const char *group, const char *top)
 {
     const size_t len = strcmp(top, "/") == 0 ? 0 : strlen(top);
@@ -111,8 +112,8 @@ static const char *below(const char *group, const char *top)
 }
 
 /*
- * A name space of control groups shows paths from its own root, or "/..", and a mount
- * of an older container shows those of the host: where the two do not fit, the mount is
+ * A cgroup namespace shows paths relative to its own root, or "/..", while the mount of
+ * an older container shows host paths. If group and mount do not match, the mount is
  * the process's own group.
  */
 static bool put_place(const struct mount *mount, const char *group, struct place *out)
@@ -149,7 +150,7 @@ static bool find_place(const char *root, const char *controller, struct place *o
     return found;
 }
 
-/* The group and all above it, as far as they are mounted. */
+/* Call look for the group and all its mounted ancestors. */
 static void look_upwards(const char *root, const char *controller, look_fn look,
                          void *out)
 {
@@ -178,7 +179,7 @@ static bool read_line(const struct place *at, const char *name, char *text,
            trib_file_line(at->root, path, text, bytes);
 }
 
-/* "max", and what version 1 writes for it, is NO_LIMIT; so is what is not there. */
+/* Return NO_LIMIT for "max", its version-1 equivalent and a missing file. */
 static uint64_t read_number(const struct place *at, const char *name)
 {
     char text[64], *end;
@@ -213,7 +214,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* File pages of the group and those below it, which the kernel gives up for others. */
+/* Return the reclaimable file pages of the group and its descendants. */
 static uint64_t read_cache(const struct place *at)
 {
     return at->second ? read_stat(at, "inactive_file") + read_stat(at, "active_file")
@@ -238,8 +239,8 @@ static uint64_t read_swap_left(const struct place *at, uint64_t left, uint64_t c
     return both == NO_LIMIT || left == NO_LIMIT ? NO_LIMIT : minus(both, left);
 }
 
-/* At memory.high the kernel slows the group down until it stands still: a limit,
- * too. */
+/* memory.high counts as a limit: the kernel throttles the group there until it
+ * stalls. */
 static void look_at_memory(void *arg, const struct place *at)
 {
     struct trib_cgroup_memory *out = arg;
@@ -273,9 +274,10 @@ void trib_cgroup_read_memory(const char *root, struct trib_cgroup_memory *out)
     look_upwards(root, NULL, look_at_memory, out);
 }
 
-/* Processor time ------------------------------------------------------------------ */
+/* CPU quota
+ * ------------------------------------------------------------------------- */
 
-/* "150000 100000": microseconds in each period; "max 100000": no limit. */
+/* Parse "150000 100000", quota and period in microseconds; "max 100000": no limit. */
 static double read_cpus(const struct place *at)
 {
     char text[64];

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The limits that control groups set this process: memory and processor time.
+ * Memory and CPU limits set by cgroups.
  *
- * Containers, Slurm and systemd set these limits; /proc/meminfo and the number of
- * processors do not show them. Both versions of control groups are read, also where
- * some controllers are of version 1 and others of version 2. A group is limited by all
- * groups above it, too, as far as they are mounted here: a container sees its own
- * alone.
+ * Containers, Slurm and systemd set these limits; /proc/meminfo and the number of CPUs
+ * do not show them. Both cgroup versions are read, including hybrid hosts. A group is
+ * also limited by its ancestors, as far as they are mounted here: a container sees only
+ * its own group.
  */
 #ifndef BASE_CGROUP_H
 #define BASE_CGROUP_H
@@ -16,32 +15,34 @@
 
 #define TRIB_CGROUP_FILE_BYTES 512
 
-/* Bytes; of the group on the way to the root that has least memory left. */
+/* Memory in bytes, of the group with least memory left between this one and the
+ * root. */
 struct trib_cgroup_memory {
-    bool limited; /* false: what follows is not set */
+    bool limited; /* false: the other fields are not set */
     uint64_t limit;
-    uint64_t left; /* file pages that the kernel can take back count as free */
-    uint64_t swap_left; /* beside `left`, if the host has swap; UINT64_MAX: no limit */
-    char file[TRIB_CGROUP_FILE_BYTES]; /* file that sets the limit, as this process sees
-                                        * it */
+    uint64_t left; /* reclaimable page cache counts as free */
+    uint64_t swap_left; /* in addition to `left`, if the host has swap; UINT64_MAX:
+                         * no limit */
+    char file[TRIB_CGROUP_FILE_BYTES]; /* file with the limit, as seen by this
+                                        * process */
 };
 
-/* Processor time; of the group on the way to the root that gives least. */
+/* CPU quota, of the most restrictive group between this one and the root. */
 struct trib_cgroup_cpu {
-    double cpus; /* mean number of processors, such as 1.5; 0: no quota */
-    uint64_t group; /* the same for processes that share this quota */
+    double cpus; /* mean number of CPUs, such as 1.5; 0: no quota */
+    uint64_t group; /* equal for processes that share this quota */
     char file[TRIB_CGROUP_FILE_BYTES];
 };
 
 /**
- * trib_cgroup_read_memory - read the memory that is left now.
+ * trib_cgroup_read_memory - read the memory currently left.
  *
- * root     "", or the folder in which /proc and /sys are looked for
- * thread   any; takes some 50 us
+ * root     "", or the directory that contains /proc and /sys
+ * thread   any; takes about 50 us
  */
 void trib_cgroup_read_memory(const char *root, struct trib_cgroup_memory *out);
 
-/** trib_cgroup_read_cpu - read the quota of processor time; root as above. */
+/** trib_cgroup_read_cpu - read the CPU quota; root as above. */
 void trib_cgroup_read_cpu(const char *root, struct trib_cgroup_cpu *out);
 
 #endif

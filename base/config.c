@@ -16,20 +16,20 @@
 
 #define FILE_VARIABLE "TRIB_CONFIG_FILE"
 #define KEY_VARIABLE \
-    "TRIB_KEY" /* base/secret.c reads it: no setting, for settings are shown */
-/* Bytes of the name of any variable; a longer one is none of ours. */
+    "TRIB_KEY" /* read by base/secret.c; not a setting, as settings are displayed */
+/* Maximum length of a variable's name; longer ones are not ours. */
 #define VARIABLE_BYTES (2 * TRIB_CONFIG_NAME_BYTES)
 
 extern char **environ;
 
-/* A program that runs with other rights than its caller (set-user-ID, capabilities of
- * the file) does not obey the caller's environment. */
+/* Ignore the environment if the program runs with more privileges than its caller
+ * (set-user-ID, file capabilities). */
 static bool is_secure(void)
 {
     return getauxval(AT_SECURE) != 0;
 }
 
-/* NULL: none of it counts. */
+/* Return the environment; NULL if it must be ignored. */
 static char **environment(void)
 {
     return is_secure() ? NULL : environ;
@@ -43,19 +43,20 @@ static const char *const row_names[TRIB_CONFIG_ROWS] = {
 
 static const char *const origin_names[] = {"default", "file", "environment", "API",
                                            "launcher"};
-/* The source that is being read, for sentences about it. */
+/* The source being read, for error messages. */
 struct source {
     struct trib_config *cfg;
     const struct trib_log *log;
     struct trib_error *err;
     enum trib_config_origin origin;
-    const char *file;              /* name of the file, for TRIB_ORIGIN_FILE */
-    bool seen[TRIB_CONFIG_ROWS];   /* set by this source already */
-    struct trib_config_faults *faults; /* NULL: the first fault ends it */
+    const char *file;              /* file name, for TRIB_ORIGIN_FILE */
+    bool seen[TRIB_CONFIG_ROWS];   /* already set by this source */
+    struct trib_config_faults *faults; /* NULL: stop at the first error */
     trib_status_t status;
 };
 
-/* ---- sentences ------------------------------------------------------------------- */
+/* ---- error messages
+ * --------------------------------------------------------------- */
 
 static trib_status_t fail_value(const struct source *src,
                                 const struct trib_config_row *row, const char *value)
@@ -97,7 +98,7 @@ static trib_status_t fail_name(const struct source *src, const char *name)
 
 /* ---- sources --------------------------------------------------------------------- */
 
-/* If all settings are examined, a fault is noted and ends nothing. */
+/* Record an error and continue if all settings are examined; else fail. */
 static trib_status_t judge(struct source *src, char *sentence, trib_status_t status)
 {
     if (status == TRIB_OK || !src->faults)
@@ -152,8 +153,8 @@ static void load_defaults(struct trib_config *cfg)
         bool valid =
             trib_config_row_parse(&trib_config_rows[i], trib_config_rows[i].def, cfg);
         if (!valid)
-            abort(); /* config.def contradicts itself; tests/base/test_config.c sees
-                      * it */
+            abort(); /* invalid default in config.def; caught by
+                      * tests/base/test_config.c */
     }
 }
 
@@ -225,14 +226,13 @@ static const struct trib_config_row *row_of_variable(const char *variable)
     return NULL;
 }
 
-/* The MPI module reads settings of its own (mpi/), and says what is wrong with them. */
+/* The MPI module (mpi/) reads and validates its own settings. */
 static bool of_mpi_module(const char *variable)
 {
     return !strcmp(variable, "TRIB_MPI") || !strncmp(variable, "TRIB_MPI_", 9);
 }
 
-/* Is an entry of the environment ours? Then its name is in variable; returns its
- * value. */
+/* If an environment entry is ours, copy its name to variable and return its value. */
 static const char *our_entry(const char *entry, char variable[VARIABLE_BYTES])
 {
     const char *equals = strchr(entry, '=');
@@ -259,7 +259,7 @@ static trib_status_t load_environment(struct source *src)
     return TRIB_OK;
 }
 
-/* Without them a rank of a launcher would be a job of its own without a word. */
+/* Without the launcher's variables, each rank would silently become a separate job. */
 static void warn_secure(const struct trib_log *log)
 {
     static const char *const prefixes[] = {"TRIB_", "PMI", "SLURM_PROCID", "OMPI_"};
@@ -282,7 +282,7 @@ static void warn_variable(void *arg, const char *variable, const char *value,
              text);
 }
 
-/* Sets "name=value" of len bytes. */
+/* Set "name=value" of len bytes. */
 static trib_status_t load_override(struct source *src, const char *text, size_t len)
 {
     char name[TRIB_CONFIG_NAME_BYTES];
@@ -380,7 +380,8 @@ const char *trib_config_variable(const char *name)
     return value && value[0] ? value : NULL;
 }
 
-/* ---- asking ---------------------------------------------------------------------- */
+/* ---- queries
+ * ---------------------------------------------------------------------- */
 
 void trib_config_each(const struct trib_config *cfg, trib_config_fn fn, void *arg)
 {
@@ -394,7 +395,7 @@ void trib_config_each(const struct trib_config *cfg, trib_config_fn fn, void *ar
         trib_config_row_variable(row, variable);
         trib_config_row_format(row, cfg, value);
         trib_config_row_range(row, range);
-        if (i == TRIB_CONFIG_ROW_root) /* "host:port#SECRET" is not for people */
+        if (i == TRIB_CONFIG_ROW_root) /* hide the key in "host:port#SECRET" */
             value[strcspn(value, "#")] = '\0';
         fn(arg, &(struct trib_config_item){
                     .name = row->name,

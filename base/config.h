@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The configuration of one context: read once, then constant.
+ * Configuration of one context: read once, then constant.
  *
  * Later sources override earlier ones:
  *   1. the defaults of config.def
- *   2. the file that TRIB_CONFIG_FILE names; base/ini.h has its rules
+ *   2. the file named by TRIB_CONFIG_FILE; base/ini.h defines its syntax
  *   3. TRIB_<NAME> in the environment
- *   4. the text that a program gives to the API: "name=value,name=value"; where a value
- *      has a comma, separate the settings by ";"
- *      ("codec=qsgd:bits=4,bucket=512;window=4")
+ *   4. the text passed to the API: "name=value,name=value"; separate the settings by
+ *   ";" if a value contains a comma ("codec=qsgd:bits=4,bucket=512;window=4")
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -22,7 +21,7 @@
 struct trib_error;
 struct trib_log;
 
-#define TRIB_CONFIG_TEXT_BYTES 256 /* longest text value, with its zero */
+#define TRIB_CONFIG_TEXT_BYTES 256 /* longest text value, plus the NUL */
 
 /* Values of the ENUM rows; cfg->log is a trib_log_level_t. */
 enum trib_config_progress { TRIB_PROGRESS_THREAD, TRIB_PROGRESS_CALLER };
@@ -38,11 +37,11 @@ enum trib_config_origin {
     TRIB_ORIGIN_FILE,
     TRIB_ORIGIN_ENVIRONMENT,
     TRIB_ORIGIN_API,
-    TRIB_ORIGIN_LAUNCHER, /* mpirun and its like; see boot/launcher.h */
+    TRIB_ORIGIN_LAUNCHER, /* mpirun and other launchers; see boot/launcher.h */
 };
 
-/* With TRIB_DETERMINISTIC: the bytes of elements of which code words are made, and the
- * least TRIB_CHUNK. */
+/* With TRIB_DETERMINISTIC: the size of the pieces that are encoded separately, and the
+ * minimum TRIB_CHUNK. */
 #define TRIB_DETERMINISTIC_CHUNK 65536
 
 #define TRIB_CONFIG_FIELD_BOOL(name) bool name;
@@ -66,67 +65,66 @@ struct trib_config {
     uint8_t origin[TRIB_CONFIG_ROWS]; /* enum trib_config_origin */
 };
 
-/** trib_config_environment - a variable of the environment, or NULL: the one place that
- * reads it. */
+/** trib_config_environment - return an environment variable, or NULL. No other code
+ * reads the environment. */
 const char *trib_config_environment(const char *variable);
 
-/** trib_config_environment_name - does entry `at` of the environment, from 0, begin
- * with prefix? Then its name is in text, else it is ""; false: there is no such
- * entry. */
+/** trib_config_environment_name - copy the name of environment entry `at`, from 0, to
+ * text if it begins with prefix, else "". Return false past the last entry. */
 bool trib_config_environment_name(size_t at, const char *prefix, char *text,
                                   size_t bytes);
 
 /**
  * trib_config_load - read all sources.
  *
- * overrides  the API's text; NULL for none
- * log        receives a warning for each unknown TRIB_* variable, with the nearest name
- * err        a sentence that names the setting, its origin, its value and what is
- *            allowed
- * thread     any, as long as no other changes the environment
- * errors     TRIB_ERR_CONFIG: an impossible value, an unknown name in the file or in
- *            overrides, a file that cannot be read. *cfg is then not to be used.
+ * overrides  text passed to the API, or NULL
+ * log        gets a warning for each unknown TRIB_* variable, with the nearest name
+ * err        error message: the setting, its origin, its value and the allowed values
+ * thread     any, while no other thread changes the environment
+ * errors     TRIB_ERR_CONFIG: invalid value, unknown name in the file or in overrides,
+ *            unreadable file. *cfg must not be used then.
  */
 trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
                                const struct trib_log *log, struct trib_error *err);
 
-#define TRIB_CONFIG_FAULT_BYTES 512 /* length of a sentence, with its zero */
+#define TRIB_CONFIG_FAULT_BYTES 512 /* length of an error message, plus the NUL */
 
-/* The faults of settings: sentences, "" if there is none. */
+/* Error messages for settings; "" if valid. */
 struct trib_config_faults {
     char row[TRIB_CONFIG_ROWS][TRIB_CONFIG_FAULT_BYTES];
-    bool unread[TRIB_CONFIG_ROWS]; /* the given value is invalid, and the default stands
-                                    * in */
-    char other[TRIB_CONFIG_FAULT_BYTES]; /* a fault of no row: an unknown name, a
-                                          * missing file */
+    bool unread[TRIB_CONFIG_ROWS]; /* the given value is invalid; cfg holds the
+                                    * default */
+    char other[TRIB_CONFIG_FAULT_BYTES]; /* an error of no row: unknown name, missing
+                                          * file */
 };
 
 /**
- * trib_config_examine - read what trib_config_load reads, but to the end.
+ * trib_config_examine - read the same sources as trib_config_load, but continue after
+ * errors.
  *
- * An impossible setting stops nothing; the first sentence about each is in *faults.
- * Logs nothing. *cfg is for showing only where there is a fault.
+ * *faults receives the first error message per setting. Logs nothing. If there are
+ * errors, *cfg is only for display.
  */
 void trib_config_examine(struct trib_config *cfg, const char *overrides,
                          struct trib_config_faults *faults);
 
-/** trib_config_set - set one setting by name, as the API does it, while cfg is being
- * made. */
+/** trib_config_set - set one setting by name, with origin API, while cfg is being
+ * built. */
 trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
                               const char *value, struct trib_error *err);
 
-/** trib_config_variable - a launcher's variable; NULL: it is not set, or empty. */
+/** trib_config_variable - return a variable of a launcher; NULL: unset or empty. */
 const char *trib_config_variable(const char *name);
 
-/* One setting; the strings live as long as the call. */
+/* One setting; the strings are valid during the callback. */
 struct trib_config_item {
     const char *name;     /* "chunk" */
     const char *variable; /* "TRIB_CHUNK" */
     const char *type;     /* "bool", "integer", "size", "text", "choice" */
     const char *value;    /* "128K" */
     const char *def;
-    const char *range; /* "4K..16M", "thread|caller", "" for texts */
-    const char *unit;  /* "" where there is none */
+    const char *range; /* "4K..16M", "thread|caller"; "" for texts */
+    const char *unit;  /* "" if none */
     const char *doc;
     const char *origin; /* "default", "file", "environment", "API", "launcher" */
     bool same;          /* all ranks must agree */
@@ -137,24 +135,24 @@ typedef void (*trib_config_fn)(void *arg, const struct trib_config_item *item);
 /** trib_config_each - call fn for each setting, in the order of config.def. */
 void trib_config_each(const struct trib_config *cfg, trib_config_fn fn, void *arg);
 
-/* `text`: that it has no meaning, with the nearest name. */
+/* text: message that the variable is unknown, with the nearest name. */
 typedef void (*trib_config_unknown_fn)(void *arg, const char *variable,
                                        const char *value, const char *text);
 
-/** trib_config_unknown - call fn for each TRIB_* variable that is no setting. */
+/** trib_config_unknown - call fn for each TRIB_* variable that is not a setting. */
 void trib_config_unknown(trib_config_unknown_fn fn, void *arg);
 
-/** trib_config_is_same - is there such a setting, on which ranks must agree? */
+/** trib_config_is_same - return true for a setting on which ranks must agree. */
 bool trib_config_is_same(const char *name, size_t len);
 
-/** trib_config_digest - a digest of the settings on which ranks must agree. */
+/** trib_config_digest - return a digest of the settings on which ranks must agree. */
 uint64_t trib_config_digest(const struct trib_config *cfg);
 
 /**
- * trib_config_same_text - "algorithm=auto codec=none …": the settings behind the
- * digest, so that ranks that disagree can be told in what.
+ * trib_config_same_text - format the digested settings, "algorithm=auto codec=none …",
+ * to tell ranks which of them differ.
  *
- * returns  bytes that the whole text needs, with its zero; at most `bytes` are written
+ * returns  bytes that the whole text needs, plus the NUL; writes at most `bytes`
  */
 size_t trib_config_same_text(const struct trib_config *cfg, char *text, size_t bytes);
 

@@ -92,7 +92,7 @@ static bool parse_size(const struct trib_config_row *row, const char *value,
     return true;
 }
 
-/* Calls walk over "a|b|c": sets *word and its length, returns what follows or NULL. */
+/* Iterate over "a|b|c": set *word and its length; return the rest or NULL. */
 static const char *next_choice(const char *choices, size_t *len)
 {
     *len = strcspn(choices, "|");
@@ -171,7 +171,7 @@ void trib_config_row_format(const struct trib_config_row *row,
     case TRIB_CONFIG_ENUM:
         for (int i = *(const int *)field; i > 0; i--)
             word = next_choice(word, &len);
-        assert(word); /* a field has one of its choices */
+        assert(word); /* a field always holds one of its choices */
         next_choice(word, &len);
         snprintf(text, TRIB_CONFIG_TEXT_BYTES, "%.*s", (int)len, word);
         break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of settings, and how the text of a value becomes a field and back. For
- * config.c, which reads the sources of settings.
+ * Table of settings, and conversion of values between text and fields. For config.c,
+ * which reads the sources of settings.
  */
 #ifndef BASE_CONFIG_ROWS_H
 #define BASE_CONFIG_ROWS_H
@@ -12,15 +12,15 @@
 #include "base/config.h"
 
 #define TRIB_CONFIG_PREFIX "TRIB_"
-#define TRIB_CONFIG_NAME_BYTES 48 /* length of a setting or its variable, with the
-                                   * zero */
-#define TRIB_CONFIG_RANGE_BYTES 64 /* length of "4K..16M" or of the choices of an
-                                    * ENUM */
+/* Length of a setting or its variable, plus the NUL. */
+#define TRIB_CONFIG_NAME_BYTES 48
+/* Length of "4K..16M" or of the choices of an ENUM. */
+#define TRIB_CONFIG_RANGE_BYTES 64
 
 enum trib_config_type {
     TRIB_CONFIG_BOOL,
     TRIB_CONFIG_INT,
-    TRIB_CONFIG_LIMIT, /* an integer that may be 0, too: there is no limit */
+    TRIB_CONFIG_LIMIT, /* an integer, or 0 for no limit */
     TRIB_CONFIG_SIZE,
     TRIB_CONFIG_TEXT,
     TRIB_CONFIG_ENUM,
@@ -33,37 +33,39 @@ struct trib_config_row {
     long long min;
     long long max;
     const char *unit; /* unit; for an ENUM its choices, "a|b|c" */
-    bool same; /* ranks must agree on it */
+    bool same; /* ranks must agree */
     const char *doc;
     size_t offset; /* offset of the value in struct trib_config */
 };
 
 extern const struct trib_config_row trib_config_rows[TRIB_CONFIG_ROWS];
 
-/** trib_config_row_find - the row of a setting; NULL: no setting has that name. */
+/** trib_config_row_find - return the row of a setting; NULL: unknown name. */
 const struct trib_config_row *trib_config_row_find(const char *name);
 
-/** trib_config_row_type - "bool", "integer", "size", "text" or "choice". */
+/** trib_config_row_type - return "bool", "integer", "size", "text" or "choice". */
 const char *trib_config_row_type(const struct trib_config_row *row);
 
-/** trib_config_row_variable - "TRIB_NAME". */
+/** trib_config_row_variable - format "TRIB_NAME". */
 void trib_config_row_variable(const struct trib_config_row *row,
                               char variable[TRIB_CONFIG_NAME_BYTES]);
 
-/** trib_config_row_parse - set the field of cfg; false: the value is not allowed. */
+/** trib_config_row_parse - parse value into the field of cfg; return false if not
+ * allowed. */
 bool trib_config_row_parse(const struct trib_config_row *row, const char *value,
                            struct trib_config *cfg);
 
-/** trib_config_row_format - the field of cfg as text. */
+/** trib_config_row_format - format the field of cfg. */
 void trib_config_row_format(const struct trib_config_row *row,
                             const struct trib_config *cfg,
                             char text[TRIB_CONFIG_TEXT_BYTES]);
 
-/** trib_config_row_range - the allowed values: "4K..16M", "a|b"; "" for any text. */
+/** trib_config_row_range - format the allowed values: "4K..16M", "a|b"; "" for
+ * texts. */
 void trib_config_row_range(const struct trib_config_row *row,
                            char text[TRIB_CONFIG_RANGE_BYTES]);
 
-/** trib_config_row_allowed - say for a sentence which values are allowed. */
+/** trib_config_row_allowed - describe the allowed values for an error message. */
 void trib_config_row_allowed(const struct trib_config_row *row, char *text,
                              size_t bytes);
 

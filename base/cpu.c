@@ -17,11 +17,11 @@ static const char *const level_names[] = {"c", "avx2", "avx512"};
 struct feature {
     const char *name;
     bool found;
-    enum trib_cpu_level level; /* the level that needs it */
+    enum trib_cpu_level level; /* level that requires the feature */
 };
 
 #if defined(__x86_64__)
-/* The one feature that clang's __builtin_cpu_supports does not know. */
+/* The only feature that clang's __builtin_cpu_supports does not know. */
 static bool has_f16c(void)
 {
     unsigned eax, ebx, ecx, edx;
@@ -29,7 +29,7 @@ static bool has_f16c(void)
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
 }
 
-/* __builtin_cpu_supports also asks whether the system saves the registers. */
+/* __builtin_cpu_supports also checks that the OS saves the registers. */
 #define FEATURE(name, level) {name, __builtin_cpu_supports(name) != 0, level}
 #define FEATURES \
     {FEATURE("avx2", TRIB_CPU_AVX2), FEATURE("fma", TRIB_CPU_AVX2), \
@@ -39,7 +39,7 @@ static bool has_f16c(void)
      FEATURE("avx512vl", TRIB_CPU_AVX512), FEATURE("avx512dq", TRIB_CPU_AVX512), \
      FEATURE("avx512cd", TRIB_CPU_AVX512)}
 #elif defined(__aarch64__)
-#define FEATURES {{"neon", true, TRIB_CPU_NEON}} /* every ARM64 processor has it */
+#define FEATURES {{"neon", true, TRIB_CPU_NEON}} /* every ARM64 CPU has NEON */
 #else
 #define FEATURES {{"", false, TRIB_CPU_AVX2}}
 #endif
@@ -58,7 +58,7 @@ enum trib_cpu_level trib_cpu_best(void)
 
 bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out)
 {
-    /* C runs anywhere. A virtual processor that is asked what it is answers slowly. */
+    /* C needs no CPUID, which is slow in a virtual machine. */
     if (name && !strcmp(name, level_names[TRIB_CPU_C])) {
         *level_out = TRIB_CPU_C;
         return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The instruction sets of this CPU, and which of them may be used.
+ * Instruction sets of this CPU, and which of them may be used.
  */
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
@@ -10,7 +10,7 @@
 
 #define TRIB_CACHE_LINE 64
 
-/* Those of this architecture, rising: each level contains those before it. Names: "c",
+/* Levels of this architecture, ascending: each includes the previous ones. Names: "c",
  * "avx2", "avx512", "neon". */
 enum trib_cpu_level {
     TRIB_CPU_C,
@@ -23,18 +23,19 @@ enum trib_cpu_level {
     TRIB_CPU_LEVELS,
 };
 
-/** trib_cpu_best - the highest level that this CPU and its operating system offer. */
+/** trib_cpu_best - return the highest level that the CPU and the operating system
+ * support. */
 enum trib_cpu_level trib_cpu_best(void);
 
 /**
- * trib_cpu_level_parse - a level from its name; NULL and "auto" are trib_cpu_best.
+ * trib_cpu_level_parse - parse the name of a level; NULL and "auto" mean trib_cpu_best.
  *
- * returns  false if the name is unknown or this CPU lacks the level
+ * returns  false if the name is unknown or the CPU lacks the level
  */
 bool trib_cpu_level_parse(const char *name, enum trib_cpu_level *level_out);
 
-/** trib_cpu_features - the vector features found, such as "avx2 fma f16c" or "neon",
- * for trib-info. */
+/** trib_cpu_features - format the detected vector features, such as "avx2 fma f16c" or
+ * "neon", for trib-info. */
 size_t trib_cpu_features(char *text, size_t bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unauthenticated connections by source address, for listeners that evict one when too
- * many are open: the next to go belongs to the source that has most, so that a flood
- * evicts its own connections.
+ * Count of unauthenticated connections per source address. A listener with too many
+ * open connections evicts one from the source that has most, so a flood evicts its own
+ * connections.
  */
 #ifndef BASE_CROWD_H
 #define BASE_CROWD_H
@@ -15,7 +15,7 @@
 
 enum { TRIB_CROWDS = 1024 };
 
-/* Connections of each source; zeroed: none. Two sources may share a count. */
+/* Connections per source; zero-initialised: none. Two sources may share a counter. */
 struct trib_crowds {
     uint16_t n[TRIB_CROWDS];
 };
@@ -23,11 +23,11 @@ struct trib_crowds {
 /**
  * trib_crowd_source - return the source of a connection.
  *
- * All addresses of an IPv6 network of 64 bits are one source, as a host chooses the
- * lower half of its own freely.
+ * All addresses of an IPv6 /64 are one source, as a host chooses its lower 64 bits
+ * freely.
  *
  * ip       16 bytes as in base/addresses.h
- * seed     random: otherwise an attacker could choose addresses that share a count
+ * seed     random, so an attacker cannot choose addresses that share a counter
  */
 static inline uint64_t trib_crowd_source(const uint8_t ip[16], uint64_t seed)
 {
@@ -44,7 +44,7 @@ static inline void trib_crowds_add(struct trib_crowds *crowds, uint64_t source)
     crowds->n[source % TRIB_CROWDS]++;
 }
 
-/** trib_crowds_size - return how many connections of this source were counted. */
+/** trib_crowds_size - return the number of counted connections of this source. */
 static inline int trib_crowds_size(const struct trib_crowds *crowds, uint64_t source)
 {
     return crowds->n[source % TRIB_CROWDS];

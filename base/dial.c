@@ -15,20 +15,20 @@
 
 #define MS UINT64_C(1000000)
 
-/* Attempt i is that of address i. */
+/* Attempt i connects to address i. */
 struct dialling {
     const struct trib_dial *dial;
-    struct pollfd polls[TRIB_DIAL_MAX]; /* fd -1: it has ended, or not begun */
+    struct pollfd polls[TRIB_DIAL_MAX]; /* fd -1: finished, or not started */
     uint64_t until[TRIB_DIAL_MAX];
     int begun;
-    int open; /* attempts under way */
-    uint64_t next_at; /* when the next one begins */
-    int error; /* errno of the last attempt that ended */
+    int open; /* attempts in progress */
+    uint64_t next_at; /* when to start the next attempt */
+    int error; /* errno of the last finished attempt */
 };
 
 /*
- * While nobody listens at a port from which the kernel also gives outgoing ports, an
- * attempt may meet itself.
+ * Detect TCP self-connect: with no listener on an ephemeral port, an attempt may
+ * connect to itself.
  */
 static bool met_itself(int fd)
 {
@@ -52,10 +52,10 @@ static void end(struct dialling *d, int i, int error)
     }
     d->polls[i].fd = -1;
     d->dial->to[i].error = d->error = error;
-    d->next_at = 0; /* another may begin at once */
+    d->next_at = 0; /* start the next attempt at once */
 }
 
-/* The attempt has ended, or the connection is there: true. */
+/* Finish an attempt; return true if the connection is established. */
 static bool is_connected(struct dialling *d, int i)
 {
     int error = 0;
@@ -78,7 +78,7 @@ static bool is_loopback(const struct trib_dial_to *to)
     return trib_net_is_loopback(ip);
 }
 
-/* true: the connection is there already. */
+/* Start the next attempt; return true if it connects immediately. */
 static bool begin(struct dialling *d, uint64_t now)
 {
     int i = d->begun++, ms = d->dial->attempt_ms;
@@ -104,13 +104,13 @@ static bool begin(struct dialling *d, uint64_t now)
                          (socklen_t)strlen(d->dial->loopback));
     if (connect(fd, (const struct sockaddr *)&to->at, to->len) == 0)
         return is_connected(d, i);
-    /* A connection that a signal interrupts is made all the same. */
+    /* A connect() interrupted by a signal continues in the background. */
     if (errno != EINPROGRESS && errno != EINTR)
         end(d, i, errno);
     return false;
 }
 
-/* The time to sleep: until an attempt is over, or the next begins. */
+/* Return the time until an attempt times out or the next one starts. */
 static int pause_ms(const struct dialling *d, uint64_t now)
 {
     uint64_t first = d->begun < d->dial->n ? d->next_at : UINT64_MAX;
@@ -124,7 +124,7 @@ static int pause_ms(const struct dialling *d, uint64_t now)
     return first <= now ? 0 : (int)((first - now + MS - 1) / MS);
 }
 
-/* The attempt that has succeeded, or -1. */
+/* Return the attempt that has succeeded, or -1. */
 static int look(struct dialling *d, uint64_t now)
 {
     for (int i = 0; i < d->begun; i++) {

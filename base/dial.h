@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TCP connections to a process that has several addresses, of which some may lead
- * nowhere.
+ * TCP connections to a process with several addresses, some of which may be
+ * unreachable.
  *
- * The attempts begin a little after one another and go on side by side; the first that
- * succeeds is the connection, and the others end. So an address that never answers
- * costs one short step, not the whole time of an attempt.
+ * Attempts start at short intervals and run in parallel; the first to succeed wins and
+ * the others are closed. An address that never answers thus costs one interval, not the
+ * timeout of a whole attempt.
  */
 #ifndef BASE_DIAL_H
 #define BASE_DIAL_H
@@ -17,36 +17,35 @@
 #include "base/idle_function.h"
 
 #define TRIB_DIAL_MAX 64 /* addresses */
-#define TRIB_DIAL_STEP_MS 200 /* interval between the beginnings of two attempts */
-#define TRIB_DIAL_ATTEMPT_MS 2000 /* limit for one address */
+#define TRIB_DIAL_STEP_MS 200 /* interval between the starts of two attempts */
+#define TRIB_DIAL_ATTEMPT_MS 2000 /* timeout for one address */
 
 struct trib_dial_to {
     struct sockaddr_storage at;
     socklen_t len;
-    int error; /* out: errno of the attempt; 0: it was not begun, or has not ended */
+    int error; /* out: errno of the attempt; 0: not started, or not finished */
 };
 
 struct trib_dial {
-    struct trib_dial_to *to; /* addresses, in the order in which to try them */
+    struct trib_dial_to *to; /* addresses, in the order to try them */
     int n;                   /* at most TRIB_DIAL_MAX */
     int attempt_ms;          /* 0: TRIB_DIAL_ATTEMPT_MS */
-    uint64_t deadline;       /* deadline of all attempts, on the clock of trib_now_ns;
-                              * 0: none */
-    bool reuse;   /* SO_REUSEADDR, lest the socket keep somebody from listening at its
+    uint64_t deadline;       /* deadline of all attempts, on the clock of
+                              * trib_now_ns; 0: none */
+    bool reuse;   /* SO_REUSEADDR, so the socket does not block a listener on its
                    * port */
-    int segment;  /* TCP_MAXSEG; 0: the kernel's */
-    const char *loopback; /* congestion control of connections within the host; NULL:
-                           * the kernel's */
-    struct trib_idle *idle; /* called meanwhile; or NULL */
+    int segment;  /* TCP_MAXSEG; 0: kernel default */
+    const char *loopback; /* congestion control within the host; NULL: kernel default */
+    struct trib_idle *idle; /* called while waiting; or NULL */
 };
 
 /**
- * trib_dial - the first connection that comes about; signals do not end it early.
+ * trib_dial - return the first connection that succeeds; signals do not interrupt it.
  *
- * which_out  the address that it leads to; -1: none
- * returns    a non-blocking socket, or -1 with the errno of the last attempt that
- *            ended: ETIMEDOUT, ECONNREFUSED, …; EADDRNOTAVAIL where there is no
- *            address; ECANCELED if the caller gives up
+ * which_out  index of the connected address; -1: none
+ * returns    a non-blocking socket, or -1 with the errno of the last finished attempt:
+ *            ETIMEDOUT, ECONNREFUSED, …; EADDRNOTAVAIL if there is no address;
+ *            ECANCELED if the caller gives up
  */
 int trib_dial(const struct trib_dial *dial, int *which_out);
 

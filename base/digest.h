@@ -10,8 +10,7 @@
 
 #include <xxhash.h>
 
-/** trib_digest - 64 bits of the bytes; the same on every machine of equal byte
- * order. */
+/** trib_digest - return 64 bits; equal on all machines of the same byte order. */
 static inline uint64_t trib_digest(const void *bytes, size_t len)
 {
     return XXH3_64bits(bytes, len);
@@ -23,7 +22,7 @@ static inline uint64_t trib_digest_seeded(const void *bytes, size_t len, uint64_
     return XXH3_64bits_withSeed(bytes, len, seed);
 }
 
-/** trib_digest32 - the lower half, where a frame has only room for that. */
+/** trib_digest32 - return the lower half, for frames with room for 32 bits only. */
 static inline uint32_t trib_digest32(const void *bytes, size_t len)
 {
     return (uint32_t)trib_digest(bytes, len);

@@ -11,14 +11,14 @@
 
 bool trib_dtype_is_float(trib_dtype_t dtype);
 
-/** trib_dtype_is_narrow - true if it is a float of fewer bits than float32, in which
- * it is summed. */
+/** trib_dtype_is_narrow - return true for floats narrower than float32; they are summed
+ * in float32. */
 bool trib_dtype_is_narrow(trib_dtype_t dtype);
 
-/** trib_op_is_located - true if it is of pairs of a value and its index. */
+/** trib_op_is_located - return true for ops on pairs of a value and its index. */
 bool trib_op_is_located(trib_op_t op);
 
-/** trib_op_is_logical - true if its results are 0 or 1. */
+/** trib_op_is_logical - return true if results are 0 or 1. */
 bool trib_op_is_logical(trib_op_t op);
 
 #endif

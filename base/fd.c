@@ -19,7 +19,7 @@ int trib_fd_keep(int fd)
     return high;
 }
 
-/* Both ends or none. */
+/* Move both ends, or close both on failure. */
 static int keep_both(int ends[2])
 {
     ends[0] = trib_fd_keep(ends[0]);
@@ -61,7 +61,7 @@ void trib_fd_guard(void)
 {
     int saved = errno, fd;
 
-    /* The lowest free number is taken each time, until it is none of the three. */
+    /* Each open takes the lowest free descriptor; stop once it is above 2. */
     do
         fd = open("/", O_PATH | O_CLOEXEC);
     while (fd >= 0 && fd < FIRST);

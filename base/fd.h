@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that the library makes lie above 2.
+ * Keep the library's descriptors above 2.
  *
- * The kernel gives out the lowest free number. In a program that has closed its
- * standard output, a socket or shared memory would become descriptor 1, and the next
- * line that the program prints would land in it. So each call that makes a descriptor
- * goes through trib_fd_keep; scripts/lint refuses the bare calls.
+ * The kernel assigns the lowest free number. If a program has closed its standard
+ * output, a socket or shared memory would become descriptor 1 and receive the next
+ * printed line. So each call that creates a descriptor goes through trib_fd_keep;
+ * scripts/lint rejects bare calls.
  */
 #ifndef BASE_FD_H
 #define BASE_FD_H
@@ -13,26 +13,25 @@
 #include <stdio.h>
 
 /**
- * trib_fd_keep - move a descriptor that was just made above 2.
+ * trib_fd_keep - move a new descriptor above 2.
  *
  *     int fd = trib_fd_keep(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
  *
- * fd       -1 is handed through with its errno
- * returns  the descriptor, the same where it lies above 2 already; it is closed when a
- *          program is executed if it had to move
+ * fd       -1 is passed through with its errno
+ * returns  the descriptor, unchanged if already above 2; a moved one is close-on-exec
  * thread   any
  * errors   -1 and errno; the low descriptor is closed
  */
 int trib_fd_keep(int fd);
 
-/** trib_fd_pipe - pipe2, with both ends above 2. Errors: -1 and errno. */
+/** trib_fd_pipe - pipe2 with both ends above 2. Errors: -1 and errno. */
 int trib_fd_pipe(int ends[2], int flags);
 
-/** trib_fd_pair - two connected UNIX sockets above 2. Errors: -1 and errno. */
+/** trib_fd_pair - create two connected UNIX sockets above 2. Errors: -1 and errno. */
 int trib_fd_pair(int ends[2], int type);
 
 /**
- * trib_fd_create - a file to be written, emptied first, whose descriptor lies above 2.
+ * trib_fd_create - create or truncate a file for writing; its descriptor is above 2.
  *
  * owner    the caller: fclose
  * errors   NULL and errno
@@ -40,16 +39,16 @@ int trib_fd_pair(int ends[2], int type);
 FILE *trib_fd_create(const char *path);
 
 /**
- * trib_fd_guard - occupy those of descriptors 0 to 2 that are closed.
+ * trib_fd_guard - occupy descriptors 0 to 2 if closed.
  *
- * It is called before another library (UCX, verbs, PMIx) opens descriptors of its own,
- * which trib_fd_keep cannot move. The occupants can neither be read nor written: to the
- * program they behave as a closed descriptor does (EBADF), close and dup2 replace them,
- * and programs that it executes do not get them. They stay, because such libraries open
- * sockets at any later time and in threads of their own, and because a descriptor that
- * is never taken back cannot be taken away from a thread of the program that reused it.
+ * Called before another library (UCX, verbs, PMIx) opens descriptors, which
+ * trib_fd_keep cannot move. The placeholders can be neither read nor written, so they
+ * behave like closed descriptors (EBADF). close and dup2 replace them, and exec closes
+ * them. They stay open because such libraries open sockets at any time, in their own
+ * threads. Closing them later could also hit a descriptor that a thread of the program
+ * has reused.
  *
- * thread   any; errno is kept
+ * thread   any; preserves errno
  */
 void trib_fd_guard(void);
 

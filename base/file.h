@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small files of /sys and /proc, or of a folder with a copy of them.
+ * Small files of /sys and /proc, or of a directory with a copy of them.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -9,21 +9,21 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/** trib_file_open - open for reading; NULL if there is no such file. The caller closes
- * it. */
+/** trib_file_open - open for reading; NULL if the file does not exist. The caller
+ * closes it. */
 FILE *trib_file_open(const char *root, const char *path);
 
 /**
- * trib_file_line - the first line of a file, without its line feed.
+ * trib_file_line - read the first line of a file, without its line feed.
  *
- * root     "", or the folder in which path is looked for
- * returns  false where there is no such file, or it is empty or not readable
+ * root     "", or the directory that contains path
+ * returns  false if the file does not exist, is empty or unreadable
  */
 bool trib_file_line(const char *root, const char *path, char *text, size_t bytes);
 
 /**
- * trib_file_field - the text behind "name" and a colon in a file of such lines; with
- * `colon` false, the text behind "name" and space.
+ * trib_file_field - read the text after "name:" in a file of such lines; if `colon` is
+ * false, the text after "name ".
  */
 bool trib_file_field(const char *root, const char *path, const char *name, bool colon,
                      char *out, size_t bytes);

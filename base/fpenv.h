@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The modes in which floating-point instructions round.
+ * Floating-point control modes.
  *
- * All ranks must get the same bits, whichever thread does the arithmetic. An
- * application may set modes in its threads (flush to zero, another rounding direction,
- * traps), and may do so on one rank alone. So the library computes in the modes in
- * which a C program begins, and gives a thread of the application its own modes back.
- * Modes belong to a thread, and a new thread inherits those of its maker.
+ * All ranks must get the same bits, whichever thread computes. An application may
+ * change the modes of its threads (flush to zero, rounding direction, traps), perhaps
+ * on one rank only. So the library computes in the default modes of a C program and
+ * restores the modes of application threads. Modes are per thread; a new thread
+ * inherits them from its creator.
  *
  *     modes = trib_fpenv_enter();   … arithmetic …   trib_fpenv_leave(modes);
  *
- * The two take a few cycles where the thread has the usual modes. They set the modes of
- * vector instructions only, with which all kernels work. trib_fpenv_enter_all also sets
- * what the C library looks at, for reading numbers, and costs more.
+ * The two calls take a few cycles if the thread has the default modes. They set only
+ * the modes of vector instructions, which all kernels use. trib_fpenv_enter_all also
+ * sets those used by the C library to parse numbers, and costs more.
  */
 #ifndef BASE_FPENV_H
 #define BASE_FPENV_H
@@ -22,7 +22,7 @@
 
 #if defined(__x86_64__)
 
-/* MXCSR without the flags of exceptions that have happened, which stay as they are. */
+/* MXCSR without the exception flags, which are preserved. */
 #define TRIB_FPENV_MODES 0xffc0u
 #define TRIB_FPENV_USUAL 0x1f80u /* round to nearest even, no flush to zero, no traps */
 
@@ -38,8 +38,8 @@ static inline void trib_fpenv_write(uint64_t modes)
 
 #elif defined(__aarch64__)
 
-/* FPCR: AHP, DN, FZ, RMode, FZ16 and the traps; its other bits do not change how A64
- * rounds. */
+/* FPCR: AHP, DN, FZ, RMode, FZ16 and the traps; other bits do not affect A64
+ * rounding. */
 #define TRIB_FPENV_MODES 0x07c89f00u
 #define TRIB_FPENV_USUAL 0u
 
@@ -73,7 +73,7 @@ static inline void trib_fpenv_write(uint64_t modes)
 
 #endif
 
-/** trib_fpenv_enter - the usual modes from here on; the thread's own, for
+/** trib_fpenv_enter - set the default modes; return the thread's own for
  * trib_fpenv_leave. */
 static inline uint64_t trib_fpenv_enter(void)
 {
@@ -84,15 +84,14 @@ static inline uint64_t trib_fpenv_enter(void)
     return own;
 }
 
-/** trib_fpenv_leave - the modes that trib_fpenv_enter found. */
+/** trib_fpenv_leave - restore the modes returned by trib_fpenv_enter. */
 static inline void trib_fpenv_leave(uint64_t own)
 {
     if (__builtin_expect((own & TRIB_FPENV_MODES) != TRIB_FPENV_USUAL, 0))
         trib_fpenv_write(own);
 }
 
-/** trib_fpenv_enter_all, trib_fpenv_leave_all - the same, and for the C library,
- * too. */
+/** trib_fpenv_enter_all, trib_fpenv_leave_all - the same, also for the C library. */
 static inline void trib_fpenv_enter_all(fenv_t *own_out)
 {
     (void)fegetenv(own_out);

@@ -23,7 +23,7 @@ static bool read_file(const char *path, char *text, size_t bytes)
     return n > 0;
 }
 
-/* Version 1, "FROZEN" or "FREEZING", also where a group above is. */
+/* Version 1: "FROZEN" or "FREEZING", also if an ancestor is frozen. */
 static bool frozen_v1(const char *group)
 {
     char path[GROUP_MAX + 64], text[32];
@@ -32,8 +32,8 @@ static bool frozen_v1(const char *group)
     return read_file(path, text, sizeof(text)) && strncmp(text, "FR", 2) == 0;
 }
 
-/* Version 2, also where a group above is. Beside version 1 it is mounted a folder
- * below. */
+/* Version 2, also if an ancestor is frozen. On hybrid hosts it is mounted one directory
+ * deeper. */
 static bool frozen_v2(const char *group)
 {
     char path[GROUP_MAX + 64], text[256];
@@ -47,7 +47,7 @@ static bool frozen_v2(const char *group)
     return strstr(text, "frozen 1") != NULL;
 }
 
-/* "freezer" among the controllers of a line, such as "cpu,freezer". */
+/* Return true if "freezer" is in a list of controllers such as "cpu,freezer". */
 static bool has_freezer(const char *controllers, size_t len)
 {
     static const char name[] = "freezer";
@@ -59,14 +59,14 @@ static bool has_freezer(const char *controllers, size_t len)
     return false;
 }
 
-/* One line of /proc/PID/cgroup: number, controllers, group, with colons between. */
+/* Parse one line of /proc/PID/cgroup: "number:controllers:group". */
 static bool line_frozen(const char *line)
 {
     const char *controllers = strchr(line, ':');
     const char *group = controllers ? strchr(controllers + 1, ':') : NULL;
 
     if (!group || strlen(group + 1) > GROUP_MAX || strstr(group, "/.."))
-        return false; /* groups beside our namespace's root have no name here */
+        return false; /* a group outside our namespace root has no path here */
     controllers++;
     if (group == controllers)
         return frozen_v2(group + 1);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is a process of this host frozen by its control group (docker pause, systemctl
- * freeze)?
+ * Detect local processes frozen by their cgroup (docker pause, systemctl freeze).
  *
- * /proc/PID/stat does not tell: a frozen process shows as one that sleeps.
+ * /proc/PID/stat shows a frozen process as sleeping.
  */
 #ifndef BASE_FREEZER_H
 #define BASE_FREEZER_H
@@ -11,12 +10,12 @@
 #include <stdbool.h>
 
 /**
- * trib_frozen - has the freezer of either version of control groups stopped it, or is
- * about to?
+ * trib_frozen - return true if a cgroup freezer, v1 or v2, has frozen the process or is
+ * freezing it.
  *
- * pid      as /proc shows it
- * returns  false also where /sys/fs/cgroup does not show its group, as in a container
- *          that has a cgroup namespace of its own. Takes some 20 microseconds
+ * pid      as shown by /proc
+ * returns  also false if /sys/fs/cgroup does not show its group, as in a container with
+ *          its own cgroup namespace. Takes about 20 us
  */
 bool trib_frozen(int pid);
 

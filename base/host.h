@@ -8,10 +8,10 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The length of a host's name with its zero: Linux allows 64 characters. */
+/* Length of a host name plus the NUL: Linux allows 64 characters. */
 #define TRIB_HOST_BYTES (HOST_NAME_MAX + 1)
 
-/** trib_host_name - the name of this host; false and "": it is not known. */
+/** trib_host_name - read the name of this host; false and "" if unknown. */
 bool trib_host_name(char name[TRIB_HOST_BYTES]);
 
 #endif

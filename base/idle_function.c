@@ -12,8 +12,8 @@
 #include "base/time.h"
 
 enum {
-    SLICE_NS = 60000, /* the kernel adds 50 us, its usual slack of timers */
-    LAST_MS = 5, /* for the last words of a rank whose caller has given up */
+    SLICE_NS = 60000, /* the kernel adds its default timer slack of 50 us */
+    LAST_MS = 5, /* for the abort notices of a rank whose caller gave up */
 };
 
 bool trib_idle_is_due(const struct trib_idle *idle)

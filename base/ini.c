@@ -14,14 +14,14 @@ struct reader {
     FILE *file;
     char *line; /* buffer of getline */
     size_t room;
-    bool too_long; /* the line before the next one is too long */
+    bool too_long; /* the last line read is too long */
     int number; /* number of `line`, from 1 */
     trib_ini_fn fn;
     void *arg;
     bool refused;
 };
 
-/* Cut at the comment; what is left ends in a line feed. */
+/* Cut off the comment; the rest ends in a line feed. */
 static void cut_comment(char *line)
 {
     char before = ' ';
@@ -34,7 +34,7 @@ static void cut_comment(char *line)
     }
 }
 
-/* Reads like fgets(), without comments. */
+/* Like fgets(), but without comments. */
 static char *next_line(char *text, int bytes, void *arg)
 {
     struct reader *r = arg;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of settings: lines "name = value", the same for the library and for tribd.
+ * Configuration files with lines "name = value", for the library and tribd.
  *
- * A comment begins with # or ; at the beginning of a line or behind white space, and
- * goes to the end of the line: "chunk = 64K # of 4 MiB", while "a#b" is a value. Lines
- * such as [section] are for people.
+ * A comment starts with # or ; at the beginning of a line or after white space, and
+ * extends to the end of the line: "chunk = 64K # of 4 MiB", while "a#b" is a value.
+ * Lines such as [section] are ignored.
  */
 #ifndef BASE_INI_H
 #define BASE_INI_H
@@ -15,17 +15,17 @@
 
 struct trib_error;
 
-#define TRIB_INI_LINE_CHARACTERS 197 /* most characters of a line without its comment */
+#define TRIB_INI_LINE_CHARACTERS 197 /* maximum length of a line without its comment */
 
-/* Takes one setting; false: it is no good, and the reading ends. */
+/* Handle one setting; return false to reject it and stop. */
 typedef bool (*trib_ini_fn)(void *arg, const char *name, const char *value);
 
 /**
  * trib_ini_read - call fn for each setting of a file.
  *
- * line_out   the line of the setting that fn refused, or 0
- * errors     TRIB_ERR_CONFIG and a sentence: the file cannot be read (a folder, for
- *            one), or a line is no setting. TRIB_OK also where fn has refused one.
+ * line_out   line of the setting that fn rejected, or 0
+ * errors     TRIB_ERR_CONFIG with a message: the file is unreadable (e.g. a directory),
+ *            or a line is not a setting. TRIB_OK even if fn rejected one.
  */
 trib_status_t trib_ini_read(const char *path, trib_ini_fn fn, void *arg,
                             struct trib_error *err, int *line_out);

@@ -18,11 +18,11 @@ struct parsing {
     struct trib_error *err;
     struct trib_keyed_text *out;
     struct trib_keyed_key keys[TRIB_KEYED_KEYS];
-    int n_keys; /* places */
+    int n_keys; /* number of indices */
 };
 
-/* Fails with the nearest of the names, or all of them. `none` begins the sentence,
- * such as "there is no". */
+/* Fail with the nearest name, or all names. `none` is the phrase, such as "there is
+ * no". */
 static trib_status_t fail_name(const struct parsing *p, const char *none,
                                const char *name, const char *const *names, size_t n)
 {

@@ -13,8 +13,8 @@
 
 _Static_assert(sizeof(void *) == sizeof(void (*)(void)), "POSIX has both of one size");
 
-/* The signals that UCX catches when it is loaded, to print where the program crashed.
- * That is the program's decision. */
+/* Signals for which UCX installs crash handlers when loaded. Handling them is the
+ * program's decision. */
 static const int caught[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
 
 #define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
@@ -31,8 +31,7 @@ static void *open_uncaught(const char *file)
     return handle;
 }
 
-/* UCX copies the host's name into 64 bytes while it is loaded, and ends the process
- * where that is too long. */
+/* UCX copies the host name into 64 bytes when loaded, and aborts if it does not fit. */
 static bool would_abort(const char *file)
 {
     char host[TRIB_HOST_BYTES];

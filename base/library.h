@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared libraries that are opened at run time, so that a program also starts where
- * they are not installed.
+ * Shared libraries opened at run time, so that programs also start on hosts without
+ * them.
  */
 #ifndef BASE_LIBRARY_H
 #define BASE_LIBRARY_H
@@ -9,25 +9,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A function of a library, and the place of its pointer in a table of such. */
+/* A function of a library, and its slot in a table of function pointers. */
 struct trib_symbol {
     const char *name;
     size_t at; /* offsetof the pointer */
-    bool optional; /* newer than the library may be: NULL where it is missing */
+    bool optional; /* may be missing from an older library; then NULL */
 };
 
 /**
- * trib_library_open - open a library and fill a table of pointers to its functions.
+ * trib_library_open - open a library and fill a table of function pointers.
  *
  * file     such as "libibverbs.so.1"
- * symbols  n of them, with NULL and 0 the library is opened and that is all
- * table    a struct of function pointers, to which symbols[].at refer; unused where n
- *          is 0
- * why      receives a clause when it does not work, such as "libx.so: cannot open …"
- * owner    the library stays open until the process ends: it may have threads. Handlers
- *          that it sets for the signals of a crash are undone
+ * symbols  n entries; with NULL and 0 the library is only opened
+ * table    struct of function pointers that symbols[].at refers to; unused if n is 0
+ * why      receives a clause on failure, such as "libx.so: cannot open …"
+ * owner    the library stays open until the process exits, as it may have threads. Its
+ *          crash-signal handlers are removed
  * thread   any
- * returns  false if the library or a symbol that is not optional is missing
+ * returns  false if the library or a non-optional symbol is missing
  */
 bool trib_library_open(const char *file, const struct trib_symbol *symbols, size_t n,
                        void *table, char *why, size_t bytes);

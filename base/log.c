@@ -59,7 +59,7 @@ static void format_text(char line[LINE_MAX_BYTES], const struct trib_log *log,
     (void)trib_plain(text, line + n, LINE_MAX_BYTES - (size_t)n);
 }
 
-/* trib_plain leaves two characters that would end a string. */
+/* Append a JSON string. trib_plain leaves two characters to escape. */
 static void append_string(char *line, size_t bytes, const char *text)
 {
     size_t n = strlen(line);
@@ -72,7 +72,7 @@ static void append_string(char *line, size_t bytes, const char *text)
     line[n] = 0;
 }
 
-/* A character that was cut in two would be no UTF-8. */
+/* Remove a truncated UTF-8 character at the end. */
 static void drop_half_character(char *line)
 {
     size_t n = strlen(line), tail = 0;
@@ -183,7 +183,7 @@ void trib_log(const struct trib_log *log, trib_log_level_t level, const char *co
     }
     va_list args;
     va_start(args, fmt);
-    errno = saved_errno; /* %m needs it */
+    errno = saved_errno; /* %m reads errno */
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     show_more(log, &more);

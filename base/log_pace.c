@@ -15,7 +15,7 @@ void trib_log_pace_init(struct trib_log_pace *pace)
     pthread_mutex_init(&pace->mutex, NULL);
 }
 
-/* Its place, or a free one; NULL: there is none. */
+/* Return the slot of a kind, or a free one; NULL: none. */
 static struct trib_log_kind *find(struct trib_log_pace *pace, const char *format)
 {
     for (int i = 0; i < TRIB_LOG_KINDS; i++) {
@@ -54,8 +54,8 @@ bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
     const uint64_t now_ns = trib_now_ns();
 
     more->lines = 0;
-    /* A lock is not waited for: in a forked child, a thread that it does not have may
-     * hold it. */
+    /* Use trylock: in a forked child, the lock may be held by a thread that does not
+     * exist there. */
     if (!pace || (level != TRIB_LOG_WARN && level != TRIB_LOG_INFO) ||
         pthread_mutex_trylock(&pace->mutex) != 0)
         return true;

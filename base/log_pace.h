@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines of one kind, such as a warning about each stranger that connects, come at the
- * pace of whoever causes them: a few at once, then one a second, and how many more
- * there were. A kind is one place of the code, which its format tells.
+ * Rate limit for log lines of one kind, such as a warning about each unauthenticated
+ * peer: a few at once, then one per second with the number suppressed. A kind is one
+ * call site, identified by its format string.
  */
 #ifndef BASE_LOG_PACE_H
 #define BASE_LOG_PACE_H
@@ -17,7 +17,7 @@
 enum {
     TRIB_LOG_KINDS = 64,
     TRIB_LOG_SAMPLE_BYTES = 96,
-    /* Counts for warnings, and for lines about success, of which there may be many. */
+    /* Limits for warnings, and for success messages, which may be frequent. */
     TRIB_LOG_WARNINGS_AT_ONCE = 20,
     TRIB_LOG_WARNING_MS = 1000,
     TRIB_LOG_INFOS_AT_ONCE = 1000,
@@ -25,24 +25,24 @@ enum {
 };
 
 struct trib_log_kind {
-    const char *format; /* NULL: a free place */
+    const char *format; /* NULL: free slot */
     const char *component;
     trib_log_level_t level;
     uint64_t used_until_ns; /* state of base/token_bucket.h */
-    uint64_t held_back;     /* lines since the last that was shown */
+    uint64_t held_back;     /* lines suppressed since the last one shown */
     uint64_t since_ns;      /* time of the first of these */
-    char sample[TRIB_LOG_SAMPLE_BYTES]; /* beginning of the last line that was shown */
+    char sample[TRIB_LOG_SAMPLE_BYTES]; /* beginning of the last line shown */
 };
 
 struct trib_log_pace {
     pthread_mutex_t mutex;
-    _Atomic bool holds; /* some lines were held back, which nobody was told */
+    _Atomic bool holds; /* some suppressed lines are not yet reported */
     _Atomic uint64_t dropped;  /* lines that standard error did not accept */
-    _Atomic uint64_t reported; /* of these, lines that a later line counts */
+    _Atomic uint64_t reported; /* dropped lines already reported */
     struct trib_log_kind kinds[TRIB_LOG_KINDS]; /* under mutex */
 };
 
-/* Lines of one kind that were held back, to be told. */
+/* Suppressed lines of one kind, to be reported. */
 struct trib_log_more {
     uint64_t lines; /* 0: none */
     uint64_t ns;
@@ -51,26 +51,25 @@ struct trib_log_more {
     char sample[TRIB_LOG_SAMPLE_BYTES];
 };
 
-/** trib_log_pace_init - nothing was said yet; there is nothing to give back. */
+/** trib_log_pace_init - initialise; needs no cleanup. */
 void trib_log_pace_init(struct trib_log_pace *pace);
 
 /**
- * trib_log_pace_take_mt - may a line of that kind be shown? Then also what was held
- * back before.
+ * trib_log_pace_take_mt - return true if a line of this kind may be shown; *more then
+ * counts the lines suppressed before it.
  *
- * pace       NULL: always; and so are errors, and lines for which there is no place
- *            left
+ * pace       NULL: always true; so are errors, and kinds for which no slot is free
  * format, component  literals
  */
 bool trib_log_pace_take_mt(struct trib_log_pace *pace, trib_log_level_t level,
                            const char *component, const char *format,
                            struct trib_log_more *more);
 
-/** trib_log_pace_note_mt - note the beginning of a line that was shown. */
+/** trib_log_pace_note_mt - store the beginning of a line that was shown. */
 void trib_log_pace_note_mt(struct trib_log_pace *pace, const char *format,
                            const char *text);
 
-/** trib_log_pace_next_mt - lines that were held back since that moment or before;
+/** trib_log_pace_next_mt - return a kind with lines suppressed at or before since_ns;
  * false: none. */
 bool trib_log_pace_next_mt(struct trib_log_pace *pace, uint64_t since_ns,
                            struct trib_log_more *more);
@@ -79,12 +78,12 @@ bool trib_log_pace_next_mt(struct trib_log_pace *pace, uint64_t since_ns,
 void trib_log_pace_drop_mt(struct trib_log_pace *pace);
 
 /**
- * trib_log_pace_report_mt - return how many dropped lines no thread has reported yet,
- * for the caller to report.
+ * trib_log_pace_report_mt - return the number of dropped lines not yet reported by any
+ * thread, for the caller to report.
  */
 uint64_t trib_log_pace_report_mt(struct trib_log_pace *pace);
 
-/** trib_log_pace_unreported_mt - the caller could not report that many lines. */
+/** trib_log_pace_unreported_mt - put back lines that the caller could not report. */
 void trib_log_pace_unreported_mt(struct trib_log_pace *pace, uint64_t lines);
 
 #endif

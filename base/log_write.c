@@ -15,9 +15,8 @@
 
 /*
  * O_NONBLOCK belongs to the open file description, which other processes share: setting
- * it would make their writes fail. Opening the pipe or terminal again makes a
- * description of our own. Returns -1 if that is not permitted, or no descriptor is
- * free.
+ * it would make their writes fail. Reopening the pipe or terminal creates a description
+ * of our own. Return -1 if that is not permitted, or no descriptor is free.
  */
 static int open_again(int fd)
 {
@@ -33,7 +32,7 @@ static bool write_whole(int fd, const char *line, size_t bytes)
     return write(fd, line, bytes) == (ssize_t)bytes;
 }
 
-/* Another writer may fill a pipe between the two calls; only then the write blocks. */
+/* The write blocks only if another writer fills the pipe between the two calls. */
 static bool write_if_ready(int fd, const char *line, size_t bytes)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -41,8 +40,8 @@ static bool write_if_ready(int fd, const char *line, size_t bytes)
     return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) && write_whole(fd, line, bytes);
 }
 
-/* For a terminal that cannot be opened again, such as another user's: one that is ready
- * may have room for less than the line, and would block in the middle of it. */
+/* For a terminal that cannot be reopened, such as another user's: write byte by byte,
+ * as a ready terminal may have room for less than the line and block midway. */
 static bool write_bytes(int fd, const char *line, size_t bytes)
 {
     size_t n = 0;

@@ -7,12 +7,13 @@
 #include <stddef.h>
 
 /**
- * trib_log_write_mt - write one line to standard error if it accepts the line now.
+ * trib_log_write_mt - write one line to standard error if it can be written now.
  *
- * A pipe, socket or terminal whose reader has stopped would block the caller, which may
+ * A pipe, socket or terminal with a stopped reader would block the caller, which may
  * hold a lock or serve many jobs.
  *
- * line     with its line feed; at most PIPE_BUF bytes, so that a pipe takes it whole
+ * line     with its line feed; at most PIPE_BUF bytes, so that a pipe takes the line
+ *          whole
  * returns  false: the line was dropped, as standard error is closed, has no reader, or
  *          is full
  * thread   any; raises no SIGPIPE

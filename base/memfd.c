@@ -30,7 +30,7 @@ trib_status_t trib_memfd_check(size_t bytes, struct trib_error *err)
         bytes, (unsigned long long)limit.rlim_cur);
 }
 
-/* Kernels before 6.3 do not know NOEXEC_SEAL, later ones warn when it is absent. */
+/* Kernels before 6.3 reject NOEXEC_SEAL; later ones warn if it is missing. */
 static int make(const char *name)
 {
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -41,7 +41,7 @@ static int make(const char *name)
     return fd;
 }
 
-/* The cure, for behind the errno's text. */
+/* Return the cure, appended to the errno text. */
 static const char *cure(int error)
 {
     switch (error) {

@@ -12,25 +12,24 @@
 struct trib_error;
 
 /**
- * trib_memfd_create - a file of `bytes` zeros whose size is sealed: nobody can take
- * pages away from under those that map it.
+ * trib_memfd_create - create a file of `bytes` zeros with a sealed size, so no process
+ * can truncate it under its mappings.
  *
- * name     what /proc/PID/fd shows
+ * name     name shown in /proc/PID/fd
  * fd_out   above 2; the caller closes it
  * thread   any
- * errors   TRIB_ERR_SYSTEM: no descriptor is left, ulimit -f is lower than bytes, or
- * the kernel refuses; the sentence names the call, the errno and the cure
+ * errors   TRIB_ERR_SYSTEM: no free descriptor, ulimit -f below bytes, or rejected by
+ *          the kernel; the message names the call, the errno and the cure
  */
 trib_status_t trib_memfd_create(const char *name, size_t bytes, int *fd_out,
                                 struct trib_error *err);
 
 /**
- * trib_memfd_check - may this process make such a file by its ulimit -f?
+ * trib_memfd_check - check that ulimit -f permits such a file.
  *
- * The kernel does not only refuse a larger one: it sends SIGXFSZ, which ends the
- * program.
+ * Beyond the limit the kernel also sends SIGXFSZ, which kills the program.
  *
- * errors   TRIB_ERR_SYSTEM, with a sentence
+ * errors   TRIB_ERR_SYSTEM with a message
  */
 trib_status_t trib_memfd_check(size_t bytes, struct trib_error *err);
 

@@ -8,7 +8,7 @@
 
 #define ASK_FROM ((size_t)64 << 20)
 
-/* KiB of a line such as "MemAvailable:  123 kB". */
+/* Read the KiB of a line such as "MemAvailable: 123 kB". */
 static bool read_kib(const char *root, const char *name, uint64_t *out)
 {
     char text[64], *end;

@@ -7,8 +7,8 @@
 
 enum { CAP_IPC_LOCK_BIT = 14 };
 
-/* The kernel asks for the capability in the first user name space: in another one, as
- * in a container without root, it is shown and does not count. */
+/* CAP_IPC_LOCK counts only in the initial user namespace: in another one, e.g. a
+ * rootless container, it is shown but has no effect. */
 static bool first_user_space(void)
 {
     unsigned inside = 1, outside = 1, count = 0;

@@ -51,7 +51,7 @@ void trib_number_print(char *out, size_t bytes, double v)
         if (strtod(out, NULL) == v)
             break;
     }
-    char *plus = strchr(out, '+'); /* 1e+20 */
+    char *plus = strchr(out, '+'); /* "1e+20" becomes "1e20" */
     if (plus)
         memmove(plus, plus + 1, strlen(plus));
 }

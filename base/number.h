@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers in the texts of codecs and feedback: with a point, whatever the language of
- * the program. Between enter and leave printf and strtod of this thread do so.
+ * Numbers in codec and feedback texts always use a decimal point, whatever the
+ * program's locale. Between enter and leave, printf and strtod of this thread do so.
  */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
@@ -10,17 +10,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** trib_number_enter - returns what leave takes; *plain_out too. */
+/** trib_number_enter - return `before` and set `plain`, both for trib_number_leave. */
 locale_t trib_number_enter(locale_t *plain_out);
 void trib_number_leave(locale_t plain, locale_t before);
 
-/** trib_number_read - decimals alone: no "nan", "inf", "0x1p3", blanks or "+". */
+/** trib_number_read - parse a decimal; rejects "nan", "inf", "0x1p3", blanks and
+ * "+". */
 bool trib_number_read(const char *text, double *value_out);
 
-/** trib_number_take - trib_number_read outside of enter and leave. */
+/** trib_number_take - trib_number_read for use outside enter and leave. */
 bool trib_number_take(const char *text, double *value_out);
 
-/** trib_number_print - the shortest decimal that reads back as v, without a "+". */
+/** trib_number_print - print the shortest decimal that reads back as v, without a
+ * "+". */
 void trib_number_print(char *out, size_t bytes, double v);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The character at `at`, and its bytes; 0: these are no UTF-8. */
+/* Decode the character at `at`; return its bytes, or 0 for invalid UTF-8. */
 static int decode(const uint8_t *at, uint32_t *out)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -19,7 +19,7 @@ static int decode(const uint8_t *at, uint32_t *out)
 
     *out = n < 2 ? at[0] : at[0] & (0xffu >> (n + 1));
     for (int i = 1; i < n; i++) {
-        if (at[i] >> 6 != 2) /* true at the end of the text, too */
+        if (at[i] >> 6 != 2) /* also true at the end of the text */
             return 0;
         *out = *out << 6 | (at[i] & 0x3f);
     }
@@ -43,8 +43,7 @@ static bool is_plain(uint32_t c)
     return true;
 }
 
-/* The next piece of the text, at most 4 bytes of out and of text; its bytes of the
- * text. */
+/* Write the next piece, at most 4 bytes, and return the input bytes consumed. */
 static int take(const uint8_t *at, char piece[5])
 {
     uint32_t c;
@@ -62,7 +61,7 @@ static int take(const uint8_t *at, char piece[5])
 size_t trib_plain(const char *text, char *out, size_t bytes)
 {
     const uint8_t *at = (const uint8_t *)text;
-    size_t n = 0, fits = 0; /* `fits`: as far as "..." has room behind it */
+    size_t n = 0, fits = 0; /* `fits`: length that leaves room for "..." */
     char piece[5];
 
     assert(bytes >= sizeof("..."));

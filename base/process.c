@@ -20,15 +20,15 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* The fields of /proc/PID/stat that matter here. */
+/* Fields of /proc/PID/stat used here. */
 struct stat_line {
     char state;
-    unsigned long user, kernel; /* ticks of processor */
+    unsigned long user, kernel; /* CPU time in ticks */
     long threads;
     unsigned long long start;
 };
 
-/* The number of this process in /proc; -1: there is no /proc. */
+/* Return the number of this process in /proc; -1: no /proc. */
 static int own_number(void)
 {
     char text[32];
@@ -40,7 +40,8 @@ static int own_number(void)
     return atoi(text);
 }
 
-/* A pidfd's line "Pid:" has the number that this very /proc shows; 0 and -1: none. */
+/* Translate a PID through the "Pid:" line of a pidfd, which shows the number in this
+ * /proc; 0 and -1: none. */
 static int translate(int pid)
 {
     int fd = trib_fd_keep((int)syscall(SYS_pidfd_open, pid, 0));
@@ -79,8 +80,8 @@ static int open_stat(int number)
 }
 
 /*
- * /proc/PID/stat tells death, stop and, by the start time, whether the pid has been
- * given to somebody else. Returns 0, ESRCH for a process that has gone, or an errno.
+ * Read /proc/PID/stat: death, stop and, by the start time, PID reuse. Return 0, ESRCH
+ * for an exited process, or an errno.
  */
 static int read_stat(int fd, struct stat_line *out)
 {
@@ -90,7 +91,7 @@ static int read_stat(int fd, struct stat_line *out)
     if (n <= 0)
         return n < 0 ? errno : ESRCH;
     text[n] = '\0';
-    /* The command's name may hold anything: what counts begins after its last ")". */
+    /* The command name may contain anything; the fields start after its last ")". */
     const char *rest = strrchr(text, ')');
     if (!rest || sscanf(rest + 1,
                         " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d "
@@ -130,7 +131,7 @@ static enum trib_process_state judge(const struct stat_line *line, uint64_t star
 {
     if (start && !trib_process_same_start(line->start - shift, start))
         return TRIB_PROCESS_DEAD;
-    /* A main thread may end before the others: a zombie that is not the last one. */
+    /* A zombie main thread with other live threads is not dead. */
     if ((line->state == 'Z' || line->state == 'X') && line->threads <= 1)
         return TRIB_PROCESS_DEAD;
     return line->state == 'T' ? TRIB_PROCESS_STOPPED : TRIB_PROCESS_RUNS;
@@ -143,7 +144,7 @@ static uint64_t name_space(void)
     return stat("/proc/self/ns/pid", &st) ? 0 : (uint64_t)st.st_ino;
 }
 
-/* The first 16 hexadecimal digits of the boot id: 60 random bits. */
+/* Return the first 16 hexadecimal digits of the boot ID: 60 random bits. */
 static uint64_t boot_id(void)
 {
     char text[64] = "", digits[17];
@@ -186,13 +187,13 @@ bool trib_process_same(const struct trib_process *a, const struct trib_process *
            trib_process_same_start(a->start, b->start);
 }
 
-/* If /proc does not show the process, the kernel still knows whether it exists. */
+/* Ask the kernel whether the process exists if /proc does not show it. */
 static enum trib_process_state look_unseen(int pid)
 {
     return kill(pid, 0) && errno == ESRCH ? TRIB_PROCESS_DEAD : TRIB_PROCESS_RUNS;
 }
 
-/* One that is frozen shows as waiting, for a disk say, or as asleep. */
+/* A frozen process shows as asleep, or as waiting for a disk. */
 static bool waits(const struct stat_line *line)
 {
     return line->state == 'D' || line->state == 'S';
@@ -252,7 +253,7 @@ void trib_process_watch_close(struct trib_process_watch *watch)
     watch->stat_fd = -1;
 }
 
-/* A look at the control group costs several of those at the process. */
+/* Checking the cgroup costs several times as much as checking the process. */
 static bool look_frozen(struct trib_process_watch *w, const struct stat_line *line)
 {
     enum { EVERY = 4 };
@@ -269,8 +270,8 @@ static bool look_frozen(struct trib_process_watch *w, const struct stat_line *li
     return w->frozen;
 }
 
-/* Tools such as cpulimit stop and continue a process many times a second, and every
- * look may hit a stop: the processor time shows that it ran in between. */
+/* Tools such as cpulimit stop and continue a process many times per second, and every
+ * check may hit a stop. The CPU time shows that the process ran in between. */
 static bool has_run(struct trib_process_watch *w, const struct stat_line *line)
 {
     const unsigned long ticks = line->user + line->kernel;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes of this host, as /proc shows them: who are they, do they live.
+ * Identity and state of local processes, as shown by /proc.
  */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
@@ -12,96 +12,96 @@
 
 struct trib_error;
 
-/* A process for good: a pid may be used again, but not with the same start time. */
+/* Permanent identity of a process: a PID may be reused, but not with the same start
+ * time. */
 struct trib_process {
-    int pid;        /* 0: not known */
-    uint64_t start; /* clock ticks after the host's start, in the host's time namespace
-                     * and correct to one tick; 0: not known */
-    uint64_t space; /* inode of the pid name space in which pid counts; 0: not known */
-    uint64_t boot;  /* digest of the boot id: the same on one running kernel only; 0:
-                     * not known */
+    int pid;        /* 0: unknown */
+    uint64_t start; /* clock ticks since boot, in the host's time namespace, accurate
+                     * to one tick; 0: unknown */
+    uint64_t space; /* inode of the PID namespace of pid; 0: unknown */
+    uint64_t boot;  /* digest of the boot ID, equal only on one running kernel; 0:
+                     * unknown */
 };
 
 enum trib_process_state {
     TRIB_PROCESS_RUNS,
-    TRIB_PROCESS_STOPPED, /* stopped by SIGSTOP, a terminal or the freezer of its
-                           * control group; a debugger's stop counts as running */
-    TRIB_PROCESS_DEAD,    /* ended, also where its parent has not reaped it yet */
+    TRIB_PROCESS_STOPPED, /* stopped by SIGSTOP, a terminal or the cgroup freezer; a
+                           * debugger's stop counts as running */
+    TRIB_PROCESS_DEAD,    /* exited, even if not yet reaped */
 };
 
-/** trib_process_self - this process; what /proc does not show stays 0. */
+/** trib_process_self - identify this process; fields that /proc does not show stay
+ * 0. */
 void trib_process_self(struct trib_process *out);
 
-/** trib_process_find - another process of this name space; start is 0 if it has gone,
- * or /proc does not show it. */
+/** trib_process_find - identify another process of this namespace; start is 0 if it has
+ * exited or /proc does not show it. */
 void trib_process_find(int pid, struct trib_process *out);
 
-/** trib_process_same_start - are both the start of one process? Starts that were read
- * in different time namespaces may be one tick apart. */
+/** trib_process_same_start - compare start times. Times read in different time
+ * namespaces may differ by one tick. */
 static inline bool trib_process_same_start(uint64_t a, uint64_t b)
 {
     return a - b + 1 <= 2;
 }
 
-/** trib_process_same - do both name one and the same process? */
+/** trib_process_same - return true if both identify the same process. */
 bool trib_process_same(const struct trib_process *a, const struct trib_process *b);
 
 /**
- * trib_process_number - the number under which /proc shows a process of this name
- * space.
+ * trib_process_number - return the number of a process of this namespace in /proc.
  *
- * It is another than pid where /proc was mounted outside of the name space, as after
- * `unshare -p -f` without --mount-proc.
+ * It differs from pid if /proc was mounted outside the namespace, as after `unshare -p
+ * -f` without --mount-proc.
  *
- * returns  0: /proc does not show it, or it has gone
+ * returns  0: exited, or not shown by /proc
  */
 int trib_process_number(int pid);
 
 /**
- * trib_process_look - the state of a process.
+ * trib_process_look - return the state of a process.
  *
- * RUNS also where nobody can tell: pid not known, or /proc not readable.
+ * Also RUNS if the state is unknown: pid unknown, or /proc unreadable.
  */
 enum trib_process_state trib_process_look(const struct trib_process *process);
 
-/* Looks at one process again and again; holds up to two descriptors. */
+/* Repeated checks of one process; holds up to two descriptors. */
 struct trib_process_watch {
     struct trib_process who;
-    int pidfd; /* -1 where the kernel or a sandbox has none: stat_fd tells then */
+    int pidfd; /* -1 if the kernel or a sandbox lacks pidfds; stat_fd is used then */
     int stat_fd;
     int number; /* result of trib_process_number */
     uint64_t shift; /* boot-time offset of our time namespace, in ticks */
-    unsigned quiet; /* looks in turn at which it slept and had used no processor */
-    unsigned long ticks; /* processor time that it had used at the last look, in
-                          * ticks */
-    bool frozen; /* at the last look at its control group */
-    bool stopped; /* at the last look, by a signal */
+    unsigned quiet; /* consecutive checks at which the process slept and had used no
+                     * CPU time */
+    unsigned long ticks; /* CPU time at the last check, in ticks */
+    bool frozen; /* at the last check of its cgroup */
+    bool stopped; /* at the last check, by a signal */
 };
 
 /**
- * trib_process_watch_open - begin to watch a process of this host.
+ * trib_process_watch_open - start to watch a local process.
  *
- * errors   TRIB_ERR_PEER_LOST when it is gone already
- *          TRIB_ERR_UNSUPPORTED when /proc does not show it
+ * errors   TRIB_ERR_PEER_LOST if it has already exited
+ *          TRIB_ERR_UNSUPPORTED if /proc does not show it
  */
 trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
                                       const struct trib_process *who,
                                       struct trib_error *err);
 
-/** trib_process_watch_close - release the descriptors; harmless when done before. */
+/** trib_process_watch_close - release the descriptors; idempotent. */
 void trib_process_watch_close(struct trib_process_watch *watch);
 
 /**
- * trib_process_watch_look - one reading of /proc; a few microseconds.
+ * trib_process_watch_look - read the state from /proc once; takes a few microseconds.
  *
- * A process that does nothing may be frozen: its control group is looked at once in
- * several looks.
- * RUNS also where a process is stopped now and was at the last look, but has used the
- * processor in between.
+ * An idle process may be frozen, so its cgroup is checked once in several calls.
+ * Also RUNS if the process is stopped now and was at the last check, but has used CPU
+ * time in between.
  */
 enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch);
 
-/** trib_process_watch_dead - the same reading, for its death alone. */
+/** trib_process_watch_dead - the same reading, only for death. */
 bool trib_process_watch_dead(const struct trib_process_watch *watch);
 
 #endif

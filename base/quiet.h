@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that fail instead of raising a signal.
+ * Make calls fail instead of raising a signal.
  *
- * A line to a pipe that nobody reads raises SIGPIPE, a file beyond ulimit -f SIGXFSZ,
- * and both end a program that does not expect them. What the library writes must not do
- * that, and the program's handlers are not the library's to change. The signal goes to
- * the thread that writes, so this thread blocks it for the while and takes it back.
+ * Writing to a pipe without a reader raises SIGPIPE, and writing beyond ulimit -f
+ * raises SIGXFSZ; both kill an unprepared program. The library must not cause that, nor
+ * change the program's handlers. The signal goes to the writing thread, so this thread
+ * blocks it during the call and discards it.
  *
  *     struct trib_quiet quiet;
  *     trib_quiet_begin(&quiet, SIGPIPE);
@@ -20,14 +20,15 @@
 
 struct trib_quiet {
     sigset_t signal;
-    sigset_t before; /* the thread's mask */
-    bool pending; /* it was pending before, and stays so */
+    sigset_t before; /* previous signal mask of the thread */
+    bool pending; /* was pending before, and stays pending */
 };
 
-/** trib_quiet_begin - this thread does not get `signal` until trib_quiet_end. */
+/** trib_quiet_begin - block `signal` in this thread until trib_quiet_end. */
 void trib_quiet_begin(struct trib_quiet *quiet, int signal);
 
-/** trib_quiet_end - drop the signal if it came, restore the mask; errno is kept. */
+/** trib_quiet_end - discard the signal if raised and restore the mask; preserves
+ * errno. */
 void trib_quiet_end(const struct trib_quiet *quiet);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes that threads take, under limits that stand above one another: a job's, its
- * user's, the service's. What is taken from one is taken from all above it. No locks; a
- * taker that finds too little gives back what it had on the way, so that another may
- * for a moment see less than there is, and never more.
+ * Byte quotas in a hierarchy: a job's, its user's, the service's. Taking from one also
+ * takes from all above. Lock-free: a failed take undoes its partial takes, so other
+ * threads may briefly see less than is available, never more.
  */
 #ifndef BASE_QUOTA_H
 #define BASE_QUOTA_H
@@ -11,26 +10,26 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Zero is one without a limit, of which nothing is taken. It outlives those below
- * it. */
+/* Zero-initialised: no limit, nothing held. Must outlive the quotas below. */
 struct trib_quota {
     struct trib_quota *above; /* or NULL */
     _Atomic uint64_t held;
-    _Atomic uint64_t most; /* 0: no limit. Lowered, what is held stays held */
+    _Atomic uint64_t most; /* 0: no limit. Lowering it does not revoke held bytes */
 };
 
-/** trib_quota_take_mt - all or nothing; NULL, or the lowest whose limit is in the
- * way. */
+/** trib_quota_take_mt - take all bytes or none; return NULL, or the lowest quota whose
+ * limit is exceeded. */
 const struct trib_quota *trib_quota_take_mt(struct trib_quota *quota,
                                               uint64_t bytes);
 
-/** trib_quota_add_mt - whatever the limits: somebody else has looked at them. */
+/** trib_quota_add_mt - add bytes without checking limits, which the caller has
+ * checked. */
 void trib_quota_add_mt(struct trib_quota *quota, uint64_t bytes);
 
-/** trib_quota_give_mt - give back bytes that were taken, or added. */
+/** trib_quota_give_mt - return bytes that were taken or added. */
 void trib_quota_give_mt(struct trib_quota *quota, uint64_t bytes);
 
-/** trib_quota_held_mt - at this moment. */
+/** trib_quota_held_mt - return the bytes held now. */
 uint64_t trib_quota_held_mt(const struct trib_quota *quota);
 
 #endif

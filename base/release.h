@@ -2,13 +2,13 @@
 #ifndef BASE_RELEASE_H
 #define BASE_RELEASE_H
 
-#define TRIB_RELEASE_BYTES 24 /* room for the text where it travels */
+#define TRIB_RELEASE_BYTES 24 /* size of the text in messages */
 
 /**
- * trib_release - the release of this library, as other processes are told.
+ * trib_release - release of this library, as sent to other processes.
  *
- * It stands in the library once, and no compiler knows its text elsewhere: so a copy in
- * which these bytes are others is a library of another release, for tests.
+ * The text exists once in the library and is not inlined anywhere, so tests can patch
+ * these bytes to simulate a library of another release.
  */
 extern const char trib_release[TRIB_RELEASE_BYTES];
 

@@ -3,8 +3,8 @@
  * Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel
  * random numbers: as easy as 1, 2, 3", SC 2011).
  *
- * There is no state: the number at (seed, stream, step, index) is a function of these,
- * so every rank, thread and order of work draws the same, and a draw can be repeated.
+ * There is no state: the number is a function of (seed, stream, step, index). So all
+ * ranks and threads draw the same numbers in any order, and a draw can be repeated.
  *
  *     counter  = index / 4 (64 bits) | step (32) | stream (32)
  *     key      = seed (64)
@@ -17,15 +17,15 @@
 
 struct trib_rng {
     uint64_t seed;
-    uint32_t stream; /* such as the rank */
-    uint32_t step;   /* such as the number of the operation */
+    uint32_t stream; /* e.g. the rank */
+    uint32_t step;   /* e.g. the operation number */
 };
 
 struct trib_rng_block {
     uint32_t word[4];
 };
 
-/** trib_rng_philox - the bare function: counter of four words, key of two. */
+/** trib_rng_philox - the raw function: counter of four words, key of two. */
 static inline struct trib_rng_block trib_rng_philox(struct trib_rng_block c,
                                                     uint32_t k0, uint32_t k1)
 {
@@ -41,7 +41,7 @@ static inline struct trib_rng_block trib_rng_philox(struct trib_rng_block c,
     return c;
 }
 
-/** trib_rng_draw4 - the numbers at 4 * block … 4 * block + 3. */
+/** trib_rng_draw4 - return the numbers at 4 * block … 4 * block + 3. */
 static inline struct trib_rng_block trib_rng_draw4(struct trib_rng rng, uint64_t block)
 {
     struct trib_rng_block counter = {

@@ -9,8 +9,8 @@
 #include "base/config.h"
 #include "base/error.h"
 
-#define LABEL_BYTES 16 /* length of the label before what is authenticated, padded with
-                        * zeros */
+/* Length of the zero-padded label that precedes the authenticated data. */
+#define LABEL_BYTES 16
 #define MOST_BYTES 2560
 
 _Static_assert(TRIB_PROOF_BYTES == 32, "HMAC-SHA512-256 of libsodium's crypto_auth");
@@ -94,7 +94,7 @@ bool trib_secret_arm(struct trib_secret *secret, char *why, size_t bytes)
     return false;
 }
 
-/* A compiler may leave out memset. */
+/* The compiler may optimise away a memset. */
 void trib_secret_wipe(struct trib_secret *secret)
 {
     volatile uint8_t *bytes = secret->bytes;
@@ -144,7 +144,7 @@ bool trib_nonce_make(uint8_t out[TRIB_NONCE_BYTES])
     return getrandom(out, TRIB_NONCE_BYTES, 0) == TRIB_NONCE_BYTES;
 }
 
-/* Every part has its own place and length: two different things never give the same
+/* Every part has a fixed offset and length, so different claims never produce the same
  * bytes. */
 struct claim {
     uint8_t nonce[TRIB_PROOF_SIDES][TRIB_NONCE_BYTES];

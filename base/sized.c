@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* A size that is no size would have the library read or write far beyond the struct. */
+/* Reject implausible sizes: the library would read or write far beyond the struct. */
 enum { SIZE_MOST = 65536 };
 
 static size_t size_of(const void *theirs)

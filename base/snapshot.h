@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading memory that other processes may write to at any time, whatever they promised.
+ * Reading memory that other processes may modify at any time.
  *
- * What is checked must be what is used: so it is copied once, and the copy is checked
- * and used. A plain copy is not enough, as a compiler may read the original again in
- * place of the copy.
+ * Data must be checked and used from the same copy: copy once, then check and use the
+ * copy. A plain copy is not enough, as the compiler may read the original again.
  */
 #ifndef BASE_SNAPSHOT_H
 #define BASE_SNAPSHOT_H
@@ -13,12 +12,13 @@
 #include <stddef.h>
 #include <string.h>
 
-/** trib_snapshot - copy `bytes` of such memory, each once; they may be of different
- * times. */
+/** trib_snapshot - copy `bytes` of such memory, each byte once; the copy need not be
+ * consistent. */
 static inline void trib_snapshot(void *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);
-    atomic_signal_fence(memory_order_seq_cst); /* now the original may be another one */
+    atomic_signal_fence(memory_order_seq_cst); /* the compiler must not reread the
+                                                * original */
 }
 
 #endif

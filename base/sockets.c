@@ -23,11 +23,11 @@
 #include "base/time.h"
 #include "base/wait.h"
 
-#define PORT_IN_USE_MS 1000 /* the last job may be about to leave it */
-#define RESOLVE_MS 2000 /* limit for resolving a name, if addresses were tried before */
-#define SEGMENT 1200 /* passes wherever IPv6 does */
+#define PORT_IN_USE_MS 1000 /* time for a previous job to release the port */
+#define RESOLVE_MS 2000 /* timeout of name resolution, if addresses were tried before */
+#define SEGMENT 1200 /* fits the minimum MTU of IPv6 */
 
-/* One of the hosts: a name, an IPv4 address, or an IPv6 address in its brackets. */
+/* Parse one host: a name, an IPv4 address, or a bracketed IPv6 address. */
 static bool read_host(const char *text, size_t len, char *out, size_t bytes)
 {
     if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
@@ -85,7 +85,7 @@ const char *trib_tcp_root_from(const struct trib_tcp_root *root, char text[64])
     return text;
 }
 
-/* A question to the resolver: an errand, as that may take minutes to answer. */
+/* A resolver query: run in a thread, as it may take minutes. */
 struct question {
     struct trib_tcp_root root;
     struct addrinfo *list;
@@ -118,23 +118,24 @@ static void question_free(void *arg)
     free(q);
 }
 
-/* A numeric address or this host's loopback, for which nobody needs to be asked. */
+/* Resolve a numeric address or the loopback name without the resolver. */
 static int resolve_here(const struct trib_tcp_root *root, struct addrinfo **out)
 {
     bool loopback = strcmp(root->host, "localhost") == 0;
 
-    if (strcmp(root->host, "*") == 0) /* all addresses: glibc takes it for loopback */
+    if (strcmp(root->host, "*") == 0) /* all addresses; glibc would resolve "*" to
+                                       * loopback */
         return EAI_NONAME;
     return look_up(loopback ? NULL : root->host, root->port, AI_NUMERICHOST, out);
 }
 
-/* How long a caller waits, and what it has called meanwhile. */
+/* Deadline of the caller, and its idle function. */
 struct patience {
     uint64_t deadline;
     struct trib_idle *idle;
 };
 
-/* false: `why` says why not. */
+/* Return false with the cause in `why`. */
 static bool resolve(const struct trib_tcp_root *root, const struct patience *until,
                     struct addrinfo **out, char *why, size_t bytes)
 {
@@ -167,8 +168,8 @@ static bool resolve(const struct trib_tcp_root *root, const struct patience *unt
 }
 
 /*
- * Small segments: the start needs no speed, and where the MTU of hosts and network do
- * not fit together the ranks still meet, and can find out and say so.
+ * Use small segments: boot needs no speed, and ranks can still exchange and report
+ * errors if host and network MTUs do not match.
  */
 static void keep_segments_small(int fd)
 {
@@ -177,7 +178,7 @@ static void keep_segments_small(int fd)
 
 /* Listening ------------------------------------------------------------------------ */
 
-/* `both`: an IPv6 socket that takes IPv4, too. -1 with errno. */
+/* both: an IPv6 socket that also accepts IPv4. Return -1 with errno. */
 static int listen_at(const struct addrinfo *address, bool both)
 {
     int only = !both;
@@ -199,7 +200,7 @@ static int listen_at(const struct addrinfo *address, bool both)
     return fd;
 }
 
-/* Listen at all of a list; 0 or the errno that stands in the way. */
+/* Listen at all addresses of a list; return 0 or the errno of the failure. */
 static int listen_each(const struct addrinfo *list, int *fds_out, int *n_out)
 {
     int error = 0;
@@ -214,7 +215,7 @@ static int listen_each(const struct addrinfo *list, int *fds_out, int *n_out)
         }
         error = errno;
         if (error == EADDRINUSE)
-            break; /* half of the ranks would go to the other program */
+            break; /* else half of the ranks would connect to the other program */
     }
     if (*n_out > 0 && error != EADDRINUSE)
         return 0; /* a host without IPv6 still resolves ::1 */
@@ -303,8 +304,7 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
 
 /* Connecting ----------------------------------------------------------------------- */
 
-/* REUSEADDR, lest this socket, by chance at the very port, keep rank 0 from
- * listening. */
+/* Set SO_REUSEADDR: this socket might get the very port where rank 0 is to listen. */
 static int dial_list(struct trib_dial_to *to, int n, const struct patience *until)
 {
     struct trib_dial dial = {.to = to,
@@ -327,7 +327,7 @@ static int add_list(const struct addrinfo *list, struct trib_dial_to *to, int n)
     return n;
 }
 
-/* The addresses behind the first host, which need no resolver. */
+/* Add the addresses after the first host, which need no resolver. */
 static int add_also(const struct trib_tcp_root *root, struct trib_dial_to *to)
 {
     struct trib_tcp_root one = {.host = ""};
@@ -347,7 +347,8 @@ static int add_also(const struct trib_tcp_root *root, struct trib_dial_to *to)
     return n;
 }
 
-/* 0, or 1 + errno of the attempts at those; the connection is in *fd_out. */
+/* Return 0, or 1 + errno of the attempts at those addresses; the connection is in
+ * *fd_out. */
 static int dial_also(const struct trib_tcp_root *root, const struct patience *until,
                      int *fd_out, char *why, size_t bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of libsodium that transports and the start of a job need, opened at run
- * time as agg/protocol/crypt.c opens those of the service. A build without libsodium's
- * headers, and a host without the library, have none: then opening fails and says so.
+ * The libsodium functions used by transports and boot, opened at run time like those of
+ * the service in agg/protocol/crypt.c. Opening fails with a reason if the build lacks
+ * libsodium's headers or the host lacks the library.
  */
 #ifndef BASE_SODIUM_H
 #define BASE_SODIUM_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A table of functions; zeroed: not opened. Constant once it is open, hence for any
- * thread. */
+/* Table of functions; zero-initialised: not opened. Constant once open, so any thread
+ * may use it. */
 struct trib_sodium {
     int (*init)(void);
     int (*auth)(unsigned char *out, const unsigned char *in, unsigned long long n,
@@ -45,9 +45,9 @@ struct trib_sodium {
 /**
  * trib_sodium_open - open the library.
  *
- * why      receives why it cannot be used: a clause such as "libsodium.so.23: cannot
+ * why      receives the cause of a failure: a clause such as "libsodium.so.23: cannot
  *          open …"
- * returns  false: *out is then zero
+ * returns  false: *out is zero
  */
 bool trib_sodium_open(struct trib_sodium *out, char *why, size_t bytes);
 

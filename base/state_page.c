@@ -29,7 +29,7 @@ bool trib_state_file_open(struct trib_state_file *file)
     return true;
 }
 
-/* A program may have closed all descriptors, and opened others. */
+/* The program may have closed all descriptors and opened others. */
 static bool is_ours(const struct trib_state_file *file)
 {
     struct stat is;

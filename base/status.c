@@ -34,5 +34,5 @@ trib_scope_t trib_status_scope(trib_status_t status)
         TRIB_STATUS_MAP(STATUS_SCOPE)
 #undef STATUS_SCOPE
     }
-    return TRIB_SCOPE_CONTEXT; /* unknown: trust nothing */
+    return TRIB_SCOPE_CONTEXT; /* unknown status: assume the worst */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Warnings of strangers at a port: the first at once, then one line now and then which
- * says how many there were, so that nobody fills a log by knocking.
+ * Rate-limited warnings about unauthenticated peers at a port: the first at once, then
+ * one line per interval with a count, so that connection attempts cannot flood the log.
  */
 #ifndef BASE_STRANGER_H
 #define BASE_STRANGER_H
@@ -12,18 +12,18 @@
 
 struct trib_log;
 
-/* The strangers at one port. Zeroed: nobody has come. For one thread. */
+/* Unauthenticated peers at one port. Zero-initialised: none yet. For one thread. */
 struct trib_strangers {
-    uint64_t next_ns; /* no line before this moment */
-    unsigned untold;  /* have come since the last line */
+    uint64_t next_ns; /* no line before this time */
+    unsigned untold;  /* peers since the last line */
 };
 
 /**
- * trib_stranger_warn - say what somebody did at a port, with his address.
+ * trib_stranger_warn - log the failure of an unauthenticated peer, with its address.
  *
- * ip       16 bytes as in base/addresses.h; NULL where it is not known
- * port     at which he knocked
- * what     a clause about him: "did not prove that it has the secret of this job"
+ * ip       16 bytes as in base/addresses.h; NULL if unknown
+ * port     local port
+ * what     predicate of the message: "did not prove that it has the secret of this job"
  */
 void trib_stranger_warn(struct trib_strangers *s, const struct trib_log *log,
                         const char *component, const uint8_t *ip, unsigned port,

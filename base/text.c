@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DISTANCE_MAX_BYTES 64 /* longest name compared; longer ones differ by their
-                               * length */
+/* Longest name compared; longer ones count by length difference. */
+#define DISTANCE_MAX_BYTES 64
 
 static int unit_shift(char unit)
 {
@@ -82,7 +82,7 @@ size_t trib_text_distance(const char *a, const char *b)
 {
     size_t la = strlen(a);
     size_t lb = strlen(b);
-    size_t row[DISTANCE_MAX_BYTES + 1]; /* Levenshtein's table, one row at a time */
+    size_t row[DISTANCE_MAX_BYTES + 1]; /* one row of Levenshtein's table */
 
     if (la > DISTANCE_MAX_BYTES || lb > DISTANCE_MAX_BYTES)
         return la > lb ? la : lb;
@@ -113,7 +113,7 @@ const char *trib_text_nearest(const char *text, const char *const *names, size_t
         size_t len = strlen(names[i]);
         size_t limit = len / 3 > 2 ? len / 3 : 2;
         if (strlen(text) > len + limit)
-            continue; /* it is at least as far away, and the table is long */
+            continue; /* not nearer by length alone; skip the table */
         size_t distance = trib_text_distance(text, names[i]);
         if (distance <= limit && distance < best) {
             best = distance;

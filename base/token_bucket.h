@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * So many at once, and one more each so often: a bucket of tokens, kept as the time
- * until which they are used up. 0 is a full one. By one thread.
+ * Token bucket, stored as the time until which tokens are used up; 0 is a full bucket.
+ * For one thread.
  */
 #ifndef BASE_TOKEN_BUCKET_H
 #define BASE_TOKEN_BUCKET_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** trib_token_bucket_take - one of them; false: there is none before *used_until_ns +
+/** trib_token_bucket_take - take a token; false: none before *used_until_ns +
  * each_ns. */
 static inline bool trib_token_bucket_take(uint64_t *used_until_ns, uint64_t now_ns,
                                   uint64_t each_ns, uint64_t at_once)

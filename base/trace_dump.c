@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traces as Chrome's JSON. A span is one event with its duration, so a ring that has
+ * Write traces as Chrome JSON. A span is one event with a duration, so a ring that has
  * lost the begin of a span leaves nothing unbalanced.
  */
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "base/trace.h"
 
-enum { THREADS = 64 }; /* lanes of threads that encode ahead */
+enum { THREADS = 64 }; /* tracks of threads that encode ahead */
 
 static const struct {
     const char *text;
@@ -30,14 +30,14 @@ struct dump {
     const struct trib_trace *trace;
     const struct trib_trace_owner *owner;
     FILE *file;
-    unsigned first_lane; /* the number of lane 0 among all lanes of the process */
+    unsigned first_lane; /* index of track 0 among all tracks of the process */
     bool any; /* a line has been written */
-    uint64_t last_ns; /* when the newest event was */
+    uint64_t last_ns; /* time of the newest event */
     bool used[TRIB_TRACE_LANES + THREADS];
     const struct trib_trace_event *open[TRIB_TRACE_KINDS]; /* begins without an end */
 };
 
-/* Communicators of one rank share its process: each has a range of lanes. */
+/* Return the track range of a communicator: those of one rank share its process. */
 static unsigned lane_range(const char *part)
 {
     unsigned hash = 2166136261u;
@@ -72,7 +72,7 @@ static void time_out(struct dump *d, const char *key, uint64_t ns)
     fprintf(d->file, "\"%s\":%" PRIu64 ".%03u,", key, ns / 1000, (unsigned)(ns % 1000));
 }
 
-/* On the clock of rank 0; before its zero nothing can have happened. */
+/* Convert to the clock of rank 0; times before its zero are clamped. */
 static uint64_t aligned(const struct dump *d, uint64_t ns)
 {
     const int64_t at = (int64_t)ns - d->owner->ahead_ns;
@@ -100,7 +100,7 @@ static void name_out(struct dump *d, const struct trib_trace_event *e)
     fputs("\"", d->file);
 }
 
-/* end      NULL: the span has not ended */
+/* end NULL: the span is unfinished */
 static void span_out(struct dump *d, const struct trib_trace_event *begin,
                      const struct trib_trace_event *end)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names and sizes of dtypes, ops and collectives, and which go together.
+ * Names and sizes of dtypes, ops and collectives, and their valid combinations.
  */
 #include "base/dtype.h"
 

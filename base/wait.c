@@ -10,7 +10,7 @@
 #include "base/fpenv.h"
 #include "base/time.h"
 
-enum { STEP_NS = 100000 }; /* between two calls of an idle function */
+enum { STEP_NS = 100000 }; /* interval between two calls of an idle function */
 
 bool trib_wait_fd(int fd, short events, uint64_t deadline, struct trib_idle *idle)
 {
@@ -87,20 +87,19 @@ int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg)
 
 void trib_thread_give_way(void)
 {
-    enum { STEPS = 10 }; /* a tenth of a processor beside one thread that does not give
-                          * way */
+    enum { STEPS = 10 }; /* a tenth of a CPU next to one thread at normal priority */
 
-    (void)!nice(STEPS); /* Linux changes this thread alone */
+    (void)!nice(STEPS); /* on Linux this affects only this thread */
 }
 
-/* Freed by who comes last: the caller or the thread. */
+/* Freed by the last user: the caller or the thread. */
 struct errand {
     void (*work)(void *arg);
     void (*discard)(void *arg);
     void *arg;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool done; /* under the lock, as what follows */
+    bool done; /* under the lock, like the fields below */
     bool abandoned;
 };
 
@@ -128,8 +127,8 @@ static void *errand_main(void *arg)
     return NULL;
 }
 
-/* Waits with the lock, which the idle function is called without; 0, ETIMEDOUT or
- * ECANCELED. */
+/* Wait with the lock held; the idle function is called without it. Return 0, ETIMEDOUT
+ * or ECANCELED. */
 static int errand_await(struct errand *e, uint64_t deadline, struct trib_idle *idle)
 {
     const uint64_t step = trib_idle_is_set(idle) ? STEP_NS : UINT64_MAX;
@@ -149,7 +148,7 @@ static int errand_await(struct errand *e, uint64_t deadline, struct trib_idle *i
     return e->done ? 0 : ETIMEDOUT;
 }
 
-/* Not 0: the thread goes on, and what it uses is its own now. */
+/* Non-zero: the thread continues and owns its data. */
 static int errand_finish(struct errand *e, pthread_t thread, uint64_t deadline,
                          struct trib_idle *idle)
 {

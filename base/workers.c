@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No wake-up is missed: A worker reads `roused`, then looks through the cells, then
- * sleeps if `roused` still is what it read. The owner posts, then counts `roused` up,
- * then looks for sleepers. Either the worker's look comes after the post, or it read
- * `roused` before it was counted up, and then the kernel does not let it sleep or the
- * owner sees it among the sleepers. With `awaited` it is the same the other way round:
- * who asks sets it and looks at the cell again; who is done sets the cell and looks at
- * it.
+ * No wake-up is lost. A worker reads `roused`, scans the cells, then sleeps if `roused`
+ * is unchanged. The owner posts, increments `roused`, then checks for sleepers. If the
+ * worker's scan precedes the post, it read `roused` before the increment. Then either
+ * the kernel does not let it sleep, or the owner sees it as a sleeper.
+ *
+ * `awaited` works the same way in reverse: the asking thread sets it and checks the
+ * cell again; the finishing worker sets the cell and checks it.
  */
 #include "base/workers.h"
 
@@ -28,7 +28,7 @@ enum state { FREE, POSTED, BEGUN, DONE };
 
 struct cell {
     _Alignas(TRIB_CACHE_LINE) _Atomic uint32_t state;
-    struct trib_work work; /* the owner's while FREE, else it stays as it is */
+    struct trib_work work; /* written by the owner while FREE, else constant */
 };
 
 struct thread {
@@ -41,14 +41,14 @@ struct trib_workers {
     struct trib_workers_opts opts;
     struct cell *cells;
     struct thread *threads;
-    uint32_t n_threads; /* started */
-    /* Fields of the owner. */
+    uint32_t n_threads; /* threads started */
+    /* Owner only. */
     uint32_t n_free;
-    uint32_t next; /* cell at which to look for a free one first */
+    uint32_t next; /* where to start the search for a free cell */
     uint32_t unroused;
-    /* Fields of all threads. */
+    /* Shared by all threads. */
     _Alignas(TRIB_CACHE_LINE) _Atomic uint32_t roused; /* the futex word */
-    _Atomic uint32_t oldest; /* cell at which to look for work first */
+    _Atomic uint32_t oldest; /* where to start the search for work */
     _Atomic uint32_t sleepers;
     _Atomic bool awaited;
     _Atomic bool stop;
@@ -70,8 +70,7 @@ static void work_at(struct trib_workers *w, uint32_t cell, uint32_t worker)
     struct cell *c = &w->cells[cell];
 
     c->work.run(c->work.arg, cell, worker);
-    atomic_store(&c->state, DONE); /* the memory that arg points to may be gone from
-                                    * here on */
+    atomic_store(&c->state, DONE); /* arg may be freed from here on */
     if (atomic_load(&w->awaited) && atomic_exchange(&w->awaited, false))
         w->opts.wake(w->opts.arg);
 }

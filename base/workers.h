@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A few threads that work for one other, their owner, while it does something else.
+ * A few threads that work for their owner, another thread, in the background.
  *
- * Work is in cells:
+ * Work is posted in cells:
  *
  *     FREE ──post──▶ POSTED ──a worker──▶ BEGUN ──the worker──▶ DONE
  *       ▲              │ retract                                  │ release
  *       └──────────────┴──────────────────────────────────────────┘
  *
- * A cell is memory of the workers, not of the work: one that comes late to a cell whose
- * work was retracted looks at nothing that the owner may have freed since. What the
- * owner wrote before post the work sees, and what the work wrote the owner sees once it
- * is DONE. Nothing locks or allocates. Who finds no work sleeps; posting wakes nobody
- * before trib_workers_rouse, and that is a system call only where somebody sleeps.
+ * Cells belong to the workers, not to the work: a worker that comes late to a retracted
+ * cell accesses nothing that the owner may have freed. Writes of the owner before post
+ * are visible to the work, and writes of the work are visible to the owner once DONE.
+ * No locks, no allocation. Idle workers sleep; posting wakes none before
+ * trib_workers_rouse, which makes a system call only if a worker sleeps.
  *
- * Threads: the owner is one thread at a time; it calls everything here.
+ * Threads: all functions are called by the owner, one thread at a time.
  */
 #ifndef BASE_WORKERS_H
 #define BASE_WORKERS_H
@@ -27,8 +27,8 @@
 struct trib_workers;
 
 struct trib_work {
-    /* cell: which one it was posted in; worker: 0 … threads - 1, or threads where the
-     * owner does it. Two of a number never run at the same time. */
+    /* cell: index of the work's cell; worker: 0 … threads - 1, or threads if run by the
+     * owner. Work with the same worker index never runs concurrently. */
     void (*run)(void *arg, uint32_t cell, uint32_t worker);
     void *arg;
 };
@@ -36,15 +36,15 @@ struct trib_work {
 struct trib_workers_opts {
     uint32_t threads; /* at least 1 */
     uint32_t cells;
-    const char *name; /* name of the threads, at most 15 characters */
-    /* Called by a worker when work is done for which trib_workers_done was asked in
-     * vain. */
+    const char *name; /* thread name, at most 15 characters */
+    /* Called by a worker that finishes work after trib_workers_done returned false for
+     * it. */
     void (*wake)(void *arg);
     void *arg;
 };
 
 /**
- * trib_workers_create - start the threads; no signal interrupts them.
+ * trib_workers_create - start the threads, with all signals blocked.
  *
  * errors   0, or an errno
  * owner    trib_workers_destroy
@@ -52,46 +52,47 @@ struct trib_workers_opts {
 int trib_workers_create(const struct trib_workers_opts *opts,
                         struct trib_workers **out);
 
-/** trib_workers_destroy - end the threads: after work that was begun; NULL is
+/** trib_workers_destroy - stop the threads after the work in progress; NULL is
  * allowed. */
 void trib_workers_destroy(struct trib_workers *workers);
 
-/** trib_workers_forget - free the memory in a forked child, which has no such
- * threads. */
+/** trib_workers_forget - free the memory in a forked child, where the threads do not
+ * exist. */
 void trib_workers_forget(struct trib_workers *workers);
 
-/** trib_workers_free - the number of free cells. */
+/** trib_workers_free - return the number of free cells. */
 uint32_t trib_workers_free(const struct trib_workers *workers);
 
-/** trib_workers_cell - the free cell to post in next; there must be one. */
+/** trib_workers_cell - return the free cell to post in next; one must be free. */
 uint32_t trib_workers_cell(const struct trib_workers *workers);
 
-/** trib_workers_post - put work into a free cell. */
+/** trib_workers_post - post work in a free cell. */
 void trib_workers_post(struct trib_workers *workers, uint32_t cell,
                        struct trib_work work);
 
-/** trib_workers_rouse - wake as many as were posted since the last time, if they
- * sleep. */
+/** trib_workers_rouse - wake one sleeping worker per cell posted since the last
+ * call. */
 void trib_workers_rouse(struct trib_workers *workers);
 
-/** trib_workers_help - do what was posted first, here; false: all was begun. */
+/** trib_workers_help - run the oldest posted work in this thread; false: none left. */
 bool trib_workers_help(struct trib_workers *workers);
 
-/** trib_workers_retract - if nobody has begun it the work is the owner's, the cell
- * free. */
+/** trib_workers_retract - take back work that has not begun, and free its cell; false:
+ * it has begun. */
 bool trib_workers_retract(struct trib_workers *workers, uint32_t cell);
 
-/** trib_workers_done - is it? If not, somebody will call wake. */
+/** trib_workers_done - return true if the work is done; else a worker will call
+ * wake. */
 bool trib_workers_done(struct trib_workers *workers, uint32_t cell);
 
-/** trib_workers_release - a cell whose work is done is free. */
+/** trib_workers_release - free a cell whose work is done. */
 void trib_workers_release(struct trib_workers *workers, uint32_t cell);
 
 /**
- * trib_workers_clear - retract what nobody has begun, wait for the rest: all cells are
- * free.
+ * trib_workers_clear - retract work that has not begun and wait for the rest; all cells
+ * are then free.
  *
- * Waits for as long as one piece of work takes.
+ * Blocks at most as long as one piece of work takes.
  */
 void trib_workers_clear(struct trib_workers *workers);
 
