@@ -64,7 +64,7 @@ const struct trib_boot_ops trib_boot_self = {
     .close = self_close,
 };
 
-/* A newcomer of a job that runs has no number yet. */
+/* Contact a running job as a newcomer, which has no rank yet. */
 static trib_status_t knock(const struct trib_boot_opts *opts, struct trib_boot **out)
 {
     if (trib_boot_tcp.accepts(opts->root))
@@ -98,7 +98,7 @@ static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *r
     return TRIB_OK;
 }
 
-/* The secret that was given, or that of the root, and the root without it. */
+/* Take the given secret, or the one in the root, and strip it from the root. */
 static trib_status_t take_secret(const struct trib_boot_opts *opts, char *root,
                                  size_t bytes, struct trib_secret *out)
 {

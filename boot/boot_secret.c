@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The secret of a job, and whether its ranks are on one host. */
+/* The job's secret, and whether all ranks are on one host. */
 #include <string.h>
 
 #include "base/log.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launchers share this file: it reads numbers from the environment and offers a root of
- * its own. */
+/* Shared by launchers: read numbers from the environment, and offer a root. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -33,8 +32,8 @@ trib_status_t trib_launch_number(const char *variable, int max, int *out,
 }
 
 /*
- * Bound, with SO_REUSEADDR, and not listening: the kernel gives the port to nobody
- * else, yet lets rank 0 listen there.
+ * Bind with SO_REUSEADDR, without listening: the kernel assigns the port to no other
+ * process, but lets rank 0 listen there.
  */
 static int hold_port(const uint8_t ip[16], int family, int *port_in_out)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The root that rank 0 has a launcher pass on, and how the other ranks read it:
+ * The root text that rank 0 passes through a launcher, and its parser in the other
+ * ranks:
  *
  *     node7,10.0.0.1,[fd77::1]:4711/BOOT-NET#SECRET
  *
- * The name comes first, for people. Hosts need not be able to look it up, and many
- * hosts may have the same: so the addresses follow, and the numbers of the running
- * kernel and of its network name space, in hexadecimal digits, which say whether two
- * ranks are of one host. Last comes the secret of the job (base/secret.h), unless rank
- * 0 cannot use one.
+ * The name comes first, for people. Other hosts may be unable to resolve the name, and
+ * several hosts may share it, so addresses follow. BOOT and NET identify the running
+ * kernel and its network namespace in hexadecimal digits; they tell whether two ranks
+ * are on one host. Last comes the job's secret (base/secret.h), unless rank 0 cannot
+ * use one.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -26,12 +27,12 @@
 #include "base/sockets.h"
 #include "boot/rank_names.h"
 
-#define OFFER_BYTES 512 /* launchers pass on 1024, and some less */
-#define LINK_LOCALS 4 /* link-local addresses that are offered, one of each link, if
-                       * there is no other address */
+#define OFFER_BYTES 512 /* launchers carry 1024 bytes, some fewer */
+/* Link-local addresses to offer, one per link, if there is no other address. */
+#define LINK_LOCALS 4
 #define LOOPBACK "127.0.0.1"
 
-/* The place of a rank; 0: not known. */
+/* Host identity of a rank; 0: unknown. */
 struct host {
     uint64_t boot, net;
 };
@@ -46,7 +47,7 @@ static void find_host(struct host *out)
     out->net = stat("/proc/self/ns/net", &net) == 0 ? net.st_ino : 0;
 }
 
-/* Appends an address to a list of hosts; false: no room, and nothing has changed. */
+/* Append an address to a list of hosts; false: no room, list unchanged. */
 static bool append(char *list, size_t bytes, const uint8_t ip[16])
 {
     char text[TRIB_IP_TEXT_BYTES];
@@ -76,7 +77,7 @@ static void append_own(char *list, size_t bytes)
     }
 }
 
-/* The name, where it can stand in a root, and the addresses. */
+/* List the host name, if valid in a root, and the addresses. */
 static void list_hosts(const struct trib_rank_name *self, char *hosts, size_t bytes)
 {
     struct trib_tcp_root parsed;
@@ -88,7 +89,7 @@ static void list_hosts(const struct trib_rank_name *self, char *hosts, size_t by
     append_own(hosts, bytes);
 }
 
-/* A secret for the job, where this host can use one. */
+/* Generate a secret for the job, if this host can use one. */
 static void make_secret(struct trib_secret *out)
 {
     char why[160];
@@ -97,7 +98,7 @@ static void make_secret(struct trib_secret *out)
         (void)trib_secret_arm(out, why, sizeof(why));
 }
 
-/* Appends to a root, which has room. */
+/* Append the secret to a root, which has room for it. */
 static void append_secret(char *text, size_t bytes, const struct trib_secret *secret)
 {
     char digits[TRIB_SECRET_TEXT];
@@ -123,7 +124,7 @@ void trib_launch_root_text(const char *hosts, int port,
         snprintf(text, bytes, "%s", hosts);
     else
         list_hosts(&self, text, bytes - PORT_BYTES - TRIB_SECRET_TEXT);
-    /* The name of a host alone need not lead anywhere. */
+    /* Warn: a host name without addresses may not resolve. */
     if (!hosts[0] && !strchr(text, ',') && strcmp(text, LOOPBACK) != 0)
         (void)trib_text_append(text, bytes, "," LOOPBACK);
     (void)trib_text_append(text, bytes, ":%d", port);
@@ -163,7 +164,7 @@ void trib_launch_strip(struct trib_launch *launch)
     launch->root[strcspn(launch->root, "/#")] = '\0';
 }
 
-/* The addresses of rank 0 as this host would try them. */
+/* Rank 0's addresses, as this host would try them. */
 struct ways {
     struct trib_own_ip own[TRIB_OWN_IPS_MAX];
     int n_own;
@@ -185,7 +186,7 @@ static int kind_of(const struct ways *w, const uint8_t ip[16])
     return kind;
 }
 
-/* A link-local address may be behind each link of this host. */
+/* A link-local address may be on any link of this host. */
 static void append_links(const struct ways *w, char *list, size_t bytes, uint8_t ip[16])
 {
     for (int i = 0; i < w->n_own; i++) {
@@ -197,7 +198,7 @@ static void append_links(const struct ways *w, char *list, size_t bytes, uint8_t
     }
 }
 
-/* `also` is a list "10.0.0.1,fd77::1"; those of one kind are appended. */
+/* Append the addresses of one kind from `also`, a list "10.0.0.1,fd77::1". */
 static void append_kind(const struct ways *w, const char *also, int kind, char *list,
                         size_t bytes)
 {
@@ -229,7 +230,7 @@ static void order(struct trib_launch *launch, const struct trib_tcp_root *root,
     bool v6 = strchr(root->host, ':') != NULL;
 
     if (!w)
-        return; /* keep the order of rank 0 */
+        return; /* keep rank 0's order */
     w->n_own = trib_own_ips(w->own, TRIB_OWN_IPS_MAX);
     snprintf(hosts, sizeof(hosts), v6 ? "[%s]" : "%s", root->host);
     for (int kind = 0; kind < (apart ? OWN : KINDS); kind++)
@@ -260,7 +261,7 @@ trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
     find_host(&here);
     bool known = here.boot && there.boot, apart = known && here.boot != there.boot;
     bool same_net = !here.net || !there.net || here.net == there.net;
-    /* Without numbers and addresses the name has to say it. */
+    /* Without identities and addresses, compare host names. */
     if (known ? !apart && same_net
               : !root.also[0] && strcmp(root.host, self.host) == 0)
         snprintf(launch->root, sizeof(launch->root), LOOPBACK ":%s", root.port);

@@ -17,8 +17,8 @@
 #include "base/log.h"
 
 /*
- * The rows. PMI_FD and PMIX_RANK are of the innermost launcher. Slurm's variables also
- * reach what an mpirun inside of a job starts, so they come last.
+ * Launchers by priority. PMI_FD and PMIX_RANK belong to the innermost launcher. Slurm
+ * comes last, as its variables also reach processes that an mpirun starts within a job.
  */
 /* clang-format off */
 #define LAUNCHERS(X) \
@@ -34,17 +34,16 @@ LAUNCHERS(DECLARE)
 const struct trib_launcher *const trib_launchers[] = {LAUNCHERS(ROW) NULL};
 
 /*
- * A launcher answers a process once, but a program may join, leave and join again: the
- * answer is kept for the life of the process. The lock is of is_asked alone: a thread
- * that asks may call its caller's idle function.
+ * A launcher answers each process once, but a program may join, disconnect and join
+ * again. So the answer is kept for the life of the process. The lock protects only
+ * is_asked: the asking thread may call its caller's idle function.
  */
 static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-    struct trib_launch launch; /* size 0: nobody has asked */
+    struct trib_launch launch; /* size 0: not yet asked */
     const struct trib_launcher *launcher;
-    bool is_asked; /* a thread asks; the rest is its own meanwhile */
-    pid_t pid; /* process that has asked: a forked child has nothing to tell the
-                * launcher */
+    bool is_asked; /* a thread is asking and owns the other fields */
+    pid_t pid; /* process that asked; a forked child must not notify the launcher */
 } answer;
 
 static const struct trib_launcher *find_launcher(void)
@@ -64,7 +63,7 @@ static trib_status_t differs(const struct trib_boot_opts *opts, const char *what
                      what, given, launcher, says);
 }
 
-/* At exit, or when the library is unloaded. */
+/* Run at exit, or when the library is unloaded. */
 static void leave_launcher(void)
 {
     if (answer.pid == getpid())
@@ -82,7 +81,7 @@ static void keep_answer(const struct trib_launcher *launcher,
         leave_launcher();
 }
 
-/* Waits until no other thread asks; false: the caller gives up. */
+/* Wait until no other thread asks; return false if the caller gives up. */
 static bool begin_to_ask(const struct trib_boot_opts *opts)
 {
     enum { LOOK_NS = 1000000 };
@@ -140,7 +139,7 @@ static trib_status_t complete_from(const struct trib_launcher *launcher,
     if (!rooted && opts->rank >= 0 && opts->rank != launch->rank)
         return differs(opts, "TRIB_RANK", opts->rank, launcher->name, launch->rank);
     if (opts->size == 0 && launch->size == 1)
-        rooted = true; /* nobody to meet */
+        rooted = true; /* single rank: no rendezvous needed */
     if (!rooted || (opts->size == 0 && launch->size == 0))
         status = meet_once(launcher, opts, launch);
     if (status != TRIB_OK && trib_idle_answer(opts->idle))

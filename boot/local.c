@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks of one host, threads or processes, meet on a rendezvous in shared memory.
+ * Rendezvous of the ranks of one host, threads or processes, in shared memory.
  *
- * Nobody serves: every rank waits for all others and watches that they live. Who finds
- * out why the exchange cannot succeed writes it on the rendezvous, and all return that.
+ * There is no server: each rank waits for all others and monitors their liveness. The
+ * rank that detects why the exchange cannot succeed writes the cause to the rendezvous,
+ * and all ranks return it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,10 +27,9 @@
 #include "boot/rank_names.h"
 
 #define PREFIX "local:"
-#define LOOK_MS 50 /* interval between two looks at the other processes */
-#define LOOKS_AT_ONCE 16 /* number of them looked at in turn: 256 ranks are seen in 0.8
-                          * s */
-#define GAP_MS 1000 /* a pause of our own that no scheduler explains */
+#define LOOK_MS 50 /* interval between two liveness checks */
+#define LOOKS_AT_ONCE 16 /* processes checked per interval: 256 ranks take 0.8 s */
+#define GAP_MS 1000 /* a gap in our own execution too long for scheduling */
 
 struct local {
     struct trib_boot boot;
@@ -37,23 +37,23 @@ struct local {
     struct trib_rank_name self;
     int size;
     uint32_t generation;
-    uint32_t exchange; /* the last one begun */
+    uint32_t exchange; /* number of the last exchange begun */
     int boot_timeout_ms;
     int stop_timeout_ms;
-    int next_look; /* the rank to look at next */
-    uint64_t *stopped_since; /* per rank; 0: is not stopped */
-    bool *missing; /* per rank, for the sentence after a time-out */
+    int next_look; /* next rank to check */
+    uint64_t *stopped_since; /* per rank; 0: not stopped */
+    bool *missing; /* per rank, for the message after a timeout */
     const struct trib_log *log;
     struct trib_error *err;
     struct trib_idle *idle;
 };
 
-/* One wait. Times are in nanoseconds of trib_now_ns. */
+/* One wait. Times are in ns of trib_now_ns. */
 struct wait {
     const char *phase;
     uint64_t ticket;
     uint64_t deadline;
-    uint64_t looked; /* when the others were last looked at */
+    uint64_t looked; /* time of the last liveness check */
     uint64_t now;
     unsigned turns;
 };
@@ -63,8 +63,7 @@ static bool local_accepts(const char *root)
     return strncmp(root, PREFIX, strlen(PREFIX)) == 0;
 }
 
-/* End this generation for all with what stands on the rendezvous then, ours or an
- * earlier one. */
+/* Fail this generation on all ranks with the recorded error, ours or an earlier one. */
 static trib_status_t fail_all(struct local *l, trib_status_t status, const char *text)
 {
     char stands[TRIB_RENDEZVOUS_TEXT];
@@ -87,8 +86,7 @@ static void name_rank(const struct local *l, int rank, int pid,
     trib_rank_name_format(&name, text);
 }
 
-/* Fails the start because of a rank that is gone or stopped; fmt goes on after its
- * name. */
+/* Fail boot because a rank has exited or stopped; fmt continues after its name. */
 static trib_status_t fail_rank(struct local *l, int rank, int pid, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 static trib_status_t fail_rank(struct local *l, int rank, int pid, const char *fmt, ...)
@@ -136,7 +134,7 @@ static trib_status_t give_up(struct local *l, const struct wait *w)
     return fail_all(l, TRIB_ERR_ABORTED, text);
 }
 
-/* Fills l->missing; the number of ranks that have not published yet. */
+/* Fill l->missing and return the number of ranks that have not published yet. */
 static int count_missing(struct local *l, const struct wait *w)
 {
     int count = 0;
@@ -156,15 +154,15 @@ static trib_status_t look_at(struct local *l, const struct wait *w, int rank)
 
     if (presence == TRIB_PRESENCE_LEFT) {
         if (trib_rendezvous_has(&l->rendezvous, rank, w->ticket))
-            return TRIB_OK; /* it has all it needs: everyone has published */
+            return TRIB_OK; /* all ranks have published */
         return fail_left(l, w, rank, process.pid);
     }
     if (process.pid == l->self.pid)
-        return TRIB_OK; /* a thread of ours */
+        return TRIB_OK; /* a thread of this process */
     switch (trib_process_look(&process)) {
     case TRIB_PROCESS_DEAD:
-        /* Its last action counts: all may have published before it ended, and a shell
-         * may have ended whose child has joined. */
+        /* Not an error if all ranks published before it exited, or if it was a shell
+         * whose child has joined. */
         if (count_missing(l, w) == 0 ||
             trib_rendezvous_presence(&l->rendezvous, rank, l->generation, &process) !=
                 presence)
@@ -206,8 +204,8 @@ static trib_status_t look_around(struct local *l, struct wait *w)
     return status;
 }
 
-/* Spin for some microseconds, then leave the core to the others; the caller may give up
- * meanwhile. */
+/* Spin for a few microseconds, then yield the core; the caller may give up in
+ * between. */
 static void rest(struct local *l, struct wait *w)
 {
     unsigned turn = w->turns++;
@@ -222,8 +220,8 @@ static void rest(struct local *l, struct wait *w)
     }
 }
 
-/* While this process was stopped, so were perhaps the others: give them the time back.
- */
+/* Extend the deadlines after this process was stopped: the other ranks may have been
+ * stopped as well. */
 static void forgive_gap(struct local *l, struct wait *w)
 {
     uint64_t gap = trib_gap_ns(&w->now, GAP_MS);
@@ -242,7 +240,7 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
     w->looked = w->now;
     w->deadline = trib_limit_deadline(l->boot_timeout_ms);
     for (;;) {
-        /* Looks even if all have published: the others may have given up since. */
+        /* Check even if all have published: another rank may have failed since. */
         trib_status_t status =
             trib_rendezvous_failure(&l->rendezvous, l->generation, text);
         if (status != TRIB_OK)
@@ -264,7 +262,7 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
     }
 }
 
-/* Rank 0 is the measure, so that all ranks name the same one. */
+/* Compare with rank 0, so that all ranks report the same mismatch. */
 static trib_status_t check_entry(struct local *l, int rank,
                                 const struct trib_rendezvous_entry *first,
                                 const struct trib_rendezvous_entry *entry)
@@ -358,11 +356,11 @@ static void local_close(struct trib_boot *b)
     free(l);
 }
 
-/* The text of trib_local_root: where the rendezvous is, and which. */
+/* Parsed text of trib_local_root: path and identity of the rendezvous. */
 struct place {
     char path[64];
-    uint64_t key; /* 0: the text has none */
-    int fd; /* descriptor as which ranks inherit it; -1: not known */
+    uint64_t key; /* 0: not in the text */
+    int fd; /* descriptor number that ranks inherit; -1: unknown */
 };
 
 static void read_place(const char *root, struct place *out)
@@ -379,7 +377,7 @@ static void read_place(const char *root, struct place *out)
     out->fd = out->key ? atoi(last + 1) : -1;
 }
 
-/* Only the two that namespaces cause; whatever else it is, %m says it. */
+/* Explain the two errors caused by namespaces; %m covers all others. */
 static const char *barred_by(int error)
 {
     if (error == EACCES || error == EPERM)
@@ -452,7 +450,7 @@ static trib_status_t join_rendezvous(struct local *l)
                      name, l->self.pid);
 }
 
-/* The secret of the rendezvous, unless the ranks were given one. */
+/* Take the secret of the rendezvous, unless the ranks were given one. */
 static void take_secret(struct local *l, const struct trib_boot_opts *opts)
 {
     if (opts->secret && opts->secret->is_set) {

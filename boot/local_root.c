@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_local_*: a meeting place for the ranks of this host, made by what starts them.
- * They meet in boot/local.c.
+ * trib_local_*: create a rendezvous for the ranks of this host, in the process that
+ * starts them. The ranks use it in boot/local.c.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,8 +21,7 @@ struct trib_local {
     char root[80];
 };
 
-/* Programs and shells use low numbers as they like: those would close an inherited
- * one. */
+/* Programs and shells reuse low descriptor numbers and would close an inherited one. */
 #define INHERITED_FROM 64
 
 static void move_up(struct trib_local *local)
@@ -30,7 +29,7 @@ static void move_up(struct trib_local *local)
     int fd = fcntl(local->fd, F_DUPFD_CLOEXEC, INHERITED_FROM);
 
     if (fd < 0)
-        return; /* few descriptors are allowed: the low number will do */
+        return; /* low descriptor limit: keep the low number */
     close(local->fd);
     local->fd = fd;
 }
@@ -56,9 +55,9 @@ trib_status_t trib_local_make(int ranks, trib_local_t **local_out,
         return status;
     }
     move_up(local);
-    /* The process' own number, not "self": threads, forks and programs that they
-     * execute, through any wrapper, all find the same file. The descriptor's number
-     * also stands for what a rank inherits; the key tells whether it did. */
+    /* Use the numeric PID, not "self", so that threads, forks and executed programs,
+     * through any wrapper, find the same file. The descriptor number also identifies an
+     * inherited descriptor; the key verifies it. */
     int number = trib_process_number((int)getpid());
     snprintf(local->root, sizeof(local->root), "local:/proc/%d/fd/%d@%016" PRIx64,
              number ? number : (int)getpid(), local->fd,

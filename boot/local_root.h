@@ -6,7 +6,7 @@
 
 struct trib_error;
 
-/** trib_local_make - trib_local_create, with the sentence in err. */
+/** trib_local_make - trib_local_create, with the error message in err. */
 trib_status_t trib_local_make(int ranks, trib_local_t **local_out,
                               struct trib_error *err);
 

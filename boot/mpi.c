@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Both are of one type in every MPI, and may be called at any time. */
+/* Both functions have this type in every MPI, and may be called at any time. */
 typedef int ask_fn(int *flag);
 
 struct mpi {
@@ -25,8 +25,8 @@ static void find_in(void *handle, struct mpi *out)
     memcpy(&out->finalized, &finalized, sizeof(finalized));
 }
 
-/* A module of Python loads libmpi for itself alone: the default scope does not show
- * it. */
+/* Python modules load libmpi with local scope, so dlsym on the default scope does not
+ * find it. */
 static int find_loaded(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
     struct mpi *mpi = arg;

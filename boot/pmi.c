@@ -89,8 +89,8 @@ static trib_status_t wait_readable(struct pmi *p, const char *doing)
 }
 
 /*
- * One line, without its line feed. The launcher answers a question with one line and
- * says nothing by itself, so what follows the line feed is not PMI.
+ * Read one line, without its line feed. The launcher answers each request with one line
+ * and sends nothing unsolicited, so data after the line feed is not PMI.
  */
 static trib_status_t read_line(struct pmi *p, const char *doing)
 {
@@ -119,7 +119,7 @@ static trib_status_t read_line(struct pmi *p, const char *doing)
     }
 }
 
-/* Ask, and check that the answer is the one that belongs to the question. */
+/* Send a request, and check that the response matches it. */
 static trib_status_t ask(struct pmi *p, const char *question, const char *answer,
                          const char *doing)
 {
@@ -164,7 +164,7 @@ static trib_status_t get(struct pmi *p, const char *space, char *text, size_t by
     return status;
 }
 
-/* A value that is too long would come back cut, or not at all. */
+/* Reject values over the launcher's limits: it would truncate or drop them. */
 static trib_status_t check_maxes(struct pmi *p, const char *text)
 {
     char word[16];
@@ -226,8 +226,8 @@ static trib_status_t pmi_look(struct trib_launch *out, struct trib_error *err)
     return status;
 }
 
-/* MPI_Finalize has closed the connection, and its number may be another file's by
- * now. */
+/* MPI_Finalize has closed the connection, and its descriptor number may have been
+ * reused. */
 static trib_status_t mpi_has_ended(const struct trib_boot_opts *opts, int rank)
 {
     return trib_fail(
@@ -262,8 +262,9 @@ static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
     return status;
 }
 
-/* mpiexec ends a job in which a rank that has greeted it does not say good-bye. Where
- * MPI runs or ran here, MPI_Finalize does, and the connection is not ours any more. */
+/* Send the goodbye: mpiexec kills a job if a rank that has contacted it exits without
+ * one. If MPI runs or ran here, the connection is not ours and MPI_Finalize sends the
+ * goodbye. */
 static void pmi_leave(void)
 {
     struct trib_error err = {0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMIx, which mpirun of Open MPI and srun --mpi=pmix speak.
+ * PMIx, spoken by mpirun of Open MPI and by srun --mpi=pmix.
  *
- * The library is opened when a launcher that speaks it is there, so that a program also
- * starts on hosts without it. Its calls may wait for ever for a rank that never comes;
- * hence they are made by a thread, which is left behind when the time is over.
+ * The library is opened only under such a launcher, so programs also start on hosts
+ * without it. Its calls may wait forever for a missing rank, so they run in a thread
+ * that is abandoned at the timeout.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static bool pmix_here(void)
     return trib_config_variable("PMIX_NAMESPACE") && trib_config_variable("PMIX_RANK");
 }
 
-/* The environment has no size. */
+/* The environment does not contain the size. */
 static trib_status_t pmix_look(struct trib_launch *out, struct trib_error *err)
 {
     out->size = 0;
@@ -52,13 +52,13 @@ struct library {
     __typeof__(&PMIx_Error_string) error_string;
 };
 
-/* One talk with the launcher: an errand. */
+/* One dialogue with the launcher, run in a thread. */
 struct talk {
     struct library lib;
     pmix_proc_t self;
     bool root; /* this is rank 0 */
     bool stays; /* PMIx is left open */
-    char text[TRIB_LAUNCH_ROOT_BYTES]; /* root that rank 0 sends to all */
+    char text[TRIB_LAUNCH_ROOT_BYTES]; /* root that rank 0 broadcasts */
     uint32_t size;
     const char *doing;
     pmix_status_t status;
@@ -101,7 +101,7 @@ static pmix_status_t get_size(struct talk *t)
 static pmix_status_t put_root(struct talk *t)
 {
     pmix_value_t value = {.type = PMIX_STRING, .data.string = t->text};
-    pmix_key_t key = KEY; /* PMIx may read all of its bytes */
+    pmix_key_t key = KEY; /* PMIx may read the whole array */
 
     t->doing = "publish where the ranks meet";
     pmix_status_t status = t->lib.put(PMIX_GLOBAL, key, &value);
@@ -137,16 +137,16 @@ static pmix_status_t fence(struct talk *t)
 }
 
 /*
- * PMIx counts who opens it in a process, and MPI is another who does. The launcher
- * takes the last one's good-bye for the end of this rank, and gives no second greeting
- * all it needs: so PMIx stays open until the process ends, unless MPI has it open
+ * PMIx counts its users in a process, and MPI is one of them. The launcher takes the
+ * last user's goodbye for the end of this rank, and does not fully serve a second
+ * connection. So PMIx stays open until the process exits, unless MPI has opened it
  * already.
  */
 static pmix_status_t converse(struct talk *t)
 {
     t->doing = "greet the launcher";
     t->stays = !t->lib.initialized();
-    trib_fd_guard(); /* its connection to the launcher lasts */
+    trib_fd_guard(); /* its connection to the launcher stays open */
     pmix_status_t status = t->lib.init(&t->self, NULL, 0);
     if (status != PMIX_SUCCESS)
         return status;
@@ -197,7 +197,7 @@ static trib_status_t talk(struct talk *t, const struct trib_boot_opts *opts,
     int error = trib_errand_run(run, free, t, until, opts->idle);
 
     if (error == ECANCELED)
-        return TRIB_ERR_ABORTED; /* trib_launch_complete has the sentence */
+        return TRIB_ERR_ABORTED; /* trib_launch_complete sets the error message */
     if (error == ETIMEDOUT)
         return trib_fail(
             opts->err, TRIB_ERR_BOOT,

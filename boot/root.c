@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_root_*: where ranks of several hosts meet, for programs that have a way of their
- * own to tell all ranks a text. They meet in boot/tcp/tcp_boot.c.
+ * trib_root_*: a rendezvous for ranks of several hosts, for programs that distribute
+ * its text to all ranks themselves. The ranks use it in boot/tcp/tcp_boot.c.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -23,17 +23,17 @@
 #include "boot/root_place.h"
 
 struct trib_root {
-    int hold; /* keeps the port until rank 0 listens there */
-    int claim; /* keeps other meeting places of this host from the port; or -1 */
+    int hold; /* reserves the port until rank 0 listens there */
+    int claim; /* reserves the port against other roots of this host; or -1 */
     char text[TRIB_ROOT_TEXT_MAX];
 };
 
-/* The caller of trib_root_create_at names this place. */
+/* Parsed argument of trib_root_create_at. */
 struct place {
-    char host[TRIB_ROOT_TEXT_MAX]; /* as it stands in a root; "": this host's own */
+    char host[TRIB_ROOT_TEXT_MAX]; /* as in a root text; "": this host's own */
     bool is_numeric; /* the host is the address `ip` */
     uint8_t ip[16];
-    int first, last; /* ports; 0: any one */
+    int first, last; /* port range; 0: any port */
 };
 
 static bool read_ports(const char *text, struct place *out)
@@ -57,7 +57,7 @@ static bool read_ports(const char *text, struct place *out)
 
 static bool read_host(const char *text, size_t len, struct place *out)
 {
-    enum { BEHIND = 8 + TRIB_SECRET_TEXT }; /* port and secret */
+    enum { BEHIND = 8 + TRIB_SECRET_TEXT }; /* room for port and secret */
     char whole[TRIB_ROOT_TEXT_MAX + 8];
     struct trib_tcp_root root;
     struct in6_addr six;
@@ -84,7 +84,7 @@ static bool read_host(const char *text, size_t len, struct place *out)
     return out->is_numeric || text[0] != '[';
 }
 
-/* Reads "", "host", "host:port", ":port" and ":first-last", "[::1]:port". */
+/* Parse "", "host", "host:port", ":port", ":first-last" or "[::1]:port". */
 static bool read_place(const char *text, struct place *out)
 {
     const char *behind = text[0] == '[' ? strchr(text, ']') : text;
@@ -97,9 +97,10 @@ static bool read_place(const char *text, struct place *out)
 }
 
 /*
- * Two sockets that do not listen may hold one port, so a name in this network name
- * space, which the kernel gives to one process alone, says that a port is taken.
- * returns  -1: taken; -2: there are no such names here
+ * Reserve a port by a name unique in this network namespace, which the kernel grants to
+ * one process: two non-listening sockets may share a port.
+ *
+ * returns  -1: taken; -2: no such names on this system
  */
 static int claim_port(int port)
 {
@@ -118,7 +119,7 @@ static int claim_port(int port)
     return taken ? -1 : -2;
 }
 
-/* Takes the first port that is free; false with errno. */
+/* Take the first free port; return false with errno. */
 static bool take_port(struct trib_root *root, const struct place *place, int *port_out)
 {
     const uint8_t *ip = place->is_numeric ? place->ip : NULL;

@@ -23,13 +23,13 @@
 #define RENDEZVOUS_VERSION 5
 
 /*
- * A rank writes its two cells in turn, so the peers may still read the previous
- * contribution while the next is written: it can be two ahead of nobody, because every
- * exchange needs everyone. Only after an error may a cell be overwritten too early; the
- * tag, read again after the copy, shows that.
+ * A rank alternates between its two cells, so peers may still read the previous
+ * contribution while the next is written. No rank gets two exchanges ahead, because
+ * every exchange needs all ranks. Only after an error may a cell be overwritten too
+ * early; rereading the tag after the copy detects that.
  */
 struct cell {
-    _Atomic uint64_t tag; /* ticket; 0 while it is written */
+    _Atomic uint64_t tag; /* ticket; 0 while being written */
     struct trib_rendezvous_entry entry;
 };
 
@@ -43,24 +43,24 @@ struct slot {
     alignas(64) struct member announced;
     struct member joined;
     _Atomic uint64_t owner; /* generation << 32 | pid; 0: never taken */
-    _Atomic uint32_t ready_gen; /* generation for which `joined` is written */
-    _Atomic uint32_t left_gen; /* the last generation that this rank has left */
-    uint32_t turn; /* the rank's own: the cell it writes next */
+    _Atomic uint32_t ready_gen; /* generation for which `joined` is valid */
+    _Atomic uint32_t left_gen; /* last generation that this rank has left */
+    uint32_t turn; /* private to the rank: the cell to write next */
     struct cell cells[2];
 };
 
-/* The state of a generation's failure; the low bits of head->failure. */
+/* Failure state of a generation: the low bits of head->failure. */
 enum { FAILURE_WRITING = 1, FAILURE_READY = 2 };
 
-/* magic, version and release stay in their places from version 5 on. */
+/* Offsets of magic, version and release are fixed from version 5 on. */
 struct trib_rendezvous_head {
     uint64_t magic;
     uint32_t version;
     char release[TRIB_RELEASE_BYTES];
     uint32_t ranks;
     uint64_t bytes;
-    uint64_t key; /* random: proves that a descriptor is this rendezvous */
-    uint8_t secret[TRIB_SECRET_BYTES]; /* secret of the ranks that meet here */
+    uint64_t key; /* random; verifies that a descriptor is this rendezvous */
+    uint8_t secret[TRIB_SECRET_BYTES]; /* secret of the job */
     _Atomic uint64_t failure; /* generation << 32 | FAILURE_*; 0: none yet */
     int32_t status;
     char text[TRIB_RENDEZVOUS_TEXT];
@@ -118,14 +118,14 @@ trib_status_t trib_rendezvous_create(int ranks, int *fd_out,
     return TRIB_OK;
 }
 
-/* The head is a copy: ranks may go on writing to the rendezvous's own. */
+/* Check a copy of the head: ranks may keep writing to the original. */
 static bool is_rendezvous(const struct trib_rendezvous_head *head, size_t bytes)
 {
     return head->ranks > 0 && head->ranks <= TRIB_RENDEZVOUS_RANKS_MAX &&
            head->bytes == bytes && rendezvous_bytes((int)head->ranks) == bytes;
 }
 
-/* Before RELEASE_SINCE other fields were in the place of release. */
+/* Before RELEASE_SINCE, the offset of release held other fields. */
 static trib_status_t judge(const struct trib_rendezvous_head *head, uint64_t key,
                            struct trib_rendezvous *out)
 {
@@ -161,7 +161,7 @@ trib_status_t trib_rendezvous_map(int fd, uint64_t key, struct trib_rendezvous *
     if (!map_rendezvous(out, fd, (size_t)st.st_size))
         return TRIB_ERR_SYSTEM;
     memcpy(&head, out->head, sizeof(head));
-    atomic_signal_fence(memory_order_seq_cst); /* use the copy that was checked */
+    atomic_signal_fence(memory_order_seq_cst); /* use the checked copy */
     const trib_status_t status = judge(&head, key, out);
     if (status != TRIB_OK)
         trib_rendezvous_close(out);
@@ -171,7 +171,7 @@ trib_status_t trib_rendezvous_map(int fd, uint64_t key, struct trib_rendezvous *
 trib_status_t trib_rendezvous_open(const char *path, uint64_t key,
                                    struct trib_rendezvous *out)
 {
-    /* Opening must not wait, should the path be somebody's pipe by now. */
+    /* O_NONBLOCK: opening must not block if the path now refers to a pipe. */
     int fd = trib_fd_keep(open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK));
 
     if (fd < 0)
@@ -229,7 +229,7 @@ void trib_rendezvous_announce(struct trib_rendezvous *rendezvous, int rank, int 
     write_member(&slot_of(rendezvous, rank)->announced, &process);
 }
 
-/* Does somebody hold the slot who could still use it? */
+/* Return true if a live process holds the slot. */
 static bool is_held(struct slot *slot, uint64_t owner, struct trib_process *holder)
 {
     uint32_t generation = (uint32_t)(owner >> 32);
@@ -238,14 +238,14 @@ static bool is_held(struct slot *slot, uint64_t owner, struct trib_process *hold
         return false;
     *holder = (struct trib_process){.pid = (int)(uint32_t)owner};
     if (atomic_load(&slot->ready_gen) < generation)
-        return true; /* is joining right now */
+        return true; /* is joining now */
     read_member(&slot->joined, holder);
     return trib_process_look(holder) != TRIB_PROCESS_DEAD;
 }
 
 /*
- * One more than this rank's last, or the one that the others are in already: so ranks
- * that failed to meet find the same number when all try again.
+ * Return this rank's last generation plus one, or the current one of the others, if
+ * higher. Ranks that retry after a failure thus agree on the number.
  */
 static uint32_t next_generation(const struct trib_rendezvous *rendezvous,
                                 uint64_t owner)
@@ -312,7 +312,7 @@ void trib_rendezvous_put(struct trib_rendezvous *rendezvous, int rank, uint64_t 
     struct cell *cell = &slot->cells[slot->turn++ & 1];
 
     assert(ticket && entry->bytes <= TRIB_BOOT_BLOB_MAX);
-    atomic_store(&cell->tag, 0); /* no byte changes before the tag is gone */
+    atomic_store(&cell->tag, 0); /* clear the tag before any byte changes */
     memcpy(cell->entry.release, entry->release, sizeof(entry->release));
     memcpy(cell->entry.phase, entry->phase, sizeof(entry->phase));
     cell->entry.bytes = entry->bytes;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slurm without PMI: rank and size from the environment, and a root that each rank
- * computes for itself. Rank 0 runs on the first host of the step's node list.
+ * Slurm without PMI: rank and size come from the environment; each rank computes the
+ * root itself.
  *
- * SLURM_LAUNCH_NODE_IPADDR is of no use: srun runs there, and rank 0 need not.
+ * Rank 0 runs on the first host of the step's node list. SLURM_LAUNCH_NODE_IPADDR is
+ * unusable: it is the host of srun, not of rank 0.
  */
 #include "boot/slurm.h"
 
@@ -16,13 +17,11 @@
 #include "base/error.h"
 #include "boot/launcher.h"
 
-#define PORT_FIRST 20000 /* below those that the kernel gives to outgoing connections \
-                          */
+#define PORT_FIRST 20000 /* below the ephemeral ports */
 #define PORT_COUNT 10000
-#define STEP_STRIDE 101 /* steps of one job, and neighbouring jobs, part ways */
+#define STEP_STRIDE 101 /* spreads steps of one job and of neighbouring jobs */
 
-/* The first number of "[05-08,11]" without its brackets; the end of the group or NULL.
- */
+/* Copy the first number of "[05-08,11]"; return the end of the group or NULL. */
 static const char *first_number(const char *group, char *host, size_t bytes,
                                 size_t *len)
 {
@@ -63,7 +62,7 @@ int trib_slurm_port(unsigned job, unsigned step)
            (int)((job % PORT_COUNT + step % PORT_COUNT * STEP_STRIDE) % PORT_COUNT);
 }
 
-/* The step's number of tasks; the job may have more. */
+/* Return the variable with the step's number of tasks; the job may have more. */
 static const char *size_variable(void)
 {
     return trib_config_variable("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS"
@@ -71,8 +70,8 @@ static const char *size_variable(void)
 }
 
 /*
- * A batch script has the job's variables, too, and is no rank of anything: srun has not
- * started it, so it has no step.
+ * Return true in a batch script: it has the job's variables but no step, as srun did
+ * not start it, and is not a rank.
  */
 static bool batch_script(void)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks meet over an all-gather of the caller's, trib_opts_t.allgather, and need no
- * port for it.
+ * Boot over the caller's all-gather, trib_opts_t.allgather; needs no port.
  *
- * The block that a rank gives has the same size in each exchange, and begins with a
- * head: so a rank sees what the caller's function has made of the others' blocks, and a
- * rank that cannot go on says so in its next block, whatever exchange that is of.
+ * A rank's block has the same size in each exchange and begins with a head. The head
+ * lets a rank verify the caller's all-gather. It also lets a failed rank report its
+ * failure in its next block, whatever the exchange.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -25,8 +24,8 @@ struct head {
     char magic[8];
     uint32_t version;
     uint32_t size, rank;
-    uint32_t bytes; /* of the body */
-    int32_t status; /* not TRIB_OK: the rank cannot go on, and the body says why */
+    uint32_t bytes; /* bytes of the body */
+    int32_t status; /* not TRIB_OK: the rank has failed; the body is the message */
     int32_t pid;
     char phase[TRIB_BOOT_PHASE_MAX];
     char library[LIBRARY_BYTES];
@@ -44,12 +43,12 @@ struct user_exchange {
     void *arg;
     struct trib_rank_name self;
     int size;
-    int exchanges; /* so far */
-    bool is_over; /* the function has failed, or all ranks know of a failure */
+    int exchanges; /* exchanges so far */
+    bool is_over; /* the function failed, or all ranks know of a failure */
     struct trib_idle *idle;
     struct trib_error *err;
     struct block mine;
-    struct block *all; /* [size + 1]: the last one shows writes behind the end */
+    struct block *all; /* [size + 1]: the last block detects writes beyond the end */
 };
 
 static const char magic[8] = {'T', 'R', 'I', 'B', 'M', 'E', 'E', 'T'};
@@ -75,7 +74,7 @@ static void fill(struct user_exchange *u, const char *phase, trib_status_t statu
     snprintf(h->host, sizeof(h->host), "%s", u->self.host);
 }
 
-/* True if nothing was written behind the blocks of all ranks. */
+/* Return true if nothing was written beyond the blocks of all ranks. */
 static bool guard_is_whole(const struct user_exchange *u)
 {
     const uint8_t *guard = (const uint8_t *)&u->all[u->size];
@@ -86,7 +85,7 @@ static bool guard_is_whole(const struct user_exchange *u)
     return i == sizeof(struct block);
 }
 
-/* Hands this rank's block to the caller's function. */
+/* Pass this rank's block to the caller's function. */
 static trib_status_t exchange(struct user_exchange *u)
 {
     const size_t blocks = (size_t)u->size + 1;
@@ -119,7 +118,7 @@ static void name_of(const struct block *b, char name[TRIB_RANK_NAME_BYTES])
     trib_rank_name_format(&who, name);
 }
 
-/* Checks that the function has put the block of rank r where it belongs. */
+/* Check that the function stored rank r's block at its position. */
 static trib_status_t check_place(struct user_exchange *u, int r)
 {
     const struct head *h = &u->all[r].head;
@@ -147,7 +146,7 @@ static trib_status_t check_block(struct user_exchange *u, int r)
 
     if (st != TRIB_OK)
         return st;
-    u->is_over = true; /* if this rank ends here, so do all others */
+    u->is_over = true; /* if this rank stops here, so do all others */
     name_of(b, name);
     if (b->head.version != LAYOUT ||
         strncmp(b->head.library, mine->library, LIBRARY_BYTES) != 0)
@@ -198,7 +197,7 @@ static trib_status_t user_allgather(struct trib_boot *b, const char *phase,
     return st;
 }
 
-/* The others wait in the next exchange, if there is one. */
+/* Send the failure in one more exchange, in which the other ranks wait. */
 static void user_fail(struct trib_boot *b, const char *why)
 {
     struct user_exchange *u = of(b);
@@ -220,8 +219,8 @@ static void user_close(struct trib_boot *b)
     free(u);
 }
 
-/* Rank 0 makes the secret of the job, unless the ranks were given one, and the first
- * exchange carries it. */
+/* Join. Rank 0 generates the job's secret, unless the ranks were given one; the first
+ * exchange distributes it. */
 static trib_status_t join(struct user_exchange *u, const struct trib_boot_opts *opts)
 {
     const bool given = opts->secret && opts->secret->is_set;
@@ -253,7 +252,7 @@ static trib_status_t join(struct user_exchange *u, const struct trib_boot_opts *
 static bool user_accepts(const char *root)
 {
     (void)root;
-    return false; /* trib_boot_opts.allgather chooses it */
+    return false; /* selected by trib_boot_opts.allgather */
 }
 
 static trib_status_t user_open(const struct trib_boot_opts *opts,

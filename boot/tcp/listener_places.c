@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections to a listener for newcomers: accepted, heard, answered, evicted. */
+/* Connections to a listener for newcomers: accept, read, answer, evict. */
 #include "boot/tcp/listener_parts.h"
 
 #include <assert.h>
@@ -51,7 +51,8 @@ void trib_places_count_waiting(struct trib_listen *l)
     atomic_store(&l->waiting, n);
 }
 
-/* Whoever has not proved to be of the job is a stranger. */
+/* Log the end of a connection; one that has not proved membership is an unauthenticated
+ * peer. */
 static void tell_of(struct trib_listen *l, struct place *p)
 {
     const bool known = trib_net_is_set(p->ip);
@@ -61,7 +62,7 @@ static void tell_of(struct trib_listen *l, struct place *p)
                            l->port, p->n.why);
 }
 
-/* After anything that may have changed it. */
+/* Update a connection after any event that may have changed its state. */
 static void look_at(struct trib_listen *l, struct place *p,
                     enum trib_newcomer_state before)
 {
@@ -137,7 +138,7 @@ static bool is_unproven(const struct place *p)
     return p->fd >= 0 && p->n.state < TRIB_NEWCOMER_WAITS;
 }
 
-/* Whether a is to be evicted before b, which may be NULL. */
+/* Return true if a is to be evicted before b, which may be NULL. */
 static bool leaves_before(const struct trib_crowds *crowds, const struct place *a,
                           const struct place *b)
 {
@@ -189,7 +190,7 @@ void trib_places_make_room(struct trib_listen *l, uint64_t source, bool must)
         evict(l, oldest);
 }
 
-/* NULL: newcomers that wait have all places. */
+/* Return a free slot, evicting if needed; NULL: waiting newcomers hold all slots. */
 static struct place *find_place(struct trib_listen *l, uint64_t source)
 {
     trib_places_make_room(l, source, false);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks meet over TCP at host:port of rank 0, in any order of start.
+ * Boot over TCP at host:port of rank 0, in any order of start.
  *
- * Every rank is a client of the server in boot/tcp/tcp_server.c, rank 0 through a pair
- * of sockets. A small thread of each client sends a TICK now and then while no exchange
- * runs: so silence means a stopped process or a lost host, and a rank that merely takes
- * its time between two exchanges is not mistaken for one.
+ * Every rank is a client of the server in boot/tcp/tcp_server.c; rank 0 uses a socket
+ * pair. A small thread of each client sends a periodic TICK between exchanges. So
+ * silence means a stopped process or a lost host, and a rank that takes long between
+ * two exchanges is not mistaken for one.
  */
 #include <assert.h>
 #include <errno.h>
@@ -32,9 +32,9 @@
 #include "boot/rank_names.h"
 
 #define MS UINT64_C(1000000)
-/* The server knows better which rank failed: let it speak first. */
+/* Extra time for the server, which knows better which rank failed, to report first. */
 #define MARGIN_MS 500
-#define FAREWELL_MS 1000 /* time to pass on why this rank fails */
+#define FAREWELL_MS 1000 /* time to report why this rank fails */
 
 static bool tcp_accepts(const char *root)
 {
@@ -56,8 +56,7 @@ static void *tick(void *arg)
             continue;
         if (t->out_len == 0)
             trib_tcp_client_put_tick(t);
-        trib_tcp_client_flush(t); /* a lost connection is for the next exchange to
-                                   * report */
+        trib_tcp_client_flush(t); /* the next exchange reports a lost connection */
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
@@ -89,8 +88,8 @@ static void set_busy(struct trib_tcp_client *t, bool busy)
 /* An exchange ---------------------------------------------------------------------- */
 
 /*
- * A proxy or a forwarded port closes at once while nobody listens behind it, and so
- * does a server that ends. As long as rank 0 has not answered, one may begin anew.
+ * A proxy or forwarded port without a listener closes connections at once, and so does
+ * an exiting server. Until rank 0 has answered, connecting again is allowed.
  */
 static trib_status_t closed(struct trib_tcp_client *t,
                             const struct trib_tcp_gather *mine,
@@ -131,7 +130,8 @@ static trib_status_t read_root(struct trib_tcp_client *t,
     return trib_tcp_client_parse(t, q);
 }
 
-/* While this process was stopped, so was perhaps rank 0: give it the time back. */
+/* Extend the deadlines after this process was stopped: rank 0 may have been stopped as
+ * well. */
 static void forgive_gap(struct trib_tcp_client *t)
 {
     uint64_t gap = trib_gap_ns(&t->now, TRIB_TCP_GAP_MS);
@@ -169,11 +169,11 @@ static trib_status_t exchange(struct trib_tcp_client *t,
                               const struct trib_tcp_gather *mine,
                               struct trib_tcp_exchange *q)
 {
-    trib_status_t status = trib_tcp_client_parse(t, q); /* frames that came with the
-                                                         * last result */
+    trib_status_t status = trib_tcp_client_parse(t, q); /* parse frames that arrived
+                                                         * with the last result */
 
     t->now = trib_now_ns();
-    t->heard = t->now; /* nobody has listened since the last exchange */
+    t->heard = t->now; /* not read since the last exchange */
     while (status == TRIB_OK && !q->done) {
         struct pollfd ready = {.fd = t->fd,
                                .events = (short)(POLLIN | (t->out_len ? POLLOUT : 0))};
@@ -183,7 +183,7 @@ static trib_status_t exchange(struct trib_tcp_client *t,
         if (trib_idle_answer(t->idle))
             return trib_tcp_client_gives_up(t, q->phase);
         forgive_gap(t);
-        /* Read first: a peer that has closed may have said why. */
+        /* Read first: a peer that has closed may have sent the reason. */
         if (ready.revents & (POLLIN | POLLHUP | POLLERR))
             status = read_root(t, mine, q);
         if (status == TRIB_OK && !q->done)
@@ -210,8 +210,8 @@ static trib_status_t reserve_in(struct trib_tcp_client *t, size_t result)
     return TRIB_OK;
 }
 
-/* Waits for the server's proof before this rank says anything of use to others. A rank
- * 0 that is there answers at once. */
+/* Wait for the server's proof before sending anything useful to an impostor. A running
+ * rank 0 answers at once. */
 static trib_status_t prove(struct trib_tcp_client *t)
 {
     struct trib_tcp_exchange q = {.phase = "join", .proves = true};
@@ -274,7 +274,7 @@ static void tcp_fail(struct trib_boot *b, const char *why)
     set_busy(t, false);
 }
 
-/* The last frame must arrive, although closing drops what was not read. */
+/* Deliver the last frame: close() with unread input would discard it. */
 static void say_farewell(struct trib_tcp_client *t)
 {
     uint64_t deadline =
@@ -308,7 +308,7 @@ static void tcp_close(struct trib_boot *b)
     tcp_free(t);
 }
 
-/* Once for a job: whoever is on its network is believed. */
+/* Warn once per job that any host on its network is trusted. */
 static void warn_unproved(const struct trib_tcp_client *t, const char *root)
 {
     if (!t->boot.secret.is_set && t->hello.size > 1 && !trib_boot_is_here(root))
@@ -345,7 +345,7 @@ static trib_status_t open_server(struct trib_tcp_client *t, const char *root)
     status = trib_tcp_server_start(&opts, t->err, &t->server);
     if (status != TRIB_OK)
         return status;
-    t->proved = true; /* it need not prove itself to itself, over a pair of sockets */
+    t->proved = true; /* no proof needed over a socket pair */
     trib_tcp_client_put_hello(t);
     trib_tcp_client_flush(t);
     return TRIB_OK;

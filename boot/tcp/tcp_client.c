@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/time.h"
 
-#define RETRY_LAST_MS 1000 /* the longest pause between two attempts to connect */
-#define REFUSED_MS 1000 /* rank 0 was there and now refuses: it has gone */
+#define RETRY_LAST_MS 1000 /* maximum pause between two connection attempts */
+#define REFUSED_MS 1000 /* a rank 0 that refuses after having answered has exited */
 
 /* Output --------------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ void trib_tcp_client_put_gather(struct trib_tcp_client *t,
         trib_tcp_put_gather(out_end(t, TRIB_TCP_SMALL_BYTES), t->exchange, mine);
 }
 
-/* Send what the socket takes; 0 or the errno of a lost connection. */
+/* Send as much as the socket accepts; return 0 or the errno of a lost connection. */
 int trib_tcp_client_flush(struct trib_tcp_client *t)
 {
     while (t->out_len) {
@@ -72,8 +72,8 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Wait before the next attempt, 50 % more or less, so that many ranks do not come as
- * one. */
+/* Back off before the next attempt, with 50 % jitter, so that ranks do not connect at
+ * once. */
 void trib_tcp_client_back_off(struct trib_tcp_client *t, int *wait_ms)
 {
     int ms = *wait_ms / 2 + (int)(next_random(&t->jitter) % (uint64_t)*wait_ms);
@@ -123,8 +123,8 @@ trib_status_t trib_tcp_client_gives_up(struct trib_tcp_client *t, const char *ph
 }
 
 /*
- * Connect and say hello. `again`: there was a connection before, so a server that now
- * refuses has ended, where before one had only to wait for it.
+ * Connect and send HELLO. again: there was a connection before, so a refusing server
+ * has exited; otherwise it may not have started yet.
  */
 trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
 {
@@ -141,7 +141,7 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
         if (trib_idle_answer(t->idle))
             return trib_tcp_client_gives_up(t, "join");
         bool over = trib_deadline_passed(t->deadline);
-        if (!over || !why[0]) /* an attempt cut short does not show the cause */
+        if (!over || !why[0]) /* an interrupted attempt does not show the cause */
             memcpy(why, last, sizeof(why));
         if (again && error == ECONNREFUSED && trib_deadline_passed(refused))
             return trib_fail(
@@ -172,7 +172,8 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
     return TRIB_OK;
 }
 
-/* Answers of rank 0 ---------------------------------------------------------------- */
+/* Responses of rank 0
+ * ---------------------------------------------------------------- */
 
 trib_status_t trib_tcp_client_lost(struct trib_tcp_client *t,
                                    const struct trib_tcp_exchange *q)
@@ -214,7 +215,7 @@ static trib_status_t other_secret(struct trib_tcp_client *t)
                      t->root.host, t->root.port, who);
 }
 
-/* The server proves that it has the secret, and so does this rank. */
+/* Verify the server's proof of the secret and send this rank's proof. */
 static trib_status_t take_challenge(struct trib_tcp_client *t,
                                     const struct trib_tcp_frame *frame,
                                     struct trib_tcp_exchange *q)
@@ -238,7 +239,7 @@ static trib_status_t take_challenge(struct trib_tcp_client *t,
     return TRIB_OK;
 }
 
-/* Before rank 0 has proved its identity, it may only do that, refuse, or tick. */
+/* Until its proof is verified, rank 0 may only send the proof, refuse, or tick. */
 static bool too_early(const struct trib_tcp_client *t, enum trib_tcp_kind kind)
 {
     return t->hello.has_secret && !t->proved && kind != TRIB_TCP_CHALLENGE &&
@@ -292,7 +293,7 @@ trib_status_t trib_tcp_client_parse(struct trib_tcp_client *t,
     size_t used = 0;
     trib_status_t status = TRIB_OK;
 
-    /* The frames behind the result are for the next exchange. */
+    /* Frames after the result belong to the next exchange. */
     while (status == TRIB_OK && !q->done) {
         status =
             trib_tcp_parse(t->in + done, t->in_len - done, q->bytes, &frame, &used);

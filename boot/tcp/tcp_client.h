@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's connection to the server of the start: how it connects, what it sends and
- * what rank 0 answers. tcp_boot.c has the exchange and the clock. Thread: the holder of
- * `lock`, or the caller's while `busy` is set.
+ * A rank's connection to the boot server: connecting, sending, and rank 0's responses.
+ *
+ * tcp_boot.c has the exchange and the timers.
+ *
+ * Thread: the holder of `lock`, or the caller's thread while `busy` is set.
  */
 #ifndef BOOT_TCP_TCP_CLIENT_H
 #define BOOT_TCP_TCP_CLIENT_H
@@ -16,14 +18,14 @@
 #include "boot/tcp/tcp_proto.h"
 #include "boot/tcp/tcp_server.h"
 
-#define TRIB_TCP_RETRY_MS 20 /* pause after the first attempt to connect; it grows */
+#define TRIB_TCP_RETRY_MS 20 /* pause after the first connection attempt; it grows */
 
 struct trib_tcp_client {
     struct trib_boot boot;
     struct trib_tcp_root root;
     struct trib_tcp_hello hello;
-    bool knocks; /* at a listener: boot/newcomers.h. hello.size is 0 */
-    struct trib_rank_name server_name; /* rank 0, as far as it is known */
+    bool knocks; /* a newcomer at a listener: boot/newcomers.h; hello.size is 0 */
+    struct trib_rank_name server_name; /* rank 0, if known */
     struct trib_tcp_server *server; /* on rank 0, else NULL */
     int fd; /* -1: none */
     int boot_timeout_ms;
@@ -32,11 +34,11 @@ struct trib_tcp_client {
     struct trib_error *err;
     struct trib_idle *idle;
     uint32_t exchange;
-    bool proved; /* the server has proved its secret, and this rank has answered */
-    bool welcome; /* the server has taken our hello */
+    bool proved; /* proofs were exchanged */
+    bool welcome; /* the server accepted our HELLO */
     bool said_failure; /* fail() has been called */
     uint64_t heard; /* time of rank 0's last bytes, or of the connection */
-    uint64_t deadline; /* the server decides before; this is the last resort */
+    uint64_t deadline; /* last resort; the server decides earlier */
     uint64_t ticked;
     uint64_t now;
     uint64_t jitter;
@@ -44,10 +46,10 @@ struct trib_tcp_client {
     uint8_t *in;
     size_t in_len;
     size_t in_cap;
-    uint8_t out[3 * TRIB_TCP_SMALL_BYTES]; /* a hello, a contribution, a failure */
+    uint8_t out[3 * TRIB_TCP_SMALL_BYTES]; /* a HELLO, a contribution, a failure */
     size_t out_len;
 
-    /* The ticker. `busy` says that the caller's thread has fd and out. */
+    /* The ticker thread. busy: the caller's thread owns fd and out. */
     pthread_t ticker;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -55,23 +57,23 @@ struct trib_tcp_client {
     bool stop;
 };
 
-/* Does one exchange, and waits for its end. */
+/* State of one exchange. */
 struct trib_tcp_exchange {
     const char *phase;
     size_t bytes; /* bytes of all ranks */
     void *out;
-    bool proves; /* it ends with the server's proof */
+    bool proves; /* ends with the server's proof */
     bool done;
 };
 
-/** trib_tcp_client_put_tick and its like - append a frame to the output. */
+/** trib_tcp_client_put_* - append a frame to the output. */
 void trib_tcp_client_put_tick(struct trib_tcp_client *t);
 void trib_tcp_client_put_hello(struct trib_tcp_client *t);
 void trib_tcp_client_put_gather(struct trib_tcp_client *t,
                                 const struct trib_tcp_gather *mine);
 
-/** trib_tcp_client_flush - send what the socket takes; 0, or the errno of a lost
- * connection. */
+/** trib_tcp_client_flush - send as much as the socket accepts; return 0, or the errno
+ * of a lost connection. */
 int trib_tcp_client_flush(struct trib_tcp_client *t);
 
 /** trib_tcp_client_back_off - sleep before the next attempt to connect; *wait_ms
@@ -79,24 +81,24 @@ int trib_tcp_client_flush(struct trib_tcp_client *t);
 void trib_tcp_client_back_off(struct trib_tcp_client *t, int *wait_ms);
 
 /**
- * trib_tcp_client_connect - connect to rank 0 and say hello, before the deadline.
+ * trib_tcp_client_connect - connect to rank 0 and send HELLO, before the deadline.
  *
- * again    there was a connection before: a server that now refuses has ended
+ * again    there was a connection before: a refusing server has exited
  */
 trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again);
 
-/** trib_tcp_client_parse - take the frames that have arrived, up to the end of the
- * exchange; what follows is for the next one. */
+/** trib_tcp_client_parse - handle received frames up to the end of the exchange; the
+ * rest belongs to the next one. */
 trib_status_t trib_tcp_client_parse(struct trib_tcp_client *t,
                                     struct trib_tcp_exchange *q);
 
-/** trib_tcp_client_no_answer - the error of a rank 0 that was not found in time. */
+/** trib_tcp_client_no_answer - fail because rank 0 was not found in time. */
 trib_status_t trib_tcp_client_no_answer(struct trib_tcp_client *t, const char *why);
 
-/** trib_tcp_client_gives_up - the error of a rank whose caller gives up. */
+/** trib_tcp_client_gives_up - fail because the caller gave up. */
 trib_status_t trib_tcp_client_gives_up(struct trib_tcp_client *t, const char *phase);
 
-/** trib_tcp_client_lost - the error of a connection that has closed. */
+/** trib_tcp_client_lost - fail because the connection closed. */
 trib_status_t trib_tcp_client_lost(struct trib_tcp_client *t,
                                    const struct trib_tcp_exchange *q);
 

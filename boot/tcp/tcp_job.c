@@ -174,7 +174,7 @@ static void take_gather(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 
 /* Joining -------------------------------------------------------------------------- */
 
-/* Is this hello of our job? If not, everyone is told. */
+/* Check that a HELLO belongs to this job; if not, notify all ranks. */
 static bool check_hello(struct trib_tcp_server *s, const struct trib_tcp_hello *hello)
 {
     char who[TRIB_RANK_NAME_BYTES];
@@ -210,8 +210,8 @@ static bool check_hello(struct trib_tcp_server *s, const struct trib_tcp_hello *
     return false;
 }
 
-/* Answer somebody who does not belong to us, as far as one attempt goes, and hang up.
- */
+/* Refuse a connection that does not belong to the job, with one non-blocking send, and
+ * close it. */
 static void refuse(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                    const struct trib_tcp_failure *failure, const char *what)
 {
@@ -223,7 +223,7 @@ static void refuse(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     trib_tcp_stranger(s, c, true, what);
 }
 
-/* A process that says hello once all have joined disturbs nobody else. */
+/* Refuse a HELLO after all ranks have joined; other ranks are unaffected. */
 static void refuse_latecomer(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};
@@ -235,7 +235,7 @@ static void refuse_latecomer(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     refuse(s, c, &failure, "came when all ranks had joined");
 }
 
-/* Somebody who may be believed says who he is. */
+/* Register the rank of an authenticated connection. */
 static void seat(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                  const struct trib_tcp_hello *hello)
 {
@@ -256,8 +256,8 @@ static void seat(struct trib_tcp_server *s, struct trib_tcp_conn *c,
         trib_tcp_close_listeners(s);
 }
 
-/* One side has a secret and the other has none. Strangers can say so, too: nobody else
- * is told. */
+/* Only one side has a secret. Unauthenticated peers can also claim this, so no other
+ * rank is notified. */
 static void refuse_secret(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                           const struct trib_tcp_hello *hello)
 {
@@ -319,7 +319,7 @@ static void take_proof(struct trib_tcp_server *s, struct trib_tcp_conn *c,
         trib_tcp_stranger(s, c, true, unproved);
 }
 
-/* A frame of one that is not yet of the job. */
+/* Handle a frame of a connection that has not joined yet. */
 static void take_early(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                        const struct trib_tcp_frame *frame)
 {
@@ -340,7 +340,7 @@ static void take_failure(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     char who[TRIB_RANK_NAME_BYTES];
 
     trib_tcp_parse_fail(frame, &failure);
-    if (failure.status == TRIB_ERR_ABORTED) { /* the sentence names the rank */
+    if (failure.status == TRIB_ERR_ABORTED) { /* the message names the rank */
         trib_tcp_fail_all(s, failure.status, "%s", failure.text);
         return;
     }
@@ -376,7 +376,8 @@ void trib_tcp_take_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     }
 }
 
-/* A rank of another version, or five bytes of anybody: nobody else is told. */
+/* A rank of another version, or arbitrary bytes of any peer: no other rank is
+ * notified. */
 static void refuse_version(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     struct trib_tcp_failure failure = {.status = TRIB_ERR_MISMATCH};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port where newcomers come to a job that runs: a thread has the sockets and the
- * clock, so that a newcomer is refused at once, and silence means that this process is
- * stopped. listener_places.c has
- * the connections, tcp_newcomer.c judges the bytes of each.
+ * Listener for newcomers of a running job. A thread owns the sockets and timers, so
+ * newcomers are refused at once, and silence means that this process is stopped.
+ *
+ * listener_places.c handles the connections, tcp_newcomer.c the bytes of each.
  */
 #include "boot/tcp/listener_parts.h"
 
@@ -36,7 +36,7 @@ static void clear(int fd)
         assert(errno == EAGAIN || errno == EINTR);
 }
 
-/* Without the lock. Returns how many were accepted. */
+/* Call without the lock. Return the number accepted. */
 static int accept_some(struct trib_listen *l, int listener,
                        struct arrival out[ACCEPTS_AT_ONCE])
 {
@@ -92,8 +92,8 @@ static void check_times(struct trib_listen *l)
     }
 }
 
-/* While this process was stopped, so were perhaps the others: they get the time
- * back. */
+/* Extend the deadlines after this process was stopped: peers may have been stopped as
+ * well. */
 static void forgive_gap(struct trib_listen *l)
 {
     const uint64_t gap = trib_gap_ns(&l->now, TRIB_TCP_GAP_MS);
@@ -146,7 +146,7 @@ static int accept_all(struct trib_listen *l, const struct pollfd *polls,
     return n_out;
 }
 
-/* With the lock: all that the events of one pass, and the time, ask for. */
+/* Caller holds the lock. Handle the events and timers of one pass. */
 static void take_pass(struct trib_listen *l, const struct arrival *arrivals, int n)
 {
     if (l->starved)
@@ -160,7 +160,7 @@ static void take_pass(struct trib_listen *l, const struct arrival *arrivals, int
     trib_places_count_waiting(l);
 }
 
-/* Without this the thread could take the mutex again before a call that waits. */
+/* Yield to waiting calls: the thread could otherwise retake the mutex first. */
 static void yield_to_calls(struct trib_listen *l)
 {
     while (atomic_load(&l->asking))
@@ -246,7 +246,7 @@ void trib_listen_answer(struct trib_listen *l, int i, const void *result, size_t
     trib_listen_ring(l->wake);
 }
 
-/* TRIB_INPROGRESS: they have not all given. */
+/* Return TRIB_INPROGRESS until all have contributed. */
 static trib_status_t look(struct trib_listen *l, size_t bytes, char *out,
                           struct trib_error *err)
 {
@@ -299,7 +299,7 @@ trib_status_t trib_listen_collect(struct trib_listen *l, size_t bytes, void *out
     }
 }
 
-/* Those whose connection has ended give their places back. */
+/* Free the slots of closed connections. */
 static void end_round(struct trib_listen *l)
 {
     const int n = l->n_round;
@@ -396,8 +396,8 @@ static trib_status_t begin(struct trib_listen *l, const struct trib_listen_opts 
                  : TRIB_OK;
 }
 
-/* A newcomer that is no rank yet has a limit of its own where ranks have none: it must
- * not hold up trib_comm_grow. */
+/* Apply a separate silence limit to newcomers if ranks have none: a newcomer must not
+ * block trib_comm_grow. */
 static int silent_ms(int stop_timeout_ms)
 {
     if (!stop_timeout_ms)

@@ -9,7 +9,7 @@
 
 /* Output --------------------------------------------------------------------------- */
 
-/* Room for so many bytes behind the output; NULL: it is OVER for want of memory. */
+/* Reserve bytes at the end of the output; NULL: out of memory, the state is OVER. */
 static uint8_t *room(struct trib_newcomer *n, size_t bytes)
 {
     if (n->out_cap - n->out_len < bytes) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of one newcomer at a listener: bytes come in, bytes go out. It has no
- * socket and no clock.
+ * State machine of one newcomer at a listener: bytes in, bytes out. No socket, no
+ * timers.
  */
 #ifndef BOOT_TCP_TCP_NEWCOMER_H
 #define BOOT_TCP_TCP_NEWCOMER_H
@@ -10,17 +10,17 @@
 #include "boot/tcp/tcp_proto.h"
 
 enum trib_newcomer_state {
-    TRIB_NEWCOMER_CAME, /* a stranger */
-    TRIB_NEWCOMER_CHALLENGED, /* has said hello, which counts once it is proved */
+    TRIB_NEWCOMER_CAME, /* unauthenticated */
+    TRIB_NEWCOMER_CHALLENGED, /* HELLO received; valid once proved */
     TRIB_NEWCOMER_WELCOME, /* has yet to knock */
     TRIB_NEWCOMER_WAITS, /* has knocked */
     TRIB_NEWCOMER_ADMITTED, /* is in a round */
-    TRIB_NEWCOMER_OVER, /* is to be closed once its output is sent */
+    TRIB_NEWCOMER_OVER, /* to be closed once its output is sent */
 };
 
-/* The same for all newcomers of a listener. */
+/* Constants shared by all newcomers of a listener. */
 struct trib_newcomer_rules {
-    struct trib_tcp_hello self; /* what a WELCOME says */
+    struct trib_tcp_hello self; /* contents of a WELCOME */
     struct trib_secret secret;
     uint8_t knock[TRIB_BOOT_BLOB_MAX];
     uint32_t knock_bytes;
@@ -31,35 +31,35 @@ struct trib_newcomer {
     enum trib_newcomer_state state;
     struct trib_tcp_hello said;
     uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce of the challenge */
-    uint32_t given; /* number of the newest exchange that it has given to */
-    uint32_t answered; /* number of the newest exchange that has ended */
+    uint32_t given; /* last exchange it contributed to */
+    uint32_t answered; /* last completed exchange */
     uint32_t bytes; /* of blob */
     uint8_t blob[TRIB_BOOT_BLOB_MAX];
-    char why[TRIB_TCP_TEXT_BYTES]; /* OVER: a clause, "has left"; "": all is well */
+    char why[TRIB_TCP_TEXT_BYTES]; /* OVER: a clause, "has left"; "": no error */
     size_t in_len;
     uint8_t in[TRIB_TCP_SMALL_BYTES];
-    uint8_t *out; /* [out_cap], of which out_len are to be sent */
+    uint8_t *out; /* [out_cap]; out_len bytes are pending */
     size_t out_len, out_cap;
 };
 
-/** trib_newcomer_take - take the frames in `in`. */
+/** trib_newcomer_take - handle the frames in `in`. */
 void trib_newcomer_take(struct trib_newcomer *n,
                         const struct trib_newcomer_rules *rules);
 
-/** trib_newcomer_answer - append the RESULT of the exchange that it has given to. */
+/** trib_newcomer_answer - append the RESULT of its current exchange. */
 void trib_newcomer_answer(struct trib_newcomer *n, const void *result, size_t bytes);
 
-/** trib_newcomer_refuse - append a FAIL; it is OVER. */
+/** trib_newcomer_refuse - append a FAIL and set OVER. */
 void trib_newcomer_refuse(struct trib_newcomer *n, trib_status_t status,
                           const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/** trib_newcomer_tick - append a sign of life, if nothing else is to be sent. */
+/** trib_newcomer_tick - append a TICK if no output is pending. */
 void trib_newcomer_tick(struct trib_newcomer *n);
 
-/** trib_newcomer_end - it is OVER, and hears of nothing. why: a clause. */
+/** trib_newcomer_end - set OVER without notifying the newcomer. why: a clause. */
 void trib_newcomer_end(struct trib_newcomer *n, const char *why);
 
-/** trib_newcomer_free - free what it holds. */
+/** trib_newcomer_free - free its memory. */
 void trib_newcomer_free(struct trib_newcomer *n);
 
 #endif

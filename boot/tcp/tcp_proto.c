@@ -20,7 +20,7 @@ static void put_u32(uint8_t *p, uint32_t value)
         p[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* A text field of `n` bytes, perhaps without an end, perhaps not text at all. */
+/* Copy a text field of `n` untrusted bytes, perhaps unterminated. */
 static void get_text(const uint8_t *p, size_t n, char *out, size_t out_bytes)
 {
     size_t len = 0;
@@ -49,7 +49,7 @@ static bool get_natural(const uint8_t *p, int *out)
     return value <= INT_MAX;
 }
 
-/* May a frame of this kind have a payload of so many bytes? */
+/* Check the payload length against the kind of the frame. */
 static bool length_fits(uint8_t kind, uint32_t length, size_t result_max)
 {
     switch (kind) {
@@ -76,7 +76,7 @@ static bool length_fits(uint8_t kind, uint32_t length, size_t result_max)
 trib_status_t trib_tcp_parse(const uint8_t *bytes, size_t n, size_t result_max,
                              struct trib_tcp_frame *out, size_t *used_out)
 {
-    /* A stranger is recognised by its first byte, not when it has sent a whole head. */
+    /* Reject foreign bytes at the first mismatch, without waiting for a whole head. */
     if (n && memcmp(bytes, magic, n < sizeof(magic) ? n : sizeof(magic)))
         return TRIB_ERR_PROTOCOL;
     if (n > 4 && bytes[4] != TRIB_TCP_VERSION)
@@ -143,7 +143,7 @@ trib_status_t trib_tcp_parse_gather(const struct trib_tcp_frame *frame,
     return TRIB_OK;
 }
 
-/* Those with which a start can fail; anything else becomes the general one. */
+/* Accept the statuses of a boot failure; map all others to the general one. */
 static trib_status_t get_status(const uint8_t *p)
 {
     static const trib_status_t known[] = {

@@ -40,8 +40,8 @@
     (12 + TRIB_HOST_BYTES + TRIB_TCP_LIBRARY_BYTES + 4 + TRIB_NONCE_BYTES)
 #define TRIB_TCP_CHALLENGE_BYTES (TRIB_NONCE_BYTES + TRIB_PROOF_BYTES)
 #define TRIB_TCP_PROOF_LABEL "boot 4"
-#define TRIB_TCP_TEXT_BYTES 512 /* length of a sentence, with the zero that is not
-                                 * sent */
+/* Length of an error message, with the NUL, which is not sent. */
+#define TRIB_TCP_TEXT_BYTES 512
 #define TRIB_TCP_GATHER_BYTES (TRIB_BOOT_PHASE_MAX + TRIB_BOOT_BLOB_MAX)
 /* The largest frame that is not a RESULT. */
 #define TRIB_TCP_SMALL_BYTES (TRIB_TCP_HEAD_BYTES + TRIB_TCP_GATHER_BYTES)
@@ -61,7 +61,7 @@ struct trib_tcp_frame {
     enum trib_tcp_kind kind;
     uint32_t exchange;
     uint32_t length;
-    const uint8_t *payload; /* into the bytes that were parsed */
+    const uint8_t *payload; /* points into the parsed bytes */
 };
 
 struct trib_tcp_hello {
@@ -69,8 +69,7 @@ struct trib_tcp_hello {
     struct trib_rank_name who;
     char library[TRIB_TCP_LIBRARY_BYTES];
     bool has_secret;
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce in the HELLO of a rank that has a
-                                      * secret */
+    uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce in the HELLO of a rank with a secret */
 };
 
 struct trib_tcp_challenge {
@@ -90,23 +89,21 @@ struct trib_tcp_failure {
 };
 
 /**
- * trib_tcp_parse - the first frame in `bytes`.
+ * trib_tcp_parse - parse the first frame in `bytes`.
  *
- * result_max  the longest payload of a RESULT that the caller can take; 0: none
+ * result_max  longest acceptable payload of a RESULT; 0: none
  * used_out    bytes of the frame
- * returns     TRIB_INPROGRESS: more bytes are needed; TRIB_ERR_UNSUPPORTED: ours, but
- * of another version; TRIB_ERR_PROTOCOL: anything else. A length is checked against its
- * kind as soon as the head is there.
+ * returns     TRIB_INPROGRESS: more bytes needed; TRIB_ERR_UNSUPPORTED: our protocol,
+ *             another version; TRIB_ERR_PROTOCOL: anything else. The length is checked
+ *             against the kind as soon as the head is complete
  */
 trib_status_t trib_tcp_parse(const uint8_t *bytes, size_t n, size_t result_max,
                              struct trib_tcp_frame *out, size_t *used_out);
 
 /**
- * trib_tcp_parse_hello and its like - read a payload.
- *
- * Texts are made printable and end. TRIB_ERR_PROTOCOL for a frame of another kind, and
- * for negative sizes, ranks and pids; whether a rank is in range is the server's to
- * say.
+ * trib_tcp_parse_* - parse a payload. Texts are sanitised and terminated. Errors:
+ * TRIB_ERR_PROTOCOL for a frame of another kind and for negative sizes, ranks and PIDs.
+ * The server checks that a rank is in range.
  */
 trib_status_t trib_tcp_parse_hello(const struct trib_tcp_frame *frame,
                                    struct trib_tcp_hello *out);
@@ -117,8 +114,8 @@ trib_status_t trib_tcp_parse_challenge(const struct trib_tcp_frame *frame,
 trib_status_t trib_tcp_parse_fail(const struct trib_tcp_frame *frame,
                                   struct trib_tcp_failure *out);
 
-/** trib_tcp_claim - the claim that both sides of a start prove, made of that HELLO and
- * that nonce of the server. */
+/** trib_tcp_claim - build the claim that both sides prove, from this HELLO and the
+ * server's nonce. */
 void trib_tcp_claim(const struct trib_tcp_hello *hello,
                     const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out);
 
@@ -126,7 +123,7 @@ void trib_tcp_claim(const struct trib_tcp_hello *hello,
 size_t trib_tcp_put_head(uint8_t *out, enum trib_tcp_kind kind, uint32_t exchange,
                          size_t length);
 
-/** trib_tcp_put_hello and its like - write a whole frame; return its bytes. */
+/** trib_tcp_put_* - write a whole frame; return its bytes. */
 size_t trib_tcp_put_hello(uint8_t out[TRIB_TCP_SMALL_BYTES], enum trib_tcp_kind kind,
                           const struct trib_tcp_hello *hello);
 size_t trib_tcp_put_challenge(uint8_t out[TRIB_TCP_SMALL_BYTES],

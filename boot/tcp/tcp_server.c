@@ -17,7 +17,7 @@
 #include "base/wait.h"
 #include "boot/tcp/tcp_job.h"
 
-#define HELLO_MS 5000 /* time for a hello after the connection */
+#define HELLO_MS 5000 /* timeout for the HELLO after the connection */
 
 /* Sockets -------------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ static void parse_all(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 static void read_conn(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     assert(c->in_len <
-           sizeof(c->in)); /* a whole frame fits, and would have been taken */
+           sizeof(c->in)); /* a whole frame fits and would have been handled */
     ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -72,7 +72,7 @@ static size_t put_challenge(const struct trib_tcp_server *s, struct trib_tcp_con
     return trib_tcp_put_challenge(c->small, &challenge);
 }
 
-/* Choose what to tell next. False: nothing. */
+/* Select the next message; return false if none is pending. */
 static bool next_out(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     c->out = c->small;
@@ -115,7 +115,8 @@ static void write_conn(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     }
 }
 
-/* A place for a new connection: a free one, or that of the oldest stranger. */
+/* Return a slot for a new connection: a free one, or that of the oldest unauthenticated
+ * peer. */
 static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
 {
     struct trib_tcp_conn *oldest = NULL;
@@ -140,8 +141,8 @@ static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
 }
 
 /*
- * Ranks that wait to be let in are told, too: those that have been told hang up, and
- * their descriptors serve the next ones.
+ * Notify also the ranks still waiting to join: notified ranks disconnect, which frees
+ * descriptors for the next ones.
  */
 static void fail_full(struct trib_tcp_server *s, int error)
 {
@@ -174,7 +175,8 @@ static void accept_all(struct trib_tcp_server *s, int listener)
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
         if (fd < 0) {
-            (void)trib_accept_failed(&s->pause, errno); /* said to all ranks below */
+            (void)trib_accept_failed(&s->pause, errno); /* reported to all ranks
+                                                         * below */
             if (trib_accept_paused(&s->pause))
                 fail_full(s, errno);
             return;
@@ -246,8 +248,8 @@ static void check_times(struct trib_tcp_server *s)
     }
 }
 
-/* While this process was stopped, so were perhaps the others: give them the time back.
- */
+/* Extend the deadlines after this process was stopped: peers may have been stopped as
+ * well. */
 static void forgive_gap(struct trib_tcp_server *s)
 {
     uint64_t gap = trib_gap_ns(&s->now, TRIB_TCP_GAP_MS);
@@ -257,7 +259,8 @@ static void forgive_gap(struct trib_tcp_server *s)
         s->conns[i].heard += gap;
 }
 
-/* Rank 0 leaves: have the others what is theirs, or is it too late for that? */
+/* Rank 0 disconnects: return true if the others have received everything, or it is too
+ * late. */
 static bool may_leave(const struct trib_tcp_server *s)
 {
     if (!s->leaving)
@@ -295,8 +298,7 @@ static int fill_polls(struct trib_tcp_server *s)
     return n;
 }
 
-/* Connections that poll() does not take are tried anyway, so that all ranks are
- * told. */
+/* Service the connections anyway if poll() fails, so that all ranks are notified. */
 static void wait_for_ranks(struct trib_tcp_server *s, int n)
 {
     const int ms = s->leaving       ? 5
@@ -323,7 +325,7 @@ static void *serve(void *arg)
         for (int i = s->n_polled_listeners; i < n; i++)
             if (s->polls[i].revents && s->conns[s->polled[i]].fd >= 0)
                 read_conn(s, &s->conns[s->polled[i]]);
-        /* The last rank's hello closes the listeners. */
+        /* The HELLO of the last rank closes the listeners. */
         for (int i = 0; i < s->n_polled_listeners && s->opts.n_listeners; i++)
             if (s->polls[i].revents)
                 accept_all(s, s->polls[i].fd);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The meeting of ranks over TCP: a thread of rank 0 collects and hands out.
+ * TCP boot server: a thread of rank 0 that collects and distributes contributions.
  *
- * It is a thread, not work inside rank 0's calls, so that it answers at any time: a
- * rank that joins is told at once what is wrong with it, and silence means that rank
- * 0's process is stopped, never that it is busy. It owns all its state; rank 0 itself
- * is a client like any other, over a pair of sockets.
+ * It is a thread, and not run inside rank 0's calls, so that it always responds. A
+ * joining rank learns of errors at once, and silence means that rank 0's process is
+ * stopped, never busy. The thread owns all its state; rank 0 itself is an ordinary
+ * client, over a socket pair.
  */
 #ifndef BOOT_TCP_TCP_SERVER_H
 #define BOOT_TCP_TCP_SERVER_H
@@ -17,33 +17,34 @@ struct trib_log;
 struct trib_error;
 struct trib_tcp_server;
 
-#define TRIB_TCP_ABORT_MS 20 /* time to pass on that a caller gives up, who gets 50 */
-#define TRIB_TCP_TICK_MS 200 /* interval between two signs of life, on both sides */
-#define TRIB_TCP_SILENT_MS 1000 /* a shorter silence means nothing */
-#define TRIB_TCP_GAP_MS 1000 /* a pause of our own that no scheduler explains */
+/* Time to report that a caller gives up; the caller has 50 ms. */
+#define TRIB_TCP_ABORT_MS 20
+#define TRIB_TCP_TICK_MS 200 /* interval between two TICKs, in both directions */
+#define TRIB_TCP_SILENT_MS 1000 /* shorter silences are ignored */
+#define TRIB_TCP_GAP_MS 1000 /* a gap in our own execution too long for scheduling */
 
 struct trib_tcp_server_opts {
-    struct trib_tcp_hello self; /* rank 0: what a WELCOME says */
+    struct trib_tcp_hello self; /* rank 0: contents of a WELCOME */
     int listeners[TRIB_TCP_LISTENERS_MAX];
     int n_listeners;
-    unsigned port; /* port of all of them, for warnings */
-    int own; /* rank 0's connection, the server's end */
+    unsigned port; /* port of all listeners, for warnings */
+    int own; /* server end of rank 0's socket pair */
     int boot_timeout_ms;
     int stop_timeout_ms;
     const struct trib_log *log;
-    struct trib_secret secret; /* secret of the job; not set: every HELLO is believed */
+    struct trib_secret secret; /* the job's secret; not set: every HELLO is trusted */
 };
 
 /**
- * trib_tcp_server_start - the sockets belong to the server, also where it fails.
+ * trib_tcp_server_start - start the server, which takes ownership of the sockets, even
+ * on failure.
  */
 trib_status_t trib_tcp_server_start(const struct trib_tcp_server_opts *opts,
                                     struct trib_error *err,
                                     struct trib_tcp_server **out);
 
 /**
- * trib_tcp_server_stop - wait until the others have what is theirs; NULL is allowed.
- *
+ * trib_tcp_server_stop - wait until all pending data is delivered; NULL is allowed.
  * Rank 0 has closed its end before. Takes at most stop_timeout_ms, after an error 1 s.
  */
 void trib_tcp_server_stop(struct trib_tcp_server *server);
