@@ -105,9 +105,7 @@ static int act(struct ranks_self *self)
     struct rank r = {.self = self};
     trib_comm_t *comm;
     trib_status_t st;
-    int64_t *x = calloc(j->count + 1, sizeof(*x));
 
-    ranks_assert(self, x);
     self->opts.idle = look;
     self->opts.idle_arg = &r;
     if (j->plan.codec) {
@@ -117,6 +115,8 @@ static int act(struct ranks_self *self)
         plan.recovers = &r.shrinks;
         return planned_run(self, &plan);
     }
+    int64_t *x = calloc(j->count + 1, sizeof(*x));
+    ranks_assert(self, x);
     ranks_ok(self, trib_init(&self->opts, &comm));
     ranks_ok(self, trib_barrier(comm));
     atomic_store(&self->slot->phase, 1);

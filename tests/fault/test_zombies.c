@@ -83,6 +83,7 @@ static int act(struct ranks_self *self)
         ranks_expect(self, st, TRIB_ERR_PEER_LOST, "its trib_comm_shrink");
         ranks_assert(self, !smaller);
         ranks_ok(self, trib_free_comm(comm));
+        free(x);
         return 0;
     }
     ranks_expect(self, st, TRIB_OK, trib_last_error(NULL));
