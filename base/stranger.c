@@ -11,7 +11,7 @@ void trib_stranger_warn(struct trib_strangers *s, const struct trib_log *log,
                         const char *component, const uint8_t *ip, unsigned port,
                         const char *what)
 {
-    char at[TRIB_IP_TEXT_BYTES] = "an address that is not known", more[64] = "";
+    char at[TRIB_IP_TEXT_BYTES] = "an unknown address", more[64] = "";
 
     if (!trib_deadline_passed(s->next_ns)) {
         s->untold++;
@@ -22,7 +22,7 @@ void trib_stranger_warn(struct trib_strangers *s, const struct trib_log *log,
     if (s->untold)
         snprintf(more, sizeof(more), "; %u more since the last such line", s->untold);
     trib_log(log, TRIB_LOG_WARN, component,
-             "a stranger connected to port %u from %s and was turned away: it %s%s",
+             "rejected an unauthenticated peer at port %u from %s: it %s%s",
              port, at, what, more);
     s->untold = 0;
     s->next_ns = trib_deadline_ms(TRIB_STRANGER_PAUSE_MS);

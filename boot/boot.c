@@ -56,7 +56,7 @@ static void self_close(struct trib_boot *b)
 
 const struct trib_boot_ops trib_boot_self = {
     .name = "self",
-    .detail = "one rank alone; needs no TRIB_ROOT",
+    .detail = "single rank; needs no TRIB_ROOT",
     .accepts = self_accepts,
     .open = self_open,
     .allgather = self_allgather,
@@ -91,9 +91,9 @@ static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *r
     if (opts->size > 1 && !root[0] && !opts->allgather)
         return trib_fail(
             opts->err, TRIB_ERR_CONFIG,
-            "rank %d of %d does not know where to meet the others: start "
-            "the ranks with trib-run, or set TRIB_ROOT=host:port to the host "
-            "of rank 0 and a free port of it, the same for all ranks",
+            "rank %d of %d: no rendezvous address: start the ranks with "
+            "trib-run, or set TRIB_ROOT=host:port, with the host of rank 0 and a "
+            "free port there, the same for all ranks",
             opts->rank, opts->size);
     return TRIB_OK;
 }

@@ -25,7 +25,7 @@ void trib_boot_arm(const struct trib_boot_opts *opts, struct trib_secret *secret
     trib_log(
         opts->log, trib_boot_is_here(opts->root) ? TRIB_LOG_INFO : TRIB_LOG_WARN,
         "boot",
-        "this job has a secret, but rank 0 cannot use it: %s; the ranks do not prove "
-        "to each other who they are: install libsodium23 on all hosts",
+        "this job has a secret, but rank 0 cannot use it: %s; ranks are not "
+        "authenticated: install libsodium23 on all hosts",
         why);
 }

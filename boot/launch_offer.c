@@ -76,6 +76,6 @@ trib_status_t trib_launch_offer(struct trib_launch *launch, struct trib_error *e
     launch->hold = trib_launch_hold(NULL, &port);
     if (launch->hold < 0)
         return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "rank 0 finds no free port for the others to meet at: %m");
+                         "rank 0 finds no free port for the rendezvous: %m");
     return trib_launch_publish(launch, port, err);
 }

@@ -144,13 +144,14 @@ static trib_status_t complete_from(const struct trib_launcher *launcher,
         status = meet_once(launcher, opts, launch);
     if (status != TRIB_OK && trib_idle_answer(opts->idle))
         return trib_idle_fail(opts->idle, opts->err,
-                              "rank %d has given up while it asked %s for the others",
+                              "rank %d gave up while waiting for %s to report the "
+                              "other ranks",
                               launch->rank, launcher->name);
     if (status != TRIB_OK)
         return status;
     if (!rooted && opts->size > 0 && opts->size != launch->size)
         return differs(opts, "TRIB_SIZE", opts->size, launcher->name, launch->size);
-    trib_log(opts->log, TRIB_LOG_INFO, "boot", "%s: rank %d of %d, meeting at %s",
+    trib_log(opts->log, TRIB_LOG_INFO, "boot", "%s: rank %d of %d, rendezvous at %s",
              launcher->name, launch->rank, launch->size, launch->root);
     if (opts->rank < 0)
         opts->rank = launch->rank;

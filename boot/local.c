@@ -382,12 +382,12 @@ static const char *barred_by(int error)
 {
     if (error == EACCES || error == EPERM)
         return "; the rank runs as another user, or in a user namespace of its own, "
-               "and what has started it closed the descriptor that trib-run gave it: "
-               "let the ranks meet over TCP, by trib-run --root HOST:PORT";
-    if (error == ENOENT)
-        return "; it lives as long as the process that made it, on that host. From "
-               "another pid namespace it is not seen: there the ranks can meet over "
+               "and its parent closed the descriptor inherited from trib-run: use "
                "TCP, by trib-run --root HOST:PORT";
+    if (error == ENOENT)
+        return "; it lives as long as the process that made it, on that host. It is "
+               "not visible from another PID namespace: use TCP there, by trib-run "
+               "--root HOST:PORT";
     return "; it lives as long as the process that made it, on that host";
 }
 
@@ -405,18 +405,18 @@ static trib_status_t open_rendezvous(struct local *l, const char *root)
 
     if (status == TRIB_ERR_SYSTEM)
         return trib_fail(l->err, TRIB_ERR_BOOT,
-                         "cannot open the meeting place %s (TRIB_ROOT): %m%s", path,
+                         "cannot open the rendezvous %s (TRIB_ROOT): %m%s", path,
                          barred_by(errno));
     if (status == TRIB_ERR_UNSUPPORTED)
         return trib_fail(l->err, TRIB_ERR_MISMATCH,
-                         "the meeting place %s (TRIB_ROOT) was made by %s%s, and rank "
+                         "the rendezvous %s (TRIB_ROOT) was made by %s%s, and rank "
                          "%d has %s: install the same version, of trib-run, too",
                          path, *maker ? "Tributary " : "an older Tributary", maker,
                          l->self.rank, trib_release);
     if (status != TRIB_OK)
         return trib_fail(l->err, TRIB_ERR_BOOT,
-                         "%s (TRIB_ROOT) is not a meeting place of Tributary: take "
-                         "the text of trib-run or trib_local_root",
+                         "%s (TRIB_ROOT) is not a Tributary rendezvous: use the text "
+                         "of trib-run or trib_local_root",
                          path);
     return TRIB_OK;
 }
@@ -427,8 +427,8 @@ static trib_status_t check_size(struct local *l, const char *root)
         return TRIB_OK;
     trib_status_t status =
         trib_fail(l->err, TRIB_ERR_MISMATCH,
-                  "rank %d was told of %d ranks, but the meeting place %s was "
-                  "made for %d: set TRIB_SIZE to %d",
+                  "rank %d has TRIB_SIZE=%d, but the rendezvous %s was made for %d: "
+                  "set TRIB_SIZE to %d",
                   l->self.rank, l->size, root + strlen(PREFIX), l->rendezvous.ranks,
                   l->rendezvous.ranks);
     trib_rendezvous_close(&l->rendezvous);
@@ -507,7 +507,7 @@ err_free:
 
 const struct trib_boot_ops trib_boot_local = {
     .name = "local",
-    .detail = "ranks of one host meet in shared memory (trib-run, trib_local_create)",
+    .detail = "rendezvous in shared memory on one host (trib-run, trib_local_create)",
     .accepts = local_accepts,
     .open = local_open,
     .allgather = local_allgather,

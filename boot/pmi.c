@@ -97,7 +97,7 @@ static trib_status_t read_line(struct pmi *p, const char *doing)
     p->len = 0;
     for (;;) {
         if (p->len == sizeof(p->line))
-            return gone(p, doing, "what answers there sends lines that are too long");
+            return gone(p, doing, "the lines received are too long");
         trib_status_t status = wait_readable(p, doing);
         if (status != TRIB_OK)
             return status;
@@ -113,7 +113,7 @@ static trib_status_t read_line(struct pmi *p, const char *doing)
         if (!end)
             continue;
         if (end + 1 != p->line + p->len || memchr(p->line, '\0', p->len))
-            return gone(p, doing, "what answers there is not PMI");
+            return gone(p, doing, "the response is not PMI");
         *end = '\0';
         return TRIB_OK;
     }
@@ -150,7 +150,7 @@ static trib_status_t put(struct pmi *p, const char *space, const char *text)
 
     snprintf(question, sizeof(question), "cmd=put kvsname=%s key=" KEY " value=%s\n",
              space, text);
-    return ask(p, question, "put_result", "publish where the ranks meet");
+    return ask(p, question, "put_result", "publish the rendezvous address");
 }
 
 static trib_status_t get(struct pmi *p, const char *space, char *text, size_t bytes)
@@ -158,9 +158,9 @@ static trib_status_t get(struct pmi *p, const char *space, char *text, size_t by
     char question[512];
 
     snprintf(question, sizeof(question), "cmd=get kvsname=%s key=" KEY "\n", space);
-    trib_status_t status = ask(p, question, "get_result", "learn where the ranks meet");
+    trib_status_t status = ask(p, question, "get_result", "get the rendezvous address");
     if (status == TRIB_OK && !trib_pmi_word(p->line, "value", text, bytes))
-        status = gone(p, "learn where the ranks meet", "rank 0 has not said it");
+        status = gone(p, "get the rendezvous address", "rank 0 has not published it");
     return status;
 }
 
@@ -169,14 +169,14 @@ static trib_status_t check_maxes(struct pmi *p, const char *text)
 {
     char word[16];
     trib_status_t status =
-        ask(p, "cmd=get_maxes\n", "maxes", "learn what the launcher can pass on");
+        ask(p, "cmd=get_maxes\n", "maxes", "get the launcher's limits");
 
     if (status != TRIB_OK)
         return status;
     if (!trib_pmi_word(p->line, "vallen_max", word, sizeof(word)) ||
         strtol(word, NULL, 10) <= (long)strlen(text))
-        return gone(p, "pass on where the ranks meet",
-                    "it takes no text of that length");
+        return gone(p, "pass on the rendezvous address",
+                    "the text is too long for the launcher");
     return TRIB_OK;
 }
 
@@ -232,8 +232,8 @@ static trib_status_t mpi_has_ended(const struct trib_boot_opts *opts, int rank)
 {
     return trib_fail(
         opts->err, TRIB_ERR_BOOT,
-        "rank %d cannot ask mpiexec where to meet the others, as MPI_Finalize "
-        "has closed the connection to it: call trib_init before that, or pass "
+        "rank %d cannot get the rendezvous address from mpiexec, as "
+        "MPI_Finalize has closed the connection: call trib_init before that, or pass "
         "the text of trib_root_create to all ranks by MPI_Bcast",
         rank);
 }

@@ -103,7 +103,7 @@ static pmix_status_t put_root(struct talk *t)
     pmix_value_t value = {.type = PMIX_STRING, .data.string = t->text};
     pmix_key_t key = KEY; /* PMIx may read the whole array */
 
-    t->doing = "publish where the ranks meet";
+    t->doing = "publish the rendezvous address";
     pmix_status_t status = t->lib.put(PMIX_GLOBAL, key, &value);
     return status == PMIX_SUCCESS ? t->lib.commit() : status;
 }
@@ -114,7 +114,7 @@ static pmix_status_t get_root(struct talk *t)
     pmix_value_t *value = NULL;
     pmix_key_t key = KEY;
 
-    t->doing = "learn where the ranks meet";
+    t->doing = "get the rendezvous address";
     root.rank = 0;
     pmix_status_t status = t->lib.get(&root, key, NULL, 0, &value);
     if (status != PMIX_SUCCESS)
@@ -181,7 +181,7 @@ static trib_status_t judge(const struct talk *t, const struct trib_boot_opts *op
             launch->rank, t->doing, t->lib.error_string(t->status));
     if (t->size > TRIB_LAUNCH_RANKS_MAX)
         return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                         "PMIx says that there are %u ranks: at most %d can meet",
+                         "PMIx reports %u ranks: at most %d are supported",
                          t->size, TRIB_LAUNCH_RANKS_MAX);
     launch->size = (int)t->size;
     launch->stays = t->stays;
@@ -201,7 +201,7 @@ static trib_status_t talk(struct talk *t, const struct trib_boot_opts *opts,
     if (error == ETIMEDOUT)
         return trib_fail(
             opts->err, TRIB_ERR_BOOT,
-            "rank %d waited %d ms for all ranks to meet over PMIx: another "
+            "rank %d waited %d ms for all ranks to join over PMIx: another "
             "rank has not come; see what it said, or raise "
             "TRIB_BOOT_TIMEOUT_MS",
             launch->rank, timeout_ms);

@@ -168,7 +168,7 @@ static trib_status_t refuse(const struct place *place, struct trib_error *err)
                          place->host, host);
     errno = error;
     return trib_fail(err, TRIB_ERR_SYSTEM,
-                     "no free port of %s for the ranks to meet at: %m", host);
+                     "no free port on %s for the rendezvous: %m", host);
 }
 
 trib_status_t trib_root_make(const char *bind, const struct trib_secret *secret,
@@ -189,7 +189,7 @@ trib_status_t trib_root_make(const char *bind, const struct trib_secret *secret,
             bind);
     struct trib_root *root = calloc(1, sizeof(*root));
     if (!root)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a meeting place");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
     if (!take_port(root, &place, &port)) {
         free(root);
         return refuse(&place, err);

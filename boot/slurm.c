@@ -116,8 +116,8 @@ static trib_status_t slurm_meet(const struct trib_boot_opts *opts,
     if (!list || !trib_slurm_first_host(list, host, sizeof(host)))
         return trib_fail(
             opts->err, TRIB_ERR_CONFIG,
-            "%s=%.80s in the environment names no first host for the ranks "
-            "to meet at: start them with srun, or set TRIB_ROOT=host:port",
+            "%s=%.80s in the environment contains no first host for the rendezvous: "
+            "start them with srun, or set TRIB_ROOT=host:port",
             variable, list ? list : "");
     trib_status_t status = trib_launch_number("SLURM_JOB_ID", INT_MAX, &job, opts->err);
     if (status == TRIB_OK && trib_config_variable(step_variable))

@@ -98,8 +98,8 @@ static trib_status_t exchange(struct user_exchange *u)
     if (error)
         return trib_fail(
             u->err, TRIB_ERR_BOOT,
-            "rank %d cannot meet the others: trib_opts_t.allgather has returned %d in "
-            "phase %s of the start",
+            "rank %d cannot join: trib_opts_t.allgather has returned %d in phase %s of "
+            "the start",
             u->self.rank, error, u->mine.head.phase);
     if (guard_is_whole(u))
         return TRIB_OK;
@@ -285,7 +285,7 @@ static trib_status_t user_open(const struct trib_boot_opts *opts,
 
 const struct trib_boot_ops trib_boot_user = {
     .name = "user",
-    .detail = "ranks meet over an all-gather of the program (trib_opts_t.allgather)",
+    .detail = "rendezvous over the program's all-gather (trib_opts_t.allgather)",
     .accepts = user_accepts,
     .open = user_open,
     .allgather = user_allgather,

@@ -156,7 +156,7 @@ static bool leaves_before(const struct trib_crowds *crowds, const struct place *
 
 static void evict(struct trib_listen *l, struct place *p)
 {
-    trib_place_end(l, p, "said nothing while many others came");
+    trib_place_end(l, p, "sent nothing while many others connected");
     trib_place_hang_up(l, p);
 }
 

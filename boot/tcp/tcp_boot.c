@@ -400,7 +400,7 @@ err_free:
 
 const struct trib_boot_ops trib_boot_tcp = {
     .name = "tcp",
-    .detail = "ranks meet over TCP at TRIB_ROOT=host:port, where rank 0 listens",
+    .detail = "rendezvous over TCP at TRIB_ROOT=host:port, where rank 0 listens",
     .accepts = tcp_accepts,
     .open = tcp_open,
     .allgather = tcp_allgather,

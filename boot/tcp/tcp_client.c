@@ -197,8 +197,7 @@ static trib_status_t not_ours(struct trib_tcp_client *t, trib_status_t status)
             t->root.host, t->root.port, t->in[4], t->hello.who.rank, TRIB_TCP_VERSION);
     return trib_fail(
         t->err, TRIB_ERR_BOOT,
-        "what answers at %s port %s (%s) is not rank 0 of Tributary: "
-        "choose another port%s",
+        "the peer at %s port %s (%s) is not rank 0 of Tributary: choose another port%s",
         t->root.host, t->root.port, trib_tcp_root_from(&t->root, from),
         t->root.launcher ? " by TRIB_ROOT=host:port, the same for all ranks" : "");
 }
@@ -210,8 +209,8 @@ static trib_status_t other_secret(struct trib_tcp_client *t)
     if (!t->knocks)
         snprintf(who, sizeof(who), "rank %d", t->hello.who.rank);
     return trib_fail(t->err, TRIB_ERR_MISMATCH,
-                     "what answers at %s port %s has another secret than %s, or none: "
-                     "give all ranks of the job the same TRIB_KEY",
+                     "authentication failed at %s port %s: the peer does not have the "
+                     "key of %s: set the same TRIB_KEY on all ranks of the job",
                      t->root.host, t->root.port, who);
 }
 

@@ -295,7 +295,7 @@ static void take_hello(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     struct trib_tcp_hello hello;
 
     if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK)
-        trib_tcp_stranger(s, c, false, "sent no HELLO of the start's protocol");
+        trib_tcp_stranger(s, c, false, "sent no HELLO of the boot protocol");
     else if (c->own)
         seat(s, c, &hello);
     else if (hello.has_secret != s->opts.secret.is_set)
@@ -406,6 +406,6 @@ void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     } else if (status == TRIB_ERR_UNSUPPORTED) {
         refuse_version(s, c);
     } else {
-        trib_tcp_stranger(s, c, false, "does not speak the start's protocol");
+        trib_tcp_stranger(s, c, false, "does not speak the boot protocol");
     }
 }

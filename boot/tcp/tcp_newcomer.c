@@ -120,7 +120,7 @@ static void take_hello(struct trib_newcomer *n, const struct trib_newcomer_rules
     trib_rank_name_format(&rules->self.who, self);
     if (frame->kind != TRIB_TCP_HELLO ||
         trib_tcp_parse_hello(frame, &n->said) != TRIB_OK)
-        trib_newcomer_end(n, "sent no HELLO of the start's protocol");
+        trib_newcomer_end(n, "sent no HELLO of the boot protocol");
     else if (n->said.size != 0)
         trib_newcomer_refuse(
             n, TRIB_ERR_MISMATCH,
@@ -243,7 +243,7 @@ void trib_newcomer_take(struct trib_newcomer *n,
                              "not %d: install the same version of Tributary",
                              n->in[4], TRIB_TCP_VERSION);
     else if (st != TRIB_INPROGRESS)
-        trib_newcomer_end(n, "does not speak the start's protocol");
+        trib_newcomer_end(n, "does not speak the boot protocol");
     memmove(n->in, n->in + done, n->in_len - done);
     n->in_len -= done;
 }

@@ -136,7 +136,7 @@ static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
     if (place && strangers < TRIB_TCP_STRANGERS_MAX)
         return place;
     if (oldest)
-        trib_tcp_stranger(s, oldest, false, "said nothing while many others came");
+        trib_tcp_stranger(s, oldest, false, "sent nothing while many others connected");
     return oldest;
 }
 
@@ -153,8 +153,8 @@ static void fail_full(struct trib_tcp_server *s, int error)
     if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         trib_tcp_fail_all(
             s, TRIB_ERR_SYSTEM,
-            "%s may open %llu files, which is too few for the %d ranks that "
-            "meet there: raise its limit (ulimit -n, or LimitNOFILE= of a "
+            "%s may open %llu files, which is too few for the %d ranks that connect "
+            "to it: raise its limit (ulimit -n, or LimitNOFILE= of a "
             "service) above the number of ranks",
             who, (unsigned long long)limit.rlim_cur, s->size);
         return;

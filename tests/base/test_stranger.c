@@ -28,13 +28,14 @@ static void test_rate(void **state)
     for (int i = 0; i < 10000; i++)
         trib_stranger_warn(&s, &log, "tcp", trib_net_loopback, 4711, "said nothing");
     assert_int_equal(lines, 1);
-    assert_non_null(strstr(last, "a stranger connected to port 4711 from 127.0.0.1"));
+    assert_non_null(
+        strstr(last, "rejected an unauthenticated peer at port 4711 from 127.0.0.1"));
     assert_non_null(strstr(last, "it said nothing"));
     s.next_ns = trib_now_ns();
     trib_stranger_warn(&s, &log, "tcp", NULL, 4711, "said nothing");
     assert_int_equal(lines, 2);
     assert_non_null(strstr(last, "9999 more since the last such line"));
-    assert_non_null(strstr(last, "an address that is not known"));
+    assert_non_null(strstr(last, "an unknown address"));
 }
 
 int main(void)

@@ -311,7 +311,7 @@ static void test_mismatch(void **state)
 {
     (void)state;
     skip_without_proofs();
-    mismatched(KEY, OTHER, "another secret than rank 1",
+    mismatched(KEY, OTHER, "does not have the key of rank 1",
                "did not prove that it has the secret");
     mismatched(KEY, NULL, "has no secret, and rank 0",
                "has no secret, where this job has one");

@@ -256,7 +256,7 @@ static void test_bad_roots(void **state)
             .rank = 0, .size = 2, .root = roots[i], .cfg = &cfg, .err = &err};
         assert_status(trib_boot_open(&opts, &b), TRIB_ERR_BOOT);
         assert_null(b);
-        assert_non_null(strstr(err.text, "meeting place"));
+        assert_non_null(strstr(err.text, "rendezvous"));
     }
 }
 

@@ -107,7 +107,7 @@ static void test_tells(void **state)
     replies(&s, good);
     s.answers[1] = "cmd=maxes vallen_max=8\n"; /* with its zero */
     assert_status(pass(&s, 0, text, &err), TRIB_ERR_BOOT);
-    assert_non_null(strstr(err.text, "it takes no text of that length"));
+    assert_non_null(strstr(err.text, "the text is too long for the launcher"));
     replies(&s, good);
     s.answers[3] = "cmd=put_result rc=0 msg=success\n";
     s.answers[4] = "cmd=barrier_out\n";
@@ -131,8 +131,8 @@ static void test_wrong_answers(void **state)
         {0, NULL, "it has closed the connection"},
         {3, NULL, "cannot gather all ranks"},
         {5, NULL, "cannot say good-bye"},
-        {0, endless, "lines that are too long"},
-        {4, endless, "lines that are too long"},
+        {0, endless, "lines received are too long"},
+        {4, endless, "lines received are too long"},
         {0, "HTTP/1.1 400 Bad Request\n",
          "the answer is not response_to_init but \"HTTP"},
         {0, "\n", "the answer is not response_to_init"},
@@ -140,17 +140,17 @@ static void test_wrong_answers(void **state)
         {0, "cmd=\x1b[2J\xff\n", "but \"cmd=?[2J?\""},
         {0, "cmd=response_to_init rc=-1\n", "the launcher refuses"},
         {0, "cmd=response_to_init rc=0\ncmd=maxes vallen_max=9999\n", "is not PMI"},
-        {1, "cmd=maxes keylen_max=64\n", "it takes no text of that length"},
-        {1, "cmd=maxes vallen_max=-7\n", "it takes no text of that length"},
-        {1, "cmd=maxes vallen_max=99999999999999999999999\n", "of that length"},
+        {1, "cmd=maxes keylen_max=64\n", "the text is too long for the launcher"},
+        {1, "cmd=maxes vallen_max=-7\n", "the text is too long for the launcher"},
+        {1, "cmd=maxes vallen_max=99999999999999999999999\n", "is too long for the"},
         {2, "cmd=my_kvsname\n", "the answer names none"},
         {2, name, "the answer names none"},
         {4, "cmd=get_result rc=-1 msg=key_not_found\n", "the launcher refuses"},
-        {4, "cmd=get_result rc=0\n", "rank 0 has not said it"},
+        {4, "cmd=get_result rc=0\n", "rank 0 has not published it"},
         {4,
          "cmd=get_result rc=0 value=0123456789012345678901234567890123456789012345"
          "678901234567890123456789\n",
-         "rank 0 has not said it"},
+         "rank 0 has not published it"},
     };
 
     (void)state;

@@ -142,7 +142,7 @@ result $? "each rank listens at one port"
 stranger 0 "$(port_of 0)" "$noise"
 # The beginning of a connection as ranks make them, of a job whose key is another.
 stranger 1 "$(port_of 1)" 'TrbT\x00\x00\x00\x00otherjob'
-within 20 says 0 "turned away" && within 20 says 1 "turned away"
+within 20 says 0 "rejected an unauthenticated peer" && within 20 says 1 "rejected an unauthenticated peer"
 result $? "strangers at the ports of both ranks are turned away"
 sleep 0.3
 [ ! -e "$net_dir/rank0.status" ] && [ ! -e "$net_dir/rank1.status" ]

@@ -61,7 +61,7 @@ static void test_strangers(void **state)
     struct trib_ip_address a = pair_ip_address(&pair, 1);
     int fd = dial(a.port);
     assert_int_equal(answer(&pair, fd, "GET / HTTP/1.1\r\n\r\n", 18, &head), 0);
-    assert_non_null(strstr(pair.logged, "a stranger connected"));
+    assert_non_null(strstr(pair.logged, "rejected an unauthenticated peer"));
     close(fd);
     pair_close(&pair);
 }
@@ -105,7 +105,7 @@ static void test_silent_strangers(void **state)
         close(fd[i]);
     }
     assert_int_equal(pair.lines, 1);
-    assert_non_null(strstr(pair.logged, "a stranger connected"));
+    assert_non_null(strstr(pair.logged, "rejected an unauthenticated peer"));
     pair_close(&pair);
 }
 

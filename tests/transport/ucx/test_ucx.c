@@ -150,7 +150,7 @@ static void test_strangers(void **state)
     struct trib_ip_address a = pair_ip_address(&pair, 1);
     assert_int_equal(answer(a.port, "GET / HTTP/1.1\r\n\r\n", 18, &word), 0);
     pair_close(&pair); /* and with it the thread that logs */
-    assert_true(pair_has_logged(&pair, "a stranger connected"));
+    assert_true(pair_has_logged(&pair, "rejected an unauthenticated peer"));
 }
 
 /* One that has said its hello, and behind it more silent ones than there are places

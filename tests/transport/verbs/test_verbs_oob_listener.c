@@ -65,7 +65,7 @@ static void test_strangers(void **state)
     connects(&pair, &address);
     assert_int_equal(listen_to(silent, &reply, sizeof(reply)), 0);
     pair_close(&pair); /* joins who logs */
-    contains(pair.logged, "a stranger connected to port");
+    contains(pair.logged, "rejected an unauthenticated peer at port");
 }
 
 /* More than there are places, and then they go. */
