@@ -254,8 +254,8 @@ trib_status_t trib_launch_accept(struct trib_launch *launch, const char *text,
         (slash && sscanf(slash, "/%" SCNx64 "-%" SCNx64, &there.boot, &there.net) != 2))
         return trib_fail(
             err, TRIB_ERR_BOOT,
-            "rank %d was told by %s to meet the others at \"%.80s\", which "
-            "is not host:port: set TRIB_ROOT=host:port for all ranks",
+            "rank %d: %s reports the rendezvous address \"%.80s\", which is "
+            "not host:port: set TRIB_ROOT=host:port for all ranks",
             launch->rank, from, launch->root);
     trib_rank_name_self(launch->rank, &self);
     find_host(&here);
