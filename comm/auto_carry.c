@@ -41,7 +41,7 @@ trib_status_t trib_auto_carry_over(struct trib_auto_carry *carry,
     carry->rest = malloc(count * sizeof(*carry->rest));
     if (!carry->rest)
         return trib_comm_fail(from->comm, TRIB_ERR_NO_MEMORY,
-                              "no memory for what %zu elements have held back", count);
+                              "no memory for the residual of %zu elements", count);
     memcpy(carry->rest, rest, count * sizeof(*carry->rest));
     return TRIB_OK;
 }

@@ -75,11 +75,12 @@ static trib_status_t add(struct trib_auto_choice *c, const char *text, size_t le
         return TRIB_OK; /* dense sums are candidate 0 */
     if (flags & (TRIB_CODEC_MODEL | TRIB_CODEC_VOTE))
         return trib_fail(err, TRIB_ERR_CODEC,
-                         "codec auto: %s %s, so it cannot begin at any start: name it "
-                         "alone",
+                         "codec auto: %s %s, so auto cannot switch to it between "
+                         "starts: use it without auto",
                          next->text,
-                         flags & TRIB_CODEC_MODEL ? "learns over the starts of a plan"
-                                                  : "gives signs, not sums");
+                         flags & TRIB_CODEC_MODEL ? "is trained over the starts of a "
+                                                    "plan"
+                                                  : "returns signs, not sums");
     next->holds = flags & TRIB_CODEC_FEEDBACK;
     c->n++;
     c->codecs = c->n;
@@ -126,15 +127,14 @@ trib_status_t trib_auto_parse(const char *text, struct trib_error *err,
         return add_list(out, rest + strlen(LIST), err);
     if (strncmp(rest, BUDGET, strlen(BUDGET)) != 0)
         return trib_fail(err, TRIB_ERR_CODEC,
-                         "codec \"%s\": say how much it may lose, as in "
-                         "auto:max_nmse=1e-3, or which codecs it may use, as in "
-                         "auto:of=int8|bf16",
+                         "codec \"%s\": set an error budget, as in auto:max_nmse=1e-3, "
+                         "or list the codecs to choose from, as in auto:of=int8|bf16",
                          text);
     if (!trib_number_take(rest + strlen(BUDGET), &out->max_nmse) ||
         !(out->max_nmse >= 0) || out->max_nmse > 1)
         return trib_fail(err, TRIB_ERR_CODEC,
                          "codec \"%s\": max_nmse is the squared error over the squared "
-                         "sum, a number from 0 to 1",
+                         "sum and must be from 0 to 1",
                          text);
     return add_all(out, err);
 }
@@ -144,8 +144,8 @@ trib_status_t trib_auto_feedback(const char *feedback, struct trib_error *err)
     if (strcmp(feedback, "codec") == 0 || strcmp(feedback, "none") == 0)
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                     "codec auto keeps what a codec itself holds back: feedback is %s, "
-                     "leave it out, or name a codec",
+                     "codec auto supports only the codecs' own feedback: feedback is "
+                     "%s, omit it or name a codec",
                      feedback);
 }
 
@@ -411,10 +411,10 @@ static int tell_change(const struct trib_auto_choice *choice, char *text, size_t
         wire > 0 ? 2 * (p - 1) / p * choice->count * choice->element * 8e-3 / wire : 0;
 
     if (!(gbit > 0) || !(link > 0))
-        return snprintf(text, bytes, "changes    at no rate of the link\n");
+        return snprintf(text, bytes, "changes    at no link rate\n");
     return snprintf(text, bytes,
-                    "changes    to %s on links of %s than %.3g Gbit/s a rank; this one "
-                    "carried %.3g\n",
+                    "changes    to %s on links of %s than %.3g Gbit/s per rank; this "
+                    "link carried %.3g\n",
                     choice->of[to].text, link > 1 ? "more" : "less", link * gbit, gbit);
 }
 
@@ -456,7 +456,7 @@ void trib_auto_explain(const struct trib_auto_choice *choice, char *text, size_t
                  trib_auto_expect_us(choice, second, 1) * 1e-3,
                  choice->of[second].took_us > 0 ? "measured" : "expected");
     n += (size_t)snprintf(
-        text, bytes, "auto       %s, %.3g ms a start (%s)%s\n",
+        text, bytes, "auto       %s, %.3g ms per start (%s)%s\n",
         trib_auto_name(choice, choice->now, name, sizeof(name)),
         trib_auto_expect_us(choice, choice->now, 1) * 1e-3,
         now->took_us > 0 ? "measured" : "expected", other);
@@ -466,7 +466,7 @@ void trib_auto_explain(const struct trib_auto_choice *choice, char *text, size_t
             "           %.2f times as fast as none; NMSE %.2g on a sample%s%s\n",
             choice->of[0].took_us / trib_auto_expect_us(choice, choice->now, 1),
             fmax(choice->of[now->like].nmse, 0), error,
-            now->holds ? ", which later starts send" : "");
+            now->holds ? ", corrected by later starts" : "");
     if (n < bytes)
         (void)tell_change(choice, text + n, bytes - n);
 }

@@ -165,12 +165,12 @@ static trib_status_t check_allgather(const trib_opts_t *opts,
 {
     if (opts->root && opts->root[0])
         return trib_fail(bopts->err, TRIB_ERR_CONFIG,
-                         "trib_opts_t has a root and an allgather: the ranks meet by "
-                         "one of them, leave out the other");
+                         "trib_opts_t sets both root and allgather: set only one, the "
+                         "ranks rendezvous through it");
     if (bopts->rank < 0 || bopts->size < 1)
         return trib_fail(bopts->err, TRIB_ERR_CONFIG,
-                         "trib_opts_t.allgather needs the number of this rank and that "
-                         "of all: set rank_plus_1 and ranks");
+                         "trib_opts_t.allgather needs this rank's number and the "
+                         "number of ranks: set rank_plus_1 and ranks");
     bopts->root = ""; /* TRIB_ROOT is for ranks without an allgather */
     return TRIB_OK;
 }

@@ -95,8 +95,8 @@ trib_status_t trib_comm_refuse_child(struct trib_comm *comm, const char *call)
 {
     return trib_comm_fail(
         comm, TRIB_ERR_INVALID,
-        "%s: process %d is a forked child, and the communicator belongs to "
-        "process %d: a child must call trib_init for one of its own",
+        "%s: process %d is a forked child, and the communicator belongs to process %d: "
+        "call trib_init in the child to create its own",
         call, (int)getpid(), (int)comm->pid);
 }
 

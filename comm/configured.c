@@ -33,9 +33,9 @@ static trib_status_t refuse(struct trib_comm *comm, const char *setting,
 {
     return trib_comm_fail(
         comm, TRIB_ERR_UNSUPPORTED,
-        "%s=%.100s keeps %s of each vector, and trib_allreduce does not say "
-        "which vector this is: name it (trib_allreduce_named), make a plan for "
-        "each vector (trib_plan_allreduce, trib_plan_start_with), or use %s",
+        "%s=%.100s keeps %s per vector, but trib_allreduce does not identify the "
+        "vector: name it (trib_allreduce_named), create a plan per vector "
+        "(trib_plan_allreduce, trib_plan_start_with), or use %s",
         setting, text, what, without);
 }
 
@@ -47,17 +47,17 @@ static trib_status_t check_codec(struct trib_comm *comm, const struct trib_codec
     const char *const text = comm->cfg.codec;
 
     if (info->flags & TRIB_CODEC_MODEL)
-        return refuse(comm, "TRIB_CODEC", text, "what it learns",
-                      "a codec that does not learn");
+        return refuse(comm, "TRIB_CODEC", text, "a trained model",
+                      "a codec without training");
     if (rule->warmup)
-        return refuse(comm, "TRIB_FEEDBACK", rule->text, "how far its warm-up is",
+        return refuse(comm, "TRIB_FEEDBACK", rule->text, "its warm-up progress",
                       "no warmup");
     if (!rule->ops->corrects)
         return TRIB_OK;
     if (strcmp(comm->cfg.feedback, "codec") == 0)
-        return refuse(comm, "TRIB_CODEC", text, "what it holds back",
-                      "a codec that holds nothing back (ef=0, or TRIB_FEEDBACK=none)");
-    return refuse(comm, "TRIB_FEEDBACK", rule->text, "what it holds back",
+        return refuse(comm, "TRIB_CODEC", text, "a residual",
+                      "a codec without a residual (ef=0, or TRIB_FEEDBACK=none)");
+    return refuse(comm, "TRIB_FEEDBACK", rule->text, "a residual",
                   "TRIB_FEEDBACK=none");
 }
 
@@ -89,7 +89,7 @@ static trib_status_t check_quorum(struct trib_comm *comm)
     if (rule.part <= 0 || trib_quorum_rule_need(&rule, comm->engine.ranks) >=
                               (uint32_t)comm->engine.ranks)
         return TRIB_OK;
-    return refuse(comm, "TRIB_QUORUM", comm->cfg.quorum, "what comes late",
+    return refuse(comm, "TRIB_QUORUM", comm->cfg.quorum, "late contributions",
                   "TRIB_QUORUM=all");
 }
 
@@ -126,15 +126,15 @@ trib_status_t trib_configured_auto(struct trib_comm *comm, trib_coll_t coll,
 
     if (!trib_configured_kind(coll, d->dtype, d->op))
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec auto is for all-reduces of sum and mean of f32, "
-                              "f16 and bf16, this is %s by %s of %s: use codec none",
+                              "codec auto supports all-reduce with sum or mean of f32, "
+                              "f16 or bf16, this is %s with %s of %s: use codec none",
                               trib_coll_name(coll), trib_op_name(d->op),
                               trib_dtype_name(d->dtype));
     if (comm->cfg.deterministic)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
-            "codec auto chooses by what starts take, so each run has "
-            "other bits, which TRIB_DETERMINISTIC forbids: name a codec");
+            "codec auto chooses by measured time, so results differ between runs, "
+            "which TRIB_DETERMINISTIC forbids: name a codec");
     if (*quorum && strcmp(quorum, "all") != 0)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "codec auto needs all ranks: quorum is %s, use all",

@@ -55,9 +55,9 @@ trib_status_t trib_deterministic_allows(const struct trib_plan *plan,
     if (algo->aggregators && plan->codec)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "algorithm %s, with codec %s, gives other bits than ranks alone: with "
-            "TRIB_DETERMINISTIC use auto or direct, or a codec whose words add in any "
-            "order, such as int8 or exact",
+            "algorithm %s with codec %s gives different bits than ranks without "
+            "aggregators: with TRIB_DETERMINISTIC use auto or direct, or a codec whose "
+            "encodings add in any order, such as int8 or exact",
             algo->name, trib_codec_info(plan->codec)->text);
     if (trib_algo_gathers(algo, shape))
         return TRIB_OK;
@@ -66,8 +66,9 @@ trib_status_t trib_deterministic_allows(const struct trib_plan *plan,
         "algorithm %s adds partial sums, whose bits depend on the order: with "
         "TRIB_DETERMINISTIC use direct, flat or auto%s",
         algo->name,
-        plan->codec ? ", or a codec whose words add in any order, such as int8 or exact"
-                    : ", or the codec exact");
+        plan->codec ? ", or a codec whose encodings add in any order, such as int8 or "
+                      "exact"
+                    : ", or codec exact");
 }
 
 trib_status_t trib_deterministic_check_cut(const struct trib_plan *plan)
@@ -80,16 +81,17 @@ trib_status_t trib_deterministic_check_cut(const struct trib_plan *plan)
     if (!comm->aggregators && comm->cfg.chunk < TRIB_DETERMINISTIC_CHUNK)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
-            "code words of a deterministic plan need slots of %d bytes, and these have "
-            "%zu, as little memory can be locked: raise ulimit -l or lower TRIB_WINDOW",
+            "encoded chunks of a deterministic plan need slots of %d bytes, but slots "
+            "have %zu because little memory can be locked: raise ulimit -l or lower "
+            "TRIB_WINDOW",
             TRIB_DETERMINISTIC_CHUNK, comm->cfg.chunk);
     if (!comm->aggregators || r->piece >= r->total ||
         r->piece % trib_codec_unit(plan->codec) == 0)
         return TRIB_OK;
     return trib_comm_fail(
         comm, TRIB_ERR_UNSUPPORTED,
-        "chunks of %zu elements cut what codec %s handles together, %zu elements, and "
-        "so change bits: with TRIB_DETERMINISTIC raise TRIB_CHUNK",
+        "chunks of %zu elements split units of codec %s, %zu elements each, which "
+        "changes bits: with TRIB_DETERMINISTIC raise TRIB_CHUNK",
         r->piece, trib_codec_info(plan->codec)->text, trib_codec_unit(plan->codec));
 }
 
@@ -118,8 +120,8 @@ void trib_deterministic_explain(struct trib_plan *plan, bool ordered)
     if (!plan->comm->cfg.deterministic || !ordered)
         return;
     snprintf(plan->why + n, sizeof(plan->why) - n,
-             "; deterministic: added in the order of ranks%s",
+             "; deterministic: added in rank order%s",
              plan->codec && plan->comm->hooks
-                 ? ", not by aggregators, whose results have other bits"
+                 ? ", not by aggregators, whose results have different bits"
                  : "");
 }

@@ -192,7 +192,7 @@ static trib_status_t agree(struct trib_grow *g, trib_status_t mine)
         if (theirs != TRIB_OK)
             st = mine != TRIB_OK
                      ? mine
-                     : trib_fail(&g->why, theirs, "rank %d could not go on: %s", r,
+                     : trib_fail(&g->why, theirs, "rank %d could not continue: %s", r,
                                  trib_status_str(theirs));
     }
     free(all);
@@ -226,12 +226,12 @@ static void give_up(struct trib_grow *g)
     g->bigger = NULL;
     if (g->comm->engine.failed) {
         trib_grow_end(g, TRIB_ERR_PEER_LOST,
-                      "the job has lost a rank while it grew: come again");
+                      "the job lost a rank while growing: join again");
         return;
     }
     if (g->listen)
         trib_log(&g->comm->log, TRIB_LOG_WARN, "core",
-                 "trib_comm_grow: the ranks go on without %d newcomer%s: %s", g->n,
+                 "trib_comm_grow: the ranks continue without %d newcomer%s: %s", g->n,
                  g->n == 1 ? "" : "s", trib_error_text(&g->why));
     trib_grow_end(g, g->newcomer_failed ? TRIB_ERR_ABORTED : TRIB_ERR_PEER_LOST,
                   trib_error_text(&g->why));

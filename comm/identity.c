@@ -45,14 +45,14 @@ static trib_status_t check_name(struct trib_plan *plan, const char *name)
     if (n == 0 || n > TRIB_PLAN_NAME_MAX)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_INVALID,
-            "the name of a plan must have 1 to %d characters; \"%.20s%s\" has %s",
+            "a plan's name must have 1 to %d characters; \"%.20s%s\" has %s",
             TRIB_PLAN_NAME_MAX, name, n > 20 ? "…" : "",
-            n ? "more" : "none: NULL is a plan without a name");
+            n ? "more" : "none: use NULL for an unnamed plan");
     for (size_t i = 0; i < n; i++)
         if (name[i] < ' ' || name[i] > '~')
             return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                                  "the name of a plan must be printable ASCII; byte "
-                                  "%zu of it is 0x%02x",
+                                  "a plan's name must be printable ASCII; byte %zu is "
+                                  "0x%02x",
                                   i, (unsigned)(unsigned char)name[i]);
     return TRIB_OK;
 }

@@ -134,12 +134,12 @@ static trib_status_t make_groups(struct trib_comm *comm, struct trib_locality *l
     if (rank >= 0 && comm->engine.rank == 0)
         trib_log(
             &comm->log, TRIB_LOG_WARN, "core",
-            "TRIB_GROUPS=%s: rank %d (host %.64s) does not know %s, so hosts are the "
-            "groups; bind each rank to cores of one (trib-run --bind core), with a "
-            "library that has hwloc, or set TRIB_GROUPS=host; trib-info --topo there "
-            "shows them",
+            "TRIB_GROUPS=%s: rank %d (host %.64s) does not know %s, so groups fall "
+            "back to hosts; bind each rank to the cores of one (trib-run --bind core) "
+            "with a library built with hwloc, or set TRIB_GROUPS=host; run trib-info "
+            "--topo there to list them",
             kind_of(comm), rank, comm->engine.peers[rank].host,
-            numa ? "its NUMA node" : "a network device near it");
+            numa ? "its NUMA node" : "its nearest network device");
     return trib_groups_make(locality->places, size, kind, &comm->err,
                             &locality->groups);
 }

@@ -93,8 +93,8 @@ trib_status_t trib_register_dmabuf(trib_comm_t *comm, int fd, size_t offset, voi
     if (bytes == 0 || !ptr || !is_mapped(ptr, bytes))
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
-            "%s: %zu bytes at %p are not mapped: the processor computes the "
-            "sums, so map the dma-buf, or copy to memory that is mapped",
+            "%s: %zu bytes at %p are not mapped: the CPU computes the sums, so map the "
+            "dma-buf, or copy to mapped memory",
             call, bytes, ptr);
     trib_status_t st = trib_comm_ours(comm, call);
     if (st != TRIB_OK)
@@ -131,8 +131,8 @@ static trib_status_t drop(trib_comm_t *comm, void *ptr, bool allocated,
         return trib_comm_fail(comm, st, "%s while a plan runs: wait for the plan first",
                               call);
     if (st != TRIB_OK)
-        return trib_comm_fail(comm, st, "%s: %p did not come from %s of this "
-                              "communicator", call, ptr, maker);
+        return trib_comm_fail(comm, st, "%s: %p was not returned by %s of this "
+                                        "communicator", call, ptr, maker);
     return TRIB_OK;
 }
 

@@ -62,8 +62,8 @@ static trib_status_t check_same(const struct trib_plan *plan, const trib_desc_t 
         return TRIB_OK;
     return trib_comm_fail(
         plan->comm, TRIB_ERR_INVALID,
-        "\"%s\" names a vector of %zu %s by %s, and this call sums %zu %s "
-        "by %s: use another name, or make a plan (trib_plan_allreduce)",
+        "\"%s\" names a vector of %zu %s with %s, but this call sums %zu %s with %s: "
+        "use another name, or create a plan (trib_plan_allreduce)",
         d->name, r->count, trib_dtype_name(r->op.dtype), trib_op_name(r->op.op),
         d->count, trib_dtype_name(d->dtype), trib_op_name(d->op));
 }
@@ -117,7 +117,8 @@ trib_status_t trib_allreduce_named(trib_comm_t *comm, const char *name,
     if (!name)
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
-            "trib_allreduce_named: name is NULL; trib_allreduce needs none");
+            "trib_allreduce_named: name is NULL; use trib_allreduce for unnamed "
+            "vectors");
     desc.name = name;
     desc.count = count;
     desc.dtype = dtype;

@@ -38,8 +38,8 @@ static void add_part(struct trib_plan_neighbors *n, const struct trib_neighbor_e
     if (n->words && trib_neighbor_words_take(n->words, sent_at(n, e),
                                              (float *)(void *)e->part) != TRIB_OK) {
         snprintf(text, sizeof(text),
-                 "rank %d gave a part that is no vector by codec %s", e->peer,
-                 trib_neighbor_words_text(n->words));
+                 "rank %d sent a part that is not a valid encoding of codec %s",
+                 e->peer, trib_neighbor_words_text(n->words));
         trib_engine_mark(&n->plan->comm->engine, TRIB_ERR_CODEC, text);
         return;
     }
@@ -118,7 +118,7 @@ static void misfit(struct trib_plan_neighbors *n, uint64_t step, int a, int b,
     char text[300];
 
     snprintf(text, sizeof(text),
-             "ranks disagree on the graph of step %" PRIu64 " of a plan of neighbours: "
+             "ranks disagree on the graph of step %" PRIu64 " of a neighbour plan: "
              "rank %d has rank %d in `%s`, and rank %d does not have rank %d in `%s`",
              step, a, b, gives ? "to" : "from", b, a, gives ? "from" : "to");
     trib_engine_mark(&n->plan->comm->engine, TRIB_ERR_MISMATCH, text);
@@ -139,8 +139,8 @@ static void other_codec(struct trib_plan_neighbors *n, int peer)
     char text[160];
 
     snprintf(text, sizeof(text),
-             "ranks disagree on the codec of a plan of neighbours: rank %d has another "
-             "than %s, that of rank %d",
+             "ranks disagree on the codec of a neighbour plan: rank %d does not have "
+             "%s, the codec of rank %d",
              peer, n->words ? trib_neighbor_words_text(n->words) : "none",
              n->plan->comm->engine.rank);
     trib_engine_mark(&n->plan->comm->engine, TRIB_ERR_MISMATCH, text);
@@ -366,7 +366,7 @@ trib_status_t trib_neighbor_step_begin(struct trib_plan *plan, const void *send,
     (void)recv;
     if (send != n)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "the plan is of neighbours: start it with "
+                              "this is a neighbour plan: start it with "
                               "trib_plan_start_neighbors");
     assert(n->prepared);
     trib_comm_lock(comm);
@@ -417,10 +417,10 @@ trib_status_t trib_neighbor_steps_release(struct trib_plan_neighbors *n)
     if (is_over)
         return TRIB_OK;
     return trib_comm_fail(comm, TRIB_ERR_BUSY,
-                          "parts of this plan may be in flight (%" PRIu64
-                          " are awaited here, %" PRIu64 " have come and are not added):"
-                          " call trib_plan_start_drain on all ranks, and wait for it, "
-                          "before trib_plan_free",
+                          "parts of this plan may be in flight (%" PRIu64 " awaited "
+                          "here, %" PRIu64 " received and not added): call "
+                          "trib_plan_start_drain on all ranks and wait for it before "
+                          "trib_plan_free",
                           counts.awaited, counts.arrived);
 }
 

@@ -28,8 +28,8 @@ static trib_status_t check(const struct trib_codec *codec, struct trib_error *er
                           info->flags & (TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP)))
         return st;
     return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                     "codec %s leaves out too much of a part for neighbours: use one "
-                     "that is unbiased, such as int8 or qsgd, or that rounds each "
+                     "codec %s drops too much of a part for neighbours: use an "
+                     "unbiased codec, such as int8 or qsgd, or one that rounds each "
                      "element, such as f16",
                      info->text);
 }

@@ -32,8 +32,8 @@ bool trib_knock_fits(const void *ours, const void *theirs, char *why, size_t byt
     a.settings_text[sizeof(a.settings_text) - 1] = '\0';
     if (a.magic != b.magic || a.version != b.version) {
         snprintf(why, bytes,
-                 "the newcomer is of another version or another kind of machine than "
-                 "the job: install the same version of Tributary");
+                 "the newcomer has another version or machine type than the job: "
+                 "install the same version of Tributary");
         return false;
     }
     if (a.settings == b.settings)
@@ -90,8 +90,8 @@ static void warn_unproved(const struct trib_comm *comm, const char *root,
 {
     if (!secret->is_set && !trib_boot_is_here(root))
         trib_log(&comm->log, TRIB_LOG_WARN, "boot",
-                 "newcomers need no secret, so that whoever reaches %s may become a "
-                 "rank: set TRIB_KEY to the same 64 hexadecimal digits for all ranks "
+                 "newcomers need no secret, so any process that reaches %s may become "
+                 "a rank: set TRIB_KEY to the same 64 hexadecimal digits on all ranks "
                  "(openssl rand -hex 32), and install libsodium",
                  root);
 }
@@ -226,8 +226,8 @@ static trib_status_t knock(struct newcomer *n, struct trib_admission *a)
         return st;
     if (!trib_admission_is_sound(a))
         return trib_fail(&comm->err, TRIB_ERR_PROTOCOL,
-                         "the job has taken this newcomer in with numbers that cannot "
-                         "be right: install the same version of Tributary");
+                         "the job's admission of this newcomer contains invalid "
+                         "numbers: install the same version of Tributary");
     assert(a->rank < a->size && !comm->engine.transport);
     n->size = a->size;
     if (a->has_secret)

@@ -55,8 +55,8 @@ trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
         return TRIB_ERR_INVALID;
     if (!desc || !plan_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "trib_plan_create needs a description and a place for "
-                              "the plan, %s is NULL",
+                              "trib_plan_create needs desc and plan_out, and %s is "
+                              "NULL",
                               desc ? "plan_out" : "desc");
     if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
@@ -104,15 +104,16 @@ static trib_status_t check_buffers(struct trib_plan *plan, const void *send, voi
     if (plan->codec && trib_feedback_by_caller(&r->feedback) &&
         (!send || send == recv || (uintptr_t)send % sizeof(float)))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "feedback %s: send is to be a vector of floats beside "
-                              "recv, in which the rest stays",
+                              "feedback %s: send must be a vector of floats, separate "
+                              "from recv, and keeps the residual",
                               r->feedback.text);
     if (sends && receives && send && send != recv &&
         !disjoint(send, plan->lengths[0] * bytes, recv, plan->lengths[1] * bytes))
         return trib_comm_fail(comm, TRIB_ERR_OVERLAP,
                               "%s: send (%zu bytes at %p) and recv (%zu bytes at %p) "
-                              "overlap; for in place give the same pointer, or block "
-                              "`rank` of the longer buffer as the other one",
+                              "overlap; for an in-place operation pass the same "
+                              "pointer, or block `rank` of the longer buffer as the "
+                              "other one",
                               trib_coll_name(r->op.coll), plan->lengths[0] * bytes,
                               send, plan->lengths[1] * bytes, recv);
     return TRIB_OK;
@@ -177,8 +178,8 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
         r->op.coll != TRIB_BARRIER)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_INVALID,
-            "%s of %zu elements: the description of the plan has no buffers: "
-            "start it with trib_plan_start_%s, which takes them",
+            "%s of %zu elements: the plan's description has no buffers: start it with "
+            "trib_plan_start_%s, which takes them",
             trib_coll_name(r->op.coll), r->count, plan->sparse ? "sparse" : "with");
     return trib_plan_start_with(plan, plan->send, plan->recv);
 }
@@ -195,9 +196,8 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
     if (st != TRIB_OK)
         return st;
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
-        return trib_comm_fail(
-            comm, TRIB_ERR_BUSY,
-            "the plan was started before and has not ended: wait for it first");
+        return trib_comm_fail(comm, TRIB_ERR_BUSY,
+                              "the plan is still running: wait for it first");
     st = normalise(plan, &send, &recv);
     if (st == TRIB_OK)
         st = check_buffers(plan, send, recv);
@@ -223,7 +223,7 @@ trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
                               "the plan is not fed piecewise: set trib_desc_t.feed");
     if (first > r->count || count > r->count - first)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "elements %zu to %zu are not in a vector of %zu", first,
+                              "elements %zu to %zu are outside a vector of %zu", first,
                               first + count, r->count);
     if (plan->comm->engine.failed)
         return plan->comm->engine.failed;
@@ -266,7 +266,8 @@ trib_status_t trib_plan_release(struct trib_plan *plan, const char *what,
         return TRIB_OK;
     if (plan->ops->busy(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                              "the %s still runs: wait for it before %s", what, call);
+                              "the %s is still running: wait for it before %s", what,
+                              call);
     if (plan->neighbors) {
         const trib_status_t st = trib_neighbor_steps_release(plan->neighbors);
         if (st != TRIB_OK)
@@ -303,15 +304,15 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
         return TRIB_ERR_INVALID;
     if (!elements_out)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "trib_plan_absent needs a place for one number per rank, "
-                              "elements_out is NULL");
+                              "trib_plan_absent needs elements_out, one number per "
+                              "rank, and it is NULL");
     trib_status_t st = trib_plan_idle(plan, "trib_plan_absent");
     if (st != TRIB_OK)
         return st;
     if (plan->ops->busy(plan))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_BUSY,
-            "the plan still runs: wait for it before trib_plan_absent");
+            "the plan is still running: wait for it before trib_plan_absent");
     memset(elements_out, 0, (size_t)plan->comm->engine.ranks * sizeof(*elements_out));
     plan->ops->absent(plan, elements_out);
     return TRIB_OK;
@@ -319,8 +320,8 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
 
 /* Why the codec is none although TRIB_CODEC is set. */
 #define EXEMPT \
-    ": TRIB_CODEC is for all-reduces of sum or mean, of f32, f16 or bf16, of 1024 or " \
-    "more elements"
+    ": TRIB_CODEC applies to all-reduces of sum or mean, of f32, f16 or bf16, " \
+    "of 1024 or more elements"
 
 trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t bytes)
 {
@@ -356,7 +357,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              r->n_chunks, r->piece * size,
              trib_encode_ahead_is_used(&plan->run) ? plan->comm->cfg.encode_threads : 0,
              !r->zero_copy     ? "through slots"
-             : plan->codec     ? "peers read sums in the memory of the aggregators"
+             : plan->codec     ? "peers read sums in the aggregators' memory"
              : plan->run.reads ? "peers read and write trib_alloc memory in place, and "
                                  "copy other memory once"
                                : "peers read and write trib_alloc memory in place",

@@ -207,7 +207,7 @@ static trib_status_t begin(struct trib_plan *plan, const void **send, void *recv
         *send = trib_auto_carry_begin(&a->carry, plan, input, whole);
     if (a->carry.rest && !*send)
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
-                              "no memory for a start with what was held back");
+                              "no memory for a start with a residual");
     assert(a->inner && !atomic_load(&a->running));
     a->inner->identity.of_calls = plan->identity.of_calls;
     a->counts = !a->agreeing && trib_auto_window_counts(&a->window);
@@ -237,7 +237,7 @@ static trib_status_t refuse_busy(struct trib_plan *plan)
 {
     return trib_comm_fail(
         plan->comm, TRIB_ERR_BUSY,
-        "the plan was started before and has not ended: wait for it first");
+        "the plan is still running: wait for it first");
 }
 
 static trib_status_t auto_wait(struct trib_plan *plan)
@@ -356,10 +356,10 @@ static trib_status_t auto_state_save(struct trib_plan *plan, void *state, size_t
     (void)bytes;
     (void)bytes_out;
     return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                          "codec auto: a plan has no state that could be saved: %s",
+                          "codec auto: the plan has no state to save: %s",
                           trib_plan_auto_holds(plan)
-                              ? "name the codec that holds something back"
-                              : "make it anew");
+                              ? "name the codec that keeps a residual"
+                              : "create it again");
 }
 
 static trib_status_t auto_state_load(struct trib_plan *plan, const void *state,
@@ -368,7 +368,7 @@ static trib_status_t auto_state_load(struct trib_plan *plan, const void *state,
     (void)state;
     (void)bytes;
     return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                          "codec auto: a plan takes no state: name a codec");
+                          "codec auto: the plan cannot load a state: name a codec");
 }
 
 static trib_status_t auto_sent(struct trib_plan *plan, const unsigned char **mask_out,
@@ -402,8 +402,8 @@ void trib_plan_auto_tell(const struct trib_plan *plan, char *text, size_t bytes)
     text[0] = 0;
     if (plan->is_short)
         snprintf(text, bytes,
-                 "auto       none: vectors of less than %d elements cost "
-                 "messages, not bytes\n",
+                 "auto       none: for vectors of less than %d elements messages cost "
+                 "more than bytes\n",
                  TRIB_CODEC_ELEMENTS_MIN);
     if (plan->automatic)
         trib_auto_explain(&plan->automatic->choice, text, bytes);

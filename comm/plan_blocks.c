@@ -43,8 +43,8 @@ static trib_status_t place_side(struct trib_plan *plan, const struct side *s,
         places[r] = s->offsets ? s->offsets[r] : next;
         if (__builtin_add_overflow(places[r], length_of(s, r), &end) || end > most)
             return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
-                                  "block %zu of %s, %zu elements from element %zu on, "
-                                  "does not fit into memory",
+                                  "block %zu of %s, %zu elements from element %zu, "
+                                  "exceeds the address space",
                                   r, s->name, length_of(s, r), places[r]);
         next = end;
         if (length_of(s, r) && end > *end_out)
@@ -101,9 +101,9 @@ static trib_status_t list_all_to_all(struct trib_plan *plan, const struct side *
     }
     if (st == TRIB_OK && b->at[0].n_in != b->at[0].n_out)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "alltoall: this rank sends itself %zu elements and "
-                              "receives %zu of itself: send_counts[rank] and "
-                              "recv_counts[rank] must be the same",
+                              "alltoall: this rank sends itself %zu elements but "
+                              "receives %zu from itself: send_counts[rank] and "
+                              "recv_counts[rank] must be equal",
                               b->at[0].n_in, b->at[0].n_out);
     return st;
 }
@@ -141,12 +141,12 @@ static trib_status_t check_sides(struct trib_plan *plan, const trib_desc_t *d)
     const char *wrong = NULL;
 
     if (!(traits & TRIB_COLL_SEND_BLOCKS) && (d->send_counts || d->send_offsets))
-        wrong = "send_counts and send_offsets are of reduce-scatter, scatter and "
+        wrong = "send_counts and send_offsets are for reduce-scatter, scatter and "
                 "alltoall";
     if (!(traits & TRIB_COLL_RECV_BLOCKS) && (d->recv_counts || d->recv_offsets))
-        wrong = "recv_counts and recv_offsets are of allgather, gather and alltoall";
+        wrong = "recv_counts and recv_offsets are for allgather, gather and alltoall";
     if (coll == TRIB_ALLTOALL && !d->send_counts != !d->recv_counts)
-        wrong = "alltoall takes both send_counts and recv_counts, or neither";
+        wrong = "alltoall needs both send_counts and recv_counts, or neither";
     return wrong ? trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "%s: %s",
                                   trib_coll_name(coll), wrong)
                  : TRIB_OK;
@@ -331,15 +331,15 @@ static trib_status_t copy_input(struct trib_plan *plan, const void **send, void 
         const struct trib_block *in = &b->at[k], *out = &b->at[(size - k) % size];
         if (in->n_in != out->n_out || in->in != out->out)
             return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                                  "alltoall in place: send_counts and recv_counts, "
-                                  "and the offsets, must be the same");
+                                  "alltoall in place: send_counts must equal "
+                                  "recv_counts, and the offsets must be equal");
     }
     if (!plan->copy && bytes)
         plan->copy = malloc(bytes);
     if (!plan->copy && bytes)
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
-                              "no memory for a copy of the %zu bytes of an alltoall in "
-                              "place",
+                              "no memory for a copy of %zu bytes for an in-place "
+                              "alltoall",
                               bytes);
     if (bytes && recv)
         memcpy(plan->copy, recv, bytes);

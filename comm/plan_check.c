@@ -39,7 +39,7 @@ static trib_status_t check_chunk(struct trib_comm *comm, trib_coll_t coll,
                           "chunk is %zu bytes, it must be 64 to %zu, the size of %s "
                           "(raise TRIB_CHUNK)",
                           d->chunk, most,
-                          comm->aggregators && coded ? "the slots that it may take"
+                          comm->aggregators && coded ? "the slots that it may use"
                                                      : "a slot");
 }
 
@@ -50,21 +50,21 @@ static trib_status_t check_robust(struct trib_comm *comm, const trib_desc_t *d)
 
     if (d->dtype > TRIB_BF16)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "op %s is of f32, f64, f16 and bf16, dtype is %s", op,
+                              "op %s supports f32, f64, f16 and bf16, dtype is %s", op,
                               trib_dtype_name(d->dtype));
     if (d->op == TRIB_TRIMMED_MEAN && !(d->parameter >= 0 && d->parameter < 0.5))
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
-            "op %s leaves out the part trib_desc_t.parameter at each end: it is "
-            "%g, it must be 0 (for 0.1) to below 0.5",
+            "op %s drops the fraction trib_desc_t.parameter at each end: it is %g, it "
+            "must be 0 (for 0.1) to below 0.5",
             op, d->parameter);
     if (d->op == TRIB_CLIPPED_MEAN &&
         !(d->parameter > 0 &&
           d->parameter <= (d->dtype == TRIB_F64 ? DBL_MAX : (double)FLT_MAX)))
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
-            "op %s cuts elements to trib_desc_t.parameter: it is %g, it must be "
-            "above 0 and finite",
+            "op %s clips elements to trib_desc_t.parameter: it is %g, it must be above "
+            "0 and finite",
             op, d->parameter);
     return TRIB_OK;
 }
@@ -78,7 +78,7 @@ static trib_status_t check_located(struct trib_comm *comm, trib_coll_t coll,
     if (!trib_op_takes(d->op, d->dtype))
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
-            "op %s is of f32, f64, i32, u32, i64 and u64, dtype is %s",
+            "op %s supports f32, f64, i32, u32, i64 and u64, dtype is %s",
             trib_op_name(d->op), trib_dtype_name(d->dtype));
     for (int r = 0; d->send_counts && coll == TRIB_REDUCE_SCATTER; r++) {
         if (r == comm->engine.ranks)
@@ -87,7 +87,7 @@ static trib_status_t check_located(struct trib_comm *comm, trib_coll_t coll,
     }
     if (odd)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "op %s is of pairs of a value and its index: counts must "
+                              "op %s takes pairs of a value and its index: counts must "
                               "be even",
                               trib_op_name(d->op));
     return TRIB_OK;
@@ -104,8 +104,8 @@ static trib_status_t check_op(struct trib_comm *comm, trib_coll_t coll,
                               (int)d->op);
     if (d->parameter != 0 && d->op != TRIB_TRIMMED_MEAN && d->op != TRIB_CLIPPED_MEAN)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "trib_desc_t.parameter is %g, and op %s has none: set it "
-                              "to 0",
+                              "trib_desc_t.parameter is %g, but op %s has no "
+                              "parameter: set it to 0",
                               d->parameter, op);
     if (trib_robust_is(d->op))
         return check_robust(comm, d);
@@ -115,12 +115,12 @@ static trib_status_t check_op(struct trib_comm *comm, trib_coll_t coll,
         return TRIB_OK;
     if (d->dtype == TRIB_BOOL)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "op %s is not of bool: use lor or land, or u8 and sum to "
-                              "count",
+                              "op %s does not support bool: use lor or land, or u8 and "
+                              "sum to count",
                               op);
     return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                          "op %s is of integers and bool, dtype is %s: use an integer "
-                          "dtype of %zu bytes for the bits",
+                          "op %s supports integers and bool, dtype is %s: use an "
+                          "integer dtype of %zu bytes for the bits",
                           op, trib_dtype_name(d->dtype), trib_dtype_size(d->dtype));
 }
 
@@ -139,8 +139,8 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
                               (int)d->dtype);
     if (trib_coll_is_prefix(coll) && (d->op == TRIB_MEAN || trib_robust_is(d->op)))
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "op %s is of all ranks, and %s sums some of them: use "
-                              "sum, min, max or prod",
+                              "op %s needs all ranks, but %s combines only some of "
+                              "them: use sum, min, max or prod",
                               trib_op_name(d->op), trib_coll_name(coll));
     if (trib_coll_sums(coll) && check_op(comm, coll, d) != TRIB_OK)
         return TRIB_ERR_INVALID;
@@ -150,14 +150,14 @@ trib_status_t trib_plan_check_desc(struct trib_comm *comm, trib_coll_t coll,
                               size - 1);
     if (d->timeout_ms < 0)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "timeout_ms is %d, it must be 0, for the time of "
-                              "TRIB_TIMEOUT_MS, or more",
+                              "timeout_ms is %d, it must be 0, for TRIB_TIMEOUT_MS, or "
+                              "more",
                               d->timeout_ms);
     if ((unsigned)d->feed > TRIB_FEED_BACKWARD || (d->feed && !trib_coll_sums(coll)) ||
         (d->feed && (trib_coll_is_blocked(coll) || trib_coll_is_prefix(coll))))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "feed %d is not for %s: only all-reduce and reduce are "
-                              "fed piecewise",
+                              "feed %d is not supported for %s: only all-reduce and "
+                              "reduce can be fed piecewise",
                               (int)d->feed, trib_coll_name(coll));
     if (__builtin_mul_overflow(d->count, bytes, &whole) ||
         __builtin_mul_overflow(whole, trib_coll_is_blocked(coll) ? (size_t)size : 1,
@@ -174,7 +174,7 @@ static trib_status_t refuse_unused(struct trib_comm *comm, trib_coll_t coll,
                                    const char *field)
 {
     return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                          "trib_desc_t.%s is set, and %s does not use it: leave it at "
+                          "trib_desc_t.%s is set, but %s does not use it: leave it at "
                           "the value of TRIB_DESC_INIT",
                           field, trib_coll_name(coll));
 }

@@ -232,7 +232,8 @@ static void cut_regions(struct trib_plan *plan, size_t most, size_t list,
     r->regions = (struct trib_regions_rule){cell, list, TRIB_PAIRS_PIECE};
     r->piece = TRIB_PAIRS_PIECE;
     r->rounds = 1; /* until the first start */
-    snprintf(plan->why + n, sizeof(plan->why) - n, "; regions with about as many each");
+    snprintf(plan->why + n, sizeof(plan->why) - n,
+             "; regions with about equal numbers of them");
 }
 
 /* Cut pairs into few rounds: each costs a frame per peer, even without pairs. */
@@ -255,8 +256,8 @@ static trib_status_t cut_pairs(struct trib_plan *plan, const trib_desc_t *d)
     if (rounds * r->n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_OVERFLOW,
-            "a sparse vector of %zu elements needs more chunks of %zu "
-            "elements than can be numbered (raise TRIB_CHUNK)",
+            "a sparse vector of %zu elements needs too many chunks of %zu elements "
+            "(raise TRIB_CHUNK)",
             d->count, most);
     r->rounds = rounds ? (uint32_t)rounds : 1;
     const size_t piece = trib_divide_up(d->count, (size_t)r->rounds * r->n_chunks);
@@ -320,8 +321,8 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
     rounds = rounds ? rounds : 1;
     if (rounds * r->n_chunks > UINT32_MAX / 2)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
-                              "%zu elements need more chunks of %zu bytes than can be "
-                              "numbered (raise TRIB_CHUNK)",
+                              "%zu elements need too many chunks of %zu bytes (raise "
+                              "TRIB_CHUNK)",
                               count, slot);
     assert(rounds > 0);
     r->rounds = (uint32_t)rounds;

@@ -31,13 +31,13 @@ static trib_status_t check_by_caller(struct trib_plan *plan)
     const char *why = NULL;
 
     if (r->op.coll != TRIB_ALLREDUCE || r->op.dtype != TRIB_F32)
-        why = "it is for all-reduces of float32";
+        why = "it supports only all-reduces of float32";
     else if (e->size > e->ranks || plan->has_quorum)
-        why = "aggregators and a quorum take a vector back, which they could not here: "
-              "name an algorithm, and no quorum";
+        why = "aggregators and a quorum must be able to undo a start, which needs the "
+              "unmodified vector: name an algorithm and no quorum";
     return why ? trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                                "feedback %s: %s, or leave caller=1 out",
-                                r->feedback.text, why)
+                                "feedback %s: %s, or omit caller=1", r->feedback.text,
+                                why)
                : TRIB_OK;
 }
 
@@ -51,13 +51,13 @@ static trib_status_t check(struct trib_plan *plan)
         return TRIB_OK;
     if (r->op.op != TRIB_SUM && r->op.op != TRIB_MEAN)
         return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "feedback %s is for sum and mean, op is %s", rule->text,
+                              "feedback %s supports sum and mean, op is %s", rule->text,
                               trib_op_name(r->op.op));
     if (rule->clip > 0 && r->op.feed != TRIB_FEED_WHOLE)
         return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
                               "feedback %s: clip needs the norm of the whole vector "
-                              "before its first chunk is sent, and this plan is fed "
-                              "piecewise: use feed TRIB_FEED_WHOLE, or leave clip out",
+                              "before the first chunk is sent, but this plan is fed "
+                              "piecewise: use feed TRIB_FEED_WHOLE, or omit clip",
                               rule->text);
     if (trib_feedback_by_caller(rule))
         return check_by_caller(plan);
@@ -67,15 +67,14 @@ static trib_status_t check(struct trib_plan *plan)
     if (r->op.coll != TRIB_ALLREDUCE)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "feedback %s is for allreduce, where every rank keeps the "
-            "sum, not for %s: use %s",
+            "feedback %s supports allreduce, where every rank keeps the sum, not %s: "
+            "use %s",
             rule->text, trib_coll_name(r->op.coll), other);
     if (!sums_whole(plan))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "feedback %s: with algorithm %s codec %s also loses part of sums, "
-            "and %s would drift: use algorithm flat, a "
-            "codec that selects, or %s",
+            "feedback %s: with algorithm %s codec %s also loses part of sums, so %s "
+            "would drift: use algorithm flat, a codec that selects, or %s",
             rule->text, plan->run.desc.name, trib_codec_info(plan->codec)->text,
             rule->ops->name, other);
     return TRIB_OK;
@@ -102,7 +101,7 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
     if (st == TRIB_OK && !trib_coll_sums(r->op.coll)) {
         if (rule->ops->corrects || !trib_feedback_plain(rule))
             return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                                  "feedback %s is for sums, not for %s: leave it out",
+                                  "feedback %s applies to sums, not to %s: omit it",
                                   rule->text, trib_coll_name(r->op.coll));
         rule->ops = trib_feedback_for(NULL, NULL);
     }
@@ -129,7 +128,7 @@ trib_status_t trib_plan_idle(struct trib_plan *plan, const char *call)
 
     if (st == TRIB_OK && (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE))
         st = trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                            "the plan still runs: wait for it before %s", call);
+                            "the plan is still running: wait for it before %s", call);
     return st;
 }
 
@@ -145,9 +144,8 @@ trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **m
                                  size_t *sent_out)
 {
     if (!mask_out)
-        return trib_comm_fail(
-            plan->comm, TRIB_ERR_INVALID,
-            "trib_plan_sent needs a place for the mask, mask_out is NULL");
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_sent needs mask_out, and it is NULL");
     trib_status_t st = trib_plan_idle(plan, "trib_plan_sent");
     if (st != TRIB_OK)
         return st;
@@ -155,8 +153,8 @@ trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **m
     if (!mask)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "%s with codec %s sends every element: trib_plan_sent is for "
-            "sums by a codec that selects",
+            "%s with codec %s sends every element: trib_plan_sent is for sums with a "
+            "codec that selects elements",
             trib_coll_name(plan->run.desc.op.coll),
             plan->codec ? trib_codec_info(plan->codec)->text : "none");
     *mask_out = mask;

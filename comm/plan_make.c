@@ -41,8 +41,8 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
         return TRIB_OK;
     if (plan->run.desc.blocks || trib_coll_is_prefix(coll))
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec %s: %s%s goes without one: use codec none", text,
-                              trib_coll_name(coll),
+                              "codec %s: %s%s does not support a codec: use codec none",
+                              text, trib_coll_name(coll),
                               coll == TRIB_ALLGATHER || coll == TRIB_REDUCE_SCATTER
                                   ? " with counts or offsets"
                                   : "");
@@ -63,19 +63,19 @@ static trib_status_t make_codec(struct trib_plan *plan, trib_coll_t coll,
         coll != TRIB_ALLREDUCE)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
-            "codec %s learns from sums that all ranks get, which %s does "
-            "not give: use allreduce, or another codec",
+            "codec %s is trained by sums that all ranks receive, which %s does not "
+            "provide: use allreduce, or another codec",
             info->text, trib_coll_name(coll));
     if (d->dtype > TRIB_BF16)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "codec %s is for floating-point elements, dtype is %s: "
+                              "codec %s supports floating-point elements, dtype is %s: "
                               "use codec none",
                               info->text, trib_dtype_name(d->dtype));
     if (trib_coll_sums(coll) && d->op != TRIB_SUM && d->op != TRIB_MEAN &&
         (!(info->flags & TRIB_CODEC_ANY_OP) || !of_elements))
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
-            "codec %s is for sum and mean, op is %s: use codec none%s", info->text,
+            "codec %s supports sum and mean, op is %s: use codec none%s", info->text,
             trib_op_name(d->op), of_elements ? ", f16 or bf16" : "");
     if (info->flags & TRIB_CODEC_MODEL && !trib_coll_sums(coll))
         return drop_codec(plan);

@@ -23,8 +23,8 @@ static trib_status_t check(struct trib_comm *comm, const struct trib_message_arg
     const int size = comm->engine.ranks;
 
     if (!trib_dtype_size(a->dtype))
-        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: %d is no dtype", a->call,
-                              (int)a->dtype);
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: dtype %d does not exist",
+                              a->call, (int)a->dtype);
     if (a->peer < 0 || a->peer >= size)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "%s %s rank %d: the communicator has ranks 0 to %d",
@@ -34,7 +34,7 @@ static trib_status_t check(struct trib_comm *comm, const struct trib_message_arg
                               "%s with tag %d: tags are 0 or more", a->call, a->tag);
     if (!trib_message_bytes(a->count, a->dtype, bytes_out))
         return trib_comm_fail(comm, TRIB_ERR_OVERFLOW,
-                              "%s of %zu %s: no memory is that large", a->call,
+                              "%s of %zu %s exceeds the address space", a->call,
                               a->count, trib_dtype_name(a->dtype));
     return TRIB_OK;
 }
@@ -76,7 +76,7 @@ static trib_status_t check_buffer(struct trib_plan *plan, const void *send, void
         return TRIB_OK;
     say(plan, what, sizeof(what));
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "%s: its buffer is NULL: give one to trib_plan_%s, or as %s "
+                          "%s: its buffer is NULL: pass one to trib_plan_%s, or as %s "
                           "to trib_plan_start_with",
                           what, r->sends ? "send" : "recv", r->sends ? "send" : "recv");
 }
@@ -134,10 +134,10 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
     say(plan, what, sizeof(what));
     snprintf(text, bytes, "%s\npath       %s\nmessages   %u so far\n", what,
              r->peer == plan->comm->engine.rank ? "a copy within this rank"
-             : r->bytes <= TRIB_SEND_SHORT      ? "with its head"
+             : r->bytes <= TRIB_SEND_SHORT      ? "with its header"
              : plan->comm->engine.links[r->peer].mapped
-                 ? "announced, read out of the sender's memory where that is possible, "
-                   "else in parts through slots"
+                 ? "announced, read from the sender's memory if possible, else in "
+                   "parts through slots"
                  : "announced, in parts through slots",
              plan->starts);
     return TRIB_OK;
@@ -156,7 +156,7 @@ static trib_status_t keeps_nothing(struct trib_plan *plan)
 {
     return trib_comm_fail(
         plan->comm, TRIB_ERR_UNSUPPORTED,
-        "a plan of messages or of neighbours keeps nothing from one start to the next");
+        "a plan of messages or neighbours keeps no state between starts");
 }
 
 static trib_status_t no_save(struct trib_plan *plan, void *state, size_t bytes,
@@ -307,8 +307,7 @@ static trib_status_t make_plan(struct trib_comm *comm,
         return TRIB_ERR_INVALID;
     if (!plan_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "%s needs a place for the plan, plan_out is NULL",
-                              args->call);
+                              "%s needs plan_out, and it is NULL", args->call);
     const trib_status_t st = trib_plan_message_take(comm, args, plan_out);
     if (st != TRIB_OK)
         return st;

@@ -29,8 +29,8 @@ static void tell_uncompressed(struct trib_plan *plan)
     trib_log(
         &comm->log, TRIB_LOG_WARN, "codec",
         "codec %s does not compress a vector of %zu elements: in chunks of %zu "
-        "elements it sends as many bytes as without it (to compress, make the matrix "
-        "larger than the rank by columns=N, or raise TRIB_CHUNK, which is %zu)",
+        "elements it sends as many bytes as codec none (to compress, make the matrix "
+        "larger than the rank with columns=N, or raise TRIB_CHUNK, which is %zu)",
         trib_codec_info(plan->codec)->text, r->total, r->piece, comm->cfg.chunk);
 }
 

@@ -58,26 +58,27 @@ static trib_status_t check_from(const struct mover *c)
         return trib_comm_fail(c->comm, st, "%s", trib_last_error(from->comm));
     if (!from->asked)
         return trib_comm_fail(c->comm, TRIB_ERR_UNSUPPORTED,
-                              "%s: plans of messages, neighbors and pairs name ranks "
-                              "that may be others here, and keep nothing: make them "
-                              "anew",
+                              "%s: plans of messages, neighbors and pairs have no "
+                              "state, and the ranks they name may have changed: create "
+                              "them again",
                               c->call);
     if (from->asked->has_blocks)
         return trib_comm_fail(
             c->comm, TRIB_ERR_UNSUPPORTED,
-            "%s: the counts and offsets of %s are of the ranks of the old "
-            "communicator: make the plan by trib_plan_create, with those "
-            "of the %d ranks that there are now; it has no other state",
+            "%s: the counts and offsets of %s refer to the ranks of the old "
+            "communicator: create the plan with trib_plan_create and counts of the %d "
+            "current ranks; it has no other state",
             c->call, trib_coll_name(from->asked->coll), c->comm->engine.size);
     if (trib_plan_auto_holds(from))
         return trib_comm_fail(c->comm, TRIB_ERR_UNSUPPORTED,
-                              "%s: codec auto of the old plan may hold something back, "
-                              "which cannot be moved: name the codec alone, or make "
-                              "the plan anew",
+                              "%s: codec auto of the old plan may keep a residual, "
+                              "which cannot be moved: name the codec alone, or create "
+                              "the plan again",
                               c->call);
     return from->comm == c->comm
                ? trib_comm_fail(c->comm, TRIB_ERR_INVALID,
-                                "%s: the plan is of this very communicator", c->call)
+                                "%s: the plan already belongs to this communicator",
+                                c->call)
                : TRIB_OK;
 }
 
@@ -135,7 +136,7 @@ static trib_status_t compare(const struct mover *c, const struct told *all,
         if (all[r].offer.gives && memcmp(a, b, sizeof(*a)) != 0)
             st = trib_comm_fail(c->comm, TRIB_ERR_INVALID,
                                 "%s: the old plans of rank %d (%s of %zu %s) and of "
-                                "rank %d (%s of %zu %s) are not the same plan",
+                                "rank %d (%s of %zu %s) differ",
                                 c->call, *first_out,
                                 trib_coll_name((trib_coll_t)a->coll), (size_t)a->count,
                                 trib_dtype_name((trib_dtype_t)a->dtype), r,
@@ -160,8 +161,8 @@ static trib_status_t find_root(const struct mover *c, const struct told *all,
     }
     return trib_comm_fail(c->comm, TRIB_ERR_INVALID,
                           "%s: rank %d, the root of the old %s, is not among these "
-                          "ranks: make the plan with another root by trib_plan_create, "
-                          "and call trib_plan_state_move",
+                          "ranks: create the plan with another root with "
+                          "trib_plan_create, and call trib_plan_state_move",
                           c->call, plan->root, trib_coll_name((trib_coll_t)plan->coll));
 }
 
@@ -261,8 +262,8 @@ static trib_status_t check_free(struct trib_comm *comm, const char *name,
     trib_gate_leave(comm);
     if (taken)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "%s: \"%.63s\" has been summed in the new communicator "
-                              "before: move it first",
+                              "%s: \"%.63s\" was already summed in the new "
+                              "communicator: move it first",
                               call, name);
     return room ? TRIB_OK
                 : trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");

@@ -32,8 +32,8 @@ static trib_status_t check_rank(struct trib_plan_neighbors *n, int rank,
                               rank, list, comm->engine.ranks - 1);
     if (rank == comm->engine.rank)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "rank %d in its own `%s`: what a rank does not give away "
-                              "it keeps",
+                              "rank %d in its own `%s`: omit it, a rank keeps what it "
+                              "does not send",
                               rank, list);
     if (!n->peers[rank])
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
@@ -54,9 +54,8 @@ static trib_status_t check_shares(struct trib_comm *comm, const trib_neighbors_t
         sum += g->shares[i];
     }
     if (!(sum <= 1 + SLACK))
-        return trib_comm_fail(
-            comm, TRIB_ERR_INVALID,
-            "the shares are %.17g in all: 1 at most can be given away", sum);
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "the shares add to %.17g: at most 1 can be sent", sum);
     return TRIB_OK;
 }
 
@@ -86,9 +85,8 @@ static trib_status_t take_graph(struct trib_plan_neighbors *n,
         (g->n_to && (!g->to || !g->shares)) || (g->n_from && !g->from))
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
-            "a graph of %zu ranks to and %zu from, and a list is NULL or has a length "
-            "that no list has",
-            g->n_to, g->n_from);
+            "a graph of %zu ranks to and %zu from: a list is NULL or too long", g->n_to,
+            g->n_from);
     for (size_t i = 0; i < g->n_to && st == TRIB_OK; i++)
         st = check_rank(n, g->to[i], "to");
     for (size_t i = 0; i < g->n_from && st == TRIB_OK; i++)
@@ -110,8 +108,9 @@ static trib_status_t take_graph(struct trib_plan_neighbors *n,
         qsort(s->ends, (size_t)s->n_ends, sizeof(*s->ends), by_rank);
     for (int i = 1; i < s->n_ends; i++)
         if (by_rank(&s->ends[i - 1], &s->ends[i]) == 0)
-            return trib_comm_fail(comm, TRIB_ERR_INVALID, "rank %d is twice in `%s`",
-                                  s->ends[i].peer, s->ends[i].gives ? "to" : "from");
+            return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                                  "rank %d occurs twice in `%s`", s->ends[i].peer,
+                                  s->ends[i].gives ? "to" : "from");
     return TRIB_OK;
 }
 
@@ -127,8 +126,7 @@ static trib_status_t may_start(trib_plan_t *plan, const void *x, const char *cal
         return st;
     if (!plan->neighbors)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "%s is for plans that trib_plan_neighbors has made",
-                              call);
+                              "%s is for plans created by trib_plan_neighbors", call);
     if (!x && plan->neighbors->bytes)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: x is NULL", call);
     return TRIB_OK;
@@ -199,8 +197,8 @@ trib_status_t trib_plan_in_flight(trib_plan_t *plan, trib_in_flight_t *counts)
     if (!plan->neighbors || !counts)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               plan->neighbors ? "trib_plan_in_flight: counts is NULL"
-                                              : "trib_plan_in_flight is for plans that "
-                                                "trib_plan_neighbors has made");
+                                              : "trib_plan_in_flight is for plans "
+                                                "created by trib_plan_neighbors");
     if (trib_sized_fits(&kind, counts, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
     trib_comm_lock(comm);
@@ -264,28 +262,27 @@ static trib_status_t check_desc(struct trib_comm *comm, const trib_neighbors_des
                               "neighbours exchange parts of f32 and f64, not of %s",
                               trib_dtype_name(d->dtype));
     if (d->codec && d->dtype != TRIB_F32)
-        return trib_comm_fail(
-            comm, TRIB_ERR_UNSUPPORTED,
-            "codec \"%s\" of neighbours' parts is for f32, not for %s", d->codec,
-            trib_dtype_name(d->dtype));
+        return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
+                              "codec \"%s\" of neighbours' parts supports f32, not %s",
+                              d->codec, trib_dtype_name(d->dtype));
     if (!trib_message_bytes(d->count, d->dtype, &bytes))
-        return trib_comm_fail(comm, TRIB_ERR_OVERFLOW, "no memory has %zu elements",
-                              d->count);
+        return trib_comm_fail(comm, TRIB_ERR_OVERFLOW,
+                              "%zu elements exceed the address space", d->count);
     if (d->n_peers < 0 || (d->n_peers && !d->peers))
         return trib_comm_fail(
             comm, TRIB_ERR_INVALID,
             "trib_neighbors_desc_t.n_peers is %d, it must be %s", d->n_peers,
-            d->peers ? "0 or more" : "0, as peers is NULL: all ranks");
+            d->peers ? "0 or more" : "0, because peers is NULL: all ranks");
     if (d->late < 0 || d->late > LATE_MOST)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "late is %d: parts are 0 to %d steps late, and one more "
-                              "copy of them for each step is kept",
+                              "late is %d: it must be 0 to %d; each step of lateness "
+                              "needs one more copy of the parts",
                               d->late, LATE_MOST);
     if (d->late > 0 && comm->cfg.deterministic)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
-            "late is %d: which parts a step adds depends on when they "
-            "come, which TRIB_DETERMINISTIC forbids: use late 0",
+            "late is %d: the parts that a step adds depend on when they arrive, which "
+            "TRIB_DETERMINISTIC forbids: use late 0",
             d->late);
     return TRIB_OK;
 }

@@ -161,13 +161,12 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
     uint64_t count;
 
     if (n->ops->busy(plan))
-        return trib_comm_fail(
-            comm, TRIB_ERR_BUSY,
-            "the plan was started before and has not ended: wait for it first");
+        return trib_comm_fail(comm, TRIB_ERR_BUSY,
+                              "the plan is still running: wait for it first");
     if (!settle(n) || atomic_load(&n->state) != NOTHING)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
-                              "the function of trib_plan_notify has not returned: it "
-                              "may start other plans, and not its own");
+                              "the callback of trib_plan_notify has not returned: it "
+                              "may start other plans, but not its own");
     if (n->fd >= 0)
         (void)!read(n->fd, &count, sizeof(count));
     trib_comm_lock(comm);
@@ -243,7 +242,7 @@ static trib_status_t notify_of(struct trib_plan *plan, const char *call,
         return st;
     if (plan->ops->busy(plan))
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
-                              "the plan still runs: wait for it before %s", call);
+                              "the plan is still running: wait for it before %s", call);
     *out = n;
     if (n)
         return TRIB_OK;
@@ -275,7 +274,7 @@ trib_status_t trib_plan_notify_then(struct trib_plan *plan, void (*then)(void *a
                                     void *arg)
 {
     struct trib_plan_notify *n;
-    const trib_status_t st = notify_of(plan, "who is told", &n);
+    const trib_status_t st = notify_of(plan, "a completion callback", &n);
 
     assert(plan && then);
     if (st != TRIB_OK)

@@ -77,7 +77,7 @@ static trib_status_t own_ready(struct trib_plan *plan, size_t first, size_t coun
     if (!trib_run_feed(&plan->run, first, count))
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "elements %zu to %zu: not awaited; call trib_plan_start "
-                              "first, and name each element once",
+                              "first, and pass each element once",
                               first, first + count);
     if (plan->comm->cfg.progress == TRIB_PROGRESS_CALLER)
         return trib_progress(plan->comm);

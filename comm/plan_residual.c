@@ -23,19 +23,19 @@ static trib_status_t find(struct trib_plan *plan, const char *call, size_t first
     struct trib_run *run = &by->run;
     if (plan->ops->busy(plan) || by->ops->busy(by))
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
-                              "the plan still runs: wait for it before %s", call);
+                              "the plan is still running: wait for it before %s", call);
     const struct trib_feedback *f = trib_feedback_of(run);
     if (run->now.state == TRIB_RUN_DONE && run->now.status != TRIB_OK)
         return run->now.status; /* the start was aborted midway */
     if (!f->residual)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
-            "%s: the plan keeps no residual: its codec is %s, its feedback %s", call,
+            "%s: the plan keeps no residual: codec is %s, feedback is %s", call,
             by->codec ? trib_codec_info(by->codec)->text : "none",
             by->codec ? run->desc.feedback.text : "none");
     if (first > run->desc.total || count > run->desc.total - first)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "%s: elements %zu to %zu are not in a residual of %zu",
+                              "%s: elements %zu to %zu are outside a residual of %zu",
                               call, first, first + count, run->desc.total);
     *run_out = run;
     return TRIB_OK;

@@ -232,21 +232,21 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
                               d->prescale, d->postscale);
     if (!trib_coll_sums(coll) || (d->op != TRIB_SUM && d->op != TRIB_MEAN))
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "prescale, postscale and weighted are for sum and mean: "
+                              "prescale, postscale and weighted support sum and mean: "
                               "this is %s%s%s",
                               trib_coll_name(coll), trib_coll_sums(coll) ? " by " : "",
                               trib_coll_sums(coll) ? trib_op_name(d->op) : "");
     if (!trib_dtype_is_float(d->dtype))
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "prescale, postscale and weighted are for floating-point "
+                              "prescale, postscale and weighted support floating-point "
                               "elements, dtype is %s",
                               trib_dtype_name(d->dtype));
     if (!d->weighted)
         return TRIB_OK;
     if (d->op != TRIB_MEAN)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "weighted is of op mean, op is %s: prescale alone weighs "
-                              "the contributions of a sum",
+                              "weighted needs op mean, op is %s: prescale alone "
+                              "weights the contributions of a sum",
                               trib_op_name(d->op));
     if (d->prescale < 0)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
@@ -365,10 +365,10 @@ trib_status_t trib_plan_set_scale(trib_plan_t *plan, double prescale, double pos
     if (plan->ops->busy(plan))
         return trib_comm_fail(
             comm, TRIB_ERR_BUSY,
-            "the plan still runs: wait for it before trib_plan_set_scale");
+            "the plan is still running: wait for it before trib_plan_set_scale");
     if (!s)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "the plan was made without scales: set "
+                              "the plan was created without scales: set "
                               "trib_desc_t.prescale to 1 to change it later");
     if (!isfinite(prescale) || !isfinite(postscale) || (s->weights && prescale < 0))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,

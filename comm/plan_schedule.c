@@ -38,14 +38,14 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
     if (fits && plan->sparse && !a->aggregators && !trib_algo_sums_pairs(a, shape))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "algorithm %s forwards partial sums that are no (index, value) pairs: use "
+            "algorithm %s forwards partial sums that are not (index, value) pairs: use "
             "direct, flat, doubling or auto for a sparse all-reduce",
             name);
     if (a && a->merges && shape->coll == TRIB_ALLREDUCE && !fits)
         return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
-                              "the all-reduce of algorithm %s is of (index, value) "
-                              "pairs: trib_plan_sparse (trib-info lists what each "
-                              "can do)",
+                              "algorithm %s supports only all-reduces of (index, "
+                              "value) pairs: use trib_plan_sparse (trib-info lists the "
+                              "collectives of each algorithm)",
                               name);
     if (a && ordered) {
         const trib_status_t st = trib_deterministic_allows(plan, a, shape);
@@ -53,17 +53,17 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
             return st;
     }
     if (fits) {
-        snprintf(plan->why, sizeof(plan->why), "%s: asked for by name", a->name);
+        snprintf(plan->why, sizeof(plan->why), "%s: requested by name", a->name);
         *algo_out = a;
         return TRIB_OK;
     }
     if (a)
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
-            "algorithm %s cannot do %s with %d rank%s%s (trib-info lists "
-            "what each can do)",
+            "algorithm %s does not support %s with %d rank%s%s (trib-info lists the "
+            "collectives of each algorithm)",
             name, trib_coll_name(shape->coll), shape->size, shape->size == 1 ? "" : "s",
-            shape->local_counts ? " and counts of which each knows its own" : "");
+            shape->local_counts ? " and counts known only locally" : "");
     trib_status_t st = trib_settings_algorithm(name, &err);
     return trib_comm_fail(plan->comm, st, "%s", trib_error_text(&err));
 }
@@ -124,7 +124,7 @@ static void explain_words(struct trib_plan *plan, const struct trib_choice *choi
 
     if (choice->contribution > 0 && !choice->pairs)
         snprintf(plan->why + n, sizeof(plan->why) - n,
-                 "; code words: about %.3g B a contribution, %.3g B the result",
+                 "; encoded: about %.3g B per contribution, %.3g B for the result",
                  bytes * choice->contribution, bytes * choice->result);
 }
 
@@ -136,8 +136,8 @@ static void explain_calibration(struct trib_plan *plan)
 
     if (comm->calibration.known && !comm->load_store)
         snprintf(plan->why + n, sizeof(plan->why) - n,
-                 "; network as calibrated on %04u-%02u-%02u", day / 10000,
-                 day / 100 % 100, day % 100);
+                 "; network calibrated on %04u-%02u-%02u", day / 10000, day / 100 % 100,
+                 day % 100);
 }
 
 static trib_status_t asked_for(struct trib_plan *plan, const char *name,
@@ -225,11 +225,12 @@ static void explain_leaders(struct trib_plan *plan, const struct trib_algo *algo
     if (!groups->kind || !algo->groups)
         return;
     if (strcmp(groups->kind, "host") == 0)
-        snprintf(end, sizeof(plan->why) - n, "; leaders of a host: %d",
+        snprintf(end, sizeof(plan->why) - n, "; leaders per host: %d",
                  groups->groups.leaders);
     else
-        snprintf(end, sizeof(plan->why) - n, "; %d group%s by %s, leaders of each: %d",
-                 groups->groups.n, groups->groups.n == 1 ? "" : "s", groups->kind,
+        snprintf(end, sizeof(plan->why) - n,
+                 "; %d group%s by %s, leaders per group: %d", groups->groups.n,
+                 groups->groups.n == 1 ? "" : "s", groups->kind,
                  groups->groups.leaders);
 }
 
@@ -243,7 +244,7 @@ static void explain_pairs(struct trib_plan *plan, const trib_desc_t *d)
 
     if (plan->sparse->most)
         snprintf(end, sizeof(plan->why) - n,
-                 "; (index, value) pairs: up to %.4g a rank, about %.4g in the union",
+                 "; (index, value) pairs: up to %.4g per rank, about %.4g in the union",
                  e.pairs, e.united);
     else
         snprintf(end, sizeof(plan->why) - n,

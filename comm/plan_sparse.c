@@ -103,12 +103,12 @@ static trib_status_t check_desc(struct trib_comm *comm, const trib_sparse_desc_t
 {
     if (d->op != TRIB_SUM && d->op != TRIB_MEAN && (unsigned)d->op < TRIB_OP_COUNT)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "op %s is not for sparse vectors, whose ranks have no "
-                              "value at most indices: use sum or mean",
+                              "op %s is not supported for sparse vectors, whose ranks "
+                              "have no value at most indices: use sum or mean",
                               trib_op_name(d->op));
     if (d->dtype == TRIB_BOOL)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
-                              "dtype bool is not for sparse vectors: use u8");
+                              "dtype bool is not supported for sparse vectors: use u8");
     if (d->most > d->length)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "most is %zu pairs, the vector has %zu elements", d->most,
@@ -142,8 +142,8 @@ trib_status_t trib_plan_sparse(trib_comm_t *comm, const trib_sparse_desc_t *desc
         return TRIB_ERR_INVALID;
     if (!desc || !plan_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "trib_plan_sparse needs a description and a place for "
-                              "the plan, %s is NULL",
+                              "trib_plan_sparse needs desc and plan_out, and %s is "
+                              "NULL",
                               desc ? "plan_out" : "desc");
     trib_status_t st = take_desc(comm, desc, &ours);
     if (st != TRIB_OK)
@@ -171,10 +171,10 @@ static trib_status_t check_plan(struct trib_plan *plan, const char *call)
         return st;
     if (!plan->sparse)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "%s is for plans that trib_plan_sparse has made", call);
+                              "%s is for plans created by trib_plan_sparse", call);
     if (plan->ops->busy(plan)) /* including an inner plan */
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                              "the plan still runs: wait for it before %s", call);
+                              "the plan is still running: wait for it before %s", call);
     return TRIB_OK;
 }
 
@@ -211,8 +211,8 @@ static trib_status_t check_finite(struct trib_plan *plan,
     if (at == in->n)
         return TRIB_OK;
     snprintf(text, sizeof(text),
-             "rank %d gave NaN or an infinity, element %" PRIu64
-             ", in a sparse %s (TRIB_CHECK)",
+             "rank %d gave NaN or an infinity, element %" PRIu64 ", in a sparse %s "
+             "(TRIB_CHECK)",
              comm->engine.rank, in->indices[at], trib_coll_name(d->op.coll));
     trib_comm_fail_all(comm, TRIB_ERR_INVALID, text);
     return TRIB_ERR_INVALID;
@@ -235,8 +235,8 @@ static trib_status_t take_pairs(struct trib_plan *plan,
         return trib_comm_fail(comm, st, "no memory to sort %zu pairs", given->n);
     if (s->most && s->input.n > s->most)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "a start with %zu indices, the plan was made for %zu "
-                              "(trib_sparse_desc_t.most)",
+                              "a start with %zu indices, but the plan was created for "
+                              "%zu (trib_sparse_desc_t.most)",
                               s->input.n, s->most);
     st = check_finite(plan, &s->input);
     if (st != TRIB_OK)
@@ -276,12 +276,12 @@ static trib_status_t check_result(struct trib_plan *plan, const void *place,
         return st;
     if (!plan->sparse->has_started || plan->ops->test(plan) != TRIB_OK)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "%s: the plan has no result, as no start of it has ended "
-                              "well",
+                              "%s: the plan has no result because no start has "
+                              "succeeded",
                               call);
     if (!place)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "%s: the place for the result is NULL", call);
+                              "%s: the result pointer is NULL", call);
     return TRIB_OK;
 }
 
@@ -304,13 +304,12 @@ static trib_status_t copy_pairs(struct trib_plan *plan, const struct trib_run *r
 
     if (n > room)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
-                              "the union has %zu pairs, there is room for %zu "
-                              "(trib_plan_sparse_count tells the number)",
+                              "the union has %zu pairs, but there is room for %zu "
+                              "(trib_plan_sparse_count returns the number)",
                               n, room);
     if (n && !(indices && values))
-        return trib_comm_fail(
-            plan->comm, TRIB_ERR_INVALID,
-            "trib_plan_sparse_pairs: the place for the result is NULL");
+        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
+                              "trib_plan_sparse_pairs: the result pointer is NULL");
     trib_pairs_get(run, indices, values);
     return TRIB_OK;
 }

@@ -149,8 +149,7 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
 
     if (!bytes_out)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "trib_plan_state_save needs a place for the number of "
-                              "bytes, bytes_out is NULL");
+                              "trib_plan_state_save needs bytes_out, and it is NULL");
     trib_status_t st = trib_plan_idle(plan, "trib_plan_state_save");
     if (st != TRIB_OK)
         return st;
@@ -164,9 +163,8 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
         return TRIB_OK;
     if (bytes < h.bytes)
         return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
-                              "the state of the plan has %" PRIu64
-                              " bytes, and there is room "
-                              "for %zu",
+                              "the plan's state has %" PRIu64 " bytes, but there is "
+                              "room for %zu",
                               h.bytes, bytes);
     write_sections(&s, (uint8_t *)state + sizeof(h));
     h.checksum = trib_state_checksum(&h, state);
@@ -180,7 +178,8 @@ trib_status_t trib_state_refuse(struct trib_plan *plan, const char *what,
                                 const char *theirs, const char *ours)
 {
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "the state is of a plan with %s %s, and this plan has %s",
+                          "the state belongs to a plan with %s %s, but this plan has "
+                          "%s",
                           what, theirs, ours);
 }
 
@@ -205,12 +204,12 @@ trib_status_t trib_state_check_whole(struct trib_plan *plan, const uint8_t *stat
     memcpy(h_out, state, sizeof(*h_out));
     if (h_out->version != VERSION)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "the state is of version %" PRIu32 ", this library reads "
+                              "the state has version %" PRIu32 ", this library reads "
                               "version %d",
                               h_out->version, VERSION);
     if (h_out->bytes != bytes)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "the state has %" PRIu64 " bytes, here are %zu",
+                              "the state has %" PRIu64 " bytes, but %zu were passed",
                               h_out->bytes, bytes);
     if (trib_state_checksum(h_out, state) != h_out->checksum)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
@@ -274,7 +273,7 @@ static trib_status_t check_section(struct trib_plan *plan, const struct sections
         i++;
     if (i == s->n || found[i])
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "the state has %s section \"%s\", which the plan has not",
+                              "the state has %s section \"%s\", which the plan lacks",
                               i == s->n ? "a" : "another", name);
     const struct section *ours = &s->at[i];
     found[i] = at;
@@ -290,9 +289,8 @@ static trib_status_t check_section(struct trib_plan *plan, const struct sections
     if (h->bytes == ours->bytes)
         return TRIB_OK;
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "section \"%s\" of the state has %" PRIu64
-                          " bytes, the plan's "
-                          "%zu",
+                          "section \"%s\" of the state has %" PRIu64 " bytes, the "
+                          "plan's has %zu",
                           name, h->bytes, ours->bytes);
 }
 
@@ -322,7 +320,7 @@ static trib_status_t check_sections(struct trib_plan *plan, const struct section
     for (size_t at = sizeof(struct trib_state_head); at < bytes; at = next) {
         if (!trib_state_section_at(state, bytes, at, &h, &next))
             return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                                  "the state's section at byte %zu goes beyond its end",
+                                  "the state's section at byte %zu exceeds the state",
                                   at);
         trib_status_t st = check_section(plan, s, &h, state + at + sizeof(h), found);
         if (st != TRIB_OK)
@@ -366,7 +364,7 @@ trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state
 
     if (!state)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "trib_plan_state_load needs a state, state is NULL");
+                              "trib_plan_state_load: state is NULL");
     trib_status_t st = trib_plan_idle(plan, "trib_plan_state_load");
     if (st == TRIB_OK)
         st = trib_state_check_whole(plan, state, bytes, &theirs);

@@ -27,14 +27,14 @@ struct trib_state_head {
     uint32_t ranks, rank;
     uint32_t coll, dtype, op, root;
 };
-_Static_assert(sizeof(struct trib_state_head) == 64, "trib_state_head has no holes");
+_Static_assert(sizeof(struct trib_state_head) == 64, "trib_state_head has no padding");
 
 struct trib_state_section {
     char name[TRIB_STATE_NAME_BYTES];
     uint64_t bytes;
 };
 _Static_assert(sizeof(struct trib_state_section) == 24,
-               "a section's head has no holes");
+               "a section header has no padding");
 
 /** trib_state_padded - return the padded size of a section of `bytes` bytes. */
 static inline size_t trib_state_padded(size_t bytes)

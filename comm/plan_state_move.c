@@ -28,7 +28,7 @@ struct offer {
     uint64_t model_bytes; /* size of the model as of the end of start `steps`; or 0 */
     struct trib_identity_kept kept;
 };
-_Static_assert(sizeof(struct offer) == 48, "an offer has no holes");
+_Static_assert(sizeof(struct offer) == 48, "an offer has no padding");
 
 struct mover {
     struct trib_comm *comm;
@@ -69,8 +69,8 @@ static trib_status_t check_plan(struct mover *m, struct trib_plan *plan)
         return trib_comm_fail(m->comm, st, "%s", trib_last_error(plan->comm));
     return plan->message || plan->neighbors || plan->sparse
                ? trib_comm_fail(m->comm, TRIB_ERR_UNSUPPORTED,
-                                "%s: plans of messages, neighbors and pairs keep "
-                                "nothing from one start to the next: make them anew",
+                                "%s: plans of messages, neighbors and pairs keep no "
+                                "state between starts: create them again",
                                 m->call)
                : TRIB_OK;
 }
@@ -81,8 +81,8 @@ static trib_status_t check_idle(struct mover *m, struct trib_plan *plan,
     if (!plan->ops->busy(plan) && !by->ops->busy(by))
         return TRIB_OK;
     return trib_comm_fail(m->comm, TRIB_ERR_BUSY,
-                          "%s: the %s plan still runs: wait for it first", m->call,
-                          plan == m->plan ? "new" : "old");
+                          "%s: the %s plan is still running: wait for it first",
+                          m->call, plan == m->plan ? "new" : "old");
 }
 
 static const char *codec_text(const struct trib_plan *plan)
@@ -118,7 +118,7 @@ static trib_status_t compare(const struct mover *m)
                               m->to_by->run.desc.count);
     if (trib_plan_auto_holds(m->from))
         return trib_comm_fail(m->comm, TRIB_ERR_UNSUPPORTED,
-                              "%s: codec auto of the old plan may hold something back, "
+                              "%s: codec auto of the old plan may keep a residual, "
                               "which cannot be moved: name the codec alone",
                               m->call);
     if (m->plan->automatic && m->from->automatic)
@@ -144,13 +144,13 @@ static trib_status_t check_steps(struct mover *m)
 
     if (steps > UINT32_MAX)
         return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
-                              "%s: steps is %" PRIu64 ", more than a plan counts",
+                              "%s: steps is %" PRIu64 ", more than a plan can count",
                               m->call, steps);
     if (steps < run->now.step && !trib_undo_reaches(run, (uint32_t)steps))
         return trib_comm_fail(
             m->comm, TRIB_ERR_INVALID,
-            "%s: steps is %" PRIu64 ", and the old plan has begun %" PRIu32
-            ", of which it can take back %s: drop them, by the number begun, or %s",
+            "%s: steps is %" PRIu64 ", but the old plan has begun %" PRIu32 " and can "
+            "undo %s: pass the number begun to drop these steps, or %s",
             m->call, steps, run->now.step,
             m->from_by->comm->rewinds ? "the newest two" : "none",
             m->from_by->comm->rewinds ? "move it earlier"
@@ -214,13 +214,13 @@ static trib_status_t compare_to_first(struct mover *m, int first, int r)
 
     if (a->steps != b->steps)
         return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
-                              "%s: steps is %" PRIu64 " on rank %d, and %" PRIu64
-                              " on rank %d: all have to give the same number",
+                              "%s: steps is %" PRIu64 " on rank %d, but %" PRIu64 " on "
+                              "rank %d: pass the same number on all ranks",
                               m->call, a->steps, first, b->steps, r);
     if (b->kept.settled && b->kept.key != m->all[known].kept.key)
         return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
-                              "%s: the old plans of rank %d and of rank %d are not the "
-                              "same plan, or had other seeds",
+                              "%s: the old plans of rank %d and of rank %d differ, or "
+                              "have different seeds",
                               m->call, known, r);
     return TRIB_OK;
 }
@@ -240,13 +240,14 @@ trib_status_t trib_offers_check(struct trib_comm *comm, const char *call,
         memcpy(&o, at + (size_t)r * bytes, sizeof(o));
         if (o.status != TRIB_OK)
             return trib_comm_fail(comm, (trib_status_t)o.status,
-                                  "%s: rank %d cannot; its own sentence says why", call,
-                                  r);
+                                  "%s: rank %d failed; its own error message gives the "
+                                  "reason",
+                                  call, r);
         first = o.gives ? r : first;
     }
     *first_out = first;
     return first < 0 ? trib_comm_fail(comm, TRIB_ERR_INVALID,
-                                      "%s: no rank has given an old one", call)
+                                      "%s: no rank has passed an old one", call)
                      : TRIB_OK;
 }
 
@@ -438,8 +439,8 @@ static void settle(struct mover *m)
     move_vectors(m);
     if (!go_on(m) && comm->engine.rank == 0)
         trib_log(&comm->log, TRIB_LOG_WARN, "codec",
-                 "the state of a plan goes on in another communicator, and what codec "
-                 "%s has learnt does not: it learns anew",
+                 "a plan's state continues in another communicator without the model "
+                 "of codec %s, which is trained from scratch",
                  codec_text(m->to_by));
     if (m->to_by->codec)
         trib_feedback_loaded(&m->to_by->run);

@@ -46,9 +46,8 @@ void trib_plan_stats_free(struct trib_plan *plan)
 
     if (l && l->starts && !trib_comm_in_child(plan->comm))
         trib_log(&plan->comm->log, TRIB_LOG_INFO, "stats",
-                 "\"%s\": %" PRIu64
-                 " results, norm %.6g in the mean and %.6g in the last, "
-                 "%" PRIu64 " NaN or Inf in all",
+                 "\"%s\": %" PRIu64 " results, mean norm %.6g, last norm %.6g, %" PRIu64
+                 " NaN or Inf in total",
                  plan->identity.name, l->starts, l->norms / (double)l->starts,
                  sqrt(l->newest.squares), l->not_finite);
     free(plan->looks);
@@ -107,7 +106,7 @@ trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *stats)
     if (!l)
         return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
                               "this plan has no statistics: set TRIB_STATS=1 before "
-                              "trib_init, and give a plan that sums a name");
+                              "trib_init, and name a plan that sums");
     const trib_plan_stats_t ours = {
         .size = sizeof(ours),
         .results = l->starts,

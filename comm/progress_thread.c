@@ -112,8 +112,8 @@ trib_status_t trib_progress_thread_start(struct trib_comm *comm)
         errno = trib_thread_start(&d->thread, progress_thread_main, comm);
         if (errno)
             return trib_comm_fail(comm, TRIB_ERR_SYSTEM,
-                                  "cannot start a progress thread: %m "
-                                  "(set TRIB_PROGRESS=caller to go without)");
+                                  "cannot start a progress thread: %m (set "
+                                  "TRIB_PROGRESS=caller to run without one)");
         d->running = true;
     }
     if (atomic_exchange(&d->active, 1) == 0)

@@ -24,26 +24,26 @@ static trib_status_t check(struct trib_plan *plan, const char *text)
 
     if (comm->cfg.deterministic)
         return refuse(plan, text,
-                      "which ranks are in a sum depends on when they come, which "
+                      "the ranks in a sum depend on when contributions arrive, which "
                       "TRIB_DETERMINISTIC forbids: drop the quorum");
     if (plan->codec && trib_codec_info(plan->codec)->flags & agreed) {
         snprintf(
             why, sizeof(why),
-            "with codec %.100s ranks agree on scales first, or are counted in its "
-            "sums: use none, or a codec that each rank decodes alone, such as topk or "
-            "qsgd:ef=1",
+            "with codec %.100s ranks agree on scales first, or its sums depend on the "
+            "number of ranks: use none, or a codec that is decoded per rank, such as "
+            "topk or qsgd:ef=1",
             trib_codec_info(plan->codec)->text);
         return refuse(plan, text, why);
     }
     if (comm->aggregators && comm->aggregators->tree)
         return refuse(
             plan, text,
-            "a tree of aggregators forwards sums that do not name the ranks in them: "
-            "list one level in TRIB_SERVICE, or drop the quorum");
+            "a tree of aggregators forwards sums without listing their ranks: list one "
+            "level in TRIB_SERVICE, or drop the quorum");
     if (trib_quorum_mask_bytes(comm->engine.ranks) > comm->cfg.chunk / 2)
         return refuse(
             plan, text,
-            "a bitmap of so many ranks leaves no room in a slot: raise TRIB_CHUNK");
+            "a bitmap of this many ranks leaves no room in a slot: raise TRIB_CHUNK");
     return TRIB_OK;
 }
 
@@ -81,8 +81,8 @@ trib_status_t trib_plan_quorum(struct trib_plan *plan, const trib_desc_t *desc)
     if (!trib_configured_kind(r->op.coll, r->op.dtype, r->op.op))
         return refuse(
             plan, text,
-            "a quorum is for all-reduce, op sum or mean, dtype f32, f16 or bf16: leave "
-            "it out, or say all");
+            "a quorum supports all-reduce, op sum or mean, dtype f32, f16 or bf16: "
+            "omit it, or use all");
     st = check(plan, text);
     if (st != TRIB_OK)
         return st;
@@ -114,7 +114,7 @@ trib_status_t trib_plan_quorum_feedback(struct trib_plan *plan)
         return TRIB_OK;
     return trib_comm_fail(
         plan->comm, TRIB_ERR_UNSUPPORTED,
-        "a quorum needs a residual for what comes late, and feedback %s of "
-        "codec %s has none: use feedback %s, codec none, or no quorum",
+        "a quorum needs a residual for late contributions, but feedback %s of codec %s "
+        "has none: use feedback %s, codec none, or no quorum",
         rule->text, trib_codec_info(plan->codec)->text, trib_feedback_residual()->name);
 }

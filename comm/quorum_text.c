@@ -42,21 +42,21 @@ static trib_status_t parse(char *copy, const char *text, struct trib_error *err,
     if (!trib_number_read(copy, &out->part) || !(out->part > 0 && out->part <= 1))
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "quorum \"%s\": \"%s\" is no part of the ranks: write a number above 0, at "
-            "most 1, as in 0.9,deadline=20ms; or all",
+            "quorum \"%s\": \"%s\" is not a fraction of the ranks: write a number "
+            "above 0, at most 1, as in 0.9,deadline=20ms; or all",
             text, copy);
     if (!rest || strncmp(rest, key, sizeof(key) - 1) != 0)
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "quorum \"%s\": the part of the ranks must be followed by a deadline, as "
-            "in 0.9,deadline=20ms",
+            "quorum \"%s\": the fraction of the ranks must be followed by a deadline, "
+            "as in 0.9,deadline=20ms",
             text);
     out->deadline_ns = time_of(rest + sizeof(key) - 1);
     if (!out->deadline_ns)
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "quorum \"%s\": deadline must be a number with us, ms or s behind it, "
-            "above 0, at most %d s",
+            "quorum \"%s\": deadline must be a number followed by us, ms or s, above "
+            "0, at most %d s",
             text, LONGEST_S);
     return TRIB_OK;
 }

@@ -152,7 +152,7 @@ trib_status_t trib_call_shared(struct trib_comm *comm, const struct trib_call *c
     if (st != TRIB_OK)
         return st;
     st = trib_plan_wait(r->plan);
-    if (st == TRIB_OK || trib_plan_release(r->plan, "plan", "it is kept") == TRIB_OK) {
+    if (st == TRIB_OK || trib_plan_release(r->plan, "plan", "keeping it") == TRIB_OK) {
         trib_gate_enter(comm);
         put_idle(comm, r);
         trib_gate_leave(comm);
@@ -169,8 +169,7 @@ static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
         return TRIB_ERR_INVALID;
     if (!request_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "a non-blocking %s needs a place for its request, "
-                              "request_out is NULL",
+                              "a non-blocking %s needs request_out, and it is NULL",
                               trib_coll_name(key.coll));
     const struct trib_call one = {.key = key, .own = true};
     trib_status_t st = begin(comm, &one, send, recv, request_out);
@@ -265,8 +264,7 @@ static trib_status_t begin_message(struct trib_comm *comm,
         return TRIB_ERR_INVALID;
     if (!request_out)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "%s needs a place for its request, request_out is NULL",
-                              a->call);
+                              "%s needs request_out, and it is NULL", a->call);
     struct trib_plan *plan;
     trib_status_t st = trib_plan_message_take(comm, a, &plan);
     if (st != TRIB_OK)

@@ -21,9 +21,10 @@ trib_status_t trib_settings_kernels(const struct trib_config *cfg,
 
     assert((size_t)cfg->cpu < sizeof(isas) / sizeof(isas[0]));
     *out = trib_kernels_get(isas[cfg->cpu]);
-    return *out ? TRIB_OK
-                : trib_fail(err, TRIB_ERR_CONFIG,
-                            "TRIB_CPU=%s: this CPU does not have it", isas[cfg->cpu]);
+    return *out
+               ? TRIB_OK
+               : trib_fail(err, TRIB_ERR_CONFIG,
+                           "TRIB_CPU=%s: this CPU does not support it", isas[cfg->cpu]);
 }
 
 trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err)
@@ -56,7 +57,7 @@ static trib_status_t check_codec(const struct trib_config *cfg, struct trib_erro
         return TRIB_OK;
     if (trib_auto_wanted(cfg->codec) && cfg->deterministic)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "TRIB_CODEC=%s: it chooses by what starts take, which "
+                         "TRIB_CODEC=%s: it chooses by measured time, which "
                          "TRIB_DETERMINISTIC forbids: name a codec",
                          cfg->codec);
     if (trib_auto_wanted(cfg->codec)) {

@@ -188,8 +188,8 @@ static trib_status_t agree(struct members *m, trib_status_t mine,
         trib_status_t theirs = trib_status_of_peer(all[m->ranks[i]]);
         if (theirs != TRIB_OK)
             st = trib_comm_fail(parent, theirs,
-                                "trib_split: rank %d could not join: %s; "
-                                "its own trib_last_error says why",
+                                "trib_split: rank %d could not join: %s; its own "
+                                "trib_last_error gives the reason",
                                 m->ranks[i], trib_status_str(theirs));
     }
     free(all);

@@ -117,8 +117,8 @@ static trib_status_t check_sections(struct merge *m, const uint8_t *state, size_
                 return st;
         } else if (!theirs || (len != ours.bytes && strcmp(name, "model") != 0)) {
             return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                                  "section \"%s\" of the state has not the plan's %zu "
-                                  "bytes",
+                                  "section \"%s\" of the state does not have the "
+                                  "plan's %zu bytes",
                                   name, (size_t)ours.bytes);
         }
     }
@@ -132,17 +132,17 @@ static trib_status_t check_total(struct merge *m, const struct trib_state_head *
     if (theirs->ranks < 1 || theirs->ranks > SAVERS_MAX ||
         theirs->rank >= theirs->ranks)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "the state is of rank %" PRIu32 " of %" PRIu32,
+                              "the state belongs to rank %" PRIu32 " of %" PRIu32,
                               theirs->rank, theirs->ranks);
     if (m->mine.savers && theirs->ranks != m->mine.savers)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "states of %" PRIu32 " and of %" PRIu32
-                              " ranks do not go together: give those of one save",
+                              "states of %" PRIu32 " and of %" PRIu32 " ranks cannot "
+                              "be merged: pass the states of one save",
                               m->mine.savers, theirs->ranks);
     if (total_of(theirs) != total_of(&m->head))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "the state is of vectors of %" PRIu64
-                              " elements, and the plan's have %" PRIu64,
+                              "the state has vectors of %" PRIu64 " elements, the plan "
+                              "has vectors of %" PRIu64,
                               total_of(theirs), total_of(&m->head));
     return TRIB_OK;
 }
@@ -163,7 +163,8 @@ static trib_status_t note(struct merge *m, const uint8_t *state, size_t bytes,
                               "no memory for a list of %" PRIu32 " ranks", h->ranks);
     if (m->given[h->rank / 8] & bit)
         return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                              "the state of rank %" PRIu32 " is given twice", h->rank);
+                              "the state of rank %" PRIu32 " was passed twice",
+                              h->rank);
     m->given[h->rank / 8] |= bit;
     assert(h->rank < h->ranks);
     memcpy(&step, section_of(state, bytes, "step", &len), sizeof(step));
@@ -171,9 +172,9 @@ static trib_status_t note(struct merge *m, const uint8_t *state, size_t bytes,
     if (m->mine.savers &&
         (step != m->mine.step || memcmp(&kept, &m->mine.kept, sizeof(kept)) != 0))
         return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                              "the state of rank %" PRIu32 " is of step %" PRIu32
-                              ", another one of step %" PRIu32
-                              ": give those of one save of one run",
+                              "the state of rank %" PRIu32 " is from step %" PRIu32 ", "
+                              "another one from step %" PRIu32 ": pass the states of "
+                              "one save of one run",
                               h->rank, step, m->mine.step);
     m->mine.savers = h->ranks;
     m->mine.step = step;
@@ -247,20 +248,20 @@ static trib_status_t compare_offers(struct merge *m)
             return r == comm->engine.rank
                        ? (trib_status_t)m->all[r].status
                        : trib_comm_fail(comm, (trib_status_t)m->all[r].status,
-                                        "rank %d cannot load what it was given; its "
-                                        "own sentence says why",
+                                        "rank %d cannot load its states; its own error "
+                                        "message gives the reason",
                                         r);
     if (first < 0)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID, "no rank was given a state");
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "no rank was passed a state");
     for (int r = first; r < comm->engine.size; r++) {
         const struct offer *a = &m->all[first], *b = &m->all[r];
         if (b->n && (a->savers != b->savers || a->step != b->step ||
                      memcmp(&a->kept, &b->kept, sizeof(a->kept)) != 0))
             return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                                  "rank %d was given states of %" PRIu32
-                                  " ranks at step %" PRIu32 ", rank %d of %" PRIu32
-                                  " ranks at step %" PRIu32
-                                  ": give those of one save of one run",
+                                  "rank %d was passed states of %" PRIu32 " ranks at "
+                                  "step %" PRIu32 ", rank %d of %" PRIu32 " ranks at "
+                                  "step %" PRIu32 ": pass the states of one save of "
+                                  "one run",
                                   first, a->savers, a->step, r, b->savers, b->step);
     }
     return TRIB_OK;
@@ -280,15 +281,15 @@ static trib_status_t compare_savers(struct merge *m, uint32_t savers)
                 continue;
             if (by >= 0)
                 return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                                      "the state of rank %" PRIu32 " was given to rank "
-                                      "%d and to rank %d: give it to one",
+                                      "the state of rank %" PRIu32 " was passed to "
+                                      "rank %d and to rank %d: pass it to one",
                                       saver, by, r);
             by = r;
         }
         if (by < 0)
             return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                                  "no rank was given the state of rank %" PRIu32
-                                  " of %" PRIu32,
+                                  "no rank was passed the state of rank %" PRIu32 " of "
+                                  "%" PRIu32,
                                   saver, savers);
     }
     return TRIB_OK;
@@ -302,7 +303,7 @@ static trib_status_t meet(struct merge *m)
     m->all = calloc(ranks, sizeof(*m->all));
     if (!m->all)
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
-                              "no memory for what %zu ranks were given", ranks);
+                              "no memory for the offers of %zu ranks", ranks);
     trib_status_t st =
         trib_comm_exchange(comm, TRIB_ALLGATHER, &m->mine, sizeof(m->mine), m->all);
     if (st == TRIB_OK)
@@ -374,8 +375,8 @@ static void go_on(struct merge *m, const struct offer *from)
         memcpy(into_section(m, "noise", &len), &from->kept, sizeof(from->kept));
     } else if (comm->engine.rank == 0) {
         trib_log(&comm->log, TRIB_LOG_WARN, "codec",
-                 "the states of %" PRIu32 " ranks are loaded by %d: what the codec has "
-                 "learnt is not carried over, it learns anew",
+                 "the states of %" PRIu32 " ranks are loaded by %d: the codec's model "
+                 "is not carried over and is trained from scratch",
                  from->savers, comm->engine.size);
     }
     uint8_t *sent = into_section(m, "sent", &len);
@@ -430,7 +431,7 @@ trib_status_t trib_plan_state_load_from(trib_plan_t *plan, const void *const *st
     if (plan->ops->busy(plan))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_BUSY,
-            "the plan still runs: wait for it before trib_plan_state_load_from");
+            "the plan is still running: wait for it before trib_plan_state_load_from");
     m.mine.status = prepare(&m);
     assert(m.mine.status != TRIB_OK || m.into);
     st = meet(&m);

@@ -138,8 +138,8 @@ static enum trib_survivors_end wire(struct shrink *k)
     }
     if (c.size == 1 && someone_left) {
         trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                            "rank %d is alone: other ranks have left by "
-                            "trib_free_comm, and may have gone on without it",
+                            "rank %d is alone: other ranks have disconnected with "
+                            "trib_free_comm, and may have continued without it",
                             comm->engine.rank);
         return TRIB_SURVIVORS_STOP;
     }
@@ -163,7 +163,7 @@ static bool refuse_loss(struct trib_survivors *s)
             continue;
         trib_engine_name_rank(e, r, who, sizeof(who));
         trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                            "%s was lost meanwhile: call trib_comm_shrink", who);
+                            "%s was lost in the meantime: call trib_comm_shrink", who);
         return true;
     }
     return false;
@@ -203,7 +203,7 @@ static void give_up(struct trib_survivors *s, int n)
 
     if (n) {
         trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                            "connections between ranks that run were cut: rank %d "
+                            "connections between running ranks were cut: rank %d "
                             "reaches %d of %d ranks, and only the larger part "
                             "continues, or the half with rank 0",
                             e->rank, n, e->size);
@@ -212,7 +212,7 @@ static void give_up(struct trib_survivors *s, int n)
     s->is_evicted = true;
     s->evicted[e->rank / 8] |= (uint8_t)(1u << e->rank % 8);
     trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                        "rank %d was stopped or away for about as long as "
+                        "rank %d was stopped or unreachable for about as long as "
                         "others wait, and these may continue without it "
                         "(TRIB_STOP_TIMEOUT_MS)",
                         e->rank);
@@ -228,7 +228,8 @@ enum trib_survivors_end trib_survivors_make_sure(struct trib_survivors *s)
         if (sure & TRIB_SURVIVOR_CONTINUED)
             trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
                                 "other ranks continue without rank %d: connections "
-                                "between ranks that run were cut, or it was away",
+                                "between running ranks were cut, or it was "
+                                "unreachable",
                                 s->comm->engine.rank);
         else if ((sure & TRIB_SURVIVOR_SURE) && n == 0)
             return TRIB_SURVIVORS_DONE;

@@ -22,9 +22,9 @@ enum {
 };
 
 _Static_assert(offsetof(struct trib_survivor_report, data) == sizeof(struct trib_frame),
-               "the head of a report takes the place of the frame");
+               "a report header replaces the frame");
 _Static_assert((int)TRIB_SURVIVOR_DATA < (int)TRIB_OOB_NOTICE_TEXT,
-               "a notice's text ends with a zero");
+               "a notice text ends with NUL");
 
 static void set_bit(uint8_t *set, int rank)
 {
@@ -99,7 +99,8 @@ static void take_refusal(struct trib_survivors *s, int peer,
         return;
     trib_engine_name_rank(e, first, who, sizeof(who));
     trib_survivors_stop(s, why == TRIB_OK ? TRIB_ERR_PROTOCOL : why,
-                        "%s cannot go on: %s; its own trib_last_error(NULL) says why",
+                        "%s cannot continue: %s; its own trib_last_error(NULL) gives "
+                        "the reason",
                         who, trib_status_str(why));
     s->origin = (uint32_t)first + 1;
 }
@@ -115,7 +116,7 @@ static void take_end(struct trib_survivors *s, int peer,
         trib_engine_name_rank(&s->comm->engine, peer, who, sizeof(who));
         trib_survivors_stop(s, TRIB_ERR_ABORTED, "%s has called %s", who,
                             s->attempt == TRIB_SURVIVORS_GROW ? "trib_comm_shrink"
-                                                              : "it once more");
+                                                              : "it again");
     } else if (w->phase == TRIB_SURVIVOR_GAVE_UP) {
         take_refusal(s, peer, w);
     }
@@ -253,16 +254,16 @@ static void check_eviction(struct trib_survivors *s)
     if (has_lost && away_ns && !s->is_evicted && s->why == TRIB_OK) {
         s->is_evicted = true;
         trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                            "rank %d was stopped or away for %.1f s, in which the "
-                            "others have given it up (TRIB_STOP_TIMEOUT_MS)",
+                            "rank %d was stopped or unreachable for %.1f s, and the "
+                            "others count it as lost (TRIB_STOP_TIMEOUT_MS)",
                             e->rank, (double)away_ns / 1e9);
     }
     if (s->is_evicted || e->links[e->rank].said_lost) {
         s->is_evicted = true;
         set_bit(s->evicted, e->rank);
         trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
-                            "the other ranks count rank %d as lost, and go on without "
-                            "it: it was stopped, or out of reach",
+                            "the other ranks count rank %d as lost and continue "
+                            "without it: it was stopped or unreachable",
                             e->rank);
     }
 }
@@ -356,7 +357,7 @@ static void look(struct trib_survivors *s)
         rest(s);
     if (trib_idle_is_set(s->comm->idle) && trib_idle_look(s->comm->idle))
         trib_survivors_stop(s, TRIB_ERR_ABORTED,
-                            "the idle function of rank %d has given up",
+                            "the idle callback of rank %d has given up",
                             s->comm->engine.rank);
 }
 
@@ -380,9 +381,10 @@ static void check_time(struct trib_survivors *s, int rank)
         return;
     trib_engine_name_rank(&s->comm->engine, rank, who, sizeof(who));
     trib_survivors_stop(s, TRIB_ERR_TIMEOUT,
-                        "%s %s for %d ms: all ranks that are left must call it (raise "
+                        "%s %s for %d ms: all surviving ranks must call it (raise "
                         "TRIB_TIMEOUT_MS if they come later)",
-                        who, s->of[rank].heard ? "says nothing" : "has not called it",
+                        who,
+                        s->of[rank].heard ? "has not responded" : "has not called it",
                         ms);
 }
 
@@ -542,7 +544,7 @@ static void connect_all(struct trib_survivors *s)
         if (st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_INVALID)
             l->lost = true;
         else if (st != TRIB_OK)
-            trib_survivors_stop(s, st, "rank %d cannot be reached: %s", r,
+            trib_survivors_stop(s, st, "rank %d is unreachable: %s", r,
                                 trib_comm_cause(s->comm, st));
     }
 }

@@ -36,8 +36,8 @@ static trib_status_t compare_all(struct sync *s, uint64_t hash)
         if (all[r][1] != all[0][1])
             st = trib_comm_fail(
                 s->comm, TRIB_ERR_PROTOCOL,
-                "trib_comm_sync: rank %d gives %llu bytes, rank 0 %llu: "
-                "give the same on all ranks",
+                "trib_comm_sync: rank %d passes %llu bytes, rank 0 %llu: pass the same "
+                "number on all ranks",
                 r, (unsigned long long)all[r][1], (unsigned long long)all[0][1]);
     }
     assert(members > 0 && members <= size);
@@ -93,10 +93,9 @@ static trib_status_t sync_state(struct sync *s)
     if (again != TRIB_OK || st != TRIB_OK)
         return st != TRIB_OK ? st : again;
     if (s->n)
-        return trib_comm_fail(
-            s->comm, TRIB_ERR_PROTOCOL,
-            "trib_comm_sync: %d rank%s not the state that rank %d gave", s->n,
-            s->n == 1 ? " has" : "s have", s->source);
+        return trib_comm_fail(s->comm, TRIB_ERR_PROTOCOL,
+                              "trib_comm_sync: %d rank%s not the state sent by rank %d",
+                              s->n, s->n == 1 ? " has" : "s have", s->source);
     s->n = n;
     return TRIB_OK;
 }
@@ -112,7 +111,7 @@ trib_status_t trib_comm_sync(trib_comm_t *comm, void *state, size_t bytes, int *
         return st;
     if (!state || !bytes)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "trib_comm_sync: state is NULL, or has no bytes");
+                              "trib_comm_sync: state is NULL or has no bytes");
     trib_gate_enter(comm);
     st = sync_state(&s);
     trib_gate_leave(comm);

@@ -302,8 +302,8 @@ static trib_status_t fit_slot_budget(struct trib_comm *comm,
     char was[24], is[24];
     trib_log(
         &comm->log, TRIB_LOG_WARN, "core",
-        "%s: all ranks have %u slot%s of %s instead of %u of %s for each peer, which "
-        "slows large vectors; %s",
+        "%s: all ranks have %u slot%s of %s instead of %u of %s per peer, which slows "
+        "large vectors; %s",
         rooms[near].why, w.window, w.window == 1 ? "" : "s",
         trib_size_format(w.chunk, is), asked.window, trib_size_format(asked.chunk, was),
         rooms[near].cure);

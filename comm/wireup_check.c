@@ -28,7 +28,8 @@ void trib_wireup_difference(const char *a, const char *b, char *x, char *y,
 trib_status_t trib_wireup_could_not_join(struct trib_comm *comm, int rank)
 {
     return trib_fail(&comm->err, TRIB_ERR_BOOT,
-                     "rank %d could not join; its own trib_last_error says why", rank);
+                     "rank %d could not join; its own trib_last_error gives the reason",
+                     rank);
 }
 
 /* Builds between releases can share a release name but differ in message layout. */
@@ -50,8 +51,8 @@ static trib_status_t other_release(struct trib_comm *comm,
                          who, h->host, h->release, first->host, first->release);
     return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
                      "%s (host %s) and rank 0 (host %s) have builds of Tributary %s "
-                     "whose messages differ, of versions %u and %u: install the same "
-                     "build",
+                     "with different wireup messages, versions %u and %u: install the "
+                     "same build",
                      who, h->host, first->host, h->release, (unsigned)h->version,
                      (unsigned)first->version);
 }
@@ -69,8 +70,8 @@ static trib_status_t check_msg1(struct trib_comm *comm, const struct wireup_msg1
     if (memcmp(h->secret_mark, first->secret_mark, sizeof(h->secret_mark)) != 0)
         return trib_fail(
             &comm->err, TRIB_ERR_MISMATCH,
-            "rank %d (host %.64s, process %d) has another secret than rank 0 (host "
-            "%.64s), or only one has a secret: give all ranks the same TRIB_KEY, or "
+            "rank %d (host %.64s, process %d) has a different secret than rank 0 (host "
+            "%.64s), or only one has a secret: set the same TRIB_KEY on all ranks, or "
             "none, and install libsodium on all hosts",
             rank, h->host, h->pid, first->host);
     if (h->settings == first->settings)
@@ -78,7 +79,7 @@ static trib_status_t check_msg1(struct trib_comm *comm, const struct wireup_msg1
     trib_wireup_difference(h->settings_text, first->settings_text, x, y, sizeof(x));
     return trib_fail(&comm->err, TRIB_ERR_MISMATCH,
                      "rank %d (host %.64s, process %d) has %s, rank 0 (host %.64s) has "
-                     "%s: give all ranks the same TRIB_* settings",
+                     "%s: use the same TRIB_* settings on all ranks",
                      rank, h->host, h->pid, x, first->host, y);
 }
 

@@ -256,7 +256,7 @@ static void test_other_release(void **state)
         {OLD_MEETING, 0, "install the same version"},
         {OLD_RELEASE, 0, "has Tributary 9.9.9, rank "},
         {OLD_MESSAGE, 1, "has Tributary 9.9.9, rank 0 (host "},
-        {OLD_BUILD, 1, "messages differ, of versions 15 and 14: install"},
+        {OLD_BUILD, 1, "wireup messages, versions 15 and 14: install"},
     };
 
     (void)state;

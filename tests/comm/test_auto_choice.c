@@ -47,13 +47,13 @@ static void test_texts(void **state)
     assert_int_equal(c.n, 4);
     assert_string_equal(c.of[0].text, "none");
     assert_string_equal(c.of[1].text, "int8:bucket=64,round=nearest");
-    refuse("auto", "how much it may lose");
-    refuse("auto:", "how much it may lose");
-    refuse("auto:of=", "how much it may lose");
-    refuse("auto:max_nmse=", "a number from 0 to 1");
-    refuse("auto:max_nmse=2", "a number from 0 to 1");
-    refuse("auto:max_nmse=nan", "a number from 0 to 1");
-    refuse("auto:max_nmse=1e-3x", "a number from 0 to 1");
+    refuse("auto", "set an error budget");
+    refuse("auto:", "set an error budget");
+    refuse("auto:of=", "set an error budget");
+    refuse("auto:max_nmse=", "must be from 0 to 1");
+    refuse("auto:max_nmse=2", "must be from 0 to 1");
+    refuse("auto:max_nmse=nan", "must be from 0 to 1");
+    refuse("auto:max_nmse=1e-3x", "must be from 0 to 1");
     refuse("auto:of=int8||bf16", "an empty name");
     refuse("auto:of=itn8", "int8");
     parse("auto:of=int8|topk", &c);
@@ -62,7 +62,7 @@ static void test_texts(void **state)
     assert_true(trib_auto_holds(&c));
     parse("auto:of=int8|topk:ef=0", &c);
     assert_false(trib_auto_holds(&c));
-    refuse("auto:of=gradiveq", "learns");
+    refuse("auto:of=gradiveq", "is trained");
     refuse("auto:of=signsgd", "signs");
     refuse("auto:of=int4|int8|int16|bf16|f16|f8|natural|qsgd|dither|terngrad|blocks"
            "|exact|topk:ratio=0.1|topk:ratio=0.2",
@@ -349,15 +349,15 @@ static void test_explained(void **state)
         (void)agree(&c, &slow);
     trib_auto_explain(&c, text, sizeof(text));
     assert_int_equal(lines_of(text), 3);
-    assert_non_null(strstr(text, "int4, 85 ms a start (measured)"));
+    assert_non_null(strstr(text, "int4, 85 ms per start (measured)"));
     assert_non_null(strstr(text, "3.53 times as fast as none"));
     /* 2 * 3/4 * 4 MB in 300 ms are 0.16 Gbit/s; far above it int4 does not pay. */
     const char *at = strstr(text, "changes    to none on links of more than ");
     double rate, here;
     assert_non_null(at);
     assert_int_equal(sscanf(at,
-                            "changes    to none on links of more than %lf Gbit/s a "
-                            "rank; this one carried %lf",
+                            "changes    to none on links of more than %lf Gbit/s per "
+                            "rank; this link carried %lf",
                             &rate, &here),
                      2);
     assert_true(here > 0.15 && here < 0.17);

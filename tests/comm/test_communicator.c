@@ -62,7 +62,7 @@ struct copy {
 static int use_copy(const struct ranks_self *self, struct copy *copy)
 {
     static const char *const words[] = {"is a forked child",
-                                        "must call trib_init for one of its own", NULL};
+                                        "call trib_init in the child", NULL};
     trib_comm_t *comm = self->comm, *half = NULL;
     trib_reach_t reach = {.size = sizeof(reach)};
     trib_stats_t stats = {.size = sizeof(stats)};

@@ -106,8 +106,8 @@ static void expect_codec(struct ranks_self *self, trib_coll_t coll, trib_desc_t 
 
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     if ((plan->codec != NULL) != coded ||
-        (strstr(text, "none: TRIB_CODEC is for all-reduces of sum or mean") != NULL) ==
-            coded)
+        (strstr(text, "none: TRIB_CODEC applies to all-reduces of sum or mean") !=
+         NULL) == coded)
         ranks_die(self, "%s", text);
     ranks_ok(self, trib_plan_free(plan));
 }

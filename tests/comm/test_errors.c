@@ -167,11 +167,11 @@ static void refuse_descs(struct ranks_self *self, float *x)
     refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID, WORDS("op 99"));
     d.op = TRIB_BXOR;
     refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID,
-                WORDS("op bxor is of integers and bool", "f32", "4 bytes"));
+                WORDS("op bxor supports integers and bool", "f32", "4 bytes"));
     d.op = TRIB_MEAN;
     d.dtype = TRIB_BOOL;
     refuse_plan(self, TRIB_REDUCE, &d, TRIB_ERR_INVALID,
-                WORDS("op mean is not of bool", "u8 and sum"));
+                WORDS("op mean does not support bool", "u8 and sum"));
     d = good_desc(x);
     d.root = 2;
     refuse_plan(self, TRIB_BROADCAST, &d, TRIB_ERR_INVALID,

@@ -184,7 +184,8 @@ static int refuses(struct ranks_self *self)
     d.feedback = "ef14:caller=1";
     d.recv = x;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    refused(self, TRIB_ERR_INVALID, "a vector of floats beside", trib_plan_start(plan));
+    refused(self, TRIB_ERR_INVALID, "a vector of floats, separate",
+            trib_plan_start(plan));
     refused(self, TRIB_ERR_UNSUPPORTED, "keeps no residual",
             trib_plan_residual_get(plan, 0, 1, x));
     ranks_ok(self, trib_plan_free(plan));

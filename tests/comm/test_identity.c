@@ -175,12 +175,12 @@ static void test_state_needs_a_name(void **state)
         const char *config;
         const char *words[3];
     } cases[] = {
-        {"codec=topk:ratio=0.1", {"TRIB_CODEC", "holds back"}},
-        {"codec=efsign", {"TRIB_CODEC", "holds back"}},
-        {"codec=gradiveq", {"TRIB_CODEC", "learns"}},
-        {"codec=powersgd", {"TRIB_CODEC", "learns"}},
-        {"codec=qsgd:bits=4;feedback=ef14", {"TRIB_FEEDBACK=ef14", "holds back"}},
-        {"codec=topk:ratio=0.1;feedback=ef21", {"TRIB_FEEDBACK=ef21", "holds back"}},
+        {"codec=topk:ratio=0.1", {"TRIB_CODEC", "residual"}},
+        {"codec=efsign", {"TRIB_CODEC", "residual"}},
+        {"codec=gradiveq", {"TRIB_CODEC", "trained model"}},
+        {"codec=powersgd", {"TRIB_CODEC", "trained model"}},
+        {"codec=qsgd:bits=4;feedback=ef14", {"TRIB_FEEDBACK=ef14", "residual"}},
+        {"codec=topk:ratio=0.1;feedback=ef21", {"TRIB_FEEDBACK=ef21", "residual"}},
         {"codec=topk:ratio=0.1;feedback=none:warmup=5", {"TRIB_FEEDBACK", "warm-up"}},
     };
 

@@ -62,10 +62,10 @@ static void check_said(struct ranks_self *self, const struct expected *x)
     d.dtype = TRIB_I32;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
-    snprintf(expected, sizeof(expected), "; leaders of a host: %d\n", x->leaders);
+    snprintf(expected, sizeof(expected), "; leaders per host: %d\n", x->leaders);
     if (x->kind)
         snprintf(expected, sizeof(expected),
-                 "; %d group%s by %s, leaders of each: %d\n", x->in_turn,
+                 "; %d group%s by %s, leaders per group: %d\n", x->in_turn,
                  x->in_turn == 1 ? "" : "s", x->kind, x->leaders);
     if (!strstr(text, expected))
         ranks_die(self, "explained is: %s", text);

@@ -229,7 +229,8 @@ static int ahead(struct ranks_self *self)
         const trib_in_flight_t c = in_flight(self, plan);
         ranks_assert(self, c.given == LATE + 1 && c.added == 0);
         ranks_assert(self, c.unsent == LATE + 1 && c.awaited == LATE + 1);
-        ranks_refused(self, trib_plan_free(plan), TRIB_ERR_BUSY, WORDS("still runs"));
+        ranks_refused(self, trib_plan_free(plan), TRIB_ERR_BUSY,
+                      WORDS("still running"));
         *phase = MORE;
         finish(self, plan, TRIB_OK);
         ranks_refused(self, trib_plan_free(plan), TRIB_ERR_BUSY,
@@ -428,9 +429,9 @@ static int refusals(struct ranks_self *self)
     sum.count = 3;
     ranks_ok(self, trib_plan_allreduce(self->comm, &sum, &dense));
     ranks_refused(self, trib_plan_start_drain(dense, x, NULL), TRIB_ERR_INVALID,
-                  WORDS("trib_plan_start_drain is for plans that"));
+                  WORDS("trib_plan_start_drain is for plans created by"));
     ranks_refused(self, trib_plan_in_flight(dense, &counts), TRIB_ERR_INVALID,
-                  WORDS("trib_plan_in_flight is for plans that"));
+                  WORDS("trib_plan_in_flight is for plans created by"));
     ranks_refused(self, trib_plan_start_drain(plan, NULL, NULL), TRIB_ERR_INVALID,
                   WORDS("x is NULL"));
     ranks_refused(self, trib_plan_in_flight(plan, NULL), TRIB_ERR_INVALID,

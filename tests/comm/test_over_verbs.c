@@ -285,7 +285,7 @@ enum { DMABUF = 12 * 16384 * sizeof(float), BEFORE = 8192 };
  * used. */
 static int sum_dmabuf(struct ranks_self *self)
 {
-    static const char *const unmapped[] = {"are not mapped", "the processor computes",
+    static const char *const unmapped[] = {"are not mapped", "the CPU computes",
                                            NULL};
     static const char *const closed[] = {"descriptor 1000000 is not open", NULL};
     size_t n = DMABUF / sizeof(float);

@@ -362,7 +362,8 @@ static void refused(struct ranks_self *self, trib_coll_t coll, trib_desc_t d,
     trib_plan_t *plan;
 
     ranks_refused(self, trib_plan_create(self->comm, coll, &d, &plan),
-                  strcmp(word, "how much") == 0 ? TRIB_ERR_CODEC : TRIB_ERR_UNSUPPORTED,
+                  strcmp(word, "error budget") == 0 ? TRIB_ERR_CODEC
+                                                    : TRIB_ERR_UNSUPPORTED,
                   words);
 }
 
@@ -375,7 +376,7 @@ static int refusals(struct ranks_self *self)
 
     d.count = 5000;
     d.codec = "auto";
-    refused(self, TRIB_ALLREDUCE, d, "how much");
+    refused(self, TRIB_ALLREDUCE, d, "error budget");
     d.codec = "auto:max_nmse=1e-3";
     refused(self, TRIB_REDUCE, d, "reduce");
     d.feedback = "ef14";
@@ -420,8 +421,8 @@ static int few_elements(struct ranks_self *self)
             check(&s, step, 1e-14, "few elements");
         }
         ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
-        ranks_assert(self,
-                     (strstr(text, "none: vectors of less than 1024") != NULL) == few);
+        ranks_assert(
+            self, (strstr(text, "none: for vectors of less than 1024") != NULL) == few);
         ranks_assert(self, (strstr(text, "none until its first") == NULL) == few);
         ranks_expect(self, trib_plan_state_save(plan, state, sizeof(state), &bytes),
                      few ? TRIB_OK : TRIB_ERR_UNSUPPORTED, "the state of auto");
@@ -460,7 +461,7 @@ static int moves(struct ranks_self *self)
     trib_plan_t *holds = plan_of(&s, "auto:of=topk", BLOCKING);
     ranks_expect(self, trib_plan_move(other, holds, s.send, s.recv, 0, &moved),
                  TRIB_ERR_UNSUPPORTED, "a plan that may hold something back");
-    ranks_assert(self, strstr(trib_last_error(other), "hold something"));
+    ranks_assert(self, strstr(trib_last_error(other), "keep a residual"));
     ranks_ok(self, trib_plan_free(holds));
     ranks_ok(self, trib_plan_move(other, plan, s.send, s.recv, 8, &moved));
     ranks_ok(self, trib_plan_free(plan));

@@ -19,14 +19,14 @@ static const struct refusal {
     const char *says;
 } refusals[] = {
     {TRIB_REDUCE, TRIB_F32, TRIB_SUM, "powersgd", TRIB_ERR_UNSUPPORTED,
-     " learns from sums that all ranks get, which reduce does not give: use allreduce, "
-     "or another codec"},
+     " is trained by sums that all ranks receive, which reduce does not provide: use "
+     "allreduce, or another codec"},
     {TRIB_ALLREDUCE, TRIB_I64, TRIB_SUM, "int8", TRIB_ERR_UNSUPPORTED,
-     " is for floating-point elements, dtype is i64: use codec none"},
+     " supports floating-point elements, dtype is i64: use codec none"},
     {TRIB_ALLREDUCE, TRIB_F32, TRIB_MAX, "topk", TRIB_ERR_UNSUPPORTED,
-     " is for sum and mean, op is max: use codec none, f16 or bf16"},
+     " supports sum and mean, op is max: use codec none, f16 or bf16"},
     {TRIB_ALLREDUCE, TRIB_F32, TRIB_MEDIAN, "f16", TRIB_ERR_UNSUPPORTED,
-     " is for sum and mean, op is median: use codec none"},
+     " supports sum and mean, op is median: use codec none"},
     {TRIB_ALLREDUCE, TRIB_F32, TRIB_SUM, "tokp", TRIB_ERR_CODEC,
      "did you mean \"topk\"?"},
 };

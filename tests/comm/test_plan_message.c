@@ -190,9 +190,9 @@ static void refused_arguments(struct ranks_self *self)
     ranks_refused(self, trib_isend(c, &x, SIZE_MAX / 2, TRIB_F32, 0, 4, &r),
                   TRIB_ERR_OVERFLOW, WORDS("trib_isend"));
     ranks_refused(self, trib_isend(c, &x, 1, TRIB_F32, 0, 4, NULL), TRIB_ERR_INVALID,
-                  WORDS("request_out is NULL"));
+                  WORDS("request_out", "NULL"));
     ranks_refused(self, trib_plan_send(c, &x, 1, TRIB_F32, 0, 4, NULL),
-                  TRIB_ERR_INVALID, WORDS("plan_out is NULL"));
+                  TRIB_ERR_INVALID, WORDS("plan_out", "NULL"));
     ranks_refused(self, trib_send(c, NULL, 1, TRIB_F32, 0, 4), TRIB_ERR_INVALID,
                   WORDS("buffer is NULL", "trib_plan_start_with"));
     ranks_assert(self, trib_send(NULL, &x, 1, TRIB_F32, 0, 0) == TRIB_ERR_INVALID);
@@ -222,15 +222,16 @@ static int refusals(struct ranks_self *self)
     ranks_refused(self, trib_plan_ready(send, 0, 1), TRIB_ERR_INVALID,
                   WORDS("piecewise"));
     ranks_refused(self, trib_plan_state_save(send, NULL, 0, &n), TRIB_ERR_UNSUPPORTED,
-                  WORDS("keeps nothing"));
+                  WORDS("keeps no state"));
     ranks_refused(self, trib_plan_state_load(send, &x, 4), TRIB_ERR_UNSUPPORTED,
-                  WORDS("keeps nothing"));
+                  WORDS("keeps no state"));
     ranks_refused(self, trib_plan_sent(send, &mask, NULL), TRIB_ERR_UNSUPPORTED,
-                  WORDS("keeps nothing"));
+                  WORDS("keeps no state"));
     ranks_ok(self, trib_plan_start(recv));
     if (self->rank == 0) { /* rank 1 sends when this is through */
         ranks_refused(self, trib_plan_start(recv), TRIB_ERR_BUSY, WORDS("wait for it"));
-        ranks_refused(self, trib_plan_free(recv), TRIB_ERR_BUSY, WORDS("still runs"));
+        ranks_refused(self, trib_plan_free(recv), TRIB_ERR_BUSY,
+                      WORDS("still running"));
         ranks_refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
                       WORDS("not freed"));
     }

@@ -231,12 +231,12 @@ static int named(struct ranks_self *self)
         name_sum(self, c.fewer, k, got);
     trib_status_t st = trib_allreduce_named_move(c.all, c.fewer, "other", 0);
     ranks_refused(self, st, TRIB_ERR_INVALID,
-                  (const char *const[]){"no rank has given an old one", NULL});
+                  (const char *const[]){"no rank has passed an old one", NULL});
     if (trib_allreduce_named_move(c.all, c.fewer, "w", STEPS) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(c.all));
     st = trib_allreduce_named_move(c.all, c.fewer, "w", STEPS);
     ranks_refused(self, st, TRIB_ERR_INVALID,
-                  (const char *const[]){"\"w\" has been summed in the new", NULL});
+                  (const char *const[]){"\"w\" was already summed in the new", NULL});
     name_sum(self, c.all, STEPS, got);
     for (int k = 0; k < DRAIN; k++) {
         memset(zero, 0, sizeof(zero));
@@ -308,16 +308,16 @@ static void refuse_kinds(struct ranks_self *self, const struct comms *c)
     char x[8];
 
     ranks_ok(self, trib_plan_send(c->all, x, 8, TRIB_U8, 0, 7, &plan));
-    refused(self, c, plan, TRIB_ERR_UNSUPPORTED, "make them anew");
+    refused(self, c, plan, TRIB_ERR_UNSUPPORTED, "create them again");
     pairs.length = 10;
     ranks_ok(self, trib_plan_sparse(c->all, &pairs, &plan));
-    refused(self, c, plan, TRIB_ERR_UNSUPPORTED, "make them anew");
+    refused(self, c, plan, TRIB_ERR_UNSUPPORTED, "create them again");
     neighbors.count = 10;
     ranks_ok(self, trib_plan_neighbors(c->all, &neighbors, &plan));
-    refused(self, c, plan, TRIB_ERR_UNSUPPORTED, "make them anew");
+    refused(self, c, plan, TRIB_ERR_UNSUPPORTED, "create them again");
     d.recv_counts = counts;
     refused(self, c, make(self, c->all, TRIB_ALLGATHER, &d), TRIB_ERR_UNSUPPORTED,
-            "with those of the 3 ranks that there are now");
+            "counts of the 3 current ranks");
 }
 
 static void refuse_roots(struct ranks_self *self, const struct comms *c)
@@ -337,8 +337,8 @@ static void refuse_roots(struct ranks_self *self, const struct comms *c)
     }
     refused(
         self, c, from, TRIB_ERR_INVALID,
-        "rank 1, the root of the old reduce, is not among these ranks: make the "
-        "plan with another root by trib_plan_create, and call trib_plan_state_move");
+        "rank 1, the root of the old reduce, is not among these ranks: create the "
+        "plan with another root with trib_plan_create, and call trib_plan_state_move");
 }
 
 static int refusals(struct ranks_self *self)
@@ -351,7 +351,7 @@ static int refusals(struct ranks_self *self)
                  trib_plan_move(NULL, NULL, NULL, NULL, 0, NULL) == TRIB_ERR_INVALID);
     ranks_assert(self,
                  trib_plan_move(c.all, NULL, NULL, NULL, 0, NULL) == TRIB_ERR_INVALID);
-    refused(self, &c, NULL, TRIB_ERR_INVALID, "no rank has given an old one");
+    refused(self, &c, NULL, TRIB_ERR_INVALID, "no rank has passed an old one");
     refuse_kinds(self, &c);
     refuse_roots(self, &c);
     d.count = self->rank == 3 ? 8 : 7;
@@ -369,7 +369,7 @@ static int refusals(struct ranks_self *self)
         ranks_assert(self, trib_plan_move(c.fewer, from, NULL, NULL, 0, &plan) ==
                                TRIB_ERR_INVALID);
         ranks_assert(self, strstr(trib_last_error(c.fewer),
-                                  self->rank == 2 ? "very" : "rank 1 cannot"));
+                                  self->rank == 2 ? "already" : "rank 1 failed"));
         ranks_ok(self, trib_plan_free(from));
     }
     ranks_ok(self, trib_free_comm(c.fewer));

@@ -211,10 +211,10 @@ static void refused_graphs(struct ranks_self *self, trib_plan_t *plan)
                   WORDS("share of rank 1 is 0", "above 0"));
     g = (trib_neighbors_t){sizeof(g), two, much, 2, NULL, 0};
     ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-                  WORDS("1.1", "1 at most"));
+                  WORDS("1.1", "at most 1"));
     g.shares = half;
     ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
-                  WORDS("rank 1 is twice in `to`"));
+                  WORDS("rank 1 occurs twice in `to`"));
     g = (trib_neighbors_t){sizeof(g), NULL, NULL, 0, &four, 1};
     ranks_refused(self, trib_plan_start_neighbors(plan, &g, x, NULL), TRIB_ERR_INVALID,
                   WORDS("rank 4 in `from`", "0 to 3"));
@@ -267,7 +267,7 @@ static int refusals(struct ranks_self *self)
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     ranks_assert(self, strstr(text, "neighbors of 3 f32") != NULL);
     ranks_refused(self, trib_plan_state_save(plan, NULL, 0, &n), TRIB_ERR_UNSUPPORTED,
-                  WORDS("keeps nothing"));
+                  WORDS("keeps no state"));
     ranks_ok(self, trib_plan_free(plan));
     return 0;
 }

@@ -231,11 +231,11 @@ static int refused(struct ranks_self *self)
     refuses(self, trib_plan_residual_get(dense, 0, 10, r), TRIB_ERR_UNSUPPORTED,
             WORDS("trib_plan_residual_get", "no residual", "codec is none"));
     refuses(self, trib_plan_residual_set(without, 0, 10, r), TRIB_ERR_UNSUPPORTED,
-            WORDS("trib_plan_residual_set", "topk", "feedback none"));
+            WORDS("trib_plan_residual_set", "topk", "feedback is none"));
     refuses(self, trib_plan_residual_get(kept, 1995, 10, r), TRIB_ERR_INVALID,
             WORDS("elements 1995 to 2005", "2000"));
     refuses(self, trib_plan_residual_get(kept, SIZE_MAX, 2, r), TRIB_ERR_INVALID,
-            WORDS("not in a residual of 2000"));
+            WORDS("outside a residual of 2000"));
     ranks_expect(self, trib_plan_residual_get(kept, 0, 10, NULL), TRIB_ERR_INVALID, "");
     ranks_expect(self, trib_plan_residual_get(NULL, 0, 10, r), TRIB_ERR_INVALID, "");
     ranks_ok(self, trib_plan_residual_get(kept, 2000, 0, NULL));
@@ -243,7 +243,7 @@ static int refused(struct ranks_self *self)
     if (self->rank == 0) { /* the other rank comes when it was told to */
         ranks_ok(self, trib_plan_start_with(kept, NULL, x));
         refuses(self, trib_plan_residual_get(kept, 0, 10, r), TRIB_ERR_BUSY,
-                WORDS("trib_plan_residual_get", "still runs"));
+                WORDS("trib_plan_residual_get", "still running"));
         ranks_ok(self, trib_plan_wait(kept));
     } else {
         const struct timespec late = {0, 200000000};

@@ -27,7 +27,7 @@ static int named(struct ranks_self *self)
     for (int i = 0; i < 4; i++) {
         ranks_ok(self, make(self, names[i], TRIB_SUM, &plan));
         ranks_assert(self, strcmp(plan->run.desc.name, names[i]) == 0);
-        ranks_assert(self, strstr(plan->why, "asked for by name"));
+        ranks_assert(self, strstr(plan->why, "requested by name"));
         ranks_ok(self, trib_plan_free(plan));
     }
     ranks_ok(self, make(self, "auto", TRIB_SUM, &plan));
@@ -93,7 +93,7 @@ static int chosen_by_words(struct ranks_self *self)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const double mine = sent_by(self, rows[i].codec, "auto", &plan);
         if (strcmp(plan->run.desc.name, rows[i].name) != 0 ||
-            !strstr(plan->why, "B a contribution"))
+            !strstr(plan->why, "B per contribution"))
             ranks_die(self, "%s: %s", rows[i].codec, plan->why);
         const bool flat = strcmp(rows[i].name, "flat") == 0;
         const double not_taken =
@@ -105,7 +105,7 @@ static int chosen_by_words(struct ranks_self *self)
         ranks_ok(self, trib_plan_free(other));
     }
     ranks_ok(self, make(self, "auto", TRIB_SUM, &plan));
-    ranks_assert(self, !strstr(plan->why, "code words"));
+    ranks_assert(self, !strstr(plan->why, "encoded"));
     ranks_ok(self, trib_plan_free(plan));
     return 0;
 }

@@ -417,24 +417,22 @@ static trib_plan_t *variant(struct ranks_self *self, const struct scene *s, size
 static int refusals(struct ranks_self *self)
 {
     const struct scene topk = scenes[0];
-    const char *other = "its own sentence says why";
+    const char *other = "its own error message gives the reason";
     struct scene s;
     trib_plan_t *to = plan_of(self, self->comm, &topk, 1237);
     trib_plan_t *from = variant(self, &topk, 1237), *odd;
     int64_t x;
 
     ranks_assert(self, trib_plan_state_move(NULL, from, 1) == TRIB_ERR_INVALID);
-    refused(self, to, NULL, 1, "no rank has given an old one", "-");
+    refused(self, to, NULL, 1, "no rank has passed an old one", "-");
     refused(self, to, to, 1, "are the same", other);
     refused(self, to, from, self->rank == 2 ? 3 : 1,
-            "steps is 1 on rank 0, and 3 on "
-            "rank 2",
-            "-");
+            "steps is 1 on rank 0, but 3 on rank 2", "-");
     refused(self, to, from, 0,
-            "1, of which it can take back none: drop them, by the "
-            "number begun, or set trib_opts_t.rewind",
+            "1 and can undo none: pass the number begun to drop "
+            "these steps, or set trib_opts_t.rewind",
             other);
-    refused(self, to, from, UINT64_MAX, "more than a plan counts", other);
+    refused(self, to, from, UINT64_MAX, "more than a plan can count", other);
     odd = variant(self, &topk, 1238);
     refused(self, to, self->rank == 1 ? odd : from, 1,
             "1238 elements, the new one 1237", other);

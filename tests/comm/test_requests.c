@@ -217,7 +217,7 @@ static int refuses(struct ranks_self *self)
     ranks_assert(self, trib_request_wait(NULL) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_ibarrier(NULL, &request) == TRIB_ERR_INVALID && !request);
     refused(self, trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_SUM, NULL),
-            TRIB_ERR_INVALID, WORDS("allreduce", "request_out is NULL"));
+            TRIB_ERR_INVALID, WORDS("allreduce", "request_out", "NULL"));
     refused(self,
             trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_BAND, &request),
             TRIB_ERR_INVALID, WORDS("op band"));
@@ -231,7 +231,7 @@ static int refuses(struct ranks_self *self)
         ranks_ok(self,
                  trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_SUM, &request));
         refused(self, trib_request_free(request), TRIB_ERR_BUSY,
-                WORDS("the request still runs", "trib_request_free"));
+                WORDS("the request is still running", "trib_request_free"));
         refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
                 WORDS("1 request is not freed", "trib_request_free"));
         atomic_store(begun, 1);

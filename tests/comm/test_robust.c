@@ -247,7 +247,7 @@ struct refusal {
 
 static const struct refusal refusals[] = {
     {TRIB_MEDIAN, 0, TRIB_I32, NULL, NULL,
-     "op median is of f32, f64, f16 and bf16, dtype is i32"},
+     "op median supports f32, f64, f16 and bf16, dtype is i32"},
     {TRIB_CLIPPED_MEAN, 1e300, TRIB_F32, NULL, NULL, "it is 1e+300"},
     {TRIB_MEDIAN, 0, TRIB_F32, "f16", NULL, "op is median: use codec none"},
     {TRIB_MEDIAN, 0, TRIB_F32, "exact", NULL, "op is median: use codec none"},
@@ -260,9 +260,10 @@ static const struct refusal refusals[] = {
     {TRIB_CLIPPED_MEAN, 0, TRIB_F32, NULL, NULL,
      "it is 0, it must be above 0 and finite"},
     {TRIB_CLIPPED_MEAN, (double)NAN, TRIB_F32, NULL, NULL, "above 0 and finite"},
-    {TRIB_SUM, 0.1, TRIB_F32, NULL, NULL, "parameter is 0.1, and op sum has none"},
-    {TRIB_MEDIAN, 0.2, TRIB_F32, NULL, NULL, "and op median has none"},
-    {TRIB_MEAN, 1, TRIB_F32, "int8", NULL, "and op mean has none"},
+    {TRIB_SUM, 0.1, TRIB_F32, NULL, NULL,
+     "parameter is 0.1, but op sum has no parameter"},
+    {TRIB_MEDIAN, 0.2, TRIB_F32, NULL, NULL, "but op median has no parameter"},
+    {TRIB_MEAN, 1, TRIB_F32, "int8", NULL, "but op mean has no parameter"},
 };
 
 static int refused(struct ranks_self *self)

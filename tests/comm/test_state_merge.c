@@ -431,7 +431,7 @@ static size_t place_of(const struct merger *m, const char *name)
 static int refusals(struct ranks_self *self)
 {
     const int r = self->rank;
-    const char *other = "its own sentence says why";
+    const char *other = "its own error message gives the reason";
     struct merger m;
 
     open_merger(&m, self);
@@ -440,11 +440,11 @@ static int refusals(struct ranks_self *self)
     save_half(&m);
     const void *own = m.states + (size_t)r * m.bytes, *first = m.states;
     const size_t step_at = place_of(&m, "step");
-    refused(&m, &own, 0, "no rank was given a state", "");
-    refused(&m, &own, r != 3, "no rank was given the state of rank 3 of 5", "-");
-    refused(&m, r == 2 ? &first : &own, 1, "rank 0 was given to rank 0 and to rank 2",
+    refused(&m, &own, 0, "no rank was passed a state", "");
+    refused(&m, &own, r != 3, "no rank was passed the state of rank 3 of 5", "-");
+    refused(&m, r == 2 ? &first : &own, 1, "rank 0 was passed to rank 0 and to rank 2",
             "-");
-    refused(&m, (const void *[]){own, own}, 2, "is given twice", other);
+    refused(&m, (const void *[]){own, own}, 2, "was passed twice", other);
     refused(&m, (const void *[]){r == 1 ? changed(&m, 1, m.bytes / 2, false) : own}, 1,
             "damaged", other);
     refused(&m, (const void *[]){r == 1 ? changed(&m, 1, step_at, true) : own}, 1,

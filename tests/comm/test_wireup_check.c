@@ -74,12 +74,12 @@ static void test_check(void **state)
     last.version++;
     last.settings = 8; /* of what is laid out in another way nothing else is said */
     says(last, 3, TRIB_ERR_MISMATCH,
-         "rank 2 (host a) and rank 0 (host a) have builds of Tributary 1.2.3 whose "
-         "messages differ, of versions 15 and 14: install the same build");
+         "rank 2 (host a) and rank 0 (host a) have builds of Tributary 1.2.3 with "
+         "different wireup messages, versions 15 and 14: install the same build");
     last = sound;
     last.magic = 0;
     says(last, 3, TRIB_ERR_BOOT,
-         "rank 2 could not join; its own trib_last_error says why");
+         "rank 2 could not join; its own trib_last_error gives the reason");
     last = sound;
     last.secret_mark[0] = 1;
     says(last, 3, TRIB_ERR_MISMATCH, NULL);

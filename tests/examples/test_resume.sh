@@ -37,7 +37,7 @@ for transport in shm tcp; do
         result $? "$transport: ${move/ / ranks save, } go on"
     done
 done
-expect "a state that is missing is named" 1 "no rank was given the state of rank 1 of 4" \
+expect "a state that is missing is named" 1 "no rank was passed the state of rank 1 of 4" \
     "$build/tools/trib-run" -n 2 -- "$build/examples/resume" "$dir/state.0" "$dir/state.2"
 start_daemon one || finish
 moves one none 3 2

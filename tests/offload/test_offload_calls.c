@@ -56,7 +56,7 @@ static void check_refused(struct ranks_self *self, struct trib_comm *parent)
     d.codec = "topk:ratio=0.5";
     expect(
         self, parent, trib_plan_allreduce(parent, &d, &plan), TRIB_ERR_UNSUPPORTED,
-        "codec topk:ratio=0.5,result=sums,ef=1 is for floating-point elements, dtype "
+        "codec topk:ratio=0.5,result=sums,ef=1 supports floating-point elements, dtype "
         "is i32: use "
         "codec none");
     ranks_assert(self, !parent->offload->plans);
@@ -115,7 +115,7 @@ static int calls(struct ranks_self *self)
                 ranks_ok(self, trib_plan_ready(plan, i, 70));
         expect(
             self, parent, trib_plan_ready(plan, 0, 1), TRIB_ERR_INVALID,
-            "elements 0 to 1: not awaited; call trib_plan_start first, and name each "
+            "elements 0 to 1: not awaited; call trib_plan_start first, and pass each "
             "element once");
         ranks_ok(self, trib_plan_wait(plan));
         ranks_ok(self, trib_plan_test(plan));

@@ -42,7 +42,7 @@ for dtype in f32 f64 i32 u64; do
 done
 try "the largest, each block at one rank" 0 maxloc reduce-scatter -n 3 --check --op maxloc --sizes 16,4000 --iters 3
 try "half a pair" 2 "8 bytes are not a whole number of f64 pairs (16 bytes each)" allreduce -n 2 --op minloc --dtype f64 --sizes 8
-try "bits of floats" 1 "op bxor is of integers and bool, dtype is f32" allreduce -n 2 --op bxor "${quick[@]}"
+try "bits of floats" 1 "op bxor supports integers and bool, dtype is f32" allreduce -n 2 --op bxor "${quick[@]}"
 for dtype in f64 f16; do
     try "medians of $dtype by three ranks" 0 "median" allreduce -n 3 --check --dtype $dtype \
         --op median "${quick[@]}"

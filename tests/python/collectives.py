@@ -64,9 +64,9 @@ def refusal(op, dtype):
     if dtype.is_complex and op not in ("SUM", "AVG"):
         return "complex"
     if dtype in FLOATS and op in ("BAND", "BOR", "BXOR"):
-        return "of integers and bool"
+        return "supports integers and bool"
     if dtype == torch.bool and op == "AVG":
-        return "not of bool"
+        return "not support bool"
     return None
 
 

@@ -413,7 +413,7 @@ static void test_texts_without_end(void **state)
         assert_true(trib_now_ns() < end);
         sched_yield();
     }
-    if (!strstr(agg->why, "has xxxx") || !strstr(agg->why, "give all ranks the same"))
+    if (!strstr(agg->why, "has xxxx") || !strstr(agg->why, "on all ranks"))
         fail_msg("\"%s\"", agg->why);
     aggregator_free(agg);
 }
