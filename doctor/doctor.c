@@ -107,7 +107,7 @@ static void judge_settings(struct trib_doctor *d, const char *overrides)
     for (int i = 0; i < TRIB_CONFIG_ROWS; i++)
         if (faults.row[i][0])
             trib_report_say(&d->report, FAIL, "settings",
-                            "trib-info --config shows where it comes from", "%s",
+                            "trib-info --config shows where it was set", "%s",
                             faults.row[i]);
     if (faults.other[0])
         trib_report_say(&d->report, FAIL, "settings", "", "%s", faults.other);
@@ -186,7 +186,7 @@ static void meeting_failed(struct trib_doctor *d, trib_finding_fn fn, void *arg)
     snprintf(where, sizeof(where), "rank %d (%s)", d->rank, host);
     trib_report_add(&d->report, &(trib_finding_t){.verdict = FAIL,
                                                   .where = where,
-                                                  .topic = "meeting",
+                                                  .topic = "rendezvous",
                                                   .text = why,
                                                   .cure = ""});
     tell(&d->report, WARN, fn, arg);
@@ -255,10 +255,9 @@ trib_status_t trib_doctor(const trib_doctor_opts_t *opts, trib_finding_fn fn, vo
     struct stat place;
     if (ours.folder && ours.folder[0] &&
         (stat(ours.folder, &place) != 0 || !S_ISDIR(place.st_mode))) {
-        trib_fail(
-            &err, TRIB_ERR_INVALID,
-            "trib_doctor_opts_t.folder is \"%.200s\", and there is no such folder",
-            ours.folder);
+        trib_fail(&err, TRIB_ERR_INVALID,
+                  "trib_doctor_opts_t.folder is \"%.200s\", which does not exist",
+                  ours.folder);
         trib_say_error(trib_error_text(&err));
         return TRIB_ERR_INVALID;
     }

@@ -97,17 +97,17 @@ static void compare_hosts(struct trib_doctor *d)
             if (a->boot == b->boot && a->boot)
                 trib_report_say(
                     &d->report, WARN, "containers",
-                    "start their containers with --pid=host --ipc=host, or "
-                    "all ranks of a host in one",
+                    "start their containers with --pid=host --ipc=host, or all ranks "
+                    "of a host in one container",
                     "ranks %d and %d run on one kernel (%.64s) in different "
                     "containers: they do not share memory",
                     i, r, b->host);
             else if (strcmp(a->host, b->host) == 0)
                 trib_report_say(
                     &d->report, WARN, "host names",
-                    "give each host a name of its own (hostnamectl)",
-                    "the hosts of rank %d and of rank %d are both called %.64s: "
-                    "errors cannot tell them apart",
+                    "give each host a unique name (hostnamectl)",
+                    "the hosts of rank %d and of rank %d are both named %.64s: error "
+                    "messages cannot distinguish them",
                     i, r, b->host);
             else
                 continue;
@@ -126,9 +126,9 @@ static void compare_networks(struct trib_doctor *d)
             continue;
         trib_report_say(
             &d->report, WARN, "networks",
-            "start their containers with one network (--network=host)",
-            "ranks %d and %d of %.64s share memory and have different network "
-            "name spaces: tcp between them needs a route",
+            "start their containers in one network (--network=host)",
+            "ranks %d and %d on %.64s share memory but have different network "
+            "namespaces: tcp between them needs a route",
             first, r, d->cards[r].host);
         return;
     }
@@ -147,10 +147,10 @@ static void compare_cpus(struct trib_doctor *d)
         if (sum.processes > cpus)
             trib_report_say(
                 &d->report, WARN, "cpus",
-                "start fewer ranks there, or let them have more CPUs (binding of "
-                "the launcher, cpuset and quota of the container)",
-                "%d ranks of %.64s share %d hardware thread%s: they wait for each "
-                "other's turn",
+                "start fewer ranks there, or give them more CPUs (launcher binding, "
+                "container cpuset and quota)",
+                "%d ranks on %.64s share %d hardware thread%s: they wait for each "
+                "other",
                 sum.processes, d->cards[r].host, cpus, cpus == 1 ? "" : "s");
     }
 }
@@ -178,8 +178,8 @@ void trib_doctor_judge_clocks(struct trib_doctor *d, const double *apart)
     if (s > CLOCK_WARN_S)
         trib_report_say(
             &d->report, WARN, "clocks", "run chrony or another NTP client on all hosts",
-            "that of rank %d (%.64s) is %.1f s %s rank 0's (%.64s): logs of two "
-            "hosts do not fit together",
+            "the clock of rank %d (%.64s) is %.1f s %s rank 0's (%.64s): timestamps in "
+            "their logs do not match",
             worst, d->cards[worst].host, s, apart[worst] < 0 ? "behind" : "ahead of",
             d->cards[0].host);
     else

@@ -49,12 +49,12 @@ struct rdma {
 static const char *cure_of_state(const struct trib_rdma_port *p)
 {
     if (strcmp(p->link_layer, "Ethernet") == 0)
-        return "set its network device up (ip link set DEVICE up); look at cable and "
+        return "bring its network device up (ip link set DEVICE up); check cable and "
                "switch port";
     if (strcmp(p->state, "INIT") == 0)
-        return "the link is there and no subnet manager: start opensm on a host of the "
-               "fabric, or switch on that of a switch";
-    return "look at cable and switch port; ibstat tells more";
+        return "the link is up but there is no subnet manager: start opensm on a host "
+               "of the fabric, or enable a switch's";
+    return "check cable and switch port; ibstat shows details";
 }
 
 static void check_file(struct trib_doctor *d, const struct trib_rdma_port *p)
@@ -62,36 +62,36 @@ static void check_file(struct trib_doctor *d, const struct trib_rdma_port *p)
     if (!p->file_there)
         trib_report_say(
             &d->report, FAIL, "rdma",
-            "load the module ib_uverbs; a container needs its devices passed "
+            "load the module ib_uverbs; pass its devices to containers "
             "(--device=/dev/infiniband)",
             "%s has no device file%s%s", p->device, p->file[0] ? " " : "", p->file);
     else if (!p->file_open)
         trib_report_say(&d->report, FAIL, "rdma",
-                        "give this user permission to read and write it (udev rules of "
-                        "rdma-core do)",
-                        "%s: %s may not be opened", p->device, p->file);
+                        "allow this user to read and write it (as rdma-core's udev "
+                        "rules do)",
+                        "%s: no permission to open %s", p->device, p->file);
 }
 
 static void check_roce(struct trib_doctor *d, const struct trib_rdma_port *p)
 {
     if (p->gids == 0)
         trib_report_say(&d->report, FAIL, "rdma",
-                        "give its network device an address and set it up",
-                        "%s port %d has no GID: nobody can address it", p->device,
+                        "assign its network device an address and bring it up",
+                        "%s port %d has no GID: it cannot be addressed", p->device,
                         p->port);
     else if (p->gids_v2 == 0)
         trib_report_say(
             &d->report, WARN, "rdma",
-            "give its network device an IP address, and choose RoCE v2",
-            "%s port %d has GIDs of RoCE v1 only, which no router passes on", p->device,
+            "assign its network device an IP address, and use RoCE v2",
+            "%s port %d has only RoCE v1 GIDs, which cannot be routed", p->device,
             p->port);
     if (p->netdev_mtu && p->active_mtu < 4096)
         trib_report_say(
             &d->report, WARN, "rdma",
-            "where all switches on the way allow it: ip link set DEVICE mtu "
-            "9000, on all hosts",
-            "%s port %d: frames of %d bytes (MTU of %s) carry RDMA packets of "
-            "%d, where 4096 are possible",
+            "if all switches on the path allow it: ip link set DEVICE mtu 9000, on all "
+            "hosts",
+            "%s port %d: frames of %d bytes (MTU of %s) carry RDMA packets of %d "
+            "bytes, but 4096 are possible",
             p->device, p->port, p->netdev_mtu, p->netdev, p->active_mtu);
 }
 
@@ -109,7 +109,7 @@ static void check_port(void *arg, const struct trib_rdma_port *p)
         &d->report, active ? OK : WARN, "rdma", active ? "" : cure_of_state(p),
         "%s port %d: %s, %s%s%s, %s, %d GID%s%s", p->device, p->port, p->link_layer,
         p->state, p->physical[0] ? "/" : "", p->physical,
-        p->rate[0] ? p->rate : "rate not known", p->gids, p->gids == 1 ? "" : "s", mtu);
+        p->rate[0] ? p->rate : "rate unknown", p->gids, p->gids == 1 ? "" : "s", mtu);
     if (p->port == 1)
         check_file(d, p);
     if (active && strcmp(p->link_layer, "Ethernet") == 0)
@@ -131,10 +131,10 @@ static void check_library(struct trib_doctor *d, const char *library,
 
     snprintf(cure, sizeof(cure), "install the package %s", package);
     if (opens(library))
-        trib_report_say(&d->report, OK, "library", "", "%s opens", library);
+        trib_report_say(&d->report, OK, "library", "", "%s can be loaded", library);
     else if (needed)
         trib_report_say(&d->report, WARN, "library", cure,
-                        "%s does not open, and there are RDMA devices", library);
+                        "%s cannot be loaded, but there are RDMA devices", library);
 }
 
 static void check_rdma(struct trib_doctor *d)
@@ -145,13 +145,13 @@ static void check_rdma(struct trib_doctor *d)
     if (ports == 0)
         trib_report_say(&d->report, OK, "rdma", "", "no RDMA device on this host");
     else if (rdma.active == 0)
-        trib_report_say(&d->report, FAIL, "rdma", "the lines above tell how",
+        trib_report_say(&d->report, FAIL, "rdma", "see the lines above",
                         "none of the %d RDMA ports is active", ports);
     const char *cure = trib_transport_absent("verbs");
     if (cure && ports > 0)
         trib_report_say(
             &d->report, WARN, "rdma", cure,
-            "there are RDMA ports, and this build of Tributary is without verbs");
+            "there are RDMA ports, but this build of Tributary lacks verbs");
     if (!cure) {
         check_library(d, "libibverbs.so.1", "libibverbs1", ports > 0);
         check_library(d, "librdmacm.so.1", "librdmacm1", ports > 0);
@@ -241,8 +241,8 @@ static void check_links(struct trib_doctor *d)
         trib_report_say(&d->report, OK, "links", "", "up, with their MTU: %s", up);
     else
         trib_report_say(&d->report, WARN, "links",
-                        "set one up (ip link set NAME up) and give it an address",
-                        "no network link is up: other hosts cannot be reached");
+                        "bring one up (ip link set NAME up) and assign it an address",
+                        "no network link is up: other hosts are unreachable");
 }
 
 /* Limits --------------------------------------------------------------------------- */
@@ -268,7 +268,7 @@ static void count_port(void *arg, const struct trib_rdma_port *p)
 static void check_memlock(struct trib_doctor *d)
 {
     static const char cure[] = "ulimit -l unlimited before the ranks start; "
-                               "LimitMEMLOCK=infinity where systemd starts them, "
+                               "LimitMEMLOCK=infinity if systemd starts them, "
                                "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf";
     uint64_t limit = 0;
     int ports = 0;
@@ -280,12 +280,12 @@ static void check_memlock(struct trib_doctor *d)
         trib_report_say(&d->report, OK, "memlock", "", "unlimited");
     else if (ports == 0)
         trib_report_say(&d->report, OK, "memlock", "",
-                        "%llu KiB may be locked; without RDMA nothing is",
+                        "%llu KiB may be locked; nothing is locked without RDMA",
                         (unsigned long long)limit >> 10);
     else
         trib_report_say(&d->report, limit < MEMLOCK_MIN ? FAIL : WARN, "memlock", cure,
-                        "%llu KiB may be locked, and RDMA locks all that it sends and "
-                        "receives",
+                        "%llu KiB may be locked, but RDMA locks all buffers that it "
+                        "sends and receives",
                         (unsigned long long)limit >> 10);
 }
 
@@ -312,8 +312,8 @@ static void check_open_files(struct trib_doctor *d)
 static void check_file_size(struct trib_doctor *d)
 {
     static const char cure[] =
-        "ulimit -f unlimited before the ranks start; LimitFSIZE=infinity "
-        "where systemd starts them";
+        "ulimit -f unlimited before the ranks start; LimitFSIZE=infinity if systemd "
+        "starts them";
     uint64_t limit = 0;
 
     if (!read_limit(d, "Max file size", &limit))
@@ -323,14 +323,13 @@ static void check_file_size(struct trib_doctor *d)
     else if (limit < FILE_MIN)
         trib_report_say(
             &d->report, WARN, "file size", cure,
-            "files may have %llu KiB, which is too little for memory that ranks "
-            "of one host share: they reach each other over tcp, and trib-run may "
-            "not start them",
+            "files are limited to %llu KiB, too little for memory shared by ranks of "
+            "one host: they use tcp instead, and trib-run may fail to start them",
             (unsigned long long)limit >> 10);
     else
         trib_report_say(
             &d->report, OK, "file size", "",
-            "%llu KiB: trib_alloc of more is not shared with ranks of this host",
+            "%llu KiB: larger trib_alloc memory is not shared with ranks of this host",
             (unsigned long long)limit >> 10);
 }
 
@@ -343,7 +342,7 @@ static void check_shm(struct trib_doctor *d)
     snprintf(path, sizeof(path), "%s/dev/shm", d->folder);
     if (statvfs(path, &s) != 0) {
         trib_report_say(&d->report, WARN, "/dev/shm", "mount a tmpfs there",
-                        "is not there: launchers and other libraries may need it");
+                        "does not exist: launchers and other libraries may need it");
         return;
     }
     uint64_t bytes = (uint64_t)s.f_blocks * s.f_frsize;
@@ -353,8 +352,8 @@ static void check_shm(struct trib_doctor *d)
             ? "mount -o remount,size=1g /dev/shm; for a container --shm-size=1g"
             : "",
         "%llu MiB%s", (unsigned long long)(bytes / MIB),
-        bytes < SHM_MIN ? ", which other libraries of a rank may soon exceed (this one "
-                          "takes memory elsewhere)"
+        bytes < SHM_MIN ? ", which other libraries in a rank may soon exceed "
+                          "(Tributary does not use it)"
                         : "");
 }
 
@@ -384,13 +383,13 @@ static void check_container(struct trib_doctor *d)
         return;
     if (!sign && !own)
         trib_report_say(&d->report, OK, "container", "",
-                        "none: the host's own name spaces");
+                        "none: the host's namespaces");
     else
         trib_report_say(
             &d->report, OK, "container", "",
-            "%s%s: ranks share memory with those of the same container only",
-            sign ? sign : "a process name space of its own",
-            sign && own ? ", with a process name space of its own" : "");
+            "%s%s: ranks share memory only within the same container",
+            sign ? sign : "a separate PID namespace",
+            sign && own ? ", with a separate PID namespace" : "");
 }
 
 static void check_memory(struct trib_doctor *d)
@@ -406,13 +405,13 @@ static void check_memory(struct trib_doctor *d)
                 ? "raise the limit: docker --memory, Slurm --mem, MemoryMax= of "
                   "systemd"
                 : "",
-            "the control group of this process may have %.1f GiB (%s), and has "
-            "%.1f GiB left",
+            "the control group of this process is limited to %.1f GiB (%s), and %.1f "
+            "GiB are left",
             (double)m.group.limit / gib, m.group.file, (double)m.group_left / gib);
     if (m.known)
         trib_report_say(&d->report, m.host < MEMORY_MIN ? WARN : OK, "memory",
-                        m.host < MEMORY_MIN ? "end what holds it" : "",
-                        "%.1f GiB of the host are free, with swap",
+                        m.host < MEMORY_MIN ? "stop the processes that hold it" : "",
+                        "%.1f GiB of the host are free, including swap",
                         (double)m.host / gib);
 }
 
@@ -426,8 +425,8 @@ static void check_quota(struct trib_doctor *d)
     trib_report_say(
         &d->report, WARN, "cpu quota",
         "give the container whole CPUs: --cpuset-cpus instead of --cpus",
-        "%.3g CPU%s in the mean (%s): a rank that has used them up stands still, "
-        "and all others wait for it",
+        "%.3g CPU%s on average (%s): a rank that exceeds the quota is throttled, and "
+        "all others wait for it",
         quota.cpus, quota.cpus == 1 ? "" : "s", quota.file);
 }
 
@@ -440,7 +439,7 @@ static void check_binding(struct trib_doctor *d)
     trib_machine_read_sysfs("", &machine);
     trib_report_say(
         &d->report, OK, "cpus", "",
-        "%d of %d hardware threads, %d of %d cores are allowed to this process",
+        "this process may use %d of %d hardware threads, %d of %d cores",
         machine.cpus_allowed, machine.cpus, machine.cores_allowed, machine.cores);
 }
 
@@ -457,11 +456,11 @@ static void check_clock(struct trib_doctor *d)
                 strcmp(source, "jiffies") == 0 || strncmp(source, "xen", 3) == 0;
     trib_report_say(
         &d->report, slow ? WARN : OK, "clock",
-        slow ? "let the kernel use the processor's: clocksource=tsc tsc=reliable "
-               "on its command line, if dmesg does not say why not"
+        slow ? "let the kernel use the CPU's clock: boot it with clocksource=tsc "
+               "tsc=reliable, unless dmesg gives a reason against it"
              : "",
         "%s%s", source,
-        slow ? ": each look at it is a slow call of the kernel or the device" : "");
+        slow ? ": each reading is a slow kernel call or device access" : "");
 }
 
 void trib_doctor_host(struct trib_doctor *d)

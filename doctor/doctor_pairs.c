@@ -252,8 +252,9 @@ static void compare_doors(struct probe *p)
                         "is not used: %.399s", why_not(p, first));
     else
         trib_report_say(&d->report, wanted ? FAIL : WARN, p->name,
-                        "make the hosts alike, or ranks there use a slower transport",
-                        "opens on %d of %d ranks, and not on rank %d (%.64s): %.399s",
+                        "configure the hosts alike, else ranks there use a slower "
+                        "transport",
+                        "opens on %d of %d ranks, but not on rank %d (%.64s): %.399s",
                         open, d->size, first, d->cards[first].host, why_not(p, first));
 }
 
@@ -314,7 +315,8 @@ static bool await(struct probe *p, int peer, size_t bytes, uint32_t imm)
         pause_for_events(p, peer);
     for (size_t i = 0; p->arrived[imm] && i < bytes; i++) {
         if (p->memory[MUCH + i] != pattern(peer, i)) {
-            snprintf(p->lost, sizeof(p->lost), "byte %zu of %zu has arrived wrong", i,
+            snprintf(p->lost, sizeof(p->lost), "byte %zu of %zu has arrived "
+                                               "corrupted", i,
                      bytes);
             return false;
         }
@@ -336,12 +338,12 @@ static void await_heartbeat(struct probe *p, int peer)
         return;
     snprintf(
         why, sizeof(why),
-        "no heartbeat (UDP) arrives within %d s: a process that stops or a host that "
-        "fails shows only after TRIB_TIMEOUT_MS",
+        "no heartbeat (UDP) arrives within %d s: a stopped process or a failed host is "
+        "detected only after TRIB_TIMEOUT_MS",
         ARRIVAL_MS / 1000);
     say_pair(
         p, WARN, (struct way){peer, p->d->rank},
-        "a firewall drops UDP: allow it between all hosts, to the ports that TCP has "
+        "a firewall drops UDP: allow it between all hosts, on the same ports as TCP "
         "(TRIB_TRANSPORT=tcp:port=N,ports=N)",
         why);
 }
@@ -357,26 +359,26 @@ static void judge(struct probe *p, int peer, bool little, bool much)
         p->good++;
     } else if (p->lost[0]) {
         say_pair(p, FAIL, (struct way){peer, p->d->rank},
-                 "look at the log of that rank and of its host", p->lost);
+                 "check the logs of that rank and of its host", p->lost);
     } else if (!little) {
         snprintf(why, sizeof(why), "connected, but %d bytes do not arrive within %d s",
                  LITTLE, ARRIVAL_MS / 1000);
         say_pair(
             p, FAIL, (struct way){peer, p->d->rank},
-            "a firewall that lets connections begin drops what follows: allow it, both "
-            "ways",
+            "a firewall accepts connections but drops their data: allow it in both "
+            "directions",
             why);
     } else {
         snprintf(
             why, sizeof(why),
-            "%d bytes arrive, %d KiB do not within %d s: large frames are lost on the "
-            "way (MTU of %.64s: %.95s; of %.64s: %.95s)",
+            "%d bytes arrive, but %d KiB do not within %d s: large frames are lost on "
+            "the path (MTU of %.64s: %.95s; of %.64s: %.95s)",
             LITTLE, MUCH >> 10, ARRIVAL_MS / 1000, from->host, from->links, to->host,
             to->links);
         say_pair(
             p, FAIL, (struct way){peer, p->d->rank},
-            "give all links and switches on the way the MTU of the hosts, or the hosts "
-            "a smaller one (ip link set NAME mtu 1500); tracepath -n finds where",
+            "set all links and switches on the path to the hosts' MTU, or the hosts to "
+            "a smaller one (ip link set NAME mtu 1500); tracepath -n shows where",
             why);
     }
 }
@@ -399,10 +401,10 @@ static const char *cure_of_connect(const struct probe *p, int peer)
         !p->ops->one_host && !trib_net_loopback_up())
         return "ip link set lo up on that host";
     if (p->ops->one_host)
-        return "the ranks' containers need a process name space in common, and the "
-               "same user";
-    return "a firewall, or no route: open the ports of the ranks between all hosts, "
-           "and choose them with TRIB_TRANSPORT=tcp:port=N,ports=N";
+        return "the ranks' containers must share a PID namespace and run as the same "
+               "user";
+    return "a firewall, or no route: open the ranks' ports between all hosts, and "
+           "choose them with TRIB_TRANSPORT=tcp:port=N,ports=N";
 }
 
 static uint8_t connect_to(struct probe *p, int peer)
@@ -477,8 +479,9 @@ static trib_status_t sum_up(struct probe *p)
     free(all);
     if (st == TRIB_OK && d->rank == 0 && tried)
         trib_report_say(&d->report, good == tried ? OK : FAIL, p->name,
-                        good == tried ? "" : "the lines of these pairs tell more",
-                        "%lld of %lld ways between ranks carry %d bytes and %d KiB",
+                        good == tried ? "" : "see the lines of these pairs",
+                        "%lld of %lld directions between ranks carry %d bytes and %d "
+                        "KiB",
                         (long long)good, (long long)tried, LITTLE, MUCH >> 10);
     return st;
 }

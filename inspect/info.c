@@ -127,7 +127,7 @@ static void give_file(const struct settings *s)
     if (file)
         give_item(s->sink, (trib_item_t){.name = "TRIB_CONFIG_FILE",
                                          .value = file,
-                                         .detail = "the file that gives settings",
+                                         .detail = "settings file",
                                          .origin = "environment",
                                          .fault = s->faults.other});
 }
@@ -164,13 +164,12 @@ static void list_edge(const struct sink *s, const struct trib_config *cfg, bool 
     if (cfg)
         snprintf(value, sizeof(value), "%zu",
                  trib_link_bytes((uint32_t)cfg->window, cfg->chunk, mapped) / 1024);
-    give_item(s,
-              (trib_item_t){
-                  .name = name,
-                  .value = value,
-                  .detail = cfg ? detail
-                                : "not known: TRIB_CHUNK or TRIB_WINDOW is impossible",
-                  .unit = cfg ? "KiB" : ""});
+    give_item(
+        s, (trib_item_t){
+               .name = name,
+               .value = value,
+               .detail = cfg ? detail : "unknown: TRIB_CHUNK or TRIB_WINDOW is invalid",
+               .unit = cfg ? "KiB" : ""});
 }
 
 static void list_free_memory(const struct sink *s)
@@ -183,18 +182,18 @@ static void list_free_memory(const struct sink *s)
     if (known)
         snprintf(value, sizeof(value), "%llu",
                  (unsigned long long)(group ? m.group_left : m.host) / 1024);
-    give_item(
-        s, (trib_item_t){.name = "memory free",
-                         .value = value,
-                         .detail = group ? "of the control group of this process now, "
-                                           "with swap"
-                                   : known ? "of this host now, with swap"
-                                           : "not known: there is no /proc/meminfo",
-                         .unit = known ? "KiB" : ""});
+    give_item(s, (trib_item_t){.name = "memory free",
+                               .value = value,
+                               .detail = group ? "of this process's control group, "
+                                                 "currently, including swap"
+                                         : known
+                                             ? "of this host, currently, including swap"
+                                             : "unknown: there is no /proc/meminfo",
+                               .unit = known ? "KiB" : ""});
     if (m.group.limited) {
         snprintf(limit, sizeof(limit), "%llu",
                  (unsigned long long)m.group.limit / 1024);
-        snprintf(detail, sizeof(detail), "of the control group, by %s", m.group.file);
+        snprintf(detail, sizeof(detail), "of the control group, from %s", m.group.file);
     }
     give_item(s, (trib_item_t){.name = "memory limit",
                                .value = limit,
@@ -214,9 +213,8 @@ static void list_memory(const struct sink *s)
     trib_config_examine(&cfg, NULL, &faults);
     if (faults.unread[TRIB_CONFIG_ROW_chunk] || faults.unread[TRIB_CONFIG_ROW_window])
         known = NULL;
-    list_edge(s, known, true, "slots of an edge",
-              "within a host, on each side, at most");
-    list_edge(s, known, false, "to another host", "on each side, at most");
+    list_edge(s, known, true, "slots per link", "within a host, maximum on each side");
+    list_edge(s, known, false, "to another host", "maximum on each side");
     list_free_memory(s);
 }
 
@@ -227,7 +225,7 @@ static void list_cpu(const struct sink *s)
     trib_cpu_features(features, sizeof(features));
     give(s, "vector instructions", features, "found on this CPU");
     give(s, "kernels", trib_kernels_get(TRIB_AUTO)->isa,
-         "used unless TRIB_CPU says else");
+         "used unless TRIB_CPU overrides it");
 }
 
 static void list_quota(const struct sink *s)
@@ -240,7 +238,7 @@ static void list_quota(const struct sink *s)
         return;
     snprintf(value, sizeof(value), "%.2f", quota.cpus);
     snprintf(detail, sizeof(detail),
-             "CPUs in the mean, which the control group gives, by %s", quota.file);
+             "CPUs on average, allowed by the control group, from %s", quota.file);
     give(s, "cpu quota", value, detail);
 }
 

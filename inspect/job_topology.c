@@ -13,8 +13,8 @@ static trib_status_t check(const trib_topology_opts_t *opts, struct trib_error *
 {
     if (opts->format && !opts->racks)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "trib_topology_opts_t.format is \"%.40s\" and racks is NULL: "
-                         "name the file of racks, or leave format out",
+                         "trib_topology_opts_t.format is \"%.40s\" but racks is NULL: "
+                         "name the rack file, or omit format",
                          opts->format);
     if (opts->reserved)
         return trib_fail(err, TRIB_ERR_INVALID,

@@ -151,8 +151,8 @@ trib_status_t trib_ranks_each(int pid, trib_rank_state_fn fn, void *arg)
     }
     if (!find_all(&pages)) {
         free(pages.list);
-        trib_say_error("processes of this host cannot be looked at: there is no /proc, "
-                       "or no memory");
+        trib_say_error("cannot examine the processes of this host: no /proc, or out of "
+                       "memory");
         return TRIB_ERR_SYSTEM;
     }
     choose(&pages, pid);

@@ -77,6 +77,6 @@ void trib_rank_page_text(struct trib_rank_page *p)
         (void)trib_text_append(TEXT, "%s", page->what);
         add_age(p, ", ");
     } else {
-        add_age(p, "outside of the library for ");
+        add_age(p, "outside the library for ");
     }
 }

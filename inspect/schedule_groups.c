@@ -73,8 +73,8 @@ static trib_status_t divide(const trib_schedule_opts_t *opts, struct trib_error 
     if (rank >= 0)
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "groups by %s: rank %d of %s, with its part of the cores, belongs to none, "
-            "or to several; take as many ranks a host as there are, or a multiple",
+            "groups by %s: rank %d on %s, with its share of the cores, belongs to none "
+            "or to several; use as many ranks per host as it has groups, or a multiple",
             kind, rank, d->places[rank].host);
     return TRIB_OK;
 }

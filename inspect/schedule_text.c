@@ -51,8 +51,7 @@ static void say(const struct picture *p, const char *fmt, ...)
     va_start(args, fmt);
     int n = vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
-    while (n > 0 && n < LINE_BYTES &&
-           line[n - 1] == ' ') /* of empty columns */
+    while (n > 0 && n < LINE_BYTES && line[n - 1] == ' ') /* of empty columns */
         line[--n] = '\0';
     p->fn(p->arg, line);
 }
@@ -84,11 +83,11 @@ static trib_status_t check(const trib_schedule_opts_t *opts,
                          RANKS_MOST);
     if (opts->ranks_per_host < 0 || opts->leaders < 0)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "%d ranks a host, %d leaders: 0 or more", opts->ranks_per_host,
-                         opts->leaders);
+                         "%d ranks per host, %d leaders: both must be 0 or more",
+                         opts->ranks_per_host, opts->leaders);
     if (opts->leaders && !algo->groups)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "leaders is %d, and algorithm %s has none: leave it out",
+                         "leaders is %d, but algorithm %s has no leaders: omit it",
                          opts->leaders, algo->name);
     return TRIB_OK;
 }
@@ -168,8 +167,8 @@ static trib_status_t make_lists(struct picture *p, struct trib_error *err)
         return st;
     if (room && !p->algo->can(&p->shape))
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "algorithm %s cannot do %s with %d rank%s %s", p->algo->name,
-                         trib_coll_name(p->shape.coll), p->opts->ranks,
+                         "algorithm %s does not support %s with %d rank%s %s",
+                         p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
                          p->opts->ranks == 1 ? "" : "s",
                          p->opts->service ? "and aggregators" : "alone");
     for (int r = 0; room && r < p->n; r++) {
@@ -235,8 +234,7 @@ static void say_step(const struct picture *p, const struct trib_schedule *s, uin
     if (step->dep != TRIB_STEP_NO_DEP)
         snprintf(after, sizeof(after), "  after %" PRIu32, step->dep);
     say(p, "  %4" PRIu32 "  %-9s chunk %-4" PRIu32 "%s%s%s", i, ops[step->op],
-        step->chunk, peer, after,
-        step->flags & TRIB_STEP_FORWARD ? ", as it came" : "");
+        step->chunk, peer, after, step->flags & TRIB_STEP_FORWARD ? ", unchanged" : "");
 }
 
 /* Print one link per peer that r sends to. */
@@ -332,10 +330,10 @@ static void say_groups(const struct picture *p, const char *line)
     const struct trib_groups *groups = &p->drawn.groups;
 
     if (p->algo->groups && !p->opts->ranks_per_host && p->drawn.hosts.n > 1)
-        say(p, "%s%d rank%s a host, as nothing else is asked for (--per-host)", line,
-            p->per_host, plural(p->per_host));
+        say(p, "%s%d rank%s per host by default (--per-host)", line, p->per_host,
+            plural(p->per_host));
     if (p->opts->groups)
-        say(p, "%s%d group%s by %s, %d leader%s of each", line, groups->n,
+        say(p, "%s%d group%s by %s, %d leader%s each", line, groups->n,
             plural(groups->n), groups->kind->name, p->drawn.shape.leaders,
             plural(p->drawn.shape.leaders));
 }
@@ -349,7 +347,7 @@ static void draw(const struct picture *p)
     if (p->opts->service)
         snprintf(aggregators, sizeof(aggregators), ", %d tribd", p->aggregators.n);
     say(p,
-        "%s%s %s, %d rank%s on %d host%s%s, %zu bytes%s: %" PRIu32 " chunk%s a round",
+        "%s%s %s, %d rank%s on %d host%s%s, %zu bytes%s: %" PRIu32 " chunk%s per round",
         line, p->algo->name, trib_coll_name(p->shape.coll), p->opts->ranks,
         plural(p->opts->ranks), hosts, plural(hosts), aggregators, p->opts->bytes,
         trib_coll_is_blocked(p->shape.coll) ? " each" : "", p->lists[0].n_chunks,

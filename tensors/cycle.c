@@ -50,8 +50,7 @@ trib_status_t trib_cycle_end(struct trib_group *g)
     trib_cycle_free(g);
     /* The ranks would continue with different buckets, so fail all of them. */
     if (st != TRIB_OK)
-        trib_comm_fail_all(g->comm, st,
-                           "no memory to form the buckets of a group anew");
+        trib_comm_fail_all(g->comm, st, "no memory to re-form the buckets of a group");
     return st;
 }
 

@@ -64,13 +64,13 @@ static trib_status_t name_difference(trib_comm_t *comm, const struct trib_group 
         return st;
     if (i == n)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "the ranks give trib_group_create the same tensors and "
-                              "different options: op, parameter, feed, bucket_bytes, "
-                              "cycle_us, algorithm or seed");
+                              "the ranks pass the same tensors to trib_group_create, "
+                              "but different options: op, parameter, feed, "
+                              "bucket_bytes, cycle_us, algorithm or seed");
     const trib_tensor_t *t = &g->tensors[i].desc;
     return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                          "tensor %zu differs between the ranks: here it is \"%s\" of "
-                          "%zu %s with priority %d and codec %s",
+                          "tensor %zu differs between ranks: on this rank it is \"%s\" "
+                          "of %zu %s with priority %d and codec %s",
                           i, t->name, t->count, trib_dtype_name(t->dtype), t->priority,
                           t->codec);
 }
@@ -97,11 +97,12 @@ trib_status_t trib_group_compare(trib_comm_t *comm, const struct trib_group *g,
         return trib_comm_fail(comm, st, "%s", why);
     if (!numbers[OK])
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "another rank could not make its group; it knows why");
+                              "another rank could not create its group; its own error "
+                              "message gives the reason");
     if (numbers[N] + numbers[MINUS_N])
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "the ranks give trib_group_create different numbers of "
-                              "tensors, from %lld to %lld",
+                              "the ranks pass different numbers of tensors to "
+                              "trib_group_create, from %lld to %lld",
                               (long long)numbers[N], -(long long)numbers[MINUS_N]);
     return numbers[DIGEST] + numbers[MINUS_DIGEST] ? name_difference(comm, g) : TRIB_OK;
 }

@@ -39,14 +39,14 @@ static trib_status_t check(struct trib_group *g, const struct trib_group *from)
     if (g == from || g->n != from->n)
         return trib_comm_fail(
             g->comm, TRIB_ERR_INVALID, "%s: the new group has %zu tensors, %s %zu", say,
-            g->n, g == from ? "and is the old one, of" : "the old one", from->n);
+            g->n, g == from ? "but is the old one, with" : "the old one", from->n);
     for (size_t i = 0; i < g->n; i++)
         if (trib_group_tensor_digest(&g->tensors[i]) !=
             trib_group_tensor_digest(&from->tensors[i]))
             return trib_comm_fail(
                 g->comm, TRIB_ERR_INVALID,
-                "%s: tensor %zu was \"%s\" and is \"%s\", or differs in count, dtype, "
-                "priority, codec or feedback",
+                "%s: tensor %zu was \"%s\" and is now \"%s\", or differs in count, "
+                "dtype, priority, codec or feedback",
                 say, i, from->tensors[i].desc.name, g->tensors[i].desc.name);
     return TRIB_OK;
 }
@@ -108,7 +108,8 @@ static trib_status_t describe(struct mover *c, struct offer *mine)
         return trib_comm_fail(c->comm, st, "%s", trib_last_error(c->from->comm));
     if (c->from->comm == c->comm)
         return trib_comm_fail(c->comm, TRIB_ERR_INVALID,
-                              "%s: the group is of this very communicator", move);
+                              "%s: the group already belongs to this communicator",
+                              move);
     c->bytes = trib_group_describe(c->from, &c->n);
     if (!c->bytes)
         return trib_comm_fail(c->comm, TRIB_ERR_NO_MEMORY, "no memory for a group");
@@ -128,8 +129,7 @@ static trib_status_t compare(const struct mover *c, const struct offer *all,
         const struct offer *a = &all[*first_out], *b = &all[r];
         if (b->head.gives && (a->digest != b->digest || a->bytes != b->bytes))
             st = trib_comm_fail(c->comm, TRIB_ERR_INVALID,
-                                "%s: the old groups of rank %d and of rank %d are not "
-                                "the same group",
+                                "%s: the old groups of rank %d and of rank %d differ",
                                 move, *first_out, r);
     }
     return st;
@@ -218,7 +218,7 @@ trib_status_t trib_group_move(trib_comm_t *comm, trib_group_t *from,
     if (!group_out || (sends && !recvs))
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: %s is NULL%s", move,
                               group_out ? "recvs" : "group_out",
-                              group_out ? ", and sends is not" : "");
+                              group_out ? ", but sends is not" : "");
     st = meet(&c);
     if (st == TRIB_OK)
         st = make(&c, sends, recvs, group_out);

@@ -39,7 +39,7 @@ trib_status_t trib_group_explain(const trib_group_t *g, char *text, size_t bytes
     trib_text_append(text, bytes, "%s: %zu tensors in %u buckets, by %s%s\n",
                      trib_group_says(g, says), g->n, g->buckets.n,
                      trib_op_name(g->opts.op),
-                     g->agree ? ", in an order on which the ranks agree" : "");
+                     g->agree ? ", in an order agreed by the ranks" : "");
     for (uint32_t k = 0; k < g->buckets.n && fits; k++) {
         const struct trib_bucket *b = &g->buckets.at[g->buckets.order[k]];
         const struct trib_group_tensor *first = trib_bucket_tensor(g, b, 0);

@@ -30,13 +30,13 @@ struct head {
     uint64_t n_tensors;
     uint32_t timed, zero;
 };
-_Static_assert(sizeof(struct head) == 48, "head has no holes");
+_Static_assert(sizeof(struct head) == 48, "head has no padding");
 
 struct row {
     uint64_t digest;
     uint32_t bucket, zero;
 };
-_Static_assert(sizeof(struct row) == 16, "row has no holes");
+_Static_assert(sizeof(struct row) == 16, "row has no padding");
 
 static size_t padded(size_t bytes)
 {
@@ -131,8 +131,7 @@ trib_status_t trib_group_state_save(trib_group_t *g, void *state, size_t bytes,
         return TRIB_ERR_INVALID;
     if (!bytes_out)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "trib_group_state_save needs a place for the number of "
-                              "bytes, bytes_out is NULL");
+                              "trib_group_state_save needs bytes_out, and it is NULL");
     trib_status_t st = check_idle(g, "trib_group_state_save");
     if (st == TRIB_OK)
         st = size_of(g, bytes_out);
@@ -140,7 +139,7 @@ trib_status_t trib_group_state_save(trib_group_t *g, void *state, size_t bytes,
         return st;
     if (bytes < *bytes_out)
         return trib_comm_fail(g->comm, TRIB_ERR_OVERFLOW,
-                              "the state is %zu bytes, there is room for %zu",
+                              "the state has %zu bytes, but there is room for %zu",
                               *bytes_out, bytes);
     return save(g, state, *bytes_out);
 }
@@ -156,27 +155,27 @@ static trib_status_t check_head(struct trib_group *g, const uint8_t *state,
                                 size_t bytes, struct head *h)
 {
     if (bytes < sizeof(*h))
-        return refuse(g, "is shorter than its head");
+        return refuse(g, "is shorter than its header");
     memcpy(h, state, sizeof(*h));
     if (memcmp(h->magic, magic, sizeof(magic)) != 0)
-        return refuse(g, "begins with TRIBGRUP, and these bytes do not");
+        return refuse(g, "must begin with TRIBGRUP, but these bytes do not");
     if (h->version != VERSION)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "the state of a group has version %" PRIu32
-                              ", this library reads %d: load it by the release that "
-                              "has saved it",
+                              "the state of a group has version %" PRIu32 ", this "
+                              "library reads %d: load it with the release that saved "
+                              "it",
                               h->version, VERSION);
     if (h->bytes != bytes)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "the state of a group is %" PRIu64
-                              " bytes, and these are %zu: it was cut off",
+                              "the state of a group has %" PRIu64 " bytes, but %zu "
+                              "were passed: it was truncated",
                               h->bytes, bytes);
     if (checksum_of(h, state) != h->checksum)
-        return refuse(g, "is damaged: its checksum is another one");
+        return refuse(g, "is damaged: its checksum is wrong");
     if (h->n_tensors != g->n)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "the state is of a group of %" PRIu64
-                              " tensors, this one has %zu",
+                              "the state belongs to a group of %" PRIu64 " tensors, "
+                              "this group has %zu",
                               h->n_tensors, g->n);
     if (h->n_buckets > g->n || g->n > (bytes - sizeof(*h)) / sizeof(struct row))
         return refuse(g, "ends within its tensors");
@@ -201,7 +200,7 @@ static trib_status_t read_rows(struct trib_group *g, const uint8_t *at,
     }
     return trib_buckets_are_valid(g, assign, h->n_buckets)
                ? TRIB_OK
-               : refuse(g, "has buckets that cannot be");
+               : refuse(g, "has impossible buckets");
 }
 
 /* Find the plans' states; trib_plan_state_load checks their content. */
@@ -223,7 +222,7 @@ static trib_status_t find_plans(struct trib_group *g, const uint8_t *state,
         lengths[b] = (size_t)of;
         at += padded((size_t)of);
     }
-    return at == h->bytes ? TRIB_OK : refuse(g, "goes on behind its buckets");
+    return at == h->bytes ? TRIB_OK : refuse(g, "continues after its buckets");
 }
 
 static bool has_these_buckets(const struct trib_group *g, const uint32_t *assign,
@@ -299,7 +298,7 @@ trib_status_t trib_group_state_load(trib_group_t *g, const void *state, size_t b
         return TRIB_ERR_INVALID;
     if (!state)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "trib_group_state_load needs a state, state is NULL");
+                              "trib_group_state_load: state is NULL");
     trib_status_t st = check_idle(g, "trib_group_state_load");
     if (st == TRIB_OK)
         st = size_of(g, &room);

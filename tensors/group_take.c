@@ -58,7 +58,7 @@ static trib_status_t check_opts(struct trib_group *g)
 
     if (o->name && !is_printable(o->name, TRIB_PLAN_NAME_MAX))
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "the name of a group is 1 to %d printable ASCII "
+                              "a group's name must be 1 to %d printable ASCII "
                               "characters",
                               TRIB_PLAN_NAME_MAX);
     if (o->name)
@@ -80,9 +80,9 @@ static trib_status_t check_opts(struct trib_group *g)
                       "0 with feed WHOLE, where all tensors are ready at once");
     if (o->cycle_us && quorum[0] && strcmp(quorum, "all") != 0)
         return trib_comm_fail(g->comm, TRIB_ERR_UNSUPPORTED,
-                              "cycle_us is %u and TRIB_QUORUM=%.60s: what comes late "
-                              "stays with its bucket, so that buckets cannot be formed "
-                              "anew; set one of both",
+                              "cycle_us is %u and TRIB_QUORUM=%.60s: late "
+                              "contributions stay with their bucket, so buckets cannot "
+                              "be re-formed; set only one of them",
                               o->cycle_us, quorum);
     return TRIB_OK;
 }
@@ -94,7 +94,7 @@ static trib_status_t check_rule(struct trib_group *g, size_t i,
 
     if (r->feedback && !r->codec)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "rule %zu has feedback \"%.60s\" and no codec: name the "
+                              "rule %zu has feedback \"%.60s\" but no codec: set the "
                               "codec, too",
                               i, r->feedback);
     if (r->dims_min < 0 || r->dims_max < 0 ||
@@ -249,23 +249,23 @@ static trib_status_t check_tensor(struct trib_group *g, size_t i,
 
     if (!t->name || !is_printable(t->name, TRIB_TENSOR_NAME_MAX))
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "tensor %zu: its name is 1 to %d printable ASCII "
-                              "characters, %s",
-                              i, TRIB_TENSOR_NAME_MAX, t->name ? "" : "and is NULL");
+                              "tensor %zu: its name must be 1 to %d printable ASCII "
+                              "characters%s",
+                              i, TRIB_TENSOR_NAME_MAX, t->name ? "" : ", and is NULL");
     if (!trib_dtype_size(t->dtype))
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
                               "tensor \"%s\": dtype %d does not exist", t->name,
                               (int)t->dtype);
     if (t->dims < 0)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "tensor \"%s\": dims is %d, it must be 0 (not said) or "
-                              "more",
+                              "tensor \"%s\": dims is %d, it must be 0 (unspecified) "
+                              "or more",
                               t->name, t->dims);
     if (t->feedback && !t->codec)
         return trib_comm_fail(
             g->comm, TRIB_ERR_INVALID,
-            "tensor \"%s\" has feedback \"%.60s\" and no codec of its "
-            "own: name the codec, too",
+            "tensor \"%s\" has feedback \"%.60s\" but no codec of its own: set the "
+            "codec, too",
             t->name, t->feedback);
     if (__builtin_mul_overflow(t->count, trib_dtype_size(t->dtype), &bytes) ||
         bytes > PTRDIFF_MAX)
@@ -291,8 +291,8 @@ static trib_status_t take_tensor(struct trib_group *g, size_t i, size_t size,
                               trib_error_text(&err));
     if (theirs->size != size)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "tensor %zu: its size is %zu, it must be that of the "
-                              "first, %zu",
+                              "tensor %zu: its size is %zu, it must equal the first "
+                              "tensor's, %zu",
                               i, theirs->size, size);
     trib_status_t st = check_tensor(g, i, &d);
     if (st == TRIB_OK)
@@ -331,8 +331,8 @@ static trib_status_t check_names(struct trib_group *g)
     for (size_t i = 1; i < g->n && st == TRIB_OK; i++)
         if (by_name(&all[i - 1], &all[i]) == 0)
             st = trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                                "two tensors are named \"%s\": what is kept of a "
-                                "tensor, and drawn at random, follows from its name",
+                                "two tensors are named \"%s\": a tensor's state and "
+                                "random numbers are keyed by its name",
                                 all[i]->desc.name);
     free(all);
     return st;
@@ -347,7 +347,8 @@ trib_status_t trib_group_take(struct trib_group *g, const trib_tensor_t *tensors
     if (st != TRIB_OK)
         return st;
     if (n >= TRIB_BUCKET_NONE)
-        return trib_comm_fail(g->comm, TRIB_ERR_OVERFLOW, "a group of %zu tensors", n);
+        return trib_comm_fail(g->comm, TRIB_ERR_OVERFLOW,
+                              "a group of %zu tensors is too large", n);
     g->tensors = calloc(n + 1, sizeof(*g->tensors));
     if (!g->tensors)
         return no_memory(g);

@@ -154,8 +154,8 @@ static trib_status_t start(struct trib_group *g, trib_plan_t *plan, const void *
     if (g->comm->starts != s->starts)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
                               "%s: another operation was started on its communicator "
-                              "during a step: end the step first, or use a "
-                              "communicator of trib_split",
+                              "during a step: finish the step first, or use another "
+                              "communicator (trib_split)",
                               trib_group_says(g, text));
     if (g->opts.timeout_ms && !plan->offload) /* aggregators get the whole limit */
         plan->run.desc.limit_ms = left_ms(g);
@@ -258,8 +258,8 @@ static trib_status_t hear(struct trib_group *g)
     if (st != TRIB_OK || s->n_started != before || !g->words[g->buckets.n])
         return st;
     return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                          "%s: all ranks wait for a tensor, and none of these is ready "
-                          "on all ranks: mark them (trib_group_ready) before you wait",
+                          "%s: all ranks wait for tensors, none of which is ready on "
+                          "all ranks: mark them (trib_group_ready) before waiting",
                           trib_group_says(g, text));
 }
 
@@ -346,13 +346,14 @@ static trib_status_t take_buffers(struct trib_group *g, struct trib_group_tensor
         send = NULL;
     if (t->desc.count && !recv)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "tensor \"%s\": recv is NULL; trib_group_start_with "
-                              "takes other buffers than those of the description",
+                              "tensor \"%s\": recv is NULL; set it in the description, "
+                              "or pass buffers to trib_group_start_with",
                               t->desc.name);
     if (send && !disjoint(send, recv, t->bytes))
         return trib_comm_fail(g->comm, TRIB_ERR_OVERLAP,
                               "tensor \"%s\": send and recv (%zu bytes at %p and %p) "
-                              "overlap; for in place give the same pointer",
+                              "overlap; for an in-place operation pass the same "
+                              "pointer",
                               t->desc.name, t->bytes, send, recv);
     t->send = send;
     t->recv = recv;
@@ -460,8 +461,9 @@ trib_status_t trib_step_mark(struct trib_group *g, size_t tensor)
     const char *why = g->opts.feed == TRIB_FEED_WHOLE
                           ? "all tensors are ready at trib_group_start: set "
                             "trib_group_opts_t.feed"
-                      : !g->step.running ? "no step runs: call trib_group_start first"
-                      : t->ready         ? "it was marked ready before in this step"
+                      : !g->step.running ? "no step is running: call trib_group_start "
+                                           "first"
+                      : t->ready         ? "it was already marked ready in this step"
                                          : NULL;
 
     if (why)

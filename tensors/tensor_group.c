@@ -40,8 +40,8 @@ trib_status_t trib_group_create(trib_comm_t *comm, const trib_tensor_t *tensors,
     struct trib_group *g = calloc(1, sizeof(*g));
     if (!group_out || (n && !tensors))
         st = trib_comm_fail(comm, TRIB_ERR_INVALID,
-                            "trib_group_create needs tensors and a place for the "
-                            "group, %s is NULL",
+                            "trib_group_create needs tensors and group_out, and %s is "
+                            "NULL",
                             group_out ? "tensors" : "group_out");
     else if (!g)
         st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a group");
@@ -132,7 +132,7 @@ trib_status_t trib_group_start_with(trib_group_t *g, const void *const *sends,
                               trib_group_says(g, text));
     if (sends && !recvs)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "trib_group_start_with: recvs is NULL, and sends is not");
+                              "trib_group_start_with: recvs is NULL, but sends is not");
     return trib_step_begin(g, sends, recvs);
 }
 
@@ -147,7 +147,7 @@ static trib_status_t check_tensor(struct trib_group *g, size_t tensor, const cha
 
     if (g && tensor >= g->n)
         return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                              "%s: there is no tensor %zu, %s has %zu", call, tensor,
+                              "%s: tensor %zu does not exist, %s has %zu", call, tensor,
                               trib_group_says(g, text), g->n);
     return check_group(g, call);
 }
@@ -204,8 +204,8 @@ static trib_status_t refuse_unready(struct trib_group *g, size_t tensor, size_t 
     if (n > 1)
         snprintf(more, sizeof(more), " (and %zu more)", n - 1);
     return trib_comm_fail(g->comm, TRIB_ERR_INVALID,
-                          "tensor \"%s\"%s was not marked ready, and would be awaited "
-                          "for ever: call trib_group_ready before you wait",
+                          "tensor \"%s\"%s was not marked ready, so the wait would "
+                          "never end: call trib_group_ready before waiting",
                           g->tensors[tensor].desc.name, more);
 }
 

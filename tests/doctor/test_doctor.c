@@ -141,13 +141,13 @@ static void test_bad_host(void **state)
         1);
     assert_int_equal(count(&lines, "FAIL||open files|20 files", "ulimit -n"), 1);
     assert_int_equal(
-        count(&lines, "warn||file size|files may have 1024 KiB", "ulimit -f"), 1);
+        count(&lines, "warn||file size|files are limited to 1024 KiB", "ulimit -f"), 1);
     assert_int_equal(count(&lines, "ok||container|Podman", ""), 1);
     assert_int_equal(count(&lines, "warn||cpu quota|1.5 CPUs", ""), 1);
     assert_int_equal(
         count(&lines,
-              "warn||memory|the control group of this process may have 0.1 GiB "
-              "(/sys/fs/cgroup/memory.max), and has 0.1 GiB left",
+              "warn||memory|the control group of this process is limited to 0.1 GiB "
+              "(/sys/fs/cgroup/memory.max), and 0.1 GiB are left",
               "raise the limit"),
         1);
     assert_int_equal(count(&lines, "ok||memory|8.0 GiB of the host", ""), 1);
@@ -347,7 +347,7 @@ static void test_name_spaces(void **state)
     make_job(&d, cards);
     cards[1].network = 8;
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
-    assert_int_equal(count(&lines, "warn|*|networks|ranks 0 and 1 of a share memory",
+    assert_int_equal(count(&lines, "warn|*|networks|ranks 0 and 1 on a share memory",
                            "--network=host"),
                      1);
 
@@ -356,7 +356,7 @@ static void test_name_spaces(void **state)
     CPU_SET(1, &cards[0].cpus.set);
     cards[1].cpus = cards[0].cpus;
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
-    assert_int_equal(count(&lines, "warn|*|cpus|2 ranks of a share 1", ""), 1);
+    assert_int_equal(count(&lines, "warn|*|cpus|2 ranks on a share 1", ""), 1);
 }
 
 static void test_clocks(void **state)
@@ -374,7 +374,8 @@ static void test_clocks(void **state)
     trib_doctor_judge_clocks(&d, (double[]){0, 1.5, -70, 0.1});
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
     assert_int_equal(count(&lines,
-                           "warn|*|clocks|that of rank 2 (b) is 70.0 s behind rank 0's",
+                           "warn|*|clocks|the clock of rank 2 (b) is 70.0 s behind "
+                           "rank 0's",
                            "chrony"),
                      1);
 }
@@ -402,8 +403,8 @@ static int rank_main(int rank, int size, void *root)
     if (rank > 0)
         return lines.n != 0;
     return !(count(&lines, "ok||ranks|5 on 1 host", "") == 1 &&
-             count(&lines, "ok||shm|20 of 20 ways", "") == 1 &&
-             count(&lines, "ok||tcp|20 of 20 ways", "") == 1 &&
+             count(&lines, "ok||shm|20 of 20 directions", "") == 1 &&
+             count(&lines, "ok||tcp|20 of 20 directions", "") == 1 &&
              count(&lines, "ok||settings|", "") == 1 &&
              count(&lines, "ok||clocks|", "") == 1);
 }

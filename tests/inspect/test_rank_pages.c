@@ -97,7 +97,7 @@ static void test_right(void **state)
     page.left_ns = page.since_ns;
     page.left_op = 2 * 11;
     assert_true(read_back(&page, &p));
-    assert_string_equal(p.text, "outside of the library for at most 12 s");
+    assert_string_equal(p.text, "outside the library for at most 12 s");
     page.failed = 1;
     assert_true(read_back(&page, &p));
     assert_string_equal(p.text, "failed: a contribution");

@@ -99,7 +99,7 @@ named "net= that is not there" any "eth0 10.77.0.1/24" tcp:net=10.99.0.0/16
 named "net= that is not there, transport auto" any "no address of this host is of net=ib0" \
     auto:net=ib0
 named "net= that is nothing" any "neither a network" tcp:net=10.0.0.0/99
-TRIB_TRANSPORT=auto:net=10.78.0.0/24 expect "the doctor takes the same" 0 "tcp: 2 of 2 ways" \
+TRIB_TRANSPORT=auto:net=10.78.0.0/24 expect "the doctor takes the same" 0 "tcp: 2 of 2 directions" \
     "$hosts" --ipv4 --setup "$dir/setup" -- "$build/tools/trib-info" doctor
 TRIB_TRANSPORT=auto:net=dead expect "and fails where ranks would" any "172.21.0." \
     "$hosts" --ipv4 --setup "$dir/setup" -- "$build/tools/trib-info" doctor
@@ -119,7 +119,7 @@ expect "hosts with link-local addresses alone" 0 "2 ranks, tributary" \
     "$hosts" --ipv6 --setup "$dir/setup" -- "${sums[@]}"
 # UCX has no connection between such addresses, so the doctor may have a complaint.
 "$hosts" --ipv6 --setup "$dir/setup" -- "$build/tools/trib-info" doctor >"$said" 2>&1
-grep -q "tcp: 2 of 2 ways" "$said"
+grep -q "tcp: 2 of 2 directions" "$said"
 result $? "their doctor"
 
 # Two processes of a host that cannot see it: its own addresses are tried, after all others.

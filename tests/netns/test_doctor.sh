@@ -31,7 +31,7 @@ doctor() {
 
 net_open 3 9000 || exit 1
 doctor "three hosts" 0 "^ok    ranks: 3 on 3 hosts: host0 .rank 0., host1" \
-    "^ok    tcp: 6 of 6 ways" "^ok    links: .* eth0 9000" "^ok    clocks: " ", 0 FAIL$"
+    "^ok    tcp: 6 of 6 directions" "^ok    links: .* eth0 9000" "^ok    clocks: " ", 0 FAIL$"
 [ "$(cat "$net_dir"/rank[12].out)" = "" ]
 result $? "three hosts: rank 0 alone speaks"
 ! grep -q "no heartbeat" "$net_dir/rank0.out"
@@ -42,24 +42,24 @@ export TRIB_TRANSPORT
 net_drop 1 tcp dport 7100-7199
 doctor "a firewall before host1" 1 \
     "^FAIL  rank 0 .host0. → rank 1 .host1.: tcp: .*port 71[0-9]+: Connection timed out; a firewall" \
-    "^FAIL  rank 2 .host2. → rank 1 .host1.: tcp: .*port 71" "^FAIL  tcp: 2 of 4 ways"
+    "^FAIL  rank 2 .host2. → rank 1 .host1.: tcp: .*port 71" "^FAIL  tcp: 2 of 4 directions"
 net_mend
 
 net_rule 1 tcp dport 7100-7199 reject with tcp reset
 doctor "a firewall that rejects, before host1" 1 \
     "^FAIL  rank 0 .host0. → rank 1 .host1.: tcp: .*port 71[0-9]+: Connection refused; a firewall" \
-    "^FAIL  tcp: 2 of 4 ways"
+    "^FAIL  tcp: 2 of 4 directions"
 net_mend
 
 TRIB_TRANSPORT=auto:port=7100,ports=100
 net_drop 1 tcp dport 7100-7199
 doctor "a firewall before the ports of auto" 1 \
-    "^FAIL  rank 2 .host2. → rank 1 .host1.: tcp: .*port 71" "^FAIL  tcp: 2 of 4 ways"
+    "^FAIL  rank 2 .host2. → rank 1 .host1.: tcp: .*port 71" "^FAIL  tcp: 2 of 4 directions"
 net_mend
 
 TRIB_TRANSPORT=tcp:port=7100,ports=100
 net_drop 1 meta l4proto udp
-doctor "a firewall that drops heartbeats" 0 "^ok    tcp: 6 of 6 ways" \
+doctor "a firewall that drops heartbeats" 0 "^ok    tcp: 6 of 6 directions" \
     "^warn  rank 0 .host0. → rank 1 .host1.: tcp: no heartbeat .UDP. arrives .*firewall drops UDP" \
     "^warn  rank 2 .host2. → rank 1 .host1.: tcp: no heartbeat" ", 0 FAIL$"
 [ "$(grep -c "no heartbeat" "$net_dir/rank0.out")" = 2 ]
@@ -68,14 +68,14 @@ net_mend
 
 net_drop_frames 1514
 doctor "large frames are lost" 1 \
-    "^FAIL  rank 0 .host0. → rank 1 .host1.: tcp: 64 bytes arrive, 64 KiB do not .*MTU of host0: eth0 9000.*MTU" \
-    "^FAIL  tcp: 0 of 6 ways"
+    "^FAIL  rank 0 .host0. → rank 1 .host1.: tcp: 64 bytes arrive, but 64 KiB do not .*MTU of host0: eth0 9000.*MTU" \
+    "^FAIL  tcp: 0 of 6 directions"
 net_mend
 
 net_drop 0 tcp dport "$net_port"
 doctor "a firewall before TRIB_ROOT" 1 \
-    "^FAIL  rank 2 .host2.: meeting: rank 2 found no rank 0 at 10.77.0.1 port 7000" \
-    "^FAIL  rank 0 .host0.: meeting: ranks 1-2 of 3 did not come"
+    "^FAIL  rank 2 .host2.: rendezvous: rank 2 found no rank 0 at 10.77.0.1 port 7000" \
+    "^FAIL  rank 0 .host0.: rendezvous: ranks 1-2 of 3 did not come"
 net_mend
 
 # What one host has differently
@@ -97,7 +97,7 @@ result $? "a setting that nobody knows is named, with its host"
 net_close
 
 net_open 2 1500 6 || exit 1
-doctor "IPv6 only" 0 "^ok    tcp: 2 of 2 ways"
+doctor "IPv6 only" 0 "^ok    tcp: 2 of 2 directions"
 TRIB_TRANSPORT=tcp:port=7100,ports=100
 net_drop 1 tcp dport 7100-7199
 doctor "IPv6 only, a firewall" 1 \

@@ -163,7 +163,7 @@ static int refuses(struct ranks_self *self)
     (void)step(self, &t, group, 0);
     struct saved s = save(self, group);
     for (size_t cut = 0; cut < s.n; cut += s.n / 37 + 1)
-        refused(self, group, &s, cut, cut < 48 ? "shorter" : "cut off");
+        refused(self, group, &s, cut, cut < 48 ? "shorter" : "truncated");
     s.bytes[8]++;
     refused(self, group, &s, s.n, "has version 2, this library reads 1");
     s.bytes[8]--;
@@ -184,7 +184,7 @@ static int refuses(struct ranks_self *self)
     ranks_ok(self, trib_group_free(group));
     t.n--;
     group = make(self, &t);
-    refused(self, group, &s, s.n, "group of 24 tensors, this one has 23");
+    refused(self, group, &s, s.n, "group of 24 tensors, this group has 23");
     ranks_ok(self, trib_group_free(group));
     t.n++;
     free(s.bytes);

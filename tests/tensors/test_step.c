@@ -77,11 +77,12 @@ static int misuse(struct ranks_self *self)
     said(self, trib_group_free(g), TRIB_ERR_BUSY, WORDS("in a step"));
     said(self, trib_group_state_save(g, NULL, 0, &bytes), TRIB_ERR_BUSY,
          WORDS("in a step"));
-    said(self, trib_group_ready(g, N), TRIB_ERR_INVALID, WORDS("no tensor 11"));
+    said(self, trib_group_ready(g, N), TRIB_ERR_INVALID,
+         WORDS("tensor 11 does not exist"));
     said(self, trib_group_test_tensor(g, SIZE_MAX), TRIB_ERR_INVALID,
-         WORDS("no tensor"));
+         WORDS("does not exist"));
     ranks_ok(self, trib_group_ready(g, 2));
-    said(self, trib_group_ready(g, 2), TRIB_ERR_INVALID, WORDS("\"t2\"", "before"));
+    said(self, trib_group_ready(g, 2), TRIB_ERR_INVALID, WORDS("\"t2\"", "already"));
     ranks_ok(self, trib_group_wait_tensor(g, 2));
     said(self, trib_group_wait_tensor(g, 3), TRIB_ERR_INVALID,
          WORDS("\"t3\"", "ready"));
@@ -124,7 +125,7 @@ static int waits_for_different(struct ranks_self *self)
     ranks_ok(self, trib_group_start(net.group));
     ranks_ok(self, trib_group_ready(net.group, (size_t)self->rank));
     said(self, trib_group_wait_tensor(net.group, (size_t)self->rank), TRIB_ERR_INVALID,
-         WORDS("none of these is ready on all ranks"));
+         WORDS("none of which is ready on all ranks"));
     ranks_ok(self, trib_group_free(net.group));
     return 0;
 }

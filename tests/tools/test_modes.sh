@@ -89,7 +89,7 @@ for option in "sizes 4K" "chunk 4K" "threads 2" "iters 5" "input smooth"; do
     # shellcheck disable=SC2086 # several words
     refused "--classes measures" "$perf" codec int8 --classes --$option
 done
-expect "a folder that is not there" 1 "no such folder" "$build/tools/trib-info" doctor --folder "$dir/none"
+expect "a folder that is not there" 1 "which does not exist" "$build/tools/trib-info" doctor --folder "$dir/none"
 refused "omit one of them" "$build/tools/trib-run" -n 2 --tag none -o "$dir/out" -- true
 refused "omit one of them" "$build/tools/trib-run" -n 2 --prefix -o "$dir/out" -- true
 for verb in status drain "kick 1" "forget 1"; do

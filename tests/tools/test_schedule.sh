@@ -32,7 +32,7 @@ else
     skip "which Graphviz reads" "it is not installed"
 fi
 expect "by how a name begins" 0 "hierarchical allreduce, 16 ranks on 4 hosts" "$info" --schedule hier 16 1M
-grep -qF "4 ranks a host, as nothing else is asked for (--per-host)" "$said"
+grep -qF "4 ranks per host by default (--per-host)" "$said"
 result $? "several hosts, and it says so"
 # Of each host three quarters of a vector go to the others twice, whatever its leaders are.
 grep -q "of these $((4 * 2 * 1048576 * 3 / 4)) to other hosts" "$said"
@@ -40,13 +40,13 @@ result $? "what crosses is 2 (G-1)/G vectors a host"
 awk '/to another host/ { n[int($2 / 4) " " int($5 / 4)] += $7 + $8 }
     END { for (i in n) { pairs++; bad += n[i] < 524288 - 12 || n[i] > 524288 + 12 } exit bad || pairs != 12 }' "$said"
 result $? "half a vector between each two hosts each way"
-expect "also for Graphviz" 0 "// 4 ranks a host, as" "$info" --schedule hier 16 1M --dot
+expect "also for Graphviz" 0 "// 4 ranks per host by" "$info" --schedule hier 16 1M --dot
 [ "$(grep -c cluster "$said")" = 4 ]
 result $? "with as many hosts"
 expect "hosts of a number that has few divisors" 0 "10 ranks on 2 hosts" "$info" --schedule hier 10 1000
 expect "hosts of a prime number" 0 "7 ranks on 3 hosts" "$info" --schedule hier 7 1000
 expect "one host, if asked for" 0 "16 ranks on 1 host," "$info" --schedule hier 16 1M --per-host 16
-! grep -q "as nothing else" "$said"
+! grep -q "by default" "$said"
 result $? "which is what was asked for"
 expect "another algorithm has one host" 0 "4 ranks on 1 host," "$info" --schedule ring 4 1000
 
@@ -55,7 +55,7 @@ data=${abs_top_srcdir:-.}/tests/topo/data
 octo="hier 32 1M --per-host 16 --xml $data/octo.xml"
 if "$info" --topo --xml "$data/octo.xml" >"$said" 2>&1; then
     # shellcheck disable=SC2086
-    expect "by NUMA node" 0 "16 groups by numa, 1 leader of each" \
+    expect "by NUMA node" 0 "16 groups by numa, 1 leader each" \
         "$info" --schedule $octo --groups numa --leaders 1
     grep -qx "rank 17, host 1, group 8" "$said"
     result $? "of each of two hosts"
@@ -63,14 +63,14 @@ if "$info" --topo --xml "$data/octo.xml" >"$said" 2>&1; then
     grep -q "of these $((2 * 16 * 8 * 1048576 / 16)) to other hosts" "$said"
     result $? "only what leaves a host is to another"
     # shellcheck disable=SC2086
-    expect "by device" 0 "16 groups by nic, 2 leaders of each" "$info" --schedule $octo --groups nic --leaders 2
+    expect "by device" 0 "16 groups by nic, 2 leaders each" "$info" --schedule $octo --groups nic --leaders 2
     # shellcheck disable=SC2086
     expect "auto takes hosts" 0 "2 groups by host" "$info" --schedule $octo --groups auto
     expect "auto takes nodes of one host" 0 "8 groups by numa" \
         "$info" --schedule hier 16 1M --per-host 16 --xml "$data/octo.xml" --groups auto
     expect "two devices of one node" 0 "2 groups by nic" \
         "$info" --schedule hier 6 1M --per-host 6 --xml "$data/mono.xml" --groups nic
-    expect "a rank of several nodes" 1 "groups by numa: rank 0 of host0" \
+    expect "a rank of several nodes" 1 "groups by numa: rank 0 on host0" \
         "$info" --schedule hier 6 1M --per-host 3 --xml "$data/octo.xml" --groups numa
 else
     skip "groups" "built without hwloc"
@@ -94,7 +94,7 @@ expect "a tree for Graphviz" 0 'label="tribd 2' "$info" --schedule $tree --dot
 expect "no address" 1 "TRIB_SERVICE: \"a\" is not host:port" "$info" --schedule service 4 1 --service a
 expect "no list" 2 "--service needs a value: SERVICES" "$info" --schedule service 4 1 --service
 expect "another algorithm" 1 "did you mean \"ring\"?" "$info" --schedule rimg 4 1000
-expect "one of services" 1 "cannot do allreduce with 4 ranks alone" "$info" --schedule service 4 1000
+expect "one of services" 1 "does not support allreduce with 4 ranks alone" "$info" --schedule service 4 1000
 expect "too many ranks" 1 "1025 ranks: draw 1 to 1024" "$info" --schedule ring 1025 1
 expect "no ranks" 1 "0 ranks: draw 1 to 1024" "$info" --schedule ring 0 1
 expect "no number" 2 "RANKS 'x' must be" "$info" --schedule ring x 1

@@ -7,13 +7,13 @@ info=$build/tools/trib-info
 
 expect "summary names the version" 0 "tributary " "$info"
 expect "summary lists transports" 0 "transports" "$info"
-expect "summary bounds the memory" 0 "slots of an edge" "$info"
+expect "summary bounds the memory" 0 "slots per link" "$info"
 expect "summary fits a screen" 0 "settings: all default" "$info"
 expect "settings" 0 "TRIB_CHUNK" "$info" --config
 TRIB_CHUNK=64K expect "origin of a setting" 0 "environment" "$info" --config
 TRIB_CHUNK=64K expect "summary shows what was set" 0 "TRIB_CHUNK" "$info"
 TRIB_CHUNK=lots expect "an impossible setting" 1 "TRIB_CHUNK" "$info"
-grep -q "^! *TRIB_CHUNK=lots in the environment" "$said" && grep -q "slots of an edge" "$said"
+grep -q "^! *TRIB_CHUNK=lots in the environment" "$said" && grep -q "slots per link" "$said"
 result $? "the summary is whole all the same"
 TRIB_CHUNK='' expect "an empty setting" 1 "! TRIB_CHUNK" "$info" --config
 grep -q "^  TRIB_WINDOW " "$said"
@@ -40,7 +40,7 @@ result $? "is marked among all settings"
 TRIB_CODEK=bf16 expect "a variable that is no setting" 0 "did you mean TRIB_CODEC?" "$info"
 [ "$(grep -c TRIB_CODEK "$said")" = 1 ]
 result $? "is told once"
-expect "memory" 0 "slots of an edge  324 KiB" "$info" --memory
+expect "memory" 0 "slots per link   324 KiB" "$info" --memory
 grep -qE "memory free +[0-9]+ KiB" "$said"
 result $? "and what this host has free"
 expect "memory as json" 0 '"memory": [' "$info" --json
@@ -78,7 +78,7 @@ else
     grep -q "is not used: this host has no RDMA device.*(ibv_devices lists devices)$" "$said"
     result $? "the doctor without RDMA devices"
 fi
-expect "the doctor of three ranks" 0 "ok    shm: 6 of 6 ways" \
+expect "the doctor of three ranks" 0 "ok    shm: 6 of 6 directions" \
     "$build/tools/trib-run" -n 3 --tag none -- "$info" doctor
 [ "$(grep -c "FAIL$" "$said")" = 1 ]
 result $? "speaks once"
@@ -119,7 +119,7 @@ text=$(limited 0 "$info" --version)
 if [ "$slow" = 1 ] || [[ $text == *"exit code 0" ]]; then
     text=$(limited 0 "$info" doctor)
     echo "$text" >"$said"
-    [[ $text == *"file size: files may have 0 KiB"*"ulimit -f unlimited"*"exit code 0" ]]
+    [[ $text == *"file size: files are limited to 0 KiB"*"ulimit -f unlimited"*"exit code 0" ]]
     result $? "the doctor below ulimit -f"
 else
     skip "the doctor below ulimit -f" "a sanitizer ends its program there"

@@ -102,7 +102,7 @@ static void test_late(void **state)
     assert_int_equal(seen.of[1].busy, 0);
     assert_int_equal(seen.of[1].number + 1, seen.of[0].number);
     assert_int_equal(seen.of[1].at_most, 0); /* rank 0 knows */
-    assert_ptr_equal(strstr(seen.text[1], "outside of the library for "), seen.text[1]);
+    assert_ptr_equal(strstr(seen.text[1], "outside the library for "), seen.text[1]);
     const double age = seen.of[0].age_s;
     ranks_signal(&r, 1, SIGSTOP);
     seen = look_until(&r, true);
