@@ -19,15 +19,14 @@ trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st
 {
     const trib_vector_state_t s = trib_vector_state(v);
     char why[sizeof(v->store->err.text)];
-    char saved[64] = "no snapshot of it is known here";
+    char saved[64] = "this rank knows of no snapshot of it";
 
     snprintf(why, sizeof(why), "%.300s", trib_error_text(&v->store->err));
     if (s.saved != TRIB_VERSION_NONE)
-        snprintf(saved, sizeof(saved), "version %" PRIu64 " is safe in a snapshot",
-                 s.saved);
+        snprintf(saved, sizeof(saved), "version %" PRIu64 " is in a snapshot", s.saved);
     return trib_store_fail(v->store, st,
-                           "%s; the newest version of vector %s that this rank has "
-                           "heard of is %" PRIu64 ", and %s: trib_store_restore",
+                           "%s; the newest version of vector %s that this rank knows "
+                           "is %" PRIu64 ", and %s: use trib_store_restore",
                            why, v->name, s.version, saved);
 }
 
@@ -48,7 +47,7 @@ trib_status_t trib_vector_request(struct trib_store_request *r)
         p++;
     if (p->lost && !restores(r)) {
         (void)trib_store_fail(v->store, TRIB_ERR_PEER_LOST,
-                              "tribd at %s was lost, and is there again without it",
+                              "tribd at %s was lost, and is back without this vector",
                               v->store->job.addresses[p->shard]);
         return trib_vector_say_seen(v, TRIB_ERR_PEER_LOST);
     }
@@ -161,7 +160,8 @@ static trib_status_t push(struct trib_store_request *r,
     r->out = malloc(bytes + 1);
     if (!r->out)
         return trib_store_fail(r->vector->store, TRIB_ERR_NO_MEMORY,
-                               "vector %s: no memory for a result", r->vector->name);
+                               "vector %s: out of memory for a result",
+                               r->vector->name);
     const trib_status_t st = trib_vector_request(r);
     if (st == TRIB_OK && moved)
         trib_vector_spread(r, given, r->out, result);
@@ -181,8 +181,8 @@ static trib_status_t make_data(struct trib_store_request *r, const trib_push_opt
         return trib_vector_encode(r, o->codec);
     if (o->codec && strcmp(o->codec, "none"))
         return trib_store_fail(v->store, TRIB_ERR_UNSUPPORTED,
-                               "vector %s: codec %s is for whole vectors, and pairs go "
-                               "as they are: leave it out, or the indices",
+                               "vector %s: codec %s encodes only whole vectors, not "
+                               "pairs: omit the codec or the indices",
                                v->name, o->codec);
     return trib_vector_sort(r, given);
 }
@@ -216,15 +216,14 @@ trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
     if (o.count && !o.indices)
         return trib_store_fail(
             vector->store, TRIB_ERR_INVALID,
-            "vector %s: trib_push_opts_t.count is %zu and indices is "
-            "NULL: a push without indices is of all %zu elements, "
-            "and count is 0",
+            "vector %s: trib_push_opts_t.count is %zu but indices is NULL: without "
+            "indices a push covers all %zu elements, and count must be 0",
             vector->name, o.count, vector->count);
     if (!(o.rate >= 0) || !isfinite(o.rate))
         return trib_store_fail(
             vector->store, TRIB_ERR_INVALID,
-            "vector %s: trib_push_opts_t.rate is %g: use a rate above 0, "
-            "or 0 for the optimizer's own rate",
+            "vector %s: trib_push_opts_t.rate is %g: use a rate above 0, or 0 for the "
+            "optimizer's rate",
             vector->name, o.rate);
     struct trib_store_request r = {.vector = vector,
                                    .purpose = o.result ? TRIB_CONTROL_PUSH_GIVE
@@ -252,17 +251,17 @@ static trib_status_t check_part(const struct trib_vector *v, const void *out,
                                v->name);
     if (o->indices && o->codec && strcmp(o->codec, "none"))
         return trib_store_fail(v->store, TRIB_ERR_UNSUPPORTED,
-                               "vector %s: codec %s is for parts of a vector, and "
-                               "elements by indices go as they are",
+                               "vector %s: codec %s encodes only ranges of a vector, "
+                               "not indexed elements: omit the codec or the indices",
                                v->name, o->codec);
     if (o->indices && o->first)
         return trib_store_fail(v->store, TRIB_ERR_INVALID,
-                               "vector %s: give first or indices, not both", v->name);
+                               "vector %s: set first or indices, not both", v->name);
     if (o->indices)
         return trib_vector_check_indices(v, o->indices, o->count);
     if (o->first >= v->count || o->count > v->count - o->first)
         return trib_store_fail(v->store, TRIB_ERR_INVALID,
-                               "vector %s: it has no such part", v->name);
+                               "vector %s: range out of bounds", v->name);
     return TRIB_OK;
 }
 
@@ -284,7 +283,7 @@ trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
         return st;
     if (o.timeout_ms < 0 || o.timeout_ms > TRIB_CONTROL_WAIT_MAX)
         return trib_store_fail(vector->store, TRIB_ERR_INVALID,
-                               "vector %s: timeout_ms is %d, and must be 0 to %d",
+                               "vector %s: timeout_ms is %d, but must be 0 to %d",
                                vector->name, o.timeout_ms, TRIB_CONTROL_WAIT_MAX);
     if (!o.count && !o.indices)
         o.count = vector->count - o.first;
@@ -316,7 +315,7 @@ trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version, int timeo
     trib_error_clear(&vector->store->err);
     if (timeout_ms < 0 || timeout_ms > TRIB_CONTROL_WAIT_MAX)
         return trib_store_fail(vector->store, TRIB_ERR_INVALID,
-                               "vector %s: timeout_ms is %d, and must be 0 to %d",
+                               "vector %s: timeout_ms is %d, but must be 0 to %d",
                                vector->name, timeout_ms, TRIB_CONTROL_WAIT_MAX);
     struct trib_store_request r = {.vector = vector,
                                    .at_least = version,
@@ -348,8 +347,8 @@ trib_status_t trib_store_set_staleness(trib_store_t *store, int bound)
     trib_error_clear(&store->err);
     if (bound < TRIB_STALE_ANY)
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               "a bound of staleness is a number of pushes from 0, or "
-                               "TRIB_STALE_ANY, and not %d",
+                               "the staleness bound must be a number of pushes from 0, "
+                               "or TRIB_STALE_ANY, not %d",
                                bound);
     store->bound = bound == TRIB_STALE_ANY ? TRIB_CONTROL_UNBOUNDED : (uint32_t)bound;
     return TRIB_OK;

@@ -16,7 +16,7 @@
 static trib_status_t no_memory(struct trib_vector *v, const char *text)
 {
     return trib_store_fail(v->store, TRIB_ERR_NO_MEMORY,
-                           "vector %s: no memory for codec %s", v->name, text);
+                           "vector %s: out of memory for codec %s", v->name, text);
 }
 
 /* Report a codec error with the vector's name. */
@@ -64,7 +64,7 @@ static trib_status_t check_codec(const struct trib_vector *v,
         return TRIB_OK;
     if (!takes_codecs(v))
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "codecs are for f32 and narrower floats, not for %s",
+                         "codecs require f32 or narrower floats, not %s",
                          trib_dtype_name(v->dtype));
     if (c == &v->pull)
         return trib_words_check_state(c->codec, err);
@@ -297,13 +297,13 @@ static trib_status_t check_residual(struct trib_vector *v, size_t first, size_t 
     if (!residual || first > v->count || count > v->count - first)
         return trib_store_fail(
             v->store, TRIB_ERR_INVALID,
-            "vector %s: %zu elements of its residual from %zu on are "
-            "not there: it has %zu",
+            "vector %s: residual range out of bounds: %zu elements from %zu, but it "
+            "has %zu",
             v->name, count, first, v->count);
     if (!takes_codecs(v))
         return trib_store_fail(v->store, TRIB_ERR_UNSUPPORTED,
-                               "vector %s: it has no residual, as codecs are for f32 "
-                               "and narrower floats, not for %s",
+                               "vector %s: it has no residual, because codecs require "
+                               "f32 or narrower floats, not %s",
                                v->name, trib_dtype_name(v->dtype));
     return TRIB_OK;
 }

@@ -149,7 +149,7 @@ static trib_status_t not_due(const struct trib_store_request *r,
 {
     const trib_status_t st =
         trib_session_end(session_of(r, p), TRIB_ERR_PROTOCOL,
-                         "%s of vector %s are not due here", what, r->vector->name);
+                         "unexpected %s of vector %s", what, r->vector->name);
 
     return trib_store_lost(r->vector->store, p->shard, st);
 }
@@ -178,7 +178,7 @@ static trib_status_t end_answer(const struct trib_store_request *r,
     struct trib_part_request *q = &p->request;
 
     if (q->words ? q->decoding != TRIB_OK : q->heard != q->out_bytes)
-        return not_due(r, p, "so few elements");
+        return not_due(r, p, "too few elements");
     q->stage = TRIB_PART_DONE;
     q->version = s->version;
     if (s->version > p->seen)
@@ -219,7 +219,7 @@ static trib_status_t hear_some(const struct trib_store_request *r,
         return TRIB_OK;
     if (st == TRIB_INPROGRESS && q->stage < TRIB_PART_ANSWER)
         st = trib_session_end(session_of(r, p), TRIB_ERR_TIMEOUT,
-                              "it does not read what is sent to it");
+                              "messages are not read");
     if (st == TRIB_INPROGRESS)
         st = trib_session_end(session_of(r, p), TRIB_ERR_TIMEOUT,
                               "no answer within %d ms", store->job.cfg.timeout_ms);
@@ -278,8 +278,8 @@ static void give_up(struct trib_store_request *r)
         struct trib_vector_part *p = &r->vector->parts[i];
         if (p->request.stage == TRIB_PART_DONE)
             continue;
-        const trib_status_t st =
-            trib_session_end(session_of(r, p), TRIB_ERR_ABORTED, "given up");
+        const trib_status_t st = trib_session_end(session_of(r, p), TRIB_ERR_ABORTED,
+                                                  "aborted by the caller");
         fail(r, p, trib_store_lost(r->vector->store, p->shard, st));
     }
 }

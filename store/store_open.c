@@ -40,7 +40,7 @@ trib_status_t trib_store_fail(struct trib_store *store, trib_status_t status,
 
 const char *trib_store_error(const trib_store_t *store)
 {
-    return store ? trib_error_text(&store->err) : "there is no store";
+    return store ? trib_error_text(&store->err) : "no store";
 }
 
 trib_status_t trib_store_agree(struct trib_store *store, trib_status_t own)
@@ -53,8 +53,7 @@ trib_status_t trib_store_agree(struct trib_store *store, trib_status_t own)
         return trib_store_fail(store, st, "%s", trib_last_error(store->comm));
     if (own != TRIB_OK || worst == TRIB_OK)
         return own;
-    return trib_store_fail(store, trib_status_of_peer(worst),
-                           "another rank has failed: %s",
+    return trib_store_fail(store, trib_status_of_peer(worst), "another rank failed: %s",
                            trib_status_str((trib_status_t)worst));
 }
 
@@ -77,12 +76,12 @@ static trib_status_t take_opts(struct trib_store *store, const trib_store_opts_t
                                TRIB_CONTROL_WAIT_MAX / 1000);
     if (o.key && !trib_secret_parse(o.key, strlen(o.key), &key))
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               "the key of a store is %d hexadecimal digits: make them "
-                               "with openssl rand -hex %d",
+                               "the key of a store must be %d hexadecimal digits: "
+                               "create it with openssl rand -hex %d",
                                TRIB_SECRET_TEXT - 1, TRIB_SECRET_BYTES);
     if (getrandom(store->owner, sizeof(store->owner), 0) !=
         (ssize_t)sizeof(store->owner))
-        return trib_store_fail(store, TRIB_ERR_SYSTEM, "no random bytes: %s",
+        return trib_store_fail(store, TRIB_ERR_SYSTEM, "cannot get random bytes: %s",
                                strerror(errno));
     if (o.key)
         memcpy(store->owner, key.bytes, sizeof(store->owner));
@@ -101,11 +100,11 @@ static trib_status_t describe(struct trib_store *store, const trib_store_opts_t 
         return taken;
     if (!store->comm->cfg.service[0])
         return trib_store_fail(store, TRIB_ERR_CONFIG,
-                               "a store is in tribd, and TRIB_SERVICE names none: set "
-                               "it, such as TRIB_SERVICE=agg0:4700");
+                               "a store requires tribd, but TRIB_SERVICE is not set: "
+                               "set it, such as TRIB_SERVICE=agg0:4700");
     if (getrandom(store->token, sizeof(store->token), 0) !=
         (ssize_t)sizeof(store->token))
-        return trib_store_fail(store, TRIB_ERR_SYSTEM, "no random bytes: %s",
+        return trib_store_fail(store, TRIB_ERR_SYSTEM, "cannot get random bytes: %s",
                                strerror(errno));
     const trib_status_t st =
         trib_control_link_describe(store->comm, &store->job, &store->err);
@@ -131,8 +130,8 @@ static trib_status_t follow(struct trib_store *store, struct verdict *v)
         return trib_store_fail(store, trib_status_of_peer(v->status), "rank 0: %s",
                                v->why);
     if (v->n < 1 || v->n > TRIB_AGGREGATORS_MAX)
-        return trib_store_fail(store, TRIB_ERR_PROTOCOL, "rank 0 names %d tribds",
-                               v->n);
+        return trib_store_fail(store, TRIB_ERR_PROTOCOL,
+                               "rank 0 sent an invalid number of tribds, %d", v->n);
     for (int i = 0; i < v->n; i++)
         v->addresses[i][TRIB_CONFIG_TEXT_BYTES - 1] = '\0';
     store->job.n = v->n;
@@ -180,7 +179,7 @@ trib_status_t trib_store_open_with(trib_comm_t *comm, const trib_store_opts_t *o
     if (!store || !v) {
         free(store);
         free(v);
-        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a store");
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "out of memory for a store");
     }
     store->comm = comm;
     store->rank = trib_rank(comm);
@@ -234,25 +233,25 @@ static trib_status_t check_desc(struct trib_store *store, const trib_vector_desc
 {
     if (!d->name || !trib_control_job_fits(d->name))
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               "a vector's name is 1 to %d letters, digits and "
+                               "a vector's name must be 1 to %d letters, digits and "
                                "._:-+@/%%=,",
                                TRIB_CONTROL_JOB_MAX);
     const size_t element = trib_dtype_size(d->dtype);
     if (!d->count || !element || d->count > TRIB_CONTROL_COUNT_MAX ||
         d->count > SIZE_MAX / element)
         return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s: %s", d->name,
-                               element ? "count is 0, or too large" : "no such dtype");
+                               element ? "count is 0 or too large" : "unknown dtype");
     if (d->shards < 0 || d->shards > TRIB_AGGREGATORS_MAX)
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               "vector %s: shards is %d, and must be 0 to %d", d->name,
+                               "vector %s: shards is %d, but must be 0 to %d", d->name,
                                d->shards, TRIB_AGGREGATORS_MAX);
     if (has(store, d->name))
-        return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s is there already",
+        return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s exists already",
                                d->name);
     if (d->rule && (!d->rule[0] || strlen(d->rule) > TRIB_CONTROL_RULE_MAX))
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               "vector %s: a rule has 1 to %d characters", d->name,
-                               TRIB_CONTROL_RULE_MAX);
+                               "vector %s: a rule must have 1 to %d characters",
+                               d->name, TRIB_CONTROL_RULE_MAX);
     return TRIB_OK;
 }
 
@@ -291,7 +290,7 @@ trib_status_t trib_store_create(trib_store_t *store, const trib_vector_desc_t *d
     if (st == TRIB_OK)
         st = check_desc(store, &d);
     if (st == TRIB_OK && !(v = trib_vector_make(store, &d)))
-        st = trib_store_fail(store, TRIB_ERR_NO_MEMORY, "no memory for a vector");
+        st = trib_store_fail(store, TRIB_ERR_NO_MEMORY, "out of memory for a vector");
     if (st == TRIB_OK)
         st = trib_vector_codecs(v, &d);
     st = open_in_turn(store, &d, v, st);

@@ -40,8 +40,8 @@ trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *vector,
     trib_error_clear(&store->err);
     if ((vector && vector->store != store) || (!vector && version_out))
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               vector ? "the vector is of another store"
-                                      : "version_out is of one vector alone");
+                               vector ? "the vector belongs to another store"
+                                      : "version_out requires a vector");
     if (vector)
         return trib_vector_snapshot(vector, TRIB_CONTROL_SNAPSHOT_TAKE, version_out);
     for (struct trib_vector *v = store->vectors; v && st == TRIB_OK; v = v->next_vector)
@@ -57,8 +57,8 @@ trib_status_t trib_store_state(const trib_vector_t *vector, trib_vector_state_t 
     s.size = state->size;
     if (s.size < sizeof(s))
         return trib_store_fail(vector->store, TRIB_ERR_INVALID,
-                               "trib_vector_state_t has a size of %zu, not %zu: set it "
-                               "by TRIB_VECTOR_STATE_INIT",
+                               "trib_vector_state_t has a size of %zu, not %zu: "
+                               "initialise it with TRIB_VECTOR_STATE_INIT",
                                s.size, sizeof(s));
     *state = s;
     return TRIB_OK;
@@ -190,14 +190,13 @@ static trib_status_t check(struct trib_store *store, const struct restoring *r,
 {
     if (r->only && r->only->store != store)
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               "the vector is of another store");
+                               "the vector belongs to another store");
     if (!r->only && (r->from >= 0 || version_out))
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               "a copy and a version are of one vector: name it");
+                               "a copy or a version requires a vector: pass one");
     if (r->from < TRIB_RESTORE_LOST || r->from >= store->ranks)
         return trib_store_fail(store, TRIB_ERR_INVALID,
-                               "there is no rank %d whose copy could be restored",
-                               r->from);
+                               "invalid rank %d: it has no copy to restore", r->from);
     if (r->from == store->rank && !r->copy)
         return trib_store_fail(store, TRIB_ERR_INVALID, "vector %s: copy is NULL",
                                r->only->name);

@@ -19,8 +19,8 @@ trib_status_t trib_store_lost(struct trib_store *store, int shard, trib_status_t
 {
     if (trib_idle_answer(&store->idle))
         return trib_store_fail(store, TRIB_ERR_ABORTED,
-                               "the program's idle function has given up waiting for "
-                               "tribd at %s",
+                               "the program's idle function aborted waiting for tribd "
+                               "at %s",
                                store->job.addresses[shard]);
     return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
 }
@@ -47,17 +47,17 @@ trib_status_t trib_store_sort(struct trib_store *store, int shard,
     if (m->kind == TRIB_CONTROL_STORE_REFUSED)
         return trib_store_fail(store,
                                trib_status_of_peer(-(int64_t)m->store_refused.status),
-                               "tribd at %s refuses: %s", store->job.addresses[shard],
+                               "tribd at %s refused: %s", store->job.addresses[shard],
                                m->store_refused.text);
     if (m->kind != TRIB_CONTROL_DRAIN) {
         const trib_status_t st =
-            trib_session_end(session, TRIB_ERR_PROTOCOL, "%s is not due here",
+            trib_session_end(session, TRIB_ERR_PROTOCOL, "unexpected message %s",
                              trib_control_name(m->kind));
         return trib_store_lost(store, shard, st);
     }
     trib_log(&store->log, TRIB_LOG_WARN, "store",
-             "tribd at %s is about to end, and its vectors with it, but for snapshots "
-             "if it keeps them: pull what is still needed",
+             "tribd at %s will exit, and its vectors will be lost, except for "
+             "snapshots, if enabled: pull the vectors that you need",
              store->job.addresses[shard]);
     return TRIB_INPROGRESS;
 }
@@ -110,14 +110,14 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
 
     if (trib_session_version(session) < TRIB_CONTROL_VERSION_STORE)
         return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
-                               "tribd at %s is of an older release, which has no "
-                               "stores: install the release of the ranks there",
+                               "tribd at %s is an older release without stores: "
+                               "install the release of the ranks there",
                                store->job.addresses[shard]);
     if (store->job.cfg.seal && !trib_session_is_sealed(session))
         return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
-                               "%s: with auth none the vectors of a store would go to "
-                               "tribd in clear, in spite of TRIB_SEAL=1: use auth key "
-                               "or munge (for tribd and TRIB_SERVICE_AUTH)",
+                               "%s: auth none would send the vectors of a store to "
+                               "tribd unencrypted, in spite of TRIB_SEAL=1: use auth "
+                               "key or munge (for tribd and TRIB_SERVICE_AUTH)",
                                store->job.addresses[shard]);
     memcpy(m.store_join.token, store->token, sizeof(store->token));
     memcpy(m.store_join.owner, store->owner, sizeof(store->owner));
@@ -176,7 +176,7 @@ static trib_status_t connect_again(struct trib_store *store, int shard, bool aga
                                trib_error_text(&link->err));
     trib_control_link_replace(link, shard, &fresh);
     trib_log(&store->log, TRIB_LOG_INFO, "store",
-             "tribd at %s: the connection was lost, and is made anew",
+             "tribd at %s: reconnected after the connection was lost",
              store->job.addresses[shard]);
     const trib_status_t joined = join(store, shard, again);
     if (joined != TRIB_OK) /* so that the session does not look joined */

@@ -13,8 +13,8 @@ trib_status_t trib_vector_check_indices(const struct trib_vector *v,
     for (size_t i = 0; i < count; i++)
         if (indices[i] >= v->count)
             return trib_store_fail(v->store, TRIB_ERR_INVALID,
-                                   "vector %s: index %" PRIu64
-                                   " at place %zu, the vector has %zu elements",
+                                   "vector %s: index %" PRIu64 " at position %zu, but "
+                                   "the vector has %zu elements",
                                    v->name, indices[i], i, v->count);
     return TRIB_OK;
 }
@@ -30,8 +30,9 @@ trib_status_t trib_vector_sort(struct trib_store_request *r,
         st = trib_sorted_pairs_make(&v->pairs, v->dtype, v->store->kernels, given,
                                     &sorted);
     if (st == TRIB_ERR_NO_MEMORY)
-        return trib_store_fail(v->store, st, "vector %s: no memory to sort %zu pairs",
-                               v->name, given->n);
+        return trib_store_fail(v->store, st,
+                               "vector %s: out of memory to sort %zu pairs", v->name,
+                               given->n);
     r->indices = sorted.indices;
     r->n_indices = sorted.n;
     r->data = sorted.values;
@@ -66,9 +67,9 @@ trib_status_t trib_vector_pull_each(struct trib_store_request *r)
     uint64_t *indices = malloc(n * sizeof(*indices));
     size_t *places = malloc(n * sizeof(*places));
     r->out = malloc(n * element);
-    trib_status_t st =
-        trib_store_fail(r->vector->store, TRIB_ERR_NO_MEMORY,
-                        "vector %s: no memory to sort %zu indices", r->vector->name, n);
+    trib_status_t st = trib_store_fail(r->vector->store, TRIB_ERR_NO_MEMORY,
+                                       "vector %s: out of memory to sort %zu indices",
+                                       r->vector->name, n);
     if (indices && places && r->out) {
         sort_by_part(r, indices, places);
         r->indices = indices;

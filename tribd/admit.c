@@ -22,7 +22,7 @@ static void refuse(struct server *s, struct client *c, enum trib_service_reason 
     /* Never block this thread. If the send fails, the job does not read its
      * messages. */
     (void)trib_session_send(c->session, &m);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is refused: %s (from %s)",
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s refused: %s (from %s)",
              c->join.job, why, server_from(c));
     server_hang_up(s, c);
 }
@@ -173,14 +173,15 @@ void admit_join(struct server *s, struct client *c,
 {
     if (c->asked) {
         c->lost = TRIB_LOST_FOR_PROTOCOL;
-        (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "a second JOIN");
+        (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL,
+                               "a second JOIN on one connection");
         server_hang_up(s, c);
         return;
     }
     struct trib_error err = {0};
     c->asked = true;
     if (!copy_join(c, join)) {
-        refuse(s, c, TRIB_REFUSED_FOR_MEMORY, "no memory for a job");
+        refuse(s, c, TRIB_REFUSED_FOR_MEMORY, "out of memory for a job");
         return;
     }
     if (!job_settings_allow(join->settings, s->settings.transports, &err)) {

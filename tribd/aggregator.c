@@ -61,8 +61,9 @@ static trib_status_t load_tree(struct aggregator *agg,
                        ? trib_agg_tree_peers(agg->tree, agg->ranks, agg->aggregators,
                                                  agg->index, agg->peers)
                        : -1;
-    return agg->n_peers < 0 ? trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job")
-                          : TRIB_OK;
+    return agg->n_peers < 0
+               ? trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a job")
+               : TRIB_OK;
 }
 
 /* Check that the slots of all peers fit the grant of the job. */
@@ -76,16 +77,14 @@ static trib_status_t fits_grant(const struct aggregator *agg,
 
     if (slots > join->slots)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%d peer%s with window %d %s %" PRIu64
-                         " slots; the job asked for "
-                         "%" PRIu32,
+                         "%d peer%s with window %d %s %" PRIu64 " slots; the job "
+                         "requested %" PRIu32,
                          agg->n_peers, agg->n_peers == 1 ? "" : "s", agg->cfg.window,
                          agg->n_peers == 1 ? "needs" : "need", slots, join->slots);
     if (bytes > join->bytes)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%" PRIu64 " slots of %zu bytes need %" PRIu64
-                         " bytes; the job asked "
-                         "for %" PRIu64,
+                         "%" PRIu64 " slots of %zu bytes need %" PRIu64 " bytes; the "
+                         "job requested %" PRIu64,
                          slots, agg->cfg.chunk, bytes, join->bytes);
     return TRIB_OK;
 }
@@ -211,7 +210,7 @@ static void *meet_ranks(void *arg)
         return NULL;
     }
     snprintf(agg->why, sizeof(agg->why), "%.390s",
-             err.status ? trib_error_text(&err) : "the job has left");
+             err.status ? trib_error_text(&err) : "the job has disconnected");
     if (agg->comm)
         trib_agg_comm_dispose(agg->comm);
     agg->comm = NULL;
@@ -230,7 +229,7 @@ trib_status_t aggregator_open(const struct aggregator_opts *opts,
 
     *out = NULL;
     if (!agg)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a job");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a job");
     agg->log = *opts->log;
     agg->worker = opts->worker;
     worker_reserve(agg->worker);
@@ -401,7 +400,7 @@ static bool take_plan(struct aggregator *agg)
     const trib_status_t st = trib_agg_comm_take_plan(agg->comm, a->number, a->text);
     if (st != TRIB_OK) {
         char why[400];
-        snprintf(why, sizeof(why), "a service refuses plan %u: %.300s", a->number,
+        snprintf(why, sizeof(why), "an aggregator refused plan %u: %.300s", a->number,
                  trib_last_error(agg->comm));
         trib_engine_fail(&agg->comm->engine, st, why);
     }
@@ -449,7 +448,7 @@ void aggregator_dispose(struct aggregator *agg)
     pthread_mutex_unlock(&agg->mutex);
     if (!agg->why[0] && (told[0] || !atomic_load(&agg->ending)))
         snprintf(agg->why, sizeof(agg->why), "%s",
-                 told[0] ? told : "this service was told to end");
+                 told[0] ? told : "the service is shutting down");
     if (agg->why[0] && (told[0] || atomic_load(&agg->draining)))
         tell_ranks(agg, agg->why);
     if (agg->comm->engine.failed)

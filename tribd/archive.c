@@ -117,7 +117,7 @@ static void note(struct archive *a, struct archive_task *task, uint64_t number)
     archive_name_file(name, number, "");
     (void)unlinkat(a->folder_fd, name, 0);
     (void)trib_fail(&task->err, TRIB_ERR_NO_MEMORY,
-                    "the snapshot of vector %s is removed: no memory to list it",
+                    "removed the snapshot of vector %s: out of memory to list it",
                     task->key.name);
 }
 
@@ -125,14 +125,14 @@ static void say_failed(const struct archive *a, struct archive_task *task, bool 
 {
     if (placed)
         (void)trib_fail(&task->err, TRIB_ERR_SYSTEM,
-                        "the snapshot of vector %s is in %.300s, but the folder cannot "
-                        "be synchronised: %m; a loss of power may bring back the one "
-                        "before, if any",
+                        "the snapshot of vector %s is in %.300s, but cannot sync the "
+                        "directory: %m; a power loss may restore the previous "
+                        "snapshot, if any",
                         task->key.name, a->folder);
     else
         (void)trib_fail(&task->err, TRIB_ERR_SYSTEM,
-                        "the snapshot of vector %s cannot be written to %.300s: %m; "
-                        "the one before, if any, is as it was",
+                        "cannot write the snapshot of vector %s to %.300s: %m; the "
+                        "previous one, if any, is unchanged",
                         task->key.name, a->folder);
 }
 
@@ -174,9 +174,8 @@ static trib_status_t take_memory(struct archive_task *task, uint64_t n)
 {
     if (task->quota && trib_quota_take_mt(task->quota, n))
         return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
-                         "vector %s: %" PRIu64
-                         " bytes to restore it are more memory than the job, its user "
-                         "or the service has left",
+                         "vector %s: restoring it needs %" PRIu64 " bytes, more than "
+                         "the job, its user or the service has left",
                          task->key.name, n);
     task->bytes = malloc(n);
     if (task->bytes) {
@@ -186,7 +185,7 @@ static trib_status_t take_memory(struct archive_task *task, uint64_t n)
     if (task->quota)
         trib_quota_give_mt(task->quota, n);
     return trib_fail(&task->err, TRIB_ERR_NO_MEMORY,
-                     "the host has no memory for %" PRIu64 " bytes", n);
+                     "out of memory: cannot allocate %" PRIu64 " bytes on the host", n);
 }
 
 /* Read a whole file and validate it. */
@@ -210,13 +209,14 @@ static void read_file(const struct archive *a, struct archive_task *task,
         (void)trib_fail(&task->err, TRIB_ERR_SYSTEM, "%.300s/%s: %m", a->folder, name);
     else if (trib_snapshot_read(task->bytes, task->n - 1, &fault, task->snapshot))
         (void)trib_fail(&task->err, TRIB_ERR_MISMATCH,
-                        "the snapshot of vector %s, %.200s/%s, is not used: %s; "
-                        "restore a rank's copy, or put a good file there",
+                        "cannot use the snapshot of vector %s, %.200s/%s: %s; restore "
+                        "a rank's copy, or replace the file",
                         task->key.name, a->folder, name, trib_error_text(&fault));
     else if (!archive_is_of(&(struct archive_file){.about = task->snapshot->about},
                             &task->key))
         (void)trib_fail(&task->err, TRIB_ERR_MISMATCH,
-                        "the snapshot of vector %s, %.200s/%s, is now of another one",
+                        "the snapshot of vector %s, %.200s/%s, was replaced by one of "
+                        "another vector",
                         task->key.name, a->folder, name);
     close(fd);
 }
@@ -232,8 +232,8 @@ static void read_task(struct archive *a, struct archive_task *task)
     pthread_mutex_unlock(&a->mutex);
     if (!name[0]) {
         (void)trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
-                        "there is no snapshot of vector %s with this key and user in "
-                        "%.300s: restore a rank's copy",
+                        "no snapshot of vector %s with this key and user in %.300s: "
+                        "restore a rank's copy",
                         task->key.name, a->folder);
         return;
     }

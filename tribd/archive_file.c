@@ -11,10 +11,10 @@
 static bool is_ours(const struct stat *s, struct trib_error *fault)
 {
     if (!S_ISREG(s->st_mode))
-        (void)trib_fail(fault, TRIB_ERR_MISMATCH, "it is no regular file");
+        (void)trib_fail(fault, TRIB_ERR_MISMATCH, "it is not a regular file");
     else if (s->st_uid != geteuid() && s->st_uid != 0)
         (void)trib_fail(fault, TRIB_ERR_MISMATCH,
-                        "it belongs to user %u, who could change it",
+                        "it is owned by user %u, not by tribd's user or root",
                         (unsigned)s->st_uid);
     return !fault->status;
 }
@@ -33,7 +33,7 @@ int archive_open_file(const struct archive *a, const char *name,
         return -1;
     const int fd = trib_fd_keep(openat(a->folder_fd, name, flags));
     if (fd < 0 || fstat(fd, &s) != 0)
-        (void)trib_fail(fault, TRIB_ERR_SYSTEM, "it cannot be opened: %m");
+        (void)trib_fail(fault, TRIB_ERR_SYSTEM, "cannot open it: %m");
     else if (is_ours(&s, fault))
         *bytes_out = (uint64_t)s.st_size;
     if (!fault->status)
@@ -56,8 +56,8 @@ bool archive_is_attached(const struct archive *a, struct trib_error *err)
         opened.st_ino == named.st_ino)
         return true;
     (void)trib_fail(err, TRIB_ERR_SYSTEM,
-                    "snapshots are not written: %.300s is not the folder that tribd "
-                    "has opened: its file system was unmounted, or another folder has "
+                    "cannot write snapshots: %.300s is not the directory that tribd "
+                    "opened: its file system was unmounted, or another directory has "
                     "its name: mount it again, or restart tribd",
                     a->folder);
     return false;

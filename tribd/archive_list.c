@@ -64,8 +64,8 @@ static void remove_file(struct archive *a, uint32_t i)
     archive_name_file(name, f->number, "");
     if (unlinkat(a->folder_fd, name, 0) != 0 && errno != ENOENT) {
         trib_log(a->log, TRIB_LOG_WARN, "tribd",
-                 "%.300s/%s cannot be removed: %m; remove it, or tribd finds this "
-                 "snapshot again when it restarts",
+                 "cannot remove %.300s/%s: %m; remove it, or tribd will list this "
+                 "snapshot again after a restart",
                  a->folder, name);
         a->n_other++;
         a->other_bytes += archive_on_disk(a, f->bytes);
@@ -124,20 +124,18 @@ trib_status_t archive_check_room(const struct archive *a, struct archive_task *t
     assert(own.bytes >= bytes && all.bytes >= own.bytes);
     if (all.bytes > most->disk || (most->user_disk && own.bytes > most->user_disk))
         return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
-                         "a snapshot of %" PRIu64 " bytes beside the %" PRIu64
-                         " that there are (%" PRIu64
-                         " of this user) is more than tribd's settings disk and "
-                         "user_disk allow: tribctl snapshots shows them, tribctl "
-                         "forget removes some",
+                         "another snapshot of %" PRIu64 " bytes, in addition to "
+                         "%" PRIu64 " (%" PRIu64 " of this user), exceeds tribd's "
+                         "settings disk or user_disk: list snapshots with tribctl "
+                         "snapshots, remove some with tribctl forget",
                          bytes, all.bytes - bytes, own.bytes - bytes);
     if (!archive_find(a, &task->key) && (all.files > most->files ||
                                          own.files > user_files(a, task->key.user)))
         return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
-                         "one more snapshot beside the %" PRIu32
-                         " that there are (%" PRIu32
-                         " of this user) is more than tribd's settings disk_files and "
-                         "user_disk_files allow: tribctl snapshots shows them, tribctl "
-                         "forget removes some",
+                         "another snapshot, in addition to %" PRIu32 " (%" PRIu32 " of "
+                         "this user), exceeds tribd's settings disk_files or "
+                         "user_disk_files: list snapshots with tribctl snapshots, "
+                         "remove some with tribctl forget",
                          all.files - 1, own.files - 1);
     return TRIB_OK;
 }
@@ -161,8 +159,8 @@ void archive_expire(struct archive *a)
             continue;
         trib_log(
             a->log, TRIB_LOG_INFO, "tribd",
-            "the snapshot of job %s, vector %s, is removed: this tribd has run for %d "
-            "days without a store that uses it",
+            "removed the snapshot of job %s, vector %s: no store has used it for %d "
+            "days",
             f->about.job, f->about.name, ARCHIVE_ORPHAN_S / 86400);
         remove_file(a, i);
     }
@@ -293,9 +291,9 @@ bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes
     pthread_mutex_unlock(&a->mutex);
     if (removed)
         snprintf(say, bytes, "%" PRIu32 " snapshot%s removed", removed,
-                 removed == 1 ? " is" : "s are");
+                 removed == 1 ? "" : "s");
     else
-        snprintf(say, bytes, "there is no snapshot of job %.64s%s%.64s", what,
+        snprintf(say, bytes, "no snapshot of job %.64s%s%.64s", what,
                  vector[0] ? ", vector " : "", vector);
     return removed;
 }

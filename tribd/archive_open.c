@@ -33,7 +33,7 @@ static void read_head(const struct archive *a, const char *name, uint64_t *bytes
     if (fd < 0)
         return;
     if (pread(fd, head, sizeof(head), 0) < 0)
-        (void)trib_fail(fault, TRIB_ERR_SYSTEM, "it cannot be read: %m");
+        (void)trib_fail(fault, TRIB_ERR_SYSTEM, "cannot read it: %m");
     else
         (void)trib_snapshot_head(head, *bytes_out, fault, out);
     close(fd);
@@ -53,7 +53,8 @@ static void look_at(struct archive *a, const char *name)
     if (named)
         read_head(a, name, &bytes, &fault, &read);
     else
-        (void)trib_fail(&fault, TRIB_ERR_MISMATCH, "it has no name of a snapshot");
+        (void)trib_fail(&fault, TRIB_ERR_MISMATCH,
+                        "it has no valid snapshot name");
     if (named && number > a->last_number)
         a->last_number = number;
     struct archive_file *f = fault.status ? NULL : archive_append(a);
@@ -63,7 +64,7 @@ static void look_at(struct archive *a, const char *name)
     a->other_bytes += f ? 0 : archive_on_disk(a, bytes);
     if (fault.status)
         trib_log(a->log, TRIB_LOG_WARN, "tribd",
-                 "%.300s/%s is not used: %s; remove it, or put a good one there",
+                 "ignoring %.300s/%s: %s; remove it, or replace it by a valid file",
                  a->folder, name, trib_error_text(&fault));
 }
 
@@ -124,9 +125,8 @@ static void set_aside(struct archive *a, const struct archive_file *f, uint64_t 
         a->other_bytes += archive_on_disk(a, f->bytes);
     }
     trib_log(a->log, TRIB_LOG_WARN, "tribd",
-             "%.300s/%s is not used: it has version %" PRIu64
-             " of vector %s of job %s, and another file has version %" PRIu64
-             "; remove it once you do not need it",
+             "ignoring %.300s/%s: it has version %" PRIu64 " of vector %s of job %s, "
+             "another file has version %" PRIu64 "; remove it when no longer needed",
              a->folder, aside, f->about.version, f->about.name, f->about.job, newer);
 }
 
@@ -160,9 +160,9 @@ static trib_status_t check_folder(struct archive *a, struct trib_error *err)
         return trib_fail(err, TRIB_ERR_CONFIG, "snapshots: %.300s: %m", a->folder);
     if (s.st_uid != geteuid() && s.st_uid != 0)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "snapshots: %.300s belongs to user %u, who could change what "
-                         "is in it: it must belong to user %u, who runs this, or to "
-                         "root",
+                         "snapshots: %.300s is owned by user %u, but must be owned by "
+                         "this process's user %u or by root, so that no other user can "
+                         "change its contents",
                          a->folder, (unsigned)s.st_uid, (unsigned)geteuid());
     if (s.st_mode & 022)
         return trib_fail(err, TRIB_ERR_CONFIG,
@@ -171,8 +171,8 @@ static trib_status_t check_folder(struct archive *a, struct trib_error *err)
                          a->folder, (unsigned)(s.st_mode & 07777), a->folder);
     if (flock(a->folder_fd, LOCK_EX | LOCK_NB) != 0)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "snapshots: another tribd uses %.300s: give each its own "
-                         "folder",
+                         "snapshots: another tribd uses %.300s: use separate "
+                         "directories",
                          a->folder);
     return TRIB_OK;
 }
@@ -184,8 +184,8 @@ static trib_status_t open_folder(struct archive *a, struct trib_error *err)
     a->folder_fd = trib_fd_keep(open(a->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (a->folder_fd < 0 || faccessat(a->folder_fd, ".", R_OK | W_OK | X_OK, 0))
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "snapshots: %.300s: %m; make that folder, which tribd alone "
-                         "may read and write",
+                         "snapshots: %.300s: %m; create the directory, readable and "
+                         "writable only by tribd",
                          a->folder);
     a->block = fstatvfs(a->folder_fd, &s) == 0 && s.f_frsize ? s.f_frsize : 4096;
     trib_status_t st = check_folder(a, err);
@@ -246,7 +246,7 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
 
     *out = NULL;
     if (!a)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for snapshots");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for snapshots");
     a->log = log;
     snprintf(a->folder, sizeof(a->folder), "%s", folder);
     pthread_mutex_init(&a->mutex, NULL);

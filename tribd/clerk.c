@@ -92,14 +92,14 @@ trib_status_t clerk_start(int wake_fd, struct trib_error *err, struct clerk **ou
     *out = NULL;
     if (!clerk)
         return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                         "no memory for a thread that asks munged");
+                         "out of memory for a thread that queries munged");
     clerk->wake_fd = wake_fd;
     pthread_mutex_init(&clerk->mutex, NULL);
     trib_cond_init(&clerk->wake);
     errno = trib_thread_start(&clerk->thread, run, clerk);
     if (errno) {
         (void)trib_fail(err, TRIB_ERR_SYSTEM,
-                        "cannot start a thread that asks munged: %m");
+                        "cannot start a thread that queries munged: %m");
         dispose(clerk);
         return TRIB_ERR_SYSTEM;
     }

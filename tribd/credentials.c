@@ -23,7 +23,8 @@ static trib_status_t find_users(const char *names, uid_t *users, size_t *n_out,
          name = strtok_r(NULL, ", ", &rest)) {
         const struct passwd *user = getpwnam(name);
         if (!user)
-            return trib_fail(err, TRIB_ERR_CONFIG, "users: there is no user %s", name);
+            return trib_fail(err, TRIB_ERR_CONFIG, "users: user %s does not exist",
+                             name);
         if (*n_out == USERS_MAX)
             return trib_fail(err, TRIB_ERR_CONFIG, "users: more than %d", USERS_MAX);
         users[(*n_out)++] = user->pw_uid;
@@ -45,7 +46,7 @@ trib_status_t credentials_open(const struct settings *settings, struct trib_erro
 
     *out = NULL;
     if (!credentials)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
     trib_status_t st = find_users(settings->users, users, &opts.n_users, err);
     if (st == TRIB_OK)
         st = trib_auth_open(&opts, err, &credentials->auth);
@@ -68,18 +69,18 @@ void credentials_warn(const struct credentials *credentials,
     if (settings->key_previous[0] && !takes_key)
         trib_log(log, TRIB_LOG_WARN, "tribd",
                  "key_previous has no effect: with auth = %s and key = %s jobs cannot "
-                 "authenticate by a key",
+                 "authenticate by key",
                  settings->auth, settings->key[0] ? settings->key : "(empty)");
     if (takes_key && trib_auth_repeats_key(auth))
         trib_log(log, TRIB_LOG_WARN, "tribd",
-                 "key and key_previous have the same key, so jobs with the key before "
-                 "it are refused: set key_previous to the file of that key, or empty "
-                 "it");
+                 "key and key_previous contain the same key, so jobs with the previous "
+                 "key are refused: set key_previous to the file of the previous key, "
+                 "or clear it");
     if (before && trib_auth_takes(before->auth, TRIB_AUTH_MUNGE) &&
         !trib_auth_takes(auth, TRIB_AUTH_MUNGE) && trib_text_is_auto(settings->auth))
         trib_log(log, TRIB_LOG_WARN, "tribd",
-                 "jobs cannot authenticate by MUNGE any longer, because munged did not "
-                 "answer just now: start munged, then send SIGHUP again");
+                 "jobs can no longer authenticate by MUNGE because munged did not "
+                 "answer: start munged, then send SIGHUP again");
 }
 
 struct credentials *credentials_hold(struct credentials *credentials)

@@ -87,7 +87,7 @@ static trib_status_t hear(const struct talk *t, char **out)
         st = more ? TRIB_OK : TRIB_ERR_NO_MEMORY;
     }
     if (st == TRIB_ERR_NO_MEMORY)
-        (void)trib_fail(t->err, st, "no memory for the answer of %s", t->with);
+        (void)trib_fail(t->err, st, "out of memory for the answer of %s", t->with);
     if (st != TRIB_OK) {
         free(text);
         return st;
@@ -123,7 +123,7 @@ trib_status_t ctl_client_status(const char *address, struct trib_error *err, cha
         snprintf(at.host, sizeof(at.host), "localhost");
     t.fd = trib_tcp_connect(&at, t.until, NULL, why, sizeof(why));
     if (t.fd < 0)
-        return trib_fail(err, TRIB_ERR_PEER_LOST, "no tribd shows itself at %s: %s",
+        return trib_fail(err, TRIB_ERR_PEER_LOST, "cannot reach a tribd at %s: %s",
                          address, why);
     /* HTTP/1.0: the response is not chunked and ends with the connection. */
     trib_status_t st = say(&t, "GET /status HTTP/1.0\r\nHost: localhost\r\n\r\n");
@@ -140,7 +140,7 @@ trib_status_t ctl_client_status(const char *address, struct trib_error *err, cha
         return trib_fail(err, TRIB_ERR_PEER_LOST, "the server at %s is not a tribd",
                          address);
     return *out ? TRIB_OK
-                : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for an answer");
+                : trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for an answer");
 }
 
 static int connect_to(const char *path)
@@ -176,7 +176,7 @@ trib_status_t ctl_client_command(const char *path, const char *line,
 
     t.fd = connect_to(path);
     if (t.fd < 0)
-        return trib_fail(err, TRIB_ERR_PEER_LOST, "no tribd can be told at %s: %m",
+        return trib_fail(err, TRIB_ERR_PEER_LOST, "cannot reach a tribd at %s: %m",
                          path);
     t.until = trib_deadline_ms(PATIENCE_MS);
     trib_status_t st = say(&t, line);

@@ -58,13 +58,12 @@ static trib_status_t remove_stale(const struct sockaddr_un *address,
     if (lstat(address->sun_path, &st) != 0)
         return TRIB_OK; /* if something is wrong, bind reports it */
     if (!S_ISSOCK(st.st_mode))
-        return trib_fail(
-            err, TRIB_ERR_CONFIG,
-            "socket: %s is there already, and no socket: choose another path",
-            address->sun_path);
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "socket: %s exists and is not a socket: choose another path",
+                         address->sun_path);
     if (answers(address))
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "socket: another tribd listens at %s: give each its own path",
+                         "socket: another tribd listens at %s: use separate paths",
                          address->sun_path);
     (void)unlink(address->sun_path);
     return TRIB_OK;
@@ -82,10 +81,10 @@ static trib_status_t listen_at(struct ctl_server *m, struct trib_error *err)
      * between. */
     if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR) != 0 ||
         bind(fd, (const struct sockaddr *)&m->address, sizeof(m->address)) != 0) {
-        const char *cure = errno == ENOENT ? ": make its folder"
+        const char *cure = errno == ENOENT ? ": create its directory"
                            : errno == EROFS
-                               ? ": tribd.service may write in /run/tribd alone"
-                           : errno == EACCES ? ": choose a folder of tribd's user"
+                               ? ": tribd.service may only write in /run/tribd"
+                           : errno == EACCES ? ": choose a directory of tribd's user"
                                              : "";
         st = trib_fail(err, TRIB_ERR_BOOT, "socket: cannot listen at %s: %m%s",
                        m->address.sun_path, cure);
@@ -107,7 +106,7 @@ trib_status_t ctl_server_open(const char *path, const struct ctl_server_ops *ops
 
     *out = NULL;
     if (!m)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a socket");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a socket");
     m->ops = *ops;
     m->listener = -1;
     for (int i = 0; i < CTL_CLIENTS; i++)
@@ -117,7 +116,7 @@ trib_status_t ctl_server_open(const char *path, const struct ctl_server_ops *ops
     if (path[0] != '/' || strlen(path) >= sizeof(m->address.sun_path))
         st = trib_fail(
             err, TRIB_ERR_CONFIG,
-            "socket: \"%.120s\" must begin with / and have at most %zu characters",
+            "socket: \"%.120s\" must start with / and have at most %zu characters",
             path, sizeof(m->address.sun_path) - 1);
     else
         strcpy(m->address.sun_path, path);
@@ -235,10 +234,11 @@ static void step(const struct ctl_server *m, struct client *c)
 static void say_full(struct ctl_server *m, int error)
 {
     if (trib_accept_failed(&m->pause, error))
-        trib_log(m->ops.log, TRIB_LOG_WARN, "tribd",
-                 "tribctl cannot be heard at %s: %s; %s; tribd tries again every %d ms",
-                 m->address.sun_path, strerror(error), trib_accept_cure(error),
-                 TRIB_ACCEPT_PAUSE_MS);
+        trib_log(
+            m->ops.log, TRIB_LOG_WARN, "tribd",
+            "cannot accept tribctl connections at %s: %s; %s; retrying every %d ms",
+            m->address.sun_path, strerror(error), trib_accept_cure(error),
+            TRIB_ACCEPT_PAUSE_MS);
 }
 
 void ctl_server_step(struct ctl_server *m)

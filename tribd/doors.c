@@ -110,7 +110,7 @@ void door_say_end(struct server *s, struct client *c)
             return;
         if (s->strangers_left > 1)
             snprintf(others, sizeof(others),
-                     " (and %" PRIu64 " others that are not named here)",
+                     " (and %" PRIu64 " others not listed here)",
                      s->strangers_left - 1);
         s->strangers_left = 0;
     }
@@ -126,9 +126,9 @@ static void send_away(struct server *s, int i)
     server_event(s, TRIB_SERVICE_COUNTS_EVICTED);
     (void)trib_session_end(
         c->session, TRIB_ERR_NO_RESOURCE,
-        "too many connections wait here; this one made place for another, as "
-        "the oldest that %s",
-        c->proven ? "had asked for nothing" : "had not proved who it is");
+        "too many pending connections: this one was closed to admit another, as the "
+        "oldest that %s",
+        c->proven ? "had not sent a request" : "had not authenticated");
     door_say_end(s, c);
     server_hang_up(s, c);
     server_free_client(s, i);
@@ -180,8 +180,7 @@ static void add_client(struct server *s, int fd, const struct sockaddr_storage *
     server_event(s, TRIB_SERVICE_COUNTS_CONNECTIONS);
     if (!fits) {
         (void)trib_session_end(c->session, TRIB_ERR_NO_RESOURCE,
-                               "all %d places for jobs are taken here",
-                               s->n_clients_max);
+                               "all %d places for jobs are in use", s->n_clients_max);
         trib_session_free(c->session);
         free(c);
         return;
@@ -198,11 +197,10 @@ static void add_client(struct server *s, int fd, const struct sockaddr_storage *
 static bool find_descriptor(struct server *s, int listener, int error)
 {
     if (trib_accept_failed(&s->pause, error))
-        trib_log(
-            &s->log, TRIB_LOG_WARN, "tribd",
-            "no more connections of jobs can be taken: %s; %s; strangers give up "
-            "theirs, and tribd tries again every %d ms",
-            strerror(error), trib_accept_cure(error), TRIB_ACCEPT_PAUSE_MS);
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                 "cannot accept connections of jobs: %s; %s; closing unauthenticated "
+                 "connections and retrying every %d ms",
+                 strerror(error), trib_accept_cure(error), TRIB_ACCEPT_PAUSE_MS);
     if (!trib_accept_paused(&s->pause))
         return true; /* the error concerned only this connection */
     const int leaves = first_to_leave(s);

@@ -26,19 +26,20 @@ bool health_ask_mt(const struct health *h, bool ready, char *say, size_t bytes)
     const int state = atomic_load(&h->state);
 
     if (turned_ns && ms > HEALTH_LATE_MS) {
-        snprintf(say, bytes, "the control thread has not turned for %u s",
+        snprintf(say, bytes, "the control thread has been stuck for %u s",
                  (unsigned)(ms / 1000));
         return false;
     }
     if (ready && state == HEALTH_OPENING) {
-        snprintf(say, bytes, "the service does not listen yet");
+        snprintf(say, bytes, "the service is not listening yet");
         return false;
     }
     if (ready && state == HEALTH_DRAINING) {
-        snprintf(say, bytes, "the service is draining: it takes no new jobs");
+        snprintf(say, bytes, "the service is draining: it accepts no new jobs");
         return false;
     }
-    snprintf(say, bytes, ready ? "the service takes jobs" : "the control thread turns");
+    snprintf(say, bytes,
+             ready ? "the service accepts jobs" : "the control thread is running");
     return true;
 }
 

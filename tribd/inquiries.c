@@ -50,7 +50,7 @@ trib_status_t inquiry_begin(struct server *s, struct client *c)
     if (!q) {
         trib_question_free(question);
         return trib_session_end(c->session, TRIB_ERR_NO_MEMORY,
-                                "no memory for a credential");
+                                "out of memory for a credential");
     }
     assert(!c->inquiry); /* a session has one question at a time */
     q->task = (struct clerk_task){

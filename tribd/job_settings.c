@@ -26,15 +26,15 @@ static trib_status_t check_transport(const char *text, size_t len,
     if (!plain)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "transport %.*s has decorators or parameters, which a service "
-                         "does not take from a job",
+                         "does not accept from a job",
                          (int)(len < 60 ? len : 60), text);
     snprintf(name, sizeof(name), "%.*s", (int)len, text);
     if (len < sizeof(name) && trib_guard_lists(transports, name))
         return TRIB_OK;
     return trib_fail(
         err, TRIB_ERR_CONFIG,
-        "transport %s is not taken from a job: the setting transports of this tribd "
-        "has %s",
+        "transport %s is not allowed for jobs: the setting transports of this tribd "
+        "allows %s",
         name, transports);
 }
 
@@ -59,8 +59,9 @@ bool job_settings_check_transports(const char *list, struct trib_error *err)
     if (strlen(list) >= sizeof(copy) || !list[strspn(list, ", ")])
         return trib_fail(
                    err, TRIB_ERR_CONFIG,
-                   "transports is %s: no job can use this service; the default is %s",
-                   list[0] ? "too long, or commas alone" : "empty",
+                   "transports is %s, so no job could use this service; the default is "
+                   "%s",
+                   list[0] ? "too long, or only commas" : "empty",
                    AGGREGATOR_TRANSPORTS) == TRIB_OK;
     snprintf(copy, sizeof(copy), "%s", list);
     for (char *name = strtok_r(copy, ", ", &rest); name;
@@ -68,8 +69,8 @@ bool job_settings_check_transports(const char *list, struct trib_error *err)
         if (!known(name))
             return trib_fail(
                        err, TRIB_ERR_CONFIG,
-                       "transports: %s is none that jobs may have; there are auto, "
-                       "shm, tcp, verbs and ucx",
+                       "transports: %s is not available to jobs; use auto, shm, tcp, "
+                       "verbs or ucx",
                        name) == TRIB_OK;
     }
     return true;
@@ -120,8 +121,8 @@ static trib_status_t load_secret(struct aggregator *agg, const char **text,
     if (!trib_secret_arm(&agg->secret, why, sizeof(why)))
         return trib_fail(
             err, TRIB_ERR_CONFIG,
-            "the job's ranks prove that they have its secret, which this service "
-            "cannot: %s; install libsodium23",
+            "this service cannot use the secret of the job's ranks: %s; install "
+            "libsodium23",
             why);
     *text += 4 + digits;
     *text += strspn(*text, " ");
@@ -151,9 +152,10 @@ trib_status_t job_settings_load(struct aggregator *agg, const char *text,
         const size_t len = strcspn(text, " ");
         const bool transport = strncmp(text, "transport=", 10) == 0;
         if (len && !transport && !takes_setting(text, len))
-            return trib_fail(err, TRIB_ERR_CONFIG,
-                             "a service does not take the setting \"%.*s\" from a job",
-                             (int)(len < 60 ? len : 60), text);
+            return trib_fail(
+                err, TRIB_ERR_CONFIG,
+                "a service does not accept the setting \"%.*s\" from a job",
+                (int)(len < 60 ? len : 60), text);
         if (len && at + len + 2 < sizeof(list) &&
             !(transport && !trib_text_is_auto(own)) &&
             strncmp(text, "service=", 8) != 0) {

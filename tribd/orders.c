@@ -29,11 +29,10 @@ static struct client *named(struct server *s, const char *what, char *say, size_
     }
     if (n > 1)
         snprintf(say, bytes,
-                 "%d jobs have the name %.64s: say the number of one, as tribctl jobs "
-                 "shows it",
-                 n, what);
+                 "%d jobs are named %.64s: use the job number shown by tribctl jobs", n,
+                 what);
     else if (n == 0)
-        snprintf(say, bytes, "there is no job %.64s", what);
+        snprintf(say, bytes, "no job %.64s", what);
     return n == 1 ? found : NULL;
 }
 
@@ -51,14 +50,13 @@ static bool kick(struct server *s, const struct ctl_request *request, char *say,
     if (!c)
         return false;
     snprintf(say, bytes,
-             c->store ? "the store %s was ended; its vectors are gone"
-                      : "job %s was ended; its ranks go on without aggregators",
+             c->store ? "ended store %s; its vectors are deleted"
+                      : "ended job %s; its ranks continue without aggregators",
              c->join.job);
-    snprintf(text, sizeof(text),
-             "its operator has ended the job there (tribctl kick)%s%s",
+    snprintf(text, sizeof(text), "the operator ended the job there (tribctl kick)%s%s",
              why[0] ? ": " : "", why);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd",
-             "job %s is kicked%s%s (by uid %u, process %u)", c->join.job,
+             "job %s was kicked%s%s (by uid %u, process %u)", c->join.job,
              why[0] ? ": " : "", why, request->uid, request->pid);
     if (c->session)
         (void)trib_session_end(c->session, TRIB_ERR_ABORTED, "%s", text);
@@ -76,8 +74,7 @@ static bool forget(struct server *s, const struct ctl_request *request, char *sa
     if (s->archive)
         done = archive_forget(s->archive, request->what, say, bytes);
     else
-        snprintf(say, bytes,
-                 "this tribd keeps no snapshots: its setting snapshots is empty");
+        snprintf(say, bytes, "snapshots are disabled: the setting snapshots is empty");
     if (done)
         trib_log(&s->log, TRIB_LOG_INFO, "tribd",
                  "snapshots of %s: %s (by uid %u, process %u)", request->what, say,
@@ -95,15 +92,14 @@ bool server_control(void *arg, const struct ctl_request *request, char *say,
     if (strcmp(request->verb, "forget") == 0)
         return forget(s, request, say, bytes);
     if (strcmp(request->verb, "drain") != 0) {
-        snprintf(say, bytes,
-                 "there is no command %.64s: there are drain, kick JOB and forget JOB",
+        snprintf(say, bytes, "unknown command %.64s: use drain, kick JOB or forget JOB",
                  request->verb);
         return false;
     }
     if (!s->draining)
         server_drain(s, request->uid, request->pid);
     snprintf(say, bytes,
-             "tribd takes no more jobs, and ends within %d ms; jobs that run: %u",
+             "tribd accepts no new jobs and will exit within %d ms; running jobs: %u",
              trib_deadline_left_ms(s->drain_until), trib_jobs_view(s->jobs).held.jobs);
     return true;
 }

@@ -13,8 +13,8 @@ void ready_blind(struct server *s, const char *what)
     if (!s->said_blind)
         trib_log(
             &s->log, TRIB_LOG_ERROR, "tribd",
-            "cannot wait for jobs (%s): %m; it looks every %d ms: raise ulimit -n, or "
-            "give the host memory",
+            "cannot wait for jobs (%s): %m; polling every %d ms: raise ulimit -n, or "
+            "free memory on the host",
             what, BLIND_MS);
     s->said_blind = s->blind = true;
     for (int i = 0; i < s->n_clients; i++)

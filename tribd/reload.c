@@ -23,7 +23,7 @@ struct reload {
 static void end(struct server *s, const char *why)
 {
     if (why)
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are as before: %s",
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "the settings are unchanged: %s",
                  why);
     if (s->reload)
         credentials_release(s->reload->credentials);
@@ -46,7 +46,7 @@ static void apply(struct server *s, struct reload *r)
     if (s->archive)
         archive_limit(s->archive, &disk);
     (void)settings_level(&s->settings, &s->log.level);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "the settings are read again");
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "settings reloaded");
     credentials_warn(r->credentials, s->credentials, &s->settings, &s->log);
     settings_warn(&s->settings, &s->log);
     credentials_release(s->credentials);
@@ -54,8 +54,8 @@ static void apply(struct server *s, struct reload *r)
     r->credentials = NULL;
     server_warn(s);
     if (kept[0])
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd", "%s: only a restart changes that",
-                 kept);
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                 "%s: takes effect only after a restart", kept);
 }
 
 static void work(struct clerk_task *task)
@@ -92,7 +92,7 @@ void reload_begin(struct server *s, const struct server_ear *ear)
     systemd_reloading();
     s->reload = r = calloc(1, sizeof(*r));
     if (!r) {
-        end(s, "no memory");
+        end(s, "out of memory");
         return;
     }
     r->server = s;

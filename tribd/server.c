@@ -52,7 +52,7 @@ void server_hang_up_saying(struct server *s, struct client *c, const char *say)
     if (c->aggregator)
         aggregator_end(c->aggregator, say);
     if (c->store)
-        store_job_end(c->store, say ? say : "this service was told to end");
+        store_job_end(c->store, say ? say : "the service is shutting down");
     if (!c->job)
         return;
     (void)trib_jobs_end(s->jobs, trib_now_ns(), c->job,
@@ -74,7 +74,7 @@ static bool announce(struct server *s, struct client *c,
         aggregator_announce(c->aggregator, plan->number, plan->text);
 
     if (st == TRIB_ERR_NO_RESOURCE)
-        (void)trib_session_end(c->session, st, "%d plans wait here already",
+        (void)trib_session_end(c->session, st, "%d plans are queued already",
                                AGGREGATOR_PLANS_WAITING_MAX);
     if (st == TRIB_ERR_NO_RESOURCE) {
         c->lost = TRIB_LOST_FOR_PROTOCOL;
@@ -94,7 +94,7 @@ static void note_proof(struct server *s, struct client *c)
         return;
     server_event(s, TRIB_SERVICE_COUNTS_PREVIOUS_KEY);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd",
-             "job %s has the previous key: give it the new key file before you empty "
+             "job %s uses the previous key: deploy the new key file before clearing "
              "key_previous (from %s)",
              trib_session_job(c->session), server_from(c));
 }
@@ -127,9 +127,9 @@ static void take_message(struct server *s, struct client *c,
     default:
         break;
     }
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s is not due here (from %s)",
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: unexpected message %s (from %s)",
              trib_session_job(c->session), trib_control_name(m->kind), server_from(c));
-    (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "%s is not due here",
+    (void)trib_session_end(c->session, TRIB_ERR_PROTOCOL, "unexpected message %s",
                            trib_control_name(m->kind));
     c->lost = TRIB_LOST_FOR_PROTOCOL;
     server_hang_up(s, c);
@@ -163,7 +163,7 @@ static void step_client(struct server *s, struct client *c)
         st = inquiry_begin(s, c);
     if (c->session && st == TRIB_INPROGRESS && asks_for_nothing(c))
         st = trib_session_end(c->session, TRIB_ERR_TIMEOUT,
-                              "no JOIN has come within %d ms", IDLE_MS);
+                              "no JOIN received within %d ms", IDLE_MS);
     if (!c->session || st >= TRIB_OK)
         return;
     door_say_end(s, c);
@@ -212,7 +212,7 @@ static void lend_slots(struct server *s, struct client *c)
     trib_jobs_lend(s->jobs, c->job, idle);
     trib_log(&s->log, TRIB_LOG_DEBUG, "tribd", "job %s %s", c->join.job,
              idle ? "is idle: its slots are counted as free"
-                  : "sums again: its slots count");
+                  : "is active again: its slots count");
     server_publish(s);
 }
 
@@ -261,7 +261,7 @@ static void say_gone(struct server *s, struct client *c)
 {
     const char *why = c->aggregator && !c->said ? c->aggregator->why : "";
 
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s is gone (from %s)%s%s",
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s has ended (from %s)%s%s",
              c->join.job, server_from(c), why[0] ? ": " : "", why);
 }
 

@@ -42,17 +42,15 @@ static trib_status_t parse_addresses(const struct settings *t,
     *n_out = n;
     return n ? TRIB_OK
              : trib_fail(err, TRIB_ERR_CONFIG,
-                         "listen is empty: no job could find this service");
+                         "listen is empty: no job could reach this service");
 }
 
 static const char *cure_of(int error)
 {
-    return error == EADDRINUSE
-               ? ": another program has that port (ss -ltnp shows which)"
-           : error == EADDRNOTAVAIL
-               ? ": this host has no such address (ip address shows its own)"
-           : error == EACCES ? ": ports below 1024 are for root"
-                             : "";
+    return error == EADDRINUSE      ? ": another program uses that port (see ss -ltnp)"
+           : error == EADDRNOTAVAIL ? ": this host has no such address (see ip address)"
+           : error == EACCES        ? ": ports below 1024 require root"
+                                    : "";
 }
 
 /* Resolve a host name. Unlike trib_tcp_bind, which the ranks use, listen only on its
@@ -67,7 +65,7 @@ static trib_status_t resolve(const struct trib_tcp_root *root, struct trib_error
 
     return failed
                ? trib_fail(err, failed == EAI_AGAIN ? TRIB_ERR_SYSTEM : TRIB_ERR_CONFIG,
-                           "listen: %s cannot be resolved: %s", root->host,
+                           "listen: cannot resolve %s: %s", root->host,
                            gai_strerror(failed))
                : TRIB_OK;
 }
@@ -120,8 +118,8 @@ static trib_status_t listen_by_name(struct server *s, const struct trib_tcp_root
     if (st == TRIB_OK && !reached)
         trib_log(
             &s->log, TRIB_LOG_WARN, "tribd",
-            "listen: %s is an address of the loopback interface here (/etc/hosts?): "
-            "jobs of other hosts do not find it; write an address, or *",
+            "listen: %s resolves to a loopback address here (/etc/hosts?), so jobs on "
+            "other hosts cannot reach it: use an address, or *",
             root->host);
     return st;
 }
@@ -249,19 +247,19 @@ void server_warn(const struct server *s)
     if (s->http && !trib_http_is_loopback(s->http))
         trib_log(
             &s->log, TRIB_LOG_WARN, "tribd",
-            "http: whoever reaches %s sees the names of all jobs and users, without a "
-            "proof of who asks: keep strangers from it by a firewall",
+            "http: the names of all jobs and users can be read at %s without "
+            "authentication: restrict access with a firewall",
             s->settings.http);
     if (geteuid() == 0)
         trib_log(
             &s->log, TRIB_LOG_WARN, "tribd",
-            "this tribd runs as root, whose rights it does not need, and jobs of all "
-            "users reach it: start it as a user of its own, as tribd.service does with "
-            "the user tribd (by hand: setpriv --reuid=tribd --regid=tribd "
-            "--clear-groups tribd)");
+            "this tribd runs as root, which it does not need, and jobs of all users "
+            "can reach it: run it as a separate user, as tribd.service does (by hand: "
+            "setpriv --reuid=tribd --regid=tribd --clear-groups tribd)");
     if (s->reached && strcmp(s->settings.auth, "none") == 0)
         trib_log(&s->log, TRIB_LOG_WARN, "tribd",
-                 "auth = none: whoever reaches %s may use this service, in any name",
+                 "auth = none: any host that reaches %s may use this service under any "
+                 "name",
                  s->settings.listen);
 }
 
@@ -290,13 +288,13 @@ static trib_status_t start_workers(struct server *s, struct trib_error *err)
 
     s->workers = calloc((size_t)n, sizeof(*s->workers));
     if (!s->workers)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d threads", n);
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for %d threads", n);
     for (int i = 0; i < n && st == TRIB_OK; i++) {
         st = worker_start(err, &s->workers[i]);
         s->n_workers += st == TRIB_OK;
     }
     if (st == TRIB_OK && store_turns_create((uint32_t)n, &s->turns) != TRIB_OK)
-        st = trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for turns of stores");
+        st = trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for scheduling stores");
     return st;
 }
 
@@ -308,13 +306,13 @@ static trib_status_t check_variables(struct trib_error *err)
     trib_status_t st = TRIB_OK;
 
     if (!faults)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for settings");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for settings");
     trib_config_examine(&cfg, NULL, faults);
     if (!trib_settings_check(&cfg, faults)) {
         const char *sentence = faults->other;
         for (int i = 0; i < TRIB_CONFIG_ROWS && !sentence[0]; i++)
             sentence = faults->row[i];
-        st = trib_fail(err, TRIB_ERR_CONFIG, "of its TRIB_* variables: %s", sentence);
+        st = trib_fail(err, TRIB_ERR_CONFIG, "invalid TRIB_* variable: %s", sentence);
     }
     free(faults);
     return st;
@@ -394,12 +392,13 @@ static trib_status_t open_waits(struct server *s, struct trib_error *err)
     s->epoll_fd = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     s->spare_fd = trib_fd_keep(open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!s->clients)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d connections",
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for %d connections",
                          s->n_clients_max);
     if (s->wake_fd < 0 || s->epoll_fd < 0)
         return trib_fail(err, TRIB_ERR_SYSTEM, "cannot wait for jobs: %m");
     if (getrandom(&s->seed, sizeof(s->seed), 0) != (ssize_t)sizeof(s->seed))
-        return trib_fail(err, TRIB_ERR_SYSTEM, "no random numbers on this host: %m");
+        return trib_fail(err, TRIB_ERR_SYSTEM,
+                         "cannot get random numbers on this host: %m");
     return clerk_start(s->wake_fd, err, &s->clerk);
 }
 
@@ -410,7 +409,7 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
 
     *out = NULL;
     if (!s)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
     s->settings = *settings;
     s->log = *log;
     watchdog_open(&s->watchdog);

@@ -27,9 +27,8 @@ static void refuse(struct server *s, struct client *c, trib_status_t status,
     c->left = true;
     snprintf(m.store_refused.text, sizeof(m.store_refused.text), "%s", why);
     (void)trib_session_send(c->session, &m);
-    trib_log(&s->log, TRIB_LOG_INFO, "tribd",
-             "a store of job %s is refused: %s (from %s)", trib_session_job(c->session),
-             why, server_from(c));
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "store of job %s refused: %s (from %s)",
+             trib_session_job(c->session), why, server_from(c));
     server_hang_up(s, c);
 }
 
@@ -92,18 +91,18 @@ static bool take_key(struct server *s, struct client *c,
 
     if (!s->archive && (join->every_ms || join->every_pushes)) {
         refuse(s, c, TRIB_ERR_UNSUPPORTED,
-               "it keeps no snapshots: write \"snapshots = FOLDER\" into its file of "
-               "settings, or set TRIBD_SNAPSHOTS, and start it anew");
+               "snapshots are disabled: set \"snapshots = DIRECTORY\" in tribd.conf "
+               "(or TRIBD_SNAPSHOTS) and restart");
         return false;
     }
     if (other && !store_job_is_deserted(other->store)) {
         refuse(s, c, TRIB_ERR_BUSY,
-               "a store with the same key is in use: end that run (ranks that are "
-               "stopped lose it after 5 s), or give this one another key");
+               "a store with the same key is in use: end that run (stopped ranks lose "
+               "it after 5 s), or use another key");
         return false;
     }
     if (other)
-        store_job_end(other->store, "another run has its key now");
+        store_job_end(other->store, "another run uses its key now");
     return true;
 }
 
@@ -117,7 +116,7 @@ static void hand_over(struct server *s, struct client *c, struct client *to,
     ready_forget(s, c);
     if (!store_job_add(to->store, session, rank, credentials_hold(c->credentials))) {
         credentials_release(c->credentials);
-        refuse(s, c, TRIB_ERR_NO_MEMORY, "no memory for one more rank");
+        refuse(s, c, TRIB_ERR_NO_MEMORY, "out of memory for another rank");
         return;
     }
     c->session = NULL;
@@ -188,7 +187,7 @@ static void join_new(struct server *s, struct client *c,
     if (!trib_token_bucket_take(admit_join_bucket(s, c), trib_now_ns(), JOIN_NS,
                                 JOINS_AT_ONCE)) {
         refuse(s, c, TRIB_ERR_NO_RESOURCE,
-               "its user begins too many jobs at once: try again");
+               "this user starts too many jobs at once: retry later");
         return;
     }
     name_store(c, c->join.job);
@@ -207,7 +206,7 @@ static void refuse_lost(struct server *s, struct client *c,
 
     admit_name_user(c, user);
     snprintf(why, sizeof(why), "%s",
-             "there is no such store here: it was ended, or tribd was started anew");
+             "no such store here: it has ended, or tribd was restarted");
     if (s->archive)
         archive_describe(s->archive, &key, why, sizeof(why));
     refuse(s, c, TRIB_ERR_PEER_LOST, why);
@@ -229,7 +228,7 @@ void store_admit_join(struct server *s, struct client *c,
     else if (!holder)
         join_new(s, c, join);
     else if (!join->again || join->ranks != holder->store_join.ranks)
-        refuse(s, c, TRIB_ERR_MISMATCH, "the store is there for other ranks");
+        refuse(s, c, TRIB_ERR_MISMATCH, "the store exists for other ranks");
     else
         hand_over(s, c, holder, join->rank);
 }

@@ -158,7 +158,7 @@ static trib_status_t allocate(struct store_job *job, struct trib_error *err)
     job->threads = calloc(job->n_threads, sizeof(*job->threads));
     if (!job->members || !job->presence || !job->threads ||
         trib_store_table_create(job->ranks, job->quota, &job->table) != TRIB_OK)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a store");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
     for (uint32_t i = 0; i < job->n_threads && st == TRIB_OK; i++)
         st = store_thread_open(job, i, err);
     return st;
@@ -180,7 +180,7 @@ static trib_status_t open_keeper(struct store_job *job,
 
     return store_keeper_create(&keeper, &job->keeper) == TRIB_OK
                ? TRIB_OK
-               : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a store");
+               : trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
 }
 
 trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_error *err,
@@ -190,7 +190,7 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
 
     *out = NULL;
     if (!job)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a store");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
     job->ranks = opts->ranks;
     job->n_threads = (uint32_t)trib_max(1, trib_min(opts->threads, opts->ranks));
     job->quota = opts->quota;
@@ -288,7 +288,7 @@ const char *store_job_why(const struct store_job *job)
 
 void store_job_free(struct store_job *job)
 {
-    store_job_end(job, "this service was told to end");
+    store_job_end(job, "the service is shutting down");
     pthread_join(job->threads[0].thread, NULL);
     assert(job->n_here == 0);
     free_members(take_list(job, &job->gone));

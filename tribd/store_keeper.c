@@ -149,8 +149,8 @@ static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
     task->n = trib_snapshot_bytes(&image);
     if (keeper->opts.quota && trib_quota_take_mt(keeper->opts.quota, task->n))
         return trib_fail(err, TRIB_ERR_NO_RESOURCE,
-                         "vector %s: a copy of it for a snapshot is more memory than "
-                         "the job, its user or the service has left",
+                         "vector %s: a copy for a snapshot needs more memory than the "
+                         "job, its user or the service has left",
                          image.spec.name);
     task->bytes = malloc(task->n);
     if (task->bytes)
@@ -158,7 +158,7 @@ static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
     if (keeper->opts.quota)
         trib_quota_give_mt(keeper->opts.quota, task->n);
     return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                     "vector %s: the host has no memory for a snapshot",
+                     "vector %s: out of memory on the host for a snapshot",
                      image.spec.name);
 }
 

@@ -51,15 +51,15 @@ bool store_share_allows(const struct server *s, const struct store_share *asked,
     assert(asked->user[0] && asked->ranks > 0);
     if (asked->ranks > of_store)
         snprintf(why, bytes,
-                 "a store may have %ju connections here, and has %u ranks: start "
-                 "fewer, or raise the limit of open files of tribd (LimitNOFILE=)",
+                 "a store may have %ju connections here, but has %u ranks: start "
+                 "fewer, or raise tribd's limit of open files (LimitNOFILE=)",
                  (uintmax_t)of_store, asked->ranks);
     else if (files_of_stores(s, asked->user) >= of_user ||
              files_of_stores(s, NULL) >= files * EIGHTHS_ALL / 8)
         snprintf(why, bytes,
-                 "stores have all connections that they may have, and leave the rest "
-                 "of the open files to other jobs: try again later, or raise the limit "
-                 "of tribd (LimitNOFILE=)");
+                 "stores use all connections that they may use; the remaining open "
+                 "files are reserved for other jobs: retry later, or raise tribd's "
+                 "limit (LimitNOFILE=)");
     else
         return true;
     return false;

@@ -101,7 +101,7 @@ static void add_member(struct store_thread *t, struct store_member *m)
         remove_member(t, m->rank, STORE_RANK_LOST);
     if (trib_store_peer_create(&opts, &m->peer) != TRIB_OK) {
         (void)trib_session_end(m->session, TRIB_ERR_NO_MEMORY,
-                               "no memory for one more rank of the store");
+                               "out of memory for another rank of the store");
         bury(job, m);
         return;
     }
@@ -453,7 +453,7 @@ trib_status_t store_thread_open(struct store_job *job, uint32_t index,
     if (t->wake_fd < 0)
         return trib_fail(err, TRIB_ERR_SYSTEM, "cannot wait for ranks: %m");
     if (!t->fds || !t->who)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a store");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
     (void)trib_metrics_open_mt(job->metrics, job->id, 0, &t->writer);
     return TRIB_OK;
 }

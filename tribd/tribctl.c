@@ -37,8 +37,8 @@ static const struct tool_option options[] = {
     TOOL_WIDE_ROW_OF(1 << TABLE),
     {"config", "FILE", tool_set_text, offsetof(struct arguments, file),
      .help =
-         "tribd's settings: status, jobs and snapshots use its http, drain, kick and "
-         "forget its socket. TRIBD_HTTP and TRIBD_SOCKET win"},
+         "tribd's configuration file: status, jobs and snapshots use its http; drain, "
+         "kick and forget use its socket. TRIBD_HTTP and TRIBD_SOCKET take precedence"},
 };
 
 static const struct tool_command command = {
@@ -47,18 +47,18 @@ static const struct tool_command command = {
         "usage: tribctl [--config FILE] status|jobs|snapshots|drain\n"
         "       tribctl [--config FILE] kick JOB [WHY] | forget JOB [VECTOR]\n"
         "\n"
-        "Shows what the tribd of this host does, and controls it.\n"
+        "Shows the state of the tribd on this host, and controls it.\n"
         "\n"
-        "  status    what it holds and has summed, and what became of its jobs\n"
-        "  jobs      one line for each job\n"
-        "  snapshots one line for each snapshot of a vector of the parameter store\n"
-        "  drain     take no new jobs, and exit when the running ones have left, or\n"
-        "            after drain_ms\n"
+        "  status    show resources, totals and counts of jobs\n"
+        "  jobs      list all jobs\n"
+        "  snapshots list all snapshots of vectors of the parameter store\n"
+        "  drain     accept no new jobs, and exit when the running ones have\n"
+        "            disconnected, or after drain_ms\n"
         "  kick JOB [WHY]\n"
-        "            end a job, by name or number; its ranks are told why, and go on\n"
-        "            without aggregators\n"
+        "            end a job, by name or number; its ranks receive the reason and\n"
+        "            continue without aggregators\n"
         "  forget JOB [VECTOR]\n"
-        "            remove the snapshots of a job, or that of one vector\n",
+        "            remove all snapshots of a job, or the snapshot of one vector\n",
     .ending = "exit code: 0 success; 1 failure; 2 wrong arguments or settings",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
@@ -145,21 +145,21 @@ static void print_status(const json_t *o)
     printf("tribd %s, up for %s%s\n", word(o, "version", version),
            time_text(seconds(o, "uptime_s"), a),
            json_is_true(json_object_get(o, "draining"))
-               ? ", draining: takes no more jobs"
+               ? ", draining: accepts no new jobs"
                : "");
     print_held("jobs", "jobs", held, limits);
     print_held("queue", "queued", held, limits);
     print_held("slots", "slots", held, limits);
     printf("%-10s %s of %s\n", "memory", bytes_text(seconds(held, "bytes"), a),
            bytes_text(seconds(limits, "bytes"), b));
-    printf("%-10s %s received, %s sent, %" JSON_INTEGER_FORMAT " operations\n",
-           "in all", bytes_text(seconds(total, "received_bytes"), a),
+    printf("%-10s %s received, %s sent, %" JSON_INTEGER_FORMAT " operations\n", "total",
+           bytes_text(seconds(total, "received_bytes"), a),
            bytes_text(seconds(total, "sent_bytes"), b), number(total, "operations"));
     printf("%-10s %" JSON_INTEGER_FORMAT " admitted, %" JSON_INTEGER_FORMAT
            " queued, %" JSON_INTEGER_FORMAT " refused, %" JSON_INTEGER_FORMAT " lost\n",
            "so far", number(events, "jobs_admitted"), number(events, "jobs_queued"),
            number(events, "jobs_refused"), number(events, "jobs_lost"));
-    printf("%-10s %" JSON_INTEGER_FORMAT " connections, of which %" JSON_INTEGER_FORMAT
+    printf("%-10s %" JSON_INTEGER_FORMAT " connections, %" JSON_INTEGER_FORMAT
            " failed to authenticate\n",
            "", number(events, "connections"),
            number(events, "authentication_failures"));
@@ -172,7 +172,8 @@ static void print_now(const json_t *job)
     char age[24], phase[80];
 
     if (number(job, "position")) {
-        printf("place %" JSON_INTEGER_FORMAT " in the queue", number(job, "position"));
+        printf("position %" JSON_INTEGER_FORMAT " in the queue",
+               number(job, "position"));
         return;
     }
     if (number(job, "vectors")) {
@@ -244,7 +245,7 @@ static void print_snapshots(const json_t *o)
     size_t i;
 
     if (!json_is_object(all)) {
-        puts("this tribd keeps no snapshots: its setting snapshots is empty");
+        puts("snapshots are disabled: tribd's setting snapshots is empty");
         return;
     }
     tool_table_add(&t, "job", "", -24, 0);
@@ -268,14 +269,14 @@ static void print_snapshots(const json_t *o)
     if (number(all, "vectors_left_out"))
         printf("… and %" JSON_INTEGER_FORMAT " more\n",
                number(all, "vectors_left_out"));
-    printf("%" JSON_INTEGER_FORMAT " in all, %s of %s\n", number(all, "count"),
+    printf("total %" JSON_INTEGER_FORMAT ", %s of %s\n", number(all, "count"),
            bytes_text(seconds(all, "bytes"), a),
            bytes_text(seconds(all, "disk_bytes"), b));
 }
 
 /* Commands ------------------------------------------------------------------------- */
 
-static const char waiting[] = "tribctl: waiting for the answer of tribd";
+static const char waiting[] = "tribctl: waiting for tribd";
 
 static int fail(const struct trib_error *err)
 {
@@ -290,8 +291,7 @@ static int show(const struct settings *s, void (*print)(const json_t *status))
     char *text;
 
     if (!s->http[0]) {
-        fputs("tribctl: the setting http is empty, so this tribd shows nothing\n",
-              stderr);
+        fputs("tribctl: no status available: tribd's setting http is empty\n", stderr);
         return WRONG;
     }
     tool_ticker_begin(waiting);
@@ -322,8 +322,8 @@ static int tell(const struct settings *s, const char *verb, const char *what,
     if (!s->socket[0]) {
         fprintf(
             stderr,
-            "tribctl: %s needs tribd's socket: write \"socket = /run/tribd/socket\" "
-            "into the file of both, or set TRIBD_SOCKET\n",
+            "tribctl: %s needs tribd's socket: set \"socket = /run/tribd/socket\" in "
+            "the configuration file of both, or set TRIBD_SOCKET\n",
             verb);
         return WRONG;
     }
@@ -365,21 +365,20 @@ static int run(const struct settings *s, int argc, char **argv)
     if (kick && (argc == 2 || argc == 3) && argv[1][0] && !strchr(argv[1], ' '))
         return tell(s, verb, argv[1], argc == 3 ? argv[2] : "");
     if (!argc)
-        fputs("tribctl: a command is missing: status, jobs, snapshots, drain, kick JOB "
-              "or forget JOB\n",
+        fputs("tribctl: missing command: status, jobs, snapshots, drain, kick JOB or "
+              "forget JOB\n",
               stderr);
     else if (kick)
-        fputs(
-            "tribctl: kick takes one job, by name or number, and a reason in quotes\n",
-            stderr);
+        fputs("tribctl: kick requires one job, by name or number, and accepts a reason "
+              "in quotes\n",
+              stderr);
     else if (forget)
-        fputs("tribctl: forget takes a job, and may take one of its vectors\n", stderr);
+        fputs("tribctl: forget requires a job, and accepts one of its vectors\n",
+              stderr);
     else if (argc == 1)
-        fprintf(stderr,
-                "tribctl: there is no command '%s'; tribctl --help lists them.\n",
-                verb);
+        fprintf(stderr, "tribctl: unknown command '%s'; see tribctl --help.\n", verb);
     else
-        fprintf(stderr, "tribctl: '%s' takes no more arguments; see tribctl --help.\n",
+        fprintf(stderr, "tribctl: too many arguments for '%s'; see tribctl --help.\n",
                 verb);
     return WRONG;
 }

@@ -38,14 +38,14 @@ struct arguments {
 
 static const struct tool_option options[] = {
     {"config", "FILE", tool_set_text, AT(file),
-     .help = "file of \"name = value\" lines; TRIBD_<NAME> variables win"},
+     .help = "file of \"name = value\" lines; TRIBD_<NAME> variables take precedence"},
     {"check-config", NULL, tool_set_switch, AT(check),
-     .help = "print the settings, or what is wrong with them, and exit"},
+     .help = "check the settings, print them or the first error, and exit"},
 };
 
 static void print_settings(void)
 {
-    puts("settings, with [default]; SIGHUP makes it read those marked * again:");
+    puts("settings, with [default]; SIGHUP reloads those marked *:");
     settings_help();
 }
 
@@ -54,11 +54,11 @@ static const struct tool_command command = {
     .usage =
         "usage: tribd [--config FILE] [--check-config]\n"
         "\n"
-        "Sums the all-reduces of jobs that name it in TRIB_SERVICE: each contribution\n"
-        "goes up once, and each result comes down once.\n",
+        "Aggregation daemon for the all-reduces of jobs that set TRIB_SERVICE to it.\n"
+        "Each contribution is sent up once, and each result is sent down once.\n",
     .print = print_settings,
     .ending =
-        "SIGTERM ends it: it leaves jobs between two operations, or after drain_ms.\n"
+        "SIGTERM disconnects jobs between operations, or after drain_ms, then exits.\n"
         "exit code: 0 success; 1 failure; 2 wrong arguments or settings",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
@@ -110,13 +110,14 @@ static void say_open_files(const struct trib_log *log, const struct rlimit *befo
         return;
     if (files.rlim_cur > before->rlim_cur)
         trib_log(log, TRIB_LOG_INFO, "tribd",
-                 "open files: the soft limit is raised from %ju to the hard limit, %ju",
+                 "open files: raised the soft limit from %ju to the hard limit, %ju",
                  (uintmax_t)before->rlim_cur, (uintmax_t)files.rlim_cur);
     else if (files.rlim_cur < FILES_FEW)
         trib_log(
             log, TRIB_LOG_WARN, "tribd",
-            "open files: the limit is %ju, and connections of strangers alone can "
-            "use it up: raise the hard limit (ulimit -Hn, or LimitNOFILE= of systemd)",
+            "open files: the limit of %ju can be exhausted by unauthenticated "
+            "connections alone: raise the hard limit (ulimit -Hn, or LimitNOFILE= of "
+            "systemd)",
             (uintmax_t)files.rlim_cur);
 }
 

@@ -102,7 +102,7 @@ static bool take_line(void *arg, const char *name, const char *value)
 
     if (!r) {
         const char *near = nearest(name);
-        snprintf(src->wrong, sizeof(src->wrong), "there is no setting \"%.60s\"%s%s%s",
+        snprintf(src->wrong, sizeof(src->wrong), "unknown setting \"%.60s\"%s%s%s",
                  name, near ? "; did you mean " : "", near ? near : "",
                  near ? "?" : "");
     } else if (src->seen[r - rows]) { /* continuation line of a value */
@@ -151,8 +151,7 @@ void settings_unknown(void)
             known |= strcmp(name, names[i]) == 0;
         const char *near = known ? NULL : trib_text_nearest(name, list, ROWS);
         if (!known)
-            fprintf(stderr,
-                    "tribd: warning: environment variable %s has no meaning%s%s%s\n",
+            fprintf(stderr, "tribd: warning: unknown environment variable %s%s%s%s\n",
                     name, near ? "; did you mean " : "", near ? near : "",
                     near ? "?" : "");
     }
@@ -234,16 +233,16 @@ void settings_warn(const struct settings *s, const struct trib_log *log)
         bool has_no_effect;
         const char *why;
     } checks[] = {
-        {"key", s->key[0] && no_key, "with this auth no job authenticates by a key"},
+        {"key", s->key[0] && no_key, "with this auth, no job authenticates by key"},
         {"users", s->users[0] && no_munge,
          "only jobs that authenticate by MUNGE have a user"},
-        {"disk", s->disk && none_kept, "snapshots is empty, so none are kept"},
+        {"disk", s->disk && none_kept, "snapshots is empty, so no snapshots are kept"},
         {"disk_files", s->disk_files && none_kept,
-         "snapshots is empty, so none are kept"},
+         "snapshots is empty, so no snapshots are kept"},
         {"user_disk", s->user_disk && none_kept,
-         "snapshots is empty, so none are kept"},
+         "snapshots is empty, so no snapshots are kept"},
         {"user_disk_files", s->user_disk_files && none_kept,
-         "snapshots is empty, so none are kept"},
+         "snapshots is empty, so no snapshots are kept"},
         {"log_time",
          strcmp(s->log_time, "no") == 0 && strcmp(s->log_format, "json") == 0,
          "each JSON object has the time"},

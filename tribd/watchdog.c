@@ -35,8 +35,7 @@ void watchdog_step(struct watchdog *w, struct worker *const *workers, int n,
     } else if (!w->told) {
         trib_log(
             log, TRIB_LOG_ERROR, "tribd",
-            "a thread that sums has not come back for %.1f s: systemd will start this "
-            "tribd again",
+            "a worker thread has been stuck for %.1f s: systemd will restart tribd",
             (double)(w->limit_ns / 2) / 1e9);
         w->told = true;
     }

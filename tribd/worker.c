@@ -242,14 +242,14 @@ trib_status_t worker_start(struct trib_error *err, struct worker **out)
 
     *out = NULL;
     if (!worker)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a thread that sums");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a worker thread");
     trib_drr_init(&worker->share, TURN_BYTES);
     pthread_mutex_init(&worker->mutex, NULL);
     worker->event_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     errno =
         worker->event_fd < 0 ? errno : trib_thread_start(&worker->thread, run, worker);
     if (errno) {
-        (void)trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread that sums: %m");
+        (void)trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a worker thread: %m");
         free(worker);
         return TRIB_ERR_SYSTEM;
     }

@@ -31,13 +31,14 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
     *out = NULL;
     if (!all->slots || !all->jobs || !all->queued)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "the service has %" PRIu32 " slots for %" PRIu32
-                         " jobs, and %" PRIu32 " may wait: each must be at least 1",
+                         "invalid limits of the service: %" PRIu32 " slots, "
+                         "%" PRIu32 " jobs, %" PRIu32 " queued jobs; each must be at "
+                         "least 1",
                          all->slots, all->jobs, all->queued);
     if (all->jobs > TRIB_JOBS_MAX || all->queued > TRIB_JOBS_MAX - all->jobs)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "%" PRIu32 " jobs and %" PRIu32
-                         " that wait are too many: together at most %d",
+                         "%" PRIu32 " jobs and %" PRIu32 " queued jobs are too many: "
+                         "together at most %d",
                          all->jobs, all->queued, TRIB_JOBS_MAX);
     struct trib_jobs *jobs = calloc(1, sizeof(*jobs));
     if (!jobs)
@@ -60,7 +61,7 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
 err_memory:
     trib_jobs_destroy(jobs);
     return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                     "no memory for a table of %" PRIu32 " jobs",
+                     "out of memory for a table of %" PRIu32 " jobs",
                      all->jobs + all->queued);
 }
 
@@ -162,8 +163,9 @@ trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t 
     for (uint32_t i = 0; i < jobs->n_accounts; i++)
         named += jobs->accounts[i].named && strcmp(jobs->accounts[i].name, name) != 0;
     if (named >= TRIB_JOBS_MAX)
-        return trib_fail(err, TRIB_ERR_OVERFLOW, "user %s is one too many: at most %d",
-                         name, TRIB_JOBS_MAX);
+        return trib_fail(err, TRIB_ERR_OVERFLOW,
+                         "cannot add user %s: at most %d users can be named", name,
+                         TRIB_JOBS_MAX);
     struct trib_jobs_account *account = account_of(jobs, name);
     account->named = true;
     account->weight = weight;
@@ -241,8 +243,9 @@ static void refuse(struct trib_job_answer *out, uint64_t id, enum trib_job_cause
 static bool is_draining(const struct trib_jobs *jobs, char *text)
 {
     if (jobs->draining)
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "the service is draining and takes no new jobs: use another");
+        trib_text_append(
+            text, TRIB_JOB_TEXT_BYTES,
+            "the service is draining and accepts no new jobs: use another");
     return jobs->draining;
 }
 
@@ -254,16 +257,16 @@ static bool queue_is_full(const struct trib_jobs *jobs,
 
     if (own->queued && account->held.queued >= own->queued) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "the queue of user %s is full, with %" PRIu32
-                         " of %" PRIu32 " jobs: ask later",
+                         "the queue of user %s is full, with %" PRIu32 " of "
+                         "%" PRIu32 " jobs: retry later",
                          account->name, account->held.queued, own->queued);
         return true;
     }
     if (jobs->held.queued < jobs->opts.service.queued)
         return false;
     trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                     "the queue is full, with %" PRIu32 " of %" PRIu32
-                     " jobs: ask later, or another service",
+                     "the queue is full, with %" PRIu32 " of %" PRIu32 " jobs: retry "
+                     "later, or use another service",
                      jobs->held.queued, jobs->opts.service.queued);
     return true;
 }
@@ -361,7 +364,7 @@ static void put_off(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_en
         trib_text_append(out->text, sizeof(out->text),
                          "waits at position %" PRIu32 ": ", e->job.position);
     else
-        trib_text_append(out->text, sizeof(out->text), "cannot have slots now: ");
+        trib_text_append(out->text, sizeof(out->text), "cannot get slots now: ");
     trib_jobs_explain(jobs, now_ns, e, out->text);
     if (waits)
         return;
@@ -422,14 +425,14 @@ static bool next_end(struct trib_jobs *jobs, uint64_t now_ns,
                    jobs->draining ? TRIB_JOB_BY_DRAIN : TRIB_JOB_BY_WAIT);
             trib_text_append(out->text, sizeof(out->text),
                              jobs->draining
-                                 ? "is sent away, for the service is draining"
-                                 : "has waited as long as it would: ");
+                                 ? "is refused because the service is draining"
+                                 : "has reached its wait limit: ");
             if (!jobs->draining)
                 trib_jobs_explain(jobs, now_ns, e, out->text);
         } else {
             trib_text_append(out->text, sizeof(out->text),
-                             "has not let go in time: its %" PRIu32
-                             " slots are free again",
+                             "did not release its %" PRIu32 " slots in time: they are "
+                             "free again",
                              e->job.slots);
         }
         remove_entry(jobs, now_ns, e);

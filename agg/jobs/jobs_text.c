@@ -164,7 +164,7 @@ static void append_lack(const struct trib_jobs_limits *limits,
     case LACK_NOTHING:
         break;
     }
-    trib_text_append(text, TRIB_JOB_TEXT_BYTES, "others come first");
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES, "other jobs come first");
 }
 
 void trib_jobs_explain(const struct trib_jobs *jobs, uint64_t now_ns,
@@ -174,7 +174,7 @@ void trib_jobs_explain(const struct trib_jobs *jobs, uint64_t now_ns,
     enum lack what = lack_of(&account->limits, &account->held, &entry->job);
 
     if (what != LACK_NOTHING) {
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES, "among what user %s may hold, ",
+        trib_text_append(text, TRIB_JOB_TEXT_BYTES, "within the limits of user %s, ",
                          account->name);
         append_lack(&account->limits, &account->held, &entry->job, what, text);
         append_holders(jobs, now_ns, entry->account, what, text);
@@ -200,14 +200,14 @@ bool trib_jobs_name_ok(const char *name)
 static void append_cure(char *text, const struct trib_job_request *r, uint64_t of_ranks)
 {
     if (of_ranks < r->slots * r->slot_bytes) {
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": ask for fewer or smaller slots");
+        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": request fewer or smaller slots");
         return;
     }
-    trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": its %" PRIu32 " ranks take ",
+    trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": its %" PRIu32 " ranks need ",
                      r->ranks);
     append_bytes(text, of_ranks);
     trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                     " of these; have fewer ranks, or raise the limit");
+                     " of that; use fewer ranks, or raise the limit");
 }
 
 /* Return true, with a message, if the request exceeds the limits of `who`. */
@@ -218,8 +218,8 @@ static bool too_much(const struct trib_job_request *r,
 
     if (limits->slots && slots > limits->slots) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "job %s needs %" PRIu32 " slot%s, and %s may hold %" PRIu32
-                         ": ask for fewer",
+                         "job %s needs %" PRIu32 " slot%s, but the limit of %s is "
+                         "%" PRIu32 ": request fewer",
                          r->name, slots, slots == 1 ? "" : "s", who, limits->slots);
         return true;
     }
@@ -227,7 +227,7 @@ static bool too_much(const struct trib_job_request *r,
     if (limits->bytes && slots * r->slot_bytes + of_ranks > limits->bytes) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, "job %s needs ", r->name);
         append_bytes(text, slots * r->slot_bytes + of_ranks);
-        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ", and %s may hold ", who);
+        trib_text_append(text, TRIB_JOB_TEXT_BYTES, ", but the limit of %s is ", who);
         append_bytes(text, limits->bytes);
         append_cure(text, r, of_ranks);
         return true;
@@ -244,28 +244,28 @@ bool trib_jobs_reject(const struct trib_jobs *jobs, const struct trib_job_reques
     text[0] = 0;
     if (!trib_jobs_name_ok(r->name) || !account) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "the name of a %s is 1 to %d printable characters of ASCII",
+                         "the name of a %s must be 1 to %d printable ASCII characters",
                          account ? "job" : "user", TRIB_JOB_NAME_BYTES - 1);
         return true;
     }
     if (!r->ranks || !r->slots) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "job %s has %" PRIu32 " ranks and wants %" PRIu32
-                         " slots: neither may be 0",
+                         "job %s has %" PRIu32 " ranks and requests %" PRIu32 " slots: "
+                         "neither may be 0",
                          r->name, r->ranks, r->slots);
         return true;
     }
     if (!r->weight || r->weight > TRIB_JOB_WEIGHT_MAX) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "job %s has weight %" PRIu32 ": a weight is 1 to %d", r->name,
+                         "job %s has weight %" PRIu32 ": it must be 1 to %d", r->name,
                          r->weight, TRIB_JOB_WEIGHT_MAX);
         return true;
     }
     if (r->slot_bytes > JOB_BYTES_MAX / r->slots ||
         r->rank_bytes > JOB_BYTES_MAX / r->ranks) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES,
-                         "job %s wants %" PRIu32 " slots of %" PRIu64
-                         " bytes: more than any memory has",
+                         "job %s requests %" PRIu32 " slots of %" PRIu64 " bytes, more "
+                         "than any host has",
                          r->name, r->slots, r->slot_bytes);
         return true;
     }

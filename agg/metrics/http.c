@@ -135,12 +135,12 @@ static enum MHD_Result show(const struct trib_http *http,
         return reply(connection, MHD_HTTP_OK, route->type, constant(page));
     if (http->opts.view(http->opts.arg, &view))
         return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                   "the service has no memory for an answer\n");
+                   "the service is out of memory for a response\n");
     text = route->render(&view);
     trib_service_view_free(&view);
     if (!text)
         return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                   "the service has no memory for an answer\n");
+                   "the service is out of memory for a response\n");
     struct MHD_Response *response =
         MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
     if (!response)
@@ -189,20 +189,19 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection,
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
         strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-                   "GET and HEAD alone are answered: nothing can be changed here\n");
+                   "only GET and HEAD are supported\n");
     if (http->loopback &&
         !names_this_host(MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
                                                      MHD_HTTP_HEADER_HOST)))
         return say(
             connection, MHD_HTTP_FORBIDDEN,
-            "at loopback there is no host but localhost: ask for that, or have the "
-            "service listen at another address\n");
+            "on loopback only the host name localhost is accepted: use localhost, or "
+            "let the service listen on another address\n");
     for (size_t i = 0; i < sizeof(routes) / sizeof(*routes); i++)
         if (strcmp(path, routes[i].path) == 0)
             return show(http, connection, &routes[i]);
-    return say(
-        connection, MHD_HTTP_NOT_FOUND,
-        "nothing is here: there are /, /metrics, /status, /healthz and /readyz\n");
+    return say(connection, MHD_HTTP_NOT_FOUND,
+               "not found: use /, /metrics, /status, /healthz or /readyz\n");
 }
 
 /* --- start and stop --- */
@@ -287,7 +286,7 @@ static void hear_complaint(void *arg, const char *format, va_list args)
         error == ENFILE || error == ENOMEM || error == ENOBUFS ? error : EMFILE;
     if (trib_accept_failed(&http->pause, cause) && http->opts.log)
         trib_log(http->opts.log, TRIB_LOG_WARN, "tribd",
-                 "no more connections over HTTP can be taken: %s; %s", strerror(cause),
+                 "cannot accept HTTP connections: %s; %s", strerror(cause),
                  trib_accept_cure(cause));
     nanosleep(&nap, NULL);
 }
@@ -335,7 +334,7 @@ static trib_status_t listen_at(struct trib_http *http, const char *text,
     return http->daemon
                ? TRIB_OK
                : trib_fail(err, TRIB_ERR_BOOT,
-                           "cannot listen for HTTP at %s, port %u: %m: choose another "
+                           "cannot listen for HTTP on %s, port %u: %m: choose another "
                            "port or address",
                            text, http->opts.port);
 }
@@ -358,7 +357,7 @@ trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_err
         pthread_mutex_init(&http->mutex, NULL);
     }
     if (!http || !http->open)
-        (void)trib_fail(err, st, "no memory for an HTTP server");
+        (void)trib_fail(err, st, "out of memory for an HTTP server");
     else
         st = listen_at(http, opts->address ? opts->address : "127.0.0.1", err);
     if (st != TRIB_OK) {

@@ -12,7 +12,7 @@ trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_err
     *out = NULL;
     return trib_fail(err, TRIB_ERR_UNSUPPORTED,
                      "this build has no HTTP server: install libmicrohttpd-dev, then "
-                     "configure and build anew");
+                     "configure and rebuild");
 }
 
 uint16_t trib_http_port(const struct trib_http *http)

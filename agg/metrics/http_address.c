@@ -33,7 +33,7 @@ trib_status_t trib_http_address(const char *text, uint16_t port, struct trib_err
     if (!parse(text, out))
         return trib_fail(
             err, TRIB_ERR_CONFIG,
-            "cannot listen for HTTP at \"%.64s\": write *, localhost or a numeric "
+            "cannot listen for HTTP on \"%.64s\": use *, localhost or a numeric "
             "address, such as 127.0.0.1 or ::",
             text);
     if (out->at.any.sa_family == AF_INET)

@@ -142,14 +142,13 @@ static void put_threads(FILE *to, const struct trib_service_view *v)
     if (!v->n_threads)
         return;
     put_help(to, busy, "counter",
-             "Time in which the thread had something to do: its rate is the "
-             "share of a core that it needs.");
+             "Busy time of the thread: its rate is the share of a core that it needs.");
     for (uint32_t i = 0; i < v->n_threads; i++) {
         fprintf(to, "%s{thread=\"%s\"} ", busy, v->threads[i].name);
         put_number(to, v->threads[i].busy_ns, NS);
         fputc('\n', to);
     }
-    put_help(to, passes, "counter", "Looks of the thread for something to do.");
+    put_help(to, passes, "counter", "Passes of the thread's polling loop.");
     for (uint32_t i = 0; i < v->n_threads; i++)
         fprintf(to, "%s{thread=\"%s\"} %" PRIu64 "\n", passes, v->threads[i].name,
                 v->threads[i].passes);
@@ -176,13 +175,14 @@ static void put_snapshots(FILE *to, const struct trib_snapshots_view *s)
 {
     if (!s->known)
         return;
-    put_gauge(to, "tribd_snapshots_held", "Snapshots that there are.", s->n, 1);
-    put_gauge(to, "tribd_snapshots_limit", "Snapshots, at most.", s->n_most, 1);
-    put_gauge(to, "tribd_snapshots_held_bytes", "Bytes of these on the disk.", s->bytes,
+    put_gauge(to, "tribd_snapshots_held", "Snapshots on disk.", s->n, 1);
+    put_gauge(to, "tribd_snapshots_limit", "Maximum number of snapshots.", s->n_most,
               1);
-    put_gauge(to, "tribd_snapshots_limit_bytes", "Bytes of snapshots, at most.",
+    put_gauge(to, "tribd_snapshots_held_bytes", "Bytes of snapshots on disk.", s->bytes,
+              1);
+    put_gauge(to, "tribd_snapshots_limit_bytes", "Maximum bytes of snapshots.",
               s->disk_bytes, 1);
-    put_gauge(to, "tribd_snapshots_oldest_age_seconds", "Age of the oldest of these.",
+    put_gauge(to, "tribd_snapshots_oldest_age_seconds", "Age of the oldest snapshot.",
               s->oldest_s, 1);
     put_total(to, "tribd_snapshot_failures_total",
               "Snapshots that could not be written.", s->failures, 1);
@@ -190,23 +190,25 @@ static void put_snapshots(FILE *to, const struct trib_snapshots_view *s)
 
 static void put_service(FILE *to, const struct trib_service_view *v)
 {
-    put_help(to, "tribd_build_info", "gauge", "The version, as a label.");
+    put_help(to, "tribd_build_info", "gauge", "Version, as a label.");
     fprintf(to, "tribd_build_info{version=\"%s\"} 1\n", trib_release);
-    put_gauge(to, "tribd_uptime_seconds", "Time since the service began.", v->uptime_ns,
-              NS);
-    put_gauge(to, "tribd_draining", "1: no new jobs are taken.", v->draining, 1);
+    put_gauge(to, "tribd_uptime_seconds", "Time since the service started.",
+              v->uptime_ns, NS);
+    put_gauge(to, "tribd_draining", "1: no new jobs are accepted.", v->draining, 1);
     put_states(to, v);
-    put_gauge(to, "tribd_jobs_limit", "Jobs that may hold slots.", v->limits.jobs, 1);
-    put_gauge(to, "tribd_queue_limit", "Jobs that may wait.", v->limits.queued, 1);
+    put_gauge(to, "tribd_jobs_limit", "Maximum number of jobs that hold slots.",
+              v->limits.jobs, 1);
+    put_gauge(to, "tribd_queue_limit", "Maximum number of queued jobs.",
+              v->limits.queued, 1);
     put_gauge(to, "tribd_slots", "Slots of the service.", v->limits.slots, 1);
     put_gauge(to, "tribd_slots_held", "Slots that jobs hold.", v->held.slots, 1);
     put_gauge(to, "tribd_slots_lent",
-              "Of these, slots of idle jobs, which count as free.", v->lent, 1);
+              "Slots lent by idle jobs, part of tribd_slots_held; they count as free.",
+              v->lent, 1);
     if (v->limits.bytes)
-        put_gauge(to, "tribd_memory_limit_bytes", "Memory behind the slots, at most.",
+        put_gauge(to, "tribd_memory_limit_bytes", "Maximum memory that jobs may hold.",
                   v->limits.bytes, 1);
-    put_gauge(to, "tribd_memory_held_bytes", "Memory behind the slots that jobs hold.",
-              v->held.bytes, 1);
+    put_gauge(to, "tribd_memory_held_bytes", "Memory held by jobs.", v->held.bytes, 1);
 #define TRIB_METRICS_SERVICE(id, name, unit, help) \
     put_event(to, v, TRIB_SERVICE_COUNTS_##id, "tribd_" #name "_total", help);
 #include "agg/metrics/metrics.def"
@@ -310,17 +312,16 @@ static uint64_t is_stuck(const struct trib_job_view *job, uint64_t now_ns)
 
 static const struct gauge gauges[] = {
     {"tribd_job_slots_held", "Slots that the job holds.", 1, slots_held},
-    {"tribd_job_slots_wanted", "Slots that the job asked for.", 1, slots_wanted},
-    {"tribd_job_slots_used", "Slots that have something in them.", 1, slots_used},
-    {"tribd_job_memory_held_bytes", "Memory behind the slots.", 1, memory_held},
-    {"tribd_job_ranks", "Ranks of the job.", 1, ranks},
-    {"tribd_job_weight", "Weight among the jobs of its user.", 1, weight},
-    {"tribd_job_queue_position", "Place in the queue; 0: it does not wait.", 1,
-     position},
+    {"tribd_job_slots_wanted", "Slots that the job requested.", 1, slots_wanted},
+    {"tribd_job_slots_used", "Slots in use.", 1, slots_used},
+    {"tribd_job_memory_held_bytes", "Memory held by the job.", 1, memory_held},
+    {"tribd_job_ranks", "Number of ranks.", 1, ranks},
+    {"tribd_job_weight", "Weight among the jobs of the same user.", 1, weight},
+    {"tribd_job_queue_position", "Position in the queue; 0: not queued.", 1, position},
     {"tribd_job_state_age_seconds", "Time in this state.", NS, state_age},
-    {"tribd_job_operation_age_seconds", "Time since something moved in the operation.",
+    {"tribd_job_operation_age_seconds", "Time since the operation last made progress.",
      NS, operation_age},
-    {"tribd_job_stuck", "1: nothing has moved for too long.", 1, is_stuck},
+    {"tribd_job_stuck", "1: the operation made no progress for too long.", 1, is_stuck},
 };
 
 static void put_job_states(FILE *to, const struct trib_service_view *view)
@@ -328,7 +329,7 @@ static void put_job_states(FILE *to, const struct trib_service_view *view)
     static const char name[] = "tribd_job_info";
 
     put_help(to, name, "gauge",
-             "The state of a job, and the phase of its operation, as labels.");
+             "State of the job and phase of its operation, as labels.");
     for (uint32_t i = 0; i < view->n; i++) {
         const struct trib_job_view *job = &view->jobs[i];
         put_job(to, name, &job->job);
@@ -353,7 +354,8 @@ static void put_late_ranks(FILE *to, const struct trib_service_view *view)
                                         "tribd_job_rank_lag_seconds_count"};
 
     put_help(to, name, "summary",
-             "Of the ranks that came latest on the whole, how long after the first.");
+             "Lag after the first contribution, of the ranks with the largest total "
+             "lag.");
     for (uint32_t i = 0; i < view->n; i++) {
         const struct trib_job_view *job = &view->jobs[i];
         for (uint32_t k = 0; k < job->n_late; k++) {

@@ -28,7 +28,7 @@ const char *trib_auth_offered(unsigned offer, char *text, size_t bytes)
         if (offer & 1u << trib_auth_methods[i]->number)
             trib_text_append(text, bytes, "%s%s", text[0] ? ", " : "",
                              trib_auth_methods[i]->name);
-    return text[0] ? text : "methods that are newer than this version";
+    return text[0] ? text : "methods newer than this version";
 }
 
 /* "none" --------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static trib_status_t open_auto(struct trib_auth *auth,
     }
     if (auth->offer)
         return TRIB_OK;
-    return trib_fail(err, TRIB_ERR_CONFIG, "there is nothing to authenticate by: %s",
+    return trib_fail(err, TRIB_ERR_CONFIG, "no authentication method is available: %s",
                      why);
 }
 
@@ -120,8 +120,7 @@ static trib_status_t open_named(struct trib_auth *auth,
     const char *near = trib_text_nearest(opts->method, names, TRIB_AUTH_METHODS + 1);
     return trib_fail(
         err, TRIB_ERR_CONFIG,
-        "there is no method of authentication \"%.32s\"%s%s%s: choose auto, "
-        "munge, key or none",
+        "unknown authentication method \"%.32s\"%s%s%s: use auto, munge, key or none",
         opts->method, near ? ", did you mean \"" : "", near ? near : "",
         near ? "\"?" : "");
 }

@@ -72,19 +72,20 @@ static trib_status_t check_file(int fd, const char *path, struct trib_error *err
                          path);
     if (info.st_uid != geteuid() && info.st_uid != 0)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "key file %s belongs to user %u, who could change it: it must "
-                         "belong to user %u, who runs this, or to root",
+                         "key file %s is owned by user %u, but must be owned by this "
+                         "process's user %u or by root, so that no other user can "
+                         "change it",
                          path, (unsigned)info.st_uid, (unsigned)geteuid());
     const bool shared = info.st_mode & 07177;
     if (shared && !((info.st_mode & 07777) == 0440 && acl_names_only_us(fd)))
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "key file %s has mode %04o: only its owner may read it (chmod "
-                         "600 %s), and if others could, make a new key",
+                         "600 %s); if others could read it, create a new key",
                          path, (unsigned)(info.st_mode & 07777), path);
     if (info.st_size < TRIB_AUTH_KEY_FILE_MIN || info.st_size > TRIB_AUTH_KEY_FILE_MAX)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "key file %s has %lld bytes: it must have %d to %d, drawn at "
-                         "random (head -c 32 /dev/urandom)",
+                         "key file %s has %lld bytes: it must have %d to %d random "
+                         "bytes (head -c 32 /dev/urandom)",
                          path, (long long)info.st_size, TRIB_AUTH_KEY_FILE_MIN,
                          TRIB_AUTH_KEY_FILE_MAX);
     return TRIB_OK;
@@ -119,11 +120,11 @@ static trib_status_t read_key(const struct trib_auth *auth, int fd, const char *
         return status;
     ssize_t n = read_all(fd, bytes, sizeof(bytes));
     if (n < 0)
-        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s cannot be read: %m", path);
+        return trib_fail(err, TRIB_ERR_CONFIG, "cannot read key file %s: %m", path);
     if (n < TRIB_AUTH_KEY_FILE_MIN || !looks_random(bytes, (size_t)n))
         status = trib_fail(
             err, TRIB_ERR_CONFIG,
-            "key file %s is not random: make it by head -c 32 /dev/urandom", path);
+            "key file %s is not random: create it with head -c 32 /dev/urandom", path);
     else
         trib_crypt_digest(auth->crypt, "tributary key file 1", bytes, (size_t)n,
                           key_out);
@@ -139,8 +140,7 @@ static trib_status_t open_file(const struct trib_auth *auth, const char *path,
     const int fd =
         trib_fd_keep(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd < 0)
-        return trib_fail(err, TRIB_ERR_CONFIG, "key file %s cannot be opened: %m",
-                         path);
+        return trib_fail(err, TRIB_ERR_CONFIG, "cannot open key file %s: %m", path);
     const trib_status_t status = read_key(auth, fd, path, err, key_out);
     close(fd);
     return status;
@@ -152,8 +152,8 @@ static trib_status_t key_open(struct trib_auth *auth, const struct trib_auth_opt
     if (!opts->key_file || !opts->key_file[0])
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,
-            "no key file is named: make one (head -c 32 /dev/urandom), mode "
-            "600, the same on both sides");
+            "no key file is set: create one (head -c 32 /dev/urandom), mode 600, "
+            "identical on both sides");
     trib_status_t status = open_file(auth, opts->key_file, err, auth->key);
     auth->has_previous = opts->previous_key_file && opts->previous_key_file[0];
     if (status == TRIB_OK && auth->has_previous)

@@ -134,7 +134,7 @@ static struct question *question_new(const struct trib_munge *munge)
 
 static const char *place_of(const struct trib_munge *munge)
 {
-    return munge->socket[0] ? munge->socket : "its usual socket";
+    return munge->socket[0] ? munge->socket : "its default socket";
 }
 
 static trib_status_t no_answer(const struct trib_munge *munge, const char *why,
@@ -142,7 +142,7 @@ static trib_status_t no_answer(const struct trib_munge *munge, const char *why,
 {
     return trib_fail(
         err, TRIB_ERR_UNSUPPORTED,
-        "munged does not answer at %s (%s): start it (systemctl start munge)",
+        "munged does not answer on %s (%s): start it (systemctl start munge)",
         place_of(munge), why);
 }
 
@@ -160,8 +160,8 @@ static trib_status_t ask(const struct trib_munge *munge, struct question **q,
     if (error == ETIMEDOUT)
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,
-            "munged does not answer at %s within %d ms: is it stopped, or the host "
-            "overloaded? (systemctl status munge)",
+            "munged does not answer on %s within %d ms: check that it runs and the "
+            "host is not overloaded (systemctl status munge)",
             place_of(munge), MUNGED_MS);
     if (error || asked->error == EMUNGE_SOCKET) {
         const char *why = error ? strerror(error) : munge->munge_strerror(asked->error);
@@ -195,8 +195,9 @@ static trib_status_t munge_give(struct trib_handshake *hs, struct trib_error *er
     if (status != TRIB_OK)
         return status == TRIB_ERR_UNSUPPORTED ? TRIB_ERR_CONFIG : status;
     if (q->error != EMUNGE_SUCCESS) {
-        status = trib_fail(err, TRIB_ERR_CONFIG, "munged makes no credential: %s",
-                           munge->munge_strerror(q->error));
+        status =
+            trib_fail(err, TRIB_ERR_CONFIG, "munged cannot create a credential: %s",
+                      munge->munge_strerror(q->error));
     } else {
         out->n = (uint32_t)strlen(q->credential);
         memcpy(out->bytes, q->credential, out->n);
@@ -216,21 +217,18 @@ static trib_status_t refused(const struct trib_handshake *hs, munge_err_t error,
     const char *who = other_side(hs);
 
     if (error == EMUNGE_CRED_REPLAYED)
-        return trib_fail(
-            err, TRIB_ERR_CONFIG,
-            "the credential of the %s has been used before: somebody repeats "
-            "what was recorded",
-            who);
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "the credential of the %s was used before: this is a replay",
+                         who);
     if (error == EMUNGE_CRED_EXPIRED || error == EMUNGE_CRED_REWOUND)
         return trib_fail(
             err, TRIB_ERR_CONFIG,
-            "the clocks of this host and of the %s's differ by minutes: set "
-            "them",
+            "the clocks of this host and of the %s differ by minutes: synchronise them",
             who);
     return trib_fail(
         err, TRIB_ERR_CONFIG,
-        "munged does not accept the credential of the %s (%s): both hosts need "
-        "the same munge.key",
+        "munged rejects the credential of the %s (%s): both hosts need the same "
+        "munge.key",
         who, hs->auth->munge->munge_strerror(error));
 }
 
@@ -259,7 +257,7 @@ static trib_status_t not_a_user(const char *name, struct trib_error *err)
 {
     return trib_fail(
         err, TRIB_ERR_CONFIG,
-        "user %.32s may not use this aggregator: root, its own user and those of "
+        "user %.32s may not use this aggregator: only root, its own user and those in "
         "its setting users may",
         name);
 }
@@ -277,14 +275,14 @@ static trib_status_t judge(struct trib_handshake *hs, const struct question *q,
         !trib_crypt_equal(hs->auth->crypt, p + MAGIC_BYTES + 1, digest, sizeof(digest)))
         return trib_fail(
             err, TRIB_ERR_CONFIG,
-            "the credential of the %s was made for another connection: what "
-            "the two sides sent was changed on the way or is repeated",
+            "the credential of the %s belongs to another connection: a message was "
+            "modified or replayed",
             other_side(hs));
     if (!trusted(hs->auth, q->uid) && hs->role == TRIB_CONTROL_JOB)
         return trib_fail(
             err, TRIB_ERR_CONFIG,
-            "the aggregator is run by user %u, whom this job does not trust: it trusts "
-            "root, user %u, and the user whom TRIB_SERVICE_USER names",
+            "the aggregator runs as user %u, which this job does not trust: set "
+            "TRIB_SERVICE_USER, or run it as root or user %u",
             (unsigned)q->uid, (unsigned)geteuid());
     if (hs->role == TRIB_CONTROL_AGGREGATOR)
         find_user(q->uid, hs->peer.user);
@@ -352,10 +350,9 @@ static trib_status_t munge_open(struct trib_auth *auth,
     char why[160];
 
     if (strlen(at) >= SOCKET_BYTES)
-        return trib_fail(
-            err, TRIB_ERR_CONFIG,
-            "the socket of munged, %.120s, has more than %d bytes in its name", at,
-            SOCKET_BYTES - 1);
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "the socket path of munged, %.120s, is longer than %d bytes",
+                         at, SOCKET_BYTES - 1);
     auth->munge = calloc(1, sizeof(*auth->munge));
     if (!auth->munge)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
@@ -382,7 +379,7 @@ static trib_status_t munge_open(struct trib_auth *auth,
     (void)opts;
     return trib_fail(
         err, TRIB_ERR_UNSUPPORTED,
-        "this was built without MUNGE: install libmunge-dev and build again");
+        "this build has no MUNGE support: install libmunge-dev and rebuild");
 }
 
 static void munge_close(struct trib_auth *auth)
@@ -395,7 +392,7 @@ static trib_status_t munge_give(struct trib_handshake *hs, struct trib_error *er
 {
     (void)hs;
     (void)out;
-    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "this was built without MUNGE");
+    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "this build has no MUNGE support");
 }
 
 static trib_status_t munge_take(struct trib_handshake *hs, struct trib_error *err,
@@ -403,7 +400,7 @@ static trib_status_t munge_take(struct trib_handshake *hs, struct trib_error *er
 {
     (void)hs;
     (void)data;
-    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "this was built without MUNGE");
+    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "this build has no MUNGE support");
 }
 
 static bool munge_secret(struct trib_handshake *hs)

@@ -14,25 +14,25 @@
 #define STREAM(name) crypto_secretstream_xchacha20poly1305_##name
 #define STREAM_STATE crypto_secretstream_xchacha20poly1305_state
 
-_Static_assert(TRIB_SEAL_BYTES == STREAM(ABYTES), "as agg/protocol/crypt.h says");
+_Static_assert(TRIB_SEAL_BYTES == STREAM(ABYTES), "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_SEAL_HEADER_BYTES == STREAM(HEADERBYTES),
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_CRYPT_KEY_BYTES == STREAM(KEYBYTES),
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kdf_KEYBYTES,
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_auth_KEYBYTES,
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_CRYPT_PROOF_BYTES == crypto_auth_BYTES,
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kx_PUBLICKEYBYTES,
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kx_SECRETKEYBYTES,
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_CRYPT_SHARED_BYTES == 2 * crypto_kx_SESSIONKEYBYTES,
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 _Static_assert(TRIB_CRYPT_SHARED_BYTES <= crypto_generichash_KEYBYTES_MAX,
-               "a shared secret is a key of the hash");
+               "a shared secret must fit a hash key");
 
 #define SODIUM_CALLS(X) \
     X(sodium_init) \
@@ -91,8 +91,8 @@ trib_status_t trib_crypt_open(struct trib_error *err, struct trib_crypt **out)
     if (crypt->sodium_init() < 0) {
         free(crypt);
         return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "libsodium cannot be used on this host: "
-                         "it finds no source of random numbers");
+                         "libsodium cannot be used on this host: no source of random "
+                         "numbers");
     }
     *out = crypt;
     return TRIB_OK;
@@ -122,7 +122,7 @@ struct trib_transcript *trib_transcript_new(const struct trib_crypt *crypt,
 {
     _Static_assert(sizeof(struct trib_transcript) % _Alignof(struct trib_transcript) ==
                        0,
-                   "as aligned_alloc wants it");
+                   "required by aligned_alloc");
     struct trib_transcript *t =
         aligned_alloc(_Alignof(struct trib_transcript), sizeof(*t));
 

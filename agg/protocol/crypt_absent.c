@@ -13,8 +13,8 @@ trib_status_t trib_crypt_open(struct trib_error *err, struct trib_crypt **out)
 {
     (void)out;
     return trib_fail(err, TRIB_ERR_CONFIG,
-                     "authentication needs libsodium, without which this was built: "
-                     "install libsodium-dev and build again");
+                     "authentication needs libsodium, which this build lacks: install "
+                     "libsodium-dev and rebuild");
 }
 
 void trib_crypt_free(struct trib_crypt *crypt)

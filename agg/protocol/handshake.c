@@ -107,14 +107,12 @@ static trib_status_t wrong_proof(const struct trib_handshake *hs,
 {
     if (hs->method->number == TRIB_AUTH_KEY)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "the %s has another key than the %s, or what they sent was "
-                         "changed on the way: give both the same key file",
+                         "the keys of the %s and the %s differ, or a message was "
+                         "modified: use the same key file on both sides",
                          other(hs), self(hs));
-    return trib_fail(
-        err, TRIB_ERR_CONFIG,
-        "the proof of the %s is wrong: what the two sides sent was changed on "
-        "the way or is repeated",
-        other(hs));
+    return trib_fail(err, TRIB_ERR_CONFIG,
+                     "invalid proof of the %s: a message was modified or replayed",
+                     other(hs));
 }
 
 static bool proof_fits(const struct trib_handshake *hs,
@@ -155,7 +153,7 @@ static trib_status_t check_proof(struct turn *t)
 
     if (t->message.auth.step != TRIB_CONTROL_PROOF || data->n != PROOF_BYTES)
         return trib_fail(t->err, TRIB_ERR_PROTOCOL,
-                         "the %s sent no proof where one is due", other(hs));
+                         "the %s sent no proof when one was expected", other(hs));
     bool fits = proof_fits(hs, data);
     if (!fits && take_previous_key(hs))
         fits = hs->peer.by_previous_key = proof_fits(hs, data);
@@ -181,8 +179,8 @@ static trib_status_t choose_method(struct turn *t, unsigned offer)
         return TRIB_OK;
     return trib_fail(
         t->err, TRIB_ERR_CONFIG,
-        "the job can authenticate by %s, the aggregator takes %s: make one "
-        "method available to both",
+        "no common authentication method: the job supports %s, the aggregator %s; "
+        "enable one on both sides",
         trib_auth_offered(offer, theirs, sizeof(theirs)),
         trib_auth_offered(t->hs->auth->offer, ours, sizeof(ours)));
 }
@@ -196,11 +194,11 @@ static trib_status_t choose_version(struct turn *t, uint32_t *version_out)
     if (*version_out >= h->version_min && *version_out >= TRIB_CONTROL_VERSION_MIN)
         return TRIB_OK;
     return trib_fail(t->err, TRIB_ERR_UNSUPPORTED,
-                     "the job (library %s) speaks versions %u to %u of the control "
-                     "protocol, the aggregator (%s) %d to %d: install the same release",
+                     "incompatible versions of the control protocol: the job (library "
+                     "%s) supports %u to %u, the aggregator (%s) %d to %d: install the "
+                     "same release",
                      h->library, (unsigned)h->version_min, (unsigned)h->version_max,
-                     trib_release, TRIB_CONTROL_VERSION_MIN,
-                     TRIB_CONTROL_VERSION_MAX);
+                     trib_release, TRIB_CONTROL_VERSION_MIN, TRIB_CONTROL_VERSION_MAX);
 }
 
 static trib_status_t take_hello(struct turn *t)
@@ -242,12 +240,12 @@ static trib_status_t take_welcome(struct turn *t)
     if (w->version < TRIB_CONTROL_VERSION_MIN || w->version > TRIB_CONTROL_VERSION_MAX)
         return trib_fail(t->err, TRIB_ERR_UNSUPPORTED,
                          "the aggregator (library %s) chose version %u of the control "
-                         "protocol, which was not offered to it",
+                         "protocol, which the job does not support",
                          w->library, (unsigned)w->version);
     if (!(w->methods & hs->auth->offer & 1u << w->method))
         return trib_fail(t->err, TRIB_ERR_PROTOCOL,
-                         "the aggregator chose to authenticate by %s, which was not "
-                         "offered to it",
+                         "the aggregator chose authentication method %s, which was not "
+                         "offered",
                          trib_auth_name((enum trib_auth_method)w->method));
     hs->version = w->version;
     memcpy(hs->peer.release, w->library, sizeof(hs->peer.release));
@@ -276,7 +274,7 @@ static trib_status_t take_credential(struct turn *t)
 
     if (t->message.auth.step != TRIB_CONTROL_CREDENTIAL)
         return trib_fail(t->err, TRIB_ERR_PROTOCOL,
-                         "the %s sent no credential where one is due", other(hs));
+                         "the %s sent no credential when one was expected", other(hs));
     trib_status_t status = hs->method->take(hs, t->err, &t->message.auth.data);
     note(hs, t->frame->head, trib_control_frame_bytes(t->frame));
     if (status == TRIB_OK && hs->role == TRIB_CONTROL_AGGREGATOR)
@@ -317,16 +315,15 @@ static trib_status_t take(struct turn *t)
     const struct trib_control_frame *f = t->frame;
 
     if (trib_control_get(f->kind, f->payload, f->length, &t->message) != TRIB_OK)
-        return trib_fail(t->err, TRIB_ERR_PROTOCOL,
-                         "the %s sent a message %s that is not valid", other(hs),
-                         trib_control_name(f->kind));
+        return trib_fail(t->err, TRIB_ERR_PROTOCOL, "the %s sent an invalid %s message",
+                         other(hs), trib_control_name(f->kind));
     if (f->kind == TRIB_CONTROL_ERROR)
-        return trib_fail(t->err, TRIB_ERR_CONFIG, "the %s ends the connection: %s",
+        return trib_fail(t->err, TRIB_ERR_CONFIG, "the %s closed the connection: %s",
                          other(hs), t->message.said.text);
     if (f->kind != steps[hs->state].due)
-        return trib_fail(t->err, TRIB_ERR_PROTOCOL, "the %s sent %s where %s is due",
-                         other(hs), trib_control_name(f->kind),
-                         trib_control_name(steps[hs->state].due));
+        return trib_fail(
+            t->err, TRIB_ERR_PROTOCOL, "the %s sent %s when %s was expected", other(hs),
+            trib_control_name(f->kind), trib_control_name(steps[hs->state].due));
     if (steps[hs->state].noted)
         note(hs, f->head, trib_control_frame_bytes(f));
     return steps[hs->state].take(t);
@@ -381,8 +378,8 @@ trib_status_t trib_handshake_new(const struct trib_handshake_opts *opts,
 
     if (job && !trib_control_job_fits(opts->job))
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "a job cannot be named \"%.64s\": 1 to %d letters, digits and "
-                         "._:-+@/%%=, make a name",
+                         "invalid job name \"%.64s\": use 1 to %d letters, digits and "
+                         "._:-+@/%%=,",
                          opts->job, TRIB_CONTROL_JOB_MAX);
     struct trib_handshake *hs = calloc(1, sizeof(*hs));
     if (!hs)
@@ -400,7 +397,8 @@ trib_status_t trib_handshake_new(const struct trib_handshake_opts *opts,
     }
     if (getrandom(hs->nonce, sizeof(hs->nonce), 0) != sizeof(hs->nonce)) {
         trib_handshake_free(hs);
-        return trib_fail(err, TRIB_ERR_SYSTEM, "no random numbers on this host: %m");
+        return trib_fail(err, TRIB_ERR_SYSTEM,
+                         "cannot get random numbers on this host: %m");
     }
     *out = hs;
     return TRIB_OK;

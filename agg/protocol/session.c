@@ -21,7 +21,7 @@
 #define READS_MAX 4
 
 _Static_assert(TRIB_CONTROL_SEAL_BYTES == TRIB_SEAL_BYTES,
-               "as agg/protocol/crypt.h says");
+               "must match agg/protocol/crypt.h");
 
 enum state {
     HANDSHAKE, /* handshake in progress */
@@ -151,10 +151,10 @@ static trib_status_t lost(struct trib_session *s, int error)
     char text[160];
 
     if (error == 0)
-        snprintf(text, sizeof(text), "it has closed the connection%s",
-                 s->state == HANDSHAKE ? " before it was clear who it is" : "");
+        snprintf(text, sizeof(text), "connection closed by peer%s",
+                 s->state == HANDSHAKE ? " during authentication" : "");
     else
-        snprintf(text, sizeof(text), "the connection is lost: %s", strerror(error));
+        snprintf(text, sizeof(text), "connection lost: %s", strerror(error));
     return end(s, TRIB_ERR_PEER_LOST, text);
 }
 
@@ -163,10 +163,10 @@ static trib_status_t no_frame(struct trib_session *s, trib_status_t status)
     return end_telling(
         s, status,
         status == TRIB_ERR_UNSUPPORTED
-            ? "it speaks another version of the control protocol: install the same "
-              "release"
-            : "what came is no message of the control protocol: is the other side a "
-              "program of the library at all?");
+            ? "the versions of the control protocol differ: install the same release "
+              "on both sides"
+            : "received data is not of the control protocol: check that both sides are "
+              "programs of this library");
 }
 
 /* Receiving ------------------------------------------------------------------------ */
@@ -211,7 +211,7 @@ static trib_status_t take_handshake(struct trib_session *s,
     size_t n;
 
     if (!reply)
-        return end(s, TRIB_ERR_PROTOCOL, "it does not read what is answered to it");
+        return end(s, TRIB_ERR_PROTOCOL, "replies are not read");
     if (s->opts.lends && frame->kind == TRIB_CONTROL_AUTH &&
         trib_handshake_asks(s->handshake))
         return lend(s, frame);
@@ -233,15 +233,14 @@ static trib_status_t read_message(struct trib_session *s,
     if (s->seal) {
         if (!trib_seal_open(s->seal, &sealed, s->in))
             return end_telling(s, TRIB_ERR_PROTOCOL,
-                               "a message is not as it was sealed: it was changed, "
-                               "repeated or left out on the way");
+                               "broken seal: a message was modified, replayed or "
+                               "dropped");
         payload = s->in;
         n -= TRIB_SEAL_BYTES;
     }
     if (trib_control_get(frame->kind, payload, n, out) == TRIB_OK)
         return TRIB_OK;
-    snprintf(text, sizeof(text), "a message %s is not valid",
-             trib_control_name(frame->kind));
+    snprintf(text, sizeof(text), "invalid %s message", trib_control_name(frame->kind));
     return end_telling(s, TRIB_ERR_PROTOCOL, text);
 }
 
@@ -263,11 +262,11 @@ static trib_status_t take_message(struct trib_session *s,
     case TRIB_CONTROL_WELCOME:
     case TRIB_CONTROL_AUTH:
         return end_telling(s, TRIB_ERR_PROTOCOL,
-                           "it begins to authenticate again on the same connection");
+                           "authentication was restarted on the same connection");
     case TRIB_CONTROL_JOIN:
         if (strcmp(out->join.job, trib_session_job(s)))
             return end_telling(s, TRIB_ERR_PROTOCOL,
-                               "it asks for another job than it was authenticated for");
+                               "JOIN names another job than the authenticated one");
         return TRIB_OK;
     default:
         return TRIB_OK;
@@ -332,16 +331,16 @@ static trib_status_t check_times(struct trib_session *s)
     if (s->state == HANDSHAKE && s->now >= s->deadline) {
         snprintf(text, sizeof(text),
                  s->handshake
-                     ? "it has not proved who it is within %d ms"
-                     : "its credential could not be judged within %d ms: munged or "
-                       "the database of users does not answer there",
+                     ? "authentication did not complete within %d ms"
+                     : "the credential could not be verified within %d ms: munged or "
+                       "the user database of the service does not answer",
                  s->opts.handshake_ms);
         return end_telling(s, TRIB_ERR_TIMEOUT, text);
     }
     if (s->opts.silent_ms && s->state == READY &&
         s->now - s->heard >= (uint64_t)s->opts.silent_ms * MS) {
         snprintf(text, sizeof(text),
-                 "silent for %d ms: it is stopped, or its host cannot be reached",
+                 "silent for %d ms: it is stopped, or its host is unreachable",
                  s->opts.silent_ms);
         return s->opts.role == TRIB_CONTROL_JOB
                    ? end_telling(s, TRIB_ERR_PEER_LOST, text)
@@ -473,7 +472,7 @@ trib_status_t trib_session_send_wait(struct trib_session *session, uint64_t dead
             !trib_wait_fd(trib_session_fd(session), POLLOUT, deadline,
                           session->opts.idle))
             return trib_session_end(session, TRIB_ERR_TIMEOUT,
-                                    "it does not read what is sent to it");
+                                    "messages are not read");
     }
 }
 

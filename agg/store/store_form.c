@@ -22,16 +22,16 @@ static trib_status_t take_quota(struct trib_quota *quota, uint64_t more, uint64_
     if (!quota || !trib_quota_take_mt(quota, more))
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_NO_RESOURCE,
-                     "%" PRIu64 " bytes for what rank %" PRIu32
-                     " pushes or pulls are more than the job, its user or the "
-                     "service has left",
+                     "%" PRIu64 " bytes for a push or pull of rank %" PRIu32 " exceed "
+                     "the remaining quota of the job, its user or the service",
                      bytes, rank);
 }
 
 static trib_status_t no_memory(uint64_t bytes, struct trib_error *err)
 {
     return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                     "the host has no memory for %" PRIu64 " bytes", bytes);
+                     "out of memory: cannot allocate %" PRIu64 " bytes on the host",
+                     bytes);
 }
 
 trib_status_t trib_store_memory_grow(struct trib_store_memory *memory, uint64_t bytes,
@@ -126,8 +126,8 @@ static trib_status_t begin_indices(struct trib_store_form *form,
     if (form->sparse || form->coded || m->offset != 0 ||
         m->vector >= trib_store_table_size(form->table))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "indices of vector %" PRIu32 " of %" PRIu32
-                         ", from byte %" PRIu64 " on, are not due here",
+                         "unexpected indices of vector %" PRIu32 " of %" PRIu32 ", "
+                         "from byte %" PRIu64,
                          m->vector, trib_store_table_size(form->table), m->offset);
     form->sparse = form->rising = true;
     form->vector = m->vector;
@@ -153,8 +153,8 @@ static trib_status_t check_indices(struct trib_store_form *form,
         memcpy(&index, data->at + at, bytes);
         if (index >= count)
             return trib_fail(err, TRIB_ERR_PROTOCOL,
-                             "vector %" PRIu32 " has %" PRIu64
-                             " elements, none of index %" PRIu64,
+                             "index out of range: vector %" PRIu32 " has %" PRIu64
+                             " elements, index is %" PRIu64,
                              form->vector, count, index);
         form->rising &= first || index > form->last;
         form->last = index;
@@ -178,9 +178,8 @@ trib_status_t trib_store_form_index(struct trib_store_form *form,
         m->offset != form->done || m->data.n > total - form->done ||
         m->data.n % index_bytes(form))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%" PRIu32 " bytes at %" PRIu64 " do not go on with %" PRIu64
-                         " indices, of which %" PRIu64 " of %" PRIu64
-                         " bytes are there",
+                         "%" PRIu32 " bytes at %" PRIu64 " do not continue %" PRIu64
+                         " indices with %" PRIu64 " of %" PRIu64 " bytes received",
                          m->data.n, m->offset, form->count, form->done, total);
     st = check_indices(form, &m->data, err);
     if (st != TRIB_OK)
@@ -219,8 +218,7 @@ trib_status_t trib_store_form_codec(struct trib_store_form *form,
 {
     if (form->sparse || form->coded || m->vector >= trib_store_table_size(form->table))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "a codec for vector %" PRIu32 " of %" PRIu32
-                         " is not due here",
+                         "unexpected codec for vector %" PRIu32 " of %" PRIu32,
                          m->vector, trib_store_table_size(form->table));
     form->coded = true;
     form->vector = m->vector;
@@ -229,7 +227,7 @@ trib_status_t trib_store_form_codec(struct trib_store_form *form,
         return TRIB_OK;
     if (!trib_store_floats(form->table, m->vector, 0))
         (void)trib_fail(refusal, TRIB_ERR_UNSUPPORTED,
-                        "codecs are for vectors of f32 and narrower floats");
+                        "codecs require vectors of f32 or narrower floats");
     else
         take_codec(form, m->codec, refusal);
     return TRIB_OK;

@@ -38,9 +38,9 @@ trib_status_t trib_store_put(struct trib_store_table *table, uint32_t vector,
         strcmp(spec->rule, v->text) || image->kept != v->kept ||
         image->states != (uint32_t)v->rule.row->states)
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "the snapshot of vector %s has %" PRIu64
-                         " elements of %s and rule %s, not %" PRIu64 " of %s and %s: "
-                         "create the vector as it was, or restore a rank's copy",
+                         "the snapshot of vector %s has %" PRIu64 " elements of %s and "
+                         "rule %s, not %" PRIu64 " of %s and %s: create the vector as "
+                         "saved, or restore a rank's copy",
                          v->name, spec->count, trib_dtype_name(spec->dtype), spec->rule,
                          v->count, trib_dtype_name(v->dtype), v->text);
     trib_store_walk_begin(table, vector, &walk);

@@ -196,8 +196,8 @@ static trib_status_t begin_words(struct trib_store_peer *peer, struct trib_error
     trib_words_begin(form->words);
     if (form->bytes > trib_words_bound(form->words))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%" PRIu64 " elements by codec %s take %zu bytes at most, not "
-                         "%" PRIu64,
+                         "invalid push: %" PRIu64 " elements encoded by codec %s take "
+                         "at most %zu bytes, not %" PRIu64,
                          count, form->text, trib_words_bound(form->words), form->bytes);
     return TRIB_OK;
 }
@@ -210,14 +210,14 @@ static trib_status_t begin_push(struct trib_store_peer *peer,
 
     if (m->offset != 0 || !has_vector(peer, m->vector))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "a push to vector %" PRIu32 " of %" PRIu32
-                         " begins at byte %" PRIu64,
+                         "invalid push to vector %" PRIu32 " of %" PRIu32 ": it starts "
+                         "at byte %" PRIu64,
                          m->vector, trib_store_table_size(peer->opts.table), m->offset);
     if (!trib_store_form_fits(form, m->vector) || (form->sparse && !form->rising) ||
         (formed(peer) && m->purpose > TRIB_CONTROL_PUSH_GIVE))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "a push to vector %" PRIu32 " of purpose %" PRIu32
-                         " does not go with the indices or the codec before it",
+                         "a push to vector %" PRIu32 " of purpose %" PRIu32 " does not "
+                         "match the preceding indices or codec",
                          m->vector, m->purpose);
     peer->push = *m;
     peer->done = 0;
@@ -248,7 +248,8 @@ static trib_status_t collect(struct trib_store_peer *peer,
         (peer->words < TRIB_OK ||
          (peer->words == TRIB_OK) != (peer->done == peer->total)))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "what rank %" PRIu32 " pushes is no vector by codec %s",
+                         "the data pushed by rank %" PRIu32 " is not a vector encoded "
+                         "by codec %s",
                          peer->opts.rank, peer->form.text);
     return TRIB_OK;
 }
@@ -265,9 +266,9 @@ static trib_status_t take_push(struct trib_store_peer *peer,
         m->purpose != peer->push.purpose || m->offset != peer->done ||
         m->data.n > peer->total - peer->done)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%" PRIu32 " bytes at %" PRIu64
-                         " do not go on with push %" PRIu64 " to vector %" PRIu32
-                         ", which has %" PRIu64 " of %" PRIu64,
+                         "%" PRIu32 " bytes at %" PRIu64 " do not continue push "
+                         "%" PRIu64 " to vector %" PRIu32 ", which has received "
+                         "%" PRIu64 " of %" PRIu64 " bytes",
                          m->data.n, m->offset, peer->push.number, peer->push.vector,
                          peer->done, peer->total);
     st = collect(peer, &m->data, err);
@@ -337,16 +338,16 @@ static void refuse_pull(struct trib_store_peer *peer)
 
     if (version < p->at_least)
         (void)trib_fail(&peer->refusal, TRIB_ERR_TIMEOUT,
-                        "the vector has version %" PRIu64 ", and %" PRIu64
-                        " has not come within %" PRIu32 " ms",
+                        "the vector has version %" PRIu64 "; version %" PRIu64 " was "
+                        "not reached within %" PRIu32 " ms",
                         version, p->at_least, p->wait_ms);
     else
-        (void)trib_fail(
-            &peer->refusal, TRIB_ERR_TIMEOUT,
-            "rank %" PRIu32 " has pushed %" PRIu64 " times, rank %" PRIu32 " %" PRIu64
-            " times: more than %" PRIu32 " apart for %" PRIu32 " ms",
-            peer->opts.rank, trib_store_clock(table, p->vector, peer->opts.rank), last,
-            trib_store_clock(table, p->vector, last), p->bound, p->wait_ms);
+        (void)trib_fail(&peer->refusal, TRIB_ERR_TIMEOUT,
+                        "rank %" PRIu32 " has made %" PRIu64 " pushes, rank %" PRIu32
+                        " %" PRIu64 ": more than %" PRIu32 " apart for %" PRIu32 " ms",
+                        peer->opts.rank,
+                        trib_store_clock(table, p->vector, peer->opts.rank), last,
+                        trib_store_clock(table, p->vector, last), p->bound, p->wait_ms);
     answer_refusal(peer);
 }
 
@@ -357,7 +358,7 @@ static trib_status_t take_pull(struct trib_store_peer *peer,
     const struct trib_store_table *table = peer->opts.table;
 
     if (!has_vector(peer, m->vector))
-        return trib_fail(err, TRIB_ERR_PROTOCOL, "there is no vector %" PRIu32,
+        return trib_fail(err, TRIB_ERR_PROTOCOL, "vector %" PRIu32 " does not exist",
                          m->vector);
     const bool sparse = peer->form.sparse;
     const uint64_t all = sparse ? peer->form.count
@@ -366,13 +367,13 @@ static trib_status_t take_pull(struct trib_store_peer *peer,
     if (!trib_store_form_fits(&peer->form, m->vector) ||
         (sparse && (m->first || m->count != all)) || (peer->form.coded && !m->count))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "a pull of vector %" PRIu32
-                         " does not go with the indices or the codec before it",
+                         "a pull of vector %" PRIu32 " does not match the preceding "
+                         "indices or codec",
                          m->vector);
     if (!sparse && (m->first >= all || m->count > all - m->first))
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "vector %" PRIu32 " has %" PRIu64 " elements, not %" PRIu64
-                         " from %" PRIu64 " on",
+                         "invalid range: vector %" PRIu32 " has %" PRIu64 " elements, "
+                         "but %" PRIu64 " were requested from %" PRIu64,
                          m->vector, all, m->count, m->first);
     peer->pull = *m;
     peer->due_ns = 0;
@@ -409,12 +410,12 @@ static trib_status_t take_snapshot(struct trib_store_peer *peer,
                                    struct trib_error *err)
 {
     if (!has_vector(peer, m->vector))
-        return trib_fail(err, TRIB_ERR_PROTOCOL, "there is no vector %" PRIu32,
+        return trib_fail(err, TRIB_ERR_PROTOCOL, "vector %" PRIu32 " does not exist",
                          m->vector);
     if (!peer->opts.keeps) {
         (void)trib_fail(&peer->refusal, TRIB_ERR_UNSUPPORTED,
-                        "it keeps no snapshots: write \"snapshots = FOLDER\" into its "
-                        "file of settings, or set TRIBD_SNAPSHOTS, and start it anew");
+                        "snapshots are disabled: set \"snapshots = DIRECTORY\" in "
+                        "tribd.conf (or TRIBD_SNAPSHOTS) and restart");
         answer_refusal(peer);
         return TRIB_OK;
     }
@@ -465,7 +466,7 @@ trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
     if (m->kind == TRIB_CONTROL_STORE_CODEC && peer->state == IDLE)
         return trib_store_form_codec(&peer->form, &m->store_codec, &peer->refusal, err);
     if (m->kind != TRIB_CONTROL_STORE_OPEN || peer->state != IDLE || formed(peer))
-        return trib_fail(err, TRIB_ERR_PROTOCOL, "%s is not due here",
+        return trib_fail(err, TRIB_ERR_PROTOCOL, "unexpected message %s",
                          trib_control_name(m->kind));
     take_open(peer, &m->store_open);
     return TRIB_OK;

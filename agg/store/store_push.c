@@ -302,24 +302,23 @@ static trib_status_t check_push(const struct vector *v,
 
     if (push->number > last && v->version >= TRIB_CONTROL_PUSHES_MAX)
         return trib_fail(err, TRIB_ERR_OVERFLOW,
-                         "vector %s has version %" PRIu64
-                         ", the highest one: restore a copy with a lower version",
+                         "vector %s has version %" PRIu64 ", the maximum: restore a "
+                         "copy with a lower version",
                          v->name, v->version);
     if (!isfinite(push->rate) || push->rate < 0 ||
         (push->rate > 0 && !v->rule.row->rated))
         return trib_fail(err, TRIB_ERR_INVALID, "vector %s: %s", v->name,
-                         v->rule.row->rated
-                             ? "a rate is a number from 0"
-                             : "its rule has no rate that a push could replace");
+                         v->rule.row->rated ? "a rate must be a number of at least 0"
+                                            : "its rule has no rate to override");
     if (push->number > last + 1)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "vector %s: push %" PRIu64 " of rank %" PRIu32
-                         " comes after push %" PRIu64,
+                         "vector %s: push %" PRIu64 " of rank %" PRIu32 " follows push "
+                         "%" PRIu64 ": a push is missing",
                          v->name, push->number, push->rank, last);
     if (push->decoded && v->rule.row->gives_push)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "vector %s: rule %s moves what is pushed, and a codec would "
-                         "change it before: push it without one",
+                         "vector %s: rule %s changes the pushed elements, which a "
+                         "codec would distort: push without a codec",
                          v->name, v->rule.row->name);
     return TRIB_OK;
 }

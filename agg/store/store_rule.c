@@ -70,7 +70,7 @@ static trib_status_t take_values(const char *text, const struct trib_keyed_text 
         rule->param[i] = given->given & 1u << i ? given->value[i] : params[i].usual;
         if (isnan(rule->param[i]))
             return trib_fail(err, TRIB_ERR_INVALID,
-                             "rule \"%s\" has no %s, such as \"%s:%s=0.1\"", text,
+                             "rule \"%s\" requires %s, such as \"%s:%s=0.1\"", text,
                              params[i].name, rule->row->name, params[i].name);
     }
     return TRIB_OK;

@@ -40,9 +40,10 @@ struct head {
     uint64_t head_digest; /* of all bytes before it */
 };
 
-_Static_assert(sizeof(struct head) == TRIB_SNAPSHOT_HEAD_BYTES, "it has no holes");
-_Static_assert(TRIB_SNAPSHOT_OWNER_BYTES == TRIB_CONTROL_NONCE_BYTES, "its key");
-_Static_assert(TRIB_CONTROL_JOB_MAX < TRIB_SNAPSHOT_TEXT_BYTES, "names fit");
+_Static_assert(sizeof(struct head) == TRIB_SNAPSHOT_HEAD_BYTES,
+               "must not have padding");
+_Static_assert(TRIB_SNAPSHOT_OWNER_BYTES == TRIB_CONTROL_NONCE_BYTES, "size of a key");
+_Static_assert(TRIB_CONTROL_JOB_MAX < TRIB_SNAPSHOT_TEXT_BYTES, "names must fit");
 
 static uint64_t vector_bytes(const struct trib_store_image *image)
 {
@@ -130,27 +131,27 @@ static bool is_text(const char *text, size_t bytes)
 static const char *fault_of(const struct head *h, uint64_t file_bytes)
 {
     if (memcmp(h->magic, magic, sizeof(magic)))
-        return "it is no snapshot";
+        return "it is not a snapshot";
     if (h->order != ORDER)
-        return "a host of another byte order has written it";
+        return "it was written by a host of another byte order";
     if (h->format != TRIB_SNAPSHOT_FORMAT)
-        return "its format is of another release";
+        return "it was written by another release";
     if (h->head_digest != trib_digest(h, offsetof(struct head, head_digest)))
         return "its head is damaged";
     if (h->file_bytes != file_bytes)
-        return "it is cut short, or has more than it should";
+        return "it is truncated, or too long";
     if (!is_text(h->user, sizeof(h->user)) || !is_text(h->job, sizeof(h->job)) ||
         !is_text(h->name, sizeof(h->name)) || !is_text(h->rule, sizeof(h->rule)) ||
         h->dtype >= TRIB_DTYPE_COUNT || h->kept >= TRIB_DTYPE_COUNT || !h->count ||
         h->states > TRIB_STORE_RULE_STATES || !h->ranks || h->lasting > 1 ||
         h->ranks > TRIB_CONTROL_RANKS_MAX || h->count > TRIB_CONTROL_COUNT_MAX ||
         h->version > TRIB_CONTROL_PUSHES_MAX)
-        return "its head says what is not possible";
+        return "its head has invalid fields";
     const uint64_t body =
         h->ranks * sizeof(uint64_t) +
         (1 + h->states) * h->count * trib_dtype_size((trib_dtype_t)h->kept);
     return file_bytes - sizeof(*h) == body ? NULL
-                                           : "it has not as many bytes as its elements";
+                                           : "its length does not match its elements";
 }
 
 trib_status_t trib_snapshot_head(const uint8_t *bytes, uint64_t file_bytes,
@@ -167,9 +168,8 @@ trib_status_t trib_snapshot_head(const uint8_t *bytes, uint64_t file_bytes,
     if (fault && file_bytes >= sizeof(head) && head.format != TRIB_SNAPSHOT_FORMAT &&
         memcmp(head.magic, magic, sizeof(magic)) == 0 && head.order == ORDER)
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "another release of tribd has written it in format %u, and "
-                         "this one reads format %d: run the release that has "
-                         "written it",
+                         "it was written in format %u, but this tribd reads format %d: "
+                         "run the release that wrote it",
                          head.format, TRIB_SNAPSHOT_FORMAT);
     if (fault)
         return trib_fail(err, TRIB_ERR_MISMATCH, "%s", fault);
@@ -223,7 +223,7 @@ trib_status_t trib_snapshot_read(const uint8_t *bytes, uint64_t n,
     image->clock = at;
     if (!clock_fits(image))
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "a rank has pushed more often than a vector takes pushes");
+                         "a rank's push number exceeds the maximum");
     at += image->ranks * sizeof(uint64_t);
     image->value = at;
     for (uint32_t i = 0; i < image->states; i++)

@@ -72,14 +72,14 @@ static trib_status_t check_spec(const struct trib_store_spec *spec, struct vecto
 
     if ((unsigned)dtype >= TRIB_DTYPE_COUNT || dtype == TRIB_BOOL)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "vector %s: a store has numbers, not elements of %s",
+                         "vector %s: a store supports numbers, not elements of %s",
                          spec->name, trib_dtype_name(dtype));
     const trib_status_t st = trib_store_rule_parse(spec->rule, err, &v->rule);
     if (st != TRIB_OK)
         return st;
     if (v->rule.row->floats && !trib_dtype_is_float(dtype))
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "vector %s: rule %s is for floats, not for %s: use sum",
+                         "vector %s: rule %s requires floats, not %s: use sum",
                          spec->name, v->rule.row->name, trib_dtype_name(dtype));
     v->dtype = dtype;
     v->kept = trib_dtype_is_narrow(dtype) ? TRIB_F32 : dtype;
@@ -116,31 +116,30 @@ static trib_status_t take_memory(struct trib_store_table *table, struct vector *
 
     if (v->count > (UINT64_MAX / 4 - own) / (vectors * element))
         return trib_fail(err, TRIB_ERR_NO_RESOURCE,
-                         "vector %s: no memory has %" PRIu64 " elements", v->name,
-                         v->count);
+                         "vector %s: no host has memory for %" PRIu64 " elements",
+                         v->name, v->count);
     const uint64_t bytes = own + vectors * element * v->count;
     if (table->quota && trib_quota_take_mt(table->quota, bytes))
         return trib_fail(err, TRIB_ERR_NO_RESOURCE,
-                         "vector %s needs %" PRIu64
-                         " bytes with the state of its rule, more than the job, its "
-                         "user or the service has left",
+                         "vector %s needs %" PRIu64 " bytes with the state of its "
+                         "rule, more than the job, its user or the service has left",
                          v->name, bytes);
     v->charged = bytes;
     return allocate(table, v)
                ? TRIB_OK
                : trib_fail(err, TRIB_ERR_NO_MEMORY,
-                           "vector %s: the host has no memory for it", v->name);
+                           "vector %s: out of memory on the host", v->name);
 }
 
 static trib_status_t make(struct trib_store_table *table,
                           const struct trib_store_spec *spec, struct trib_error *err)
 {
     if (table->n == TRIB_STORE_VECTORS_MAX)
-        return trib_fail(err, TRIB_ERR_NO_RESOURCE, "a store has %d vectors at most",
-                         TRIB_STORE_VECTORS_MAX);
+        return trib_fail(err, TRIB_ERR_NO_RESOURCE,
+                         "a store can have at most %d vectors", TRIB_STORE_VECTORS_MAX);
     struct vector *v = calloc(1, sizeof(*v));
     if (!v)
-        return trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for a vector");
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a vector");
     pthread_mutex_init(&v->gate, NULL);
     trib_status_t st = check_spec(spec, v, err);
     if (st == TRIB_OK)
@@ -168,8 +167,8 @@ static trib_status_t find(struct trib_store_table *table,
             strcmp(v->text, spec->rule) == 0)
             return TRIB_OK;
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "vector %s is there with %" PRIu64
-                         " elements of %s and rule %s, not %" PRIu64 " of %s and %s",
+                         "vector %s exists with %" PRIu64 " elements of %s and rule "
+                         "%s, not %" PRIu64 " of %s and %s",
                          v->name, v->count, trib_dtype_name(v->dtype), v->text,
                          spec->count, trib_dtype_name(spec->dtype), spec->rule);
     }
@@ -283,9 +282,10 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
     trib_store_walk_begin(table, vector, &walk);
     pthread_mutex_lock(&walk.v->gate);
     if (walk.v->version)
-        st = trib_fail(err, TRIB_ERR_BUSY,
-                       "vector %s has taken pushes, and its elements are not set",
-                       walk.v->name);
+        st =
+            trib_fail(err, TRIB_ERR_BUSY,
+                      "vector %s already has pushes: its elements can no longer be set",
+                      walk.v->name);
     else
         walk.v->changes++;
     pthread_mutex_unlock(&walk.v->gate);

@@ -30,7 +30,7 @@ again one
 safe && [ "$(grep -c 'version 4000, 4000 steps: success' "$said")" = 2 ]
 result $? "the next run goes on there, also after a kill -9"
 "$build/tribd/tribctl" --config "$dir/one.conf" forget safe steps >"$said" 2>&1
-grep -q "1 snapshot is removed" "$said" && [ -z "$(ls "$dir/snapshots")" ]
+grep -q "1 snapshot removed" "$said" && [ -z "$(ls "$dir/snapshots")" ]
 result $? "tribctl forget removes it"
 safe && [ "$(grep -c 'version 2000, 2000 steps: success' "$said")" = 2 ]
 result $? "a run from the beginning again"

@@ -197,16 +197,16 @@ reloads() {
     forget
     settings 'key = /etc/tributary.key' 'threads = 3'
     systemctl reload tribd &&
-        soon journal 'the settings are read again' &&
-        soon journal 'threads: only a restart changes that' -p warning &&
-        ! journal 'the settings are read again' -p warning && is ActiveState active
+        soon journal 'settings reloaded' &&
+        soon journal 'threads: takes effect only after a restart' -p warning &&
+        ! journal 'settings reloaded' -p warning && is ActiveState active
 }
 
 keeps_settings() {
     forget
     settings 'key = /etc/tributary.key' 'weights = ana'
     systemctl reload tribd &&
-        soon journal 'the settings are as before: ' -p warning && is ActiveState active
+        soon journal 'the settings are unchanged: ' -p warning && is ActiveState active
     local status=$?
     settings 'key = /etc/tributary.key'
     return "$status"
@@ -281,7 +281,7 @@ takes_no_other() {
 takes_another() {
     forget
     settings 'users = daemon'
-    systemctl reload tribd && soon journal 'the settings are read again' &&
+    systemctl reload tribd && soon journal 'settings reloaded' &&
         as_daemon && summed
 }
 

@@ -157,7 +157,7 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     d.count = 3;
     v = make(self, store, &d);
     refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_INVALID,
-            "is there already");
+            "exists already");
     o.rate = 0.1;
     refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_INVALID, "no rate");
     o.size = 3;
@@ -168,20 +168,20 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     p.first = 2;
     p.count = 2;
     refused(self, store, trib_store_pull(v, x, &p, NULL), TRIB_ERR_INVALID,
-            "no such part");
+            "range out of bounds");
     d.name = "no blanks";
     refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_INVALID,
-            "a vector's name is");
+            "a vector's name must be");
     d.name = "other";
     d.rule = "sgd:rat=1";
     const bool first = self->rank == 0;
     refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_INVALID,
-            first ? "did you mean \"rate\"" : "another rank has failed");
+            first ? "did you mean \"rate\"" : "another rank failed");
     d.rule = NULL;
     d.count = 3 + (size_t)(self->rank == self->size - 1);
     if (self->size > 1)
         refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_MISMATCH,
-                d.count == 4 ? "is there with 3 elements" : "another rank has failed");
+                d.count == 4 ? "exists with 3 elements" : "another rank failed");
     for (int i = 0; i < 3; i++)
         x[i] = (float)i;
     need(self, store, trib_store_push(v, x, NULL, NULL), "push");
@@ -242,7 +242,7 @@ static void versions(const struct ranks_self *self, trib_store_t *store)
     p.at_least = 21;
     p.timeout_ms = 30;
     refused(self, store, trib_store_pull(v, &x, &p, NULL), TRIB_ERR_TIMEOUT,
-            "and 21 has not come within 30 ms");
+            "version 21 was not reached within 30 ms");
     refused(self, store, trib_store_wait(v, 1, -1, NULL), TRIB_ERR_INVALID, "-1");
     need(self, store, trib_store_wait(v, 0, 1, &version), "no wait");
     /* A rank that pushes alone is too far ahead, until the others leave or push. */
@@ -251,7 +251,7 @@ static void versions(const struct ranks_self *self, trib_store_t *store)
         p.at_least = 0;
         need(self, store, trib_store_set_staleness(store, 3), "a bound");
         refused(self, store, trib_store_pull(v, &x, &p, NULL), TRIB_ERR_TIMEOUT,
-                "rank 0 0 times: more than 3 apart for 30 ms");
+                "rank 0 0: more than 3 apart for 30 ms");
         need(self, store, trib_store_set_staleness(store, 20), "a bound");
         need(self, store, trib_store_pull(v, &x, &p, NULL), "pull");
         need(self, store, trib_store_set_staleness(store, TRIB_STALE_ANY), "no bound");
@@ -286,8 +286,8 @@ static int without(struct ranks_self *self)
     int32_t x = 1;
 
     ranks_expect(self, trib_store_open(self->comm, &store), TRIB_ERR_CONFIG, "open");
-    ranks_assert(self,
-                 !store && strstr(trib_last_error(self->comm), "TRIB_SERVICE names"));
+    ranks_assert(
+        self, !store && strstr(trib_last_error(self->comm), "TRIB_SERVICE is not set"));
     ranks_ok(self, trib_allreduce(self->comm, NULL, &x, 1, TRIB_I32, TRIB_SUM));
     return 0;
 }
@@ -319,8 +319,8 @@ static int killed(struct ranks_self *self)
     const double since = ranks_seconds();
     refused(self, store, trib_store_push(v, x, NULL, NULL), TRIB_ERR_PEER_LOST,
             "is lost, and its vectors with it");
-    ranks_assert(self, strstr(trib_store_error(store),
-                              "vector x that this rank has heard of is "));
+    ranks_assert(self,
+                 strstr(trib_store_error(store), "vector x that this rank knows is "));
     refused(self, store, trib_store_pull(v, x, NULL, NULL), TRIB_ERR_PEER_LOST,
             "is lost, and its vectors with it");
     ranks_assert(self, ranks_seconds() - since < 5 * tribtest_slowness());

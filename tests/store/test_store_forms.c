@@ -268,7 +268,7 @@ static void residuals(struct plain *p, trib_store_t *store, trib_vector_t *v)
     }
     pull_coded(p, store, v, "bf16");
     refused(p->self, store, trib_store_residual_get(v, 1, LONG, got), TRIB_ERR_INVALID,
-            "of its residual from 1 on");
+            "elements from 1, but it has");
     free(got);
 }
 
@@ -325,7 +325,7 @@ static void refused_fields(const struct ranks_self *self, trib_store_t *store,
 
     o.count = 2;
     refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_INVALID,
-            "count is 2 and indices is NULL");
+            "count is 2 but indices is NULL");
     o.count = 0;
     o.rate = (double)NAN;
     refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_INVALID,
@@ -348,15 +348,15 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     o.indices = p.indices = far;
     o.count = p.count = 2;
     refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_INVALID,
-            "index 3 at place 1, the vector has 3 elements");
+            "index 3 at position 1, but the vector has 3 elements");
     refused(self, store, trib_store_pull(v, x, &p, NULL), TRIB_ERR_INVALID,
-            "index 3 at place 1");
+            "index 3 at position 1");
     o.indices = p.indices = near;
     o.codec = p.codec = "bf16";
     refused(self, store, trib_store_push(v, x, &o, NULL), TRIB_ERR_UNSUPPORTED,
-            "pairs go as they are");
+            "encodes only whole vectors, not pairs");
     refused(self, store, trib_store_pull(v, x, &p, NULL), TRIB_ERR_UNSUPPORTED,
-            "elements by indices go as they are");
+            "not indexed elements");
     o.codec = p.codec = "none";
     p.first = 1;
     refused(self, store, trib_store_pull(v, x, &p, NULL), TRIB_ERR_INVALID,
@@ -377,13 +377,13 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     d.dtype = TRIB_F64;
     d.push_codec = self->rank == 0 ? "bf16" : NULL;
     refused(self, store, trib_store_create(store, &d, &w), TRIB_ERR_UNSUPPORTED,
-            self->rank == 0 ? "not for f64" : "another rank has failed");
+            self->rank == 0 ? "not f64" : "another rank failed");
     d.dtype = TRIB_F32;
     d.rule = "elastic:pull=0.5";
     w = make(self, store, &d);
     o.codec = "bf16";
     refused(self, store, trib_store_push(w, x, &o, NULL), TRIB_ERR_UNSUPPORTED,
-            "push it without one");
+            "push without a codec");
     o.codec = "none";
     need(self, store, trib_store_push(v, x, &o, NULL), "push");
     need(self, store, trib_store_push(w, x, &o, NULL), "push");

@@ -100,9 +100,9 @@ static void back_to_copy(const struct ranks_self *self, trib_store_t *store,
     snapshot_rig_need(self, store, trib_store_pull(v, x, NULL, NULL), "pull");
     ranks_assert(self, memcmp(x, copy, (size_t)8 * (ODD - 2)) == 0);
     snapshot_rig_refused(self, store, trib_store_restore(store, NULL, 0, x, NULL),
-                         TRIB_ERR_INVALID, "of one vector");
+                         TRIB_ERR_INVALID, "requires a vector");
     snapshot_rig_refused(self, store, trib_store_restore(store, v, self->size, x, NULL),
-                         TRIB_ERR_INVALID, "there is no rank");
+                         TRIB_ERR_INVALID, "invalid rank");
     free(x);
 }
 
@@ -132,10 +132,10 @@ static int back_to_snapshot(struct ranks_self *self)
     ranks_assert(self, version == (uint64_t)(until + BEHIND));
     snapshot_rig_kill(self, rig, 0);
     snapshot_rig_refused(self, store, trib_store_pull(v[0], behind, NULL, NULL),
-                         TRIB_ERR_PEER_LOST, "tribd was started anew; its snapshots: ");
+                         TRIB_ERR_PEER_LOST, "tribd was restarted; its snapshots: ");
     snapshot_rig_refused(self, store, trib_store_push(v[2], behind, NULL, NULL),
                          TRIB_ERR_PEER_LOST,
-                         " is safe in a snapshot: trib_store_restore");
+                         " is in a snapshot: use trib_store_restore");
     snapshot_rig_need(self, store,
                       trib_store_restore(store, NULL, TRIB_RESTORE_LOST, NULL, NULL),
                       "restore");

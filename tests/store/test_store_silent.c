@@ -264,7 +264,7 @@ static void end_apart(struct apart *apart, trib_status_t expected)
     const ssize_t n = read(log, text, sizeof(text) - 1);
     assert_true(n >= 0);
     text[n] = '\0';
-    if (strstr(text, "is made anew"))
+    if (strstr(text, "reconnected after"))
         fail_msg("the tribd that answers took the rank for lost:\n%s", text);
     close(log);
     stop(&apart->run);

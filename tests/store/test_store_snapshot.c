@@ -53,7 +53,7 @@ static int run_by_key(struct ranks_self *self)
         trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, &version);
     if (!rig->again || !mine)
         snapshot_rig_refused(self, store, st, TRIB_ERR_NO_RESOURCE,
-                             "there is no snapshot of vector x with this key");
+                             "no snapshot of vector x with this key");
     if (rig->again && mine) {
         snapshot_rig_need(self, store, st, "restore");
         snapshot_rig_need(self, store, trib_store_state(v, &state), "state");
@@ -147,11 +147,11 @@ static int spoiled(struct ranks_self *self)
             self, store,
             trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, NULL),
             cut ? TRIB_ERR_NO_RESOURCE : TRIB_ERR_MISMATCH,
-            cut ? "there is no snapshot" : "its elements are damaged");
+            cut ? "no snapshot of vector" : "its elements are damaged");
     }
-    ranks_assert(self, self->rank || daemon_said(&rig->d[0], "it is cut short"));
+    ranks_assert(self, self->rank || daemon_said(&rig->d[0], "it is truncated"));
     snapshot_rig_refused(self, store, trib_store_pull(v, x, NULL, NULL),
-                         TRIB_ERR_PEER_LOST, "is there again without it");
+                         TRIB_ERR_PEER_LOST, "is back without this vector");
     snapshot_rig_need(self, store, trib_store_restore(store, v, 1, x, &version),
                       "a copy");
     ranks_assert(self, version == (uint64_t)self->size);
@@ -159,7 +159,7 @@ static int spoiled(struct ranks_self *self)
     snapshot_rig_need(self, store, trib_store_pull(v, x, NULL, NULL), "pull");
     ranks_assert(self, x[7] == 7);
     snapshot_rig_refused(self, store, trib_store_pull(other, x, NULL, NULL),
-                         TRIB_ERR_PEER_LOST, "no snapshot of it is known");
+                         TRIB_ERR_PEER_LOST, "knows of no snapshot of it");
     ranks_ok(self, trib_store_free(store));
     ranks_ok(self, trib_barrier(self->comm));
     if (self->rank == 0)
@@ -203,7 +203,8 @@ static int no_room(struct ranks_self *self)
     snapshot_rig_need(self, store, trib_store_snapshot(store, small, NULL), "snapshot");
     if (rig->again)
         snapshot_rig_refused(self, store, trib_store_snapshot(store, large, NULL),
-                             TRIB_ERR_NO_RESOURCE, "settings disk and user_disk allow");
+                             TRIB_ERR_NO_RESOURCE,
+                             "exceeds tribd's settings disk or user_disk");
     else
         snapshot_rig_refused(self, store, trib_store_snapshot(store, large, NULL),
                              TRIB_ERR_SYSTEM, "File too large");
@@ -257,7 +258,7 @@ static int without(struct ranks_self *self)
     o.snapshot_s = 1;
     ranks_expect(self, trib_store_open_with(self->comm, &o, &store),
                  TRIB_ERR_UNSUPPORTED, "open");
-    ranks_assert(self, strstr(trib_last_error(self->comm), "snapshots = FOLDER"));
+    ranks_assert(self, strstr(trib_last_error(self->comm), "snapshots = DIRECTORY"));
     o.snapshot_s = -1;
     ranks_expect(self, trib_store_open_with(self->comm, &o, &store), TRIB_ERR_INVALID,
                  "open");
@@ -270,7 +271,7 @@ static int without(struct ranks_self *self)
     d.count = 1;
     snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
     snapshot_rig_refused(self, store, trib_store_snapshot(store, v, NULL),
-                         TRIB_ERR_UNSUPPORTED, "snapshots = FOLDER");
+                         TRIB_ERR_UNSUPPORTED, "snapshots = DIRECTORY");
     snapshot_rig_need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
     ranks_ok(self, trib_store_free(store));
     return 0;

@@ -171,7 +171,7 @@ now_ms() { # into $now
 read_log() { # what is new of it; true: the victim is gone
     local line gone=1
     while read -r line <&9; do
-        [[ ! $line =~ "job "(victim.0|hostile|alone)" is gone" ]] || gone=0
+        [[ ! $line =~ "job "(victim.0|hostile|alone)" has ended" ]] || gone=0
     done
     return "$gone"
 }

@@ -119,10 +119,10 @@ static void test_refused(void **state)
         const char *why;
     } cases[] = {
         {63, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8", TRIB_ERR_PROTOCOL,
-         "4 peers with window 8 need 64 slots; the job asked for 63"},
+         "4 peers with window 8 need 64 slots; the job requested 63"},
         {64, (UINT64_C(64) << 16) - 1, "transport=tcp chunk=64K window=8",
          TRIB_ERR_PROTOCOL,
-         "64 slots of 65536 bytes need 4194304 bytes; the job asked for 4194303"},
+         "64 slots of 65536 bytes need 4194304 bytes; the job requested 4194303"},
         {64, UINT64_C(64) << 16, "transport=tcp chunk=16M window=8", TRIB_ERR_PROTOCOL,
          "64 slots of 16777216 bytes"},
         {64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=256",
@@ -131,13 +131,14 @@ static void test_refused(void **state)
         {64, UINT64_C(64) << 16, "transport=tcp tea=yes", TRIB_ERR_CONFIG, "tea=yes"},
         {64, UINT64_C(64) << 16, "transport=tcp trace=9", TRIB_ERR_CONFIG, "trace=9"},
         {64, UINT64_C(64) << 16, "codec=none;trace=9", TRIB_ERR_CONFIG,
-         "does not take the setting"},
-        {64, UINT64_C(64) << 16, "codec", TRIB_ERR_CONFIG, "does not take the setting"},
+         "does not accept the setting"},
+        {64, UINT64_C(64) << 16, "codec", TRIB_ERR_CONFIG,
+         "does not accept the setting"},
         {64, UINT64_C(64) << 16, "transport=fault+tcp", TRIB_ERR_CONFIG, "decorators"},
         {64, UINT64_C(64) << 16, "transport=loop", TRIB_ERR_CONFIG,
-         "the setting transports of this tribd has auto,shm,tcp,verbs"},
+         "the setting transports of this tribd allows auto,shm,tcp,verbs"},
         {64, UINT64_C(64) << 16, "transport=ucx", TRIB_ERR_CONFIG,
-         "transport ucx is not taken"},
+         "transport ucx is not allowed"},
         {64, UINT64_C(64) << 16, "codec=none transport=rails", TRIB_ERR_CONFIG,
          "rails is not"},
     };
@@ -163,10 +164,10 @@ static void test_transports(void **state)
     } cases[] = {
         {"auto,shm,tcp,verbs", NULL},
         {"tcp, ucx", NULL},
-        {"loop", "transports: loop is none that jobs may have"},
-        {"auto,rails", "transports: rails is none"},
+        {"loop", "transports: loop is not available to jobs"},
+        {"auto,rails", "transports: rails is not available to jobs"},
         {"", "transports is empty"},
-        {", ,", "commas alone"},
+        {", ,", "only commas"},
     };
 
     (void)state;

@@ -73,7 +73,7 @@ static void refuse_each(bool has_before)
         assert_true(well || (rig.task.err.status == TRIB_ERR_SYSTEM &&
                              strstr(rig.task.err.text, "No space left")));
         refused += !well;
-        const bool old = strstr(rig.task.err.text, "is as it was");
+        const bool old = strstr(rig.task.err.text, "is unchanged");
         const uint64_t version = old ? (has_before ? 1 : UINT64_MAX) : 2;
         placed += !well && !old;
         assert_int_equal(load(&rig, "ana"), version);
@@ -423,7 +423,7 @@ static void test_folder(void **state)
     if (geteuid() == 0) {
         assert_int_equal(chown(rig.folder, 1, 1), 0);
         assert_status(look_again(&rig, 0, 0), TRIB_ERR_CONFIG);
-        assert_non_null(strstr(rig.err.text, "belongs to user 1"));
+        assert_non_null(strstr(rig.err.text, "is owned by user 1"));
         assert_int_equal(chown(rig.folder, 0, 0), 0);
         assert_status(look_again(&rig, 0, 0), TRIB_OK);
     }
@@ -470,7 +470,8 @@ static void test_other_format(void **state)
     (void)state;
     assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),
                   TRIB_ERR_MISMATCH);
-    assert_non_null(strstr(err.text, "in format 2, and this one reads format 1: run"));
+    assert_non_null(
+        strstr(err.text, "in format 2, but this tribd reads format 1: run"));
     bytes[12] = 1;
     err = (struct trib_error){0};
     assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),

@@ -29,13 +29,13 @@ expect "version" 0 "tribctl " "$build/tribd/tribctl" --version
 refuse_full "help onto a full disk" "$build/tribd/tribctl" --help
 refuse_full "the version onto a full disk" "$build/tribd/tribctl" --version
 expect "nothing to do" 2 "status, jobs, snapshots, drain, kick JOB or forget JOB" "$build/tribd/tribctl"
-expect "a command that does not exist" 2 "no command 'stop'" "$build/tribd/tribctl" stop
+expect "a command that does not exist" 2 "unknown command 'stop'" "$build/tribd/tribctl" stop
 expect "an option that does not exist" 2 "no option '--fast'" "$build/tribd/tribctl" --fast
-expect "kick without a job" 2 "kick takes one job" "$build/tribd/tribctl" kick
-expect "too many words" 2 "'drain' takes no more arguments" "$build/tribd/tribctl" drain now
+expect "kick without a job" 2 "kick requires one job" "$build/tribd/tribctl" kick
+expect "too many words" 2 "too many arguments for 'drain'" "$build/tribd/tribctl" drain now
 expect "no socket is set" 2 "socket = /run/tribd/socket" "$build/tribd/tribctl" drain
 export TRIBD_HTTP=127.0.0.1:1
-expect "no tribd" 1 "no tribd shows itself at 127.0.0.1:1" "$build/tribd/tribctl" status
+expect "no tribd" 1 "cannot reach a tribd at 127.0.0.1:1" "$build/tribd/tribctl" status
 TRIBD_SOCKET=$dir/none expect "no tribd to be told" 1 "$dir/none: No such file" "$build/tribd/tribctl" drain
 unset TRIBD_HTTP
 
@@ -69,7 +69,7 @@ fi
 result $? "its socket is for its owner alone"
 expect "a second tribd does not take the socket" 2 "another tribd listens at $dir/socket" env \
     TRIBD_LISTEN=127.0.0.1:$((port + 2)) TRIBD_HTTP= "$build/tribd/tribd" --config "$dir/conf"
-expect "what is no socket stays" 2 "is there already, and no socket" env TRIBD_SOCKET="$dir/key" \
+expect "what is no socket stays" 2 "exists and is not a socket" env TRIBD_SOCKET="$dir/key" \
     TRIBD_LISTEN=127.0.0.1:$((port + 2)) TRIBD_HTTP= "$build/tribd/tribd" --config "$dir/conf"
 
 export TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$dir/key
@@ -101,7 +101,7 @@ probe() { # PATH, code, words
         [ "$(tail -n 1 "$said")" = "$2" ] && grep -qF "$3" "$said"
 }
 if ! missing curl "it is healthy and ready"; then
-    probe /healthz 200 "the control thread turns" && probe /readyz 200 "the service takes jobs"
+    probe /healthz 200 "the control thread is running" && probe /readyz 200 "the service accepts jobs"
     result $? "it is healthy and ready"
 fi
 
@@ -244,23 +244,23 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     ended_well stranger && shows '.events.authentication_failures == 1'
     result $? "a wrong key is counted"
     TRIB_SERVICE_WAIT_MS=60000 job next --sizes 64K --iters 100000000
-    within 10 says ' next +key +queued .* place 1 in the queue$' jobs
+    within 10 says ' next +key +queued .* position 1 in the queue$' jobs
     result $? "tribctl jobs shows who waits"
 
     # --- kick and drain ---
 
-    expect "kick: no such job" 1 "tribctl: there is no job nobody" "$build/tribd/tribctl" --config "$dir/conf" kick nobody
-    says '^job train was ended' kick train
+    expect "kick: no such job" 1 "tribctl: no job nobody" "$build/tribd/tribctl" --config "$dir/conf" kick nobody
+    says '^ended job train' kick train
     result $? "kick, by name"
     kill -0 "${pids[train]}" && within 5 grep -q "go on without aggregators" "$dir/train.log"
     result $? "its ranks go on without aggregators"
     within 5 shows '(.jobs | length) == 1 and (.jobs[0] | .name == "next" and .state == "admitted") and
                     .events.jobs_lost == 1 and .lost.kicked == 1'
     result $? "its slots are the next job's"
-    grep -qE "^[0-9-]{10}T[0-9:.]{12}Z tributary: info: tribd: job train is kicked \\(by uid $(id -u), process [0-9]+\\)$" "$dir/tribd.log" &&
+    grep -qE "^[0-9-]{10}T[0-9:.]{12}Z tributary: info: tribd: job train was kicked \\(by uid $(id -u), process [0-9]+\\)$" "$dir/tribd.log" &&
         grep -qE 'tribd: job train: 2 ranks, 32 slots \(from 127\.0\.0\.1:[0-9]+\)$' "$dir/tribd.log"
     result $? "the log says when, from where a job came, and who has kicked it"
-    says '^job next was ended' kick "$(jq '.jobs[0].id' "$dir/status")"
+    says '^ended job next' kick "$(jq '.jobs[0].id' "$dir/status")"
     result $? "kick, by number"
     kill "${pids[train]}" "${pids[next]}"
 
@@ -275,7 +275,7 @@ fi
 within 10 says '^slots +0 of 40$' status
 result $? "nothing is held in the end"
 missing curl "a line that is no command" ||
-    expect "a line that is no command" 0 "error: there is no command GET: there are drain, kick JOB and forget JOB" \
+    expect "a line that is no command" 0 "error: unknown command GET: use drain, kick JOB or forget JOB" \
         curl -s -m 5 --http0.9 --unix-socket "$dir/socket" http://localhost/
 if ! missing curl "a line that is too long"; then
     curl -s -m 4 --unix-socket "$dir/socket" "http://localhost/$(printf '%300s' a | tr ' ' a)"
@@ -298,14 +298,14 @@ if ! missing curl "while it drains it is healthy, and not ready" && ! missing jq
         kill -CONT "$late"
         sleep 0.1
     done
-    says '^tribd takes no more jobs, and ends within [0-9]+ ms; jobs that run: 1$' drain
+    says '^tribd accepts no new jobs and will exit within [0-9]+ ms; running jobs: 1$' drain
     result $? "drain, beside a job whose rank is stopped"
-    probe /healthz 200 "the control thread turns" && probe /readyz 503 "draining: it takes no new jobs"
+    probe /healthz 200 "the control thread is running" && probe /readyz 503 "draining: it accepts no new jobs"
     result $? "while it drains it is healthy, and not ready"
     kill -CONT "$late"
     kill "${pids[last]}"
 else
-    says '^tribd takes no more jobs, and ends within [0-9]+ ms; jobs that run: 0$' drain
+    says '^tribd accepts no new jobs and will exit within [0-9]+ ms; running jobs: 0$' drain
     result $? "drain"
 fi
 wait "${pids[tribd]}" && [ ! -e "$dir/socket" ]

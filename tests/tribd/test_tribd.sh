@@ -36,7 +36,7 @@ check "good settings are shown" 0 "slots = 77" "# a comment" "[jobs]" "slots = 7
 check "a comment behind a setting" 0 "slots = 78" "slots = 78 # a comment" "auth = none ; another"
 check "a long comment" 0 "slots = 79" "slots = 79 # $(head -c 300 /dev/zero | tr '\0' c)" "auth = none"
 check "a # within a value" 0 "key = /a#b" "key = /a#b" "auth = none"
-check "a setting that does not exist" 2 'no setting "slotz"; did you mean slots' "slotz = 1"
+check "a setting that does not exist" 2 'unknown setting "slotz"; did you mean slots' "slotz = 1"
 check "a line without =" 2 "line 2" "slots = 1" "nonsense"
 check "no number" 2 "slots = many: it must be a number, 1 to" "slots = many"
 check "a number and more" 2 "slots = 5k" "slots = 5k"
@@ -49,14 +49,14 @@ check "a setting that stands there twice" 2 "slots is set twice" "slots = 1" "jo
 check "a value of two lines" 2 "users is set twice" "users = root" "  daemon"
 check "an address that is none" 2 'listen: "nowhere" is not host:port' "listen = nowhere"
 check "no address" 2 "listen is empty" "listen ="
-check "a name that nobody knows" 2 "listen: nohost.invalid cannot be resolved" "listen = nohost.invalid:4700"
-check "the line of a mistake" 2 'line 2: there is no setting "lisen"; did you mean listen?' "slots = 1" "lisen = *:1"
+check "a name that nobody knows" 2 "listen: cannot resolve nohost.invalid" "listen = nohost.invalid:4700"
+check "the line of a mistake" 2 'line 2: unknown setting "lisen"; did you mean listen?' "slots = 1" "lisen = *:1"
 expect "a folder for a file" 2 "cannot be read: Is a directory" "$tribd" --config "$dir"
 TRIB_TRANSPORT=vers expect "a transport for all jobs that is none" 2 'no transport is called "vers"' "$tribd" --check-config
-TRIBD_LISTN=x expect "a variable that means nothing" 2 "TRIBD_LISTN has no meaning; did you mean TRIBD_LISTEN?" \
+TRIBD_LISTN=x expect "a variable that means nothing" 2 "unknown environment variable TRIBD_LISTN; did you mean TRIBD_LISTEN?" \
     "$tribd" --config "$dir"
 check "an address for HTTP that is none" 2 'http: "1:2:3" is not host:port' "http = 1:2:3"
-check "a name for HTTP" 2 'HTTP at "agg0": write *, localhost or a numeric' "http = agg0:4780" "auth = none"
+check "a name for HTTP" 2 'HTTP on "agg0": use *, localhost or a numeric' "http = agg0:4780" "auth = none"
 check "HTTP everywhere" 0 "http = *:4780" "http = *:4780" "auth = none"
 check "a method that does not exist" 2 "rot13" "auth = rot13"
 check "a key file that does not exist" 2 "No such file" "auth = key" "key = $dir/none"
@@ -64,9 +64,9 @@ cp "$dir/key" "$dir/open"
 chmod 644 "$dir/open"
 check "a key file that others can read" 2 "$dir/open" "auth = key" "key = $dir/open"
 check "key without a file" 2 "key" "auth = key"
-check "a previous key that is missing" 2 "key file $dir/none cannot be opened" "auth = key" "key = $dir/key" \
+check "a previous key that is missing" 2 "cannot open key file $dir/none" "auth = key" "key = $dir/key" \
     "key_previous = $dir/none"
-check "a user who does not exist" 2 "users: there is no user nobody_such" "users = nobody_such"
+check "a user who does not exist" 2 "users: user nobody_such does not exist" "users = nobody_such"
 check "a key that nobody uses" 0 "key has no effect: with this auth" "auth = none" "key = $dir/key"
 check "users without MUNGE" 0 "users has no effect" "auth = none" "users = root"
 check "quotas of disk without snapshots" 0 "user_disk_files has no effect: snapshots is empty" "auth = none" "disk = 1" \
@@ -81,7 +81,7 @@ name="without munge and a key it does not start"
 if TRIBD_AUTH=munge "$tribd" --check-config >/dev/null 2>&1; then
     skip "$name" "munged answers here"
 else
-    expect "$name" 2 "there is nothing to authenticate by" env -u TRIBD_KEY -u TRIBD_AUTH TRIBD_HTTP= \
+    expect "$name" 2 "no authentication method is available" env -u TRIBD_KEY -u TRIBD_AUTH TRIBD_HTTP= \
         TRIBD_LISTEN=127.0.0.1:$((20000 + RANDOM % 12000)) "$tribd"
 fi
 
@@ -132,9 +132,9 @@ sed -i -e 's/127\.0\.0\.1:/*:/' -e 's/^auth = .*/auth = none/' "$dir/wide.conf"
 shown=("$dir/wide.log" "$dir/wide.conf")
 again wide
 result $? "it listens everywhere, for HTTP, too"
-within 10 said_by wide "warning: tribd: http: whoever reaches *:${daemon_http[wide]} sees"
+within 10 said_by wide "warning: tribd: http: the names of all jobs and users can be read at *:${daemon_http[wide]} without"
 result $? "it warns of HTTP for all hosts"
-within 10 said_by wide "warning: tribd: auth = none: whoever reaches *:${daemon_port[wide]} may use"
+within 10 said_by wide "warning: tribd: auth = none: any host that reaches *:${daemon_port[wide]} may use"
 result $? "it warns of jobs that prove nothing, from all hosts"
 expect "tribctl finds HTTP everywhere" 0 "" "$build/tribd/tribctl" --config "$dir/wide.conf" status
 kill "${daemon_pid[wide]}"
@@ -194,7 +194,7 @@ result $? "no tribd there: it says so"
 service "one absent" run "one of two is not there" "${without[@]}" --sizes 4K
 start_daemon small "slots = 1" "drain_ms = 2000" || finish
 service "small" run "no room" "${without[@]}" --sizes 4K
-grep -q "needs [0-9]* slots, and all jobs together may hold 1:" "$said"
+grep -q "needs [0-9]* slots, but the limit of all jobs together is 1:" "$said"
 result $? "no room: it says what it lacks"
 TRIB_TRANSPORT=auto:port=24999 service "one" run "a transport with parameters" "parameters" --sizes 4K
 
@@ -212,7 +212,7 @@ result $? "they do not keep others from the service"
 exec 8>&-
 
 "$build/tests/tribd/idle" "${daemon_port[one]}" "$dir/key" >"$said" 2>&1
-grep -qF "no JOIN has come within 10000 ms" "$said"
+grep -qF "no JOIN received within 10000 ms" "$said"
 result $? "who proves who it is, and asks for nothing, does not keep its place"
 "$build/tests/tribd/idle" "${daemon_port[one]}" "$dir/key" together >"$said" 2>&1
 result $? "a request in the same segment as STORE_JOIN is answered at once"
@@ -228,42 +228,42 @@ reload() { # words that its log has afterwards, line of its file...
 }
 
 shown=("$dir/one.log")
-reload "the settings are read again" "users = daemon" "http = 127.0.0.1:${daemon_http[one]}"
+reload "settings reloaded" "users = daemon" "http = 127.0.0.1:${daemon_http[one]}"
 result $? "SIGHUP: the settings are read again"
 ! said_by one "restart"
 result $? "SIGHUP: nothing else has changed"
-reload "slots, queue: only a restart changes that" "slots = 9" "queue = 5" \
+reload "slots, queue: takes effect only after a restart" "slots = 9" "queue = 5" \
     "http = 127.0.0.1:${daemon_http[one]}"
 result $? "SIGHUP: it says what it does not change"
-reload "the settings are as before: weights: \"ana\" is not user:weight" "weights = bob:2,ana"
+reload "the settings are unchanged: weights: \"ana\" is not user:weight" "weights = bob:2,ana"
 result $? "SIGHUP: a weight that is none changes nothing"
-reload "the settings are read again" "job_slots = 5" "http = 127.0.0.1:${daemon_http[one]}"
+reload "settings reloaded" "job_slots = 5" "http = 127.0.0.1:${daemon_http[one]}"
 service "one" run "a job with a limit" "codec none" --sizes 4K
-grep -q "slots, and a job may hold 5" "$said"
+grep -q "slots, but the limit of a job is 5" "$said"
 result $? "SIGHUP: a new limit of jobs"
-reload "the settings are as before: users: there is no user nobody_such" "users = nobody_such"
+reload "the settings are unchanged: users: user nobody_such does not exist" "users = nobody_such"
 result $? "SIGHUP: a mistake changes nothing"
-reload "the settings are as before: " "nonsense"
+reload "the settings are unchanged: " "nonsense"
 result $? "SIGHUP: a line that is none changes nothing"
 cp "$dir/other" "$dir/key"
-reload "the settings are read again"
+reload "settings reloaded"
 shown=("$said" "$dir/one.log")
 service "one" run "a key that was changed" "codec none" --sizes 4K
 ! grep -q warning "$said"
 result $? "SIGHUP: the new key opens it"
-reload "key and key_previous have the same key" "key_previous = $dir/other"
+reload "key and key_previous contain the same key" "key_previous = $dir/other"
 result $? "SIGHUP: a previous key that is the present one gets a warning"
 head -c 32 /dev/urandom >"$dir/key"
-reload "the settings are read again" "key_previous = $dir/other" "http = 127.0.0.1:${daemon_http[one]}"
+reload "settings reloaded" "key_previous = $dir/other" "http = 127.0.0.1:${daemon_http[one]}"
 key=$dir/other service "one" run "a job with the previous key" "codec none" --sizes 4K
-! grep -q warning "$said" && said_by one "has the previous key: give it the new key file"
+! grep -q warning "$said" && said_by one "uses the previous key: deploy the new key file"
 result $? "SIGHUP: the log says which job has the previous key"
 status_of one '.events.previous_key_proofs == 1'
 result $? "SIGHUP: /status counts it"
 service "one" run "a job with the present key" "codec none" --sizes 4K
 ! grep -q warning "$said" && status_of one '.events.previous_key_proofs == 1'
 result $? "SIGHUP: and no job with the present key"
-reload "http: only a restart" "log = warn"
+reload "http: takes effect only after a restart" "log = warn"
 : >"$dir/one.log"
 service "one" run "a job after log = warn" "codec none" --sizes 4K
 ! [ -s "$dir/one.log" ]

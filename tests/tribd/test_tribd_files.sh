@@ -37,11 +37,11 @@ for _ in 1 2 3; do
     connect "${daemon_http[one]}"
 done
 timeout 20 "$build/tribd/tribctl" --config "$dir/one.conf" kick nobody >/dev/null 2>&1 </dev/null &
-within 20 said_by one "connections of jobs can be taken: Too many open files; raise ulimit -n"
+within 20 said_by one "cannot accept connections of jobs: Too many open files; raise ulimit -n"
 result $? "it says that jobs cannot connect, and the cure"
-within 20 said_by one "over HTTP can be taken: Too many open files; raise ulimit -n"
+within 20 said_by one "cannot accept HTTP connections: Too many open files; raise ulimit -n"
 result $? "it says that nobody can look"
-within 20 said_by one "tribctl cannot be heard"
+within 20 said_by one "cannot accept tribctl connections"
 result $? "it says that tribctl waits"
 before=$(ticks)
 sleep 2
@@ -49,7 +49,7 @@ used=$(($(ticks) - before))
 echo "# $used ticks of 200" | tee -a "$dir/one.log"
 [ "$used" -le $((40 * slow)) ]
 result $? "it takes next to no time"
-[ "$(grep -c "connections of jobs can be taken" "$dir/one.log")" -eq 1 ]
+[ "$(grep -c "cannot accept connections of jobs" "$dir/one.log")" -eq 1 ]
 result $? "it does not say so again and again"
 for fd in "${strangers[@]}"; do
     exec {fd}>&-

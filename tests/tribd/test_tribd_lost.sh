@@ -36,9 +36,9 @@ for transport in "${transports[@]}"; do
     shown=("$dir/drained.log")
     patience=4 ended drained 0
     result $? "SIGTERM in mid-run over $transport: it ends within drain_ms"
-    said_by drained "job job: this service was told to end"
+    said_by drained "job job: the service is shutting down"
     result $? "SIGTERM over $transport: it says why it leaves the job"
-    well job "SIGTERM over $transport" "this service was told to end; the ranks $without" 2
+    well job "SIGTERM over $transport" "the service is shutting down; the ranks $without" 2
 done
 
 start_daemon one || finish
@@ -66,13 +66,13 @@ start_daemon manned "socket = $dir/socket" || finish
 kick() { # JOB, WHY...
     "$build/tribd/tribctl" --config "$dir/manned.conf" kick "$@" >"$said" 2>&1
 }
-kicked="its operator has ended the job there (tribctl kick)"
+kicked="the operator ended the job there (tribctl kick)"
 # In mid-operation, and between two: of the second only the next step hears.
 for ms in 0 700; do
     for transport in "${transports[@]}"; do
         TRIB_TRANSPORT=$transport start_job job "manned" $ms
         shown=("$said" "$dir/manned.log")
-        kick job "the rack moves at noon" && said_by manned "job job is kicked: the rack moves at noon"
+        kick job "the rack moves at noon" && said_by manned "job job was kicked: the rack moves at noon"
         result $? "kick over $transport, $ms ms between steps: the log has the reason"
         well job "kick over $transport, $ms ms between steps" \
             "$kicked: the rack moves at noon; the ranks $without" 2

@@ -36,7 +36,7 @@ start_munged() {
 shown=("$dir/munged.log" "$dir/munged/log")
 start_munged
 result $? "munged answers at its usual socket" # of this name space
-! "$build/tribd/tribd" --check-config 2>&1 | grep -q "built without" || skip_all "built without MUNGE"
+! "$build/tribd/tribd" --check-config 2>&1 | grep -q "no MUNGE support" || skip_all "built without MUNGE"
 
 # --- jobs ---
 
@@ -62,7 +62,7 @@ reload() { # its file gets these lines, and it reads them
         "threads = 1" "$@" >"$dir/one.conf"
     : >"$dir/one.log"
     kill -HUP "${daemon_pid[one]}"
-    within 10 said_by one "the settings are read again"
+    within 10 said_by one "settings reloaded"
 }
 shows_user() { # USER, NAME: a job that runs is that user's, for as long as it takes to see that
     local good
@@ -118,7 +118,7 @@ at_two() { # NAME
 }
 one_port=${daemon_port[one]}
 daemon_port[one]=${daemon_port[two]}
-at_two distrusted && right "$dir/job.log" && grep -q "whom this job does not trust" "$dir/job.log"
+at_two distrusted && right "$dir/job.log" && grep -q "which this job does not trust" "$dir/job.log"
 result $? "a job does not trust a tribd of $server"
 TRIB_SERVICE_USER=$server at_two trusting && right "$dir/job.log" &&
     ! grep -q "without aggregators" "$dir/job.log" && said_by two "job trusting"
@@ -164,7 +164,7 @@ for ((i = 0; i < 5; i++)); do
 done
 [ "$longest" -le $((6000 * slow)) ] # of which the job itself takes some
 result $? "jobs by key come in all the same: $longest ms at most"
-within 20 said_by both "its credential could not be judged within"
+within 20 said_by both "the credential could not be verified within"
 result $? "tribd says whom it could not judge"
 touch "$dir/enough"
 kill -CONT "${job_pid[munged]}"
@@ -195,13 +195,13 @@ job_pid[long]=$!
 within 60 status_of few '.jobs[] | select(.name == "long" and .operations > 0)'
 result $? "a job of root runs"
 TRIB_SERVICE_WAIT_MS=0 at_few as root munge second --sizes 4K --iters 3 &&
-    grep -q "among what user root may hold, 1 of 1 jobs run" "$dir/job.log"
+    grep -q "within the limits of user root, 1 of 1 jobs run" "$dir/job.log"
 result $? "user_jobs: a second one of the same user is not let in where there are two in all"
 reload_few() { # lines
     printf '%s\n' "listen = 127.0.0.1:${daemon_port[few]}" "http = 127.0.0.1:${daemon_http[few]}" \
         "jobs = 2" "$@" >"$dir/few.conf"
     kill -HUP "${daemon_pid[few]}"
-    within 10 said_by few "the settings are read again"
+    within 10 said_by few "settings reloaded"
 }
 reload_few "user_jobs = 2" && TRIB_SERVICE_WAIT_MS=0 at_few as root munge third --sizes 4K --iters 3 &&
     ! grep -q "without aggregators" "$dir/job.log"
@@ -220,7 +220,7 @@ kill "${job_pid[munged]}"
 wait "${job_pid[munged]}"
 kill -HUP "${daemon_pid[reread]}"
 shown=("$dir/reread.log")
-within 20 said_by reread "jobs cannot authenticate by MUNGE any longer"
+within 20 said_by reread "jobs can no longer authenticate by MUNGE"
 result $? "SIGHUP while munged is away: tribd warns that it takes only the key"
 kill "${daemon_pid[reread]}"
 patience=10 ended reread 0

@@ -53,16 +53,16 @@ refused() { # DAEMON, what its setting is, why
     grep -q "warning: .*the ranks sum without aggregators" "$said"
     result $? "$2: the job sums without it, and says so"
 }
-refused slots "user_slots" "among what user key may hold, it needs 32 slots and 8 of 40 are free: job first of user key holds 32 of 40 slots since "
+refused slots "user_slots" "within the limits of user key, it needs 32 slots and 8 of 40 are free: job first of user key holds 32 of 40 slots since "
 holds="bytes of 4M bytes are free: job first of user key holds [0-9]*K bytes of 4M bytes since " # 2M and its plans
-refused user "user_memory" "among what user key may hold, it needs 2080K bytes and"
+refused user "user_memory" "within the limits of user key, it needs 2080K bytes and"
 grep -q "$holds" "$said"
 result $? "user_memory: it says who holds it"
 refused memory "memory" "it needs 2080K bytes and"
 grep -q "$holds" "$said"
 result $? "memory: it says who holds it"
 refused jobs "jobs" "1 of 1 jobs run: job first of user key holds 32 of 65536 slots since "
-refused job "job_memory" "needs 2080K bytes, and a job may hold 1M bytes: ask for fewer or smaller slots"
+refused job "job_memory" "needs 2080K bytes, but the limit of a job is 1M bytes: request fewer or smaller slots"
 end_steps first "beside jobs that were refused"
 within 10 is_empty jobs
 service "jobs" run "a job that comes once there is room" "codec none" --sizes 4K
@@ -79,7 +79,7 @@ TRIB_SERVICE_WAIT_MS=60000 service "queue" job waits allreduce -n 2 --check --it
 within 20 status_of queue '.jobs[] | select(.name == "waits" and .state == "queued")'
 result $? "user_queue: one job of a user waits"
 TRIB_SERVICE_WAIT_MS=60000 service queue run "user_queue" "codec none" --sizes 4K
-grep -q "the queue of user key is full, with 1 of 1 jobs: ask later" "$said"
+grep -q "the queue of user key is full, with 1 of 1 jobs: retry later" "$said"
 result $? "user_queue: the next one is refused, and says so"
 end_steps holder "beside jobs that wait"
 shown=("$dir/waits.log" "$dir/queue.log")
@@ -94,7 +94,7 @@ result $? "which is shown"
 service lends run "lend_s: another job comes" "codec none" --sizes 4K
 ! grep -q warning "$said"
 result $? "it is let in, though the other has all slots"
-within 20 said_by lends "job sleeper sums again: its slots count"
+within 20 said_by lends "job sleeper is active again: its slots count"
 result $? "they are its own again when it sums"
 end_steps sleeper "beside a job that had its slots meanwhile"
 
@@ -117,7 +117,7 @@ for name in small shared; do
     service "$name" expect "$name: a job with 40 plans" 0 "40 plans, all right" \
         "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" keep 40
     # The plan that is too much is any of them, also a small one of the job's own.
-    grep -q "refuses plan [0-9]*: [0-9]* elements by codec .* take [0-9]*K bytes here; ${may[$name]}M bytes, and [0-9KM]* are held; the ranks go on without aggregators" "$said"
+    grep -q "refused plan [0-9]*: [0-9]* elements by codec .* take [0-9]*K bytes here; ${may[$name]}M bytes, and [0-9KM]* are held; the ranks go on without aggregators" "$said"
     result $? "$name: more than it may have is refused, and it says so"
 done
 end_steps beside "beside a job that wants too much"

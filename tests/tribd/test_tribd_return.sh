@@ -67,7 +67,7 @@ again one || finish
 shown=("$dir/one.log")
 within 20 said_by one "job met: 2 ranks" && kill -STOP "${daemon_pid[one]}"
 result $? "there is one, and it is stopped before they meet"
-said_by_job met "silent for 4000 ms: it is stopped, or its host cannot be reached; the ranks go on without aggregators" \
+said_by_job met "silent for 4000 ms: it is stopped, or its host is unreachable; the ranks go on without aggregators" \
     1 "they wait 4 s for it"
 kill -CONT "${daemon_pid[one]}"
 said_by_job met "(1 of 1) sums from operation" 1 "it goes on: they come to it"

@@ -55,7 +55,7 @@ result $? "it is gone with its ranks"
 start_store kicked one
 within 30 pushes_at one kicked
 "$build/tribd/tribctl" --config "$dir/one.conf" kick kicked/store "no more" >"$said" 2>&1
-grep -q "the store kicked/store was ended; its vectors are gone" "$said"
+grep -q "ended store kicked/store; its vectors are deleted" "$said"
 result $? "tribctl kick ends a store"
 within 20 says kicked "no more" 1
 patience=60 ended kicked 1
@@ -74,7 +74,7 @@ if prlimit --pid "${daemon_pid[few]}" --nofile=72 2>/dev/null; then
     ranks=10 start_store crowd few
     patience=60 ended crowd 1
     shown=("$dir/crowd.log")
-    grep -q "a store may have 9 connections here, and has 10 ranks" "$dir/crowd.log"
+    grep -q "a store may have 9 connections here, but has 10 ranks" "$dir/crowd.log"
     result $? "a store of more ranks than its share of open files is refused"
     start_store modest few
     within 30 pushes_at few modest
@@ -92,7 +92,7 @@ end_store both "at two tribds"
 start_store drained two
 within 30 pushes_at two drained
 kill -TERM "${daemon_pid[two]}"
-within 20 says drained "is about to end, and its vectors with it" 2
+within 20 says drained "will exit, and its vectors will be lost" 2
 result $? "a tribd that ends says so to the ranks"
 end_store drained "while it drains"
 ended two 0

@@ -78,7 +78,7 @@ starves() {
 starves workers
 good=$?
 grep -q 'no thread could be stopped' "$dir/halt.log" && skip_all "threads cannot be stopped here"
-[ $good = 0 ] && said_by one "a thread that sums has not come back"
+[ $good = 0 ] && said_by one "a worker thread has been stuck"
 result $? "not while a worker hangs, which it says; then again"
 starves server
 result $? "not while the thread hangs that speaks with jobs; then again"

@@ -76,10 +76,10 @@ shown=("$dir/job.log" "$dir/one.log")
 
 fresh
 TRIB_TRANSPORT=ucx user_job $other fast
-said_by one "job fast is refused: transport ucx is not taken from a job" ||
+said_by one "job fast refused: transport ucx is not allowed for jobs" ||
     grep -qE "lacks ucx|UCX" "$dir/job.log"
 result $? "ucx is not taken from a job unless the operator says so"
-grep -q "the setting transports of this tribd has auto,shm,tcp,verbs" "$dir/job.log" ||
+grep -q "the setting transports of this tribd allows auto,shm,tcp,verbs" "$dir/job.log" ||
     grep -qE "lacks ucx|UCX" "$dir/job.log"
 result $? "which the job is told"
 

@@ -61,14 +61,14 @@ static void test_ranks_are_charged(void **state)
     assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
     assert_string_equal(
         a.text,
-        "job liar needs 513K bytes, and a job may hold 512K bytes: its 512 ranks "
-        "take 512K bytes of these; have fewer ranks, or raise the limit");
+        "job liar needs 513K bytes, but the limit of a job is 512K bytes: its 512 "
+        "ranks need 512K bytes of that; use fewer ranks, or raise the limit");
     r.ranks = 400;
     trib_jobs_submit(jobs, T0, &r, &a);
     assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
     assert_says(
         a.text,
-        "among what user eve may hold, it needs 401K bytes and 367K bytes of 768K "
+        "within the limits of user eve, it needs 401K bytes and 367K bytes of 768K "
         "bytes are free");
     assert_true(trib_jobs_remove(jobs, T0 + S, first));
     view = trib_jobs_view(jobs);
@@ -86,7 +86,7 @@ static void test_refusal_says_who_holds_what(void **state)
     struct trib_job_answer c = ask_for(jobs, T0 + 750 * S, "late", "cy", 200, 0);
     assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
     assert_string_equal(
-        c.text, "job late of user cy cannot have slots now: it needs 200 slots and 100 "
+        c.text, "job late of user cy cannot get slots now: it needs 200 slots and 100 "
                 "of 512 are free: job train-7 of user ana holds 384 of 512 slots since "
                 "12 min, job small of user bob holds 28 of 512 slots since 12 min");
     assert_int_equal(trib_jobs_view(jobs).n, 2);
@@ -129,7 +129,7 @@ static void test_waits_and_is_admitted(void **state)
     assert_true(trib_jobs_next(jobs, T0 + 30 * S, &change));
     assert_int_equal(change.verdict, TRIB_JOB_REFUSE);
     assert_int_equal(change.id, c.id);
-    assert_says(change.text, "has waited as long as it would");
+    assert_says(change.text, "has reached its wait limit");
     assert_false(trib_jobs_next(jobs, T0 + 30 * S, &change));
 
     assert_true(trib_jobs_remove(jobs, T0 + 40 * S, a.id));
@@ -245,7 +245,7 @@ static void test_limits_change(void **state)
     assert_int_equal(a.slots, 90);
     trib_jobs_limit(jobs, &user, &job);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 61, 0);
-    assert_says(b.text, "job b needs 61 slots, and a job may hold 60");
+    assert_says(b.text, "job b needs 61 slots, but the limit of a job is 60");
     b = ask_for(jobs, T0, "b", "ana", 20, 0);
     assert_says(b.text, "it needs 20 slots and 10 of 100 are free");
     assert_int_equal(ask_for(jobs, T0, "c", "ana", 10, 0).verdict, TRIB_JOB_ADMIT);
@@ -276,21 +276,22 @@ static void test_limits_of_users_and_jobs(void **state)
     struct trib_job_answer never = ask_for(jobs, T0, "big", "ana", 400, 60 * S);
     assert_int_equal(never.verdict, TRIB_JOB_REFUSE);
     assert_string_equal(
-        never.text, "job big needs 400 slots, and a job may hold 200: ask for fewer");
+        never.text,
+        "job big needs 400 slots, but the limit of a job is 200: request fewer");
     never = ask_for(jobs, T0, "big", "ana", 160, 60 * S);
     assert_string_equal(never.text,
-                        "job big needs 160K bytes, and a job may hold 150K bytes: "
-                        "ask for fewer or smaller slots");
+                        "job big needs 160K bytes, but the limit of a job is 150K "
+                        "bytes: request fewer or smaller slots");
 
     struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 120, 60 * S);
     assert_int_equal(b.verdict, TRIB_JOB_QUEUE); /* the user's own limit, while 362 are
                                                   * free */
     assert_says(b.text,
-                "among what user ana may hold, it needs 120 slots and 106 of 256 are "
+                "within the limits of user ana, it needs 120 slots and 106 of 256 are "
                 "free: job a of user ana holds 150 of 256 slots");
     struct trib_job_answer many = ask_for(jobs, T0, "c", "ana", 1, 60 * S);
     assert_says(many.text,
-                "the queue of user ana is full, with 1 of 1 jobs: ask later");
+                "the queue of user ana is full, with 1 of 1 jobs: retry later");
     /* Others pass who is stopped by its own user's limits. */
     assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0).verdict,
                      TRIB_JOB_ADMIT);
@@ -298,7 +299,7 @@ static void test_limits_of_users_and_jobs(void **state)
     assert_int_equal(ask_for(jobs, T0, "e", "eve", 10, 0).verdict, TRIB_JOB_ADMIT);
     assert_says(
         ask_for(jobs, T0, "f", "eve", 10, 0).text,
-        "among what user eve may hold, 1 of 1 jobs run: job e of user eve holds 10 "
+        "within the limits of user eve, 1 of 1 jobs run: job e of user eve holds 10 "
         "slots");
     assert_true(trib_jobs_remove(jobs, T0 + 50 * S, a.id));
     assert_true(trib_jobs_next(jobs, T0 + 50 * S, &change));
@@ -359,13 +360,14 @@ static void test_limits_of_the_service(void **state)
         "it needs 60K bytes and 40K bytes of 100K bytes are free: job a of user "
         "ana holds 60K bytes of 100K bytes since 0 s");
     assert_says(ask_for(jobs, T0, "b", "bob", 101, 0).text,
-                "all jobs together may hold 100K");
+                "the limit of all jobs together is 100K");
     ask_for(jobs, T0, "c", "cy", 10, 0);
     struct trib_job_answer d = ask_for(jobs, T0, "d", "dan", 10, 60 * S);
     assert_says(d.text, "2 of 2 jobs run: job a of user ana");
     struct trib_job_answer e = ask_for(jobs, T0, "e", "eve", 10, 60 * S);
     assert_string_equal(
-        e.text, "the queue is full, with 1 of 1 jobs: ask later, or another service");
+        e.text,
+        "the queue is full, with 1 of 1 jobs: retry later, or use another service");
     trib_jobs_destroy(jobs);
 }
 
@@ -375,19 +377,19 @@ static void test_bad_requests(void **state)
         struct trib_job_request request;
         const char *words;
     } cases[] = {
-        {{"", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is 1 to 64 printable"},
-        {{"a\nb", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is"},
-        {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job is"},
-        {{"a", "", 1, 4, 1, 1, 0, 0}, "the name of a user is"},
+        {{"", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job must be 1 to 64 printable"},
+        {{"a\nb", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job must be"},
+        {{"caf\xc3\xa9", "ana", 1, 4, 1, 1, 0, 0}, "the name of a job must be"},
+        {{"a", "", 1, 4, 1, 1, 0, 0}, "the name of a user must be"},
         {{"a", "12345678901234567890123456789012345678901234567890123456789012345", 1,
           4, 1, 1, 0, 0},
-         "the name of a user is"},
+         "the name of a user must be"},
         {{"a", "ana", 1, 0, 1, 1, 0, 0}, "job a has 0 ranks"},
-        {{"a", "ana", 1, 4, 0, 1, 0, 0}, "wants 0 slots"},
-        {{"a", "ana", 0, 4, 1, 1, 0, 0}, "weight 0: a weight is 1 to 100"},
+        {{"a", "ana", 1, 4, 0, 1, 0, 0}, "requests 0 slots"},
+        {{"a", "ana", 0, 4, 1, 1, 0, 0}, "weight 0: it must be 1 to 100"},
         {{"a", "ana", 101, 4, 1, 1, 0, 0}, "weight 101"},
-        {{"a", "ana", 1, 4, UINT32_MAX, UINT64_MAX, 0, 0}, "more than any memory has"},
-        {{"a", "ana", 1, 4, UINT32_MAX, 1, 0, 0}, "may hold 512"},
+        {{"a", "ana", 1, 4, UINT32_MAX, UINT64_MAX, 0, 0}, "more than any host has"},
+        {{"a", "ana", 1, 4, UINT32_MAX, 1, 0, 0}, "together is 512"},
     };
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer a;

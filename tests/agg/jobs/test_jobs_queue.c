@@ -15,7 +15,7 @@ static void test_a_large_job_is_not_passed_for_ever(void **state)
     assert_int_equal(c.verdict, TRIB_JOB_ADMIT);
     struct trib_job_answer d = ask_for(jobs, T0 + 11 * S, "d", "dan", 50, 60 * S);
     assert_int_equal(d.verdict, TRIB_JOB_QUEUE); /* 62 are free */
-    assert_says(d.text, "others come first");
+    assert_says(d.text, "other jobs come first");
     trib_jobs_remove(jobs, T0 + 20 * S, a.id);
     assert_false(trib_jobs_next(jobs, T0 + 20 * S, &change));
     trib_jobs_remove(jobs, T0 + 21 * S, c.id);
@@ -46,8 +46,9 @@ static void test_a_full_queue_keeps_nobody_who_fits(void **state)
     b = ask_for(jobs, T0, "b", "bob", 1, 60 * S);
     assert_int_equal(b.verdict, TRIB_JOB_REFUSE); /* its user has 100 */
     assert_int_equal(b.id, 0);
-    assert_says(b.text,
-                "the queue is full, with 8 of 8 jobs: ask later, or another service");
+    assert_says(
+        b.text,
+        "the queue is full, with 8 of 8 jobs: retry later, or use another service");
     assert_says(ask_for(jobs, T0, "b", "bob", 1, 0).text,
                 "job b of user bob holds 100 of 100");
     assert_int_equal(trib_jobs_view(jobs).held.queued, 8);
@@ -69,7 +70,7 @@ static void test_queues_of_users(void **state)
     assert_int_equal(ask_for(jobs, T0, "b", "ana", 256, 60 * S).verdict,
                      TRIB_JOB_QUEUE);
     assert_says(ask_for(jobs, T0, "c", "ana", 256, 60 * S).text,
-                "the queue of user ana is full, with 2 of 2 jobs: ask later");
+                "the queue of user ana is full, with 2 of 2 jobs: retry later");
     struct trib_job_answer d = ask_for(jobs, T0, "d", "bob", 256, 60 * S);
     assert_int_equal(d.position, 2); /* between the two of ana */
     assert_true(trib_jobs_remove(jobs, T0 + S, all));

@@ -226,21 +226,20 @@ static void test_bad_requests(void **state)
         const char *words;
     } cases[] = {
         {"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404,
-         "nothing is here: there are /, /metrics, /status, /healthz and /readyz\n"},
+         "not found: use /, /metrics, /status, /healthz or /readyz\n"},
         {"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404,
-         "nothing is here"},
-        {"GET /status/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing is here"},
+         "not found: use"},
+        {"GET /status/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "not found: use"},
         {"POST /status HTTP/1.1\r\nHost: localhost\r\n"
          "Content-Length: 1000000000\r\n\r\nxx",
          405, "Allow: GET, HEAD\r\n"},
         {"DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405,
-         "nothing can be changed here\n"},
-        {"\x01gibberish / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405,
-         "alone are answered"},
+         "only GET and HEAD are supported\n"},
+        {"\x01gibberish / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "are supported"},
         {"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403,
-         "no host but localhost"},
+         "only the host name localhost"},
         {"GET /metrics HTTP/1.1\r\nHost: localhost.evil.example:1\r\n\r\n", 403,
-         "no host but"},
+         "only the host name"},
         {"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9\r\n\r\n", 200, "tribd_slots"},
         {"GET /metrics HTTP/1.1\r\nHost: [::1]:9\r\n\r\n", 200, "tribd_slots"},
         {"GET /metrics HTTP/1.0\r\n\r\n", 200, "tribd_slots"},
@@ -292,7 +291,7 @@ static void test_no_memory(void **state)
     stage.fails = true;
     char *text = get(&stage, "/status");
     assert_code(text, 503);
-    assert_has(text, "no memory for an answer\n");
+    assert_has(text, "out of memory for a response\n");
     free(text);
     stop(&stage);
 }
@@ -417,12 +416,12 @@ static void test_addresses(void **state)
         .port = trib_http_port(stage.http), .view = view, .arg = &stage};
     assert_status(trib_http_start(&opts, &err, &http), TRIB_ERR_BOOT);
     assert_null(http);
-    assert_has(err.text, "cannot listen for HTTP at 127.0.0.1, port ");
+    assert_has(err.text, "cannot listen for HTTP on 127.0.0.1, port ");
     assert_has(err.text, "in use: choose another port");
     trib_error_clear(&err);
     opts.address = "agg0";
     assert_status(trib_http_start(&opts, &err, &http), TRIB_ERR_CONFIG);
-    assert_has(err.text, "at \"agg0\": write *, localhost or a numeric address");
+    assert_has(err.text, "on \"agg0\": use *, localhost or a numeric address");
     stop(&stage);
 }
 

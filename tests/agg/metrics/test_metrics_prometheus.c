@@ -54,8 +54,8 @@ static void test_lines(void **state)
         "tribd_slots_lent 0",
         "tribd_memory_limit_bytes 1073741824",
         "tribd_jobs_admitted_total 2",
-        "# HELP tribd_received_bytes_total Bytes that came from the ranks, as they "
-        "were on the wire.",
+        "# HELP tribd_received_bytes_total Bytes received from the ranks, as on the "
+        "wire.",
         "# TYPE tribd_received_bytes_total counter",
         "tribd_received_bytes_total 1000077",
         "tribd_busy_seconds_total 1.5",

@@ -28,8 +28,8 @@ struct method {
 };
 
 static const struct method methods[] = {
-    {"key", 4, false, "give both the same key file"},
-    {"munge", 6, true, "was made for another connection"},
+    {"key", 4, false, "use the same key file on both sides"},
+    {"munge", 6, true, "belongs to another connection"},
 };
 
 #define METHODS(fn) \
@@ -144,7 +144,8 @@ static void test_wrong_key(void **state)
 
     (void)state;
     meeting_run(&m);
-    check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "give both the same key file");
+    check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG,
+                 "use the same key file on both sides");
     assert_status(m.job.status, TRIB_INPROGRESS);
     assert_int_equal(m.n_sent, 3); /* a job without the key learns nothing */
     meeting_end(&m);
@@ -210,8 +211,8 @@ static void test_none(void **state)
         m.aggregator.auth = i ? key : none;
         meeting_run(&m);
         check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG,
-                     i ? "by none, the aggregator takes key"
-                       : "by key, the aggregator takes none");
+                     i ? "supports none, the aggregator key"
+                       : "supports key, the aggregator none");
         assert_status(m.job.status, TRIB_INPROGRESS);
         meeting_end(&m);
     }
@@ -266,7 +267,7 @@ static void test_users(void **state)
     m.job.uid = 4711;
     m.aggregator.uid = 65534;
     meeting_run(&m);
-    check_failed(&m, &m.job, TRIB_ERR_CONFIG, "run by user 65534, whom this job");
+    check_failed(&m, &m.job, TRIB_ERR_CONFIG, "runs as user 65534, which this job");
     assert_status(m.aggregator.status, TRIB_INPROGRESS);
     meeting_end(&m);
     trib_auth_free(strict);
@@ -342,12 +343,11 @@ static void test_downgrade(void **state)
         .job.auth = both, .aggregator.auth = both, .meddle = hello_offers};
     m.number = 1 << TRIB_AUTH_KEY; /* munge is taken out of the offer */
     meeting_run(&m);
-    check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "changed on the way");
+    check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "was modified");
     meeting_end(&m);
     m.number = 1 << TRIB_AUTH_NONE;
     meeting_run(&m);
-    check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG,
-                 "make one method available to both");
+    check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "enable one on both sides");
     meeting_end(&m);
     m.meddle = welcome_chooses;
     m.number = TRIB_AUTH_KEY;
@@ -356,7 +356,7 @@ static void test_downgrade(void **state)
     meeting_end(&m);
     m.number = TRIB_AUTH_NONE;
     meeting_run(&m);
-    check_failed(&m, &m.job, TRIB_ERR_PROTOCOL, "by none, which was not offered");
+    check_failed(&m, &m.job, TRIB_ERR_PROTOCOL, "method none, which was not offered");
     meeting_end(&m);
     trib_auth_free(both);
 }
@@ -386,7 +386,7 @@ static void replay(struct meeting m, enum trib_control_role whom,
     }
     assert_true(refused);
     if (how->names_user)
-        assert_non_null(strstr(side->err.text, "has been used before"));
+        assert_non_null(strstr(side->err.text, "was used before"));
     meeting_end(&again);
     meeting_end(&m);
 }
@@ -436,13 +436,13 @@ static void test_out_of_turn(void **state)
     assert_status(trib_control_put(&alive, frame.bytes, sizeof(frame.bytes), &frame.n),
                   TRIB_OK);
     side_take(&m.aggregator, &frame);
-    check_failed(&m, &m.aggregator, TRIB_ERR_PROTOCOL, "sent ALIVE where HELLO is due");
+    check_failed(&m, &m.aggregator, TRIB_ERR_PROTOCOL, "sent ALIVE when HELLO was");
     assert_status(trib_handshake_begin(m.job.hs, NULL, frame.bytes, &frame.n), TRIB_OK);
     assert_status(trib_control_put(&said, frame.bytes, sizeof(frame.bytes), &frame.n),
                   TRIB_OK);
     frame.from = TRIB_CONTROL_AGGREGATOR;
     side_take(&m.job, &frame);
-    check_failed(&m, &m.job, TRIB_ERR_CONFIG, "ends the connection: go away");
+    check_failed(&m, &m.job, TRIB_ERR_CONFIG, "closed the connection: go away");
     meeting_end(&m);
     struct trib_handshake_opts bad = {auth, TRIB_CONTROL_JOB, "two words"};
     assert_status(trib_handshake_new(&bad, NULL, &m.job.hs), TRIB_ERR_INVALID);
@@ -467,7 +467,7 @@ static void test_key_files(void **state)
     char path[128];
 
     (void)state;
-    refuses("key", "missing", "cannot be opened: No such file");
+    refuses("key", "missing", "missing: No such file");
     authtest_file("short", 31, 0600, 1);
     refuses("key", "short", "has 31 bytes: it must have 32 to 4096");
     authtest_file("long", 4097, 0600, 1);
@@ -491,11 +491,11 @@ static void test_key_files(void **state)
     refuses("key", "folder", "is not a regular file");
     assert_int_equal(mkfifo(authtest_path("pipe", path), 0600), 0);
     refuses("key", "pipe", "is not a regular file");
-    refuses("key", NULL, "no key file is named");
+    refuses("key", NULL, "no key file is set");
     if (geteuid() == 0) {
         authtest_file("theirs", 32, 0600, 1);
         assert_int_equal(chown(authtest_path("theirs", path), 4711, 0), 0);
-        refuses("key", "theirs", "belongs to user 4711, who could change it");
+        refuses("key", "theirs", "is owned by user 4711, but must be owned by");
     }
 }
 
@@ -503,15 +503,16 @@ static void test_nothing_there(void **state)
 {
     (void)state;
     refuses("munge", NULL,
-            HAVE_MUNGE ? "munged does not answer at /nonexistent/munge.socket"
-                       : "install libmunge-dev and build again");
+            HAVE_MUNGE ? "munged does not answer on /nonexistent/munge.socket"
+                       : "install libmunge-dev and rebuild");
     refuses("auto", NULL,
-            HAVE_MUNGE ? "there is nothing to authenticate by: munged does not answer"
-                       : "there is nothing to authenticate by: this was built without");
-    refuses("auto", NULL, "no key file is named");
-    refuses("auto", "missing", "cannot be opened");
+            HAVE_MUNGE
+                ? "no authentication method is available: munged does not answer"
+                : "no authentication method is available: this build has no MUNGE");
+    refuses("auto", NULL, "no key file is set");
+    refuses("auto", "missing", "cannot open key file");
     refuses("kay", NULL, "\"kay\", did you mean \"key\"?");
-    refuses("", NULL, "choose auto, munge, key or none");
+    refuses("", NULL, "use auto, munge, key or none");
 }
 
 /* A munged that is stopped is given up, and what had been asked does no harm. */
@@ -553,9 +554,9 @@ static void test_without_libsodium(void **state)
     assert_true(meeting_well(&m));
     meeting_end(&m);
     trib_auth_free(none);
-    refuses("key", "key", "install libsodium-dev and build again");
-    refuses("munge", NULL, "install libsodium-dev and build again");
-    refuses("auto", NULL, "install libsodium-dev and build again");
+    refuses("key", "key", "install libsodium-dev and rebuild");
+    refuses("munge", NULL, "install libsodium-dev and rebuild");
+    refuses("auto", NULL, "install libsodium-dev and rebuild");
 }
 
 static int begin(void **state)

@@ -66,7 +66,7 @@ static void test_versions(void **state)
         m.number = other;
         m.at = (size_t)other;
         meeting_run(&m);
-        snprintf(words, sizeof(words), "(library %s) speaks versions %d to %d",
+        snprintf(words, sizeof(words), "(library %s) supports %d to %d",
                  trib_release, other, other);
         check_failed(&m, &m.aggregator, TRIB_ERR_UNSUPPORTED, words);
         assert_non_null(strstr(m.aggregator.err.text, "2 to 4: install the same"));

@@ -117,13 +117,13 @@ static void test_too_late(void **state)
     }
     assert_status(st, TRIB_ERR_TIMEOUT);
     if (!strstr(e.aggregator_err.text,
-                "munged or the database of users does not answer"))
+                "munged or the user database of the service does not answer"))
         fail_msg("%s", e.aggregator_err.text);
     trib_question_answer(e.question);
     assert_status(trib_session_answer(e.aggregator, e.question), TRIB_ERR_TIMEOUT);
     while ((st = trib_session_step(e.job, &e.got)) == TRIB_INPROGRESS)
         assert_false(trib_deadline_passed(until));
-    if (!strstr(e.job_err.text, "its credential could not be judged within"))
+    if (!strstr(e.job_err.text, "the credential could not be verified within"))
         fail_msg("%s", e.job_err.text); /* the job is told why */
     end(&e);
 }

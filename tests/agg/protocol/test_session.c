@@ -217,14 +217,14 @@ static void test_order(void **state)
     write_frame(l.near[1], &f);
     assert_status(trib_session_step(l.aggregator, &l.got), TRIB_OK);
     write_frame(l.near[1], &f);
-    refuses(&l, "not as it was sealed");
+    refuses(&l, "broken seal");
     line_close(&l);
 
     line_open(&l, "key"); /* left out */
     (void)send_plan(&l, 1);
     f = send_plan(&l, 2);
     write_frame(l.near[1], &f);
-    refuses(&l, "not as it was sealed");
+    refuses(&l, "broken seal");
     line_close(&l);
 
     line_open(&l, "key"); /* in another order */
@@ -232,7 +232,7 @@ static void test_order(void **state)
     second = send_plan(&l, 2);
     write_frame(l.near[1], &second);
     write_frame(l.near[1], &f);
-    refuses(&l, "not as it was sealed");
+    refuses(&l, "broken seal");
     line_close(&l);
 }
 
@@ -250,7 +250,7 @@ static void test_foreign(void **state)
     assert_status(trib_session_step(l.job, &l.got), TRIB_OK);
     assert_int_equal(l.got.kind, TRIB_CONTROL_GOODBYE);
     write_frame(l.near[1], &f);
-    refuses(&l, "not as it was sealed");
+    refuses(&l, "broken seal");
     line_close(&l);
 
     line_open(&l, "key"); /* of another connection with the same key and job */
@@ -258,14 +258,14 @@ static void test_foreign(void **state)
     line_close(&l);
     line_open(&l, "key");
     write_frame(l.near[1], &f);
-    refuses(&l, "not as it was sealed");
+    refuses(&l, "broken seal");
     line_close(&l);
 
     line_open(&l, "key"); /* never sealed at all */
     struct trib_control m = plan(1, "sum of all that is left");
     assert_status(trib_control_put(&m, f.bytes, sizeof(f.bytes), &f.n), TRIB_OK);
     write_frame(l.near[1], &f);
-    refuses(&l, "not as it was sealed");
+    refuses(&l, "broken seal");
     line_close(&l);
 }
 
@@ -289,7 +289,7 @@ static void test_other_job(void **state)
     assert_status(trib_session_send(l.job, &join), TRIB_ERR_INVALID);
     f.bytes[TRIB_CONTROL_HEAD_BYTES + 8] = '8'; /* as a job that does not keep to it */
     write_frame(l.near[1], &f);
-    refuses(&l, "another job than it was authenticated for");
+    refuses(&l, "another job than the authenticated one");
     line_close(&l);
 
     line_open(&l, "none");
@@ -297,7 +297,7 @@ static void test_other_job(void **state)
                              .auth = {TRIB_CONTROL_PROOF, {(const uint8_t *)"x", 1}}};
     assert_status(trib_control_put(&m, f.bytes, sizeof(f.bytes), &f.n), TRIB_OK);
     write_frame(l.near[1], &f);
-    refuses(&l, "begins to authenticate again");
+    refuses(&l, "authentication was restarted");
     line_close(&l);
 }
 
@@ -342,7 +342,7 @@ static void test_silent_in_handshake(void **state)
         assert_status(status, passed == 4 ? TRIB_OK : TRIB_ERR_TIMEOUT);
         assert_string_equal(
             l.job_err.text,
-            "tribd at node7: it has not proved who it is within 300 ms");
+            "tribd at node7: authentication did not complete within 300 ms");
         status = trib_session_meet_wait(l.aggregator, deadline);
         assert_status(status, passed == 3 ? TRIB_OK : TRIB_ERR_TIMEOUT);
         assert_in_range(trib_now_ns() - begin, 0,
@@ -434,7 +434,7 @@ static void test_closed(void **state)
     line_open(&l, "key");
     shutdown(l.near[0], SHUT_RDWR);
     assert_status(trib_session_step(l.job, &l.got), TRIB_ERR_PEER_LOST);
-    assert_string_equal(l.job_err.text, "tribd at node7: it has closed the connection");
+    assert_string_equal(l.job_err.text, "tribd at node7: connection closed by peer");
     struct trib_control m = plan(1, "");
     assert_status(trib_session_send(l.job, &m), TRIB_ERR_PEER_LOST);
     line_close(&l);
@@ -452,8 +452,7 @@ static void test_stranger(void **state)
         open_session(fds[0], TRIB_CONTROL_AGGREGATOR, l.auth, &l.aggregator_err);
     assert_int_equal(write(fds[1], "GET /", 5), 5);
     assert_status(trib_session_step(l.aggregator, &l.got), TRIB_ERR_PROTOCOL);
-    assert_non_null(
-        strstr(l.aggregator_err.text, "no message of the control protocol"));
+    assert_non_null(strstr(l.aggregator_err.text, "not of the control protocol"));
     close(fds[1]);
     trib_session_free(l.aggregator);
     trib_auth_free(l.auth);
@@ -559,8 +558,7 @@ static void test_send_wait_ends(void **state)
     for (int i = 0; i < 1000 && status == TRIB_OK; i++)
         status = trib_session_send_wait(l.job, trib_deadline_ms(100), &m);
     assert_status(status, TRIB_ERR_TIMEOUT);
-    assert_string_equal(l.job_err.text,
-                        "tribd at node7: it does not read what is sent to it");
+    assert_string_equal(l.job_err.text, "tribd at node7: messages are not read");
     line_close(&l);
 }
 

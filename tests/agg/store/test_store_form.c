@@ -102,39 +102,39 @@ static void test_sparse_not_due(void **state)
 
     (void)state;
     m = indices(far, 2, 0, 2);
-    not_due(&m, NULL, "none of index 20000");
+    not_due(&m, NULL, "index is 20000");
     m = indices(at, 3, 1, 2);
-    not_due(&m, NULL, "not due here");
+    not_due(&m, NULL, "unexpected");
     m = indices(at, 3, 0, 4);
-    not_due(&m, NULL, "do not go on with 3 indices");
+    not_due(&m, NULL, "do not continue 3 indices");
     m = good;
     m.store_index.vector = 1;
-    not_due(&m, NULL, "not due here");
+    not_due(&m, NULL, "unexpected");
     m = good;
     m.store_index.data.n = 6;
-    not_due(&m, NULL, "do not go on");
-    not_due(&good, &good, "not due here");
+    not_due(&m, NULL, "do not continue");
+    not_due(&good, &good, "unexpected");
     m = opening("y");
-    not_due(&good, &m, "STORE_OPEN is not due");
+    not_due(&good, &m, "unexpected message STORE_OPEN");
     m = pull_of(2);
-    not_due(&good, &m, "does not go with the indices");
+    not_due(&good, &m, "does not match the preceding indices");
     m = pull_of(3);
     m.store_pull.first = 1;
-    not_due(&good, &m, "does not go with the indices");
+    not_due(&good, &m, "does not match the preceding indices");
     m = pairs(rig, 1, 3);
     m.store_push.purpose = TRIB_CONTROL_PUSH_SET;
-    not_due(&good, &m, "does not go with the indices");
+    not_due(&good, &m, "does not match the preceding indices");
     m = pairs(rig, 1, 4);
-    not_due(&good, &m, "do not go on with push 1");
+    not_due(&good, &m, "do not continue push 1");
     m = indices(at, 4, 0, 4); /* the last one is below the one before */
     then = pairs(rig, 1, 4);
-    not_due(&m, &then, "does not go with the indices");
+    not_due(&m, &then, "does not match the preceding indices");
     m = indices(at, 4, 0, 3); /* one is missing */
-    not_due(&m, &then, "does not go with the indices");
+    not_due(&m, &then, "does not match the preceding indices");
     m = (struct trib_control){.kind = TRIB_CONTROL_STORE_CODEC};
     snprintf(m.store_codec.codec, sizeof(m.store_codec.codec), "bf16");
-    not_due(&good, &m, "is not due here");
-    not_due(&m, &good, "not due here");
+    not_due(&good, &m, "unexpected");
+    not_due(&m, &good, "unexpected");
     rig_close(rig);
 }
 
@@ -157,7 +157,8 @@ static void test_sparse_refused(void **state)
     m = pairs(rig, 1, 3);
     assert_status(say(rig, &m), TRIB_OK);
     m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
-    assert_non_null(strstr(m.store_refused.text, "12 bytes for what rank 1"));
+    assert_non_null(
+        strstr(m.store_refused.text, "12 bytes for a push or pull of rank 1"));
     m = indices(at, 3, 0, 3);
     assert_status(say(rig, &m), TRIB_OK);
     m = pull_of(3);
@@ -337,20 +338,20 @@ static void test_coded_refused(void **state)
     coded_refused("none", TRIB_ERR_UNSUPPORTED, "encodes nothing");
     coded_refused("powersgd", TRIB_ERR_UNSUPPORTED, "must be trained by all-reduces");
     c.n = all - 1;
-    bad_words(&c, "is no vector by codec topk");
+    bad_words(&c, "is not a vector encoded by codec topk");
     c.n = 0;
     struct trib_control m = codec_of("topk:ratio=0.01", 0), then = piece(rig, 1, 0);
     then.store_push.data.n = 0;
-    not_due(&m, &then, "is no vector by codec topk");
+    not_due(&m, &then, "is not a vector encoded by codec topk");
     m.store_codec.bytes = UINT64_MAX;
-    not_due(&m, &then, "bytes at most, not 18446744073709551615");
+    not_due(&m, &then, "bytes, not 18446744073709551615");
     m.store_codec.vector = 1;
-    not_due(&m, NULL, "a codec for vector 1 of 1");
+    not_due(&m, NULL, "unexpected codec for vector 1 of 1");
     c.n = all;
     memset(c.bytes + 4, 0xff, all - 4);
-    bad_words(&c, "is no vector by codec topk");
+    bad_words(&c, "is not a vector encoded by codec topk");
     memset(c.bytes, 0xff, 4);
-    bad_words(&c, "is no vector by codec topk");
+    bad_words(&c, "is not a vector encoded by codec topk");
     coded_free(&c);
     rig_close(rig);
 }
@@ -369,7 +370,7 @@ static void test_coded_rules(void **state)
     (void)hear(rig, TRIB_CONTROL_STORE_VECTOR);
     assert_status(push_coded(rig, &c, 1), TRIB_OK);
     m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
-    assert_non_null(strstr(m.store_refused.text, "push it without one"));
+    assert_non_null(strstr(m.store_refused.text, "push without a codec"));
     rig_close(rig);
     rig = rig_open(0);
     m = opening("x");
@@ -378,7 +379,7 @@ static void test_coded_rules(void **state)
     (void)hear(rig, TRIB_CONTROL_STORE_VECTOR);
     assert_status(push_coded(rig, &c, 1), TRIB_OK);
     m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
-    assert_non_null(strstr(m.store_refused.text, "f32 and narrower floats"));
+    assert_non_null(strstr(m.store_refused.text, "f32 or narrower floats"));
     coded_free(&c);
     rig_close(rig);
 }

@@ -107,7 +107,8 @@ static void test_refused(void **state)
     push(rig, 1, TRIB_CONTROL_PUSH);
     m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
     assert_int_equal(m.store_refused.status, -TRIB_ERR_NO_RESOURCE);
-    assert_non_null(strstr(m.store_refused.text, "80000 bytes for what rank 1 pushes"));
+    assert_non_null(
+        strstr(m.store_refused.text, "80000 bytes for a push or pull of rank 1"));
     pull(rig, 0, COUNT);
     (void)hear(rig, TRIB_CONTROL_STORE_REFUSED);
     rig->quota.most = 0;
@@ -166,7 +167,7 @@ static void test_waits(void **state)
     open_vector(rig);
     wait_for(rig, 1, TRIB_CONTROL_UNBOUNDED);
     assert_status(say(rig, &early), TRIB_ERR_PROTOCOL); /* amid the wait */
-    refused_for(rig, "has version 0, and 1 has not come within 10 ms");
+    refused_for(rig, "has version 0; version 1 was not reached within 10 ms");
     wait_for(rig, 1, TRIB_CONTROL_UNBOUNDED);
     assert_status(trib_store_table_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);
     trib_store_peer_wake(rig->peer, 2000);
@@ -176,7 +177,7 @@ static void test_waits(void **state)
     push(rig, 2, TRIB_CONTROL_PUSH);
     (void)hear(rig, TRIB_CONTROL_STORE_DONE);
     wait_for(rig, 0, 0);
-    refused_for(rig, "rank 1 has pushed 2 times, rank 0 1 times: more than 0 apart");
+    refused_for(rig, "rank 1 has made 2 pushes, rank 0 1: more than 0 apart");
     wait_for(rig, 0, 0);
     other.number = 2;
     assert_status(trib_store_table_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);

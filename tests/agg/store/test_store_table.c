@@ -297,13 +297,13 @@ static void test_refused(void **state)
     assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
     assert_status(trib_store_table_open(table, &good, NULL, &found), TRIB_OK);
     s.count = 5;
-    refused(table, &s, TRIB_ERR_MISMATCH, "is there with 4 elements of f32");
+    refused(table, &s, TRIB_ERR_MISMATCH, "exists with 4 elements of f32");
     s = (struct trib_store_spec){"y", TRIB_BOOL, 4, "sum"};
-    refused(table, &s, TRIB_ERR_INVALID, "a store has numbers");
+    refused(table, &s, TRIB_ERR_INVALID, "a store supports numbers");
     s = (struct trib_store_spec){"y", (trib_dtype_t)200, 4, "sum"};
-    refused(table, &s, TRIB_ERR_INVALID, "a store has numbers");
+    refused(table, &s, TRIB_ERR_INVALID, "a store supports numbers");
     s = (struct trib_store_spec){"y", TRIB_I32, 4, "sgd:rate=1"};
-    refused(table, &s, TRIB_ERR_INVALID, "rule sgd is for floats, not for i32");
+    refused(table, &s, TRIB_ERR_INVALID, "rule sgd requires floats, not i32");
     assert_status(trib_store_table_push(table, found.vector, &push, NULL, &err),
                   TRIB_ERR_PROTOCOL);
     trib_error_clear(&err);
@@ -330,7 +330,7 @@ static void test_rule_texts(void **state)
         {"", "there is no \"\", only sum, sgd, adam, elastic"},
         {"smu", "did you mean \"sum\""},
         {"sum:rate=1", "sum has no parameters, only sgd, adam, elastic have"},
-        {"sgd", "has no rate, such as \"sgd:rate=0.1\""},
+        {"sgd", "requires rate, such as \"sgd:rate=0.1\""},
         {"sgd:rate=0", "rate is \"0\", it must be a number above 0"},
         {"sgd:rate=nan", "it must be"},
         {"sgd:rate", "rate has no value"},
