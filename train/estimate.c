@@ -11,8 +11,8 @@ static const struct trib_sized estimate_kind = {"trib_estimate_t", "TRIB_ESTIMAT
                                                 sizeof(trib_estimate_t),
                                                 TRIB_SIZED_UP_TO(trib_estimate_t, cap)};
 
-/* Ways of a sum: messages that wait for one another, and vectors that cross the busiest
- * link in one direction. */
+/* Models of all-reduce algorithms: the number of sequential messages (hops), and the
+ * vectors sent in one direction over the busiest link (volume). */
 static double ceil_log2(double p)
 {
     return ceil(log2(p));
@@ -54,7 +54,7 @@ static double tree_volume(double p)
     return 2 * ceil_log2(p);
 }
 
-/* A server gets p vectors and sends p. */
+/* A server receives p vectors and sends p. */
 static double server_volume(double p)
 {
     return p > 1 ? 2 * p : 0;
@@ -81,14 +81,14 @@ static const struct way *way_of(const char *name)
     return NULL;
 }
 
-/* The larger one, and a fifth more where both are alike, as rounds of one wait for
- * those of the other. Measured, between hosts that share cores. */
+/* 4-norm: the larger time, plus 19 % when both are equal, because rounds of one wait
+ * for rounds of the other. Fitted to measurements on hosts that share cores. */
 double trib_train_overlap(double a, double b)
 {
     return sqrt(sqrt(a * a * a * a + b * b * b * b));
 }
 
-/* Where the other kind explains all of it, this one may still take half of it. */
+/* At least half of `both`: the other kind of work may hide up to half of this one. */
 double trib_train_remainder(double both, double other)
 {
     const double rest = pow(both, 4) - pow(other, 4);
@@ -168,7 +168,7 @@ void trib_train_link_at(const struct trib_train_link *link, double bytes, double
     const double seconds = link->seconds[i] - link->seconds[i - 1];
     const double more = link->bytes[i] - link->bytes[i - 1];
 
-    /* A longer sum that took no longer says nothing of the rate. */
+    /* A longer sum that took no longer does not bound the rate. */
     *rate_out = seconds > 0 && more > 0 ? more / seconds : (double)INFINITY;
     *latency_out =
         hops > 0 ? (link->seconds[i - 1] - link->bytes[i - 1] / *rate_out) / hops : 0;

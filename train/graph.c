@@ -12,7 +12,7 @@ const char *const trib_train_graph_words[TRIB_TRAIN_GRAPHS + 1] = {
     [TRIB_TRAIN_GRAPH_RANDOM] = "random",
 };
 
-/* Hops of the exponential graph of q peers: j (q + 1)^i below the number of ranks. */
+/* Hops of the exponential graph with q peers: j (q + 1)^i below the number of ranks. */
 static int exponential_hop(int ranks, int peers, uint64_t turn)
 {
     int64_t power = 1;
@@ -40,7 +40,7 @@ static int odd_hop(int ranks, uint64_t turn)
     return turn == 0 ? 1 : (1 << turn) + 1;
 }
 
-/* The same number on all ranks. */
+/* Return the same number on all ranks. */
 static uint32_t draw(uint64_t seed, uint64_t turn)
 {
     const struct trib_rng rng = {.seed = seed};

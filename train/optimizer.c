@@ -115,12 +115,12 @@ void trib_train_optimizer_destroy(struct trib_train_optimizer *optimizer)
     *optimizer = (struct trib_train_optimizer){.kind = -1};
 }
 
-/* A momentum that nothing is added to ends as 0, far below what moves a parameter: else
- * it becomes a subnormal number, with which processors compute a hundred times as
- * slowly, and stays one. */
+/* Flush a decayed momentum to 0, far below any value that moves a parameter. Otherwise
+ * it becomes and stays subnormal, and arithmetic on subnormals is a hundred times
+ * slower. */
 static inline float ended(float momentum)
 {
-    return fabsf(momentum) < 1e-30f ? 0 : momentum; /* NaN stays */
+    return fabsf(momentum) < 1e-30f ? 0 : momentum; /* keeps NaN */
 }
 
 static void update_sgd(const struct trib_train_optimizer *o, float *restrict x,

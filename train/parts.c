@@ -27,7 +27,7 @@ static trib_status_t check_codec(const char *codec, struct trib_error *err)
     return st == TRIB_OK ? TRIB_OK : trib_fail(err, st, "%s", sentence);
 }
 
-/* Copies a codec's text, and writes shares of the run as numbers. */
+/* Copy a codec's text, with percentages of the run replaced by numbers. */
 static trib_status_t copy_codec(const char *codec, uint64_t rounds,
                                 struct trib_error *err, char **out)
 {
@@ -57,7 +57,7 @@ static trib_status_t copy_part(const trib_part_t *theirs, size_t i, uint64_t rou
                : st;
 }
 
-/* Copies the caller's parts. */
+/* Copy and check the caller's parts. */
 static trib_status_t copy_parts(const trib_trainer_desc_t *desc, uint64_t rounds,
                                 struct trib_error *err, struct trib_train_parts *out)
 {

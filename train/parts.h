@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of a vector, and how each is encoded.
+ * The parts (layers) of a vector, and the codec of each.
  */
 #ifndef TRAIN_PARTS_H
 #define TRAIN_PARTS_H
@@ -16,7 +16,7 @@ struct trib_train_part {
     size_t first, count;
     int dims;
     char *name;
-    char *codec; /* NULL: the trainer's */
+    char *codec; /* NULL: the trainer's codec */
     char *feedback;
 };
 
@@ -28,12 +28,13 @@ struct trib_train_parts {
 };
 
 /**
- * trib_train_parts_create - copy the parts of a description and check them.
+ * trib_train_parts_create - copy and check the parts of a description.
  *
  * codec    the trainer's, or NULL
- * rounds   sums of the run, of which texts may give percentages; 0: not known
+ * rounds   sums in the run, the base of percentages in texts; 0: unknown
  * owner    the caller: trib_train_parts_destroy, also after an error
- * errors   TRIB_ERR_INVALID: they do not cover the vector; TRIB_ERR_CODEC; no memory
+ * errors   TRIB_ERR_INVALID: the parts do not cover the vector; TRIB_ERR_CODEC; no
+ *          memory
  */
 trib_status_t trib_train_parts_create(const trib_trainer_desc_t *desc,
                                       const char *codec, uint64_t rounds,

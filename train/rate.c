@@ -47,7 +47,7 @@ void trib_train_rate_move(struct trib_train_rate *rate, int ranks)
         rate->rate = rate->one_rank * ranks;
 }
 
-/* Takes the numbers of a text. A warm-up below 1 is a share of the steps. */
+/* Read the numbers of a text. A warm-up below 1 is a share of the steps. */
 static trib_status_t take(const char *text, const struct trib_keyed_text *given,
                           int ranks, struct trib_error *err,
                           struct trib_train_rate *out)

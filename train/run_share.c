@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 
-enum { DIGITS = 20 }; /* of a number in place of a percentage */
+enum { DIGITS = 20 }; /* of the number that replaces a percentage */
 
-/* The first digit of the number that ends before the percent sign at `end`. */
+/* Return the first digit of the number that ends before the percent sign at `end`. */
 static const char *number_before(const char *text, const char *end)
 {
     while (end > text && ((end[-1] >= '0' && end[-1] <= '9') || end[-1] == '.'))
@@ -19,7 +19,8 @@ static const char *number_before(const char *text, const char *end)
     return end;
 }
 
-/* A percentage without a locale: digits, and perhaps a point with more of them. */
+/* Parse a percentage independently of the locale: digits, optionally a point and
+ * digits. */
 static double percentage(const char *at)
 {
     double value = 0, part = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checkpoints: a head, then the parameters, the optimiser's vectors, the fields of the
- * strategy, and the states of its sums, each behind its length.
+ * Checkpoint format: a header, the parameters, the optimiser's vectors, the strategy's
+ * fields, and the states of its sums, each with a header that holds its length.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { VERSION = 2 };
 
-/* Before the state of a sum. */
+/* Header of a sum's state. */
 struct sum_head {
     uint64_t bytes, ended;
 };
@@ -24,9 +24,9 @@ struct head {
     uint32_t version;
     uint32_t rank, ranks;
     uint32_t n_sums;
-    uint64_t kind; /* digest of what the description says */
+    uint64_t kind; /* digest of the description (trib_train_kind) */
     uint64_t number, updates; /* gradients; steps of the optimiser */
-    uint64_t bytes; /* behind the head */
+    uint64_t bytes; /* after the header */
     uint64_t digest; /* of these bytes */
 };
 

@@ -11,24 +11,24 @@
 #include "base/error.h"
 #include "train/parts.h"
 
-/* The part of a part that lies in the range of a sum. */
+/* The overlap of a part with the range of a sum. */
 struct piece {
     size_t first, count;
-    size_t unmarked; /* elements of this start that are not ready yet */
+    size_t unmarked; /* elements of the current start that are not ready yet */
 };
 
 struct trib_train_sum {
     trib_comm_t *comm;
-    trib_plan_t *plan; /* one of both */
+    trib_plan_t *plan; /* either plan or group is set */
     trib_group_t *group;
     trib_feed_t feed;
     size_t first, count;
     bool runs;
-    uint64_t begun, ended; /* starts */
+    uint64_t begun, ended; /* numbers of starts */
     enum trib_train_fate fate;
-    size_t n; /* pieces: tensors of the group */
+    size_t n; /* pieces, which are the tensors of the group */
     struct piece *pieces;
-    void **buffers; /* [n] of the start */
+    void **buffers; /* [n] of the current start */
 };
 
 static trib_status_t taken(struct trib_train_sum *sum, trib_status_t status,
@@ -94,7 +94,7 @@ static trib_status_t create_group(struct trib_train_sum *sum,
     return taken(sum, st, err);
 }
 
-/* Notes which parts lie in the range, and with what. of[i]: the part of piece i. */
+/* Find the parts that overlap the range. of[i]: the part of piece i. */
 static void cut_pieces(struct trib_train_sum *sum, const struct trib_train_parts *parts,
                        size_t *of)
 {
@@ -184,7 +184,7 @@ trib_status_t trib_train_sum_start(struct trib_train_sum *sum, float *vector)
     return st;
 }
 
-/* A tensor is ready when all of its elements are. */
+/* Mark each tensor whose elements are all ready. */
 static trib_status_t mark_pieces(struct trib_train_sum *sum, size_t first, size_t end)
 {
     trib_status_t st = TRIB_OK;
@@ -217,8 +217,8 @@ trib_status_t trib_train_sum_ready(struct trib_train_sum *sum, size_t first,
                      : mark_pieces(sum, from, to);
 }
 
-/* Waits for the tensors in the order in which they are likely to come. From the first
- * one on that has been told of, the start cannot be taken back. */
+/* Wait for the tensors in the order in which they are likely to complete. After the
+ * first call of `done` the start cannot be rewound. */
 static trib_status_t wait_group(struct trib_train_sum *sum, trib_train_range_fn done,
                                 void *arg)
 {
@@ -300,7 +300,7 @@ trib_comm_t *trib_train_sum_comm(const struct trib_train_sum *sum)
     return sum->comm;
 }
 
-/* Replaces the plan or group by one that goes on from start `steps` of another one. */
+/* Replace the plan or group by one that continues from start `steps` of another. */
 static trib_status_t go_on(struct trib_train_sum *sum, struct trib_train_sum *from,
                            uint64_t steps)
 {

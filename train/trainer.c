@@ -188,7 +188,7 @@ static uint64_t comm_bytes(const trib_comm_t *comm)
     return trib_stats(comm, &stats) == TRIB_OK ? stats.wire_bytes : 0;
 }
 
-/* Bytes that this rank has sent, over all communicators and to the store. */
+/* Return the bytes that this rank has sent over all communicators and to the store. */
 uint64_t trib_train_wire_bytes(const struct trib_trainer *t)
 {
     const struct trib_strategy_ops *ops = t->choice.row->ops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The trainer: what all strategies share.
+ * The trainer: state and functions shared by all strategies.
  */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
@@ -18,8 +18,9 @@ enum { TRIB_TRAIN_SPLITS = 3 };
 struct trib_trainer {
     trib_comm_t *comm;
     int rank, ranks;
-    float *params; /* [count] the caller's; strategies whose ranks differ have vectors
-                    * of their own, and leave the model here */
+    /* [count] the caller's. Strategies whose ranks differ train their own vectors and
+     * store the model here. */
+    float *params;
     size_t count;
     struct trib_train_parts parts;
     struct trib_train_optimizer optimizer;
@@ -27,16 +28,17 @@ struct trib_trainer {
     trib_feed_t feed;
     uint64_t seed;
     struct trib_strategy_choice choice;
-    char *codecs; /* "int8|qsgd:bits=4", from which the strategy chooses; or NULL */
-    void *strategy; /* its own state */
-    bool
-        moves; /* it goes on from another communicator: so groups that do not fit become
-                 * fewer */
-    char moved[256]; /* a sentence about the last move; "": there was none */
-    uint64_t number; /* of the gradient that is, or will be, computed */
+    char *codecs; /* choices of the strategy, such as "int8|qsgd:bits=4"; or NULL */
+    void *strategy; /* private state of the strategy */
+    /* Continues from another communicator. Groups that do not fit are then reduced in
+     * number instead of refused. */
+    bool moves;
+    char moved[256]; /* description of the last move; "": none */
+    uint64_t number; /* number of the current or next gradient */
     bool begun;
     uint64_t begun_ns, wire_at_create;
-    trib_comm_t *split[TRIB_TRAIN_SPLITS]; /* that its strategy has made of comm */
+    /* communicators that the strategy has split from comm */
+    trib_comm_t *split[TRIB_TRAIN_SPLITS];
     int n_split;
     trib_trainer_stats_t stats;
     struct trib_error err;
@@ -44,8 +46,9 @@ struct trib_trainer {
 
 enum { TRIB_TRAIN_SECTIONS = 1 + TRIB_TRAIN_OPTIMIZER_VECTORS + TRIB_TRAIN_FIELDS };
 
-/** trib_train_taken and its like - note the sentence of a failed call of the library,
- * in the communicator of all ranks, in that of a group, or of a sum; return status. */
+/** trib_train_taken, _group_taken, _sum_taken - record the error message of a failed
+ * library call, from the trainer's communicator, a group's or a sum's; return
+ * status. */
 trib_status_t trib_train_taken(struct trib_trainer *t, trib_status_t status);
 trib_status_t trib_train_group_taken(struct trib_trainer *t, trib_comm_t *group,
                                      trib_status_t status);
@@ -54,51 +57,50 @@ trib_status_t trib_train_sum_taken(struct trib_trainer *t,
                                    const struct trib_train_sum *sum,
                                    trib_status_t status);
 
-/** trib_train_kind - a digest of what must be equal in trainers that go on from each
- * other. */
+/** trib_train_kind - return a digest of the properties that must match between trainers
+ * that exchange state. */
 uint64_t trib_train_kind(const struct trib_trainer *t);
 
-/** trib_train_sections, trib_train_sums - all that it keeps: the parameters, the
- * optimiser's vectors, the strategy's fields; its sums. They return how many. */
+/** trib_train_sections, trib_train_sums - list all state (the parameters, the
+ * optimiser's vectors, the strategy's fields), and all sums. Return the number. */
 int trib_train_sections(struct trib_trainer *t,
                         struct trib_train_field out[TRIB_TRAIN_SECTIONS]);
 int trib_train_sums(struct trib_trainer *t,
                     struct trib_train_sum **out[TRIB_TRAIN_SUMS]);
 
-/** trib_train_wire_bytes - bytes that its communicator has sent. */
+/** trib_train_wire_bytes - return the bytes sent by this rank, over all communicators
+ * and to the store. */
 uint64_t trib_train_wire_bytes(const struct trib_trainer *t);
 
 /**
- * trib_train_meet - collective: make the strategy in t->comm, with the parameters of
- * all.
+ * trib_train_meet - collective: create the strategy in t->comm, with common parameters.
  *
- * mine     of this rank's description; an error on one rank is an error on all
- * from     the trainer that goes on, of another communicator; NULL: this rank is new
+ * mine     status of this rank's description; an error on one rank fails all
+ * from     the trainer to continue, in another communicator; NULL: this rank is new
  */
 trib_status_t trib_train_meet(struct trib_trainer *t, trib_status_t mine,
                               struct trib_trainer *from);
 
-/** trib_train_take_desc - read a description, without the other ranks. */
+/** trib_train_take_desc - read a description, without communication. */
 trib_status_t trib_train_take_desc(struct trib_trainer *t,
                                    const trib_trainer_desc_t *theirs);
 
-/** trib_train_check_configured - TRIB_ERR_INVALID if the feedback of the configuration
- * (TRIB_FEEDBACK) has momentum, and what applies the sums has it, too. */
+/** trib_train_check_configured - return TRIB_ERR_INVALID if both the configured
+ * feedback (TRIB_FEEDBACK) and the optimiser that applies the sums have momentum. */
 trib_status_t trib_train_check_configured(struct trib_trainer *t);
 
-/** trib_train_refuse_parts - TRIB_ERR_UNSUPPORTED if the description has feedback, or
- * parts with codecs: for strategies that send the vector as a whole. */
+/** trib_train_refuse_parts - return TRIB_ERR_UNSUPPORTED if the description has
+ * feedback or parts with codecs. For strategies that send the vector as a whole. */
 trib_status_t trib_train_refuse_parts(struct trib_trainer *t);
 
-/** trib_train_alloc, trib_train_calloc - zeroed floats in reach of the peers, or plain
- * ones. */
+/** trib_train_alloc, trib_train_calloc - allocate zeroed floats, in memory that peers
+ * can access or in private memory. */
 trib_status_t trib_train_alloc(struct trib_trainer *t, size_t count, float **out);
 trib_status_t trib_train_calloc(struct trib_trainer *t, size_t count, float **out);
 
-/**
- * trib_train_make_sum - a sum of elements [first, first + count), by the trainer's
- * codecs, over all ranks; trib_train_make_sum_of: over those of another communicator.
- */
+/** trib_train_make_sum - create a sum of elements [first, first + count) over all
+ * ranks, with the trainer's codecs. trib_train_make_sum_of: of all elements, over
+ * another communicator. */
 trib_status_t trib_train_make_sum(struct trib_trainer *t, const char *name,
                                   size_t first, size_t count, trib_feed_t feed,
                                   struct trib_train_sum **out);
@@ -106,7 +108,7 @@ trib_status_t trib_train_make_sum_of(struct trib_trainer *t, trib_comm_t *comm,
                                      const char *name, trib_feed_t feed,
                                      struct trib_train_sum **out);
 
-/** trib_train_start, trib_train_wait - start and wait for a sum; count rounds and
+/** trib_train_start, trib_train_wait - start a sum and wait for it; count rounds and
  * time. */
 trib_status_t trib_train_start(struct trib_trainer *t, struct trib_train_sum *sum,
                                float *vector);
@@ -114,33 +116,34 @@ trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum
                               trib_train_range_fn done, void *arg);
 
 /**
- * trib_train_split - trib_split of the trainer's communicator, whose bytes count as the
- * trainer's.
+ * trib_train_split - split the trainer's communicator and count the new one's bytes as
+ * the trainer's.
  *
- * owner    the trainer: it goes when the strategy has been destroyed
+ * owner    the trainer: frees it after the strategy has been destroyed
  */
 trib_status_t trib_train_split(struct trib_trainer *t, int color, trib_comm_t **out);
 
 /** trib_train_unsplit - free such a communicator now. */
 void trib_train_unsplit(struct trib_trainer *t, trib_comm_t *comm);
 
-/** trib_train_mean - collective: the mean of x [count] over all ranks, uncompressed; x
- * may be out. */
+/** trib_train_mean - collective: compute the uncompressed mean of x [count] over all
+ * ranks; x may equal out. */
 trib_status_t trib_train_mean(struct trib_trainer *t, const float *x, float *out);
 
-/** trib_train_now - the clock of the statistics, in ns. */
+/** trib_train_now - return the clock of the statistics, in ns. */
 uint64_t trib_train_now(void);
 
-/** trib_train_update_range - the optimiser on a range; trib_train_optimizer_step ends
- * the step. */
+/** trib_train_update_range - apply the optimiser to a range; trib_train_optimizer_step
+ * ends the step. */
 void trib_train_update_range(struct trib_trainer *t, float *x, const float *gradient,
                              size_t first, size_t count, double rate);
 
-/** trib_train_update - one whole step of the optimiser on x by a gradient. */
+/** trib_train_update - apply one whole step of the optimiser to x. */
 void trib_train_update(struct trib_trainer *t, float *x, const float *gradient,
                        double rate);
 
-/** trib_train_number - the number of key k of the strategy's text, or its default. */
+/** trib_train_number - return the value of key k of the strategy's text, or its
+ * default. */
 double trib_train_number(const struct trib_trainer *t, int key);
 
 #endif

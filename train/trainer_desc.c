@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a trainer makes of its description: texts are read, and what does not go
- * together is refused.
+ * Descriptions of trainers: texts are parsed, and invalid combinations are refused.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@ static const struct trib_sized desc_kind = {
     "trib_trainer_desc_t", "TRIB_TRAINER_DESC_INIT", sizeof(trib_trainer_desc_t),
     TRIB_SIZED_UP_TO(trib_trainer_desc_t, seed)};
 
-/* Sums of the whole run; 0: it is not known how many steps it has. */
+/* Return the number of sums in the run; 0: the number of steps is unknown. */
 static uint64_t rounds_of(const struct trib_trainer *t)
 {
     const struct trib_strategy_ops *ops = t->choice.row->ops;
@@ -28,8 +27,8 @@ static uint64_t rounds_of(const struct trib_trainer *t)
     return t->rate.steps / period;
 }
 
-/* Several codecs, with | between them, are for strategies that choose; the parts get
- * the first one. */
+/* Strategies that choose accept several codecs, separated by |. The parts get the
+ * first. */
 static trib_status_t read_codecs(struct trib_trainer *t,
                                  const trib_trainer_desc_t *desc)
 {
@@ -81,11 +80,12 @@ static bool has_momentum(const char *feedback)
         return false;
     key += strlen("momentum=");
     snprintf(value, sizeof(value), "%.*s", (int)strcspn(key, ","), key);
-    return trib_number_take(value, &momentum) && momentum < 1; /* ef21: 1 is none */
+    /* momentum=1 of ef21 means none */
+    return trib_number_take(value, &momentum) && momentum < 1;
 }
 
-/* Momentum in the feedback is in the sum, so whatever applies the sum must have none:
- * the strategy's outer optimiser, or the optimiser. */
+/* Momentum in the feedback is part of the sum, so the optimiser that applies the sum
+ * must have none: the strategy's outer optimiser, or the trainer's. */
 static trib_status_t refuse_two_momenta(struct trib_trainer *t, const char *feedback)
 {
     const struct trib_strategy_ops *ops = t->choice.row->ops;
@@ -136,7 +136,7 @@ trib_status_t trib_train_check_configured(struct trib_trainer *t)
     return refuse_two_momenta(t, feedback);
 }
 
-/* What can be said without the other ranks. */
+/* Read the fields that need no communication. */
 static trib_status_t read_texts(struct trib_trainer *t, const trib_trainer_desc_t *desc)
 {
     trib_status_t st = trib_strategy_parse(desc->strategy, &t->err, &t->choice);

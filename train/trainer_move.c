@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trainers meet: those that are made, and those that come from another communicator,
- * which has had other ranks. All tell each other first where they are. The giver, which
- * is the lowest of the ranks that are furthest ahead, has the parameters for all; what
- * only a rank has, such as a residual, goes on as it is.
+ * Creation and moves of trainers. The ranks of a new communicator may come from an old
+ * one, with other ranks, or be new. They first all-gather their offers. The giver is
+ * the lowest of the ranks that are furthest ahead; it broadcasts the parameters. State
+ * local to a rank, such as a residual, stays as it is.
  *
- * Until nothing can fail any more a trainer that moves stays as it was: so it can be
- * moved again if a rank is lost meanwhile.
+ * A trainer that moves stays unchanged until nothing can fail any more, so it can be
+ * moved again if a rank is lost during the move.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@
 
 #include "train/trainer.h"
 
-/* What a rank tells the others, as 64-bit integers. */
+/* A rank's part of the all-gather: 64-bit integers. */
 struct offer {
-    int64_t status; /* of its own checks */
-    int64_t gives; /* 1: it comes from another communicator */
-    int64_t kind; /* what must be equal on all ranks */
+    int64_t status; /* of its local checks */
+    int64_t gives; /* 1: has state from an old communicator */
+    int64_t kind; /* must be equal on all ranks */
     int64_t ahead; /* strategy_ops.ahead */
     int64_t number, updates; /* gradients; steps of the optimiser */
-    int64_t ranks; /* of that communicator */
+    int64_t ranks; /* size of the old communicator */
 };
 
 enum { OFFER = sizeof(struct offer) / sizeof(int64_t) };
@@ -30,8 +30,8 @@ enum { OFFER = sizeof(struct offer) / sizeof(int64_t) };
 struct meeting {
     struct trib_trainer *t, *from;
     struct offer *all; /* [t->ranks] */
-    int giver; /* -1: all are new */
-    int old; /* ranks that give */
+    int giver; /* -1: all ranks are new */
+    int old; /* number of ranks with state */
 };
 
 static int64_t how_far(struct trib_trainer *t)
@@ -63,7 +63,7 @@ static struct offer offer_of(struct trib_trainer *t, trib_status_t mine,
     return o;
 }
 
-/* All ranks come to the same answer, as they look at the same offers. */
+/* All ranks decide alike, because they see the same offers. */
 static trib_status_t judge(struct meeting *m)
 {
     struct trib_trainer *t = m->t;
@@ -102,7 +102,7 @@ static trib_status_t tell(struct meeting *m, trib_status_t mine)
     return judge(m);
 }
 
-/* The giver's model, or rank 0's parameters where all are new. */
+/* Broadcast the giver's model, or rank 0's parameters if all ranks are new. */
 static trib_status_t take_params(struct meeting *m)
 {
     struct trib_trainer *t = m->t, *from = m->from;
@@ -115,7 +115,7 @@ static trib_status_t take_params(struct meeting *m)
                                               m->giver < 0 ? 0 : m->giver));
 }
 
-/* An error on one rank is an error on all: the others say whose it is. */
+/* An error on one rank fails all; the others name that rank. */
 static trib_status_t make_strategy(struct trib_trainer *t)
 {
     const trib_status_t made = t->choice.row->ops->create(t);
@@ -133,7 +133,8 @@ static trib_status_t make_strategy(struct trib_trainer *t)
                            (int)lowest);
 }
 
-/* Sections behind the parameters: a rank's own stay, shared ones are the giver's. */
+/* Move the sections after the parameters: local ones are copied, shared ones are
+ * broadcast by the giver. */
 static trib_status_t take_sections(struct meeting *m)
 {
     struct trib_train_field to[TRIB_TRAIN_SECTIONS], from[TRIB_TRAIN_SECTIONS];
@@ -223,7 +224,7 @@ trib_status_t trib_train_meet(struct trib_trainer *t, trib_status_t mine,
     return st;
 }
 
-/* A copy of a trainer for another communicator, without a strategy. */
+/* Copy a trainer to another communicator, without its strategy. */
 static trib_status_t copy(const struct trib_trainer *t, trib_comm_t *comm,
                           struct trib_trainer *out)
 {

@@ -13,14 +13,15 @@
 
 enum {
     SHORT = 64, /* elements of the shortest sum */
-    PIECE = 8, /* a sum of medium length has so small a part of the vector */
-    STARTS = 7, /* of each sum that is timed; the first one is not counted */
-    WARM = 4, /* steps that find their way: connections, rates of TCP */
+    PIECE = 8, /* the medium sum has 1/PIECE of the vector */
+    STARTS = 7, /* starts per timed sum; the first is a warm-up */
+    WARM = 4, /* warm-up steps: connections are made, TCP finds its rate */
     CROWD_FLOATS = 4096,
     DIRECT_HOPS = 2,
 };
 #define CROWD_SECONDS 4e-3 /* of processor time */
-#define PAUSE_MOST 0.02 /* seconds between sums that stand for those of steps */
+#define PAUSE_MOST 0.02 /* seconds; bounds the pause between timed sums, which replaces
+                         * a step's computation */
 
 static double clock_seconds(clockid_t clock)
 {
@@ -83,7 +84,7 @@ static trib_status_t split_codecs(struct trib_trainer *t, const char *codecs,
     return TRIB_OK;
 }
 
-/* A sum by a codec of the caller's; the parts keep theirs. NULL: all is dense. */
+/* Make a sum with the given codec; parts keep their own. NULL: everything is dense. */
 static trib_status_t make_sum(struct trib_trainer *t, const char *name, size_t count,
                               const char *codec, struct trib_train_sum **out)
 {
@@ -153,7 +154,7 @@ void trib_train_tuning_free(struct trib_train_tuning *tuning)
     free(tuning);
 }
 
-/* --- timed steps: a field has its mark's time until the next mark --- */
+/* --- timed steps: a field holds its mark's time until the next mark - */
 
 void trib_train_tuning_begin(struct trib_trainer *t, struct trib_train_tuning *tuning)
 {
@@ -200,13 +201,13 @@ bool trib_train_tuning_due(const struct trib_train_tuning *tuning)
     return tuning->timed == TRIB_TRAIN_TIMED && !tuning->choice.made;
 }
 
-/* --- what is measured behind them --- */
+/* --- measured after the timed steps --- */
 
 struct measured {
     struct trib_train_timing step; /* medians */
-    struct trib_train_timing dense[TRIB_TRAIN_LINK_POINTS]; /* sums of three lengths,
-                                                             * behind pauses */
-    struct trib_train_timing busy_link; /* that of medium length, without a pause */
+    /* of three lengths, with pauses */
+    struct trib_train_timing dense[TRIB_TRAIN_LINK_POINTS];
+    struct trib_train_timing busy_link; /* the medium length, without a pause */
     double crowd;
     struct trib_train_timing codec[TRIB_TRAIN_CODECS]; /* busy and bytes of a sum */
 };
@@ -233,7 +234,8 @@ static struct trib_train_timing step_of(const struct trib_train_tuning *tuning)
     return out;
 }
 
-/* Processor time that a rank works while all do, to the time until all have done so. */
+/* Return how many times longer a busy rank takes when all ranks compute at once: wall
+ * time over processor time, at least 1. */
 static double crowd_of(struct trib_trainer *t)
 {
     float x[CROWD_FLOATS] = {0};
@@ -260,7 +262,7 @@ struct timed_sum {
     size_t count;
     const char *codec; /* NULL: dense */
     double pause; /* seconds before each start */
-    float *scratch; /* [count] in reach of the peers */
+    float *scratch; /* [count] memory that peers can access */
 };
 
 static void pause_for(double seconds)
@@ -286,7 +288,7 @@ static trib_status_t time_start(struct trib_trainer *t, struct trib_train_sum *s
     return trib_train_taken(t, st);
 }
 
-/* Some starts of a sum of the first elements of the sample: medians. */
+/* Time some starts of a sum of the first elements of the sample; return medians. */
 static trib_status_t time_sum(struct trib_trainer *t,
                               const struct trib_train_tuning *tuning,
                               const struct timed_sum *what,
@@ -311,7 +313,8 @@ static trib_status_t time_sum(struct trib_trainer *t,
     out->sum = median(seconds + 1, STARTS - 1);
     out->start = median(start + 1, STARTS - 1);
     qsort(busy + 1, STARTS - 1, sizeof(*busy), by_size);
-    out->busy = busy[1 + STARTS / 3]; /* Others on this host only add to it. */
+    /* lower third: other processes on this host only add to it */
+    out->busy = busy[1 + STARTS / 3];
     return TRIB_OK;
 }
 
@@ -359,7 +362,7 @@ static trib_status_t measure(struct trib_trainer *t,
     return st;
 }
 
-/* The slowest and busiest of all ranks sets the pace. */
+/* Take the maximum over ranks: the slowest and busiest rank sets the pace. */
 static trib_status_t slowest(struct trib_trainer *t, struct measured *m)
 {
     enum { N = sizeof(*m) / sizeof(double) };
@@ -374,10 +377,10 @@ static trib_status_t slowest(struct trib_trainer *t, struct measured *m)
 /* --- rows --- */
 
 struct link {
-    struct trib_train_link curve; /* behind pauses, as in a synchronous step */
-    double
-        refill; /* by which a sum of medium length takes longer without a pause: token
-                    * buckets of a link fill up in pauses */
+    struct trib_train_link curve; /* measured with pauses, as in a synchronous step */
+    /* Extra time of the medium sum without a pause: a link's token bucket refills in
+     * pauses. */
+    double refill;
     double crowd;
 };
 
@@ -388,7 +391,8 @@ static void note_agreement(void *arg, const trib_codec_sheet_t *sheet)
     *agreements = sheet->shared[0] != '\0';
 }
 
-/* The link alone: processors may take all of the time that a sum takes, and no more. */
+/* Derive the link's own time. Processor time cannot exceed the time of a sum, which
+ * bounds `crowd`. */
 static void take_link(const struct measured *m, struct link *out)
 {
     const struct trib_train_timing *whole = &m->dense[TRIB_TRAIN_LINK_POINTS - 1];
@@ -466,7 +470,7 @@ trib_status_t trib_train_tuning_choose(struct trib_trainer *t,
         return st;
     chosen = (int32_t)trib_train_estimate_best(tuning->row, tuning->may,
                                                (size_t)tuning->n_rows);
-    /* Ranks of other processors may round a tie otherwise. */
+    /* Ranks on other processors may round a tie differently, so rank 0 decides. */
     st = trib_train_taken(t, trib_broadcast(t->comm, &chosen, 1, TRIB_I32, 0));
     if (st != TRIB_OK)
         return st;
@@ -480,7 +484,7 @@ trib_status_t trib_train_tuning_choose(struct trib_trainer *t,
     return TRIB_OK;
 }
 
-/* --- words --- */
+/* --- text --- */
 
 void trib_train_tuning_print(const struct trib_train_tuning *tuning, char *text,
                              size_t bytes)
@@ -496,7 +500,7 @@ void trib_train_tuning_print(const struct trib_train_tuning *tuning, char *text,
              tuning->choice.width, tuning->codecs[tuning->choice.codec],
              TRIB_TRAIN_TIMED);
     if (tuning->n_rows == 0)
-        return; /* It was loaded. */
+        return; /* restored from a checkpoint */
     at = strlen(text);
     at += (size_t)snprintf(text + at, bytes - at, "\n  %-32s %5s %8s %6s %8s", "codec",
                            "width", "ms", "gain", "at most");

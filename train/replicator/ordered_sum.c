@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums in an order that does not depend on the number of replicas: each replica gets
- * its part of the gradients of all shares, adds them in the order of shares, and gives
- * the result to all.
+ * Sums whose order does not depend on the number of replicas. Each replica receives its
+ * part of the gradients of all shares, adds them in the order of shares, and sends the
+ * result to all replicas.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ int trib_ordered_shares(const struct trib_replica *r)
     return r->of->kind.shares / r->of->shape.in_sync;
 }
 
-/* Where the part of replica q begins. */
+/* Return the first element of replica q's part. */
 static size_t part_of(const struct trib_replica *r, size_t count, size_t q)
 {
     const size_t n = (size_t)r->of->shape.in_sync;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a replica knows of itself, what it shares with others, and why it fails.
+ * Accessors, collectives and failures of a replica.
  */
 #include "train/replicator/replica.h"
 
@@ -100,8 +100,8 @@ trib_status_t trib_fault_split(struct trib_replica *r, trib_comm_t *of, int colo
     return st;
 }
 
-/* A communicator that has failed is the reason, and what the function makes of it is
- * not. */
+/* A failed communicator is the cause; the return code of the program's function is a
+ * consequence. */
 static trib_status_t look_at_comms(struct trib_replica *r)
 {
     trib_comm_t *const comms[] = {r->sync, r->model, r->pipeline, r->all, r->world};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pipelines: one rank makes the samples of several, and they travel.
+ * Pipelines: one rank makes the samples of several ranks and scatters them.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "train/replicator/replica.h"
 
-/* The ranks that have one pipeline; NULL: this rank makes its own samples. */
+/* Choose the ranks of this rank's pipeline; NULL: this rank makes its own samples. */
 static trib_status_t join(struct trib_replica *r)
 {
     const struct trib_kind *kind = &r->of->kind;
@@ -24,8 +24,8 @@ static trib_status_t join(struct trib_replica *r)
     return TRIB_OK;
 }
 
-/* Replica q of the pipeline has its samples behind those of q - 1, and all devices of a
- * replica get the same ones. */
+/* The samples of replica q follow those of replica q - 1. All devices of a replica get
+ * the same samples. */
 static trib_status_t lay_out(struct trib_replica *r)
 {
     const size_t n = (size_t)trib_size(r->pipeline);
@@ -64,7 +64,7 @@ void trib_pipeline_close(struct trib_replica *r)
     free(r->pipeline_counts);
 }
 
-/* Has the program make the samples of so many replicas, from this one on. */
+/* Have the program make the samples of `replicas` replicas, starting at this one. */
 static trib_status_t make(struct trib_replica *r, size_t replicas, void *samples)
 {
     const struct trib_kind_shape *shape = &r->of->shape;

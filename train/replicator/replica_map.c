@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A list of items that all replicas of a group work on together.
+ * Maps: the replicas of a group share the work on a list of items.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "train/replicator/replica.h"
 
-/* Where the items of replica q begin. */
+/* Return the first item of replica q. */
 static size_t items_before(size_t items, size_t n, size_t q)
 {
     return items / n * q + (q < items % n ? q : items % n);

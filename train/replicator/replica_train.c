@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trainers of a replica, and a step of one.
+ * The trainers of a replica, and their steps.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static trib_status_t refuse(struct trib_replica *r, const char *what, const char
                      what, value ? " \"" : "", value ? value : "", value ? "\"" : "");
 }
 
-/* The strategy is the kind's, or the caller's. With shares the replica makes the sums,
- * and the trainer has one rank. */
+/* Set the strategy: the kind's, or else the caller's. With shares the replica makes the
+ * sums, and the trainer has one rank. */
 static trib_status_t fit_desc(struct trib_replica *r, trib_trainer_desc_t *desc,
                               char *strategy, size_t bytes)
 {
@@ -48,7 +48,7 @@ static trib_status_t fit_desc(struct trib_replica *r, trib_trainer_desc_t *desc,
     return TRIB_OK;
 }
 
-/* All replicas begin with the parameters of the first one. */
+/* Create a trainer after broadcasting the first replica's parameters. */
 static trib_status_t create_with_shares(struct trib_replica *r,
                                         const trib_trainer_desc_t *desc,
                                         struct trib_replica_trained *s)
@@ -106,7 +106,7 @@ static trib_status_t trainer_taken(struct trib_replica *r,
                       : status;
 }
 
-/* The gradients of the shares of this replica, one after the other. */
+/* Compute the gradients of this replica's shares, one after the other. */
 static trib_status_t compute(struct trib_replica *r, struct trib_replica_trained *s,
                              const trib_step_t *step, trib_gradient_fn gradient,
                              double *loss_out)
@@ -130,7 +130,7 @@ static trib_status_t compute(struct trib_replica *r, struct trib_replica_trained
     return s->send ? trib_ordered_sum(r, s, step->gradient) : TRIB_OK;
 }
 
-/* The place of a trainer; -1: it is not one of this replica's. */
+/* Return the index of a trainer; -1: not one of this replica's. */
 static int find(const struct trib_replica *r, const trib_trainer_t *trainer)
 {
     for (int i = 0; trainer && i < r->n_trainers; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run: the ranks of this process, as threads if there are several; their
- * communicators; the loop over steps; and the end of all if one fails.
+ * A run: the ranks of this process (threads if several), their communicators, the loop
+ * over steps, and the shutdown of all ranks when one fails.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ const char *trib_replicator_error(void)
 
 /* ---- one rank -------------------------------------------------------------------- */
 
-/* The grid of replicas and devices, and in it the groups. */
+/* Split the grid of replicas and devices, and the groups in it. */
 static trib_status_t make_comms(struct trib_replica *r)
 {
     const struct trib_kind *kind = &r->of->kind;
@@ -80,7 +80,8 @@ static void close_replica(struct trib_replica *r)
     free(r->state);
 }
 
-/* True if the run goes on without a rank that is lost, as it is of another group. */
+/* Return true if the run survives the loss of a rank: the rank belongs to another
+ * group. */
 static bool may_lose(const struct trib_replica *r, trib_status_t status)
 {
     return r->of->shape.groups > 1 && status == TRIB_ERR_PEER_LOST;
@@ -93,7 +94,8 @@ static trib_status_t call(struct trib_replica *r, const char *name, trib_replica
     return code == 0 ? r->err.status : trib_fault_callback(r, name, code);
 }
 
-/* With shares a step that the trainer made without trib_replica_train had no sum. */
+/* With shares, refuse a step that the trainer made without trib_replica_train: its
+ * gradient was not summed. */
 static trib_status_t look_for_steps(struct trib_replica *r)
 {
     for (int i = 0; i < r->n_trainers && r->of->kind.shares > 0; i++) {
@@ -154,8 +156,8 @@ static trib_status_t run_steps(struct trib_replica *r)
     return st == TRIB_OK ? call(r, "finish", r->of->opts.finish) : st;
 }
 
-/* The others learn of it wherever they wait. A group that has lost a rank ends, and the
- * other groups do not. */
+/* Abort the communicators, so that other ranks learn of the failure wherever they wait.
+ * After the loss of a rank only its own group ends. */
 static void end_all(struct trib_replica *r)
 {
     enum { WHY = 119 };
@@ -170,7 +172,7 @@ static void end_all(struct trib_replica *r)
             trib_comm_abort(comms[i], why);
 }
 
-/* What a function of the program says gets the place where it said it. */
+/* Prefix an error of the program's function with its replica and step. */
 static void name_place(struct trib_replica *r)
 {
     char text[sizeof(r->err.text)], device[24] = "";
@@ -186,8 +188,8 @@ static void name_place(struct trib_replica *r)
               text);
 }
 
-/* Who waited in a communicator of a trainer's sees but that a rank has left it. The end
- * that this rank called for comes by the communicator of all, if a little later. */
+/* A rank blocked in a trainer's communicator only sees that a peer disconnected. The
+ * peer's abort notice arrives on the world communicator, up to 200 ms later. */
 static void find_cause(struct trib_replica *r)
 {
     enum { LOOKS = 200, NAP_NS = 1000000 };
@@ -225,7 +227,7 @@ static trib_status_t run_rank(struct trib_replica *r)
 
 struct crew {
     const char *root;
-    atomic_int stop; /* a thread could not be made, so nobody waits for it */
+    atomic_int stop; /* a thread could not be created: the others stop waiting for it */
 };
 
 struct thread {
@@ -262,8 +264,8 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* How near a rank is to the reason: a function of the program has failed there, or
- * something else has, or the rank was told to end. */
+/* Rank causes: 3 for a failed function of the program, 2 for another failure, 1 for a
+ * rank that was aborted by a peer. */
 static int nearness(const struct trib_replica *r)
 {
     if (r->err.status == TRIB_OK)
@@ -315,7 +317,7 @@ static trib_status_t run_threads(const struct trib_replicator *of, const char *r
     return err->status != TRIB_OK ? err->status : st;
 }
 
-/* Threads of several processes meet where the first process says. */
+/* Threads of several processes rendezvous at the address of the first process. */
 static trib_status_t run_many(const struct trib_replicator *of, trib_comm_t *comm,
                               struct trib_error *err)
 {
@@ -363,7 +365,7 @@ static trib_status_t run_alone(const struct trib_replicator *of, trib_comm_t *co
 
 /* ---- agreement of processes ------------------------------------------------------ */
 
-/* What all processes must have alike. */
+/* Hash the options that all processes must share. */
 static uint64_t hash_of(const struct trib_replicator *of)
 {
     const trib_replicator_opts_t *o = &of->opts;
@@ -441,7 +443,7 @@ trib_status_t trib_replicator_run(const trib_replicator_opts_t *opts)
     else
         run(&of, of.opts.comm ? of.opts.comm : comm, &err);
     if (comm && err.status != TRIB_OK && of.shape.groups == 1)
-        trib_comm_abort(comm, "the run has failed"); /* nobody waits for a lost one */
+        trib_comm_abort(comm, "the run has failed"); /* no rank waits for this one */
     st = comm ? trib_free_comm(comm) : TRIB_OK;
     if (st != TRIB_OK && !(st == TRIB_ERR_PEER_LOST && of.shape.groups > 1))
         trib_fail(&err, st, "%s", trib_last_error(NULL));

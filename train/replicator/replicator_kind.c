@@ -63,7 +63,7 @@ static int row_keys(int i, struct trib_keyed_key keys_out[TRIB_KEYED_KEYS])
 
 static const struct trib_keyed_family family = {"kind", 120, row_name, row_keys};
 
-/* "threads:4" is short for "threads:threads=4". */
+/* Expand "threads:4" to "threads:threads=4". */
 static void spell_out(const char *text, char *out, size_t bytes)
 {
     const char *const short_form = "threads:";

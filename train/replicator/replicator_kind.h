@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kinds of replicators as texts, and the shapes that they make of processes.
+ * Kinds of replicators: parse their texts, and derive the shape of a run from the
+ * number of processes.
  */
 #ifndef TRAIN_REPLICATOR_REPLICATOR_KIND_H
 #define TRAIN_REPLICATOR_REPLICATOR_KIND_H
@@ -19,43 +20,43 @@ enum trib_kind_input {
     TRIB_INPUT_SINGLE,
 };
 
-/* A kind, read. */
+/* A parsed kind. */
 struct trib_kind {
-    char text[160]; /* as it was given */
-    const char *strategy; /* of its trainers, as a prefix; NULL: the caller's choice */
-    bool alone; /* it has one process */
-    bool pushes; /* groups meet in a store */
-    int threads; /* ranks of a process */
-    int devices; /* ranks of a replica */
-    int groups; /* 0: each replica */
-    int staleness; /* pushes that groups may be apart; -1: any number */
+    char text[160]; /* the original text */
+    const char *strategy; /* name of its trainers' strategy; NULL: the caller chooses */
+    bool alone; /* has a single process */
+    bool pushes; /* groups share a store */
+    int threads; /* ranks per process */
+    int devices; /* ranks per replica */
+    int groups; /* 0: one per replica */
+    int staleness; /* pushes by which groups may differ; -1: unlimited */
     int shares; /* 0: none */
     enum trib_kind_input input;
 };
 
-/* What a kind makes of a number of processes. */
+/* The shape of a run on a given number of processes. */
 struct trib_kind_shape {
     int processes, ranks, replicas;
-    int groups; /* synchronous ones */
-    int in_sync; /* replicas of a group */
-    size_t batch; /* samples of a replica's step */
-    uint64_t steps; /* of a replica */
+    int groups; /* synchronous groups */
+    int in_sync; /* replicas per group */
+    size_t batch; /* samples per replica and step */
+    uint64_t steps; /* per replica */
 };
 
 /**
- * trib_kind_parse - read the text of a kind.
+ * trib_kind_parse - parse the text of a kind.
  *
  * text     NULL: "workers"
- * errors   TRIB_ERR_INVALID with a sentence in err
+ * errors   TRIB_ERR_INVALID with an error message in err
  */
 trib_status_t trib_kind_parse(const char *text, struct trib_error *err,
                               struct trib_kind *out);
 
 /**
- * trib_kind_fit - the shape of a kind on so many processes.
+ * trib_kind_fit - compute the shape of a run of this kind on `processes` processes.
  *
- * batch, steps  of the options
- * errors   TRIB_ERR_INVALID: something does not divide, or does not go together
+ * batch, steps  from the options
+ * errors   TRIB_ERR_INVALID: numbers do not divide, or options conflict
  */
 trib_status_t trib_kind_fit(const struct trib_kind *kind, int processes, size_t batch,
                             uint64_t steps, struct trib_error *err,

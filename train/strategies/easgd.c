@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elastic averaging: each rank takes steps of its own; every `period` of them the ranks
- * and a centre, which all share, move towards each other. The centre moves by beta
- * times the mean distance, and a rank by beta / ranks times its own.
+ * Elastic averaging: each rank takes local steps. Every `period` steps the ranks and a
+ * shared centre move towards each other: the centre by beta times the mean distance, a
+ * rank by beta / ranks times its own distance.
  *
  * Zhang, Choromanska & LeCun, EASGD, NeurIPS 2015 (the synchronous form).
  */
@@ -21,7 +21,7 @@ static const struct trib_keyed_key keys[KEYS] = {
 static const double defaults[KEYS] = {[PERIOD] = 16, [BETA] = 0.9};
 
 struct elastic {
-    float *x; /* [count] the rank's own parameters */
+    float *x; /* [count] the rank's parameters */
     float *gradient; /* [count] */
     float *centre; /* [count] the same on all ranks */
     float *distance; /* [count] x - centre, then its mean */
@@ -97,9 +97,8 @@ static trib_status_t elastic_end(struct trib_trainer *t, double loss)
                : TRIB_OK;
 }
 
-/* Steps after the last round count in the model as if a round, without a codec, came
- * after them. Neither the centre nor x moves, so the run continues as if nobody had
- * asked. */
+/* Include steps since the last round in the model, as an additional round without a
+ * codec would. Centre and x do not change, so this call does not influence the run. */
 static trib_status_t elastic_settle(struct trib_trainer *t, float *model_out)
 {
     const struct elastic *e = t->strategy;
@@ -154,8 +153,7 @@ static void elastic_model(struct trib_trainer *t, float *out)
     memcpy(out, e->centre, t->count * sizeof(float));
 }
 
-/* A rank by which the centre has moved, and which has not moved itself, goes on from
- * there. */
+/* A rank that missed a move of the centre continues from the centre. */
 static trib_status_t elastic_moved(struct trib_trainer *t,
                                    const struct trib_train_move *m)
 {

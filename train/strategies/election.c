@@ -53,7 +53,7 @@ void trib_train_election_close(struct trib_trainer *t, struct trib_train_electio
     trib_free(e->comm, e->candidate);
 }
 
-/* A loss that is not a number loses. Of equal ones the lowest rank wins. */
+/* A NaN loss never wins. The lowest rank wins a tie. */
 static trib_status_t start_vote(struct trib_trainer *t, struct trib_train_election *e,
                                 const float *x, double loss)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elections of a leader among the ranks of a communicator: the one of the least loss,
- * whose parameters all others then have. An election may go on for some steps while the
- * ranks compute; it begins and ends at the same steps on all ranks.
+ * Leader elections in a communicator. The rank with the lowest loss wins and broadcasts
+ * its parameters. An election may overlap with steps; it starts and ends at the same
+ * steps on all ranks.
  */
 #ifndef TRAIN_STRATEGIES_ELECTION_H
 #define TRAIN_STRATEGIES_ELECTION_H
@@ -15,27 +15,29 @@
 struct trib_trainer;
 struct trib_train_election;
 
-/* A loss with the rank that has it, as trib_op_t says of minloc. */
+/* A loss and its rank, the element type of TRIB_MINLOC (trib_op_t). */
 struct trib_train_vote {
     double loss;
     int64_t rank;
 };
 
 struct trib_train_election {
-    trib_comm_t *comm; /* NULL: there are none */
+    trib_comm_t *comm; /* NULL: no elections */
     uint64_t period; /* steps between elections */
-    uint64_t late; /* steps that one takes; below the period */
-    float *leader; /* [count] parameters of the leader when it was elected */
-    float *candidate; /* [count] this rank's, then the leader's, while one goes on */
-    bool elected; /* leader has been filled */
-    bool follows; /* it is another rank's */
+    uint64_t late; /* steps until an election ends; below the period */
+    float *leader; /* [count] the leader's parameters at its election */
+    /* [count] during an election: this rank's parameters, then the leader's */
+    float *candidate;
+    bool elected; /* leader is valid */
+    bool follows; /* the leader is another rank */
     struct trib_train_vote vote;
-    trib_request_t *votes, *parameters; /* what goes on, or NULL */
-    uint64_t held, led; /* elections, and how many this rank has won */
+    /* pending requests of the current election, or NULL */
+    trib_request_t *votes, *parameters;
+    uint64_t held, led; /* elections held, and elections won by this rank */
 };
 
 /**
- * trib_train_election_open - memory for elections in comm.
+ * trib_train_election_open - allocate the buffers of elections in comm.
  *
  * owner    the caller: trib_train_election_close, also after an error
  */
@@ -45,16 +47,16 @@ trib_status_t trib_train_election_open(struct trib_trainer *t, trib_comm_t *comm
 void trib_train_election_close(struct trib_trainer *t, struct trib_train_election *e);
 
 /**
- * trib_train_election_step - what elections do at the end of step `number`.
+ * trib_train_election_step - advance the election at the end of step `number`.
  *
- * x, loss  this rank's parameters and mean loss, if one begins
- * ended    true if an election has ended in this call: e->leader is new
+ * x, loss  this rank's parameters and mean loss, used if an election starts
+ * ended    set to true if an election has ended in this call: e->leader is new
  */
 trib_status_t trib_train_election_step(struct trib_trainer *t,
                                        struct trib_train_election *e, uint64_t number,
                                        const float *x, double loss, bool *ended);
 
-/** trib_train_election_finish - ends the one that goes on, if any; *ended as above. */
+/** trib_train_election_finish - wait for a pending election; *ended as above. */
 trib_status_t trib_train_election_finish(struct trib_trainer *t,
                                          struct trib_train_election *e, bool *ended);
 

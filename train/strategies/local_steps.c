@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Local steps: each rank takes `period` steps of its own, then the ranks take the mean
- * of what these have changed, from the centre that all share, as the gradient of an
- * outer optimiser. With a codec and error feedback on that change this is sparse local
- * steps.
+ * Local steps: each rank takes `period` local steps. The mean of their changes,
+ * relative to a shared centre, is then the gradient of an outer optimiser. With a codec
+ * and error feedback on the changes this is sparse local SGD.
  *
- * The vector may be cut into `fragments`, each with its own turn within a period, and a
- * mean may come `late` steps later, so that it hides behind them: the rank then moves
- * by as much as the centre has moved beyond the rank's own change.
+ * `fragments` splits the vector; fragments are summed in turn within a period. A mean
+ * may be applied `late` steps later, so that its communication overlaps with them. The
+ * rank then adds the centre's move minus its own change.
  *
  * Stich, Local SGD, ICLR 2019; Douillard et al., DiLoCo, 2023, and Streaming DiLoCo,
  * 2025; SparseLoCo, 2025.
@@ -36,16 +35,16 @@ static const double diloco_defaults[KEYS] = {
 struct fragment {
     size_t first, count;
     struct trib_train_sum *sum;
-    uint64_t started; /* step at whose end its sum began */
+    uint64_t started; /* the step that ended with the start of its sum */
 };
 
 struct local {
-    float *x; /* [count] the rank's own parameters */
+    float *x; /* [count] the rank's parameters */
     float *gradient; /* [count] */
     float *centre; /* [count] the same on all ranks */
-    float *velocity; /* [count] of the outer optimiser; NULL: it has no momentum */
-    float *change; /* [count] centre - x when a sum began, then its mean */
-    float *own; /* [count] this rank's change, while its mean is late; or NULL */
+    float *velocity; /* [count] of the outer optimiser; NULL: no momentum */
+    float *change; /* [count] centre - x at the start of a sum, then its mean */
+    float *own; /* [count] this rank's change while its mean is pending; NULL: late=0 */
     size_t n_fragments;
     struct fragment fragments[TRIB_TRAIN_SUMS];
 };
@@ -153,14 +152,15 @@ static struct outer outer_of(const struct trib_trainer *t)
                           trib_train_number(t, NESTEROV) != 0};
 }
 
-/* Return by how much the centre falls; *velocity becomes that after the step. */
+/* Return the decrease of the centre, and update *velocity. */
 static float outer_step(const struct outer *o, float change, float *velocity)
 {
     *velocity = o->momentum * *velocity + change;
     return o->rate * (o->nesterov ? change + o->momentum * *velocity : *velocity);
 }
 
-/* The outer step. A rank whose mean is late keeps the steps that it has taken since. */
+/* Apply the outer step. With a late mean the rank keeps the steps it took since the sum
+ * started. */
 static void apply(const struct trib_trainer *t, struct local *l,
                   const struct fragment *f)
 {
@@ -189,8 +189,8 @@ static trib_status_t finish(struct trib_trainer *t, struct local *l, struct frag
     return st;
 }
 
-/* Fragments take their turns evenly within a period: return how many of the first n
- * steps come after the last turn of fragment i. */
+/* Return how many of the first n steps follow the last turn of fragment i. Turns are
+ * evenly spaced within a period. */
 static uint64_t steps_since(const struct trib_trainer *t, const struct local *l,
                             size_t i, uint64_t n)
 {
@@ -220,7 +220,7 @@ static trib_status_t local_end(struct trib_trainer *t, double loss)
     return st;
 }
 
-/* Move model_out, which is the centre, as one more round of fragment f would. */
+/* Apply one more round of fragment f to model_out, which holds the centre. */
 static void add_round(const struct trib_trainer *t, const struct local *l,
                       const struct fragment *f, float *model_out)
 {
@@ -233,9 +233,9 @@ static void add_round(const struct trib_trainer *t, const struct local *l,
     }
 }
 
-/* Steps after the last round count in the model as if a round, without a codec, came
- * after them. Centre, velocity and x stay, so the run continues as if nobody had
- * asked. */
+/* Include steps since the last round in the model, as an additional round without a
+ * codec would. Centre, velocity and x do not change, so this call does not influence
+ * the run. */
 static trib_status_t add_steps(struct trib_trainer *t, struct local *l,
                                float *model_out)
 {
@@ -313,8 +313,8 @@ static void local_model(struct trib_trainer *t, float *out)
     memcpy(out, l->centre, t->count * sizeof(float));
 }
 
-/* A rank that has sent its change, and has not got the mean, goes on from the centre:
- * else its change would be sent twice. */
+/* A rank that sent its change but did not receive the mean continues from the centre.
+ * Otherwise its change would be sent twice. */
 static trib_status_t local_moved(struct trib_trainer *t,
                                  const struct trib_train_move *m)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Leaders: each rank takes steps of its own and is pulled towards the best rank of its
- * group, and of all, by the mean of its newest losses. Every `period` steps a group
- * elects its leader, which broadcasts its parameters; every `global` steps all do.
- * Between elections each step pulls a little towards the leaders as they were, but no
- * leader towards itself. With late above 0 an election goes on for that many steps
- * while the ranks compute, so that a slow rank delays nobody at once.
+ * Leader SGD: each rank takes local steps and is pulled towards the rank with the
+ * lowest mean loss, in its group and among all. A group elects its leader every
+ * `period` steps, and all ranks elect one every `global` steps; a leader broadcasts its
+ * parameters. Each step pulls slightly towards the last elected leaders; leaders are
+ * not pulled towards themselves. With late > 0 an election overlaps with `late` steps,
+ * so that a slow rank does not delay the others at once.
  *
  * Teng et al., Leader Stochastic Gradient Descent, NeurIPS 2019.
  */
@@ -32,12 +32,12 @@ static const struct trib_keyed_key keys[KEYS] = {
 static const double defaults[KEYS] = {[PERIOD] = 4, [PULL] = 0.1, [GROUPS] = 1};
 
 struct leader {
-    float *x; /* [count] the rank's own parameters */
+    float *x; /* [count] the rank's parameters */
     float *gradient; /* [count] */
     struct trib_train_election group, all;
-    double loss; /* sum since the last election of the group */
+    double loss; /* sum since the group's last election */
     uint64_t losses;
-    double newest; /* mean at the last election */
+    double newest; /* mean loss at the last election */
 };
 
 static trib_status_t check_numbers(struct trib_trainer *t)
@@ -65,7 +65,7 @@ static trib_status_t check_numbers(struct trib_trainer *t)
     return TRIB_OK;
 }
 
-/* The number of groups, and this rank's. */
+/* Return the number of groups, and this rank's group. */
 static int group_of(const struct trib_trainer *t, int *group)
 {
     const int asked = (int)trib_train_number(t, GROUPS),
@@ -154,8 +154,8 @@ static void pull(const struct trib_trainer *t, float *restrict x,
         x[i] += a * (leader[i] - x[i]);
 }
 
-/* Each step pulls a little towards the leader of the last election, and its end pulls
- * once more. */
+/* Pull slightly towards the last leader at each step, and more strongly when an
+ * election ends. */
 static trib_status_t follow(struct trib_trainer *t, struct leader *l,
                             struct trib_train_election *e)
 {
@@ -253,7 +253,7 @@ static void leader_model(struct trib_trainer *t, float *out)
     memcpy(out, l->x, t->count * sizeof(float));
 }
 
-/* The groups are others, so each elects before it pulls. */
+/* The groups have changed, so each must elect before it pulls. */
 static trib_status_t leader_moved(struct trib_trainer *t,
                                   const struct trib_train_move *m)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A parameter server: the parameters live in the store of tribd. Each rank pushes its
- * gradient, which the store applies by the optimiser as its rule, and pulls what has
- * come of it, in its own time; staleness says how many pushes ranks may be apart, and
- * with 0 all pull the same version.
+ * Parameter server: tribd's store holds the parameters. Each rank pushes its gradient
+ * and pulls the result, at its own pace. The store applies the optimiser to gradients
+ * as its rule. staleness bounds the number of pushes by which ranks may differ; with 0
+ * all ranks pull the same version.
  *
- * With a period above 1 a rank takes steps of its own and pushes their change
- * (Downpour). With groups the ranks of a group take the mean of their gradients among
- * themselves, and the first of them pushes it.
+ * With period > 1 a rank takes local steps and pushes their change (Downpour). With
+ * groups the ranks of a group average their gradients, and the group's first rank
+ * pushes the mean.
  *
  * Dean et al., Downpour, NeurIPS 2012; Ho et al., stale synchronous, NeurIPS 2013;
  * Buchlovsky et al., TF-Replicator, 2019 (groups).
@@ -36,23 +36,24 @@ static const double hybrid_defaults[KEYS] = {
     [STALENESS] = -1, [PERIOD] = 1, [GROUPS] = 2};
 
 struct server {
-    float *x; /* [count] what was pulled, and the rank's own steps from there */
-    float *pulled; /* [count] with a period above 1 */
+    float *x; /* [count] the last pull plus the rank's local steps */
+    float *pulled; /* [count] the last pull; NULL unless period > 1 */
     float *gradient; /* [count] */
-    float *model; /* [count] of the last settle */
-    float *residual; /* [count] of pushes with a codec; or NULL */
-    bool settled; /* nobody has pushed since */
-    trib_comm_t *group; /* NULL: each rank is one */
-    trib_comm_t *heads; /* the first ranks of all groups; NULL: not one of them, or all
-                         * ranks are */
-    trib_comm_t *meet; /* all ranks that are left, for settle alone; NULL: this one has
-                        * left, as its group has failed */
-    trib_comm_t *left; /* that, when one was lost; else NULL */
-    bool pushes; /* this rank does */
-    struct trib_train_sum *sum; /* of the group */
+    float *model; /* [count] result of the last server_settle */
+    float *residual; /* [count] residual of pushes with a codec; or NULL */
+    bool settled; /* no rank has pushed since the last server_settle */
+    trib_comm_t *group; /* NULL: no groups */
+    /* the first ranks of all groups; NULL: no groups, or not a first rank */
+    trib_comm_t *heads;
+    /* the surviving ranks, used only by server_settle; NULL: this rank has left because
+     * its group failed */
+    trib_comm_t *meet;
+    trib_comm_t *left; /* `meet` after a shrink; owned by s; else NULL */
+    bool pushes; /* this rank pushes */
+    struct trib_train_sum *sum; /* over the group */
     trib_store_t *store;
     trib_vector_t *vector;
-    uint64_t version; /* of what was pulled */
+    uint64_t version; /* version of the last pull */
 };
 
 static trib_status_t store_taken(struct trib_trainer *t, const struct server *s,
@@ -62,7 +63,7 @@ static trib_status_t store_taken(struct trib_trainer *t, const struct server *s,
                       : status;
 }
 
-/* The optimiser as a rule of the store, whose rate comes with each push. */
+/* Print the optimiser as a rule of the store. Each push carries the learning rate. */
 static trib_status_t rule_of(struct trib_trainer *t, char *text, size_t bytes)
 {
     const struct trib_train_optimizer *o = &t->optimizer;
@@ -80,7 +81,7 @@ static trib_status_t rule_of(struct trib_trainer *t, char *text, size_t bytes)
     return TRIB_OK;
 }
 
-/* The ranks that push. */
+/* Return the communicator of the ranks that push. */
 static trib_comm_t *pushers(const struct trib_trainer *t, const struct server *s)
 {
     return s->heads ? s->heads : t->comm;
@@ -200,7 +201,7 @@ static trib_status_t push_and_pull(struct trib_trainer *t, struct server *s,
     const uint64_t began = trib_train_now();
     uint64_t version = 0;
 
-    if (trib_train_number(t, PERIOD) < 2) /* 0 would mean the rule's own rate */
+    if (trib_train_number(t, PERIOD) < 2) /* 0 would select the rule's rate */
         opts.rate = fmax(trib_train_rate_at(&t->rate, t->number), DBL_MIN);
     opts.result = bounded ? NULL : s->x;
     trib_status_t st = trib_store_push(s->vector, data, &opts, &version);
@@ -218,7 +219,7 @@ static trib_status_t push_and_pull(struct trib_trainer *t, struct server *s,
     return st;
 }
 
-/* Steps of the rank's own, of which the store adds the change. */
+/* Take a local step; at the end of a period push the accumulated change. */
 static trib_status_t step_alone(struct trib_trainer *t, struct server *s)
 {
     trib_train_update(t, s->x, s->gradient, trib_train_rate_at(&t->rate, t->number));
@@ -247,7 +248,8 @@ static trib_status_t step_in_group(struct trib_trainer *t, struct server *s)
         t, s->group, trib_broadcast(s->group, s->x, t->count, TRIB_F32, 0));
 }
 
-/* This rank's group has failed: the others go on, and are not to wait for it. */
+/* This rank's group has failed: abort `meet`, so that the surviving ranks do not wait
+ * for this rank. */
 static void leave(struct trib_trainer *t, struct server *s)
 {
     if (!s->meet)
@@ -276,7 +278,7 @@ static trib_status_t server_end(struct trib_trainer *t, double loss)
     return s->pulled ? step_alone(t, s) : push_and_pull(t, s, s->gradient);
 }
 
-/* Pulls what the store has now, however far ranks are apart. */
+/* Pull the current version, however stale other ranks are. */
 static trib_status_t pull_newest(struct trib_trainer *t, struct server *s, float *out)
 {
     trib_store_set_staleness(s->store, TRIB_STALE_ANY);
@@ -285,8 +287,8 @@ static trib_status_t pull_newest(struct trib_trainer *t, struct server *s, float
     return st;
 }
 
-/* All ranks have pushed when all are here: then the vector is what it will be. The
- * first of those that push gets it, and all hear how that went. */
+/* Pull after all ranks have arrived, when all pushes are complete. The first rank that
+ * pushes pulls the vector and broadcasts its status and the vector. */
 static trib_status_t pull_together(struct trib_trainer *t, struct server *s)
 {
     int32_t from = s->pushes ? trib_rank(s->meet) : trib_size(s->meet),
@@ -307,8 +309,8 @@ static trib_status_t pull_together(struct trib_trainer *t, struct server *s)
                          : "no rank has got the model of the store");
 }
 
-/* Steps after the last push count in the model as if they had been pushed. The store
- * stays as it is: they are part of the next push. */
+/* Include steps since the last push in the model, as if they had been pushed. The store
+ * does not change: the next push contains them. */
 static trib_status_t add_steps(struct trib_trainer *t, struct server *s,
                                float *model_out)
 {
@@ -325,7 +327,7 @@ static trib_status_t add_steps(struct trib_trainer *t, struct server *s,
     return st;
 }
 
-/* The model of all ranks that are left. */
+/* Collect the model of all surviving ranks. */
 static trib_status_t collect_model(struct trib_trainer *t, struct server *s,
                                    float *model_out)
 {
@@ -337,7 +339,7 @@ static trib_status_t collect_model(struct trib_trainer *t, struct server *s,
     return s->pulled ? add_steps(t, s, model_out) : TRIB_OK;
 }
 
-/* True if all other ranks have been lost, or have left. */
+/* Return true if all other ranks are lost or have left. */
 static bool is_alone(const struct server *s)
 {
     const int ranks = trib_size(s->meet);
@@ -350,7 +352,7 @@ static bool is_alone(const struct server *s)
     return !mine && n == ranks - 1;
 }
 
-/* The model of a rank that is alone. */
+/* Compute the model of a rank that is alone. */
 static trib_status_t own_model(struct trib_trainer *t, struct server *s,
                                float *model_out)
 {
@@ -363,7 +365,8 @@ static trib_status_t own_model(struct trib_trainer *t, struct server *s,
     return TRIB_OK;
 }
 
-/* Goes on without the ranks that are lost. A rank that is alone has no communicator. */
+/* Continue without lost ranks. The last rank uses its own model, because a communicator
+ * of one rank cannot be made. */
 static trib_status_t shrink(struct trib_trainer *t, struct server *s, float *model_out)
 {
     trib_comm_t *smaller;
@@ -378,7 +381,8 @@ static trib_status_t shrink(struct trib_trainer *t, struct server *s, float *mod
     return collect_model(t, s, model_out);
 }
 
-/* A rank that is lost pushes no more, and the others have a model without it. */
+/* Collect the model; shrink and retry when ranks are lost, because a lost rank pushes
+ * no further changes. */
 static trib_status_t server_settle(struct trib_trainer *t, float *model_out)
 {
     struct server *s = t->strategy;
@@ -396,7 +400,7 @@ static trib_status_t server_settle(struct trib_trainer *t, float *model_out)
     return TRIB_OK;
 }
 
-/* True where a save would not have the vector as it is. */
+/* Return true if a save would miss pushes to the vector. */
 static bool server_busy(const struct trib_trainer *t)
 {
     const struct server *s = t->strategy;
@@ -412,7 +416,7 @@ static void server_model(struct trib_trainer *t, float *out)
         memcpy(out, s->x, t->count * sizeof(float));
 }
 
-/* Ranks that push know the store, and go first. */
+/* Prefer ranks that push as the giver, because they can read the store. */
 static uint64_t server_ahead(const struct trib_trainer *t)
 {
     const struct server *s = t->strategy;
@@ -438,7 +442,7 @@ static trib_status_t give_residual(struct trib_trainer *t, const struct server *
                : TRIB_OK;
 }
 
-/* The store gets the vector back; the state of its rule begins anew. */
+/* Restore the vector in the store. The state of its rule is reset. */
 static trib_status_t server_loaded(struct trib_trainer *t)
 {
     struct server *s = t->strategy;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pipe-SGD: the sum of a gradient goes on while the next one is computed, so that each
- * step applies the gradient of the step before.
+ * Pipe-SGD: the sum of a gradient overlaps with the computation of the next one, so
+ * each step applies the gradient of the previous step.
  *
- * With `predict` the gradient is taken where the parameters will be if only momentum
- * moves them: at x - rate momentum v. That makes up for the delay.
+ * With `predict` the gradient is computed at x - rate momentum v, where momentum alone
+ * would move the parameters. That compensates for the delay.
  *
- * With width=auto, or more than one codec, it measures its first steps and chooses.
+ * With width=auto, or with several codecs, it measures its first steps and chooses.
  *
  * Li et al., Pipe-SGD, NeurIPS 2018.
  */
@@ -31,13 +31,13 @@ static const struct trib_keyed_key keys[KEYS] = {
 static const double defaults[KEYS] = {[WIDTH] = 2, [PREDICT] = 1};
 
 struct pipe {
-    float *gradient[2]; /* [count] one is computed, and one is summed */
+    float *gradient[2]; /* [count] one is being computed, the other summed */
     float *predicted; /* [count] or NULL */
     struct trib_train_sum *sum;
     int width;
-    struct trib_train_tuning *tuning; /* NULL: nothing is to be chosen */
-    int now; /* gradient that is computed */
-    double rate[2]; /* at which each will be applied */
+    struct trib_train_tuning *tuning; /* NULL: nothing to choose */
+    int now; /* index of the gradient being computed */
+    double rate[2]; /* learning rate of each */
 };
 
 static trib_status_t pipe_create(struct trib_trainer *t)
@@ -75,8 +75,8 @@ static void pipe_destroy(struct trib_trainer *t)
     free(p);
 }
 
-/* Where momentum alone moves elements [first, first + count) at the rate of the
- * gradient that is under way. */
+/* Predict elements [first, first + count): where momentum alone moves them, at the rate
+ * of the pending gradient. */
 static void predict(const struct trib_trainer *t, float *restrict to, size_t first,
                     size_t count, double rate)
 {
@@ -89,10 +89,10 @@ static void predict(const struct trib_trainer *t, float *restrict to, size_t fir
 }
 
 /*
- * Applies a gradient, and predicts block by block, while a block is in the cache.
+ * Apply a gradient and predict, block by block, while a block is in the cache.
  *
- * gradient NULL: only predicts
- * ahead    rate of the gradient that is under way; below 0: nothing is predicted
+ * gradient NULL: only predict
+ * ahead    rate of the pending gradient; negative: do not predict
  */
 static void apply(struct trib_trainer *t, const float *gradient, double rate,
                   double ahead)
@@ -111,7 +111,7 @@ static void apply(struct trib_trainer *t, const float *gradient, double rate,
         trib_train_optimizer_step(&t->optimizer);
 }
 
-/* True in the steps that are measured. */
+/* Return true during the measured steps. */
 static bool times(const struct pipe *p)
 {
     return p->tuning && !p->tuning->choice.made;
@@ -130,7 +130,7 @@ static trib_status_t pipe_begin(struct trib_trainer *t, trib_step_t *step)
     return TRIB_OK;
 }
 
-/* Waits for the gradient that is under way, and applies it. */
+/* Wait for the pending gradient and apply it. */
 static trib_status_t finish(struct trib_trainer *t)
 {
     struct pipe *p = t->strategy;
@@ -143,7 +143,7 @@ static trib_status_t finish(struct trib_trainer *t)
     return st;
 }
 
-/* From now on the width and the codec are those of the choice. */
+/* Switch to the chosen width and codec. */
 static trib_status_t take_choice(struct trib_trainer *t,
                                  const struct trib_train_choice *choice)
 {
@@ -162,7 +162,7 @@ static trib_status_t take_choice(struct trib_trainer *t,
     return TRIB_OK;
 }
 
-/* A step that is measured: dense, and nothing is under way behind it. */
+/* End a measured step: dense, and nothing pending afterwards. */
 static trib_status_t timed_end(struct trib_trainer *t)
 {
     struct pipe *p = t->strategy;
@@ -183,8 +183,8 @@ static trib_status_t timed_end(struct trib_trainer *t)
     return st == TRIB_OK ? take_choice(t, &p->tuning->choice) : st;
 }
 
-/* The sum of this gradient starts before that of the step before is applied, so that
- * the update costs time of the caller alone. */
+/* Start the sum of this gradient before the previous one is applied, so that the update
+ * overlaps with communication. */
 static trib_status_t pipe_end(struct trib_trainer *t, double loss)
 {
     struct pipe *p = t->strategy;
@@ -202,7 +202,7 @@ static trib_status_t pipe_end(struct trib_trainer *t, double loss)
     st = trib_train_start(t, p->sum, p->gradient[now]);
     if (p->width < 2)
         return st == TRIB_OK ? finish(t) : st;
-    /* Also where no more can be started: what has ended is in the parameters. */
+    /* Also if the start failed: the parameters must include the completed sum. */
     apply(t, summed ? p->gradient[!now] : NULL, p->rate[!now], p->rate[now]);
     return st;
 }
@@ -232,7 +232,7 @@ static int pipe_sums(struct trib_trainer *t,
     return 1;
 }
 
-/* The choice; without one nothing is kept beside parameters. */
+/* Only the choice is kept in addition to the parameters. */
 static int pipe_fields(struct trib_trainer *t,
                        struct trib_train_field out[TRIB_TRAIN_FIELDS])
 {
@@ -245,8 +245,8 @@ static int pipe_fields(struct trib_trainer *t,
     return 1;
 }
 
-/* A state that was saved behind the choice brings it along; one from before it makes
- * the run measure again. */
+/* A state saved after the choice restores it. A state saved before the choice restarts
+ * the measurement. */
 static trib_status_t pipe_adopt(struct trib_trainer *t, const void *fields)
 {
     struct pipe *p = t->strategy;
@@ -292,7 +292,8 @@ static trib_status_t pipe_estimate(struct trib_trainer *t, size_t row,
     return TRIB_OK;
 }
 
-/* True on all ranks if sums of some begin anew in a move, with their first codec. */
+/* Set *anew_out on all ranks if a move made any rank's sum start from scratch, with its
+ * first codec. */
 static trib_status_t begins_anew(struct trib_trainer *t, bool *anew_out)
 {
     const struct pipe *p = t->strategy;
@@ -304,8 +305,8 @@ static trib_status_t begins_anew(struct trib_trainer *t, bool *anew_out)
     return trib_train_taken(t, st);
 }
 
-/* The gradient that was under way is computed again. A choice goes on; steps that were
- * to be measured are measured again. */
+/* The pending gradient is computed again. A choice is kept; an unfinished measurement
+ * restarts. */
 static trib_status_t pipe_moved(struct trib_trainer *t, const struct trib_train_move *m)
 {
     struct pipe *p = t->strategy;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Push-sum that waits for nobody: each rank takes steps in its own time, adds shares
- * that have come meanwhile, and gives half of its parameters x and of its weight w to
- * the rank that is 1, 2, 4, … further on, by turns. A rank holds one share that another
- * one gives it. Where that one has not been taken yet, the next hop has its turn, and
- * where none has room the giver keeps all. So what is under way is bounded, and a slow
- * rank gets no more than it takes: it gathers weight until it gives as much as it gets.
+ * Asynchronous push-sum: no step waits for another rank. Each rank takes steps at its
+ * own pace, adds the shares that have arrived, and sends half of its parameters x and
+ * weight w to the rank 1, 2, 4, … further on, in turn. An edge buffers one share. If
+ * the receiver has not taken it yet, the sender tries the next hop; if all hops are
+ * full, it keeps everything. So the data in flight is bounded, and a slow rank receives
+ * only as much as it takes: it gathers weight until it sends as much as it receives.
  *
  * Assran and Rabbat, Asynchronous Gradient-Push, IEEE Trans. Automatic Control, 2021.
  */
@@ -18,24 +18,25 @@
 
 #include "train/strategies/push_weight.h"
 
-enum { HOPS = 31, TAG = 1 << 30 }; /* the trainer's tag in the user's communicator */
+/* a tag that user messages in the communicator do not use */
+enum { HOPS = 31, TAG = 1 << 30 };
 
-/* Behind the elements of a share, in the place of floats. */
+/* Trailer of a share, in place of floats. */
 struct note {
     double weight;
-    uint64_t step; /* the furthest that its giver knows of */
+    uint64_t step; /* the latest step that the sender knows of */
 };
 enum { NOTE_FLOATS = sizeof(struct note) / sizeof(float) };
 
-/* A rank with less weight gives nothing until it has got something. */
+/* A rank with less weight sends nothing until it has received a share. */
 static const double least = 0.5;
 
-/* In the place of a weight: a message that has no share. */
+/* Weight of a closing message, which has no share. */
 static const double closing_weight = -1;
 
-/* Messages to or from the rank of a hop. */
+/* Messages to or from the rank at a given hop. */
 struct edge {
-    float *share; /* [count + NOTE_FLOATS] in reach of the peer */
+    float *share; /* [count + NOTE_FLOATS] memory that the peer can access */
     trib_plan_t *plan;
     bool under_way, closed;
 };
@@ -44,8 +45,9 @@ struct push_free {
     struct trib_push push;
     float *z; /* [count] x / w */
     float *gradient; /* [count] */
-    uint64_t step; /* the furthest of a rank, as far as this one knows: of its rate */
-    double given, added; /* weights, since the beginning */
+    /* latest step of any rank, as far as known here; determines the rate */
+    uint64_t step;
+    double given, added; /* total weight sent and received */
     struct edge to[HOPS], from[HOPS];
     int hops, turn;
     bool open; /* receives are posted */
@@ -122,7 +124,7 @@ static trib_status_t start(struct trib_trainer *t, struct edge *e)
     return trib_train_taken(t, st);
 }
 
-/* Notes the end of a message, if it has come. */
+/* Poll a message and record its completion. */
 static trib_status_t look(struct trib_trainer *t, struct edge *e)
 {
     const trib_status_t st = e->under_way ? trib_plan_test(e->plan) : TRIB_OK;
@@ -163,7 +165,8 @@ static void add(struct trib_trainer *t, struct push_free *p, struct edge *e)
         p->step = note.step;
 }
 
-/* Adds what has come, at most one share of each edge, and makes room for the next. */
+/* Add the shares that have arrived, at most one per edge, and post the next
+ * receives. */
 static trib_status_t take(struct trib_trainer *t, struct push_free *p)
 {
     trib_status_t st = TRIB_OK;
@@ -199,7 +202,7 @@ static trib_status_t give_by(struct trib_trainer *t, struct push_free *p,
     return start(t, e);
 }
 
-/* Gives a share to the first of the next hops that has room for one. */
+/* Send a share on the first of the next edges that is free. */
 static trib_status_t give(struct trib_trainer *t, struct push_free *p)
 {
     if (p->push.weight < least)
@@ -230,8 +233,8 @@ static trib_status_t push_free_begin(struct trib_trainer *t, trib_step_t *step)
     return open_edges(t, p);
 }
 
-/* The rate is that of the run's progress, which a slow rank hears of with shares: late
- * in the run its few steps would else be the longest. */
+/* Use the learning rate of the latest step known from shares. Otherwise the few steps
+ * of a slow rank would be the longest late in the run. */
 static trib_status_t push_free_end(struct trib_trainer *t, double loss)
 {
     struct push_free *p = t->strategy;
@@ -249,9 +252,9 @@ static trib_status_t push_free_end(struct trib_trainer *t, double loss)
     return st;
 }
 
-/* --- settling --- */
+/* --- completion --- */
 
-/* Behind its shares a rank says on each edge that there are no more. */
+/* Send a closing message on each edge after its last share. */
 static trib_status_t close_edges(struct trib_trainer *t, struct push_free *p)
 {
     const struct note closing = {closing_weight, 0};
@@ -278,7 +281,7 @@ static bool is_closed(const struct push_free *p)
     return true;
 }
 
-/* Collective: adds all that is under way. All ranks are here when messages close. */
+/* Collective: add all shares in flight. All ranks take part when edges close. */
 static trib_status_t drain(struct trib_trainer *t, struct push_free *p)
 {
     const struct timespec nap = {0, 50000};
@@ -310,7 +313,7 @@ static trib_status_t push_free_settle(struct trib_trainer *t, float *model_out)
 
 static void free_edge(struct trib_trainer *t, struct edge *e)
 {
-    if (e->under_way) /* of a communicator that has failed */
+    if (e->under_way) /* in a failed communicator */
         (void)trib_plan_wait(e->plan);
     trib_plan_free(e->plan);
     trib_free(t->comm, e->share);
@@ -332,7 +335,7 @@ static void push_free_destroy(struct trib_trainer *t)
     free(p);
 }
 
-/* --- what the trainer asks --- */
+/* --- operations of the trainer --- */
 
 static bool push_free_busy(const struct trib_trainer *t)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Push-sum: each rank takes a step of its own and gives shares of its parameters x, and
- * of a weight w, to some peers, over another graph at each step. Gradients are taken at
- * x / w. With tau above 0 shares are added up to tau steps later, so that a slow rank
- * delays nobody at once.
+ * Push-sum: each rank takes a local step and sends shares of its parameters x, and of a
+ * weight w, to some peers; the graph changes at each step. Gradients are computed at x
+ * / w. With tau > 0 shares are added up to tau steps later, so that a slow rank does
+ * not delay the others at once.
  *
  * Assran et al., Stochastic Gradient Push, ICML 2019 (SGP and overlapped SGP).
  */
@@ -29,8 +29,8 @@ static const double sgp_defaults[KEYS] = {[PEERS] = 1};
 static const double osgp_defaults[KEYS] = {[PEERS] = 1, [TAU] = 1};
 
 struct push_sum {
-    struct trib_push push; /* x in reach of the peers */
-    float *z; /* [count] x / w; x as it was, while shares are exchanged */
+    struct trib_push push; /* x is in memory that peers can access */
+    float *z; /* [count] x / w; during an exchange a copy of x */
     float *gradient; /* [count] */
     trib_plan_t *plan;
 };
@@ -91,8 +91,8 @@ static trib_status_t push_sum_begin(struct trib_trainer *t, trib_step_t *step)
     return TRIB_OK;
 }
 
-/* Waits for what has been started with status st. After an error x and w are what they
- * were: then z is a point of this rank, and no mixture. */
+/* Wait for the operation started with status st. After an error restore x and w, so
+ * that z is a point of this rank and not a mixture. */
 static trib_status_t finish(struct trib_trainer *t, struct push_sum *p,
                             trib_status_t st, double weight)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Synchronous SGD: the mean of all gradients, then the same step on every rank.
+ * Synchronous SGD: average all gradients, then take the same step on every rank.
  *
- * With a feed other than WHOLE the sum begins with the step, and pieces go on their way
- * while back-propagation runs. The optimiser moves a part as soon as its mean is there.
+ * With a feed other than WHOLE the sum starts with the step, and pieces are sent during
+ * back-propagation. Each part is updated as soon as its mean is complete.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct sync {
     float *gradient; /* [count] summed in place */
     struct trib_train_sum *sum;
-    double rate; /* of this step */
+    double rate; /* of the current step */
 };
 
 static trib_status_t sync_create(struct trib_trainer *t)

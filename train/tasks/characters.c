@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The next character of the King James Bible, which is in the public domain: Debian's
- * packages bible-kjv and bible-kjv-text. Or of any other plain text. The last 5 % are
- * for the test; each rank has a piece of the rest.
+ * Predict the next character of the King James Bible (public domain, from Debian's
+ * bible-kjv and bible-kjv-text) or of any other plain text. The last 5 % are test data;
+ * the rest is divided among the ranks.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,22 +14,23 @@
 #include "train/tasks/rows.h"
 
 static const char bible[] = "bible -l100000 gen1:1-rev22:21 2>/dev/null </dev/null";
-static const float norm_max = 2; /* a gradient above it is scaled down */
+static const float norm_max = 2; /* gradients with a larger norm are scaled down */
 
 enum { HIDDEN = 128, WINDOW = 64, SYMBOLS_MAX = 128, TEST_PERCENT = 5 };
 
 struct text_task {
     struct task task;
-    struct lstm lstm, test; /* for the test there is a state of its own */
+    struct lstm lstm, test; /* the test has a separate state */
     uint8_t *text; /* [count] symbols of the whole text */
-    size_t count, trained; /* symbols before the test's */
-    size_t *at; /* [batch] where each stream goes on */
-    size_t from, to; /* this rank's piece */
+    size_t count, trained; /* symbols before the test data */
+    size_t *at; /* [batch] position of each stream */
+    size_t from, to; /* this rank's piece of the text */
     uint8_t *window; /* [batch][WINDOW + 1] */
     int rank, ranks;
 };
 
-/* Replaces bytes by their numbers among those that occur; returns how many do. */
+/* Replace each byte by its index among the byte values that occur; return the number of
+ * distinct values. */
 static size_t number_symbols(uint8_t *text, size_t count)
 {
     int number[256];
@@ -63,7 +64,7 @@ static int read_all(struct text_task *t, FILE *file)
     }
 }
 
-/* path     NULL: the Bible, as its program writes it */
+/* path     NULL: the output of the program bible */
 static int read_text(struct text_task *t, const char *path, char *error, size_t bytes)
 {
     FILE *file = path ? fopen(path, "rb") : popen(bible, "r");
@@ -172,7 +173,8 @@ static void text_seed(struct task *task, float *params, uint64_t seed)
     lstm_seed(&((struct text_task *)task)->lstm, params, seed);
 }
 
-/* Gradients of recurrent networks are rare and huge (Pascanu et al., ICML 2013). */
+/* Clip gradients: those of recurrent networks are rarely, but then hugely, too large
+ * (Pascanu et al., ICML 2013). */
 static void clip(float *gradient, size_t n)
 {
     double sum = 0;
@@ -204,8 +206,8 @@ static double text_gradient(struct task *task, const float *params, float *gradi
     return ready && ready(arg, 0, task->n_params) != 0 ? -1 : loss;
 }
 
-/* The sum of losses in nats, of the rank's part of the test; exp of the mean is the
- * perplexity of a character. */
+/* Sum the losses, in nats, over this rank's part of the test data. exp of the mean is
+ * the perplexity per character. */
 static void text_evaluate(struct task *task, const float *params, double *sum_out,
                           double *count_out)
 {

@@ -46,8 +46,8 @@ static void build(struct net *net, int variant)
     net_dense(net, MNIST_CLASSES, 0);
 }
 
-/* The weights of a layer are a part, and its biases another one, of one dimension. A
- * part's name is the kind of layer and its place. */
+/* Describe the weights of a layer as one part and its biases as another, of one
+ * dimension. A part is named after the layer's kind and index. */
 static void describe_parts(struct image_task *t)
 {
     struct task *task = &t->task;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Linear models of two classes of Fashion-MNIST, shirts and pullovers, which are hard
- * to tell apart: logistic regression, or a support vector machine by its hinge loss.
- * The parameters are the weights of the pixels, then the bias.
+ * Linear models of two similar classes of Fashion-MNIST, shirts and pullovers: logistic
+ * regression, or a support vector machine with hinge loss. The parameters are the
+ * weights of the pixels, then the bias.
  */
 #include <math.h>
 #include <stdio.h>
@@ -124,7 +124,8 @@ static double sign_of(uint8_t label)
     return label == SHIRT ? 1 : -1;
 }
 
-/* The derivative of the loss by the score; adds the loss. */
+/* Return the derivative of the loss with respect to the score; add the loss to
+ * *loss. */
 static double slope(int variant, double margin, double sign, double *loss)
 {
     if (variant == TASK_LINEAR_HINGE) {
@@ -135,7 +136,8 @@ static double slope(int variant, double margin, double sign, double *loss)
     return -sign / (1 + exp(margin));
 }
 
-/* Adds the input's share of the gradient of a mean over `count`; returns its loss. */
+/* Add one input's term of the gradient of a mean over `count` inputs; return its
+ * loss. */
 static double add_gradient(const struct linear_task *t, const float *params,
                            uint8_t label, size_t count, float *gradient)
 {

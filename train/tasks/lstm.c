@@ -72,11 +72,11 @@ void lstm_forget(struct lstm *lstm)
     memset(lstm->states, 0, row);
 }
 
-/* exp(x) = 2^n exp(r), with r in +-ln(2)/2 by a polynomial: within 2 units in the last
- * place, and a compiler makes vectors of it, which it does not of expf. */
+/* exp(x) = 2^n exp(r), with |r| <= ln(2)/2 and a polynomial for exp(r); accurate to 2
+ * ulp. Compilers vectorise it, unlike expf. */
 static inline float exp_of(float x)
 {
-    const float magic = 0x1.8p23f; /* adding it rounds */
+    const float magic = 0x1.8p23f; /* adding it rounds to an integer */
     const float above = x < -87.0f ? -87.0f : x;
     const float clamped = above > 88.0f ? 88.0f : above;
     const float n = (clamped * 1.44269504f + magic) - magic;
@@ -88,7 +88,7 @@ static inline float exp_of(float x)
          1.6666665459e-1f) *
             r +
         5.0000001201e-1f;
-    const int32_t bits = ((int32_t)n + 127) << 23; /* from 1 to 254 */
+    const int32_t bits = ((int32_t)n + 127) << 23; /* 1 to 254 */
     float scale;
 
     memcpy(&scale, &bits, sizeof(scale));
@@ -100,7 +100,7 @@ static inline float sigmoid(float x)
     return 1.0f / (1.0f + exp_of(-x));
 }
 
-/* The hyperbolic tangent. */
+/* tanh. */
 static inline float bound(float x)
 {
     return 2.0f * sigmoid(2.0f * x) - 1.0f;
@@ -127,7 +127,8 @@ static const uint8_t *symbol_at(const struct lstm *lstm, const uint8_t *text, si
     return text + s * (lstm->window + 1) + t;
 }
 
-/* Sums of the gates: biases, the row of the input's symbol, recurrent weights. */
+/* Sum the inputs of the gates: biases, the weight row of the input symbol, recurrent
+ * weights. */
 static void sum_gates(const struct lstm *l, const float *params, const uint8_t *text,
                       size_t t)
 {
@@ -146,7 +147,7 @@ static void sum_gates(const struct lstm *l, const float *params, const uint8_t *
                 gates, wide);
 }
 
-/* This makes the gates, the cell and the state of a sample of the sums of its gates. */
+/* Compute gates, cell and state of a sample from the sums of its gates. */
 static void open_gates(size_t h, float *restrict g, const float *restrict before,
                        float *restrict cell, float *restrict bounded,
                        float *restrict state)
@@ -181,7 +182,7 @@ static void step_forward(const struct lstm *l, const float *params, const uint8_
     }
 }
 
-/* Makes exp(x - most) of each x; returns their sum. */
+/* Replace each x by exp(x - most); return the sum. */
 static float exp_all(float *x, size_t n, float most)
 {
     float sum = 0;
@@ -194,7 +195,7 @@ static float exp_all(float *x, size_t n, float most)
     return sum;
 }
 
-/* Probabilities of the next symbols of all steps become deltas; returns the sum of the
+/* Replace the outputs of step t by deltas of the next symbols; return the sum of the
  * losses. */
 static double softmax(const struct lstm *l, const uint8_t *text, size_t t)
 {
@@ -234,8 +235,8 @@ static double forward(const struct lstm *l, const float *params, const uint8_t *
     return loss / (double)n;
 }
 
-/* This takes the deltas of a sample's state and cell to those of its gates and of the
- * cell before it. */
+/* Propagate the deltas of a sample's state and cell to its gates and the previous
+ * cell. */
 static void close_gates(size_t h, const float *restrict g, const float *restrict before,
                         const float *restrict bounded, const float *restrict ds,
                         float *restrict dc, float *restrict dg)

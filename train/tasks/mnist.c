@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IDX: four bytes {0, 0, type, dimensions}, then one big-endian 32-bit length for each
+ * IDX: four bytes {0, 0, type, dimensions}, then one big-endian 32-bit length per
  * dimension, then the elements. Type 8 is an unsigned byte.
  */
 #include "train/tasks/mnist.h"
@@ -14,11 +14,12 @@
 enum {
     IDX_TYPE_U8 = 8,
     IDX_DIMS_MAX = 3,
-    IDX_COUNT_MAX = 1 << 20, /* a damaged header may claim any number of images */
+    /* bounds the image count that a damaged header can claim */
+    IDX_COUNT_MAX = 1 << 20,
     PATH_BYTES = 1024,
 };
 
-/* A file being read, and where to say what is wrong with it. */
+/* A file being read, and the buffer for error messages about it. */
 struct idx_file {
     gzFile gz;
     const char *path;
@@ -28,7 +29,8 @@ struct idx_file {
     size_t length[IDX_DIMS_MAX];
 };
 
-/* Mean and standard deviation of Fashion-MNIST's training images, of full scale 1. */
+/* Mean and standard deviation of Fashion-MNIST's training images, for pixels of 0 to
+ * 1. */
 static const float pixel_mean = 0.2860f;
 static const float pixel_deviation = 0.3530f;
 
@@ -115,7 +117,8 @@ static uint8_t *read_items(struct idx_file *file)
     }
     if (read_exactly(file, items, bytes) != 0)
         goto err_free_items;
-    /* Reading past the last item also makes zlib check the sum at the file's end. */
+    /* Reading past the last item also makes zlib verify the checksum at the end of the
+     * file. */
     if (gzread(file->gz, &rest, 1) != 0) {
         snprintf(file->error, file->error_bytes,
                  "%s: damaged, or longer than %zu items", file->path, file->length[0]);
@@ -128,7 +131,7 @@ err_free_items:
     return NULL;
 }
 
-/* The items of file->path, file->length[0] of them, or NULL. */
+/* Return the items of file->path and set their number, file->length[0]. NULL: error. */
 static uint8_t *load_file(struct idx_file *file, int dims)
 {
     file->dims = dims;
@@ -144,7 +147,7 @@ static uint8_t *load_file(struct idx_file *file, int dims)
 
     uint8_t *items = read_items(file);
 
-    /* A file cut inside its check sum is known only here. */
+    /* Only gzclose_r detects a file that is truncated inside its checksum. */
     if (gzclose_r(file->gz) != Z_OK && items != NULL) {
         snprintf(file->error, file->error_bytes, "%s: ends inside its check sum",
                  file->path);
@@ -204,7 +207,7 @@ void mnist_free(struct mnist *data)
     *data = (struct mnist){0};
 }
 
-/* --- data that is kept --- */
+/* --- data kept for forked processes --- */
 
 enum { PARTS = sizeof(((struct mnist_kept *)0)->parts) / sizeof(struct mnist) };
 static const char *const part_names[PARTS] = {"train", "t10k"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reader of MNIST-shaped data sets: IDX files, compressed by gzip or not.
+ * Reader of data sets in the MNIST format: IDX files, optionally compressed by gzip.
  */
 #ifndef TRAIN_TASKS_MNIST_H
 #define TRAIN_TASKS_MNIST_H
@@ -21,12 +21,12 @@ enum {
 
 struct mnist {
     size_t count;
-    uint8_t *images; /* count * MNIST_PIXELS, 0 is background */
-    uint8_t *labels; /* count, each below MNIST_CLASSES */
-    bool kept; /* the arrays are those of mnist_keep */
+    uint8_t *images; /* [count * MNIST_PIXELS], 0 is background */
+    uint8_t *labels; /* [count], each below MNIST_CLASSES */
+    bool kept; /* the arrays belong to mnist_keep */
 };
 
-/* Data that processes share with those that they fork. */
+/* Data that a process shares with the processes it forks. */
 struct mnist_kept {
     char folder[MNIST_FOLDER_BYTES]; /* empty: nothing is kept */
     struct mnist parts[2];
@@ -35,43 +35,43 @@ struct mnist_kept {
 /**
  * mnist_load - read one part of a data set.
  *
- * kept     where it is of this folder, its arrays are given; NULL: none is kept
+ * kept     data of mnist_keep; used if it is of this folder. NULL: none
  * folder   holds PART-images-idx3-ubyte.gz and PART-labels-idx1-ubyte.gz
  * part     "train" or "t10k"
  * owner    the caller frees *data_out with mnist_free
- * errors   -1; `error` then receives a sentence of at most `bytes` bytes with its final
- *          zero, and *data_out is empty
+ * errors   -1; `error` then receives an error message of at most `bytes` bytes with its
+ *          final zero, and *data_out is empty
  */
 int mnist_load(const struct mnist_kept *kept, const char *folder, const char *part,
                struct mnist *data_out, char *error, size_t bytes);
 
-/** mnist_free - an empty struct is allowed. */
+/** mnist_free - free the arrays; an empty struct is allowed. */
 void mnist_free(struct mnist *data);
 
 /**
- * mnist_keep - read a folder once, for mnist_load to give.
+ * mnist_keep - read a folder once, for later calls of mnist_load.
  *
- * Processes that this one forks have it, too, and unpack nothing. A folder that cannot
- * be read is not kept, and mnist_load says why. What was kept before is freed, and
- * nobody may have its arrays any more; folder NULL: no more than that.
+ * Processes forked afterwards share the data and do not decompress it again. A folder
+ * that cannot be read is not kept; mnist_load then reports the error. Frees the data
+ * kept before, whose arrays must not be in use. folder NULL: only free.
  */
 void mnist_keep(struct mnist_kept *kept, const char *folder);
 
-/* An image that travels by itself. */
+/* An image as a self-contained sample, to be sent to other ranks. */
 struct mnist_sample {
     uint8_t pixels[MNIST_PIXELS];
     uint8_t label;
 };
 
-/** mnist_sample - copy an image out. */
+/** mnist_sample - copy an image to *out. */
 void mnist_sample(const struct mnist *data, uint32_t pick, struct mnist_sample *out);
 
-/** mnist_inputs - mnist_batch of such images. */
+/** mnist_inputs - as mnist_batch, from such samples. */
 void mnist_inputs(const struct mnist_sample *samples, size_t count, float *inputs,
                   uint8_t *labels);
 
 /**
- * mnist_batch - copy images as network input: zero mean, unit variance.
+ * mnist_batch - convert images to network input: zero mean, unit variance.
  *
  * picks    count indices into data
  * inputs   receives count * MNIST_PIXELS

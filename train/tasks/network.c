@@ -25,7 +25,7 @@ void net_begin(struct net *net, size_t channels, size_t height, size_t width)
         (struct net_layer){.channels = channels, .height = height, .width = width};
 }
 
-/* Closes the layer at hand, and tells the next one what comes in. */
+/* Complete the current layer and set the input shape of the next. */
 static void add(struct net *net)
 {
     struct net_layer *l = &net->layers[net->n_layers++];
@@ -121,7 +121,7 @@ void net_destroy(struct net *net)
     *net = (struct net){.n_layers = 0};
 }
 
-/* Uniform in -1 … 1. */
+/* Return a uniform number in [-1, 1). */
 static float uniform(uint64_t seed, uint64_t index)
 {
     const struct trib_rng rng = {.seed = seed};
@@ -143,15 +143,15 @@ void net_seed(const struct net *net, float *params, uint64_t seed)
     }
 }
 
-/* ---- convolutions as products of matrices --------------------------------------- */
+/* ---- convolutions as matrix products -------------------------------------------- */
 
 /* Columns are planes [channels][side][side] of [out_height][out_width]. With stride 1 a
- * plane is that of the image, moved: one stretch of it, in which rows end in zeros, or
- * begin with them. */
+ * plane is the shifted image: one contiguous range, whose rows have zeros at one
+ * end. */
 struct moved {
-    ptrdiff_t by; /* from an element of the plane to its pixel */
-    size_t from, to; /* the stretch: zeros are before it and behind it */
-    size_t left, right; /* zeros at the ends of each of its rows */
+    ptrdiff_t by; /* offset from an element of the plane to its pixel */
+    size_t from, to; /* the range; the plane is zero outside of it */
+    size_t left, right; /* zeros at the ends of each row */
 };
 
 static struct moved move_of(const struct net_layer *l, size_t dy, size_t dx)
@@ -170,7 +170,7 @@ static struct moved move_of(const struct net_layer *l, size_t dy, size_t dx)
     return m;
 }
 
-/* Makes zeros of what lies between the rows of the stretch. */
+/* Clear the elements between the rows of the range. */
 static void clear_between_rows(const struct net_layer *l, const struct moved *m,
                                float *plane)
 {
@@ -206,8 +206,8 @@ static void add_plane(const struct net_layer *l, const struct moved *m, float *p
         image[from + (ptrdiff_t)i] += plane[m->from + i];
 }
 
-/* At any stride: visits each element of the columns and the pixel that it is of, or -1
- * outside of the image. */
+/* For any stride: run `code` for each element of the columns, with the index of its
+ * pixel, or -1 outside of the image. */
 #define EACH_COLUMN(l, at, pixel, code) \
     do { \
         const ptrdiff_t pad_ = (ptrdiff_t)((l)->side / 2); \
@@ -249,7 +249,7 @@ static void to_columns(const struct net_layer *l, const float *image, float *col
         }
 }
 
-/* The columns are not what they were. */
+/* Add the columns to the image. Overwrites parts of the columns. */
 static void add_columns(const struct net_layer *l, float *columns, float *image)
 {
     const size_t pixels = l->height * l->width;
@@ -332,8 +332,8 @@ static void conv_forward(const struct net *net, const struct net_layer *l,
     }
 }
 
-/* The largest of four inputs each; of equal ones the first. No branches: nobody could
- * predict them. */
+/* Take the maximum of four inputs each, the first in a tie. Branch-free, because the
+ * branches would be unpredictable. */
 static void pool_row(const float *in, size_t corner, size_t width, size_t outs,
                      float *out, uint32_t *from)
 {
@@ -401,7 +401,7 @@ static const float *forward(struct net *net, const float *params, const float *i
 
 /* ---- backward -------------------------------------------------------------------- */
 
-/* The deltas of the last layer, and the mean loss. */
+/* Compute the deltas of the last layer; return the mean loss. */
 static double softmax_loss(const struct net_layer *l, const uint8_t *labels,
                            size_t count)
 {

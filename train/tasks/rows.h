@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of tasks.def: their ops and variants. */
+/* Names used in tasks.def: variants and ops. */
 #ifndef TRAIN_TASKS_ROWS_H
 #define TRAIN_TASKS_ROWS_H
 

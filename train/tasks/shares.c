@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 
-/* Fisher-Yates; the bias of the remainder is below count / 2^32. */
+/* Fisher-Yates; the modulo bias is below count / 2^32. */
 static void shuffle(uint32_t *items, size_t count, uint64_t seed, uint32_t stream)
 {
     const struct trib_rng rng = {.seed = seed, .stream = stream};
@@ -64,7 +64,8 @@ const uint32_t *shares_take(struct shares *shares, size_t batch)
 
 uint32_t shares_at(struct shares *shares, uint64_t number)
 {
-    const uint64_t epoch = number / shares->count + 1; /* 0: none has been drawn */
+    /* epoch 0 means: not shuffled yet */
+    const uint64_t epoch = number / shares->count + 1;
 
     assert(shares->ranks == 1);
     if (shares->epoch != epoch) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Samples dealt to ranks: one shuffle that all ranks know, and each rank's part of it,
- * in another order at each epoch.
+ * Division of samples among ranks: all ranks draw the same shuffle and use their part
+ * of it, reshuffled at each epoch.
  */
 #ifndef TRAIN_TASKS_SHARES_H
 #define TRAIN_TASKS_SHARES_H
@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 struct shares {
-    uint32_t *picks; /* [count] this rank's */
+    uint32_t *picks; /* [count] this rank's samples */
     size_t count, next;
     uint64_t seed, epoch;
     int rank, ranks;
 };
 
 /**
- * shares_create - deal `total` samples.
+ * shares_create - divide `total` samples among the ranks.
  *
  * owner    the caller: shares_destroy
  * errors   -1: no memory
@@ -26,14 +26,15 @@ int shares_create(struct shares *shares, size_t total, int rank, int ranks,
                   uint64_t seed);
 void shares_destroy(struct shares *shares);
 
-/** shares_take - the next `batch` samples, at most count; valid until the next call. */
+/** shares_take - return the next `batch` samples, at most count; valid until the next
+ * call. */
 const uint32_t *shares_take(struct shares *shares, size_t batch);
 
 /**
- * shares_at - the sample of a number, of those that are one rank's; without
- * shares_take.
+ * shares_at - return the sample with a number. Only for ranks == 1, and not together
+ * with shares_take.
  *
- * Each pass over all samples has an order that depends on the seed alone.
+ * The order in each pass over all samples depends only on the seed.
  */
 uint32_t shares_at(struct shares *shares, uint64_t number);
 
