@@ -96,7 +96,7 @@ int trib_code_layout_held(const struct trib_code_layout *l, int rank)
     return n;
 }
 
-/* Memory for one decision after another. */
+/* Scratch memory of repeated decodability checks. */
 struct judging {
     const struct trib_code_layout *l;
     bool *here; /* [ranks] */
@@ -152,7 +152,7 @@ static int find_missing(struct judging *j, const bool *here)
     return n;
 }
 
-/* The answers give what is missing if their columns of it are independent. */
+/* Sums decode the missing partitions if their columns for these are independent. */
 static int lacks(struct judging *j, const bool *here)
 {
     const struct trib_code_layout *l = j->l;
@@ -181,7 +181,7 @@ int trib_code_layout_lacks(const struct trib_code_layout *l, const bool *here)
     return n;
 }
 
-/* The weights solve sum of w[r] mix[r][p] = 1 for all partitions p. */
+/* Solve sum of w[r] mix[r][p] = 1 for all partitions p. */
 static bool weigh(struct judging *j, const bool *here, double *weights_out)
 {
     const struct trib_code_layout *l = j->l;
@@ -222,14 +222,15 @@ bool trib_code_layout_weights(const struct trib_code_layout *l, const bool *here
     return well;
 }
 
-/* Judging -------------------------------------------------------------------------- */
+/* Quality -------------------------------------------------------------------------- */
 
 static bool suffices(struct judging *j, double *weights)
 {
     return j->l->mix ? weigh(j, j->here, weights) : lacks(j, j->here) == 0;
 }
 
-/* Ranks without a block are not looked at. */
+/* Count tolerable losses of one and of two ranks. `holders` are the ranks with
+ * blocks. */
 static void judge_losses(struct judging *j, const int *holders, int n, double *weights,
                          struct trib_code_quality *out)
 {
@@ -261,8 +262,8 @@ static void shuffle(int *order, int n, struct trib_rng rng)
     }
 }
 
-/* How many ranks that answer in this order suffice: more never do harm, so half of the
- * numbers that are left are ruled out at each look. */
+/* Return how many ranks suffice when they answer in this order. Additional answers
+ * never hurt, so a binary search works. */
 static int wait_for(struct judging *j, const int *order, int n, double *weights)
 {
     int too_few = 0, enough = n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The calls of <tributary/coded.h> but trib_coded_fit: how a product is done. */
+/* The calls of <tributary/coded.h> except trib_coded_fit: the steps of a product. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ trib_status_t trib_coded_move(trib_comm_t *comm, trib_coded_t **coded)
     return trib_coded_keep_sentence(st, &err);
 }
 
-/* A call of a matrix begins. */
+/* Start a call of a matrix. */
 static trib_status_t enter(trib_coded_t *c)
 {
     trib_error_clear(&c->err);
@@ -62,7 +62,7 @@ static trib_status_t enter(trib_coded_t *c)
                      "communicator, or free it");
 }
 
-/* The others count a call, also where this rank does not make it. */
+/* Count a call that this rank does not make, because the other ranks count it too. */
 static trib_status_t pass(trib_coded_t *c, trib_status_t st)
 {
     if (c->star)
@@ -89,12 +89,12 @@ static bool make_results(trib_coded_t *c, size_t count)
 
 /* Rank 0 --------------------------------------------------------------------------- */
 
-/* A product that rank 0 collects. */
+/* A product collected by rank 0. */
 struct product {
     const void *order;
     size_t order_bytes;
-    size_t each; /* doubles of an answer for each block; of a gradient in all */
-    bool mixes; /* it is a gradient */
+    size_t each; /* doubles of an answer: per block, or of a whole gradient */
+    bool mixes; /* the product is a gradient */
     trib_status_t (*compute)(trib_coded_t *c, const struct product *p, const float *in,
                              double *answer);
     trib_coded_fn fn;
@@ -102,8 +102,8 @@ struct product {
     size_t n_in;
 };
 
-/* The doubles of a rank's results; 0: it has no block, and its answer says no more than
- * that it is there. */
+/* Return the doubles of a rank's results; 0: it has no blocks, and its answer carries
+ * no data. */
 static size_t doubles_of(const trib_coded_t *c, const struct product *p, int rank)
 {
     const size_t held = (size_t)trib_code_layout_held(&c->layout, rank);
@@ -124,7 +124,7 @@ static size_t place_of(const trib_coded_t *c, const struct product *p, int rank)
                     : (size_t)trib_code_layout_first(&c->layout, rank) * p->each;
 }
 
-/* How many more answers are needed; 0: what has come suffices. */
+/* Return how many more answers are needed; 0: the answers suffice. */
 static int needs(trib_coded_t *c, const struct product *p, double *weights)
 {
     if (!p->mixes)
@@ -159,7 +159,7 @@ static trib_status_t compute(trib_coded_t *c, const struct product *p, const flo
     return p->compute(c, p, in, answer);
 }
 
-/* Waits for answers until they suffice; *waited_out ranks have then answered. */
+/* Collect answers until they suffice; *waited_out ranks have then answered. */
 static trib_status_t collect(trib_coded_t *c, const struct product *p, double *weights,
                              int *waited_out)
 {

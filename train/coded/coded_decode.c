@@ -11,7 +11,7 @@ struct decoding {
     const bool *here;
     const double *y;
     size_t rows;
-    int *answer; /* [parts] the block that answers for each partition; -1: missing */
+    int *answer; /* [parts] the block of each answered partition; -1: missing */
     int *missing; /* [n_missing] */
     int *sums; /* [n_sums] blocks */
     int n_missing, n_sums;
@@ -36,7 +36,8 @@ static void sort_answers(struct decoding *d)
             d->missing[d->n_missing++] = p;
 }
 
-/* A sum without what is known of it is an equation of what is missing. */
+/* Subtract the known partitions from sum k; the rest is an equation of the missing
+ * ones. */
 static void set_equation(const struct decoding *d, int k, double *a, double *b)
 {
     const struct trib_code_layout *l = d->l;

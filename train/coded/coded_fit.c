@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linear models by gradient descent, while ranks are late, lost, and come. */
+/* Gradient descent for linear models, with late, lost and joining ranks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +15,14 @@ struct fit {
     struct trib_linear_model model;
     float *weights; /* [columns + 1] the caller's */
     float *gradient;
-    uint64_t step, known; /* the next one; that of weights */
-    uint64_t met; /* the step at which all ranks last met; NEVER: they are to, once */
-    double loss; /* of the step before, on rank 0 */
+    uint64_t step, known; /* the next step; the step of `weights` */
+    uint64_t met; /* the step of the last rendezvous of all ranks; NEVER: one is due */
+    double loss; /* of the previous step, on rank 0 */
     bool has_model, has_gradient;
     struct trib_error err;
 };
 
-/* Ranks tell this when they begin, and when they have come together anew. */
+/* Exchanged by the ranks at the start and after each change of the communicator. */
 struct news {
     int32_t status, has_model;
     uint64_t known;
@@ -72,7 +72,7 @@ static trib_status_t check(struct fit *f, const trib_coded_fit_desc_t *given)
     return TRIB_OK;
 }
 
-/* A rank that begins has what its number asks for. */
+/* Check the samples that a rank with this number needs at the start. */
 static trib_status_t check_samples(struct fit *f)
 {
     const trib_coded_fit_desc_t *d = &f->desc;
@@ -109,7 +109,7 @@ static trib_status_t of_model(struct fit *f, trib_status_t st)
                          : trib_fail(&f->err, st, "%s", trib_error_text(&f->model.err));
 }
 
-/* The rank with the newest weights; -1: the run begins. */
+/* Return the rank with the newest weights; -1: the run starts. */
 static int newest(const struct news *all, int ranks)
 {
     int best = -1;
@@ -142,7 +142,7 @@ static trib_status_t hear(struct fit *f, trib_status_t own, int *from_out)
     return own != TRIB_OK ? own : st;
 }
 
-/* All ranks of a communicator have the model, or begin it, at the same step. */
+/* Bring all ranks of a communicator to the same model and step, or start the run. */
 static trib_status_t come_together(struct fit *f, trib_status_t own)
 {
     int from;
@@ -178,7 +178,7 @@ static bool can_be_mended(trib_status_t st)
     return st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_TIMEOUT || st == TRIB_ERR_ABORTED;
 }
 
-/* Leaves lost ranks behind, as often as it takes. */
+/* Continue without lost ranks; repeat if more are lost. */
 static trib_status_t mend(struct fit *f, trib_status_t st)
 {
     for (int tries = 0; can_be_mended(st) && tries < TRIB_CODE_RANKS_MAX; tries++) {
@@ -192,12 +192,12 @@ static trib_status_t mend(struct fit *f, trib_status_t st)
         (void)trib_free_comm(*f->comm);
         *f->comm = smaller;
         st = come_together(f, TRIB_OK);
-        f->met = NEVER; /* a meeting may be what failed */
+        f->met = NEVER; /* the rendezvous may be what failed */
     }
     return st;
 }
 
-/* Newcomers are taken in; an error tells that a rank is lost. */
+/* Admit newcomers. An error means that a rank is lost. */
 static trib_status_t meet(struct fit *f)
 {
     const int room = TRIB_CODE_RANKS_MAX - trib_size(*f->comm);
@@ -279,7 +279,7 @@ static trib_status_t fit(struct fit *f, const trib_coded_fit_desc_t *desc,
     st = mend(f, come_together(f, st));
     if (st == TRIB_OK)
         st = run(f);
-    if (st != TRIB_OK) /* the others would wait for orders */
+    if (st != TRIB_OK) /* the other ranks would wait for orders */
         trib_linear_model_fail(&f->model, st, trib_error_text(&f->err));
     trib_linear_model_stats(&f->model, &all);
     if (stats && st == TRIB_OK)

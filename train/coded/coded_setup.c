@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Coded matrices begin, and move with their ranks. */
+/* Creation and moves of coded matrices. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sized.h"
 #include "train/coded/coded_state.h"
 
-/* What the ranks tell each other before they encode. */
+/* Exchanged by the ranks before they encode. */
 struct introduction {
     uint64_t rows, columns, seed, generation;
     int32_t status, parts, n_blocks;
-    int32_t was; /* the number of this rank in the former layout; -1: a newcomer */
+    int32_t was; /* this rank in the old layout; -1: a newcomer */
     char code[TRIB_CODED_TEXT];
 };
 
@@ -76,7 +76,7 @@ static trib_coded_t *make(const trib_coded_desc_t *d, const char *code)
     return c;
 }
 
-/* Before there is a layout, each of the first ranks has its partition. */
+/* Make the initial layout: rank p holds partition p. */
 static bool make_first(trib_coded_t *c, const trib_coded_desc_t *d, int rank, int ranks)
 {
     if (!trib_code_layout_create(&c->layout, d->partitions, ranks, d->partitions,
@@ -141,7 +141,8 @@ static trib_status_t compare(const struct introduction *all, int ranks, int firs
     return TRIB_OK;
 }
 
-/* All ranks hear of all; *first_out is the first that has the matrix. */
+/* Exchange and compare introductions; *first_out is the first rank that has the
+ * matrix. */
 static trib_status_t meet(trib_comm_t *comm, const struct introduction *own,
                           struct introduction **all_out, int *first_out,
                           struct trib_error *err)
@@ -173,7 +174,7 @@ static trib_status_t broadcast(trib_comm_t *comm, void *data, size_t bytes, int 
     return st == TRIB_OK ? TRIB_OK : trib_fail(err, st, "%s", trib_last_error(comm));
 }
 
-/* The former layout, by today's numbers: newcomers get it from a rank that has it. */
+/* Broadcast the old layout from a rank that has it, with the current rank numbers. */
 static trib_status_t tell_layout(trib_comm_t *comm, const trib_coded_t *c,
                                  const struct introduction *all, int first,
                                  struct trib_code_layout *had, struct trib_error *err)
@@ -224,7 +225,7 @@ static bool make_room(trib_coded_t *c, int ranks)
     return true;
 }
 
-/* Draws a layout, gets its blocks, and makes it the matrix's. */
+/* Draw a layout, fetch its blocks, and switch the matrix to it. */
 static trib_status_t take_layout(trib_comm_t *comm, trib_coded_t *c,
                                  struct trib_code_layout *had,
                                  struct trib_order_star *star, struct trib_error *err)
@@ -238,14 +239,15 @@ static trib_status_t take_layout(trib_comm_t *comm, trib_coded_t *c,
         make_room(c, ranks)
             ? c->choice.row->ops->draw(&c->choice, had, &next, err)
             : trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks", ranks);
-    if (st == TRIB_ERR_NO_MEMORY) /* the others would wait for this rank */
+    if (st == TRIB_ERR_NO_MEMORY) /* the other ranks would wait for this rank */
         (void)trib_comm_abort(comm, "no memory for a code");
     if (st == TRIB_OK && !star)
         st = trib_order_star_open(comm, err, &own);
     if (st == TRIB_OK)
         st = trib_coded_stock_move(&c->stock, comm, had, &next, err);
     if (st != TRIB_OK) {
-        if (own && trib_rank(comm) == 0) /* another rank may know of no failure */
+        if (own && trib_rank(comm) == 0) /* another rank may not have noticed the
+                                          * failure */
             trib_order_star_fail(own, st, trib_error_text(err));
         trib_order_star_close(own);
         trib_code_layout_destroy(&next);

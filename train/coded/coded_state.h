@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A coded matrix, as its calls share it.
+ * The state of a coded matrix, shared by its calls.
  */
 #ifndef TRAIN_CODED_CODED_STATE_H
 #define TRAIN_CODED_CODED_STATE_H
@@ -18,47 +18,47 @@ struct trib_coded {
     int rank, ranks;
     char code[TRIB_CODED_TEXT];
     struct trib_code_choice choice;
-    uint64_t seed, generation; /* moves so far */
+    uint64_t seed, generation; /* number of moves */
     struct trib_code_layout layout;
     struct trib_coded_stock stock;
-    struct trib_order_star *star; /* NULL: the last move has failed */
-    bool shares_star; /* it is somebody else's to close */
+    struct trib_order_star *star; /* NULL: the last move failed */
+    bool shares_star; /* star belongs to another object */
 
-    /* Rank 0's work of one product. */
+    /* Used by rank 0 during a product. */
     size_t *answers; /* [ranks] bytes */
-    bool *here; /* [ranks] who has answered */
-    double *results; /* of all ranks, one after the other */
+    bool *here; /* [ranks] ranks that have answered */
+    double *results; /* results of all ranks, back to back */
     size_t results_room;
 
-    /* Called before this rank computes, with the blocks that it has; NULL: nothing. */
+    /* Called with the number of blocks before this rank computes; NULL: none. */
     void (*work)(void *arg, int blocks);
     void *work_arg;
 
-    const float *taken; /* elsewhere: the order that was last taken; NULL: none */
+    const float *taken; /* on other ranks: the last order taken; NULL: none */
     trib_coded_stats_t stats;
     struct trib_error err;
 };
 
-/**
- * trib_coded_matrix_begin - trib_coded_create with a star that several matrices share;
- * NULL: one of its own.
- */
+/** trib_coded_matrix_begin - as trib_coded_create, with a star shared by several
+ * matrices. star NULL: open one. */
 trib_status_t trib_coded_matrix_begin(trib_comm_t *comm, const trib_coded_desc_t *desc,
                                       struct trib_order_star *star,
                                       struct trib_error *err, trib_coded_t **coded_out);
 
-/** trib_coded_matrix_move - trib_coded_move with such a star. */
+/** trib_coded_matrix_move - as trib_coded_move, with a shared star. */
 trib_status_t trib_coded_matrix_move(trib_comm_t *comm, struct trib_order_star *star,
                                      struct trib_error *err, trib_coded_t **coded);
 
-/** trib_coded_own_partition - the matrix frees the partition that it was made with. */
+/** trib_coded_own_partition - transfer the ownership of the initial partition to the
+ * matrix. */
 void trib_coded_own_partition(trib_coded_t *coded, float *partition);
 
-/** trib_coded_keep_sentence - for trib_coded_error(NULL); returns status. */
+/** trib_coded_keep_sentence - store the error message for trib_coded_error(NULL);
+ * return status. */
 trib_status_t trib_coded_keep_sentence(trib_status_t status,
                                        const struct trib_error *err);
 
-/** trib_coded_add_stats - add those of a matrix. */
+/** trib_coded_add_stats - add the statistics of a matrix to *sum. */
 void trib_coded_add_stats(const trib_coded_t *coded, trib_coded_stats_t *sum);
 
 #endif

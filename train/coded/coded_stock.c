@@ -13,7 +13,7 @@
 
 enum { TAG = 0 };
 
-/* Block `block` of `from` goes to `to`, which adds it up by `factor`. */
+/* Block `block` of `from` is sent to `to`, which adds it times `factor`. */
 struct transfer {
     int from, to, block;
     uint8_t factor;
@@ -25,11 +25,11 @@ struct moving {
     const struct trib_code_layout *had, *next;
     struct trib_error *err;
     int rank;
-    int *source; /* [parts] the rank that gives each partition */
-    const float **repaired; /* [parts] those that came back here */
-    struct trib_coded_block *blocks; /* of next */
-    bool *taken; /* [old blocks] goes on in next */
-    void *buffer; /* one partition on its way */
+    int *source; /* [parts] the rank that sends each partition */
+    const float **repaired; /* [parts] partitions repaired on this rank */
+    struct trib_coded_block *blocks; /* blocks of next on this rank */
+    bool *taken; /* [old blocks] reused in next */
+    void *buffer; /* receive buffer of one partition */
     uint64_t fetched_bytes, repaired_bytes;
 };
 
@@ -51,7 +51,7 @@ static trib_status_t taken(struct moving *m, trib_status_t st)
                          : trib_fail(m->err, st, "%s", trib_last_error(m->comm));
 }
 
-/* The bytes of a block of `had` that this rank has. */
+/* Return the bytes of a block of `had` on this rank. */
 static const void *bytes_of(const struct moving *m, int block)
 {
     const int mine = block - trib_code_layout_first(m->had, m->rank);
@@ -61,7 +61,7 @@ static const void *bytes_of(const struct moving *m, int block)
     return b->part ? (const void *)b->part : b->bytes;
 }
 
-/* A partition that this rank has, or has got back. */
+/* Return a partition held or repaired by this rank. */
 static const float *part_of(const struct moving *m, int part)
 {
     if (m->repaired[part])
@@ -77,7 +77,7 @@ static const float *part_of(const struct moving *m, int part)
 typedef void (*add_fn)(struct moving *m, const struct transfer *t, const void *data,
                        void *arg);
 
-/* What a list of transfers moves: blocks, or partitions. */
+/* A list of transfers of blocks or partitions. */
 struct exchange {
     const struct transfer *transfers;
     int n;
@@ -115,7 +115,7 @@ static trib_status_t receive(struct moving *m, const struct exchange *x)
     return st;
 }
 
-/* All sends begin before any rank waits, so nobody waits in a circle. */
+/* Post all sends before waiting, so that ranks cannot deadlock. */
 static trib_status_t exchange(struct moving *m, const struct exchange *x)
 {
     trib_request_t **sends = calloc((size_t)x->n + 1, sizeof(*sends));
@@ -141,7 +141,7 @@ static trib_status_t exchange(struct moving *m, const struct exchange *x)
 
 /* Repair --------------------------------------------------------------------------- */
 
-/* The rows that are left, partitions first: they cost nothing to combine. */
+/* List the surviving rows, partitions first because they are cheapest to combine. */
 static int rows_left(const struct trib_code_layout *had, uint8_t *rows, int *blocks)
 {
     int n = 0;
@@ -172,7 +172,7 @@ static trib_status_t lost_for_good(struct moving *m, int part)
         part);
 }
 
-/* What is left of the matrix, and room for what one partition takes of it. */
+/* Surviving blocks of the matrix, and scratch memory to repair one partition. */
 struct remains {
     uint8_t *rows; /* [n * parts] */
     int *blocks; /* [n] */
@@ -204,7 +204,7 @@ static void remains_close(struct remains *r)
     free(r->transfers);
 }
 
-/* Gets one partition back at the rank that is to have it. */
+/* Repair one partition on the rank that will hold it. */
 static trib_status_t repair(struct moving *m, int part, int to, struct remains *r)
 {
     float *back = to == m->rank ? calloc(elements(m), sizeof(float)) : NULL;
@@ -242,7 +242,8 @@ static trib_status_t repair_all(struct moving *m)
 
 /* Encoding ------------------------------------------------------------------------- */
 
-/* The block of `had` that goes on as a block of `next`; -1: it is to be made. */
+/* Return the block of `had` that is reused as a block of `next`; -1: it must be
+ * made. */
 static int kept(const struct moving *m, int block)
 {
     const size_t parts = (size_t)m->had->parts;
@@ -259,9 +260,10 @@ static int kept(const struct moving *m, int block)
     return -1;
 }
 
-/* The factor of a transfer's partition is that of the block which is made. */
+/* A block being made. Its row in next has the real factor of each transfer's
+ * partition. */
 struct encoding {
-    int block; /* of next */
+    int block; /* index in next */
     struct trib_coded_block *to;
 };
 
@@ -295,7 +297,7 @@ static trib_status_t make_room(struct moving *m, int block, struct trib_coded_bl
     return to->sum && to->bytes ? TRIB_OK : no_memory(m);
 }
 
-/* Makes a block, in step with all other ranks. */
+/* Make a block, in step with all other ranks. */
 static trib_status_t make(struct moving *m, int block, struct transfer *t)
 {
     const int to = m->next->holder[block], parts = m->next->parts;
@@ -346,7 +348,7 @@ static void block_free(struct trib_coded_block *b)
     *b = (struct trib_coded_block){0};
 }
 
-/* Another rank may have failed: blocks are given up when all ranks have theirs. */
+/* Agree on success: old blocks are freed only when all ranks have their new blocks. */
 static trib_status_t agree(struct moving *m, trib_status_t own)
 {
     int32_t worst = own;
@@ -371,7 +373,7 @@ static void commit(struct moving *m, int n)
     m->stock->repaired_bytes += m->repaired_bytes;
 }
 
-/* Frees what was made, and leaves what the old blocks have. */
+/* Free the new blocks without freeing memory that the old blocks use. */
 static void give_up(struct moving *m, int n)
 {
     for (int i = 0; i < n && m->blocks; i++) {
@@ -418,7 +420,7 @@ trib_status_t trib_coded_stock_move(struct trib_coded_stock *stock, trib_comm_t 
         st = repair_all(&m);
     if (st == TRIB_OK)
         st = make_all(&m);
-    if (st == TRIB_ERR_NO_MEMORY) /* the others wait for what does not come */
+    if (st == TRIB_ERR_NO_MEMORY) /* the other ranks wait for this rank's messages */
         (void)trib_comm_abort(comm, trib_error_text(err));
     st = agree(&m, st);
     if (st == TRIB_OK)
@@ -443,7 +445,7 @@ void trib_coded_stock_destroy(struct trib_coded_stock *stock)
 
 /* Products ------------------------------------------------------------------------- */
 
-/* Four sums, so that additions need not wait for each other. */
+/* Four partial sums, so that additions do not depend on each other. */
 static double dot_of_floats(const float *a, const float *x, size_t n)
 {
     double sum[4] = {0};

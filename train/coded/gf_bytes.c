@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AT_ONCE = 1 << 30 }; /* bytes: ISA-L counts them by an int */
+enum { AT_ONCE = 1 << 30 }; /* bytes; ISA-L takes an int */
 
 void trib_gf_bytes_add(uint8_t *to, uint8_t factor, const uint8_t *from, size_t n)
 {
@@ -28,10 +28,10 @@ uint8_t trib_gf_bytes_inverse(uint8_t a)
     return gf_inv(a);
 }
 
-/* The system has an equation for each column and an unknown for each row. */
+/* A linear system with an equation per column and an unknown per row. */
 struct combining {
-    uint8_t *m; /* [columns * (n + 1)], the right side last */
-    int *pivot; /* [columns] the unknown that each equation gives */
+    uint8_t *m; /* [columns * (n + 1)], right-hand side last */
+    int *pivot; /* [columns] the unknown solved by each equation */
     int n, columns;
 };
 
@@ -40,7 +40,8 @@ static uint8_t *equation(const struct combining *c, int i)
     return c->m + (size_t)i * (size_t)(c->n + 1);
 }
 
-/* Brings an equation with the unknown to place k, and clears it from all others. */
+/* Move an equation with the unknown to row k, and eliminate the unknown from all
+ * others. */
 static bool eliminate(struct combining *c, int k, int unknown)
 {
     int at = k;

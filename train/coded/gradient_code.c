@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gradient coding (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017): n ranks have
- * spare + 1 partitions each, uncoded, and send one sum of their gradients, of which any
- * n - spare give the whole.
+ * Gradient coding (Tandon, Lei, Dimakis, Karampatziakis, ICML 2017): each of n ranks
+ * has spare + 1 uncoded partitions and sends one linear combination of their gradients.
+ * Any n - spare of these give the whole gradient.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct factors {
     double *b; /* [n * n] */
 };
 
-/* Ranks of a group have the same shares, and send the same sum. */
+/* All ranks of a group have the same shares and send the same sum. */
 static void set_groups(struct factors *f)
 {
     const int size = f->spare + 1;
@@ -46,8 +46,8 @@ static double normal(struct trib_rng rng, uint64_t at)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * draw.word[1] / 4294967296.0);
 }
 
-/* Rows lie in the null space of H, which is random, and whose columns add up to 0: so
- * the row of ones is among the sums of any n - spare rows. */
+/* Choose rows in the null space of a random H whose columns add up to 0. The row of
+ * ones is then a combination of any n - spare rows. */
 static bool set_cyclic(struct factors *f, struct trib_rng rng)
 {
     const int n = f->n, s = f->spare;
@@ -86,7 +86,7 @@ static bool set_cyclic(struct factors *f, struct trib_rng rng)
     return well;
 }
 
-/* Ranks beyond n repeat those before; partitions beyond n share a share. */
+/* Assign factors to ranks and partitions modulo n. */
 static void spread(const struct factors *f, struct trib_code_layout *out)
 {
     const int parts = out->parts;
@@ -101,7 +101,8 @@ static void spread(const struct factors *f, struct trib_code_layout *out)
         }
 }
 
-/* Random factors are drawn again until the losses that must be borne are. */
+/* Redraw random factors until the loss of any one rank is tolerated, and of any two
+ * with two or more spares; at most TRIES draws. */
 static bool draw_factors(struct factors *f, bool groups, uint64_t seed,
                          struct trib_code_layout *out)
 {

@@ -37,7 +37,7 @@ static double sign_of(float label)
 
 static trib_status_t no_memory(struct trib_linear_model *m, trib_comm_t *comm)
 {
-    if (comm) /* the others would wait for this rank */
+    if (comm) /* the other ranks would wait for this rank */
         (void)trib_comm_abort(comm, "no memory for a linear model");
     return trib_fail(&m->err, TRIB_ERR_NO_MEMORY, "no memory for a linear model");
 }
@@ -49,7 +49,7 @@ static trib_status_t taken(struct trib_linear_model *m, trib_comm_t *comm,
                          : trib_fail(&m->err, st, "%s", trib_last_error(comm));
 }
 
-/* The samples of this rank with a column of 1, and perhaps one of labels. */
+/* Copy this rank's samples, append a column of 1, and optionally the labels. */
 static float *copy_samples(const struct trib_linear_model *m,
                            const trib_coded_fit_desc_t *d, bool with_labels)
 {
@@ -90,13 +90,13 @@ static trib_status_t gather_labels(struct trib_linear_model *m, trib_comm_t *com
     return st;
 }
 
-/* Features of a partition of X', with those that pad the last one. */
+/* Return the features per partition of X', including padding. */
 static size_t features_each(const struct trib_linear_model *m)
 {
     return (m->columns + (size_t)m->parts - 1) / (size_t)m->parts;
 }
 
-/* Block `to` of the features of these samples: [each][rows]. */
+/* Cut block `to` out of the features of these samples: [each][rows]. */
 static void cut_features(const struct trib_linear_model *m, const float *samples,
                          int to, float *block)
 {
@@ -137,7 +137,7 @@ static trib_status_t swap_blocks(struct trib_linear_model *m, trib_comm_t *comm,
     return st;
 }
 
-/* Ranks with samples get the partition of X' of their number from each other. */
+/* Exchange blocks so that each rank with samples gets its partition of X'. */
 static trib_status_t transpose(struct trib_linear_model *m, trib_comm_t *comm,
                                const float *samples, float **features_out)
 {
@@ -166,7 +166,7 @@ static trib_status_t make_vectors(struct trib_linear_model *m, trib_comm_t *comm
     return m->z && m->r && m->g ? TRIB_OK : no_memory(m, comm);
 }
 
-/* Encodes a matrix, which takes the partition over. */
+/* Encode a matrix; takes ownership of the partition. */
 static trib_status_t encode(struct trib_linear_model *m, trib_comm_t *comm,
                             const trib_coded_fit_desc_t *d, float *partition,
                             size_t rows, size_t columns, trib_coded_t **out)
@@ -243,7 +243,7 @@ trib_status_t trib_linear_model_create(struct trib_linear_model *m, trib_comm_t 
 
 /* Moving --------------------------------------------------------------------------- */
 
-/* What a newcomer has to know. */
+/* Properties that a newcomer needs. */
 struct shape {
     uint64_t rows, columns, n_samples;
     int32_t parts, mixes;
@@ -343,7 +343,7 @@ void trib_linear_model_stats(const struct trib_linear_model *m, trib_coded_stats
 
 /* The gradient --------------------------------------------------------------------- */
 
-/* trib_coded_fn: the gradient of the samples of a partition, and their loss. */
+/* trib_coded_fn: compute gradient and loss of a partition's samples. */
 static void gradient_of_samples(void *arg, int number, const float *partition,
                                 const float *in, float *out)
 {
@@ -379,7 +379,7 @@ static trib_coded_t *for_work(const struct trib_linear_model *m, trib_coded_t *c
     return c;
 }
 
-/* The second product of a code of sums, by the slopes at the scores of the first. */
+/* Compute the second product of a code of sums, from the slopes at the scores. */
 static trib_status_t multiply_slopes(struct trib_linear_model *m, bool leads,
                                      double *loss_out)
 {

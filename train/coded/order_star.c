@@ -12,7 +12,7 @@
 
 #include "train/coded/order_star_state.h"
 
-/* Pairs are made one after the other: rank 0 is in each of them. */
+/* Split the pairs one after the other, because rank 0 is in each of them. */
 static trib_status_t open_pairs(struct trib_order_star *s, trib_comm_t *comm,
                                 struct trib_error *err)
 {
@@ -27,8 +27,9 @@ static trib_status_t open_pairs(struct trib_order_star *s, trib_comm_t *comm,
     return TRIB_OK;
 }
 
-/* Messages wait until both ends have named each other: here they do, so that orders to
- * a rank that is late from the first call on do not. */
+/* Exchange a first message on each pair, because sends block until both ends are
+ * connected. Later orders then do not block on a rank that is late from the first call
+ * on. */
 static trib_status_t greet(struct trib_order_star *s, struct trib_error *err)
 {
     char hello = 0;
@@ -47,7 +48,7 @@ static trib_status_t greet(struct trib_order_star *s, struct trib_error *err)
     return TRIB_OK;
 }
 
-/* Another end of a pair may wait for this one in whatever comes next. */
+/* Abort the pairs: the other end may wait for this rank in its next call. */
 static void give_up(struct trib_order_star *s)
 {
     for (int i = 1; s && s->peers && i < s->ranks; i++)
@@ -98,7 +99,7 @@ static void body_drop(struct trib_order_body *body)
         free(body);
 }
 
-/* Ends a request that is done, or whose communicator has failed. */
+/* Free a request that is complete, or whose communicator has failed. */
 static void end_request(trib_request_t **request)
 {
     if (*request)
@@ -144,7 +145,7 @@ static bool make_answer_room(struct trib_order_peer *p, size_t bytes)
     return true;
 }
 
-/* Gives the newest order to a rank that has none. */
+/* Send the newest order to an idle rank. */
 static void ask(struct trib_order_star *s, int rank)
 {
     struct trib_order_peer *p = &s->peers[rank];
@@ -195,7 +196,7 @@ trib_status_t trib_order_star_give(struct trib_order_star *s, const void *data,
     return TRIB_OK;
 }
 
-/* Looks at one rank: true if it has answered the newest order. */
+/* Poll one rank; return true if it has answered the newest order. */
 static bool look(struct trib_order_star *s, int rank)
 {
     struct trib_order_peer *p = &s->peers[rank];
@@ -217,7 +218,7 @@ static bool look(struct trib_order_star *s, int rank)
     return fits;
 }
 
-/* Looks again at once at first, and then ever less often. */
+/* Back off: yield at first, then sleep 20 us and later 200 us. */
 static void rest(unsigned looks)
 {
     const struct timespec pause = {0, looks < 200 ? 20000 : 200000};
@@ -302,7 +303,7 @@ uint64_t trib_order_star_late(const struct trib_order_star *s)
     return s->late;
 }
 
-/* A rank that is at work does not need to be waited for: its answer is given up. */
+/* Abort the pairs of busy ranks instead of waiting for their answers. */
 static void close_as_first(struct trib_order_star *s)
 {
     tell_end(s, TRIB_OK, "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side of order_star.h that takes orders. */
+/* The side of order_star.h that receives orders. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ trib_status_t trib_order_star_take(struct trib_order_star *s, const void **data_
     return TRIB_INPROGRESS;
 }
 
-/* Waits until rank 0 has the last answer, for which it always has room. */
+/* Wait until the last answer is sent; rank 0 always has a receive posted for it. */
 static void end_answer(struct trib_order_star *s)
 {
     if (!s->sent)
@@ -110,7 +110,7 @@ void trib_order_star_await_end(struct trib_order_star *s)
     end_answer(s);
     while (s->pair && !s->ended && !s->pending)
         receive(s);
-    if (s->pending) /* rank 0 would wait for its answer */
+    if (s->pending) /* rank 0 would wait for the answer */
         (void)trib_comm_abort(s->pair, "this rank makes no more calls");
 }
 

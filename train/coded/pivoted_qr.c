@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The square of the norm of a column, from row k on. */
+/* Return the squared norm of a column, from row k on. */
 static double square_norm(const struct trib_pivoted_qr *qr, int column, int k)
 {
     double sum = 0;
@@ -40,7 +40,7 @@ static double bring_largest(struct trib_pivoted_qr *qr, int k)
     return sqrt(largest);
 }
 
-/* The reflection is 1 - scale v v', where v has 1 at k and what stands below it. */
+/* Apply the reflection 1 - scale v v', where v is 1 at k and stored below it. */
 static void reflect(struct trib_pivoted_qr *qr, int k, double norm)
 {
     const int n = qr->columns;
@@ -79,7 +79,7 @@ int trib_pivoted_qr_factor(struct trib_pivoted_qr *qr)
     return qr->rank;
 }
 
-/* Adds factor times a row to another one. */
+/* Add a multiple of a row to another row. */
 static void add_row(double *restrict to, double factor, const double *restrict from,
                     size_t n)
 {
@@ -91,7 +91,7 @@ void trib_pivoted_qr_solve(const struct trib_pivoted_qr *qr, double *b, size_t n
                            double *x_out)
 {
     const int columns = qr->columns;
-    double *dot = x_out; /* is free until the end */
+    double *dot = x_out; /* unused until the end */
 
     if (columns == 0)
         return;

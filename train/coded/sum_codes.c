@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codes whose further ranks hold one sum of partitions each: none, rlnc, mds (Lee et
- * al., "Speeding up distributed machine learning using codes", IEEE Trans. Inf. Theory
- * 64, 2018; "Train where the data is", arXiv 1910.10283).
+ * Codes in which each additional rank holds one sum of partitions: none, rlnc, mds (Lee
+ * et al., "Speeding up distributed machine learning using codes", IEEE Trans. Inf.
+ * Theory 64, 2018; "Train where the data is", arXiv 1910.10283).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static const struct trib_keyed_key rlnc_keys[] = {
 };
 static const double rlnc_defaults[] = {0, 0.5, 30};
 
-/* Draws of one row: each number is of a stream of its own. */
+/* Random numbers for a set of rows, from one counter-based stream. */
 struct drawing {
     struct trib_rng rng;
     uint64_t next;
@@ -42,7 +42,7 @@ static int below(struct drawing *d, int n)
     return drawn < n ? drawn : n - 1;
 }
 
-/* Whether each row has each partition; rows from `first` on are to be drawn. */
+/* Which partitions each row contains; rows from `first` on are to be drawn. */
 struct support {
     const struct trib_code_layout *l;
     const int *rows; /* [n] blocks */
@@ -67,7 +67,8 @@ static int degree(const struct support *s, int part)
     return n;
 }
 
-/* Each row takes those partitions that fewest rows have; ties are drawn. */
+/* Fill half of a row with the partitions that occur in the fewest rows; ties are
+ * drawn. */
 static void fill_half(struct support *s, int row, struct drawing *d)
 {
     const int parts = s->l->parts;
@@ -87,7 +88,7 @@ static void fill_half(struct support *s, int row, struct drawing *d)
     }
 }
 
-/* Two rows exchange two partitions: all rows and partitions keep their numbers. */
+/* Let two rows exchange two partitions; each row and partition keeps its count. */
 static void exchange(struct support *s, struct drawing *d)
 {
     const int parts = s->l->parts, drawn = s->n - s->first;
@@ -123,15 +124,17 @@ typedef void (*draw_fn)(struct support *, double density, struct drawing *);
 struct manner {
     draw_fn draw;
     double density;
-    bool ones; /* real factors are 1, as in the paper; else random */
-    bool cauchy; /* factors over GF(2^8) of which each square is invertible */
-    bool until_one_may_fail; /* the first draw that stands the loss of any rank is
-                             * taken */
+    bool ones; /* real factors are 1, as in the paper; otherwise random */
+    /* Cauchy factors over GF(2^8): all square submatrices are invertible */
+    bool cauchy;
+    /* take the first draw that tolerates the loss of any one rank */
+    bool until_one_may_fail;
     int tries;
     uint64_t seed;
 };
 
-/* Factors have a sign and no small size: what is decoded loses few digits. */
+/* Draw factors with a random sign and no small magnitude, so that decoding loses few
+ * digits. */
 static void set_row(const struct manner *m, struct trib_code_layout *l, int block,
                     const bool *has, struct drawing *d)
 {
@@ -187,7 +190,8 @@ static bool draw_best(const struct manner *m, struct trib_code_layout *l,
     return well;
 }
 
-/* The rows that are kept come first; if they are too poor, all rows are drawn anew. */
+/* Draw the new rows after the kept ones; redraw all rows if the loss of a rank is not
+ * tolerated. */
 static bool draw_rows(const struct manner *m, struct trib_code_layout *l, int *rows,
                       int n, int kept)
 {
@@ -231,7 +235,7 @@ static int kept_block(const struct trib_code_layout *had, int rank)
     return -1;
 }
 
-/* A block for each rank: its partition, the sum that it had, or a new one. */
+/* Give each rank a block: its partition, its old sum, or a new sum. */
 static trib_status_t draw_sums(const struct manner *m,
                                const struct trib_code_layout *had,
                                struct trib_code_layout *out, struct trib_error *err)
