@@ -14,11 +14,11 @@
 #include "train/program/train_coded.h"
 #include "train/program/train_list.h"
 
-enum { FIRST_POINT = 16 }; /* step */
+enum { FIRST_POINT = 16 }; /* step of the first point */
 
-/* --- which rows --- */
+/* --- selection of rows --- */
 
-/* A task that has rows. */
+/* Return true if a word is a task that has rows. */
 static bool is_task(const char *word)
 {
     const struct compare_row *row;
@@ -29,7 +29,7 @@ static bool is_task(const char *word)
     return false;
 }
 
-/* The word of the table of stragglers, which is of no task. */
+/* Selects the table of stragglers, which belongs to no task. */
 static const char stragglers[] = "stragglers";
 
 static bool is_row(const char *word)
@@ -42,7 +42,8 @@ static bool is_row(const char *word)
     return false;
 }
 
-/* True if a word of this kind is this name, or none of this kind was given. */
+/* Return true if `name` is among the words of this kind, or if there is no such
+ * word. */
 static bool named(const struct train_args *args, bool (*kind)(const char *),
                   const char *name)
 {
@@ -81,7 +82,7 @@ static bool says(const struct train_args *args, bool (*kind)(const char *))
     return false;
 }
 
-/* A row without which the others say little is there even if it is not named. */
+/* The first row of a task is always wanted, because the others are compared with it. */
 static bool wanted(const struct compare *c, int i)
 {
     const struct train_args *args = c->given;
@@ -148,7 +149,8 @@ struct train_args compare_args(const struct train_args *given,
     return args;
 }
 
-/* Without tribd its rows are left out, if they were not asked for. */
+/* Check for tribd. Rows that need it are skipped if it is missing, unless --service
+ * names one. */
 static void look_for_tribd(struct compare *c)
 {
     char why[128];
@@ -198,7 +200,7 @@ int compare_serve(struct compare *c, const struct compare_row *row,
     if (!row->service || args->service)
         return 0;
     if (!c->tribd) {
-        /* Sealing would be half of what these rows take. */
+        /* Sealing would take half of the time of these rows. */
         const bool alone = hosts_be_alone();
 
         if (own_tribd_start(NULL, 0, alone, &c->tribd) != 0)
@@ -209,7 +211,8 @@ int compare_serve(struct compare *c, const struct compare_row *row,
     return 0;
 }
 
-/* The launcher has passed the signal on to the ranks, and says which one it was. */
+/* The launcher has forwarded the signal to the ranks and reports it in its exit
+ * code. */
 static bool ended_by_user(int code)
 {
     return code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP;
@@ -247,7 +250,7 @@ static void train_line(struct compare *c, int i)
     c->failed++;
 }
 
-/* Takes rows that failed away, and compares each other one with its task's first. */
+/* Remove failed rows, and compare each other row with the first row of its task. */
 static void drop_failed(struct compare *c)
 {
     const struct train_line *dense = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long a step takes where each rank is a host with a link of its own.
+ * The time of a step when each rank is a host with its own link.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,15 +9,17 @@
 
 #include "train/program/compare_parts.h"
 
-enum { STEPS = 64 /* the second half counts */, STEPS_QUICK = 32, BATCH = 4 };
-static const double compute_ms = 5; /* that a gradient takes, unless the user says so */
+enum { STEPS = 64 /* the second half is timed */, STEPS_QUICK = 32, BATCH = 4 };
+/* time of a gradient, unless --compute-ms is given */
+static const double compute_ms = 5;
 
-/* A step with the dense sum's time hidden by nothing: what links cannot be made for. */
+/* Estimate the time of a step if no hosts can be made: the time on this machine plus
+ * the transfer time, without overlap. */
 static void time_from_bytes(struct train_line *line, struct train_link *link,
                             bool server)
 {
     const struct train_result *result = &line->results[0];
-    const double links = server ? result->ranks : 1; /* that end at the server's */
+    const double links = server ? result->ranks : 1; /* links that share the server's */
 
     link->step_ms = train_step_ms(line) + 8e3 * links * result->wire_bytes /
                                               result->steps /
@@ -67,7 +69,7 @@ static bool any_service(const struct compare *c)
     return any;
 }
 
-/* The hosts of the ranks, and one more with a tribd where a row needs it. */
+/* Make a host for each rank, and one for tribd if a row needs it. */
 static void time_link(struct compare *c, int l, const char *rate)
 {
     const int ranks = c->args[0].ranks;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For each line a file of its curve, and a script that gnuplot draws them by: both stay
- * beside the pictures.
+ * Write a data file per line and a gnuplot script, and keep both with the images.
  */
 #include <errno.h>
 #include <math.h>
@@ -44,8 +43,8 @@ static int n_links(const struct train_line *line)
     return n;
 }
 
-/* A line has step, bytes, value, its spread, and seconds here and behind each link, as
- * means over the seeds. */
+/* Write the points of a line: step, bytes, value, its spread, and seconds on this
+ * machine and on each link. Values are means over the seeds. */
 static int write_curve(const char *folder, const struct train_line *line)
 {
     char name[160];
@@ -78,7 +77,6 @@ static int write_curve(const char *folder, const struct train_line *line)
     return fclose(file);
 }
 
-/* The lines of a plot, and the dense level as a band of its spread. */
 static void plot_curves(FILE *gp, const char *folder, const struct train_line *lines,
                         int n, int column, bool key)
 {
@@ -133,7 +131,7 @@ static void plot_bytes(FILE *gp, const char *folder, const struct train_line *li
     plot_curves(gp, folder, lines, n, 2, true);
 }
 
-/* The names stand beside the plots, so that they hide no line. */
+/* The key is next to the plots, so that it hides no line. */
 static void plot_seconds(FILE *gp, const char *folder, const struct train_line *lines,
                          int n)
 {
@@ -206,7 +204,7 @@ static void plot_hidden(FILE *gp, const char *folder, const struct train_line *l
     fputc('\n', gp);
 }
 
-/* True if gnuplot drew all that its script says. */
+/* Run gnuplot; return 0 on success, or if gnuplot is not installed. */
 static int draw(const char *folder, const char *name)
 {
     char command[2 * PATH_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many samples a second rows reach with slow ranks beside fast ones. All ranks are
- * on this host, as shared memory delays nobody: what counts is who waits for whom.
+ * Samples per second of rows when some ranks are slow. All ranks are on this host, so
+ * the results show waits between ranks rather than network delays.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,16 +12,18 @@
 #include "train/program/text_grid.h"
 
 enum { RANKS = 8, STEPS = 96, STEPS_QUICK = 32, BATCH = 4 };
-static const double compute_ms = 17; /* of a gradient, unless the user says so */
+/* time of a gradient, unless --compute-ms is given */
+static const double compute_ms = 17;
 static const char task[] = "mlp";
 
-/* The first one is what the others are compared with; those of a service are last. */
+/* The first row is the baseline; rows that need tribd are last. */
 static const char *const names[] = {"dense", "pipe", "local", "easgd",    "sgp",
                                     "osgp",  "agp",  "ps",    "downpour", NULL};
 
 static const struct slow {
     const char *key, *head;
-    double straggle, straggle_times, slow_times; /* slow_times: of the last rank */
+    /* slow_times: of the last rank; 0: none */
+    double straggle, straggle_times, slow_times;
 } slows[COMPARE_SLOW] = {
     {"none", "all alike", 0, 1, 0},
     {"random", "5 % of steps x 5", 0.05, 5, 0},
@@ -94,7 +96,7 @@ void compare_stragglers(struct compare *c)
     }
 }
 
-/* --- what is told --- */
+/* --- output --- */
 
 static double of_dense(const struct compare *c, int row, int slow)
 {

@@ -29,8 +29,8 @@ static void print_title(FILE *out, const struct train_line *first, const char *m
             has ? "; target " : "", target, mark);
 }
 
-/* The time of a step beside that of dense, at each rate; and where one passes the
- * other, on a line between two rates in logarithms. */
+/* Print the step time relative to dense at each rate, and the rates at which both are
+ * equal, interpolated logarithmically. */
 static void print_times(FILE *out, const struct train_line *line)
 {
     double off_before = (double)NAN, bits_before = 0;
@@ -55,7 +55,7 @@ static void print_times(FILE *out, const struct train_line *line)
     fputc('\n', out);
 }
 
-/* A parameter server has one link for all ranks, dense sums have the links of all. */
+/* All ranks share a parameter server's link; dense sums use the links of all ranks. */
 static void print_servers(FILE *out, const struct compare *c, int first)
 {
     bool any = false;

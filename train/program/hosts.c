@@ -23,8 +23,8 @@ enum { COMMAND_BYTES = 512 };
 
 struct hosts {
     int n;
-    pid_t switch_pid; /* holds the network namespace of the switch */
-    pid_t *pids; /* [n] hold those of the hosts */
+    pid_t switch_pid; /* holds the switch's network namespace */
+    pid_t *pids; /* [n] processes that hold the hosts' namespaces */
 };
 
 void hosts_address(int host, char *text, size_t bytes)
@@ -58,7 +58,7 @@ static int enter_net(pid_t pid)
     return bad ? -1 : 0;
 }
 
-/* Runs a command of the shell where process pid is. */
+/* Run a shell command in the network namespace of a process. */
 __attribute__((format(printf, 2, 3))) static int run_at(pid_t pid, const char *format,
                                                         ...)
 {
@@ -85,9 +85,9 @@ __attribute__((format(printf, 2, 3))) static int run_at(pid_t pid, const char *f
     return -1;
 }
 
-/* --- holders --- */
+/* --- processes that hold namespaces --- */
 
-/* So that not even the kernel seems to be the same. */
+/* Use another boot id, so that ranks do not detect that the hosts share a kernel. */
 static int other_boot_id(void)
 {
     static const char path[] = "/dev/shm/boot_id";
@@ -115,11 +115,12 @@ static int be_host(int number)
         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=256m") != 0 ||
         other_boot_id() != 0 || sethostname(name, strlen(name)) != 0)
         return say(name);
-    (void)mount("sysfs", "/sys", "sysfs", 0, NULL); /* nice to have */
+    (void)mount("sysfs", "/sys", "sysfs", 0, NULL); /* optional */
     return 0;
 }
 
-/* Starts a process that holds namespaces; number -1: the switch's. Returns its pid. */
+/* Start a process that holds a host's namespaces (number -1: the switch's); return its
+ * pid. */
 static pid_t hold(int number)
 {
     int ready[2];
@@ -146,7 +147,7 @@ static pid_t hold(int number)
 
 /* --- links --- */
 
-/* The burst is that of one large segment of a virtual link. */
+/* Limit the rate with a burst of one large segment of a virtual link. */
 static int shape(pid_t pid, const char *link, const char *rate)
 {
     return run_at(
@@ -186,7 +187,7 @@ static int make_key(void)
         return say("a secret");
     for (int i = 0; i < 32; i++)
         snprintf(text + 2 * i, 3, "%02x", random[i]);
-    return setenv("TRIB_KEY", text, 0); /* a key that is there stays */
+    return setenv("TRIB_KEY", text, 0); /* keeps a key that is already set */
 }
 
 bool hosts_refused(char *why, size_t bytes)
@@ -258,7 +259,8 @@ int hosts_enter(const struct hosts *hosts, int host)
             return say("cannot enter a host");
         close(fds[i]);
     }
-    return chdir(folder) == 0 ? 0 : say(folder); /* it has become / */
+    /* setns has changed the working directory to / */
+    return chdir(folder) == 0 ? 0 : say(folder);
 }
 
 static void end(pid_t pid)
@@ -278,7 +280,7 @@ void hosts_close(struct hosts *hosts)
     free(hosts);
 }
 
-/* --- a network of this process's own --- */
+/* --- an isolated network for this process --- */
 
 static bool loopback_up(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each rank as a host of its own: namespaces for network, host name, IPC and mounts,
- * and a link of a given rate to one switch. All of it ends with this process.
+ * Simulated hosts, one per rank: namespaces for network, host name, IPC and mounts, and
+ * a link with a given rate to one switch. They end with this process.
  */
 #ifndef TRAIN_PROGRAM_HOSTS_H
 #define TRAIN_PROGRAM_HOSTS_H
@@ -11,35 +11,38 @@
 
 struct hosts;
 
-/** hosts_refused - true if this machine cannot have such hosts; why: a sentence. */
+/** hosts_refused - return true if this machine cannot simulate hosts; why: an error
+ * message. */
 bool hosts_refused(char *why, size_t bytes);
 
 /**
- * hosts_open - make n hosts, whose links have this rate, such as "1gbit", both ways.
+ * hosts_open - create n hosts whose links have this rate in both directions, such as
+ * "1gbit".
  *
- * The secret of their jobs goes into TRIB_KEY, unless there is one.
+ * Sets TRIB_KEY to a new key, unless it is set.
+ *
  * owner    the caller: hosts_close
- * errors   -1 after a sentence on standard error
+ * errors   -1 after an error message on standard error
  */
 int hosts_open(int n, const char *rate, struct hosts **hosts_out);
 
-/** hosts_enter - become a process of a host; this process has one thread. -1 after a
- * sentence. */
+/** hosts_enter - move this process into a host; the process must have one thread. -1
+ * after an error message. */
 int hosts_enter(const struct hosts *hosts, int host);
 
-/** hosts_address - the address of a host among them. */
+/** hosts_address - return the address of a host. */
 void hosts_address(int host, char *text, size_t bytes);
 
-/** hosts_root - where their ranks meet: at host 0. */
+/** hosts_root - return the ranks' rendezvous address, on host 0. */
 const char *hosts_root(void);
 
 void hosts_close(struct hosts *hosts);
 
 /**
- * hosts_be_alone - move this process, and those that it forks from here on, into a
- * network of their own, which has loopback and which nobody else reaches.
+ * hosts_be_alone - move this process and its future children into an isolated network
+ * with only loopback.
  *
- * returns  false: this machine does not let it, and all is as before
+ * returns  false: not permitted; the network is unchanged
  */
 bool hosts_be_alone(void);
 

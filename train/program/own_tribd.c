@@ -20,7 +20,7 @@
 enum {
     PATH_BYTES = 4096,
     KEY_BYTES = 32,
-    TRIES = 5, /* ports of loopback may be taken */
+    TRIES = 5, /* attempts, because a port of loopback may be in use */
     PORTS_FROM = 20000,
     PORTS = 12000,
     HOST_PORT = 4700,
@@ -30,11 +30,11 @@ enum {
 
 struct own_tribd {
     pid_t pid, parent;
-    bool open; /* whoever reaches it may use it */
-    bool made_key; /* TRIB_SERVICE_KEY is that of the folder */
+    bool open; /* without authentication */
+    bool made_key; /* TRIB_SERVICE_KEY is the key in the folder */
     char program[PATH_BYTES];
-    char folder[64]; /* of the key, if it is new, and of the log */
-    char key[PATH_BYTES]; /* the file */
+    char folder[64]; /* of the log, and of a generated key */
+    char key[PATH_BYTES]; /* path of the key file */
     char address[64];
 };
 
@@ -53,8 +53,8 @@ static bool runs(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Beside this program, where make install puts both; or in a build tree, where libtool
- * keeps this one in a folder of its own. */
+/* Look for tribd in the folder of this program, in its installed location, and in a
+ * build tree, where libtool adds a folder. */
 static bool find_beside(char program[PATH_BYTES])
 {
     static const char *const places[] = {"tribd", "../sbin/tribd", "../../tribd/tribd",
@@ -128,7 +128,7 @@ static int make_key(struct own_tribd *d)
     return 0;
 }
 
-/* True if the user says how ranks prove who they are, or that all is sealed. */
+/* Return true if the user has configured authentication or sealing. */
 static bool must_prove(void)
 {
     static const char *const names[] = {"TRIB_SERVICE_AUTH", "TRIB_SERVICE_KEY",
@@ -219,7 +219,7 @@ static int draw_address(struct own_tribd *d, const struct hosts *hosts, int host
     return 0;
 }
 
-/* True once it listens. False: it has ended, or does not answer. */
+/* Wait until tribd listens. False: it has ended, or does not answer. */
 static bool wait_until_up(struct own_tribd *d)
 {
     const struct timespec pause = {0, PAUSE_MS * 1000000L};

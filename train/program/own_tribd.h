@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tribd for the strategies that need one, of this program's own: on loopback, or on a
- * host beside those of the ranks. It ends with this process.
+ * A tribd started by this program for strategies that need one: on loopback, or on a
+ * simulated host. It ends with this process.
  */
 #ifndef TRAIN_PROGRAM_OWN_TRIBD_H
 #define TRAIN_PROGRAM_OWN_TRIBD_H
@@ -13,38 +13,36 @@
 
 struct own_tribd;
 
-/**
- * own_tribd_missing - true if there is no program tribd beside this one, in the build
- * tree or in PATH; why: a sentence.
- */
+/** own_tribd_missing - return true if tribd is neither next to this program, nor in the
+ * build tree, nor in PATH; why: an error message. */
 bool own_tribd_missing(char *why, size_t bytes);
 
 /**
- * own_tribd_start - start tribd, and wait until jobs find it.
+ * own_tribd_start - start tribd and wait until it listens.
  *
- * It and the ranks share a key: the file that TRIB_SERVICE_KEY names, else a new one
- * that this sets.
- * hosts    it is a process of host `host` there; NULL: on loopback
- * alone    nobody else reaches it (hosts_be_alone): unless the user has set something
- *          of the kind, nobody proves anything, and nothing is sealed
+ * tribd and the ranks share a key: the file in TRIB_SERVICE_KEY, or a generated one.
+ *
+ * hosts    run tribd on host number `host`; NULL: on loopback
+ * alone    the network is isolated (hosts_be_alone): disable authentication and
+ *          sealing, unless the user has configured them
  * owner    the caller: own_tribd_end
- * errors   -1 after a sentence on standard error, and the log of tribd
+ * errors   -1 after an error message and tribd's log on standard error
  */
 int own_tribd_start(const struct hosts *hosts, int host, bool alone,
                     struct own_tribd **tribd_out);
 
-/** own_tribd_setting - the value of a setting such as TRIB_SERVICE; false: it is the
- * default. */
+/** own_tribd_setting - get the value of a setting such as TRIB_SERVICE; false: it is
+ * the default. */
 bool own_tribd_setting(const char *name, char *value, size_t bytes);
 
-/** own_tribd_address - where jobs find it, as in TRIB_SERVICE. */
+/** own_tribd_address - return the address, for TRIB_SERVICE. */
 const char *own_tribd_address(const struct own_tribd *tribd);
 
-/** own_tribd_auth - how ranks prove to it who they are, as in TRIB_SERVICE_AUTH; NULL:
- * as they would anyhow. */
+/** own_tribd_auth - return the ranks' authentication method, for TRIB_SERVICE_AUTH;
+ * NULL: the default. */
 const char *own_tribd_auth(const struct own_tribd *tribd);
 
-/** own_tribd_end - NULL: nothing happens. */
+/** own_tribd_end - stop tribd; NULL is allowed. */
 void own_tribd_end(struct own_tribd *tribd);
 
 #endif

@@ -27,20 +27,20 @@ void progress_line_begin(struct progress_line *line, enum train_progress how,
     line->begun_ns = progress_clock();
 }
 
-/* Up one line and erase it: trib-run passes on whole lines only. */
+/* Move up one line and erase it, because trib-run forwards only whole lines. */
 static void erase(const struct progress_line *line)
 {
     if (line->how == TRAIN_PROGRESS_REWRITE && line->shown > 0)
         fputs("\033[A\033[2K", stderr);
 }
 
-/* At most 79 columns, so that a line is one line of any terminal. */
+/* Print at most 79 columns, so that the line does not wrap. */
 void progress_line_show(struct progress_line *line, const struct progress_state *state)
 {
     static const char bar[] = "##########";
     const size_t width = sizeof(bar) - 1;
     char sent[32] = "";
-    double left = 0; /* seconds, if steps take as long as those so far */
+    double left = 0; /* seconds, estimated from the average step so far */
     const uint64_t now = progress_clock();
     const uint64_t pause =
         line->how == TRAIN_PROGRESS_REWRITE ? rewrite_ns : patience_ns;

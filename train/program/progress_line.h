@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A line on standard error while a training takes longer than two seconds.
+ * A progress line on standard error, for trainings of more than two seconds.
  */
 #ifndef TRAIN_PROGRAM_PROGRESS_LINE_H
 #define TRAIN_PROGRAM_PROGRESS_LINE_H
@@ -14,28 +14,28 @@ struct progress_line {
     enum train_progress how;
     const char *title;
     uint64_t begun_ns, shown_ns;
-    size_t shown; /* lines so far */
+    size_t shown; /* number of lines shown */
 };
 
-/* What the line says. */
+/* The contents of the line. */
 struct progress_state {
     size_t step, steps;
     double loss, step_ms;
-    double wire_bytes; /* NAN: not known */
+    double wire_bytes; /* NAN: unknown */
 };
 
-/** progress_line_begin - auto becomes a line that is rewritten on a terminal, and one
- * line each two seconds elsewhere. */
+/** progress_line_begin - start. AUTO becomes REWRITE on a terminal, and otherwise
+ * LINES: one every two seconds. */
 void progress_line_begin(struct progress_line *line, enum train_progress how,
                          const char *title);
 
-/** progress_line_show - show the state if it is time. */
+/** progress_line_show - show the state if an update is due. */
 void progress_line_show(struct progress_line *line, const struct progress_state *state);
 
-/** progress_line_end - take a line that was rewritten away. */
+/** progress_line_end - erase a rewritten line. */
 void progress_line_end(struct progress_line *line);
 
-/** progress_clock - monotonic, in ns. */
+/** progress_clock - return the monotonic time in ns. */
 uint64_t progress_clock(void);
 
 #endif

@@ -10,7 +10,7 @@ struct widths {
     int of[TEXT_GRID_COLUMNS_MAX];
 };
 
-/* Columns of a terminal, not bytes. */
+/* Return the width in terminal columns, not bytes. */
 static int width_of(const char *text)
 {
     int n = 0;
@@ -44,7 +44,7 @@ static bool same_group(const struct text_grid *grid, int column, int other)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* The column behind the last one of the group of this one. */
+/* Return the column after the group of this column. */
 static int group_end(const struct text_grid *grid, int column)
 {
     int end = column + 1;
@@ -63,7 +63,7 @@ static int group_width(const struct text_grid *grid, const struct widths *w, int
     return width;
 }
 
-/* The last column of a group has room for the rest of its name. */
+/* Widen the last column of a group if the group's name is longer than its columns. */
 static void widen_groups(const struct text_grid *grid, struct widths *w)
 {
     for (int c = 0; c < grid->n_columns && !grid->markdown; c = group_end(grid, c)) {
@@ -108,7 +108,7 @@ static void print_cell(FILE *out, const struct text_grid *grid, const struct wid
         fputs(grid->markdown ? "|\n" : "\n", out);
 }
 
-/* A line above the heads: each group's name, and dashes over all its columns. */
+/* Print the line above the heads: each group's name, and dashes over its columns. */
 static void print_groups(FILE *out, const struct text_grid *grid,
                          const struct widths *w)
 {
@@ -150,9 +150,9 @@ static void print_whole(FILE *out, const struct text_grid *grid)
         }
 }
 
-/* --- parts that fit the terminal --- */
+/* --- splitting for narrow terminals --- */
 
-/* Some neighbours of a table, behind its first column. */
+/* Adjacent columns of a table, after its first column. */
 struct part {
     const struct text_grid *whole;
     int from;
@@ -178,7 +178,7 @@ static int total_width(const struct text_grid *grid)
     return total;
 }
 
-/* This prints as many columns as fit, at least one, and returns the one behind them. */
+/* Print as many columns as fit, at least one; return the next column. */
 static int print_part(FILE *out, const struct text_grid *grid, int from, int width)
 {
     const struct part part = {grid, from};

@@ -104,7 +104,7 @@ static bool take_word(const struct tool_given *given, const char *value)
 
 #define AT(field) offsetof(struct train_args, field)
 
-/* What the first word, --code and --kind make of a command line. */
+/* Modes of the command line, selected by the first word, --code and --kind. */
 enum mode { MODE_FIT, MODE_CODE, MODE_KIND, MODE_ROWS, MODE_STRAGGLERS, MODE_LIST };
 
 static const char *const modes[] = {
@@ -272,8 +272,8 @@ static enum mode mode_of(const struct train_args *args)
     return args->code ? MODE_CODE : args->kind ? MODE_KIND : MODE_FIT;
 }
 
-/* A rank that ends by itself leaves nobody waiting, and no point of a curve is then one
- * of all ranks. */
+/* Refuse --until first where ranks wait for each other, or with a curve or record,
+ * whose points need all ranks. */
 static int check_until(const struct train_args *args)
 {
     const char *strategy = args->strategy ? args->strategy : "";
@@ -292,7 +292,8 @@ static int check_until(const struct train_args *args)
         "agp and downpour");
 }
 
-/* So many threads, as "threads:shares=8" becomes "threads:4,shares=8"; or processes. */
+/* Apply --replicas: "threads:shares=8" becomes "threads:4,shares=8"; other kinds start
+ * processes. */
 static int place_replicas(struct train_args *args)
 {
     static const char threads[] = "threads";

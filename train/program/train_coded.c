@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The call that a user of coded computing writes is in fit(); all else here gives it
- * samples and trouble, and compares what it gives with gradients that no code touched.
+ * The user's part of coded computing is in fit(). The rest provides samples and delays,
+ * and compares the decoded gradients with plain ones.
  */
 #include "train/program/train_coded.h"
 
@@ -20,10 +20,10 @@
 
 enum { ERROR_BYTES = 512, STEPS = 100 };
 
-/* The weights before some steps, and the gradients there, as they were decoded. */
+/* The weights at some steps, and the gradients decoded there. */
 struct kept {
     struct train_point points[TRAIN_POINTS_MAX];
-    bool decoded[TRAIN_POINTS_MAX]; /* its gradient is there */
+    bool decoded[TRAIN_POINTS_MAX]; /* gradients has this point */
     float *weights, *gradients; /* [TRAIN_POINTS_MAX * n_params] */
     int n;
     size_t next;
@@ -33,37 +33,38 @@ struct coded {
     const struct train_job *job;
     const struct train_args *args;
     trib_comm_t *comm;
-    int rank, ranks; /* when it began */
+    int rank, ranks; /* initial ranks */
     bool newcomer;
     uint64_t seed;
     struct task *task;
-    size_t n, rows, steps; /* parameters; samples of a partition */
+    size_t n, rows, steps; /* parameters; samples per partition */
     int partitions;
     double rate;
     float *features, *labels, *weights;
     struct kept kept;
-    double begun, paused; /* seconds: the first step, and what is none of a step */
+    double begun, paused; /* seconds: the first step, and pauses outside of steps */
     trib_listener_t *listener;
     trib_coded_stats_t stats;
     struct train_result *result;
     struct progress_line line;
 };
 
-/* --- what is asked for --- */
+/* --- options --- */
 
-/* A code whose ranks mix gradients of partitions as they are. */
+/* Return true if the code mixes gradients of plain partitions. */
 static bool mixes(const char *code)
 {
     return strncmp(code, "gradient", 8) == 0 || strncmp(code, "none", 4) == 0;
 }
 
-/* An even number, of which rows have half. */
+/* Return an even number for codes of sums, whose rows contain half of the
+ * partitions. */
 static int default_partitions(const char *code, int ranks)
 {
     return mixes(code) || ranks < 3 ? ranks : (ranks * 3 / 4 & ~1);
 }
 
-/* The rate is a number here; 0: it is none. */
+/* Return the rate; 0: not a positive number. */
 static double rate_of(const struct train_job *job)
 {
     const char *text = job->args->rate ? job->args->rate : job->task->rate;
@@ -114,7 +115,7 @@ static void keep(struct coded *c, const trib_coded_step_t *s, double now)
     const size_t bytes = c->n * sizeof(float);
 
     if (k->n && s->gradient &&
-        k->points[k->n - 1].step + 1 == (double)s->step) { /* of the step before */
+        k->points[k->n - 1].step + 1 == (double)s->step) { /* of the previous step */
         memcpy(k->gradients + (size_t)(k->n - 1) * c->n, s->gradient, bytes);
         k->decoded[k->n - 1] = true;
     }
@@ -129,7 +130,8 @@ static void keep(struct coded *c, const trib_coded_step_t *s, double now)
     k->n++;
 }
 
-/* The newcomer is ready, and no step waits for its process to start. */
+/* Publish the listener's address and wait for the newcomer, so that no step waits for
+ * its process to start. */
 static void let_in(struct coded *c)
 {
     const double begin = train_seconds();
@@ -152,7 +154,7 @@ static void before_step(void *arg, const trib_coded_step_t *s)
     }
     if (c->args->leave && c->rank == c->args->leave_rank &&
         s->step >= c->args->leave_step)
-        _exit(0); /* without a word, as if it was killed */
+        _exit(0); /* exit without notice, as if killed */
     if (c->listener && s->step + 1 == c->args->join)
         let_in(c);
     if (trib_rank(c->comm) != 0)
@@ -168,7 +170,7 @@ static void before_step(void *arg, const trib_coded_step_t *s)
     progress_line_show(&c->line, &state);
 }
 
-/* Rank 0 collects: no code helps if it is slow. */
+/* Never slow down rank 0: it collects, so no code would help. */
 static void before_work(void *arg, size_t step, double work)
 {
     const struct coded *c = arg;
@@ -202,15 +204,15 @@ static int fit(struct coded *c)
 
     if (st == TRIB_OK)
         return 0;
-    /* Rank 0 has heard of all that is wrong on one rank. */
+    /* Rank 0 reports errors that are known to all ranks. */
     if (trib_rank(c->comm) == 0 || st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_TIMEOUT)
         fprintf(stderr, "trib-train: rank %d: %s\n", c->rank, trib_coded_error(NULL));
     return -1;
 }
 
-/* --- what it gave --- */
+/* --- results --- */
 
-/* The sum over the ranks that are left: lost ones go out of the communicator. */
+/* Sum over the surviving ranks; shrink the communicator if ranks are lost. */
 static int add_up(struct coded *c, double *sum)
 {
     const double mine = *sum;
@@ -229,8 +231,8 @@ static int add_up(struct coded *c, double *sum)
     return -1;
 }
 
-/* Bytes that MDS moves: each rank without a partition fetches all there are, of the
- * samples and of their transpose. */
+/* Return the bytes that MDS would move: each rank without a partition fetches all
+ * partitions of the samples and of their transpose. */
 static double mds_bytes(const struct coded *c)
 {
     const double parts = c->partitions, rows = (double)c->rows;
@@ -239,7 +241,7 @@ static double mds_bytes(const struct coded *c)
     return (c->ranks - parts) * parts * rows * 4 * ((double)c->n + columns);
 }
 
-/* |decoded - plain| / |plain|. */
+/* Return |decoded - plain| / |plain|. */
 static double distance(const struct coded *c, int point, double *plain)
 {
     const float *decoded = c->kept.gradients + (size_t)point * c->n;
@@ -311,11 +313,11 @@ static int count(struct coded *c, double took, double fetched)
     result->waited = (double)c->stats.waited / (double)c->stats.products;
     result->value = evaluate(c, c->weights);
     result->hash = train_hash(c->weights, c->n * sizeof(float));
-    result->identical = true; /* one rank has the result */
+    result->identical = true; /* only one rank has the result */
     return look_back(c);
 }
 
-/* --- from its begin to its end --- */
+/* --- life cycle --- */
 
 static int take_samples(struct coded *c, char *error)
 {
@@ -333,7 +335,7 @@ static int take_samples(struct coded *c, char *error)
     for (size_t i = 0; i < c->rows; i++) {
         const size_t number = (size_t)c->rank * c->rows + i;
 
-        if (number < all) /* else padding */
+        if (number < all) /* otherwise padding */
             c->labels[i] = linear_sample(c->task, number, c->features + i * width);
     }
     return 0;
@@ -420,7 +422,7 @@ static int run(struct coded *c)
     return trib_rank(c->comm) == 0 ? count(c, took, fetched) : 0;
 }
 
-/* Waits until the others want this rank, and goes along. */
+/* Wait until the run admits this rank, then join it. */
 static int run_as_newcomer(struct coded *c)
 {
     char error[ERROR_BYTES] = "";
@@ -458,7 +460,7 @@ static void clean_up(struct coded *c)
     free(c->kept.gradients);
 }
 
-/* Runs one training; *comm is NULL for a rank that comes later. */
+/* Run one training; *comm is NULL for a rank that joins later. */
 static int train(const struct train_job *job, trib_comm_t **comm, int seed)
 {
     struct train_result own;

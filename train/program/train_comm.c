@@ -9,13 +9,14 @@
 
 #include "train/program/progress_line.h"
 
-/* True if there is no such rank or replica; rank 0 says it. */
+/* Return true if the rank or replica of --slow-rank does not exist; rank 0 reports
+ * it. */
 static bool lacks_slow_rank(const struct train_args *args, trib_comm_t *comm)
 {
     int n = trib_size(comm);
 
     if (args->ranks > n)
-        n = args->ranks; /* some come later */
+        n = args->ranks; /* some join later */
     if (args->replicas > n)
         n = args->replicas;
     if (args->slow_times <= 0 || args->slow_rank < n)

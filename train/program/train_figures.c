@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Figures that are derived from results: means, spreads, ties, and the way to a target.
+ * Figures derived from results: means, spreads, ties, time to a target.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "train/program/train_table.h"
 
-/* How far from the dense result a target is. */
+/* The margin between the dense result and the target. */
 static const double points_off = 1, times_off = 1.05;
 
 static double number_at(const struct train_result *result, size_t offset)
@@ -73,7 +73,7 @@ bool train_target(const struct train_line *line, double *target_out, char *why,
     return true;
 }
 
-/* The steps to a result, on a line between the points of the mean curve; NAN: never. */
+/* Return the steps to a result, interpolated on the mean curve; NAN: never reached. */
 static double steps_to(const struct train_line *line, double target)
 {
     const double sign = line->task->lower_is_better ? -1 : 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trainings as files: one object or line for each training and seed.
+ * Trainings as files: one object or line per training and seed.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -89,7 +89,7 @@ static void csv_link(FILE *file, const struct train_line *line, int link)
     fprintf(file, ",%s", l->measured ? "measured" : "bytes");
 }
 
-/* The text, which may have commas, is quoted and stands last. */
+/* The text is last and quoted, because it may contain commas. */
 static void csv_line(FILE *file, const struct train_line *line, int s)
 {
     const struct train_result *result = &line->results[s];

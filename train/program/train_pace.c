@@ -17,7 +17,8 @@ void train_pace_mark(struct train_pace *pace, double now)
         pace->at[pace->n++] = now;
 }
 
-/* How many steps have ended at this moment. */
+/* Return the number of steps completed at a moment, with a fraction of the current
+ * one. */
 static double ended(const struct train_pace *pace, double moment)
 {
     size_t i = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many steps all ranks take in a second, also where each goes on in its own time:
- * counted from when the last rank begins to when the first one ends. With a fixed
- * number of steps a slow rank would else work on alone.
+ * Steps per second of all ranks, even if each runs at its own pace. Counted from the
+ * start of the last rank to the end of the first, because a slow rank would otherwise
+ * finish its steps alone.
  */
 #ifndef TRAIN_PROGRAM_TRAIN_PACE_H
 #define TRAIN_PROGRAM_TRAIN_PACE_H
@@ -12,25 +12,26 @@
 #include <tributary.h>
 
 struct train_pace {
-    double *at; /* [n]: when the first step began, and each one ended; NULL: not kept */
+    /* [n] times of the start and of the end of each step; NULL: not recorded */
+    double *at;
     size_t n, room;
 };
 
-/** train_pace_open - make room for so many steps; -1: no memory. */
+/** train_pace_open - allocate memory for this number of steps; -1: no memory. */
 int train_pace_open(struct train_pace *pace, size_t steps);
 
-/** train_pace_mark - a step ends now, or the first one begins; in seconds of a clock
- * that all ranks read. Does nothing where nothing is kept. */
+/** train_pace_mark - record the end of a step, or the start of the first, in seconds of
+ * a clock shared by all ranks. Does nothing if not recording. */
 void train_pace_mark(struct train_pace *pace, double now);
 
-/** train_pace_within - steps of this rank from one moment to another, with a share of
- * those that begin or end outside. */
+/** train_pace_within - return this rank's steps between two moments, with fractions of
+ * steps at both ends. */
 double train_pace_within(const struct train_pace *pace, double from, double to);
 
 /**
- * train_pace_rate - collective: steps a second of all ranks together.
+ * train_pace_rate - collective: compute the steps per second of all ranks together.
  *
- * errors   those of an all-reduce; the sentence is the communicator's
+ * errors   as for an all-reduce; the communicator has the error message
  */
 trib_status_t train_pace_rate(const struct train_pace *pace, trib_comm_t *comm,
                               double *rate_out);

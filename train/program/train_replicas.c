@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions that a user of the replicator writes are start, input, step and
- * gradient; they are the same for every kind. All else here is how a run is measured.
+ * The user's part of the replicator is in start, input, step and gradient, which are
+ * the same for every kind. The rest measures a run.
  */
 #include "train/program/train_replicas.h"
 
@@ -20,15 +20,15 @@
 
 enum { ERROR_BYTES = 1280, BATCH = 128, EPOCHS = 3 };
 
-/* What the replicas of a process share. */
+/* State shared by the replicas of a process. */
 struct process {
     const struct train_job *job;
     const struct train_args *args;
     uint64_t seed;
-    struct train_result *result; /* that of replica 0 */
-    _Atomic(struct task *) spare; /* it has told of the data, and the first replica
-                                   * takes it */
-    _Atomic(struct replica *) made; /* all replicas, to be freed behind the run */
+    struct train_result *result; /* of replica 0 */
+    /* made to check the data; the first replica takes it */
+    _Atomic(struct task *) spare;
+    _Atomic(struct replica *) made; /* all replicas, freed after the run */
 };
 
 struct replica {
@@ -38,7 +38,7 @@ struct replica {
     trib_trainer_t *trainer;
     struct train_texts texts;
     float *params;
-    trib_stats_t before; /* of its communicator */
+    trib_stats_t before; /* statistics of its communicator at the start */
     double loss, step_s, gradient_s;
     size_t next_point;
     struct progress_line line;
@@ -109,7 +109,8 @@ static int start(trib_replica_t *replica)
     desc.params = r->params;
     desc.count = r->task->n_params;
     desc.seed = p->seed;
-    desc.feed = TRIB_FEED_WHOLE; /* gradients of shares are never final in pieces */
+    /* with shares, no piece is final before the last share */
+    desc.feed = TRIB_FEED_WHOLE;
     r->before.size = sizeof(r->before);
     (void)trib_stats(trib_replica_comm(replica), &r->before);
     progress_line_begin(&r->line,
@@ -129,7 +130,8 @@ static int input(trib_replica_t *replica, const trib_input_t *in, void *samples)
     return 0;
 }
 
-/* With --compute-ms and --straggle, each share takes its part of the time. */
+/* Compute the gradient of a share. With --compute-ms and --straggle each share takes
+ * its part of the time. */
 static int gradient(trib_replica_t *replica, const float *params, const void *samples,
                     size_t count, float *gradient, double *loss_out)
 {
@@ -158,12 +160,12 @@ static int step(trib_replica_t *replica, void *samples)
     const double begin = train_seconds();
     const int code = trib_replica_train(replica, r->trainer, gradient, &r->loss);
 
-    (void)samples; /* the gradient gets them, share by share */
+    (void)samples; /* passed to gradient, share by share */
     r->step_s += train_seconds() - begin;
     return code != 0 || trib_replica_id(replica) != 0 ? code : look(replica);
 }
 
-/* --- what a training gave --- */
+/* --- results --- */
 
 static double evaluate(const struct replica *r, const float *params)
 {
@@ -173,7 +175,7 @@ static double evaluate(const struct replica *r, const float *params)
     return r->of->job->task->lower_is_better ? exp(sum / count) : 100 * sum / count;
 }
 
-/* A trainer of ordered shares sends nothing itself: its replica does. */
+/* Return the bytes sent. With ordered shares the replica sends, not the trainer. */
 static double wire_bytes(trib_replica_t *replica, const trib_trainer_stats_t *trainer)
 {
     trib_stats_t now = {.size = sizeof(now)};
@@ -184,7 +186,7 @@ static double wire_bytes(trib_replica_t *replica, const trib_trainer_stats_t *tr
     return (double)(now.wire_bytes - own(replica)->before.wire_bytes);
 }
 
-/* Replica 0 shows how far it is, and perhaps evaluates. */
+/* Show the progress of replica 0, and evaluate at points of the curve. */
 static int look(trib_replica_t *replica)
 {
     struct replica *r = own(replica);
@@ -237,7 +239,7 @@ static int compare_models(trib_replica_t *replica)
     return st;
 }
 
-/* Means over the replicas of replica 0's group. */
+/* Compute means over the replicas in the group of replica 0. */
 static int count(trib_replica_t *replica)
 {
     enum { WIRE, INPUT, INPUT_DENSE, SECONDS, LIBRARY, ROUNDS, ROUND_BYTES, COUNTS };
@@ -280,7 +282,7 @@ static int count(trib_replica_t *replica)
     return 0;
 }
 
-/* All trainers have settled: params are the model. */
+/* All trainers have settled, so params holds the model. */
 static int finish(trib_replica_t *replica)
 {
     struct replica *r = own(replica);
@@ -293,7 +295,7 @@ static int finish(trib_replica_t *replica)
     return code != 0 ? code : compare_models(replica);
 }
 
-/* --- from its begin to its end --- */
+/* --- life cycle --- */
 
 static void free_replicas(struct process *p)
 {
@@ -343,7 +345,7 @@ static int train(struct process *p, trib_comm_t *comm)
     opts.comm = comm;
     const trib_status_t st = trib_replicator_run(&opts);
 
-    /* The sentence is the same on all ranks that are left. */
+    /* The error message is the same on all surviving ranks. */
     if (st != TRIB_OK && (rank == 0 || st == TRIB_ERR_PEER_LOST))
         fprintf(stderr, "trib-train: %s\n", trib_replicator_error());
     return st == TRIB_OK ? 0 : -1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop that a user of the trainer writes is train_step(); all else here is how a
- * training is measured.
+ * The user's part of the trainer is train_step(). The rest measures a training.
  */
 #include "train/program/train_run.h"
 
@@ -33,20 +32,21 @@ struct rank {
     trib_trainer_t *trainer;
     trib_trainer_desc_t desc;
     struct train_texts texts;
-    float *params, *model; /* of the trainer, and as it is evaluated */
+    float *params, *model; /* the trainer's parameters, and the evaluated model */
     size_t step, steps, next_point;
-    double loss, step_s, library_s; /* of steps alone, as the counters below */
+    double loss, step_s, library_s; /* of steps only, like the counters below */
     double wire_bytes, input_bytes, input_dense_bytes;
-    double untimed_update_s; /* of library_s, updates before it began to count */
+    double untimed_update_s; /* updates before library_s was last reset */
     struct train_result *result;
     struct progress_line line;
-    struct record record; /* of rank 0 */
-    struct train_pace pace; /* where samples a second are wanted */
-    struct train_until until; /* where all end with the first */
-    float *gradient; /* of the step, while it is recorded; else NULL */
+    struct record record; /* on rank 0 */
+    struct train_pace pace; /* if samples per second are wanted */
+    struct train_until until; /* if all ranks stop with the first */
+    float *gradient; /* of the current step, while it is recorded; else NULL */
 };
 
-/* Says what failed on this rank while others may be somewhere else. */
+/* Report a failure of this rank by itself, because other ranks may be elsewhere in the
+ * run. */
 static int failed(const struct rank *r, trib_status_t status, const char *sentence)
 {
     if (status == TRIB_OK)
@@ -72,7 +72,7 @@ static int ready(void *arg, size_t first, size_t count)
     struct rank *r = arg;
     const double begin = train_seconds();
 
-    /* From here on the sum may overwrite it. */
+    /* From here on the sum may overwrite the gradient. */
     if (r->gradient)
         record_piece(&r->record, r->gradient, first, count);
     const trib_status_t st = trib_trainer_ready(r->trainer, first, count);
@@ -80,8 +80,9 @@ static int ready(void *arg, size_t first, size_t count)
     return trainer_failed(r, st);
 }
 
-/* The gradient, and then what an accelerator would need besides: half of it for the
- * forward pass; then slices of the gradient become final one after the other. */
+/* Compute the gradient and sleep for the rest of the time an accelerator would need.
+ * Half of the rest is the forward pass; then slices become final one after the
+ * other. */
 static int slow_gradient(struct rank *r, const trib_step_t *step)
 {
     const double begin = train_seconds();
@@ -120,7 +121,7 @@ static bool is_point(const struct rank *r, size_t step)
     return r->job->watched && (step == r->next_point || step == r->steps);
 }
 
-/* What this rank has sent so far; input: of the trainer's own communicator alone. */
+/* Bytes sent by this rank; input only through the trainer's communicator. */
 struct sent {
     double wire, input, input_dense;
 };
@@ -171,7 +172,7 @@ static int train_step(struct rank *r)
     return 0;
 }
 
-/* --- what a training gave --- */
+/* --- results --- */
 
 static double update_seconds(struct rank *r)
 {
@@ -181,7 +182,7 @@ static double update_seconds(struct rank *r)
     return 1e-9 * (double)stats.update_ns;
 }
 
-/* The model goes beside the parameters: the run goes on as if nobody had looked. */
+/* Evaluate a copy of the model, so that the run is not influenced. */
 static int evaluate(struct rank *r, double *value_out)
 {
     double both[2];
@@ -196,7 +197,8 @@ static int evaluate(struct rank *r, double *value_out)
     return 0;
 }
 
-/* At steps 1, 2, 4, 7, 11, ...: evenly on a logarithmic axis; and at the last. */
+/* Add a point at steps 1, 2, 4, 7, 11, … (even on a logarithmic axis) and at the last
+ * step. */
 static int look(struct rank *r)
 {
     struct train_result *result = r->result;
@@ -217,8 +219,8 @@ static int look(struct rank *r)
     return evaluate(r, &point->value);
 }
 
-/* The result: that of the curve's last point, where there is one at the last step. Of
- * runs that are timed alone nobody reads it, so they only settle. */
+/* Set the result: the curve's last point if it is at the last step. Timed runs need no
+ * result, so they only settle. */
 static int finish(struct rank *r)
 {
     struct train_result *result = r->result;
@@ -233,7 +235,7 @@ static int finish(struct rank *r)
     return evaluate(r, &result->value);
 }
 
-/* Means over the ranks of what each has counted. */
+/* Average the counters over the ranks. */
 static int count(struct rank *r)
 {
     enum {
@@ -274,7 +276,7 @@ static int count(struct rank *r)
     result->wire_bytes = c[WIRE];
     result->wire_ratio =
         c[WIRE] > 0 ? dense * 2 * (r->ranks - 1) / r->ranks / c[WIRE] : (double)NAN;
-    /* What codecs save, and what rounds that do not take place do. */
+    /* the savings by codecs and by skipped rounds */
     result->message_ratio = c[ROUND_BYTES] > 0 ? dense / c[ROUND_BYTES] : (double)NAN;
     if (c[INPUT] > 0)
         result->message_ratio *= c[INPUT_DENSE] / c[INPUT];
@@ -286,7 +288,8 @@ static int count(struct rank *r)
     return comm_failed(r, st);
 }
 
-/* Ranks whose models differ in one bit would drift apart: this names them. */
+/* Report ranks whose models differ from rank 0's, since different models would drift
+ * apart. */
 static int compare_models(struct rank *r)
 {
     const size_t bytes = r->task->n_params * sizeof(float);
@@ -312,7 +315,7 @@ static int compare_models(struct rank *r)
     return 0;
 }
 
-/* --- from its begin to its end --- */
+/* --- life cycle --- */
 
 static int make_task(struct rank *r, char *error)
 {
@@ -431,10 +434,10 @@ int train_rank(const struct train_job *job, int rank, const char *root,
                int (*told)(const struct train_job *job))
 {
     struct rank r = {.job = job, .args = job->args};
-    struct train_result own; /* of a rank other than 0 */
+    struct train_result own; /* on ranks other than 0 */
     int bad = 0;
 
-    openblas_set_num_threads(1); /* the ranks are the parallelism */
+    openblas_set_num_threads(1); /* parallelism comes from the ranks */
     if (train_init(r.args, rank, root, &r.comm) != 0)
         return 1;
     r.rank = trib_rank(r.comm);

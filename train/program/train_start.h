@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Starts a training: as ranks of this host, as hosts of their own, or as the rank that
- * this process is.
+ * Start a training: as ranks on this host, as simulated hosts, or as the rank that this
+ * process is.
  */
 #ifndef TRAIN_PROGRAM_TRAIN_START_H
 #define TRAIN_PROGRAM_TRAIN_START_H
@@ -9,18 +9,18 @@
 #include "train/program/hosts.h"
 #include "train/program/train_run.h"
 
-/** train_results_make - results that processes share; NULL: no memory. They are never
- * given back. */
+/** train_results_make - allocate results in memory shared with child processes; NULL:
+ * no memory. It is never freed. */
 struct train_result *train_results_make(int seeds);
 
-/** train_rendezvous_make - likewise. */
+/** train_rendezvous_make - allocate a rendezvous in the same way. */
 struct train_rendezvous *train_rendezvous_make(void);
 
 /**
  * train_start - run a training to its end.
  *
- * hosts    each rank is on one of them; NULL: all are on this host
- * told     called on rank 0 when all is done; may be NULL
+ * hosts    one per rank; NULL: all ranks are on this host
+ * told     called on rank 0 after the training; may be NULL
  * returns  the exit code
  */
 int train_start(const struct train_job *job, const struct hosts *hosts,

@@ -11,11 +11,11 @@ enum { CELL_BYTES = TEXT_GRID_CELL_BYTES };
 /* --- cells --- */
 
 struct column {
-    const char *head; /* NULL: the task's result */
+    const char *head; /* NULL: the name of the task's result */
     void (*print)(const struct train_line *line, int link, char *cell);
     bool (*has)(const struct train_line *line, int link); /* NULL: always */
-    bool left; /* aligned */
-    bool of_markdown; /* in text it is below the table */
+    bool left; /* left-aligned */
+    bool of_markdown; /* only in Markdown; text has it below the table */
 };
 
 static void print_name(const struct train_line *line, int link, char *cell)
@@ -187,7 +187,7 @@ static bool has_target(const struct train_line *line, int link)
     return has_link(line, link) && line->dense != NULL;
 }
 
-/* A number of at most four digits, as far as it has so few. */
+/* Print one decimal below 99.95, else none; "-" if not finite. */
 static void print_short(double number, char *cell)
 {
     if (isfinite(number))
@@ -223,8 +223,8 @@ static bool has_paper(const struct train_line *line, int link)
     return line->paper != NULL;
 }
 
-/* A training alone has the strategy and its times; a line beside others has a name, and
- * times behind links. */
+/* A single training shows its strategy and times. Rows of a comparison show a name and
+ * the times on links. */
 static const struct column first_columns[] = {
     {"task", print_task, has_no_name, true, false},
     {"row", print_name, has_name, true, false},
@@ -259,8 +259,8 @@ struct table {
     const struct train_line *lines;
     const struct column *column[TEXT_GRID_COLUMNS_MAX];
     int link[TEXT_GRID_COLUMNS_MAX];
-    char group[TRAIN_LINKS_MAX][48]; /* of the columns of a link */
-    char result[48]; /* the head of the result */
+    char group[TRAIN_LINKS_MAX][48]; /* heads of a link's columns */
+    char result[48]; /* head of the result */
 };
 
 static void cell_of(const void *arg, int row, int column, char *out)

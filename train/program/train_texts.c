@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A share of few steps is so many: a warm-up has some stages. */
+/* Minimum number of steps of a percentage, because a warm-up has several stages. */
 static const double least_steps = 4;
 
-/* Where a number of percent begins in text, and where it ends; NULL: there is none. */
+/* Return the start of a percentage in text, and its end; NULL: none. */
 static const char *percent(const char *text, const char **end_out)
 {
     const char *end = strchr(text, '%'), *begin = end;
@@ -22,7 +22,7 @@ static const char *percent(const char *text, const char **end_out)
     return begin && begin < end ? begin : NULL;
 }
 
-/* Copies text; each share of the steps becomes a number of them. */
+/* Copy text with each percentage of the steps replaced by a number of steps. */
 static const char *expand(const char *text, size_t steps, char out[TRAIN_TEXT_BYTES])
 {
     const char *begin, *end;
@@ -58,8 +58,8 @@ static const char *make_rate(const char *text, size_t steps, char out[TRAIN_TEXT
     return out;
 }
 
-/* The codec that one item of --parts, "conv=adacomp:bin=50", gives to a part: 1 if its
- * name begins so, 0 if not, -1 if the item is none. */
+/* Apply one item of --parts, such as "conv=adacomp:bin=50", to a part. Return 1 if the
+ * part's name has the item's prefix, 0 if not, -1 if the item is invalid. */
 static int item_codec(const char *item, size_t length, const char *name, size_t steps,
                       char out[128])
 {
@@ -89,7 +89,7 @@ static int wrong_item(const char *item, size_t length, const struct task *task,
     return -1;
 }
 
-/* Gives codecs to the parts; an item that no part takes is an error. */
+/* Assign codecs to parts; an item that matches no part is an error. */
 static int give_codecs(const char *list, const struct task *task, size_t steps,
                        struct train_texts *texts, char *error, size_t bytes)
 {

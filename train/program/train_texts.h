@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Texts of a training that follow from its number of steps and from each other.
+ * Texts of a training that depend on its number of steps and on each other.
  */
 #ifndef TRAIN_PROGRAM_TRAIN_TEXTS_H
 #define TRAIN_PROGRAM_TRAIN_TEXTS_H
@@ -12,7 +12,7 @@
 
 enum { TRAIN_TEXT_BYTES = 512 };
 
-/* What trib_trainer_desc_t points to. */
+/* Storage for the texts of a trib_trainer_desc_t. */
 struct train_texts {
     char strategy[TRAIN_TEXT_BYTES], codec[TRAIN_TEXT_BYTES],
         feedback[TRAIN_TEXT_BYTES];
@@ -24,13 +24,13 @@ struct train_texts {
 /**
  * train_texts_make - fill a trainer's description from the command line.
  *
- * In each text a number of percent is that share of the steps, at least 4: warmup=2%.
- * A rate that is a number rises for 5 % of the steps and falls in a line; any other one
- * gets steps=.
- * Without --optimizer it is the task's; or plain sgd where the feedback has momentum.
+ * In each text a percentage such as warmup=2% means that share of the steps, at least
+ * 4. A plain number as rate becomes a linear decay with a warm-up of 5 % of the steps;
+ * other rates get steps=. The default optimiser is the task's, or plain sgd if the
+ * feedback has momentum.
  *
  * steps    of the run
- * errors   -1 with a sentence in error
+ * errors   -1 with an error message in error
  */
 int train_texts_make(const struct train_args *args, const struct task_row *row,
                      const struct task *task, size_t steps, struct train_texts *texts,

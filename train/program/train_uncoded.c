@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* train_coded.h where there is no ISA-L. */
+/* Stubs of train_coded.h for builds without ISA-L. */
 #include <stdio.h>
 
 #include "train/program/train_coded.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { TAG = 1 }; /* the trainer has another one */
+enum { TAG = 1 }; /* differs from the trainer's tag */
 
 trib_status_t train_until_open(struct train_until *until, trib_comm_t *comm)
 {
@@ -28,7 +28,7 @@ bool train_until_over(const struct train_until *until)
 {
     for (int p = 0; until->got && p < until->ranks; p++)
         if (until->got[p] && trib_request_test(until->got[p]) != TRIB_INPROGRESS)
-            return true; /* an error as well: the next call has its sentence */
+            return true; /* also on an error: the next call reports it */
     return false;
 }
 

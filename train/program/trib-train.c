@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-train - trains a model by any strategy, over any transport.
+ * trib-train - train a model by any strategy, over any transport.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "train/strategy.h"
 #include "train/tasks/mnist.h"
 
-/* What the first word says, if it is no task. */
+/* Commands: first words that are not tasks. */
 static const struct command {
     const char *name;
     int (*main)(const struct train_args *args);
@@ -58,7 +58,7 @@ static int tell(const struct train_job *job)
     return bad;
 }
 
-/* What cannot go together; 2 after a sentence. */
+/* Check for conflicting options; 2 after an error message. */
 static int check(const struct train_args *args)
 {
     const char *wrong = NULL;
@@ -87,7 +87,8 @@ static int check(const struct train_args *args)
     return wrong ? 2 : -1;
 }
 
-/* True if the strategy keeps its parameters in tribd; kinds have strategies' names. */
+/* Return true if the strategy keeps its parameters in tribd. Kinds have the names of
+ * strategies. */
 static bool needs_tribd(const struct train_args *args)
 {
     const char *text = args->kind ? args->kind : args->strategy ? args->strategy : "";
@@ -100,7 +101,7 @@ static bool needs_tribd(const struct train_args *args)
     return false;
 }
 
-/* Ranks that this program starts get a tribd, too, unless there is one. */
+/* Return true if this program must start a tribd for its ranks. */
 static bool wants_own_tribd(const struct train_args *args)
 {
     char service[512];
@@ -110,7 +111,7 @@ static bool wants_own_tribd(const struct train_args *args)
             !own_tribd_setting("TRIB_SERVICE", service, sizeof(service)));
 }
 
-/* Starts the ranks, on hosts of their own if there are links. */
+/* Start the ranks, on simulated hosts if there are links. */
 static int start(struct train_job *job, struct train_args *args)
 {
     const bool own = wants_own_tribd(args);
