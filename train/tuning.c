@@ -20,8 +20,7 @@ enum {
     DIRECT_HOPS = 2,
 };
 #define CROWD_SECONDS 4e-3 /* of processor time */
-#define PAUSE_MOST 0.02 /* seconds; bounds the pause between timed sums, which replaces
-                         * a step's computation */
+#define PAUSE_MOST 0.02 /* seconds; bounds the pauses between timed sums */
 
 static double clock_seconds(clockid_t clock)
 {
