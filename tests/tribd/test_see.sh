@@ -30,7 +30,7 @@ refuse_full "help onto a full disk" "$build/tribd/tribctl" --help
 refuse_full "the version onto a full disk" "$build/tribd/tribctl" --version
 expect "nothing to do" 2 "status, jobs, snapshots, drain, kick JOB or forget JOB" "$build/tribd/tribctl"
 expect "a command that does not exist" 2 "unknown command 'stop'" "$build/tribd/tribctl" stop
-expect "an option that does not exist" 2 "no option '--fast'" "$build/tribd/tribctl" --fast
+expect "an option that does not exist" 2 "unknown option '--fast'" "$build/tribd/tribctl" --fast
 expect "kick without a job" 2 "kick requires one job" "$build/tribd/tribctl" kick
 expect "too many words" 2 "too many arguments for 'drain'" "$build/tribd/tribctl" drain now
 expect "no socket is set" 2 "socket = /run/tribd/socket" "$build/tribd/tribctl" drain
