@@ -81,7 +81,7 @@ static int sum_spoilt(struct ranks_self *self)
 static void test_changed_on_the_way(void **state)
 {
     static const char *const algorithms[] = {"ring", "direct", "tree"};
-    static const char *const rank_0[] = {"rank 0", "was changed, repeated, left out",
+    static const char *const rank_0[] = {"rank 0", "was changed, repeated, dropped",
                                          NULL};
 
     (void)state;

@@ -32,10 +32,10 @@ result $? "it stands there once"
 explained() { # NAME WORDS COMMAND...
     expect "$1" 0 "$2" "${@:3}" "$perf" allreduce --sizes 64K --iters 3 --explain
 }
-explained "plans go by it" "as calibrated on 20" env TRIB_CALIBRATION="$file" "$run" -n 2 --tag none --
+explained "plans go by it" "network calibrated on 20" env TRIB_CALIBRATION="$file" "$run" -n 2 --tag none --
 without() { # NAME COMMAND...
     "${@:2}" "$perf" allreduce --sizes 64K --iters 3 --explain >"$said" 2>&1 &&
-        ! grep -q "as calibrated" "$said"
+        ! grep -q "network calibrated" "$said"
     result $? "$1"
 }
 # shellcheck disable=SC2016 # each rank's shell expands it
@@ -50,5 +50,5 @@ expect "memory that ranks share is no network" 2 "have none between them" \
     env TRIB_TRANSPORT=shm "$perf" calibrate -n 2 --out "$file"
 expect "a folder that is not there" 1 "is the folder there" "$perf" calibrate -n 2 \
     --out "$dir/none/x.json"
-expect "a word" 2 "takes options alone" "$perf" calibrate now
+expect "a word" 2 "accepts only options" "$perf" calibrate now
 finish
