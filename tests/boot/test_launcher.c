@@ -153,7 +153,7 @@ static void nonsense(void)
     NEED(complete(&g, -1, 0, "") == TRIB_ERR_CONFIG);
     set_slurm("1", "4", "n[");
     NEED(complete(&g, -1, 0, "") == TRIB_ERR_CONFIG);
-    NEED(strstr(g.err.text, "SLURM_JOB_NODELIST=n[ in the environment names") != NULL);
+    NEED(strstr(g.err.text, "SLURM_JOB_NODELIST=n[ in the environment ") != NULL);
     clear_environment(NULL);
     setenv("PMI_FD", "-1", 1);
     setenv("PMI_RANK", "0", 1);

@@ -162,7 +162,7 @@ static int give_up(void *arg)
 static int be_other(struct ranks_self *self, const struct trial *t)
 {
     static const char *const setting[] = {"seed=7", "seed=0", "the same TRIB_*", NULL};
-    static const char *const secret[] = {"secret", NULL};
+    static const char *const secret[] = {"TRIB_KEY", NULL};
     static const char *const rank[] = {"trib_join", "newcomers", NULL};
     char text[TRIB_ROOT_TEXT_MAX], config[200];
     trib_comm_t *none;

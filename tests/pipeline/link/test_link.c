@@ -223,7 +223,7 @@ static void test_adverts_are_checked(void **state)
             if (wrong == 2) {
                 assert_status(st, TRIB_ERR_RANGE);
                 assert_non_null(
-                    strstr(a->err.text, "rank 1 has exported memory of 64 bytes"));
+                    strstr(a->err.text, "rank 1 exported 64 bytes of memory"));
             }
             if (small)
                 p->end[1].transport->ops->dereg(p->end[1].transport, small);
