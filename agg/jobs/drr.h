@@ -9,8 +9,8 @@
  *     ring     [ head ] → [ … ] → [ tail ]
  *
  *     next     adds a quantum to the head if its deficit is used up; returns its budget
- *     charge   subtracts the bytes used; the head becomes the tail, or leaves the
- *              ring if it wants no more service
+ *     charge   subtracts the bytes used; the head becomes the tail, or leaves the ring
+ *              if it has nothing left to send
  *
  *     quantum of a job = bytes of a turn × weight / TRIB_DRR_WEIGHT_ONE
  *

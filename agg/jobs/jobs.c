@@ -102,8 +102,8 @@ static struct trib_jobs_entry *find(const struct trib_jobs *jobs, uint64_t id)
 
 /* --- accounts --- */
 
-/* Return an account for a new user: an unused one, else that of the idle user with the
- * least service. */
+/* Return an account for a new user: an unused account, or else the account of the idle
+ * user that has had the least service. */
 static struct trib_jobs_account *free_account(struct trib_jobs *jobs)
 {
     struct trib_jobs_account *idle = NULL;

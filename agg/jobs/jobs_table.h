@@ -6,7 +6,8 @@
 #include "agg/jobs/jobs.h"
 #include "base/quota.h"
 
-/* One user. Accounts do not move; an account without jobs may be reassigned. */
+/* The account of one user. It stays at its address; once it has no jobs, another user
+ * may get it. */
 struct trib_jobs_account {
     char name[TRIB_JOB_NAME_BYTES];
     bool named; /* named by trib_jobs_user: never reassigned */

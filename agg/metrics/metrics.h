@@ -301,7 +301,7 @@ struct trib_service_view {
     uint64_t events[TRIB_SERVICE_COUNTERS];
     uint64_t reasons[TRIB_SERVICE_REASONS];
     uint64_t total[TRIB_JOB_COUNTERS]; /* all jobs, including ended ones */
-    struct trib_histogram times[TRIB_TIMES]; /* likewise */
+    struct trib_histogram times[TRIB_TIMES]; /* all jobs, including ended ones */
     uint32_t n;
     struct trib_job_view *jobs;
     struct trib_process_view process; /* filled by the caller: see trib_process_view */

@@ -112,7 +112,7 @@ trib_status_t trib_handshake_begin(struct trib_handshake *hs, struct trib_error 
  *
  * May take 2 s if munged is stopped.
  *
- * reply     TRIB_CONTROL_EARLY_BYTES, of which *reply_n are to be sent; 0: nothing
+ * reply     [TRIB_CONTROL_EARLY_BYTES]; the caller must send *reply_n bytes of it
  * returns   TRIB_INPROGRESS; TRIB_OK: the peer is authenticated, and payloads after the
  *           reply are sealed; an error: authentication failed, the message may be sent
  *           to the peer, and the handshake accepts no further frame

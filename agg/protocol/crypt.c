@@ -173,8 +173,8 @@ void trib_crypt_pair_make(const struct trib_crypt *crypt, struct trib_crypt_pair
     crypt->crypto_kx_keypair(out->public_key, out->secret_key);
 }
 
-/* One side's receive key is the other's send key; ordering them by side gives both
- * sides the same secret. */
+/* Side 0 writes its receive key first, side 1 its send key. These two keys are equal,
+ * and so are the other two: both sides get the same bytes. */
 bool trib_crypt_share(const struct trib_crypt *crypt,
                       const struct trib_crypt_pair *pair, int side,
                       const uint8_t other[TRIB_CRYPT_KEY_BYTES],

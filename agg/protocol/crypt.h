@@ -115,7 +115,7 @@ void trib_seal_begin(struct trib_seal *seal, const uint8_t key[TRIB_CRYPT_KEY_BY
 void trib_seal_follow(struct trib_seal *seal, const uint8_t key[TRIB_CRYPT_KEY_BYTES],
                       const uint8_t header[TRIB_SEAL_HEADER_BYTES]);
 
-/* One message: its head, authenticated but not encrypted, and its payload. */
+/* One message. The head is authenticated, and the payload is also encrypted. */
 struct trib_seal_message {
     const uint8_t *head;
     size_t head_bytes;

@@ -12,7 +12,7 @@
  *      q = trib_session_question ──────────────────▶ trib_question_answer(q)
  *      trib_session_answer(session, q) ◀────────────
  *
- * One thread at a time may use a session.
+ * A session is not thread-safe: the caller serialises its use.
  */
 #ifndef AGG_PROTOCOL_SESSION_H
 #define AGG_PROTOCOL_SESSION_H

@@ -35,7 +35,7 @@ enum {
     TRIB_STORE_RULE_BLOCK = 512, /* maximum elements per call of a rule */
 };
 
-/* One block of a push. Rules process a push block by block, in float64. */
+/* A block of elements of a push, as float64. A rule handles one block at a time. */
 struct trib_store_block {
     size_t n; /* at most TRIB_STORE_RULE_BLOCK */
     double *value; /* [n], updated */

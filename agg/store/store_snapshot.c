@@ -127,7 +127,8 @@ static bool is_text(const char *text, size_t bytes)
     return n > 0 && n < bytes;
 }
 
-/* Return what is wrong with a head, as a clause; NULL: valid. */
+/* Return the fault of a snapshot's head, such as "its head is damaged", or NULL if it
+ * is valid. */
 static const char *fault_of(const struct head *h, uint64_t file_bytes)
 {
     if (memcmp(h->magic, magic, sizeof(magic)))
