@@ -75,7 +75,6 @@ struct ucx_peer {
     uint64_t out_key; /* sent in messages to the peer: its key, or one derived from both
                        * proofs */
     bool mute; /* never connected: do not report its loss */
-    bool reported; /* failure already reported: a loss needs no second reason */
     /* guarded by `lock` */
     ucp_ep_h ep; /* NULL: none */
     bool expected; /* handshake done: accept its messages */
