@@ -17,6 +17,10 @@
  * sums from earlier positions of other orders. Results follow everything that goes up,
  * again in one order.
  *
+ * Leaders exchange directly. A ring of n leaders would send the same bytes and messages
+ * but take 2 (n - 1) hops per chunk instead of 2. The price is a connection to the
+ * leader of each group, and n - 1 senders per link.
+ *
  * Sums are in rank order of the group. A finisher inserts the sums of other leaders
  * among its own group's ranks, each at the leader's rank.
  *

@@ -10,6 +10,10 @@
  *
  * Candidates of different codecs come first, followed by variants: the codec of another
  * candidate with a different algorithm or shorter chunks.
+ *
+ * Times are medians of up to 32 starts, and a codec must gain more than their scatter.
+ * The shortest start does not decide: where ranks share cores, one lucky start kept a
+ * codec (32 KiB, 4 ranks: 46 µs instead of 17).
  */
 #ifndef COMM_AUTO_CHOICE_H
 #define COMM_AUTO_CHOICE_H
