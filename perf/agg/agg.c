@@ -6,7 +6,7 @@
 
 #include "perf/output.h"
 
-/* Names the losses of each job; returns the number of jobs that have any. */
+/* Print the losses of each job. Return the number of jobs that have any. */
 static int say_jobs(const struct agg_args *args, const struct agg_result *p)
 {
     int said = 0;
@@ -51,7 +51,7 @@ static int sweep(struct agg_workers *workers, struct agg_report *report)
         agg_results(workers, round, tribd_cpu_s, jobs, &result);
         troubles += say_jobs(args, &result);
         if (!went && result.operations == 0)
-            break; /* nobody is left */
+            break; /* all workers have ended */
         agg_report_add(report, &result);
     }
     tool_ticker_end();
@@ -76,7 +76,7 @@ static int run(struct agg_workers *workers, struct agg_report *report)
     return code;
 }
 
-/* The service, if it is ours, lives from before the first worker until behind the
+/* Run all jobs. Our own service starts before the first worker and stops after the
  * last. */
 static int serve_and_run(const struct agg_args *args, struct agg_report *report)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf agg: many jobs at once, summed by a service.
+ * trib-perf agg: many concurrent jobs, summed by a service.
  *
- *     agg.c               rounds of all jobs, one for each size
+ *     agg.c               rounds of all jobs, one per size
  *     aggargs.c           command line -> struct agg_args
- *     loopback_tribd.c    a tribd of its own, on loopback
- *     load_workers.c      jobs x workers by fork; who has ended, and how
+ *     loopback_tribd.c    starts a tribd on loopback
+ *     load_workers.c      forks jobs x workers, and waits for them
  *     load.c              one worker: a rank of one job
- *     results.c           what the workers have noted -> struct agg_result
+ *     results.c           the workers' counters -> struct agg_result
  *     aggreport.c         table, csv, json
  *
- * A worker notes what it does in memory that it shares with the parent, so that what it
- * did until it was killed counts. In a round all jobs begin at one moment and run for
- * the same time, or the same number of operations.
+ * A worker writes its counters to memory shared with the parent, so that its operations
+ * count even if it is killed. In a round all jobs start at the same time and run for
+ * the same time, or for the same number of operations.
  *
- * What a job puts in is its vector times its workers: GB/s (1e9 bytes) are of that, and
- * so is processor time per GB. An operation has fallen back that was not summed by the
- * service.
+ * A job contributes its vector size times its number of workers. GB/s (1e9 bytes) and
+ * processor time per GB count contributed bytes. An operation has fallen back if the
+ * service did not sum it.
  */
 #ifndef PERF_AGG_AGG_H
 #define PERF_AGG_AGG_H
@@ -30,29 +30,29 @@
 enum {
     AGG_CODECS_MAX = 64,
     AGG_WEIGHTS_MAX = 64,
-    AGG_WORKERS_MAX = 4096, /* of all jobs */
-    AGG_SAMPLES = 1 << 14,  /* of a worker in a round */
+    AGG_WORKERS_MAX = 4096, /* over all jobs */
+    AGG_SAMPLES = 1 << 14,  /* per worker and round */
     AGG_HASHES = 4,
     AGG_TEXT = 400,
 };
 
-/* The finished command line. Texts point into argv. */
+/* The parsed command line. Strings point into argv. */
 struct agg_args {
-    struct perf_args each; /* of a worker's operation; first, for the setters of
+    struct perf_args each; /* one worker's operation; first, for the setters of
                             * arguments.c */
     int jobs;
-    int workers; /* of a job */
-    const char *codecs[AGG_CODECS_MAX]; /* jobs take them in turn; none: the
-                                         * configuration's */
+    int workers; /* per job */
+    const char *codecs[AGG_CODECS_MAX]; /* assigned to jobs in turn; none: from the
+                                         * configuration */
     int n_codecs;
-    int weights[AGG_WEIGHTS_MAX]; /* likewise; none: 1 */
+    int weights[AGG_WEIGHTS_MAX]; /* assigned to jobs in turn; none: 1 */
     int n_weights;
-    double seconds; /* of a round; 0: each.iters operations */
-    const char *service; /* addresses; NULL: a tribd of its own */
-    const char *tribd; /* its program; NULL: beside this one, or in PATH */
-    int tribd_pid; /* of a service whose processor time counts; 0: of its own tribd */
+    double seconds; /* per round; 0: each.iters operations */
+    const char *service; /* addresses; NULL: start a tribd */
+    const char *tribd; /* path of tribd; NULL: in this program's folder, or in PATH */
+    int tribd_pid; /* service whose processor time is measured; 0: the started tribd */
     char configured_service[512];
-    char prefix[48]; /* of the names of jobs */
+    char prefix[48]; /* of job names */
 };
 
 /* --- aggargs.c --- */
@@ -66,74 +66,75 @@ int agg_weight_of(const struct agg_args *args, int job);
 /* --- loopback_tribd.c --- */
 
 struct agg_daemon {
-    pid_t pid; /* 0: none, or it has ended */
-    char folder[64]; /* of the next two; empty: none */
+    pid_t pid; /* 0: not running */
+    char folder[64]; /* with key and log; empty: none */
     char key[80];
     char log[80];
     char address[32];
 };
 
 /**
- * agg_daemon_start - a tribd on loopback, with a key that only its jobs have.
+ * agg_daemon_start - start a tribd on loopback, with a key that only its jobs have.
  *
- * mask     the signals that it is to have blocked: none of ours
- * errors   false after a sentence on standard error; nothing to stop
+ * mask     signal mask of the tribd, which must not inherit ours
+ * errors   false after a message on stderr; nothing to stop
  */
 bool agg_daemon_start(const char *program, const sigset_t *mask,
                       struct agg_daemon *out);
 
-/** agg_daemon_look - has it ended? True once, after a sentence. */
+/** agg_daemon_look - return true once, after a message, if the tribd has ended. */
 bool agg_daemon_look(struct agg_daemon *daemon);
 
-/** agg_daemon_stop - end it, within 15 s; its files are gone. */
+/** agg_daemon_stop - stop the tribd within 15 s and delete its files. */
 void agg_daemon_stop(struct agg_daemon *daemon);
 
-/** agg_cpu_seconds - processor time of a process of this host; NAN: it is not known. */
+/** agg_cpu_seconds - return the processor time of a process on this host; NAN:
+ * unknown. */
 double agg_cpu_seconds(pid_t pid);
 
 /* --- load_workers.c --- */
 
-/* Counters of a worker; the parent reads them between rounds, or when the worker has
+/* Counters of a worker. The parent reads them between rounds or when the worker has
  * ended. */
 struct agg_worker {
-    _Atomic uint64_t beats; /* changes while it gets on */
-    _Atomic int ready; /* the round that it waits to begin */
-    _Atomic int done; /* the round that it has ended */
-    _Atomic int words; /* 1: a sentence is written to `lost`; 2: it is there */
+    _Atomic uint64_t beats; /* increments while the worker makes progress */
+    _Atomic int ready; /* the round that the worker is ready to begin */
+    _Atomic int done; /* the last round that the worker has finished */
+    _Atomic int words; /* state of `lost`; 1: being written; 2: complete */
     pid_t pid; /* 0: has ended */
     bool failed;
-    int round; /* of all below */
+    int round; /* the round that the following counters belong to */
     uint64_t operations;
     uint64_t fell_back;
-    double elapsed_s; /* since the beginning of the round */
-    double cpu_s; /* without that of checks */
+    double elapsed_s; /* since the start of the round */
+    double cpu_s; /* without checks */
     double longest_s;
-    double nmse; /* the greatest */
-    uint64_t wrong; /* elements, and results that differ from those of worker 0 */
-    uint64_t first_wrong; /* operation */
-    uint64_t hash[AGG_HASHES]; /* of results, by operation */
-    uint32_t stride; /* each stride-th operation is a sample */
+    double nmse; /* maximum */
+    uint64_t wrong; /* wrong elements, and results that differ from worker 0's */
+    uint64_t first_wrong; /* index of the operation */
+    uint64_t hash[AGG_HASHES]; /* hashes of the last results */
+    uint32_t stride; /* every stride-th operation is a sample */
     uint32_t n_samples;
     float seconds[AGG_SAMPLES];
-    char why[AGG_TEXT]; /* it has failed */
-    char lost[AGG_TEXT]; /* the service has */
+    char why[AGG_TEXT]; /* message if the worker failed */
+    char lost[AGG_TEXT]; /* message if the service was lost */
 };
 
 struct agg_shared {
-    _Atomic int round; /* that has begun; those who wait look at it */
+    _Atomic int round; /* the round that has begun; waiting workers poll it */
     double begin;
-    _Atomic uint64_t last[AGG_WORKERS_MAX]; /* operation of each job's round; its worker
-                                             * 0 says */
+    _Atomic uint64_t last[AGG_WORKERS_MAX]; /* last operation of the round per job, set
+                                             * by its worker 0 */
     struct agg_worker workers[];
 };
 
 struct agg_workers {
     const struct agg_args *args;
-    struct agg_daemon *daemon; /* looked at, too; NULL: not ours */
+    struct agg_daemon *daemon; /* checked while waiting; NULL: not ours */
     struct agg_shared *shared;
     sigset_t waited; /* signals that this process waits for */
     sigset_t old_mask;
-    int signalled; /* the one that tells this process to end */
+    int signalled; /* signal that ends this process; 0: none */
 };
 
 static inline struct agg_worker *agg_worker_at(const struct agg_workers *workers,
@@ -142,26 +143,27 @@ static inline struct agg_worker *agg_worker_at(const struct agg_workers *workers
     return &workers->shared->workers[job * workers->args->workers + rank];
 }
 
-/** agg_workers_open - block the signals that are waited for; false after a sentence. */
+/** agg_workers_open - block the signals that are waited for. Return false after a
+ * message. */
 bool agg_workers_open(struct agg_workers *workers);
 
-/** agg_workers_start - fork them all; false after a sentence. */
+/** agg_workers_start - fork all workers. Return false after a message. */
 bool agg_workers_start(struct agg_workers *workers);
 
 /**
- * agg_workers_round - one of them: all begin, all end.
+ * agg_workers_round - run one round.
  *
- * tribd_cpu_out  processor seconds of the service meanwhile; NAN: not known
- * returns  false: a signal tells this process to end, or nobody is left
+ * tribd_cpu_out  processor seconds of the service in this round; NAN: unknown
+ * returns  false: a signal ends this process, or all workers have ended
  */
 bool agg_workers_round(struct agg_workers *workers, int round, double *tribd_cpu_out);
 
-/** agg_workers_close - all have ended, or are ended within 10 s. */
+/** agg_workers_close - wait up to 10 s for the workers, then kill them. */
 void agg_workers_close(struct agg_workers *workers);
 
 /* --- load.c --- */
 
-/** agg_worker_run - be a worker; the exit code. */
+/** agg_worker_run - run a worker. Return the exit code. */
 int agg_worker_run(const struct agg_workers *workers, int job, int rank,
                    const char *root);
 
@@ -173,42 +175,41 @@ struct agg_job_result {
     int weight;
     uint64_t operations;
     uint64_t fell_back;
-    double GBps; /* of what its workers put in */
+    double GBps; /* contributed by its workers */
     uint64_t wrong;
-    bool failed; /* a worker has ended before its time */
-    const char *why; /* that, or how it lost its service; "": all is well */
+    bool failed; /* a worker ended too early */
+    const char *why; /* message of that worker, or about the lost service; "": none */
 };
 
 struct agg_result {
-    size_t bytes; /* of a vector */
-    double seconds; /* of the round, until the last job had ended it */
+    size_t bytes; /* size of a vector */
+    double seconds; /* of the round, until the last job finished */
     uint64_t operations; /* of all jobs */
     double GBps;
-    struct perf_summary us; /* of operations, each as long as the job's slowest worker
-                             * took */
+    struct perf_summary us; /* operations, each timed on the job's slowest worker */
     double workers_cpu; /* seconds per GB */
-    double tribd_cpu; /* seconds per GB; NAN: not known */
-    double tribd_elements; /* summed in a second of its processor time; NAN: not
-                            * known */
-    double jain; /* of the jobs' GB/s, each by its weight */
-    double jain_codec; /* the least among those of one codec */
+    double tribd_cpu; /* seconds per GB; NAN: unknown */
+    double tribd_elements; /* summed per second of its processor time; NAN: unknown */
+    double jain; /* Jain's fairness index of GB/s over weight */
+    double jain_codec; /* minimum over the codecs, among the jobs of one codec */
     uint64_t fell_back;
-    int lost; /* jobs with such operations */
-    int failed; /* jobs */
+    int lost; /* jobs that fell back */
+    int failed; /* number of failed jobs */
     uint64_t wrong;
-    double nmse; /* the greatest; NAN: not checked */
+    double nmse; /* maximum; NAN: not checked */
     struct agg_job_result *jobs; /* [args->jobs] */
 };
 
-/** agg_results - of a round that has ended.
+/**
+ * agg_results - compute the results of a finished round.
  *
- * owner    jobs is the caller's [args->jobs]; the texts in it live as long as the
- *          workers */
+ * owner    jobs is the caller's [args->jobs]; its strings live as long as the workers
+ */
 void agg_results(const struct agg_workers *workers, int round, double tribd_cpu_s,
                struct agg_job_result *jobs, struct agg_result *out);
 
-/** agg_jain - (sum x)^2 / (n sum x^2): 1 where all are the same, 1/n where one has it
- * all. */
+/** agg_jain - return (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has
+ * everything. */
 double agg_jain(const double *x, size_t n);
 
 /* --- aggreport.c --- */
@@ -225,7 +226,7 @@ void agg_report_free(struct agg_report *r); /* NULL is allowed */
 
 extern const struct tool_command agg_command;
 
-/** agg_main - `trib-perf agg …`: the exit code. */
+/** agg_main - run `trib-perf agg …`. Return the exit code. */
 int agg_main(int argc, char **argv);
 
 #endif

@@ -141,7 +141,7 @@ const struct tool_command agg_command = {
     .n_options = sizeof(options) / sizeof(options[0]),
 };
 
-/* --- the whole --- */
+/* --- checks --- */
 
 static bool check_service(struct agg_args *args, FILE *err)
 {
@@ -166,7 +166,7 @@ static bool check_service(struct agg_args *args, FILE *err)
     return true;
 }
 
-/* Checks that need all options. */
+/* Check rules that involve several options. */
 static bool check_together(struct agg_args *args, FILE *err)
 {
     if (args->seconds > 0 && args->each.iters > 0) {
@@ -187,8 +187,7 @@ static bool check_together(struct agg_args *args, FILE *err)
     return perf_float_sizes(&args->each.sizes, "1M", err);
 }
 
-/* Fills in the arguments of perf_operation; the memory that all of them need follows
- * from these. */
+/* Fill in the arguments of perf_operation; perf_memory_fits then counts all workers. */
 static void describe_each(struct agg_args *args)
 {
     struct perf_args *each = &args->each;

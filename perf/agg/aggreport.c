@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rows of agg.
+ * Output rows of trib-perf agg.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct agg_report {
     char codecs[1024];
 };
 
-/* "none int8": what jobs take in turn. */
+/* Write the codecs that jobs use in turn: "none int8". */
 static void join_codecs(const struct agg_args *args, char *text, size_t bytes)
 {
     size_t at = 0;
@@ -102,12 +102,13 @@ static void csv_header(FILE *f)
         f);
 }
 
-/* An unknown number is an empty cell. */
+/* Unknown numbers are empty cells. */
 static void csv_number(FILE *f, const char *format, double value)
 {
     fputc(',', f);
     if (isfinite(value))
-        fprintf(f, format, value); /* NOLINT: one of three of csv_row */
+        fprintf(f, format, value); /* NOLINT: csv_row passes one of three constant
+                                    * formats */
 }
 
 static void csv_row(const struct agg_report *r, const struct agg_result *p)
@@ -188,7 +189,7 @@ static json_t *json_run(const struct agg_report *r)
                      (json_int_t)args->each.iters);
 }
 
-/* --- the whole --- */
+/* --- all outputs --- */
 
 struct agg_report *agg_report_open(const struct agg_args *args, char *why,
                                    size_t why_bytes)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker: sums one vector after the other, and notes how long each took.
+ * A worker: sums vectors one after the other, and records how long each sum took.
  *
- * Which operation of a round is the last, worker 0 of its job says before it begins
- * that one: the others look once they have ended it, which they cannot before it has
- * begun there.
+ * Worker 0 of a job decides which operation of a round is the last, before it begins
+ * that operation. The others check after they end an operation, which they cannot do
+ * before worker 0 has begun it.
  */
 #include "perf/agg/agg.h"
 
@@ -22,13 +22,12 @@ struct load {
     struct agg_worker *notes;
     trib_comm_t *comm;
     struct perf_operation op;
-    double check_cpu_s; /* of this round: not the operations' */
+    double check_cpu_s; /* processor time of checks in this round, to subtract */
 };
 
-/* The log --------------------------------------------------------------- */
+/* --- log --- */
 
-/* The first sentence on the service is kept; other threads than this one call it,
- * too. */
+/* Keep the first message about the service. Other threads call this, too. */
 static void hear(void *arg, trib_log_level_t level, const char *line)
 {
     struct agg_worker *w = arg;
@@ -64,7 +63,7 @@ static void set_environment(const struct load *l)
     setenv("TRIB_SERVICE_KEY", own->key, 1);
 }
 
-/* Checks --------------------------------------------------------------------------- */
+/* --- checks --- */
 
 static double thread_cpu(void)
 {
@@ -74,7 +73,7 @@ static double thread_cpu(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Else what is left of the operation before would look right. */
+/* Change the input, or a result of the previous operation would pass the check. */
 static void new_input(struct load *l)
 {
     double before = thread_cpu();
@@ -84,8 +83,8 @@ static void new_input(struct load *l)
     l->check_cpu_s += thread_cpu() - before;
 }
 
-/* Compares results of the ranks bit by bit: those of the operation before, as this rank
- * may be ahead of worker 0 in this one. */
+/* Compare the hashes of all ranks for the previous operation, as this rank may be ahead
+ * of worker 0 in the current one. */
 static uint64_t differs(const struct load *l, uint64_t i)
 {
     const struct agg_worker *first = agg_worker_at(l->workers, l->job, 0);
@@ -112,7 +111,7 @@ static void judge(struct load *l, uint64_t i)
     l->check_cpu_s += thread_cpu() - before;
 }
 
-/* Rounds --------------------------------------------------------------------------- */
+/* --- rounds --- */
 
 static void keep_sample(struct agg_worker *w, uint64_t i, double seconds)
 {
@@ -183,7 +182,7 @@ static trib_status_t served(const struct load *l, uint64_t *out)
     return status;
 }
 
-/* The parent has read those of an earlier round when the next begins. */
+/* Reset the counters; the parent has read the previous round's. */
 static void clear_notes(struct agg_worker *w, int round)
 {
     w->round = round;
@@ -212,7 +211,8 @@ static trib_status_t run_round(struct load *l, int round)
     struct agg_worker *w = l->notes;
     uint64_t before, after;
     trib_status_t status = TRIB_OK;
-    /* With error feedback the first of all can be judged best. */
+    /* With error feedback, the first operation has the tightest bound: do not warm
+     * up. */
     bool warm = !(l->args->each.check && l->op.oracle.loss.feedback);
 
     perf_operation_fill(&l->op);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workers by fork. A job that fails is none of the others' business: they go on, and
- * the round has what it did until then.
+ * Fork the workers. If a job fails, the others continue, and the round counts the
+ * failed job's operations so far.
  */
 #include "perf/agg/agg.h"
 
@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The library gives up an operation without progress after TRIB_TIMEOUT_MS, by default
- * 120 s. */
+/* The library fails an operation without progress after TRIB_TIMEOUT_MS, by default 120
+ * s. */
 #define PATIENCE_SECONDS 180
 #define GRACE_SECONDS 10
 
@@ -50,9 +50,9 @@ bool agg_workers_open(struct agg_workers *workers)
     return true;
 }
 
-/* Starting ------------------------------------------------------------------------- */
+/* --- start --- */
 
-/* Never returns. A worker ends with its parent, so that none is left behind. */
+/* Run a worker; never returns. The worker gets SIGKILL when its parent ends. */
 static void be_worker(const struct agg_workers *workers, int job, int rank,
                       const char *root, pid_t parent)
 {
@@ -81,8 +81,8 @@ static bool start_worker(struct agg_workers *workers, int job, int rank,
     return true;
 }
 
-/* Its meeting place is kept until the workers have met: by the caller, until they
- * end. */
+/* Start the workers of a job. The caller keeps *local until the workers have ended,
+ * since they rendezvous through it. */
 static bool start_job(struct agg_workers *workers, int job, trib_local_t **local)
 {
     if (trib_local_create(workers->args->workers, local) != TRIB_OK) {
@@ -95,7 +95,7 @@ static bool start_job(struct agg_workers *workers, int job, trib_local_t **local
     return true;
 }
 
-/* Looking -------------------------------------------------------------------------- */
+/* --- wait --- */
 
 static void note_end(struct agg_worker *w, int how)
 {
@@ -110,7 +110,7 @@ static void note_end(struct agg_worker *w, int how)
         snprintf(w->why, sizeof(w->why), "has ended with status %d", WEXITSTATUS(how));
 }
 
-/* How it has ended nobody can say: that is no success. */
+/* The exit status is unknown, which counts as a failure. */
 static void note_lost(struct agg_worker *w, int error)
 {
     w->pid = 0;
@@ -143,7 +143,7 @@ static void signal_all(const struct agg_workers *workers, int number)
             kill(workers->shared->workers[i].pid, number);
 }
 
-/* Sleeps until one ends, for a tenth of a second at most; false: this process is to
+/* Wait until a worker ends, for at most 0.1 s. Return false if this process shall
  * end. */
 static bool look(struct agg_workers *workers, int *left)
 {
@@ -156,7 +156,8 @@ static bool look(struct agg_workers *workers, int *left)
     return workers->signalled == 0;
 }
 
-/* One that has not got on for long is ended, so that the others' round ends. */
+/* Kill workers without progress for PATIENCE_SECONDS, so that the round ends for the
+ * others. */
 static void end_stuck(struct agg_workers *workers, uint64_t *beats, double *since)
 {
     double now = perf_now();
@@ -222,7 +223,7 @@ bool agg_workers_start(struct agg_workers *workers)
     return good;
 }
 
-/* Rounds --------------------------------------------------------------------------- */
+/* --- rounds --- */
 
 static double tribd_cpu(const struct agg_workers *workers)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tribd on loopback for the jobs of one run: a key in a private folder, and a port
- * that was free a moment ago. What it says is in a file, of which the end is shown
- * where it has failed.
+ * Start a tribd on loopback for the jobs of one run, with a key in a private folder and
+ * a port that was free a moment ago. Its output goes to a file, whose end is printed if
+ * tribd fails.
  */
 #include "perf/agg/agg.h"
 
@@ -32,7 +32,7 @@ static void pause_ms(long ms)
     nanosleep(&t, NULL);
 }
 
-/* Its files ------------------------------------------------------------------------ */
+/* --- files --- */
 
 static bool write_key(const char *path)
 {
@@ -75,8 +75,7 @@ static bool make_files(struct agg_daemon *d)
     return false;
 }
 
-/* The end of its log, and how much of it there is: enough for what it says before it
- * ends. */
+/* Read the end of the log, enough for the last messages. */
 static void read_log(const struct agg_daemon *d, char *text, size_t bytes)
 {
     FILE *f = fopen(d->log, "r");
@@ -99,9 +98,9 @@ static void show_log(const struct agg_daemon *d)
         fprintf(stderr, "%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
 }
 
-/* Its life ------------------------------------------------------------------------- */
+/* --- process --- */
 
-/* One that nobody listens at now; 0: none. */
+/* Return a port without a listener; 0: none. */
 static int free_port(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -117,11 +116,11 @@ static int free_port(void)
     return bound ? ntohs(at.sin_port) : 0;
 }
 
-/* From the folder of this program: as both are installed, and as both are built, where
- * libtool may have put this one a folder deeper. */
+/* Relative to this program's folder: when installed, and when built, where libtool may
+ * put this program one folder deeper. */
 static const char *const places[] = {"tribd", "../tribd/tribd", "../../tribd/tribd"};
 
-/* The program that goes with this one; else by its name, of PATH. */
+/* Find the tribd installed or built with this program, else use PATH. */
 static void find_program(const char *asked, char *path, size_t bytes)
 {
     ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
@@ -139,8 +138,8 @@ static void find_program(const char *asked, char *path, size_t bytes)
     snprintf(path, bytes, "%s", asked != NULL ? asked : "tribd");
 }
 
-/* Never returns. Its own variables go before a user's, who has the rest:
- * TRIBD_THREADS. */
+/* Execute tribd; never returns. Settings that this program needs replace the user's;
+ * the others, such as TRIBD_THREADS, are inherited. */
 static void be_tribd(const struct agg_daemon *d, const char *path, const sigset_t *mask,
                      pid_t parent)
 {
@@ -173,7 +172,7 @@ static bool has_ended(struct agg_daemon *d, int *how)
 
     if (ended == 0 || (ended < 0 && errno == EINTR))
         return false;
-    if (ended < 0) { /* how it has ended nobody can say: that is no success */
+    if (ended < 0) { /* the exit status is unknown, which counts as a failure */
         fprintf(stderr, "trib-perf: tribd cannot be waited for: %s.\n",
                 strerror(errno));
         *how = W_EXITCODE(1, 0);
@@ -197,7 +196,7 @@ static bool comes_up(struct agg_daemon *d)
     return false;
 }
 
-/* It has not come up: what it said last is why. */
+/* Print why tribd did not start: its last messages. */
 static void say_cause(const struct agg_daemon *d)
 {
     char text[1024];
@@ -303,7 +302,7 @@ double agg_cpu_seconds(pid_t pid)
         return (double)NAN;
     text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
     fclose(f);
-    /* Behind the name, which may have any characters: fields 14 and 15. */
+    /* Fields 14 and 15 follow the name in brackets, which may have any characters. */
     const char *behind = strrchr(text, ')');
     if (behind == NULL ||
         sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",

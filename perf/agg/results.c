@@ -16,10 +16,10 @@ double agg_jain(const double *x, size_t n)
     return squares > 0 ? sum * sum / ((double)n * squares) : 1;
 }
 
-/* Jobs ----------------------------------------------------------------------------- */
+/* --- jobs --- */
 
-/* The last operation of workers that have all ended it: the others were compared at the
- * time. */
+/* Compare the last operation, if both workers have finished it. Earlier ones were
+ * compared during the round. */
 static uint64_t last_differs(const struct agg_worker *first, const struct agg_worker *w)
 {
     const uint64_t last = (first->operations - 1) % AGG_HASHES;
@@ -27,7 +27,8 @@ static uint64_t last_differs(const struct agg_worker *first, const struct agg_wo
     return w->operations == first->operations && w->hash[last] != first->hash[last];
 }
 
-/* One sentence for a job: of the first worker that has one, failures before losses. */
+/* Return one message per job, of the first worker that has one; failures before
+ * losses. */
 static const char *sentence_of(const struct agg_workers *workers, int job)
 {
     const char *lost = "";
@@ -68,10 +69,10 @@ static void results_of_job(const struct agg_workers *workers, int job, int round
     }
 }
 
-/* Latencies ------------------------------------------------------------------------ */
+/* --- latencies --- */
 
-/* Microseconds of a job's operations, each as long as its slowest worker took; how
- * many. */
+/* Collect the µs of a job's operations, each timed on its slowest worker. Return their
+ * number. */
 static size_t job_samples(const struct agg_workers *workers, int job, int round,
                           double *us)
 {
@@ -81,7 +82,7 @@ static size_t job_samples(const struct agg_workers *workers, int job, int round,
     for (int rank = 1; rank < workers->args->workers; rank++) {
         const struct agg_worker *w = agg_worker_at(workers, job, rank);
         if (w->round != round || w->stride != first->stride)
-            return 0; /* one was killed */
+            return 0; /* a worker was killed */
         n = w->n_samples < n ? w->n_samples : n;
     }
     for (size_t i = 0; i < n; i++) {
@@ -105,9 +106,9 @@ static void results_of_latency(const struct agg_workers *workers, int round,
     free(us);
 }
 
-/* Sums ----------------------------------------------------------------------------- */
+/* --- sums --- */
 
-/* With codec NULL of all jobs, else of those with this one. */
+/* Fairness over the jobs of one codec, or over all jobs if codec is NULL. */
 static double fairness(const struct agg_job_result *jobs, int n_jobs, const char *codec)
 {
     double *x = calloc((size_t)n_jobs, sizeof(*x));
