@@ -16,13 +16,13 @@
 enum {
     EVENTS = 16,
     POLLS_PER_CLOCK = 32,
-    LOOK_NS = 50000000, /* between two looks at the stream */
-    SLEEP_AFTER_NS = 3000000, /* as pipeline/engine/engine_wait.c */
+    LOOK_NS = 50000000, /* interval of checking the stream */
+    SLEEP_AFTER_NS = 3000000, /* as in pipeline/engine/engine_wait.c */
     SLEEP_US = 500,
 };
 
 #define LINE ((size_t)64)
-#define AREA_WISH ((uint64_t)16 << 20) /* for more than one slot */
+#define AREA_WISH ((uint64_t)16 << 20) /* maximum when there are several slots */
 #define NUMBER_BITS 30
 #define NUMBER_MASK ((UINT32_C(1) << NUMBER_BITS) - 1)
 #define TOKEN_BITS 40
@@ -51,7 +51,7 @@ trib_status_t put_endpoint_hello(struct put_endpoint *endpoint, int fd, const ch
                           &endpoint->other, deadline);
 }
 
-/* A slot, and a line behind it that nobody may touch. */
+/* Size of a slot, plus a guard line after it that must not change. */
 static size_t stride_of(size_t bytes)
 {
     return (bytes + LINE - 1) / LINE * LINE + LINE;
@@ -119,13 +119,12 @@ static trib_status_t open_transport(struct put_endpoint *endpoint,
     if (status != TRIB_OK)
         return status;
     endpoint->memory = memory;
-    memset(memory, 0x5a, endpoint->setup.area); /* pages of its own, not the zero
-                                                 * page */
+    memset(memory, 0x5a, endpoint->setup.area); /* not the zero page */
     status = ops->export_region(endpoint->t, endpoint->region, &place->memory);
     return status == TRIB_OK ? ops->address(endpoint->t, &place->address) : status;
 }
 
-/* The places of both sides, by number of peer; mine is there. */
+/* Exchange places; places[] is indexed by peer, and this side's is filled in. */
 static trib_status_t swap_places(struct put_endpoint *endpoint,
                                  struct put_place *places)
 {
@@ -147,7 +146,7 @@ static trib_status_t swap_places(struct put_endpoint *endpoint,
     return TRIB_OK;
 }
 
-/* Both sides choose the same, where the transport has a choice. */
+/* Exchange capabilities, so that both transports make the same choices. */
 static trib_status_t settle(struct put_endpoint *endpoint,
                             const struct put_place *places)
 {
@@ -218,7 +217,7 @@ void put_endpoint_close(struct put_endpoint *endpoint)
     put_wire_close(&endpoint->wire);
 }
 
-/* --- bytes of a verification --- */
+/* --- contents of a verification --- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -229,7 +228,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 33;
 }
 
-/* Eight bytes of the `number`-th write that the server or the client sends. */
+/* Return eight bytes of write `number` of the server or the client. */
 static uint64_t pattern(const struct put_endpoint *endpoint, bool of_server,
                         uint64_t number, uint64_t word)
 {
@@ -257,7 +256,8 @@ void put_endpoint_fill(struct put_endpoint *endpoint, uint64_t round)
     }
 }
 
-/* Once only, so that a byte that stays wrong is counted when its write has arrived. */
+/* Compare once, when the write arrived, so that a byte that stays wrong is counted
+ * once. */
 static void compare(struct put_endpoint *endpoint, uint64_t number)
 {
     size_t bytes = endpoint->phase.bytes;
@@ -332,7 +332,7 @@ trib_status_t put_endpoint_write(struct put_endpoint *endpoint, enum put_word wo
 {
     for (;;) {
         trib_status_t status = put_endpoint_post(endpoint, word, slot, number, signal);
-        /* Why a peer is lost stands in the event. */
+        /* the event says why the peer was lost */
         if (status != TRIB_ERR_NO_RESOURCE && status != TRIB_ERR_PEER_LOST)
             return status;
         status = put_endpoint_step(endpoint, true);
@@ -365,7 +365,8 @@ static trib_status_t take(struct put_endpoint *endpoint, const struct trib_event
     case TRIB_EVENT_ARRIVED:
         if (e->imm >> NUMBER_BITS == PUT_DATA)
             return take_data(endpoint, e);
-        endpoint->went = true; /* a confirmation comes to who said it only */
+        endpoint->went = true; /* a confirmation only reaches the side that sent
+                                * PUT_GO */
         endpoint->confirms += e->imm >> NUMBER_BITS == PUT_CONFIRM;
         return TRIB_OK;
     case TRIB_EVENT_WRITE_DONE:
@@ -373,7 +374,7 @@ static trib_status_t take(struct put_endpoint *endpoint, const struct trib_event
             endpoint->done = e->token & TOKEN_MASK;
         return TRIB_OK;
     case TRIB_EVENT_PEER_LOST:
-        /* A side that fails says why before it leaves: that is the cause. */
+        /* A side that fails sends the reason before it closes: report that. */
         put_wire_said(&endpoint->wire);
         return trib_fail(&endpoint->err, TRIB_ERR_PEER_LOST, "%s is lost: %s",
                          endpoint->wire.who, e->why);
@@ -441,7 +442,7 @@ trib_status_t put_endpoint_step(struct put_endpoint *endpoint, bool squeezed)
     uint64_t idle = now - endpoint->idle_since;
     if (status != TRIB_OK || idle < (uint64_t)endpoint->cfg->spin_us * 1000)
         return status;
-    /* From here on each step looks at the clock. */
+    /* From now on, each step reads the clock. */
     endpoint->empty = 2 * POLLS_PER_CLOCK - 1;
     if (!squeezed && idle >= SLEEP_AFTER_NS)
         return doze(endpoint);

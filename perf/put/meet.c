@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How client and server find each other. Who is no client of this version is told of,
- * and left; the server waits on.
+ * Connect client and server. A client that is not of this version is reported and
+ * disconnected; the server keeps waiting.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "base/wait.h"
 #include "perf/put/put.h"
 
-#define STRANGER_MS 2000 /* a client says hello at once */
+#define STRANGER_MS 2000 /* a client sends its hello at once */
 #define AGAIN_NS 100000000
 
 bool put_listen_text(const char *text, struct trib_tcp_root *out)
@@ -54,7 +54,7 @@ trib_status_t put_meet_client(struct put_endpoint *endpoint,
     int fd;
 
     while ((fd = trib_tcp_connect(where, deadline, NULL, why, sizeof(why))) < 0) {
-        bool known = errno != 0; /* the address, that is */
+        bool known = errno != 0; /* the address resolved */
         if (!known && !before[0])
             return trib_fail(&endpoint->err, TRIB_ERR_BOOT, "%s: %s", where->host, why);
         if (!known || trib_deadline_passed(deadline))
@@ -85,7 +85,8 @@ static trib_status_t cannot_listen(struct put_endpoint *endpoint,
                      where->host, where->port, strerror(error));
 }
 
-/* Without a descriptor for it the client waits, and its listener stays readable. */
+/* Without a free descriptor the client stays in the backlog and its listener stays
+ * readable: pause. */
 static void rest(struct trib_accept_pause *pause, int error)
 {
     const struct timespec nap = {0, TRIB_ACCEPT_PAUSE_MS * 1000000L};
@@ -97,7 +98,7 @@ static void rest(struct trib_accept_pause *pause, int error)
         nanosleep(&nap, NULL);
 }
 
-/* The next connection, or -1 and errno: ETIMEDOUT after the deadline. */
+/* Accept a connection, or return -1 and set errno: ETIMEDOUT after the deadline. */
 static int next_guest(const int *listeners, int n, uint64_t deadline, char *who,
                       size_t who_bytes)
 {

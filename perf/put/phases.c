@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The phases, for both sides. Each ends when its own writes are done: a transport may
- * hold them back until it is polled, and nobody polls between phases.
+ * The phases, for both sides. Each phase ends when this side's writes are done: a
+ * transport may hold them back until it is polled, and it is not polled between phases.
  */
 #include "perf/put/put.h"
 
-#define LOOKS 1024 /* steps of a stream between two looks at the clock */
+#define LOOKS 1024 /* steps of a stream between two clock reads */
 #define SHOW_SECONDS 0.25
 
 /* --- latency --- */
@@ -62,8 +62,7 @@ trib_status_t put_pingpong(struct put_endpoint *endpoint, uint64_t n, double *se
 
 /* --- bandwidth --- */
 
-/* Posts as many writes as the depth allows; *full_out is true if the transport takes no
- * more now. */
+/* Post as many writes as depth allows. *full_out: the transport accepts no more now. */
 static trib_status_t post_some(struct put_endpoint *endpoint, uint64_t first,
                                uint64_t n, bool *full_out)
 {
@@ -72,7 +71,7 @@ static trib_status_t post_some(struct put_endpoint *endpoint, uint64_t first,
     *full_out = false;
     if (group == 0)
         group = 1;
-    /* `first` writes stand before the data: the word to go. */
+    /* `first` counts writes before the data: PUT_GO. */
     while (endpoint->posted - first < n &&
            endpoint->posted - endpoint->done < endpoint->phase.depth) {
         uint64_t i = endpoint->posted - first;
@@ -80,7 +79,7 @@ static trib_status_t post_some(struct put_endpoint *endpoint, uint64_t first,
         trib_status_t status = put_endpoint_post(endpoint, PUT_DATA, 0, i, signal);
         if (status == TRIB_ERR_NO_RESOURCE || status == TRIB_ERR_PEER_LOST) {
             *full_out = true;
-            return TRIB_OK; /* why a peer is lost stands in the event */
+            return TRIB_OK; /* the event says why the peer was lost */
         }
         if (status != TRIB_OK)
             return status;
@@ -95,7 +94,8 @@ static void show(struct put_endpoint *endpoint, uint64_t sent, uint64_t n)
                            (long)n);
 }
 
-/* Sends and receives until both are through, and the client until it knows so. */
+/* Send and receive until both are complete; the client also waits for the
+ * confirmation. */
 static trib_status_t move(struct put_endpoint *endpoint, uint64_t send,
                           uint64_t receive)
 {
@@ -150,7 +150,8 @@ static trib_status_t verify_round(struct put_endpoint *endpoint, uint64_t round)
     put_endpoint_fill(endpoint, round);
     for (uint64_t i = first; i < end && status == TRIB_OK; i++)
         status = put_endpoint_write(endpoint, PUT_DATA, i - first, i, false);
-    /* The other side may write again once it has our word, and we once we have its. */
+    /* The other side may write again when it has our confirmation, and we when we have
+     * its. */
     while (status == TRIB_OK && (!confirmed || endpoint->confirms <= round)) {
         if (!confirmed && endpoint->arrived >= end) {
             status = put_endpoint_write(endpoint, PUT_CONFIRM, 0, 0, true);

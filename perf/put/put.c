@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two forms of trib-perf put. With both sides on this host they are two processes
- * that share a socket pair; else the server listens and the client connects.
+ * The two forms of trib-perf put. If both sides are on this host, they are two
+ * processes that share a socket pair; otherwise the server listens and the client
+ * connects.
  */
 #include "perf/put/put.h"
 
@@ -17,8 +18,8 @@ struct both {
     const struct put_args *args;
     const struct trib_config *cfg;
     const struct trib_log *log;
-    struct trib_secret secret; /* not set: neither side proves anything */
-    int fds[2]; /* client's, server's */
+    struct trib_secret secret; /* not set: no authentication */
+    int fds[2]; /* of client and server */
 };
 
 static int complain(const struct put_endpoint *endpoint)
@@ -41,7 +42,7 @@ static trib_status_t reach_server(const struct put_args *args,
     snprintf(endpoint->setup.transport, sizeof(endpoint->setup.transport), "%s",
              args->transport != NULL ? args->transport : endpoint->cfg->transport);
     endpoint->setup.area = put_area(largest);
-    /* A side that is alone on its host has all of its cores. */
+    /* A side alone on its host may use all of its cores. */
     endpoint->setup.bind = args->bind == TOOL_BIND_AUTO && args->remote != NULL
                                ? TOOL_BIND_NONE
                                : args->bind;
@@ -106,7 +107,7 @@ static int client(const struct put_args *args, struct put_endpoint *endpoint)
     return code;
 }
 
-/* --- both sides here --- */
+/* --- both sides on this host --- */
 
 static int be_side(void *arg, int rank, const char *root)
 {
@@ -123,7 +124,7 @@ static int be_side(void *arg, int rank, const char *root)
         trib_limit_deadline(both->cfg->boot_timeout_ms));
     if (rank == 0) {
         code = status == TRIB_OK ? client(both->args, &endpoint) : complain(&endpoint);
-    } else { /* the client says what befalls the server, and its exit code counts */
+    } else { /* the client reports errors of the server; its exit code counts */
         if (status == TRIB_OK)
             status = put_endpoint_open(&endpoint);
         if (status == TRIB_OK)
@@ -134,7 +135,7 @@ static int be_side(void *arg, int rank, const char *root)
     return code;
 }
 
-/* Else a side that ends would not be noticed: this process would still hold its end. */
+/* Close the parent's ends, or a side would not notice that the other has ended. */
 static void let_go(void *arg)
 {
     const struct both *both = arg;
@@ -160,7 +161,7 @@ static int run_here(struct both *both)
     return tool_launch(&job);
 }
 
-/* --- one side here --- */
+/* --- one side on this host --- */
 
 static int run_server(const struct both *both)
 {
@@ -194,7 +195,7 @@ static int run_client(const struct both *both)
     return code;
 }
 
-/* TRIB_KEY, as ranks have it. Two sides of this host need none to be given. */
+/* Read TRIB_KEY, as ranks do. Two sides on this host need none. */
 static bool take_secret(struct both *both, bool here, struct trib_error *err)
 {
     char why[160];
@@ -203,8 +204,8 @@ static bool take_secret(struct both *both, bool here, struct trib_error *err)
     if (status == TRIB_OK && here && both->cfg->seal && !both->secret.is_set)
         status = trib_secret_make(&both->secret, err);
     if (status == TRIB_OK && both->secret.is_set)
-        (void)trib_secret_arm(&both->secret, why, sizeof(why)); /* to open tcp tells why
-                                                                 * not */
+        (void)trib_secret_arm(&both->secret, why, sizeof(why)); /* opening tcp reports
+                                                                 * the error */
     return status == TRIB_OK;
 }
 

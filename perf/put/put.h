@@ -2,17 +2,17 @@
 /*
  * trib-perf put: one-sided writes between two processes, over any transport.
  *
- *     put.c        the two forms: both sides here, or one on each of two hosts
- *     putargs.c    command line -> struct put_args
- *     wire.[ch]    the stream on which the sides agree on what comes next
- *     meet.c       listen, connect, who is there, strangers
+ *     put.c         both sides on this host, or one on each of two hosts
+ *     putargs.c     command line -> struct put_args
+ *     wire.[ch]     control stream on which the sides agree on the next phase
+ *     meet.c        listen, connect, check the version
  *     endpoint.[ch] one side: its transport, its memory, the events of a phase
- *     phases.c     ping-pong, stream, verification: the same code on both sides
- *     putsweep.c   the client's sizes -> struct put_result; the server's answers
- *     putreport.c  table, csv, json
+ *     phases.c      ping-pong, stream, verification: the same code on both sides
+ *     putsweep.c    client: sizes -> struct put_result; server: answers
+ *     putreport.c   table, csv, json
  *
- * The client takes the samples and governs: the server does what it is told, phase by
- * phase. Peer 0 of the transport is the client, peer 1 the server.
+ * The client takes the samples and starts each phase on the server. In the transport,
+ * the client is peer 0 and the server is peer 1.
  */
 #ifndef PERF_PUT_PUT_H
 #define PERF_PUT_PUT_H
@@ -21,16 +21,16 @@
 #include "perf/perf.h"
 #include "perf/put/endpoint.h"
 
-/* The finished command line. Texts point into argv. */
+/* The parsed command line. Strings point into argv. */
 struct put_args {
     int argc;
     char **argv;
-    const char *listen; /* [HOST:]PORT: be the server of another host; else NULL */
-    const char *remote; /* HOST:PORT of that server; NULL: both sides are here */
-    const char *transport; /* NULL: the configuration's */
+    const char *listen; /* [HOST:]PORT: run as the server; else NULL */
+    const char *remote; /* HOST:PORT of the server; NULL: both sides are here */
+    const char *transport; /* NULL: from the configuration */
     struct perf_sizes sizes;
-    long iters; /* samples a size; 0: as many as fit half a second */
-    int depth; /* writes under way at once while bandwidth is measured */
+    long iters; /* samples per size; 0: as many as fit half a second */
+    int depth; /* outstanding writes while measuring bandwidth */
     bool bidirectional;
     bool latency;
     bool bandwidth;
@@ -50,23 +50,23 @@ void put_args_free(struct put_args *args);
 
 /* --- meet.c --- */
 
-/** put_listen_text - "PORT" or "HOST:PORT"; false: neither. */
+/** put_listen_text - parse "PORT" or "HOST:PORT". Return false if it is neither. */
 bool put_listen_text(const char *text, struct trib_tcp_root *out);
 
 /**
- * put_meet_client - connect to where a server listens, and know its version.
+ * put_meet_client - connect to a server and check its version.
  *
- * Tries again until boot_timeout_ms has passed: either side may be started first.
- * errors   TRIB_ERR_BOOT nobody there, or a stranger; TRIB_ERR_MISMATCH its version
+ * Retries until boot_timeout_ms has passed, so that either side may be started first.
+ * errors   TRIB_ERR_BOOT: no server, or another program; TRIB_ERR_MISMATCH: its version
  */
 trib_status_t put_meet_client(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where);
 
 /**
- * put_meet_server - listen until a client of this version has come.
+ * put_meet_server - listen until a client of this version connects.
  *
- * Strangers are told of on standard error and left.
- * errors   TRIB_ERR_BOOT: cannot listen, or nobody came within boot_timeout_ms
+ * Other connections are reported on stderr and closed.
+ * errors   TRIB_ERR_BOOT: cannot listen, or no client within boot_timeout_ms
  */
 trib_status_t put_meet_server(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where);
@@ -74,25 +74,24 @@ trib_status_t put_meet_server(struct put_endpoint *endpoint,
 /* --- phases.c --- */
 
 /**
- * put_pingpong - n writes there, each answered by one back.
+ * put_pingpong - send n writes, each answered by one.
  *
- * seconds  [n] of the client: half of each round trip; NULL on the server
+ * seconds  [n] on the client: half of each round trip; NULL on the server
  */
 trib_status_t put_pingpong(struct put_endpoint *endpoint, uint64_t n, double *seconds);
 
 /**
- * put_stream - n writes one way, or n each way, `depth` under way.
+ * put_stream - send n writes one way, or n in each direction, `depth` outstanding.
  *
  * took_out seconds on the client: from its first write until it knows that all n have
- *          arrived, and has all n of the other side
+ *          arrived and it has received all n of the other side
  */
 trib_status_t put_stream(struct put_endpoint *endpoint, uint64_t n, double *took_out);
 
 /**
- * put_verify - rounds of writes both ways, each with bytes of its own.
+ * put_verify - send rounds of writes in both directions, each with different contents.
  *
- * Counts bytes that are not what they must be, in the target and behind it, in
- * side->wrong.
+ * Counts wrong bytes in the target and in the guards after it, in endpoint->wrong.
  */
 trib_status_t put_verify(struct put_endpoint *endpoint, uint64_t rounds);
 
@@ -101,37 +100,37 @@ trib_status_t put_verify(struct put_endpoint *endpoint, uint64_t rounds);
 struct put_result {
     size_t bytes;
     struct perf_summary us; /* one way; n == 0: not measured */
-    uint64_t writes; /* one way, of the bandwidth; 0: not measured */
+    uint64_t writes; /* in one direction, for bandwidth; 0: not measured */
     double GBps; /* both directions together */
     double messages_per_s;
-    double cpu_s_per_GB; /* of both sides; NAN: nothing was moved */
-    double wrong; /* bytes, on both sides; NAN: not checked */
+    double cpu_s_per_GB; /* of both sides; NAN: no data */
+    double wrong; /* wrong bytes on both sides; NAN: not checked */
 };
 
-/** put_measure - all of one size, on the client. */
+/** put_measure - measure one size, on the client. */
 trib_status_t put_measure(struct put_endpoint *endpoint, const struct put_args *args,
                           size_t bytes, struct perf_progress *progress,
                           struct put_result *out);
 
-/** put_serve - do what the client says, until it ends or an error. */
+/** put_serve - run the phases that the client requests, until it ends or an error. */
 trib_status_t put_serve(struct put_endpoint *endpoint);
 
 /* --- putreport.c --- */
 
 struct put_report;
 
-/** put_report_open - as perf_writer_open; side is connected. */
+/** put_report_open - as perf_writer_open; the endpoint is connected. */
 struct put_report *put_report_open(const struct put_args *args,
                                    const struct put_endpoint *endpoint, char *why,
                                    size_t why_bytes);
 void put_report_add(struct put_report *r, const struct put_result *result);
-/** put_report_finish - false: why[] has the sentence. */
+/** put_report_finish - false: why[] has the message. */
 bool put_report_finish(struct put_report *r, char *why, size_t why_bytes);
 void put_report_free(struct put_report *r); /* NULL is allowed */
 
 /* --- put.c --- */
 
-/** put_main - `trib-perf put …`: the exit code. */
+/** put_main - run `trib-perf put …`. Return the exit code. */
 int put_main(int argc, char **argv);
 
 #endif

@@ -83,7 +83,7 @@ const struct tool_command put_command = {
     .word = take_word,
 };
 
-/* The client governs: an option here would be one that does nothing. */
+/* The client decides everything: refuse options that have no effect on the server. */
 static bool check_server(const struct put_args *args, FILE *err)
 {
     struct trib_tcp_root where;
@@ -111,7 +111,7 @@ static bool check_server(const struct put_args *args, FILE *err)
     return false;
 }
 
-/* Checks that need all options. */
+/* Check rules that involve several options. */
 static bool check_together(struct put_args *args, FILE *err)
 {
     char why[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rows of put.
+ * Output rows of put.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct put_report {
     struct perf_output out;
 };
 
-/* The transport that "auto" became. */
+/* Return the transport that "auto" chose. */
 static const char *transport_text(const struct put_report *r)
 {
     const char *text = r->endpoint->setup.transport;
@@ -102,8 +102,7 @@ static void csv_header(FILE *f)
         f);
 }
 
-/* A figure that was not measured is an empty cell. Transport texts have commas: always
- * quoted. */
+/* Figures not measured are empty cells. Transport texts have commas, so quote them. */
 static void csv_row(const struct put_report *r, const struct put_result *p)
 {
     const struct perf_summary *us = &p->us;
@@ -165,7 +164,7 @@ static json_t *json_all(const struct put_report *r)
     return perf_output_document(&r->out, args->argc, args->argv, about);
 }
 
-/* --- the whole --- */
+/* --- all outputs --- */
 
 struct put_report *put_report_open(const struct put_args *args,
                                    const struct put_endpoint *endpoint, char *why,

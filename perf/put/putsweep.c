@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sweep: the client asks for one size after the other, and the server obeys.
+ * The sweep: the client requests one size after the other, and the server follows.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 #define LATENCY_MOST 100000
 #define STREAM_MOST 2000000
 #define CHECK_ROUNDS 3
-#define WARM_SECONDS 5e-3 /* of a stream from which a rate can be told */
+#define WARM_SECONDS 5e-3 /* minimum duration of a stream to estimate a rate from */
 
 static uint64_t deadline_of(const struct put_endpoint *endpoint)
 {
     return trib_limit_deadline(endpoint->cfg->timeout_ms);
 }
 
-/* The figures of a phase; a server only fills in its counters. */
+/* Results of a phase; a server only fills in its counters. */
 struct measured {
     double *seconds; /* of a ping-pong */
     double took; /* of a stream */
@@ -84,7 +84,7 @@ trib_status_t put_serve(struct put_endpoint *endpoint)
 
 /* --- client --- */
 
-/* One phase on both sides; wrong bytes and processor time of both. */
+/* Run one phase on both sides. Add the wrong bytes and the processor time of both. */
 static trib_status_t command(struct put_endpoint *endpoint,
                              const struct put_phase *phase, struct measured *m,
                              double *wrong)
@@ -146,7 +146,7 @@ static trib_status_t latency(struct put_endpoint *endpoint, const struct put_arg
                              : status;
 }
 
-/* Warms up, with ever more writes, until they say how long one takes. */
+/* Warm up with more and more writes until the time per write is known. */
 static trib_status_t estimate(struct put_endpoint *endpoint, struct put_phase *phase,
                               double *each_out, double *wrong)
 {
@@ -218,7 +218,7 @@ trib_status_t put_measure(struct put_endpoint *endpoint, const struct put_args *
         status = latency(endpoint, args, phase, out);
     if (status == TRIB_OK && args->bandwidth)
         status = bandwidth(endpoint, args, phase, out);
-    if (status == TRIB_OK && args->check) /* once more after thousands of writes */
+    if (status == TRIB_OK && args->check) /* again, after thousands of writes */
         status = verify(endpoint, phase, &out->wrong);
     if (!args->check)
         out->wrong = (double)NAN;

@@ -13,7 +13,7 @@
 #include "base/time.h"
 #include "base/wait.h"
 
-#define MAGIC UINT32_C(0x54726250) /* "TrbP": stays, whatever the version */
+#define MAGIC UINT32_C(0x54726250) /* "TrbP": never changes */
 #define FAIL_MS 1000
 
 void put_wire_open(struct put_wire *wire, int fd, const char *who,
@@ -39,7 +39,7 @@ static trib_status_t gone(struct put_wire *wire)
                      wire->who);
 }
 
-/* Waits until the socket can be read or written. */
+/* Wait until the socket is readable or writable. */
 static trib_status_t await(struct put_wire *wire, short events, uint64_t deadline)
 {
     if (trib_wait_fd(wire->fd, events, deadline, NULL))
@@ -112,7 +112,7 @@ static trib_status_t strange(struct put_wire *wire)
         wire->who);
 }
 
-/* Text of another process: printable. */
+/* Replace unprintable characters in another process's text. */
 static void clean(char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -136,7 +136,7 @@ static trib_status_t receive_failure(struct put_wire *wire, size_t len,
     return trib_fail(wire->err, TRIB_ERR_PEER_LOST, "%s: %s", wire->who, sentence);
 }
 
-/* The head of a message that is none of failure. */
+/* Receive a header; a failure message becomes an error. */
 static trib_status_t receive_head(struct put_wire *wire, struct put_head *head,
                                   uint64_t deadline)
 {
@@ -219,7 +219,7 @@ void put_wire_fail(struct put_wire *wire, const char *sentence)
 
     if (wire->fd < 0)
         return;
-    wire->err = NULL; /* the sentence is the cause, not what befalls it on its way */
+    wire->err = NULL; /* keep the cause, whatever happens while sending it */
     put_wire_send(wire, PUT_FAIL, sentence, len, trib_deadline_ms(FAIL_MS));
     wire->err = err;
 }
