@@ -13,14 +13,14 @@
 
 enum { N = CLASSES_ELEMENTS, BUCKET = 512 };
 #define DEVIATIONS 6
-#define ROUNDING 1e-5 /* of float32, in what comes out */
+#define ROUNDING 1e-5 /* of float32, in the result */
 
 bool codec_classes_have(const struct trib_codec *codec)
 {
     return !(trib_codec_info(codec)->flags & (TRIB_CODEC_MODEL | TRIB_CODEC_VOTE));
 }
 
-/* --- what is proved --- */
+/* --- proved --- */
 
 struct facts {
     bool unbiased, sparse;
@@ -43,8 +43,8 @@ static struct facts facts_of(const char *text)
     return facts;
 }
 
-/* Values that are off by e with |e|^2 <= w |y|^2, w < 1: <y + e, y> and |y + e|^2 are
- * least, and their ratio is largest, where e lies along y. */
+/* Values with an error e of |e|^2 <= w |y|^2, w < 1. <y + e, y> and |y + e|^2 are
+ * smallest, and their ratio largest, if e is parallel to y. */
 static struct codec_classes of_errors(double w)
 {
     const double r = sqrt(w);
@@ -71,8 +71,8 @@ static struct codec_classes of_values(const struct facts *values)
 }
 
 /*
- * The part q of the elements that a selection sends has at least q |x|^2 (drawn ones:
- * as the mean), and C(x) is what becomes of that. |E C(x)|^2 is at most E|C(x)|^2.
+ * A selection sends a fraction q of the elements. They have at least q |x|^2 (random
+ * selections: on average), and C(x) encodes them. |E C(x)|^2 is at most E|C(x)|^2.
  */
 static struct codec_classes of_selection(double q, const struct codec_classes *values,
                                          double delta)
@@ -122,9 +122,9 @@ static double normal_at(uint64_t i)
            cos(6.283185307179586 * uniform(r.word[1]));
 }
 
-/* The hard ones: all in one element; nothing larger than the rest; the middle between
- * powers of two; little beside one large element of a bucket, halfway between levels of
- * a few bits. */
+/* Hard vectors: a single nonzero element; all magnitudes equal; values halfway between
+ * powers of two; small values next to one large element per bucket, halfway between
+ * levels of few bits. */
 static double element(int v, int i)
 {
     const double normal = normal_at((uint64_t)i);
@@ -151,7 +151,7 @@ static double element(int v, int i)
     }
 }
 
-/* --- what is measured --- */
+/* --- measured --- */
 
 struct sample {
     float x[N], y[N], agreed[N];
@@ -184,7 +184,7 @@ static struct sample *sample_new(const struct trib_codec *codec, int v)
     return NULL;
 }
 
-/* A word and back; false if the bytes make no sense. */
+/* Encode and decode; false if the bytes are invalid. */
 static bool draw(const struct trib_codec *codec, struct sample *s, int number)
 {
     struct trib_encode in = {.x = s->x,
@@ -300,7 +300,7 @@ static void print_pair(FILE *f, double measured, double proved, bool last, bool 
         fprintf(f, " %9.4g %9s", measured, "-");
 }
 
-enum { ROW_WIDEST = 140 }; /* columns, of which most codecs' texts need fewer */
+enum { ROW_WIDEST = 140 }; /* columns; most codec texts need fewer */
 
 bool codec_classes_print(struct trib_codec *const *codecs, const char *const *texts,
                          size_t n, FILE *csv)

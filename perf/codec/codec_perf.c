@@ -9,9 +9,9 @@
 #include "perf/codec/classes.h"
 #include "perf/output.h"
 
-enum { RANKS = 2 }; /* whose words are merged */
+enum { RANKS = 2 }; /* whose encoded vectors are merged */
 
-/* Takes the codecs on the command line, else one of each row. */
+/* Use the codecs on the command line, else one per row of the codec table. */
 static size_t texts_of(const struct codec_args *args, const char **texts_out)
 {
     size_t n = trib_codecs_count;
@@ -28,13 +28,13 @@ static size_t texts_of(const struct codec_args *args, const char **texts_out)
     return n;
 }
 
-/* A row that has no word for such a vector is passed over, unless it was asked for. */
+/* Skip a codec that cannot encode such a vector, unless the user named it. */
 static bool passes_over(const struct codec_args *args, const struct trib_error *err)
 {
     return args->n_texts == 0 && err->status != TRIB_ERR_NO_MEMORY;
 }
 
-/* Before anything is measured: a text that is wrong is none. */
+/* Create all codecs first, so that a wrong text fails before anything is measured. */
 static bool make_codecs(const char *const *texts, size_t n, struct trib_codec **out)
 {
     struct trib_error err = {0};

@@ -10,7 +10,7 @@
 
 enum { CHUNK = 256 << 10 }; /* bytes */
 
-/* In the order of enum codec_input. */
+/* Names in the order of enum codec_input. */
 static const struct tool_names inputs = {{"normal", "laplace", "student", "smooth"}, 4};
 
 const char *codec_input_name(enum codec_input input)
@@ -109,7 +109,7 @@ const struct tool_command codec_command = {
     .words = "@codecs",
 };
 
-/* Checks that need all options. */
+/* Check rules that involve several options. */
 static bool check_together(struct codec_args *args, FILE *err)
 {
     if (args->classes && (args->sizes.n || args->chunk != CHUNK || args->threads != 1 ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rows of codec.
+ * Output rows of codec.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@ static const char *const pass_names[PASSES] = {
 
 /* --- table --- */
 
-/* The most that matters is last to go: what codecs do, before what they are beside. */
+/* Ranks of the columns: narrow terminals drop the highest rank first. Encode and decode
+ * are kept. */
 static const int pass_ranks[PASSES] = {1, 5, 0, 4, 0, 2, 3};
 
 static void table_open(struct codec_report *r)
@@ -40,7 +41,7 @@ static void table_open(struct codec_report *r)
     tool_table_head(t);
 }
 
-/* The codec's text may be long: it has a line of its own above, or the row's end. */
+/* Print a long codec text on a line above, or at the end of the row. */
 static void table_row(struct codec_report *r, const struct codec_result *p)
 {
     struct tool_table *t = &r->out.rows;
@@ -75,7 +76,7 @@ static void csv_header(FILE *f)
     fputs(",version\n", f);
 }
 
-/* Texts of codecs have commas. What a codec has not is empty. */
+/* Quote codec texts, since they have commas. Missing passes are empty cells. */
 static void csv_row(FILE *f, const struct codec_result *p)
 {
     fprintf(f, "\"%s\",%s,%zu,%d,%.6f,%.6g,%.8f", p->text, p->input, p->bytes,
@@ -106,7 +107,7 @@ static json_t *json_result(const struct codec_result *p)
     return o;
 }
 
-/* --- the whole --- */
+/* --- all outputs --- */
 
 struct codec_report *codec_report_open(const struct codec_args *args, char *why,
                                        size_t why_bytes)

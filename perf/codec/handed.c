@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handed - what a core sums of vectors that another core has written.
+ * handed - measure the rate at which a core sums vectors that another core has written.
  *
- *     handed [BYTES [WORKERS]]      a vector's bytes [1048576], vectors of a sum [2]
+ *     handed [BYTES [WORKERS]]      bytes of a vector [1048576], vectors per sum [2]
  *
- * The path of data through tribd over shared memory, without tribd. Core 0 sums vectors
- * with the library's add kernel, in chunks, into memory from which core 1 copies the
- * result, once for each worker; then core 1 writes the vectors anew. There are two sets
- * of them, so that core 1 is at work on one while core 0 sums the other: cores may
- * share more than memory. Prints 1e9 elements of vectors that core 0 takes in during a
- * second of summing: median of 0.5 s.
+ * This is the data path of tribd over shared memory, without tribd. Core 0 sums vectors
+ * in chunks with the library's add kernel. Core 1 copies the result once per worker,
+ * then rewrites the vectors. There are two sets, so that core 1 works on one while core
+ * 0 sums the other: cores may share more than memory. Prints the 1e9 elements of input
+ * vectors that core 0 sums per second: median of 0.5 s.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,8 +24,8 @@ enum { CHUNK_BYTES = 65536, SETS = 2, SAMPLES_MOST = 100000 };
 struct set {
     char *in[TRIB_REDUCE_MAX_SRC], *out[TRIB_REDUCE_MAX_SRC];
     char *sum;
-    _Alignas(128) atomic_uint summed; /* how often, by core 0 */
-    _Alignas(128) atomic_uint written; /* by core 1 */
+    _Alignas(128) atomic_uint summed; /* sums by core 0 so far */
+    _Alignas(128) atomic_uint written; /* sets written by core 1 so far */
 };
 
 struct handed {
@@ -82,7 +81,7 @@ static void sum_chunk(const struct handed *h, const struct set *s, size_t first)
     h->kernels->reduce[TRIB_F32][TRIB_SUM](&r);
 }
 
-/* Seconds of summing a set. */
+/* Sum a set; return the seconds. */
 static double sum_set(struct handed *h, unsigned turn)
 {
     struct set *s = &h->sets[turn % SETS];

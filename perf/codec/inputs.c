@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vectors to encode: drawn, the same ones every time, or read from a file.
+ * Vectors to encode: random with a fixed seed, or read from a file.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 #include "perf/smooth.h"
 
 enum {
-    DRAWN = 1 << 20, /* of these it is repeated */
-    PIECES = 64, /* of a file that is longer than the vector */
+    DRAWN = 1 << 20, /* random elements; longer vectors repeat them */
+    PIECES = 64, /* read from a file that is longer than the vector */
 };
 
 static double uniform(uint32_t bits)
@@ -35,14 +35,15 @@ static double draw(enum codec_input input, uint64_t i)
         return perf_smooth(0, i, normal);
     if (input == INPUT_LAPLACE)
         return r.word[2] & 1 ? log(uniform(r.word[0])) : -log(uniform(r.word[0]));
-    /* three more normal values' squares: those of two are exponential */
+    /* A chi-square of three degrees of freedom: the squares of three more normal
+     * values. The sum of two of them is exponential. */
     const double other = sqrt(-2 * log(uniform(r.word[2]))) *
                          sin(6.283185307179586 * uniform(r.word[1]));
     const double squares = other * other - 2 * log(uniform(r.word[3]));
     return normal / sqrt(squares / 3);
 }
 
-/* How many float32 are in a regular file; 0 for a pipe. */
+/* Return the number of float32 in a regular file; 0 for a pipe. */
 static size_t length_of(FILE *f)
 {
     struct stat about;
@@ -52,8 +53,8 @@ static size_t length_of(FILE *f)
                : 0;
 }
 
-/* Reads n numbers: of a longer file in pieces that are spread over all of it, because
- * the layers of a gradient differ. */
+/* Read n numbers. From a longer file, read pieces spread over all of it, since the
+ * layers of a gradient differ. */
 static size_t read_spread(FILE *f, float *x, size_t n)
 {
     const size_t length = length_of(f), piece = (n + PIECES - 1) / PIECES;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cost - the least that a rank's part of a compressed sum can cost.
+ * cost - measure the minimum cost of a rank's part of a compressed sum.
  *
- *     cost CODEC [BYTES [PASSES]]      a vector's bytes [25000000], passes [7]
+ *     cost CODEC [BYTES [PASSES]]      bytes of a vector [25000000], passes [7]
  *
- * The program encodes a vector in one thread, in chunks as plans do and with error
- * feedback where the codec has it, and writes a vector of results, once. It prints the
- * nanoseconds of processor time that an element takes: the median of the passes.
- * bench-cost.sh has whole sums beside it.
+ * One thread encodes a vector in chunks as plans do, with error feedback if the codec
+ * has it, and writes a result vector once. Prints the nanoseconds of processor time per
+ * element, median of the passes. bench-cost.sh compares it with whole sums.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,8 @@ static double one_pass(const struct cost *c)
 
     (void)codec_work_pass(c->work, c->pass, 1);
     memset(c->result, 0, c->bytes);
-    __asm__ volatile("" ::: "memory"); /* a result that nobody reads is still written */
+    __asm__ volatile("" ::: "memory"); /* keep the writes of a result that is not
+                                        * read */
     return perf_cpu_seconds() - begin;
 }
 
@@ -38,7 +38,7 @@ static double median_ns(const struct cost *c, size_t passes)
     double seconds[PASSES_MOST];
     struct perf_summary summary;
 
-    (void)one_pass(c); /* pages, and the threshold that a plan keeps */
+    (void)one_pass(c); /* warm up: pages, and the threshold that a plan keeps */
     (void)one_pass(c);
     for (size_t i = 0; i < passes; i++)
         seconds[i] = one_pass(c);

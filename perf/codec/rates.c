@@ -5,12 +5,12 @@
 #include "perf/codec/codec_perf.h"
 
 #define AUTO_SECONDS 0.2
-#define SAMPLE_BYTES (4 << 20) /* a sample has at least so many: short ones are all
-                                * clock */
+#define SAMPLE_BYTES (4 << 20) /* minimum bytes per sample, since the clock dominates
+                                * short ones */
 
 enum { LEAST = 5, MOST = 1000 };
 
-/* Medians of a pass and of memcpy, in turns. */
+/* Return the medians of a pass and of memcpy, measured in turns. */
 static bool rate_of(struct codec_work *w, enum codec_pass pass, size_t bytes,
                     long iters, struct codec_rate *out)
 {
@@ -73,8 +73,7 @@ bool codec_measure(const struct codec_args *args, struct trib_codec *codec,
                                  .threads = args->threads};
     errors_of(w, v->x, v->n, out);
     for (int pass = 0; ok && pass < PASSES; pass++) {
-        if (pass == PASS_DECODE) /* of the vector itself, as the other rank's words
-                                  * are */
+        if (pass == PASS_DECODE) /* encode without feedback, as the other rank does */
             (void)codec_work_pass(w, PASS_ENCODE, 1);
         if (codec_work_can(w, (enum codec_pass)pass))
             ok =

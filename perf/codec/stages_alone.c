@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stages of one codec alone, for trib-perf allreduce --overlap.
+ * The stages of one codec measured alone, for trib-perf allreduce --overlap.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 
 enum { PASSES_TAKEN = 7, CHUNK = 256 << 10 };
 
-/* Least seconds of a pass over the vector. */
+/* Return the minimum seconds of a pass over the vector. */
 static double seconds_of(struct codec_work *w, enum codec_pass pass)
 {
     double least = HUGE_VAL;
 
     (void)codec_work_pass(w, pass, 1);
-    (void)codec_work_pass(w, pass, 1); /* thresholds follow those of the first */
+    (void)codec_work_pass(w, pass, 1); /* its thresholds depend on the first pass */
     for (int i = 0; i < PASSES_TAKEN; i++)
         least = fmin(least, codec_work_pass(w, pass, 1));
     return least;

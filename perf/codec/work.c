@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Passes of a codec over a vector. Thread t of T takes the chunks t, t + T, …
+ * Passes of a codec over a vector. Thread t of T processes the chunks t, t + T, …
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,12 +13,13 @@
 struct chunk {
     size_t first;
     size_t n;
-    uint8_t *word; /* this rank's */
+    uint8_t *word; /* encoded chunk of this rank */
     size_t len;
-    uint8_t *other; /* another one's, of codecs whose words add */
+    uint8_t *other; /* encoded chunk of another rank, for linear codecs */
     size_t other_len;
     float *share;
-    struct trib_carried carried; /* of a selection with feedback, kept as a plan does */
+    struct trib_carried carried; /* of a selection with feedback, kept between passes as
+                                  * in a plan */
 };
 
 struct worker {
@@ -27,8 +28,7 @@ struct worker {
     pthread_t thread;
     void *scratch;
     uint8_t *sum;
-    struct trib_model *model; /* of codecs that learn: taught, before anything is
-                               * timed */
+    struct trib_model *model; /* of codecs that learn; trained before the measurement */
 };
 
 struct codec_work {
@@ -36,15 +36,15 @@ struct codec_work {
     const struct trib_kernels *kernels;
     const float *x;
     size_t n;
-    size_t piece; /* elements of a chunk */
+    size_t piece; /* elements per chunk */
     size_t n_chunks;
     struct chunk *chunks;
     float *residual;
-    float *y; /* decoded, and copied */
+    float *y; /* destination of decode and copy */
     int threads;
     struct worker *workers; /* the first one is the caller */
-    int started; /* of the others */
-    pthread_mutex_t lock; /* of what follows */
+    int started; /* the other workers */
+    pthread_mutex_t lock; /* of the following fields */
     pthread_cond_t begin;
     pthread_cond_t end;
     unsigned round;
@@ -69,7 +69,8 @@ bool codec_work_can(const struct codec_work *w, enum codec_pass pass)
 {
     if (pass == PASS_MERGE)
         return linear(w);
-    if (pass == PASS_DECODE_ADD) /* sums of what learns are made of words */
+    if (pass == PASS_DECODE_ADD) /* codecs that learn sum encoded vectors, not decoded
+                                  * ones */
         return !learns(w);
     return pass != PASS_ENCODE_EF ||
            (!trib_codec_feedback_grows(w->codec) &&
@@ -91,8 +92,8 @@ static size_t encode(struct worker *k, struct chunk *c, uint32_t rank, bool feed
 
     if (!learns(w) && trib_codec_info(w->codec)->flags & TRIB_CODEC_AGREES) {
         in.agreed = c->share;
-        if (feedback) { /* as a plan does: the scales are of the sum of both, which
-                         * stays */
+        if (feedback) { /* as in a plan: the scales are for input plus residual, which
+                         * is kept */
             trib_codec_propose_added(w->codec, in.x, residual, c->n, c->share);
             in.x = residual;
             return trib_codec_encode_kept(w->codec, &in, residual, dst);
@@ -111,7 +112,7 @@ static void merge(struct worker *k, struct chunk *c)
     size_t len;
 
     if (trib_codec_merge(k->work->codec, &m, k->sum, &len) != TRIB_OK)
-        abort(); /* both were just encoded */
+        abort(); /* cannot happen: both were just encoded */
 }
 
 static void decode(struct worker *k, struct chunk *c, float *y)
@@ -300,7 +301,7 @@ struct codec_work *codec_work_new(const struct codec_args *args,
     if (ok)
         return w;
     (void)trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory, or no thread, with %s",
-                    trib_codec_info(codec)->text); /* where nothing else was said */
+                    trib_codec_info(codec)->text); /* the first message is kept */
     codec_work_free(w);
     return NULL;
 }
