@@ -50,15 +50,15 @@ static int parse(int argc, char **argv, struct beside_args *args)
 
 struct rank {
     struct beside now;
-    trib_plan_t *plan; /* the all-reduce */
+    trib_plan_t *plan; /* of the all-reduce */
     void *vector;
     double *us; /* [ways][rounds] */
-    struct beside_report *report; /* on rank 0 */
+    struct beside_report *report; /* on rank 0 only */
     struct perf_progress progress;
     char tell[256];
 };
 
-/* The first and the last of all ways are the all-reduce. */
+/* Return the number of ways. The first and the last are the all-reduce. */
 static int ways(const struct rank *r)
 {
     return r->now.args->kind->n_ways + 2;
@@ -97,7 +97,7 @@ static trib_status_t take_rounds(struct rank *r)
     const long rounds = r->now.args->rounds;
     trib_status_t status = TRIB_OK;
 
-    /* The one before the first is for warmth. */
+    /* Round -1 is a warm-up. */
     for (long i = -1; i < rounds; i++) {
         for (int way = 0; way < ways(r) && status == TRIB_OK; way++)
             status = take(r, way, &r->us[way * rounds + (i < 0 ? 0 : i)]);
@@ -110,7 +110,7 @@ static trib_status_t take_rounds(struct rank *r)
     return TRIB_OK;
 }
 
-/* Summaries sort what they are given: this sorts copies. */
+/* Summarise copies, since perf_summarise sorts its values. */
 static trib_status_t report(struct rank *r)
 {
     const size_t rounds = (size_t)r->now.args->rounds;
@@ -133,7 +133,7 @@ static trib_status_t report(struct rank *r)
     return TRIB_OK;
 }
 
-/* The all-reduce, whose size follows from what the kind has opened. */
+/* Open the all-reduce. Its size follows from the vectors that the kind has opened. */
 static trib_status_t open_vector(struct rank *r)
 {
     trib_desc_t d = TRIB_DESC_INIT;
@@ -167,7 +167,7 @@ static trib_status_t measure(struct rank *r, size_t bytes)
     return status;
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
 static trib_status_t sweep(struct rank *r)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf groups, neighbors, store: what is no collective of one vector, beside an
- * all-reduce of the same bytes.
+ * trib-perf groups, neighbors, store: operations that are not one collective of one
+ * vector, compared with an all-reduce of the same bytes.
  *
- *     beside.c        rounds of all ways
- *     beside_options.c  their command line
- *     besidereport.c  table, csv, json
- *     tensor_groups.c the gradients of ResNet-50 as one group
- *     neighbors.c     steps of push-sum
- *     store_ways.c    pushes to a vector in tribd, and pulls of it
- *     vectors.c       memory of each kind
+ *     beside.c          rounds of all ways
+ *     beside_options.c  command line
+ *     besidereport.c    table, csv, json
+ *     tensor_groups.c   the gradients of ResNet-50 as one group
+ *     neighbors.c       steps of push-sum
+ *     store_ways.c      pushes to a vector in tribd, and pulls
+ *     vectors.c         memory of each kind
  *
- * A round takes each way once, and the all-reduce twice: how far the two are apart is
- * the noise. Its times are those of the slowest rank.
+ * A round runs each way once and the all-reduce twice: the difference of the two is the
+ * noise. Times are of the slowest rank.
  */
 #ifndef PERF_BESIDE_BESIDE_H
 #define PERF_BESIDE_BESIDE_H
@@ -22,28 +22,28 @@
 
 enum { BESIDE_WAYS_MAX = 8, BESIDE_ROUNDS_MAX = 100000, BESIDE_OPTIONS = 10 };
 
-/* All kinds have the same options. */
+/* Options of all kinds. */
 extern const struct tool_option beside_options[BESIDE_OPTIONS];
 
 struct beside;
 
-/* A row of beside.c's table. */
+/* A kind of operation: groups, neighbors or store. */
 struct beside_kind {
-    const char *name; /* behind "trib-perf" */
+    const char *name; /* as in "trib-perf NAME" */
     struct tool_command command;
-    const char *sizes; /* in bytes, where none are given; NULL: the kind's own size */
-    const char *ways[BESIDE_WAYS_MAX]; /* beside the all-reduce */
+    const char *sizes; /* default sizes in bytes; NULL: the kind's own size */
+    const char *ways[BESIDE_WAYS_MAX]; /* without the all-reduce */
     int n_ways;
-    bool is_store; /* --rule and --codec are of the store alone */
-    /* Vectors of `bytes`, or of the kind's own, which it writes to b->bytes. */
+    bool is_store; /* --rule and --codec only apply to the store */
+    /* Open vectors of b->bytes, or of the kind's own size, written to b->bytes. */
     trib_status_t (*open)(struct beside *b);
     trib_status_t (*run)(struct beside *b, int way);
     void (*close)(struct beside *b);
-    /* A line below the table; NULL: none. */
+    /* Write a line to print below the table; NULL: none. */
     void (*tell)(struct beside *b, char *text, size_t text_bytes);
 };
 
-/* The finished command line. Texts point into argv. */
+/* The parsed command line. Strings point into argv. */
 struct beside_args {
     struct perf_args each; /* first, for the setters of arguments.c */
     const struct beside_kind *kind;
@@ -51,13 +51,13 @@ struct beside_args {
     const char *rule; /* NULL: the store's default */
 };
 
-/* One size. */
+/* State of one size. */
 struct beside {
     const struct beside_args *args;
     trib_comm_t *comm;
     size_t bytes;
     void *state; /* the kind's */
-    char why[512]; /* the sentence of what failed, if it is not the communicator's */
+    char why[512]; /* message of a failure, if not in trib_last_error */
 };
 
 struct beside_row {
@@ -69,13 +69,13 @@ struct beside_row {
 
 extern const struct beside_kind beside_groups, beside_neighbors, beside_store;
 
-/** beside_main - argv[1] is the name of a kind; returns the exit code. */
+/** beside_main - run a kind; argv[1] is its name. Return the exit code. */
 int beside_main(int argc, char **argv);
 
 /* --- vectors.c --- */
 
-/** beside_memory - [bytes] zeros of the kind that args name; beside_memory_free gives
- * them back. */
+/** beside_memory - allocate `bytes` zeros in the kind of memory that args name.
+ * beside_memory_free frees them. */
 trib_status_t beside_memory(struct beside *b, size_t bytes, void **out);
 void beside_memory_free(struct beside *b, void *memory);
 
@@ -84,16 +84,16 @@ void beside_memory_free(struct beside *b, void *memory);
 struct beside_report;
 
 /**
- * beside_report_open - the outputs that args ask for.
+ * beside_report_open - open the outputs that args ask for.
  *
- * errors   NULL: why[] has the sentence
+ * errors   NULL: why[] has the message
  */
 struct beside_report *beside_report_open(const struct beside_args *args, int ranks,
                                          char *why, size_t why_bytes);
 void beside_report_add(struct beside_report *r, const struct beside_row *row);
 
-/** beside_report_finish - tell: a line below the table; "": none. false: why[] has the
- * sentence. */
+/** beside_report_finish - tell: a line to print below the table; "": none. false: why[]
+ * has the message. */
 bool beside_report_finish(struct beside_report *r, const char *tell, char *why,
                           size_t why_bytes);
 

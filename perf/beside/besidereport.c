@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rows of groups and neighbors.
+ * Output rows of groups, neighbors and store.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ struct beside_report {
     struct perf_output out;
 };
 
-/* What all ranks move together in a second: operations, and GB of vectors. */
+/* Return operations per second over all ranks; GB/s follows from it. */
 static double each_second(const struct beside_report *r, const struct beside_row *row)
 {
     return row->us.p50 > 0 ? 1e6 * r->ranks / row->us.p50 : 0;

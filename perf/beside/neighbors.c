@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steps of push-sum: over a ring to one rank, to the ranks on both sides, and by the
- * exponential graph of SGP, in which step k goes to rank + 2^k.
+ * Steps of push-sum: on a ring to one rank, to the ranks on both sides, and on the
+ * exponential graph of SGP, where step k sends to rank + 2^k.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ struct state {
     trib_plan_t *plans[WAYS];
     void *vector;
     double weight;
-    int hop; /* of the exponential graph's next step */
+    int hop; /* in the next step on the exponential graph */
 };
 
 static trib_status_t open_plans(struct beside *b)

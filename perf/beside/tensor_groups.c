@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The 161 gradients of ResNet-50 in one group, beside one vector of the same bytes: all
- * ready at the start of a step, or marked ready from the last to the first. The tensors
- * lie apart from each other, so that those which are fused are copied.
+ * The 161 gradients of ResNet-50 in one group, compared with one vector of the same
+ * bytes. All tensors are ready at the start of a step, or become ready from the last to
+ * the first. They are not contiguous, so that fused ones are copied.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void add(struct model *m, const char *name, size_t count, int dims)
     m->elements += count;
 }
 
-/* A convolution and its batch normalisation. */
+/* Add a convolution and its batch normalisation. */
 static void add_conv(struct model *m, const char *block, const char *number, size_t in,
                      size_t out, size_t kernel)
 {
@@ -43,7 +43,7 @@ static void add_conv(struct model *m, const char *block, const char *number, siz
     add(m, name, out, 1);
 }
 
-/* He et al., 2016: four stages of 3, 4, 6 and 3 bottlenecks. */
+/* ResNet-50, He et al., 2016: four stages of 3, 4, 6 and 3 bottlenecks. */
 static void resnet50(struct model *m)
 {
     static const size_t blocks[] = {3, 4, 6, 3};

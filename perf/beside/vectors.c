@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the kind that the command line asks for. */
+/* Allocate memory of the kind that the command line names. */
 #include <stdlib.h>
 #include <string.h>
 
