@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A row is slower beyond the spread if its median is above the old third quartile, and
- * the old median is below its first one: each lies outside the middle half of the
- * other's samples.
+ * A row is slower beyond the spread if its median is above the old third quartile and
+ * the old median is below its first quartile: each median is outside the middle half of
+ * the other's samples.
  */
 #include "perf/report/perf_report.h"
 
@@ -23,9 +23,10 @@ static const struct report_row *find(const struct report_file *file,
     return NULL;
 }
 
-/* --- what was not alike --- */
+/* --- differences between the runs --- */
 
-/* The caller frees it. A setting stands with unit and origin. */
+/* Return the value as text, which the caller frees. Settings have a unit and an
+ * origin. */
 static char *value_text(const json_t *value)
 {
     const json_t *inner = json_object_get(value, "value");
@@ -36,7 +37,7 @@ static char *value_text(const json_t *value)
                       JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
 }
 
-/* "ranks 2 and 4" of a key whose values differ. */
+/* Print "ranks 2 and 4" for a key whose values differ. */
 static void say_difference(const struct report_file *old, const struct report_file *new,
                            const char *object, const char *key, FILE *f)
 {
@@ -53,7 +54,7 @@ static void say_difference(const struct report_file *old, const struct report_fi
     free(is);
 }
 
-/* Keys of old, then those of new alone. */
+/* Print the keys of old, then those only in new. */
 static void say_differences(const struct report_file *old,
                             const struct report_file *new, const char *object, FILE *f)
 {
@@ -149,7 +150,7 @@ static void say_sums(const struct report_verdict *v, size_t old_rows, size_t new
     fputc('\n', f);
 }
 
-/* The rows of one name. */
+/* Print the rows of one name. */
 static void say_rows(const struct report_file *old, const struct report_file *new,
                      const char *name, double limit, FILE *f,
                      struct report_verdict *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The page is a file that needs no script, picture or font from elsewhere. It is also
- * well-formed XML, so that other programs can read it.
+ * The page needs no scripts, pictures or fonts from elsewhere. It is also well-formed
+ * XML, so that other programs can read it.
  */
 #include "perf/report/html_page.h"
 
@@ -76,7 +76,7 @@ static const char style[] =
     "grid-template-columns:1fr 1fr}.about{grid-template-columns:1fr 1fr}svg text{"
     "font-size:11px}.wide{overflow:visible}tr,pre,section{break-inside:avoid}}\n";
 
-/* True if a title has a part between commas. */
+/* Return true if the comma-separated title has this part. */
 static bool has_part(const char *title, const char *part, size_t n)
 {
     for (const char *at = title; at != NULL; at = strchr(at, ',')) {
@@ -87,7 +87,7 @@ static bool has_part(const char *title, const char *part, size_t n)
     return false;
 }
 
-/* The parts of the first document's title that all others have. */
+/* Use the parts of the first document's title that all others have, too. */
 static void page_title(const struct page *page, char *text, size_t bytes)
 {
     char first[256], other[256];
@@ -171,7 +171,7 @@ bool html_page_write(const char *path, const struct report_file *files, size_t n
         return false;
     }
     if (strcmp(path, "-") == 0)
-        (void)fwrite(text, 1, bytes, stdout); /* tool_end tells whether it was taken */
+        (void)fwrite(text, 1, bytes, stdout); /* tool_end reports write errors */
     else
         done = perf_output_write(path, text, bytes, why, why_bytes);
     free(text);

@@ -5,14 +5,14 @@
 #include "perf/report/perf_report.h"
 
 /**
- * html_page - one page of all files, the first of which the others stand beside.
+ * html_page - make one page of all files; the others are compared with the first.
  *
- * returns  a text that the caller frees, of *bytes_out; NULL: no memory
+ * returns  a string of *bytes_out that the caller frees; NULL: out of memory
  */
 char *html_page(const struct report_file *files, size_t n, size_t *bytes_out);
 
-/** html_page_write - likewise, into a file, or "-" for standard output; false: why[]
- * has the sentence. */
+/** html_page_write - write the page to a file, or to standard output for "-". false:
+ * why[] has the message. */
 bool html_page_write(const char *path, const struct report_file *files, size_t n,
                      char *why, size_t why_bytes);
 

@@ -26,7 +26,7 @@ bool report_prepare(const struct perf_args *args, struct report_file *old, char 
            report_file_open(args->compare, old, why, why_bytes);
 }
 
-/* The exit code, after a sentence where it is not 0. */
+/* Compare with old. Return the exit code, after a message if it is not 0. */
 static int compare(const struct perf_args *args, const struct report_file *old,
                    const struct report_file *new, FILE *f)
 {
@@ -42,7 +42,7 @@ static int compare(const struct perf_args *args, const struct report_file *old,
     return verdict.above > 0;
 }
 
-/* The page has what was compared with first. */
+/* Write the page. The document that was compared with comes first. */
 static int write_html(const struct perf_args *args, const struct report_file *old,
                       const struct report_file *new)
 {

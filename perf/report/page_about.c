@@ -44,7 +44,7 @@ static void write_object(json_t *object, FILE *f)
     fputs("</dl>\n", f);
 }
 
-/* "TRIB_SPIN_US=5 (environment)". */
+/* Write settings as "TRIB_SPIN_US=5 (environment)". */
 static void write_settings(json_t *settings, FILE *f)
 {
     const char *key;
@@ -77,7 +77,7 @@ static bool is_plain(const char *word)
     return *word != '\0' && word[strspn(word, letters)] == '\0';
 }
 
-/* A word as a shell takes it. */
+/* Write a word quoted for the shell. */
 static void write_word(const char *word, FILE *f)
 {
     if (is_plain(word)) {
@@ -115,9 +115,10 @@ static void write_command(const json_t *words, FILE *f)
     fputs("</pre>\n", f);
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
-/* The first document whose machine is the same; i: there is none before. */
+/* Return the first document with the same machine as document i; i if there is none
+ * before it. */
 static size_t same_machine(const struct page *page, size_t i)
 {
     const json_t *machine = json_object_get(page->files[i].document, "machine");

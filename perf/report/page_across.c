@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Charts whose points come from one document each: x is a number of its run.
+ * Charts with one point per document; x is a number of its run.
  */
 #include "perf/report/page_parts.h"
 
@@ -24,7 +24,7 @@ static double run_number(const struct page_series *s, const char *key)
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
-/* True if they belong to one line: nothing but `key` sets them apart. */
+/* Return true if both belong to one line: their runs only differ in `key`. */
 static bool one_line(const struct page_series *a, const struct page_series *b,
                      const char *key)
 {
@@ -43,7 +43,7 @@ static bool one_line(const struct page_series *a, const struct page_series *b,
     return true;
 }
 
-/* True if the dense sum `base` is what a codec at this link replaces. */
+/* Return true if `base` is the dense sum over the same links as s. */
 static bool is_base(const struct page_series *base, const struct page_series *s)
 {
     return !base->peer && strcmp(page_codec_of(base), "none") == 0 &&
@@ -52,11 +52,11 @@ static bool is_base(const struct page_series *base, const struct page_series *s)
 
 /* --- lines --- */
 
-/* The series of one line, by rising x. */
+/* The series of one line, by ascending x. */
 struct members {
     const struct page_series **of;
     size_t n;
-    const char *key; /* of x */
+    const char *key; /* of the run; its value is x */
 };
 
 static void add_member(struct members *m, const struct page_series *s)
@@ -72,8 +72,8 @@ static void add_member(struct members *m, const struct page_series *s)
     m->n++;
 }
 
-/* The line that series number `at` begins; false: an earlier one has it, or it has no
- * second point. */
+/* Collect the line that begins with series `at`. Return false if the line begins
+ * earlier or has only one point. */
 static bool find_members(const struct page *page, size_t at, struct members *m)
 {
     const struct page_series *first = &page->series[at];
@@ -91,7 +91,7 @@ static bool find_members(const struct page *page, size_t at, struct members *m)
     return m->n > 1;
 }
 
-/* The least or the greatest size that all have; 0: none. */
+/* Return the smallest or largest size that all series have; 0: none. */
 static double common_size(const struct members *m, bool greatest)
 {
     double found = 0;
@@ -139,7 +139,8 @@ static const struct page_series *base_of(const struct page *page,
     return NULL;
 }
 
-/* The dense time over that of the series, at the greatest size of both; NAN: none. */
+/* Return the dense time over the time of the series, at the largest common size; NAN:
+ * none. */
 static double speed_up(const struct page *page, const struct page_series *s)
 {
     const struct page_series *base = base_of(page, s);
@@ -154,8 +155,8 @@ static double speed_up(const struct page *page, const struct page_series *s)
                      : (double)NAN;
 }
 
-/* The x at which the line between two points passes 1, both axes logarithmic; NAN if it
- * does not. */
+/* Return the x where the line between two points crosses 1, on logarithmic axes; NAN:
+ * nowhere. */
 static double crossing(const struct svg_point *a, const struct svg_point *b)
 {
     if ((a->y > 1) == (b->y > 1))
@@ -165,7 +166,7 @@ static double crossing(const struct svg_point *a, const struct svg_point *b)
     return exp(log(a->x) + part * (log(b->x) - log(a->x)));
 }
 
-/* The crossings get points of their own, with their rates beside them. */
+/* Add a labelled point at each crossing. */
 static void write_crossings(struct page_drawing *d, const struct svg_line *line,
                             const char *unit, FILE *f)
 {
@@ -191,7 +192,7 @@ static void write_crossings(struct page_drawing *d, const struct svg_line *line,
         fputs(p[0].y > 1 ? ": pays at all of these" : ": pays at none of these", f);
 }
 
-/* This adds the line of one series to the chart and to the legend. */
+/* Add the line of one series to the chart and to the legend. */
 static void add_speed_up(const struct page *page, const struct members *m,
                          const char *unit, struct page_drawing *d, FILE *f)
 {
@@ -214,7 +215,7 @@ static void add_speed_up(const struct page *page, const struct members *m,
     if (line.n < 2)
         return;
     for (size_t i = 0; i < d->n; i++)
-        line.ink += d->lines[i].n > 1; /* crossings have one point */
+        line.ink += d->lines[i].n > 1; /* lines only; crossings have one point */
     d->lines[d->n++] = line;
     write_key(line.ink, label, f);
     write_crossings(d, &line, unit, f);
@@ -278,7 +279,7 @@ static void add_scaling(const struct page *page, const struct members *m, double
     fputs("</li>\n", f);
 }
 
-/* The lines that have this size as their least or greatest; returns their number. */
+/* Collect the lines whose smallest or largest size is `bytes`. Return their number. */
 static size_t collect_scaling(const struct page *page, struct members *m, double bytes,
                               bool greatest, struct page_drawing *d, FILE *keys)
 {
@@ -313,7 +314,7 @@ static void draw_scaling(const struct page *page, struct members *m, double byte
     free(legend);
 }
 
-/* The first size of a line at one end; 0: there is no line. */
+/* Return the smallest or largest size of the first line; 0: there is no line. */
 static double size_at(const struct page *page, struct members *m, bool greatest)
 {
     double found = 0;

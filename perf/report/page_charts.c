@@ -39,7 +39,7 @@ static void add_series(struct page_drawing *d, const struct page *page, size_t a
 
 /* --- limits --- */
 
-/* True if an earlier document has a limit of that name. */
+/* Return true if an earlier document has a limit of this name. */
 static bool is_drawn(const struct page *page, size_t file, const char *name)
 {
     for (size_t i = 0; i < file; i++)
@@ -58,7 +58,7 @@ static const struct page_series *first_of(const struct page *page,
     return NULL;
 }
 
-/* The time at that rate: of the same bytes that the row moves. */
+/* Add the time that the row's bytes take at the limit's rate. */
 static void add_limit_point(struct page_drawing *d, const struct report_row *r,
                             const struct report_row *limit, enum figure figure)
 {
@@ -70,7 +70,7 @@ static void add_limit_point(struct page_drawing *d, const struct report_row *r,
     snprintf(p->about, sizeof(p->about), "%.90s", limit->name);
 }
 
-/* The limits of one name, at each size that the series has. */
+/* Draw the limits of one name, at each size of the series. */
 static void add_limit(struct page_drawing *d, const struct page_series *s,
                       const struct report_row *limits, size_t n, enum figure figure)
 {
@@ -132,7 +132,7 @@ static void draw_figure(struct page_drawing *d, const struct page *page,
     fputs("</figure>\n", f);
 }
 
-/* --- one against the others --- */
+/* --- one series against the others --- */
 
 static void add_ratio(struct page_drawing *d, const struct page *page, size_t at)
 {
@@ -181,7 +181,7 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* All sizes, once each; the caller frees them. */
+/* Return all distinct sizes; the caller frees them. */
 static double *all_sizes(const struct page *page, size_t *n_out)
 {
     size_t n = 0, kept = 0, most = 1;
@@ -216,7 +216,7 @@ static void write_cell(double value, bool time, FILE *f)
     fprintf(f, "<td>%s</td>", text);
 }
 
-/* True if a row of the only series has a rate, or an error. */
+/* Return true if a row of the only series has a rate, or an error. */
 static bool has_figure(const struct page *page, bool rate)
 {
     for (size_t i = 0; i < page->series[0].n; i++)
@@ -225,7 +225,7 @@ static bool has_figure(const struct page *page, bool rate)
     return false;
 }
 
-/* The table of one series has all of its figures, of several it has their medians. */
+/* With one series, write all its figures; with several, only their medians. */
 static void write_row(const struct page *page, double bytes, FILE *f)
 {
     char size[32];
@@ -275,7 +275,7 @@ static bool write_figures(const struct page *page, FILE *f)
     return true;
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
 static void write_legend(const struct page *page, FILE *f)
 {
@@ -289,7 +289,7 @@ static void write_legend(const struct page *page, FILE *f)
     fputs("</ul>\n", f);
 }
 
-/* True if no series has a second size: bars tell more than points. */
+/* Return true if every series has a single size. Bars then show more than points. */
 static bool is_flat(const struct page *page)
 {
     for (size_t i = 0; i < page->n_timed; i++)
@@ -334,13 +334,13 @@ static bool write_charts(const struct page *page, struct page_drawing *d, FILE *
     if (page->n_timed == 0)
         return true;
     if (is_flat(page))
-        return page_bars(page, f); /* which have their figures */
+        return page_bars(page, f); /* including their figures */
     draw_lines(page, d, f);
     return write_figures(page, f);
 }
 
-/* The documents of one place, the first of which is number `at`; 0: an earlier one was
- * the first. */
+/* Collect the documents of the place of document `at`; 0 if an earlier document has
+ * it. */
 static size_t collect_place(const struct page *page, size_t at, struct report_file *out)
 {
     size_t n = 0;
@@ -372,7 +372,7 @@ static bool write_place(const struct page *page, struct page *place,
     return whole;
 }
 
-/* Each place has its own charts, below what sets it apart. */
+/* Write the charts of each place below the words that distinguish it. */
 static bool write_each(const struct page *page, struct page_drawing *d, FILE *f)
 {
     struct report_file *files = calloc(page->n_files, sizeof(*files));

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The row of the largest size that has an error and bytes; NULL: none. */
+/* Return the row of the largest size that has an error and encoded bytes; NULL:
+ * none. */
 static const struct report_row *lossy_row(const struct page_series *s)
 {
     for (size_t i = s->n; i > 0; i--)
@@ -13,7 +14,8 @@ static const struct report_row *lossy_row(const struct page_series *s)
     return NULL;
 }
 
-/* The row of a series that no earlier one has said: of the same codec, within 5 %. */
+/* Return the row of a series, unless an earlier series of the same codec is within 5
+ * %. */
 static const struct report_row *new_row(const struct page *page, size_t at)
 {
     const struct report_row *r = lossy_row(&page->series[at]);

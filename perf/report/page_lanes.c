@@ -9,13 +9,13 @@
 #include "perf/report/svg_lanes.h"
 
 enum {
-    LANES = 8, /* of one figure about overlap */
-    PARTS = PERF_LAYERS + 2, /* of a lane */
+    LANES = 8, /* per figure of overlap */
+    PARTS = PERF_LAYERS + 2, /* per lane */
 };
 
 /* --- one size each --- */
 
-/* The first limit that holds for this row; NULL: none. */
+/* Return the first limit that applies to the row; NULL: none. */
 static const struct report_row *limit_of(const struct page_series *s)
 {
     const struct report_row *r = &s->rows[0];
@@ -86,7 +86,7 @@ bool page_bars(const struct page *page, FILE *f)
     return whole;
 }
 
-/* --- sums beside computing --- */
+/* --- sums during computation --- */
 
 struct overlap_figure {
     struct svg_lane lanes[LANES];
@@ -128,7 +128,7 @@ static double pair_number(const json_t *pair, size_t at)
     return json_number_value(json_array_get(pair, at));
 }
 
-/* Two lanes: the layers that are computed, and the sum that each of them feeds. */
+/* Add two lanes: the layers that are computed, and the sum that they feed. */
 static void add_beside(struct overlap_figure *o, const json_t *hidden,
                        const char *where)
 {
@@ -215,7 +215,7 @@ static void draw_stages(struct overlap_figure *o, const struct report_row *r, FI
     fputs("</figure>\n", f);
 }
 
-/* The row of the largest size that has it; NULL: none. */
+/* Return the row of the largest size with an overlap; NULL: none. */
 static const struct report_row *overlap_row(const struct page_series *s)
 {
     for (size_t i = s->n; i > 0; i--)

@@ -49,14 +49,14 @@ static const json_t *run_of(const struct report_file *file)
     return json_object_get(file->document, "run");
 }
 
-/* Is the value not the same in all measurements with times? */
+/* Return true if the value differs between measurements with times. */
 static bool differs(const struct page *page, const char *key)
 {
     const json_t *first = json_object_get(run_of(page->series[0].file), key);
 
     for (size_t i = 1; i < page->n_timed; i++) {
         const json_t *other = json_object_get(run_of(page->series[i].file), key);
-        if (other != first && !json_equal(first, other)) /* neither may have it */
+        if (other != first && !json_equal(first, other)) /* both may lack it */
             return true;
     }
     return false;
@@ -70,7 +70,8 @@ static void add_word(char *text, size_t bytes, const char *word)
         snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", word);
 }
 
-/* "int8", "no codec", "4 ranks", "density 0.1", "in place"; "" of what is off. */
+/* Write "int8", "no codec", "4 ranks", "density 0.1" or "in place"; "" for options that
+ * are off. */
 static char *run_word(const char *key, const json_t *value, char *word, size_t bytes)
 {
     const char *text = json_string_value(value);
@@ -128,7 +129,7 @@ const char *page_codec_of(const struct page_series *s)
     return s->name[0] != '\0' ? s->name : report_text(s->file, "run", "codec");
 }
 
-/* The values of the run that are not the same in all documents, or the command. */
+/* Add the values of the run that differ between documents, or only the command. */
 static void add_differences(const struct page *page, const struct report_file *file,
                             bool kind_alone, char *text, size_t bytes)
 {
@@ -144,7 +145,7 @@ static void add_differences(const struct page *page, const struct report_file *f
     }
 }
 
-/* "old" of "/tmp/old.json". */
+/* Return "old" for "/tmp/old.json". */
 static void base_name(const char *path, char *text, size_t bytes)
 {
     const char *slash = strrchr(path, '/');
@@ -183,7 +184,7 @@ static void name_one(const struct page *page, struct page_series *s, enum naming
         report_title(s->file, s->label, sizeof(s->label));
 }
 
-/* The shortest names that tell series of several files apart. */
+/* Give each series the shortest label that is unique. */
 static void name_all(struct page *page)
 {
     bool alike = true;
@@ -198,7 +199,7 @@ static void name_all(struct page *page)
     }
 }
 
-/* Series with times go to the front, and keep their order. */
+/* Move series with times to the front, in the same order. */
 static void sort_timed(struct page *page)
 {
     page->n_timed = 0;
@@ -212,7 +213,7 @@ static void sort_timed(struct page *page)
     }
 }
 
-/* --- what they have in common --- */
+/* --- common values --- */
 
 bool page_same_value(const struct report_file *a, const struct report_file *b,
                      const char *key)
@@ -223,7 +224,7 @@ bool page_same_value(const struct report_file *a, const struct report_file *b,
     return x == y || json_equal(x, y);
 }
 
-/* True for what may set contenders apart that are measured side by side. */
+/* Return true if contenders measured side by side may differ in this key. */
 static bool is_contender(const char *key)
 {
     static const char *const keys[] = {
@@ -288,7 +289,7 @@ void page_drawing_close(struct page_drawing *d)
     free(d->labels);
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
 bool page_series_make(struct page *page)
 {

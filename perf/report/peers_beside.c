@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The programs and their rows.
+ * Build and launch the peer programs, and read their rows.
  */
 #include "perf/report/peers_beside.h"
 
@@ -21,7 +21,7 @@ enum { WORDS = 16, LINE = 512 };
 
 static void child(int out, char *const *words)
 {
-    (void)setpgid(0, 0); /* it ends with all that it starts */
+    (void)setpgid(0, 0); /* so that a signal also reaches its children */
     (void)signal(SIGINT, SIG_DFL);
     perf_interrupt_take(true);
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -34,7 +34,7 @@ static void child(int out, char *const *words)
     _exit(127);
 }
 
-/* Runs a program whose standard output the caller reads; NULL: errno says why. */
+/* Start a program and return its standard output; NULL: see errno. */
 static FILE *start(char *const *words, pid_t *pid)
 {
     int ends[2];
@@ -47,7 +47,8 @@ static FILE *start(char *const *words, pid_t *pid)
     if (*pid == 0)
         child(ends[1], words);
     if (*pid > 0)
-        (void)setpgid(*pid, *pid); /* whichever of the two is first */
+        (void)setpgid(*pid, *pid); /* parent and child both set it, whichever comes
+                                    * first */
     perf_interrupt_pass(*pid);
     perf_interrupt_take(true);
     close(ends[1]);
@@ -57,7 +58,7 @@ static FILE *start(char *const *words, pid_t *pid)
     return f;
 }
 
-/* True if it ended well. */
+/* Close the pipe, wait for the program, and return true if it succeeded. */
 static bool end(FILE *f, pid_t pid)
 {
     int status = 0;
@@ -78,7 +79,7 @@ static bool script_of(const struct peers *peers, char *text, size_t bytes)
 
 /* --- programs --- */
 
-/* "openmpi<TAB>Open MPI 4.1.4" */
+/* Parse "openmpi<TAB>Open MPI 4.1.4". */
 static void take_kind(struct peers *peers, char *line)
 {
     char *tab = strchr(line, '\t');
@@ -134,7 +135,7 @@ void peers_close(struct peers *peers)
 
 /* --- rows --- */
 
-/* "label,ranks,bytes,samples,batch,p50,min,max" */
+/* Parse "label,ranks,bytes,samples,batch,p50,min,max". */
 static json_t *read_row(const char *line)
 {
     int ranks;
@@ -155,7 +156,7 @@ static json_t *read_row(const char *line)
                      rate * perf_bus_factor(TRIB_ALLREDUCE, ranks));
 }
 
-/* "8,64"; the caller frees it. */
+/* Write sizes as "8,64"; the caller frees the text. */
 static char *sizes_text(const struct perf_sizes *sizes)
 {
     char *text = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf --peers: the MPIs and Gloo that are installed, beside Tributary, in turns.
+ * trib-perf --peers: measure the installed MPIs and Gloo in turns with Tributary.
  */
 #ifndef PERF_REPORT_PEERS_BESIDE_H
 #define PERF_REPORT_PEERS_BESIDE_H
@@ -14,37 +14,39 @@ struct perf_args;
 enum {
     PEERS_MOST = 8,
     PEERS_ROUNDS = 3, /* launches of each */
-    PEERS_SAMPLES = 7, /* of a size in a launch, where nothing is said */
+    PEERS_SAMPLES = 7, /* default samples per size and launch */
 };
 
-/* A folder with the programs, and what they are called. */
+/* A folder with the peer programs, and their names. */
 struct peers {
-    const char *folder; /* with run-peer.sh */
-    char out[64]; /* where they are built; removed in the end */
+    const char *folder; /* has run-peer.sh */
+    char out[64]; /* build folder; peers_close removes it */
     size_t n;
     struct peer_kind {
         char id[32], name[64];
     } kind[PEERS_MOST];
 };
 
-/** peers_open - build what is installed; false: why[] has the sentence. peers_close
- * follows in any case. */
+/** peers_open - build the programs of the installed peers. false: why[] has the
+ * message. Call peers_close even if it fails. */
 bool peers_open(struct peers *peers, const char *folder, char *why, size_t why_bytes);
 void peers_close(struct peers *peers);
 
-/** peers_launch - the rows of one launch, an array of objects as results have them;
- * NULL: it failed, and has said why on standard error. */
+/** peers_launch - run one launch and return its rows, an array of objects as in
+ * results. NULL: failed, after a message on stderr. */
 json_t *peers_launch(const struct peers *peers, size_t at,
                      const struct perf_args *args);
 
-/** peers_median - of the rows of several launches, for each size the one whose median
- * is in the middle; a new array. */
+/** peers_median - return a new array that has, for each size, the launch with the
+ * median p50. */
 json_t *peers_median(json_t *const *launches, size_t n);
 
 /**
- * peers_measure - all in turns, then what the options ask for; the exit code.
+ * peers_measure - measure all in turns, then report as the options ask. Return the exit
+ * code.
  *
- * measure  times Tributary by these options, in a process of its own; its exit code
+ * measure  measures Tributary with these options in a new process; returns its exit
+ *          code
  */
 int peers_measure(const struct perf_args *args,
                   int (*measure)(const struct perf_args *args));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rounds: in each, Tributary and then each peer is launched once, so that all meet the
- * same machine.
+ * Rounds: each launches Tributary and then each peer once, so that all see the same
+ * state of the machine.
  */
 #include "perf/report/peers_beside.h"
 
@@ -18,17 +18,18 @@
 #include "perf/report/perf_report.h"
 
 struct turns {
-    const struct perf_args *args; /* of each launch */
+    const struct perf_args *args; /* for each launch */
     int (*measure)(const struct perf_args *args);
     struct peers peers;
-    json_t *document; /* of Tributary's first launch */
+    json_t *document; /* from the first launch of Tributary */
     json_t *own[PEERS_ROUNDS];
     json_t *rows[PEERS_MOST][PEERS_ROUNDS];
-    size_t n_own, n_rows[PEERS_MOST]; /* launches that were through */
+    size_t n_own, n_rows[PEERS_MOST]; /* completed launches */
     double began;
 };
 
-/* Which launch it is, and how long those that are left will take, by those so far. */
+/* Print the number of the launch, and the time left, estimated from the launches so
+ * far. */
 static void say_turn(const struct turns *t, int round, const char *name)
 {
     const double took = perf_now() - t->began;
@@ -49,7 +50,7 @@ static void say_turn(const struct turns *t, int round, const char *name)
 
 /* --- Tributary --- */
 
-/* Without a table: it is measured in a process of its own, which has the ranks. */
+/* Measure in a new process, which starts the ranks; it prints no table. */
 static json_t *measure_own(const struct turns *t)
 {
     char path[128];
@@ -62,7 +63,7 @@ static json_t *measure_own(const struct turns *t)
     perf_interrupt_take(false);
     const pid_t pid = fork();
     if (pid == 0) {
-        (void)setpgid(0, 0); /* it ends with its ranks */
+        (void)setpgid(0, 0); /* so that a signal also reaches its ranks */
         perf_interrupt_end();
         perf_interrupt_take(true);
         const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -108,7 +109,8 @@ static bool peer_turn(struct turns *t, size_t peer, int round)
     return rows != NULL;
 }
 
-/* True if there is something to show: all rounds, or those before an interruption. */
+/* Return true if there are results: all rounds, or the rounds before an
+ * interruption. */
 static bool take_turns(struct turns *t)
 {
     bool well = true;
@@ -130,7 +132,7 @@ static bool take_turns(struct turns *t)
     return t->n_own > 0;
 }
 
-/* The document of Tributary's rows, and beside them those of the peers. */
+/* Make the document: Tributary's rows, and next to them the peers'. */
 static void complete(struct turns *t, const struct perf_args *args)
 {
     json_t *peers = json_array(), *words = json_array();
@@ -162,9 +164,9 @@ static void turns_free(struct turns *t)
     peers_close(&t->peers);
 }
 
-/* --- what comes of it --- */
+/* --- results --- */
 
-/* NAN: there is no such row. */
+/* Return the median of the row of this size; NAN: no such row. */
 static double p50_of(json_t *rows, const json_t *bytes)
 {
     const json_t *row;
@@ -178,7 +180,7 @@ static double p50_of(json_t *rows, const json_t *bytes)
     return (double)NAN;
 }
 
-/* The name of a peer, without its version. */
+/* Print the name of a peer without its version. */
 static void print_name(const json_t *peer)
 {
     const char *name = json_string_value(json_object_get(peer, "name"));
@@ -274,9 +276,9 @@ static int show(struct turns *t, const struct perf_args *args,
     return code == 0 && perf_interrupted() ? EXIT_INTERRUPTED : code;
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
-/* A launch of Tributary has the options of all, and a time for samples. */
+/* Options of one launch: all of them, and a limit on the time of samples. */
 static struct perf_args launch_args(const struct perf_args *args)
 {
     struct perf_args each = *args;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Results become a comparison of two, a picture in the terminal, or a page.
+ * Present results: a comparison of two, bars in the terminal, or a page.
  *
- *     result_file.c      a document of --json -> struct report_file
- *     against.c          the rows of two documents beside each other
+ *     result_file.c      a --json document -> struct report_file
+ *     against.c          compare the rows of two documents
  *     terminal_bars.c    bars below a table
- *     measured.c         all of these behind a measurement
+ *     measured.c         all of these after a measurement
  *     report_commands.c  trib-perf compare and report
  *     peers_beside.h     --peers
  *     html_page.h        a page of results: page_parts.h, svg_chart.h, svg_lanes.h
@@ -22,103 +22,104 @@
 
 struct perf_args;
 
-/* Rows ----------------------------------------------------------------------------- */
+/* --- rows --- */
 
-/* A row of a document: a number that it does not have is NAN. */
+/* A row of a document; missing numbers are NAN. */
 struct report_row {
-    const char *name; /* what sets rows of one size apart, such as a way; or "" */
+    const char *name; /* distinguishes rows of the same size, such as ways; or "" */
     double bytes;
     double p50, p99; /* µs */
-    double lower, upper; /* µs, the spread of the samples: the quartiles */
-    double GBps; /* bus bandwidth, else what has moved in a second */
+    double lower, upper; /* µs; quartiles of the samples */
+    double GBps; /* bus bandwidth, or else bytes moved per second */
     double nmse;
-    double element_bytes; /* that a coded float32 takes */
-    const json_t *overlap; /* of trib-perf allreduce --overlap; NULL: not measured */
+    double element_bytes; /* encoded bytes per float32 */
+    const json_t *overlap; /* of trib-perf allreduce --overlap; NULL: none */
 };
 
 struct report_file {
-    const char *path; /* of the caller */
+    const char *path; /* owned by the caller */
     json_t *document;
     struct report_row *rows;
     size_t n;
-    size_t own; /* of the rows, the first ones; those of --peers follow */
-    struct report_row *limits; /* rates that nothing dense can pass, by name: of one
-                                * size, or with bytes 0 of all */
+    size_t own; /* number of Tributary's rows, which come first; rows of --peers
+                 * follow */
+    struct report_row *limits; /* upper bounds of dense rates, by name; bytes 0: for all
+                                * sizes */
     size_t n_limits;
 };
 
 /**
- * report_file_open - read a document that --json has written.
+ * report_file_open - read a document written by --json.
  *
  * owner    the caller calls report_file_close, and keeps path until then
- * errors   false: why[] has the sentence, nothing to close
+ * errors   false: why[] has the message, nothing to close
  */
 bool report_file_open(const char *path, struct report_file *out, char *why,
                       size_t why_bytes);
 
-/** report_file_take - likewise, a document in memory; its reference is not taken. */
+/** report_file_take - use a document in memory; takes no reference. */
 bool report_file_take(json_t *document, const char *path, struct report_file *out,
                       char *why, size_t why_bytes);
 
 void report_file_close(struct report_file *file);
 
-/** report_text - a text of an object in the document, such as "run", "codec"; "" where
- * it is none. */
+/** report_text - return a string of an object in the document, such as "run", "codec";
+ * "" if it is not a string. */
 const char *report_text(const struct report_file *file, const char *object,
                         const char *key);
 
-/** report_title - "allreduce f32 sum, codec int8, 4 ranks"; returns text. */
+/** report_title - write "allreduce f32 sum, codec int8, 4 ranks"; returns text. */
 char *report_title(const struct report_file *file, char *text, size_t bytes);
 
-/* Comparison ----------------------------------------------------------------------- */
+/* --- comparison --- */
 
 struct report_verdict {
-    size_t rows; /* that both have */
+    size_t rows; /* rows in both documents */
     size_t slower, faster; /* beyond the spread */
-    size_t above; /* slower, and by more than the limit */
+    size_t above; /* slower, and beyond the limit */
 };
 
 /**
- * report_against - print the rows that both have, of at most 80 columns.
+ * report_against - print the rows that both documents have, in at most 80 columns.
  *
- * limit    of new over old; 0: none
- * errors   false: they have no row in common, or no times; why[] has the sentence
+ * limit    of new over old time; 0: none
+ * errors   false: no row in common, or no times; why[] has the message
  */
 bool report_against(const struct report_file *old, const struct report_file *new,
                     double limit, FILE *f, struct report_verdict *out, char *why,
                     size_t why_bytes);
 
-/** report_say_above - a sentence on standard error where a row is above the limit. */
+/** report_say_above - print a message on stderr if a row is above the limit. */
 void report_say_above(const struct report_verdict *verdict, double limit,
                       const char *old);
 
-/* The terminal --------------------------------------------------------------------- */
+/* --- terminal --- */
 
-/** report_utf8 - true if the terminal's texts are in UTF-8. */
+/** report_utf8 - return true if the terminal uses UTF-8. */
 bool report_utf8(void);
 
-/** report_bars - draw time and bandwidth of each row, 60 columns wide, in blocks or in
- * ASCII. */
+/** report_bars - draw time and bandwidth of each row, 60 columns wide, with block
+ * characters or ASCII. */
 void report_bars(const struct report_row *rows, size_t n, bool utf8, FILE *f);
 
-/* Behind a measurement ------------------------------------------------------------- */
+/* --- after a measurement --- */
 
-/** report_wanted - true if the options ask for more than a table. */
+/** report_wanted - return true if the options ask for more than a table. */
 bool report_wanted(const struct perf_args *args);
 
 /**
- * report_prepare - before an hour of measuring: read what to compare with.
+ * report_prepare - read the document to compare with, before an hour of measuring.
  *
- * errors   false: why[] has the sentence, nothing to close
+ * errors   false: why[] has the message, nothing to close
  */
 bool report_prepare(const struct perf_args *args, struct report_file *old, char *why,
                     size_t why_bytes);
 
-/** report_measured - do what the options ask for; returns the exit code. */
+/** report_measured - do what the options ask for. Return the exit code. */
 int report_measured(const struct perf_args *args, json_t *document,
                     const struct report_file *old);
 
-/* Commands ------------------------------------------------------------------------- */
+/* --- commands --- */
 
 extern const struct tool_command compare_command;
 extern const struct tool_command report_command;

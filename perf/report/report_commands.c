@@ -5,7 +5,7 @@
 #include "perf/report/perf_report.h"
 #include "perf/setters.h"
 
-/* compare -------------------------------------------------------------------------- */
+/* --- compare --- */
 
 struct compare_args {
     const char *file[2];
@@ -88,10 +88,10 @@ int compare_main(int argc, char **argv)
     return 2;
 }
 
-/* report --------------------------------------------------------------------------- */
+/* --- report --- */
 
 struct report_args {
-    const char **path; /* as many as there are words */
+    const char **path; /* [number of words] */
     size_t n;
     const char *out;
 };

@@ -11,7 +11,7 @@
 
 #define SIZE_MOST 0x1p62
 
-enum { FORMAT = 1 }; /* of perf_output_document */
+enum { FORMAT = 1 }; /* format number of perf_output_document */
 
 /* --- rows --- */
 
@@ -31,8 +31,8 @@ static double first_of(const json_t *row, const char *const *keys)
     return value;
 }
 
-/* The quartiles; documents without: the least time stands for the first, and the third
- * is as far above the median. */
+/* Read the quartiles. Documents without them: the minimum stands for the first
+ * quartile, and the third is as far above the median. */
 static void read_spread(const json_t *row, struct report_row *out)
 {
     out->lower = number(row, "p25_us");
@@ -113,7 +113,7 @@ static size_t count_rows(const json_t *document)
     return n;
 }
 
-/* name     of all rows, or "": each has its own */
+/* name     of all rows; "": each row has its own */
 static void read_rows(const json_t *rows, const char *name, struct report_file *out)
 {
     const json_t *row;
@@ -129,7 +129,7 @@ static void read_rows(const json_t *rows, const char *name, struct report_file *
     }
 }
 
-/* Rows of a collective that have a time alone get the bandwidth of the bus. */
+/* Compute the bus bandwidth of a collective's rows that only have a time. */
 static void add_rates(const json_t *document, struct report_file *out)
 {
     const json_t *run = json_object_get(document, "run");
@@ -146,7 +146,7 @@ static void add_rates(const json_t *document, struct report_file *out)
     }
 }
 
-/* {"name": "link, 10 Gbit/s", "GBps": 1.25}, with or without bytes; false: no
+/* Read {"name": "link, 10 Gbit/s", "GBps": 1.25}, with or without bytes; false: out of
  * memory. */
 static bool read_limits(const json_t *document, struct report_file *out)
 {

@@ -9,15 +9,15 @@
 
 enum {
     WIDTH = 400,
-    LEFT = 58, /* of the first column with points */
+    LEFT = 58, /* x of the first column with points */
     RIGHT = WIDTH - 26,
     ABOVE = 12,
-    BELOW = 26, /* of the height, for the labels of x */
+    BELOW = 26, /* height of the labels of x */
     LABELS_MOST = 64,
     LETTER = 8, /* width of a letter of a label, and half its height */
 };
 
-/* An axis: logarithms of the least and the greatest, and where they are drawn. */
+/* An axis: logarithms of its limits, and the coordinates where they are drawn. */
 struct scale {
     enum svg_unit unit;
     double least, most;
@@ -30,7 +30,7 @@ struct place {
 
 /* --- texts --- */
 
-/* A character that XML does not have. */
+/* Return true for a character that XML does not allow. */
 static bool is_control(const char *at)
 {
     const unsigned char c = (unsigned char)*at;
@@ -163,7 +163,7 @@ static void draw_tick(const struct svg_chart *chart, const struct scale *s, bool
                 LEFT, where, RIGHT, LEFT - 6, where + 4, text);
 }
 
-/* Powers of 2, five or six of them. */
+/* Draw powers of 2, five or six of them. */
 static void draw_sizes(const struct svg_chart *chart, const struct scale *s, bool is_x,
                        FILE *f)
 {
@@ -176,7 +176,7 @@ static void draw_sizes(const struct svg_chart *chart, const struct scale *s, boo
         draw_tick(chart, s, is_x, pow(2, e), f);
 }
 
-/* The values 1, 2 and 5 of each power of 10, or more, or fewer: `some` of them. */
+/* Count the ticks at `some` multiples of each power of 10. */
 static int count_ticks(const struct scale *s, const double *some, int n, int powers)
 {
     int count = 0;
@@ -295,7 +295,7 @@ static void draw_points(const struct svg_line *line, const struct scale *x,
     }
 }
 
-/* --- labels beside points --- */
+/* --- labels of points --- */
 
 static bool overlap(const struct place *a, const struct place *b)
 {
@@ -303,10 +303,12 @@ static bool overlap(const struct place *a, const struct place *b)
            fabs(a->y - b->y) < 2 * LETTER - 2;
 }
 
-/* The label covers no other one and no point at the place that is found: one of eight,
- * in the nearest of five rings around the point; or the first.
+/*
+ * Place a label so that it covers no other label and no point. Try eight directions in
+ * each of five rings around the point; if none is free, use a default.
  *
- * above    the first that is tried, where a line goes to the right */
+ * above    try above first, for a line that continues to the right
+ */
 static struct place find_place(const struct place *point, double wide, double lowest,
                                bool above, const struct place *taken, size_t n)
 {
@@ -330,7 +332,7 @@ static struct place find_place(const struct place *point, double wide, double lo
     return (struct place){point->x + 7, point->y, wide};
 }
 
-/* A label that is far has a line to its point. */
+/* Draw a label, with a line to its point if it is far away. */
 static void draw_label(const struct place *point, const struct place *place,
                        const char *text, FILE *f)
 {
@@ -368,7 +370,7 @@ static void draw_labels(const struct svg_line *lines, size_t n, bool above,
     }
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
 void svg_chart_draw(const struct svg_chart *chart, const struct svg_line *lines,
                     size_t n, FILE *f)

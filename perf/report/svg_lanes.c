@@ -8,9 +8,9 @@
 enum {
     WIDTH = 400,
     LEFT = 4,
-    RIGHT = WIDTH - 30, /* half of the last label of the axis fits behind it */
+    RIGHT = WIDTH - 30, /* leaves room for half of the axis' last label */
     LANE = 36, /* name and bar */
-    NAME = 14, /* the name's base line */
+    NAME = 14, /* baseline of the name */
     BAR = 13,
     AXIS = 24,
 };
@@ -30,7 +30,7 @@ static double at(double value, double most)
     return LEFT + value / most * (RIGHT - LEFT);
 }
 
-/* 1, 2 or 5 times a power of 10, such that there are three to six steps. */
+/* Return 1, 2 or 5 times a power of 10, such that there are three to six steps. */
 static double step_of(double most)
 {
     const double power = pow(10, floor(log10(most / 3)));

@@ -8,11 +8,12 @@
 #include "perf/report/perf_report.h"
 
 enum {
-    BAR = 38, /* columns, behind 22 of size and value */
-    PARTS = 8, /* of a column, that blocks show */
+    BAR = 38, /* columns, after 22 of size and value */
+    PARTS = 8, /* of a column, as block characters */
 };
 
-/* The letters of a picture: a column's eighths, and those behind a bar up to p99. */
+/* Characters of a picture: eighths of a column, the range from the bar up to p99, and
+ * the micro sign. */
 struct ink {
     const char *part[PARTS + 1];
     const char *behind;
@@ -27,10 +28,10 @@ static const struct ink blocks = {
 static const struct ink letters = {
     {"", "", "", "", "#", "#", "#", "#", "#"}, ".", "us"};
 
-/* From a value to columns; by powers of 10, or from 0 on. */
+/* Maps values to columns, logarithmically or linearly from 0. */
 struct axis {
     bool powers;
-    double from, to; /* of powers: the exponents */
+    double from, to; /* logarithmic: exponents */
 };
 
 bool report_utf8(void)
@@ -72,7 +73,7 @@ static double most_of(const struct report_row *rows, size_t n, bool time)
     return most;
 }
 
-/* The least of 1, 2, 5, 10, … that is no less. */
+/* Round up to one of 1, 2, 5, 10, … */
 static double round_up(double value)
 {
     const double power = pow(10, floor(log10(value)));
@@ -92,11 +93,11 @@ static void write_mark(char *line, double at, double value)
         column = BAR - n;
     for (int i = -1; i <= n; i++)
         if (column + i >= 0 && column + i < BAR && line[column + i] != ' ')
-            return; /* another mark is there */
+            return; /* another mark is in the way */
     memcpy(line + column, text, (size_t)n);
 }
 
-/* The line above the bars, with the values of some columns. */
+/* Print the line above the bars, with the values of some columns. */
 static void draw_axis(const struct axis *axis, const char *unit, FILE *f)
 {
     char line[BAR + 1];
