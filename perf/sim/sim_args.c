@@ -65,7 +65,8 @@ static bool set_bits(const struct tool_given *given, const char *value)
     return true;
 }
 
-/* "5:10" of a rank or host; NULL: it has no colon behind a number from 0. */
+/* Parse "5:10", the number of a rank or host and a factor. Return the factor's text;
+ * NULL if there is no number >= 0 and colon. */
 static const char *behind_rank(const char *text, long *rank)
 {
     char *end;
@@ -101,7 +102,7 @@ static bool set_slow_link(const struct tool_given *given, const char *value)
 
 #define AT(field) offsetof(struct sim_args, field)
 
-enum { REPLAY = 1 }; /* options that say how auto is asked have an effect in both */
+enum { REPLAY = 1 }; /* options that have no effect with --choose */
 
 static const char *const modes[] = {"trib-sim", "trib-sim --choose", NULL};
 

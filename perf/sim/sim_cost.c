@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a task takes: bytes of its word, and time of the processor.
+ * The cost of a task: bytes of its message, and processor time.
  */
 #include "pipeline/engine/chunk.h"
 #include "perf/sim/sim_rank.h"
 
 enum {
-    /* Ethernet, IP and TCP with time stamps, of each segment. */
+    /* Ethernet, IP, and TCP with timestamps, per segment. */
     SEGMENT_HEADERS = 14 + 20 + 32,
     IP_HEADERS = 20 + 32,
-    TCP_HEAD = 32, /* of the library's TCP transport before each frame */
+    TCP_HEAD = 32, /* header of the library's TCP transport before each frame */
 };
 
 static uint32_t elements(const struct sim_rank *r, const struct trib_task *t)
@@ -21,7 +21,7 @@ static uint32_t elements(const struct sim_rank *r, const struct trib_task *t)
     return (uint32_t)trib_run_chunk(run, t->done, t->chunk).n;
 }
 
-/* Bytes of a word of n elements in which so many contributions are. */
+/* Return the bytes of n encoded elements that sum `merged` contributions. */
 static double word(const struct sim_rank *r, const struct trib_task *t, double n,
                    int merged)
 {
@@ -49,7 +49,7 @@ static double on_wire(const struct sim_replay *replay, double payload)
     return bytes;
 }
 
-/* A contribution is encoded once, whoever it goes to. */
+/* A contribution is encoded once, however many ranks it is sent to. */
 static double encode_own(struct sim_rank *r, const struct trib_task *t, double n)
 {
     if (!r->replay->plan->plan.codec || trib_share_task(&r->replay->run, t) ||
@@ -116,7 +116,7 @@ double sim_cost_reduce(struct sim_rank *r, const struct trib_task *t)
     return slowed(r, s);
 }
 
-/* A slow rank takes as many times as long for everything. */
+/* Return the processor time of a task; slow_by scales all of it. */
 double sim_cost(struct sim_rank *r, const struct trib_task *t,
                 struct sim_message *message_out)
 {

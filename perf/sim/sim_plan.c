@@ -13,7 +13,7 @@
 #include "offload/offload_plan.h"
 
 enum {
-    NETWORK_CHUNK = 256 << 10, /* the chunks that ranks of several hosts agree on,
+    NETWORK_CHUNK = 256 << 10, /* chunk size that ranks on several hosts agree on,
                                 * comm/wireup.c */
     USUAL_CHUNK = 64 << 10,
 };
@@ -24,14 +24,14 @@ static bool fail(char why[SIM_WHY], const char *text)
     return false;
 }
 
-/* --- words --- */
+/* --- encoded sizes --- */
 
 static void take_bytes(void *arg, const trib_codec_sheet_t *sheet)
 {
     *(double *)arg = sheet->bytes;
 }
 
-/* A sum of selections travels whole, whatever the codec makes of the result. */
+/* A sum of selections is sent in full, even if the codec selects from the result. */
 static bool fill_in(struct sim_words *w, const struct trib_codec *codec, size_t count,
                     int ranks)
 {
@@ -49,7 +49,7 @@ static bool fill_in(struct sim_words *w, const struct trib_codec *codec, size_t 
     return w->merged;
 }
 
-/* Bytes of words of a chunk, an element. */
+/* Compute the encoded bytes per element of a chunk. */
 static bool measure_words(struct sim_plan *p, char why[SIM_WHY])
 {
     const struct trib_codec *codec = p->plan.codec;
@@ -111,7 +111,7 @@ static bool make_groups(struct sim_plan *p, char why[SIM_WHY])
     return true;
 }
 
-/* The root has `aggregators`, each rack one. */
+/* Make the tree: `aggregators` at the root, one per rack. */
 static bool make_tree(struct sim_plan *p, char why[SIM_WHY])
 {
     enum { USUAL = 4 };
@@ -150,8 +150,8 @@ int sim_plan_host(const struct sim_plan *p, int rank)
 
 /* --- algorithm --- */
 
-/* The network as trib-perf calibrate would measure it: an echo, bursts of messages, and
- * long vectors both ways at once. */
+/* Return the network's figures as trib-perf calibrate would measure them: an echo,
+ * bursts of messages, and long vectors in both directions at once. */
 static struct trib_cost_model calibrated(const struct sim_args *args)
 {
     const struct sim_rates *rates = &args->rates;
@@ -219,7 +219,7 @@ static bool find_algorithm(struct sim_plan *p, char why[SIM_WHY])
     return false;
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
 static bool make_comm(struct sim_plan *p, char why[SIM_WHY])
 {
@@ -237,7 +237,6 @@ static bool make_comm(struct sim_plan *p, char why[SIM_WHY])
     return true;
 }
 
-/* The service has a chunk of its own. */
 static void describe(struct sim_plan *p)
 {
     p->desc = (trib_desc_t)TRIB_DESC_INIT;
@@ -246,6 +245,7 @@ static void describe(struct sim_plan *p)
     p->desc.op = TRIB_SUM;
 }
 
+/* Use the chunk size of the service, unless --chunk gives one. */
 static void service_chunk(struct sim_plan *p)
 {
     struct trib_codec *codec = NULL;
@@ -297,7 +297,7 @@ void sim_plan_coarsen(struct sim_plan *p, uint32_t frames)
     comm->cfg.window = window > 1 ? window : 1;
 }
 
-/* As comm/plan_make.c compiles it. */
+/* Compile the program as comm/plan_make.c does. */
 bool sim_plan_program(struct sim_plan *p, int rank, struct trib_program *out,
                       char why[SIM_WHY])
 {

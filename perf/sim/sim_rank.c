@@ -5,8 +5,9 @@
 
 #include "pipeline/engine/chunk.h"
 
-/* The agreement's frames come first in a round. The first round has no others where
- * there is an agreement, and the last one has none of it. */
+/* Advance to a frame that exists. With an agreement, its frames come first in a round;
+ * the first round has no other frames, and the last round has none of the
+ * agreement's. */
 static void settle(const struct sim_replay *replay, struct sim_cursor *c, uint32_t all,
                    uint32_t share)
 {
@@ -127,7 +128,7 @@ bool sim_rank_make(struct sim_replay *replay, struct sim_rank *r)
     return room;
 }
 
-/* Each end knows the other by the number of its own edge. */
+/* Tell each edge its number at the other end. */
 void sim_rank_join(struct sim_replay *replay)
 {
     const struct sim_args *args = replay->args;

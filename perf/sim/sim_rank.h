@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a rank in the replay: its program, its lanes, and who waits for what.
+ * The state of a rank in the replay: its program, its lanes, and pending events.
  */
 #ifndef PERF_SIM_SIM_RANK_H
 #define PERF_SIM_SIM_RANK_H
@@ -9,7 +9,7 @@
 
 #define SIM_NONE UINT32_MAX
 
-/* The next frame of one direction of a lane: which round, and which of its frames. */
+/* Position of the next frame in one direction of a lane. */
 struct sim_cursor {
     uint32_t round;
     uint32_t ordinal;
@@ -17,17 +17,17 @@ struct sim_cursor {
 
 struct sim_replay;
 
-/* One lane of an edge, as one of its ranks sees it. */
+/* One lane of an edge, as seen by one of its ranks. */
 struct sim_lane {
-    uint32_t *send_task; /* [frames of a round] the task of a frame */
+    uint32_t *send_task; /* [frames of a round] the task of each frame */
     uint32_t *recv_task;
     struct sim_cursor send;
     struct sim_cursor recv;
-    uint32_t sent; /* frames that a task has taken a slot for */
-    uint32_t released; /* of these, those whose slot is free again */
-    uint32_t arrived; /* frames that are here */
-    uint32_t taken; /* of these, those that a task has */
-    uint16_t *merged; /* [window] contributions in each frame that is here */
+    uint32_t sent; /* frames for which a task has reserved a slot */
+    uint32_t released; /* of these, frames whose slot is free again */
+    uint32_t arrived; /* frames received */
+    uint32_t taken; /* of these, frames that a task has consumed */
+    uint16_t *merged; /* [window] contributions in each received frame */
 };
 
 struct sim_message {
@@ -36,21 +36,21 @@ struct sim_message {
     uint8_t lane;
 };
 
-/* The frames from one rank to another go through one socket, one after the other. */
+/* The frames from one rank to another share one socket, in order. */
 struct sim_edge {
     struct sim_replay *replay;
     int from;
     int to;
-    uint16_t back; /* number of this edge among those of `to` */
+    uint16_t back; /* index of this edge at `to` */
     bool busy;
     double delay_s;
     struct simnet_route route;
     struct sim_lane lane[TRIB_LANES];
-    struct sim_message *queue; /* a ring of 2 * window: not on the wire yet */
+    struct sim_message *queue; /* [2 * window] ring: waiting to be sent */
     uint32_t head, tail;
-    struct sim_message *flying; /* a ring: on their way, in order */
+    struct sim_message *flying; /* ring: in flight, in order */
     uint32_t fly_head, fly_tail;
-    uint8_t *credits; /* a ring of 2 * window lanes: slots on their way to the peer */
+    uint8_t *credits; /* [2 * window] ring of lanes: free slots on their way back */
     uint32_t credit_head, credit_tail;
 };
 
@@ -59,25 +59,25 @@ struct sim_rank {
     int rank;
     struct trib_program program;
     struct sim_edge *edges; /* [program.n_neighbors] */
-    uint32_t *dependent; /* [n_tasks] the first task whose dep it is */
-    uint32_t *sister; /* [n_tasks] the next task with the same dep */
+    uint32_t *dependent; /* [n_tasks] first task that depends on it */
+    uint32_t *sister; /* [n_tasks] next task with the same dependency */
     uint8_t *queued; /* [n_tasks] */
-    uint16_t *merged; /* [chunks] contributions in the value of a chunk */
-    uint32_t *encoded; /* [chunks] rounds whose contribution has been encoded */
-    uint32_t *ready; /* a ring of tasks that can run */
+    uint16_t *merged; /* [chunks] contributions in a chunk's value */
+    uint32_t *encoded; /* [chunks] rounds whose contribution is encoded */
+    uint32_t *ready; /* ring of tasks that can run */
     uint32_t ready_head, ready_tail, ready_size;
-    float *cost; /* [n_tasks] REDUCE: seconds, once its frames are taken */
+    float *cost; /* [n_tasks] REDUCE: seconds, computed when its frames are consumed */
     uint32_t running; /* task, or SIM_NONE */
-    struct sim_message message; /* that it sends */
+    struct sim_message message; /* of the running SEND */
     uint32_t remaining;
-    uint32_t *agreed; /* [rounds] tasks of the agreement that are done */
+    uint32_t *agreed; /* [rounds] finished tasks of the agreement */
     uint32_t share_tasks;
     double cpu_s;
     double done_s;
     bool started;
-    bool waits; /* for a core */
-    bool asleep; /* it has had nothing to do */
-    bool waking; /* and will run soon */
+    bool waits; /* waits for a core */
+    bool asleep; /* idle: no task could run */
+    bool waking; /* waking up; will run soon */
 };
 
 struct sim_replay {
@@ -87,41 +87,42 @@ struct sim_replay {
     struct trib_run run; /* how the vector is cut; its program is unused */
     struct sim_rank *ranks;
     uint32_t window;
-    uint32_t left; /* ranks that are not done */
-    double messages; /* frames that have been sent, in messages of the replay */
-    double total; /* that all programs send */
+    uint32_t left; /* ranks not done */
+    double messages; /* messages of the replay sent so far */
+    double total; /* messages that all programs send */
     double wire; /* bytes sent so far */
     double half_s, half_messages;
     double *link_bytes; /* [simnet_links()] */
-    uint16_t *busy_out; /* [hosts] connections that have bytes under way, of a host */
-    uint16_t *busy_in; /* [hosts] and to it */
+    uint16_t *busy_out; /* [hosts] connections that send from a host */
+    uint16_t *busy_in; /* [hosts] connections that send to a host */
     size_t busy_cores;
-    uint32_t *waiting; /* a ring of ranks that wait for a core: [plan->n] */
+    uint32_t *waiting; /* [plan->n] ring of ranks that wait for a core */
     uint32_t waiting_head, waiting_tail;
 };
 
-/** sim_rank_make - all of a rank's state; false: out of memory. */
+/** sim_rank_make - allocate a rank's state; false: out of memory. */
 bool sim_rank_make(struct sim_replay *replay, struct sim_rank *r);
 
-/** sim_rank_join - number the edges from both ends, and find their routes. */
+/** sim_rank_join - number the edges at both ends, and find their routes. */
 void sim_rank_join(struct sim_replay *replay);
 
-/** sim_cursor_next - step to the next frame of a direction that has any. */
+/** sim_cursor_next - advance to the next frame in this direction. */
 void sim_cursor_next(const struct sim_replay *replay, struct sim_cursor *c,
                      uint32_t all, uint32_t share);
 
-/** sim_rank_start - look at all tasks for the first time. */
+/** sim_rank_start - check all tasks for the first time. */
 void sim_rank_start(struct sim_rank *r);
 
-/** sim_cost_reduce - seconds of the processor, when the task has just taken its
- * frames. */
+/** sim_cost_reduce - return the processor seconds of a REDUCE that has just consumed
+ * its frames. */
 double sim_cost_reduce(struct sim_rank *r, const struct trib_task *t);
 
-/** sim_cost - the same of any other task, and the message of a SEND. */
+/** sim_cost - return the processor seconds of any other task, and the message of a
+ * SEND. */
 double sim_cost(struct sim_rank *r, const struct trib_task *t,
                 struct sim_message *message_out);
 
-/** sim_replay_start - the first events; for simnet_run. */
+/** sim_replay_start - schedule the first events; for simnet_run. */
 void sim_replay_start(void *replay);
 
 #endif

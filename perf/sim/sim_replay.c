@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The replay: tasks run as the engine runs them, once their dep is done and their
- * frames or a slot are there. Instead of sweeping over all tasks, each event looks at
- * the few that may have waited for it.
+ * The replay runs tasks as the engine does: a task runs once its dependency is done and
+ * it has its frames or a slot. Instead of scanning all tasks, each event checks the few
+ * that may have waited for it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static bool is_due(const struct sim_lane *l, const struct trib_task *t,
     return l->arrived != l->taken && at(&l->recv, t, ordinal);
 }
 
-/* Words that add need what the ranks agreed on one round before. */
+/* Contributions of a linear codec need the scales agreed on one round earlier. */
 static bool agreement_there(const struct sim_rank *r, const struct trib_task *t)
 {
     const struct trib_run *run = &r->replay->run;
@@ -62,7 +62,7 @@ static bool can_run(const struct sim_rank *r, const struct trib_task *t)
     }
 }
 
-/* The next frame of a lane may be here already. */
+/* Consume a frame; the next one may have arrived already. */
 static void take(struct sim_rank *r, uint16_t neighbor, uint8_t lane)
 {
     const struct trib_neighbor *n = &r->program.neighbors[neighbor];
@@ -90,7 +90,7 @@ static void reserve(struct sim_rank *r, const struct trib_task *t)
     }
 }
 
-/* Contributions that a value has in it, once the frames of its task are taken. */
+/* Count the contributions in a value, after the frames of its task were consumed. */
 static void merge(struct sim_rank *r, const struct trib_task *t)
 {
     const uint32_t window = r->replay->window;
@@ -180,9 +180,10 @@ static void count(const struct sim_edge *e, double bytes)
 }
 
 /*
- * Each of several TCP connections learns its part of a link by itself. If others meet
- * it at the far end, too, either link waits now and then for bytes that are held up at
- * the other one. That is most where both are shared by as many.
+ * Return the slowdown of a link shared by several TCP connections. Each connection
+ * finds its share on its own. If the far link is shared, too, each link sometimes idles
+ * while its bytes are held up at the other one. This is worst if both have equally many
+ * connections.
  */
 static double crowd(double crowding, double out, double in)
 {
@@ -212,9 +213,9 @@ static void put_on_wire(struct sim_edge *e)
     simnet_send(from, to, m.bytes * crowd(replay->args->crowding, out, in), sent, e);
 }
 
-/* --- slots come back --- */
+/* --- credits --- */
 
-/* The edge of the rank that gave the slot back. */
+/* Release a slot at the sender. */
 static void credit(void *arg)
 {
     struct sim_edge *e = arg;
@@ -233,7 +234,7 @@ static void give_back(struct sim_rank *r, uint16_t neighbor, uint8_t lane)
     simnet_after(e->delay_s, credit, e);
 }
 
-/* --- a task ends --- */
+/* --- end of a task --- */
 
 static void finish_rank(struct sim_rank *r)
 {
@@ -244,8 +245,7 @@ static void finish_rank(struct sim_rank *r)
         simnet_stop();
 }
 
-/* The rest of a replay that would take too long goes on at the pace of its second
- * half. */
+/* Stop a replay that would take too long; its second half is extrapolated. */
 static void count_message(struct sim_replay *replay)
 {
     const double most = (double)replay->args->messages;
@@ -299,7 +299,7 @@ static void look_after(struct sim_rank *r, uint32_t i)
     }
 }
 
-/* The ranks have agreed on a round: its chunks may be encoded. */
+/* A round of the agreement may be complete: its chunks may then be encoded. */
 static void note_agreement(struct sim_rank *r, const struct trib_task *t)
 {
     if (++r->agreed[t->done - 1] < r->share_tasks)
@@ -308,7 +308,7 @@ static void note_agreement(struct sim_rank *r, const struct trib_task *t)
         look(r, i);
 }
 
-/* Name spaces of one machine share its cores: who waits longest has the next. */
+/* Namespaces of one machine share its cores, first come, first served. */
 static bool take_core(struct sim_rank *r)
 {
     struct sim_replay *replay = r->replay;
@@ -383,7 +383,7 @@ static void woken(void *arg)
         run_next(r);
 }
 
-/* A rank that has slept runs a while after its first task can. */
+/* An idle rank runs wake_s after its first task can run. */
 static void wake(struct sim_rank *r)
 {
     const double wake_s = r->replay->args->rates.wake_s;
@@ -398,7 +398,7 @@ static void wake(struct sim_rank *r)
     simnet_after(wake_s, woken, r);
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
 static void begin(void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One number of ranks: programs, platform, replay, and what is counted in the end.
+ * One number of ranks: programs, platform, replay, results.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,8 @@ static bool make_programs(struct sim_replay *replay, char why[SIM_WHY])
     return true;
 }
 
-/* Several rounds become one of larger chunks, where the replay would take too long. */
+/* Merge several rounds into one with larger chunks, if the replay would take too
+ * long. */
 static bool shorten(struct sim_replay *replay, char why[SIM_WHY])
 {
     const double most = (double)replay->args->messages;
@@ -100,7 +101,7 @@ static void count_ranks(const struct sim_replay *replay, struct sim_result *out)
     }
 }
 
-/* Which links belong to a host, by the routes that begin or end with them. */
+/* Find the links of hosts, which begin or end routes, and sum their bytes. */
 static void count_links(const struct sim_replay *replay, struct sim_result *out)
 {
     const int n = simnet_links(), ranks = replay->plan->shape.size;
@@ -128,7 +129,7 @@ static void count_links(const struct sim_replay *replay, struct sim_result *out)
     free(is_up);
 }
 
-/* All messages are on their way as those of the second half were. */
+/* Assume that the remaining messages proceed at the pace of the second half. */
 static void extrapolate(const struct sim_replay *replay, struct sim_result *out)
 {
     const double rest = replay->total - replay->messages;
@@ -170,8 +171,8 @@ static void tell(const struct sim_replay *replay, struct sim_result *out)
                  replay->left);
 }
 
-/* Messages of a selection grow on their way, and those of an agreement are short, so
- * the pace of some says little of the rest. */
+/* Extrapolation needs messages of equal size. Selections grow on their way, and
+ * messages of an agreement are short. */
 static bool may_extrapolate(const struct sim_replay *replay, char why[SIM_WHY])
 {
     const double most = (double)replay->args->messages;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The platform that a text asks for, large enough for all hosts.
+ * Parse the topology, and make it large enough for all hosts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static bool dragonfly(const struct sim_args *args, const char *text,
         return wrong(why, args->topology);
     out->kind = SIMNET_DRAGONFLY;
     out->groups = up(out->hosts, out->chassis * out->routers * out->nodes);
-    /* SimGrid leaves a group by the router whose number is that of the other group. */
+    /* In SimGrid, traffic to another group leaves through the router with that group's
+     * number. */
     if (out->groups <= out->routers)
         return true;
     snprintf(why, SIM_WHY,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rows of trib-sim: a table, csv, json.
+ * Output rows of trib-sim: table, csv, json.
  */
 #include "perf/output.h"
 #include "perf/sim/sim.h"
@@ -92,7 +92,7 @@ static json_t *json_row(const struct sim_result *r)
     return o;
 }
 
-/* What auto would choose: nothing was replayed. */
+/* Write what auto would choose; nothing was replayed. */
 static void write_choices(struct perf_output *o, const struct sim_args *args,
                           const struct sim_result *results, size_t n)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * simnet.h by SimGrid's S4U interface.
+ * simnet.h on SimGrid's S4U interface.
  *
  * A transfer is a communication between two actors. SimGrid 3.32 searches a list of all
- * one-sided communications at the end of each, so actors come in pairs, and a pair that
- * has nothing to do waits for the next transfer. Timers are a heap of this file, and
- * one actor that sleeps until the next is due.
+ * one-sided communications at the end of each, so actors come in pairs, and an idle
+ * pair waits for the next transfer. Timers are a heap in this file, and one actor that
+ * sleeps until the next timer is due.
  */
 #include "perf/sim/simnet.h"
 
@@ -26,7 +26,7 @@ struct Call {
 
 struct Timer {
     double at;
-    uint64_t number; /* those of one moment are called in the order of their making */
+    uint64_t number; /* timers of the same time fire in the order of creation */
     Call call;
     bool operator>(const Timer &other) const
     {
@@ -52,7 +52,7 @@ sg::SemaphorePtr alarm_clock;
 bool asleep, stopped;
 double wakes_at;
 
-/* SimGrid does not tell apart what is nearer than this. */
+/* SimGrid does not distinguish times closer than this. */
 constexpr double MOMENT = 1e-9;
 constexpr double LONG = 1e9;
 
@@ -169,8 +169,8 @@ void build_dragonfly(const struct simnet_shape *shape)
 
 void simnet_open(const struct simnet_shape *shape)
 {
-    /* Links are shared by max-min fairness and nothing else: no factors that were
-     * fitted to TCP, no part of a link for acknowledgements, no delay. */
+    /* Links are shared by max-min fairness alone: no factors fitted to TCP, no
+     * bandwidth for acknowledgements, no latency. */
     static char name[] = "trib-sim", quiet[] = "--log=root.thres:critical";
     static char *argv[] = {name, quiet, nullptr};
     int argc = 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-sim - the schedules of the library on networks that are not there.
+ * trib-sim - simulate the library's schedules on networks of any size.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "perf/sim/sim.h"
 #include "tools/tool.h"
 
-/* SimGrid has one simulation a process. */
+/* Run in a child process, since SimGrid allows one simulation per process. */
 static void run_apart(const struct sim_args *args, int ranks, struct sim_result *out)
 {
     int ends[2];
