@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# scaling.awk: the tables of docs/scaling.md, of scaling.csv and of rows
-# "vector and link,ranks,algorithm" of what auto would choose.
+# scaling.awk: make the tables of docs/scaling.md from scaling.csv and from rows
+# "vector and link,ranks,algorithm" with the choices of auto.
 function value(name, ranks, column) {
     return (name, ranks, column) in seen ? seen[name, ranks, column] : ""
 }
-# Three digits that count.
+# Three significant digits.
 function short(x) { return x == "" ? "-" : x == int(x) || x >= 100 ? sprintf("%.0f", x) : x >= 10 ? sprintf("%.1f", x) : sprintf("%.2f", x) }
 function scaled(name, ranks, column, by) {
     return value(name, ranks, column) == "" ? "-" : short(value(name, ranks, column) * by)
@@ -18,7 +18,7 @@ function head(first, titles, n,    i, line) {
     for (i = 1; i <= n; i++) line = line "---|"
     print line
 }
-# A line for each number of ranks, a column for each name.
+# One row per number of ranks, one column per name.
 function grow(caption, names, titles, ranks, column, by,    name, title, rank, n, m, i, k, line, some) {
     n = split(names, name, " "); split(titles, title, ","); m = split(ranks, rank, " ")
     print "\n" caption "\n"
@@ -33,7 +33,7 @@ function grow(caption, names, titles, ranks, column, by,    name, title, rank, n
         if (some != "") print line
     }
 }
-# A line for each kind of network, a column for each algorithm and number of ranks.
+# One row per kind of network, one column per algorithm and number of ranks.
 function compare(caption, kinds, ranks,    kind, rank, algorithm, title, n, m, i, k, a, line) {
     n = split(kinds, kind, " "); m = split(ranks, rank, " ")
     split("ring halving-doubling direct", algorithm, " ")
@@ -48,7 +48,7 @@ function compare(caption, kinds, ranks,    kind, rank, algorithm, title, n, m, i
         print line
     }
 }
-# Whether the choice was the fastest of what was replayed.
+# Compare the choice of auto with the fastest algorithm replayed.
 function judge(    rate, size, rank, i, j, k, key, line, title) {
     split("100mbit 1gbit 10gbit", rate, " "); split("4K 64K 1M 25M", size, " ")
     m = split("4 16", rank, " ")

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# scaling.sh - the simulated figures and the picture of docs/scaling.md.
+# scaling.sh - generate the simulated figures and the chart of docs/scaling.md.
 #
 #   perf/scaling.sh BUILD_DIR [CSV [SVG [TABLES]]]
 #
-# Writes docs/scaling.csv and docs/scaling.svg, and the tables into out/scaling.md, by trib-sim
-# and gnuplot: all processors of this machine for about four minutes, 2 GiB each.
+# Writes docs/scaling.csv and docs/scaling.svg, and the tables to out/scaling.md, with trib-sim
+# and gnuplot. Uses all processors of this machine for about four minutes, and 2 GiB each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -ge 1 ] || { sed -n '4,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 2; }
@@ -16,8 +16,8 @@ parts=$(mktemp -d)
 trap 'rm -rf "$parts"' EXIT
 mkdir -p "$(dirname "$tables")"
 
-# NAME OPTION…: rows of trib-sim behind the name, in a file of their own; as many at once as
-# there are processors.
+# NAME OPTION…: write rows of trib-sim, each after the name, to a new file. One sweep runs per
+# processor.
 made=0
 sweep() {
     while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || :; done
@@ -31,10 +31,10 @@ rows() {
         awk -v name="$name" 'NR > 1 { sub(/,result/, ";result"); print name "," $0 }'
 }
 
-# Where all send to all, SimGrid's time grows with the square of the connections.
+# If all ranks send to all, SimGrid's time grows with the square of the connections.
 few=2,4,8,16,32,64
 all=$few,128,256,512,1024,2048,4096
-# Where selections or agreements would need more messages than are replayed, the sweep ends.
+# A sweep ends if selections or agreements would need more messages than --messages.
 for leaders in 1 2 4 8; do
     sweep "leaders-$leaders" --algorithm hierarchical --per-host 8 --leaders "$leaders" --messages 30000 --ranks 16,64
 done

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Times Gloo's allreduce of float32 sums over its TCP transport; see timing.h.
+ * Time Gloo's allreduce of float32 sums over its TCP transport; see timing.h.
  *
  *     g++ -O3 -I. perf/peers/gloo_allreduce.cc -o gloo_allreduce -lgloo -lpthread
  *     ./gloo_allreduce -l gloo -x RANK:RANKS:DIRECTORY:INTERFACE
  *
- * Every rank names the same empty directory, in which they meet.
+ * All ranks must name the same empty directory, which they use for the rendezvous.
  */
 #include <algorithm>
 #include <chrono>

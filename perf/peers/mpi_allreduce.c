@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Times MPI_Allreduce of float32 sums; see timing.h.
+ * Time MPI_Allreduce of float32 sums; see timing.h.
  *
  *     mpicc.openmpi -O2 -I. perf/peers/mpi_allreduce.c -o mpi_allreduce.openmpi
  *     mpicc.mpich -O2 -I. perf/peers/mpi_allreduce.c -o mpi_allreduce.mpich

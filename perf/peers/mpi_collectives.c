@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Times a collective of MPI on float32; see timing.h. A size is that of the longest
- * buffer, the root is rank 0, and buffers are apart (-o).
+ * Time an MPI collective on float32; see timing.h. A size is the size of the longest
+ * buffer, the root is rank 0, and buffers are separate (-o).
  *
  *     mpicc.mpich -O2 -I. perf/peers/mpi_collectives.c -o mpi_collectives.mpich
  *     mpirun.mpich -np 2 ./mpi_collectives.mpich -l mpich -o -x alltoall
@@ -30,13 +30,13 @@ static double mpi_most(void *state, double value)
     return most;
 }
 
-/* Element i of a rank's input, as timing.h fills it. */
+/* Return element i of a rank's input, as timing.h fills it. */
 static int given(int rank, size_t i)
 {
     return rank + 1 + (int)(i % 7);
 }
 
-/* The sum of the first ranks. */
+/* Return element i of the sum over the first `ranks` ranks. */
 static int summed(int ranks, size_t i)
 {
     return ranks * (ranks + 1) / 2 + ranks * (int)(i % 7);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpi_sums [-l LABEL] [-s BYTES,…] [-n SAMPLES] [-t SECONDS] [-w CALLS] - times sums of
- * doubles by MPI_Allreduce, in place and out of place.
+ * mpi_sums [-l LABEL] [-s BYTES,…] [-n SAMPLES] [-t SECONDS] [-w CALLS] - time sums of
+ * doubles with MPI_Allreduce, in place and out of place.
  *
- * It is an MPI program that knows nothing of the library: bench-mpi.sh launches it
- * plain and through trib-mpi. A sample is a batch of as many calls as fit SECONDS,
- * behind a barrier, divided by its calls, of the slowest rank. Before that the sum is
- * checked, and CALLS calls, of 512 KiB and more an eighth of them, let either side
- * settle.
+ * This MPI program does not use the library's API: bench-mpi.sh runs it plain and with
+ * trib-mpi. A sample is a batch of as many calls as fit SECONDS, after a barrier,
+ * divided by its calls, on the slowest rank. First the sum is checked, and CALLS calls
+ * warm up both sides, an eighth of them for 512 KiB and more.
  *
- * Rank 0 prints "LABEL,ranks,place,bytes,µs" for each size: the median of its samples.
+ * Rank 0 prints "LABEL,ranks,place,bytes,µs" per size: the median of its samples.
  */
 #include <mpi.h>
 
@@ -77,12 +76,13 @@ static int is_right(const struct buffers *b)
     for (int i = 0; i < b->count; i++)
         if (b->recv[i] != ranks * (ranks + 1) / 2 + (double)ranks * (i % 7))
             return 0;
-    memset(b->input, 0, (size_t)b->count * sizeof(double)); /* sums of it stay small */
+    memset(b->input, 0, (size_t)b->count * sizeof(double)); /* sums of zeros stay
+                                                             * finite */
     memset(b->recv, 0, (size_t)b->count * sizeof(double));
     return 1;
 }
 
-/* Seconds of one call, of the slowest rank. */
+/* Return the seconds of one call on the slowest rank. */
 static double sample(const struct buffers *b, long batch)
 {
     double seconds, most;

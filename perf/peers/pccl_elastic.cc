@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PCCL beside perf/elastic: how long a job is without sums when a peer is lost, and how
- * long it takes to have one more.
+ * The counterpart of perf/elastic for PCCL: how long a job cannot sum after it lost a
+ * peer, and how long it takes to add one.
  *
  *     g++ -O2 -std=c++20 -IPCCL/include -IPCCL/ccoip/public_include \
  *         perf/peers/pccl_elastic.cc -o pccl_elastic -LPCCL/b -lpccl
  *     ./pccl_elastic MASTER kill|stop|join [TRIALS [RANKS]]
  *
- * MASTER is PCCL's ccoip_master, which each trial starts anew at its port 48148. Peers
- * sum 25000 floats in a loop; one of them, by turns, gets the signal, and the others
- * sum again inside their communicator until the sum is right. Or a peer more comes, and
- * the others look for it at each step. Times are those of perf/elastic: from the
- * signal, or the newcomer's first call, to the first right sum of the slowest.
+ * MASTER is PCCL's ccoip_master, which each trial restarts on its port 48148. Peers sum
+ * 25000 floats in a loop. One of them, a different one in each trial, gets the signal;
+ * the others repeat the sum in their communicator until it is right. With join, a new
+ * peer connects, and the others check for it at each step. Times are as in
+ * perf/elastic: from the signal, or the new peer's first call, to the first correct sum
+ * of the slowest peer.
  *
  * Prints csv: what,seconds,min_seconds,max_seconds,trials,failed. A trial has failed if
  * a peer other than the victim ends without its sum, or has not ended after 20 s.
@@ -37,7 +38,7 @@ constexpr int ranks_most = 64, count = 25000, port = 48148, hangs_after_s = 20;
 
 float in[count], out[count];
 
-/* Shared by all processes of a trial; seconds. */
+/* Shared by all processes of a trial. Times are in seconds. */
 struct Board {
     volatile double hit;
     volatile int sums[ranks_most + 1];
@@ -79,7 +80,7 @@ pcclResult_t sum(pcclComm_t *c)
     return r;
 }
 
-/* At least so many peers are there. */
+/* Connect, and wait until at least `peers` peers are connected. */
 pcclComm_t *connect(int peers)
 {
     pcclComm_t *c{};
@@ -96,7 +97,7 @@ pcclComm_t *connect(int peers)
     return c;
 }
 
-/* The others may still need this process. */
+/* Wait before exiting, since other peers may still need this process. */
 [[noreturn]] void end(Board *b, int rank)
 {
     b->summed[rank] = seconds();
@@ -124,7 +125,7 @@ void await_sums(const Board *b, int ranks)
     usleep(30000);
 }
 
-/* The last rank is the newcomer. */
+/* The last rank joins the others. */
 void join(int rank, int ranks, Board *b)
 {
     if (rank == ranks) {
@@ -166,7 +167,7 @@ void finish(pid_t pid)
     waitpid(pid, &status, 0);
 }
 
-/* False: it has failed, or hung. */
+/* Return false if the process has failed or hangs. */
 bool ends_well(pid_t pid, double until)
 {
     int status;
@@ -180,7 +181,7 @@ bool ends_well(pid_t pid, double until)
     return status == 0;
 }
 
-/* signal: 0 for a join. Negative: the trial has failed. */
+/* signal: 0 for a join. Return a negative value if the trial has failed. */
 double try_once(const char *master, int signal, int ranks, int victim)
 {
     void *shared = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE,

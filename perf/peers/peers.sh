@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# peers.sh - the programs that Tributary is compared with, for the scripts that do so. They
-# source it behind benchlib.sh, and set `here` (perf/), `out`, `errors`, `sizes`, `samples`,
-# `sample_ms`, `place` (in or out) and `rewrite`.
-# shellcheck disable=SC2154 # all these
+# peers.sh - build and launch the programs that Tributary is compared with. Scripts source it
+# after benchlib.sh, and set `here` (perf/), `out`, `errors`, `sizes`, `samples`, `sample_ms`,
+# `place` (in or out) and `rewrite`.
+# shellcheck disable=SC2154 # set by the scripts
 missing=()
 
 build_peer() { # NAME COMPILER ARGUMENT…
@@ -41,7 +41,8 @@ peer_options() { # LABEL
     [ -z "$rewrite" ] || echo -w
 }
 
-# Launches: rows "label,ranks,bytes,samples,batch,p50,min,max". They read `cores`, `cores_bound` and `over`, too.
+# Launch functions print rows "label,ranks,bytes,samples,batch,p50,min,max". They also read
+# `cores`, `cores_bound` and `over`.
 
 openmpi() { # RANKS LABEL MCA_OPTION…
     local n=$1 label=$2 binding=(--bind-to core) options
@@ -68,7 +69,7 @@ gloo() { # RANKS
     local options store rank pids=() failed=0
     mapfile -t options < <(peer_options gloo)
     store=$(mktemp -d "$out/gloo.XXXXXX")
-    # shellcheck disable=SC2064 # it is local, and gone at the end of this process
+    # shellcheck disable=SC2064 # expand it now: it is local
     trap "rm -rf '$store'" EXIT
     trap 'exit 143' TERM
     for ((rank = 0; rank < $1; rank++)); do
@@ -79,17 +80,17 @@ gloo() { # RANKS
     return "$failed"
 }
 
-# What trib-perf is given for the same; without --bind.
+# The equivalent options of trib-perf, without --bind.
 trib_options() {
     printf '%s\n' --sizes "$sizes" --iters "$samples" --sample "${sample_ms}ms" --sync --csv -
     [ "$place" = out ] || echo --in-place
     [ -z "$rewrite" ] || echo --rewrite
 }
 
-# Its csv as rows "label,ranks,bytes,samples,batch,p50,min,max", and what COLUMNs have.
+# Turn the csv of trib-perf into rows "label,ranks,bytes,samples,batch,p50,min,max" and COLUMNs.
 trib_rows() { # LABEL [COLUMN…]
     awk -F, -v label="$1" -v more="${*:2}" '
-        { sub(/"[^"]*"/, "codec") } # its text may have commas
+        { sub(/"[^"]*"/, "codec") } # codec texts may have commas
         NR == 1 {
             for (i = 1; i <= NF; i++) column[$i] = i
             n = split("ranks bytes iters batch p50_us min_us max_us " more, wanted, " ")

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run-peer.sh - what trib-perf --peers runs: the programs that Tributary is compared with.
+# run-peer.sh - build and launch peer programs for trib-perf --peers.
 #
-#   run-peer.sh build OUT_DIR         builds them there; a line "ID<TAB>NAME AND VERSION" for each
+#   run-peer.sh build OUT_DIR         build the programs in OUT_DIR; print a line
+#                                     "ID<TAB>NAME AND VERSION" for each
 #   run-peer.sh launch OUT_DIR ID RANKS SIZES SAMPLES MS in|out [rewrite]
-#                                     launches one; rows as timing.h has them
+#                                     launch one; print rows as timing.h defines them
 #
-# Sources lie beside it, and are built by the compilers of the machine.
+# The sources are in the folder of this script and are built with the machine's compilers.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=$2 errors=$2/errors.log
@@ -18,7 +19,7 @@ cores_bound=$cores over=best collective=allreduce
 . "$here/peers/peers.sh"
 [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-version_of() { # words of a version, behind "Version" or in brackets
+version_of() { # print the first version number on standard input
     grep -oEm 1 '[0-9]+\.[0-9]+(\.[0-9]+)?' || echo
 }
 
@@ -30,7 +31,7 @@ build)
     ;;
 launch)
     id=$3 ranks=$4
-    # shellcheck disable=SC2034 # likewise
+    # shellcheck disable=SC2034 # peers.sh reads them
     sizes=$5 samples=$6 sample_ms=$7 place=$8 rewrite=${9:-}
     case $id in
     openmpi) openmpi "$ranks" openmpi ;;

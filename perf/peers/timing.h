@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How all peers are timed, and as trib-perf does with --sync --sample TIME --iters N:
+ * How all peers are timed, which equals trib-perf --sync --sample TIME --iters N.
  *
- * float32 sums. After a warm-up, a sample is a batch of as many calls as fit `seconds`
- * (at least one) behind a barrier, divided by its calls, of the slowest rank. Every
- * size is checked against the known sum first. Vectors are zero while timed. With -w
- * (trib-perf --rewrite) a sample is one call, before which each rank writes its input.
+ * Sums of float32. After a warm-up, a sample is a batch of as many calls as fit
+ * `seconds` (at least one), after a barrier, divided by its calls, on the slowest rank.
+ * Every size is checked against the known sum first. Vectors are zero while timed. With
+ * -w (trib-perf --rewrite) a sample is one call, and each rank writes its input before
+ * it.
  *
- * Prints a csv line per size on rank 0: label,ranks,bytes,samples,batch,p50,min,max
+ * Rank 0 prints a csv line per size: label,ranks,bytes,samples,batch,p50,min,max
  * (microseconds).
  */
 #ifndef PEERS_TIMING_H
@@ -21,8 +22,7 @@
 
 #define PEER_MAX_SAMPLES 1001
 
-/* The operations of a peer. `most` gives the greatest value of all ranks on all
- * ranks. */
+/* The operations of a peer. `most` returns the maximum over all ranks, on all ranks. */
 struct peer {
     int rank;
     int ranks;
@@ -31,16 +31,17 @@ struct peer {
     void (*allreduce)(void *state, const float *send, float *recv, size_t count);
     void (*barrier)(void *state);
     double (*most)(void *state, double value);
-    /* Element i of this rank's result, of `count`; NULL: the sum of all ranks. */
+    /* Return element i of this rank's result, of `count`; NULL: the sum over all
+     * ranks. */
     int (*want)(const struct peer *p, size_t i, size_t count);
 };
 
-#define PEER_ANY (-1) /* this rank has no such element */
+#define PEER_ANY (-1) /* element i is not defined on this rank */
 
 struct peer_args {
     const char *label;
-    const char *sizes; /* bytes, with commas */
-    const char *extra; /* option -x: the peer's own */
+    const char *sizes; /* bytes, comma-separated */
+    const char *extra; /* option -x, specific to the peer */
     int samples;
     double seconds;
     int out_of_place;
@@ -51,7 +52,7 @@ static const char peer_usage[] =
     "[-l LABEL] [-s BYTES,…] [-n SAMPLES] [-t SECONDS] [-o (out of place)] "
     "[-w (rewrite)] [-x OPTION]";
 
-/* Returns 0, or 2 after a message. */
+/* Return 0, or 2 after a message. */
 static inline int peer_args_parse(int argc, char **argv, struct peer_args *args)
 {
     int option;
@@ -116,10 +117,10 @@ struct peer_run {
     const float *send;
     float *recv;
     size_t count;
-    float *input; /* send or recv, where it is written before each sample; else NULL */
+    float *input; /* buffer to write before each sample, send or recv; else NULL */
 };
 
-/* Seconds of one call: the mean over the batch, on the slowest rank. */
+/* Return the seconds of one call: the mean over the batch, on the slowest rank. */
 static inline double peer_sample(const struct peer_run *run, long batch)
 {
     const struct peer *p = run->peer;
@@ -197,7 +198,7 @@ static inline int peer_size(const struct peer *peer, const struct peer_args *arg
     return wrong;
 }
 
-/* All sizes. Returns 0, or 1 where a sum was wrong. */
+/* Time all sizes. Return 0, or 1 if a sum was wrong. */
 static inline int peer_sweep(const struct peer *peer, const struct peer_args *args)
 {
     const char *at = args->sizes;
