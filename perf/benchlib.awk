@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk: medians and how figures are written, for the tables of the bench scripts.
+# benchlib.awk: medians and number formats for the tables of the bench scripts.
 # value[key, 1 … count[key]] are the launches.
 
 # Sorts value[key, 1 … n] in place and leaves low, middle, high.

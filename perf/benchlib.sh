@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.sh - what the scripts that compare with others share. They source it, and set `here`
-# (perf/), `rounds`, `limit` (seconds for a launch), `only`, `missing` (what is not measured) and
-# `settings` (of take_arguments).
-# shellcheck disable=SC2154 # these
+# benchlib.sh - functions shared by the bench scripts. They source it, and set `here` (perf/),
+# `rounds`, `limit` (seconds per launch), `only`, `missing` (contenders not measured) and
+# `settings` (for take_arguments).
+# shellcheck disable=SC2154 # set by the scripts
 
 die() {
     echo "bench: $*" >&2

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchnet.sh - what the scripts that measure between hosts of tests/netns/net.sh share. They
-# source it behind net.sh, benchlib.sh and peers.sh; net_job_hosts and net_job_ranks say on how
-# many hosts a job is, and how many ranks each has.
-# shellcheck disable=SC2154 # of those
+# benchnet.sh - functions shared by the scripts that measure between hosts of
+# tests/netns/net.sh. They source it after net.sh, benchlib.sh and peers.sh. net_job_hosts and
+# net_job_ranks are the number of hosts of a job and of ranks per host.
+# shellcheck disable=SC2154 # set by net.sh, benchlib.sh and peers.sh
 
 # Ranks on hosts; rank 0's output, and that of others which failed.
 job() { # COMMAND…
