@@ -37,7 +37,7 @@ static bool set_dtype(const struct tool_given *given, const char *value)
     return tool_wrong_name(given, "dtype", value, &names);
 }
 
-/* Reads the text behind the name of an operator that has a parameter. */
+/* Parse the parameter that follows an operator's name. */
 static bool set_parameter(const struct tool_given *given, const char *value)
 {
     struct perf_args *args = given->args;
@@ -122,7 +122,7 @@ struct search {
     const char *name;
     bool found;
     char text[TOOL_NAMES_MAX]
-             [LONGEST_NAME + 1]; /* items live only as long as the call */
+             [LONGEST_NAME + 1]; /* list items live only during the call */
     struct tool_names names;
 };
 
@@ -311,7 +311,7 @@ const struct tool_command perf_collective = {
         "scan exscan barrier sendrecv",
 };
 
-/* True if the configured codec applies: see trib_allreduce in coll.h. */
+/* Return true if the configured codec applies: see trib_allreduce in coll.h. */
 static bool is_configured_kind(const struct perf_args *args)
 {
     return args->coll == TRIB_ALLREDUCE &&
@@ -344,7 +344,7 @@ const char *perf_algorithm_text(const struct perf_args *args)
     return args->algorithm != NULL ? args->algorithm : args->configured_algorithm;
 }
 
-/* --- the whole --- */
+/* --- checks --- */
 
 static bool check_sizes(struct perf_args *args, FILE *err)
 {
@@ -364,7 +364,7 @@ static bool check_sizes(struct perf_args *args, FILE *err)
     return true;
 }
 
-/* Options that would be without effect are refused: who gives them expects one. */
+/* Refuse options that would have no effect. */
 static bool check_applies(struct perf_args *args, FILE *err)
 {
     trib_coll_t coll = args->coll;
@@ -429,7 +429,7 @@ static bool check_feedback(const struct perf_args *args, FILE *err)
     return false;
 }
 
-/* Sparse vectors are summed as they are. */
+/* Sparse vectors are summed uncompressed, so --call pairs takes no codec options. */
 static bool check_pairs(const struct perf_args *args, FILE *err)
 {
     const bool refused = args->feedback != NULL || args->quorum != NULL ||
@@ -447,7 +447,8 @@ static bool check_pairs(const struct perf_args *args, FILE *err)
     return false;
 }
 
-/* Sets the call: stages are those of a plan's codec. */
+/* Check the options of --overlap and select a plan, since stages belong to a plan's
+ * codec. */
 static bool check_overlap(struct perf_args *args, FILE *err)
 {
     if (!args->overlap)
@@ -465,7 +466,7 @@ static bool check_overlap(struct perf_args *args, FILE *err)
     return false;
 }
 
-/* The programs of the peers sum float32, and keep so many samples. */
+/* The peer programs only sum float32, and keep at most 1000 samples. */
 static bool check_peers(const struct perf_args *args, FILE *err)
 {
     bool fits = args->coll == TRIB_ALLREDUCE && args->ranks > 0 &&
@@ -483,15 +484,15 @@ static bool check_peers(const struct perf_args *args, FILE *err)
     return false;
 }
 
-/* True if something is configured that a blocking call may refuse, as it does not name
- * its vector. */
+/* Return true if the configuration has a codec or quorum that a blocking call may
+ * refuse because it does not name its vector. */
 static bool has_configured(const struct perf_args *args)
 {
     return strcmp(perf_codec_text(args), "none") != 0 ||
            (is_configured_kind(args) && strcmp(args->configured_quorum, "all") != 0);
 }
 
-/* Checks that need all options. */
+/* Check rules that involve several options. */
 static bool check_together(struct perf_args *args, FILE *err)
 {
     bool plan_only = args->codec != NULL || args->feedback != NULL ||
@@ -542,7 +543,8 @@ static bool check_together(struct perf_args *args, FILE *err)
     if (args->coll == TRIB_BROADCAST)
         args->in_place = true;
     const char *sizes = barrier                        ? "0"
-                        : perf_op_is_located(args->op) ? "16:64M:4" /* a pair of f64 */
+                        : perf_op_is_located(args->op) ? "16:64M:4" /* 16: a pair of
+                                                                     * f64 */
                                                        : "8:64M:4";
     char why[256];
     if (args->sizes.n == 0 &&

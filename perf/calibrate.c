@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each pair of ranks in turn, or in jobs of more ranks than PAIRS_UP_TO each rank with
- * the next one: an echo of 8 bytes, bursts of such messages, and long vectors both ways
- * at once. The file gets the slowest.
+ * Measure each pair of ranks in turn. In jobs of more than PAIRS_UP_TO ranks, measure
+ * each rank with the next one. A measurement is an echo of 8 bytes, bursts of such
+ * messages, and long vectors in both directions at once. The file gets the slowest
+ * results.
  */
 #include "perf/calibrate.h"
 
@@ -15,7 +16,7 @@
 #include "tools/ticker.h"
 
 enum {
-    PAIRS_UP_TO = 16, /* ranks of a job of which each pair is measured */
+    PAIRS_UP_TO = 16, /* above this, only neighbours are measured */
     ECHOES = 300,
     BURST = 64,
     BURSTS = 20,
@@ -40,7 +41,7 @@ struct rank {
     char *x, *y; /* [LONG] */
 };
 
-/* One pair -------------------------------------------------------------------- */
+/* --- one pair --- */
 
 static trib_status_t exchange(struct rank *r, int peer, size_t bytes)
 {
@@ -58,7 +59,7 @@ static trib_status_t exchange(struct rank *r, int peer, size_t bytes)
     return st;
 }
 
-/* The lower rank speaks first, and says by its first byte when it has had enough. */
+/* The lower rank sends first; its first byte says whether this is the last echo. */
 static trib_status_t echo(struct rank *r, int peer, double *hop_us)
 {
     const double begin = perf_now();
@@ -120,12 +121,12 @@ static trib_status_t bursts(struct rank *r, int peer, double *message_us)
     return st;
 }
 
-/* The lower rank says by its first byte when this was the last one. */
+/* The lower rank's first byte says whether this is the last exchange. */
 static trib_status_t stream(struct rank *r, int peer, double *wire_Bps)
 {
     const double begin = perf_now();
     double least = HUGE_VAL;
-    trib_status_t st = exchange(r, peer, LONG); /* for warmth */
+    trib_status_t st = exchange(r, peer, LONG); /* warm-up */
 
     for (int i = 0; st == TRIB_OK; i++) {
         const double at = perf_now();
@@ -148,9 +149,9 @@ static trib_status_t measure_pair(struct rank *r, int peer, struct pair *out)
     return st == TRIB_OK ? stream(r, peer, &out->wire_Bps) : st;
 }
 
-/* All --------------------------------------------------------------------------- */
+/* --- all pairs --- */
 
-/* Slowest of both ends, told to all ranks. */
+/* Reduce to the slower end's values, on all ranks. */
 static trib_status_t combine(struct rank *r, struct pair *p)
 {
     double slow[] = {p->hop_us, p->message_us, p->wire_Bps > 0 ? 1 / p->wire_Bps : 0};
@@ -192,7 +193,7 @@ static trib_status_t measure(struct rank *r, int a, int b, struct pair *all)
     return st;
 }
 
-/* All pairs of few ranks, else of neighbours. */
+/* All pairs of a small job, else neighbours only. */
 static size_t count_pairs(int ranks)
 {
     const size_t n = (size_t)ranks;
@@ -215,7 +216,7 @@ static trib_status_t measure_pairs(struct rank *r, struct pair *all)
     return st;
 }
 
-/* Bytes of both operands of x += y in memory. */
+/* Rate of x += y from memory, counting the bytes of both operands. */
 static double sum_rate(struct rank *r)
 {
     const size_t n = LONG / sizeof(float);
@@ -348,7 +349,7 @@ static int rank_main(void *arg, int number, const char *root)
     return code;
 }
 
-/* Command line ------------------------------------------------------------------ */
+/* --- command line --- */
 
 #define AT(field) offsetof(struct args, field)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf calibrate: what the network between the ranks of a job takes, for
- * TRIB_CALIBRATION.
+ * trib-perf calibrate: measure the network between the ranks of a job and write the
+ * file for TRIB_CALIBRATION.
  *
  *     calibrate.c        command line, measurements, table
  *     calibratefile.c    the file
@@ -14,15 +14,15 @@
 
 #include "tools/options.h"
 
-/* The slowest pair of ranks, and the slowest rank. */
+/* Results of the slowest pair of ranks and of the slowest rank. */
 struct calibrate_link {
     char transport[64]; /* TRIB_TRANSPORT */
-    bool hosts; /* the ranks are on several */
+    bool hosts; /* the ranks are on several hosts */
     int ranks;
-    double hop_us; /* one way of a message of 8 bytes */
-    double message_us; /* of a rank for one of many such messages */
-    double wire_Bps; /* each way, both ways at once */
-    double sum_Bps; /* bytes of contributions that a rank sums */
+    double hop_us; /* one-way latency of an 8-byte message */
+    double message_us; /* cost per message of a burst of 8-byte messages */
+    double wire_Bps; /* bytes/s in each direction, both at once */
+    double sum_Bps; /* bytes/s of contributions that a rank sums */
 };
 
 int calibrate_main(int argc, char **argv);
@@ -30,10 +30,10 @@ int calibrate_main(int argc, char **argv);
 extern const struct tool_command calibrate_command;
 
 /**
- * calibrate_write - put a link into a file, in place of the one of the same transport
- * and scope. What the file has of other links of this machine stays.
+ * calibrate_write - write a link into a file, replacing the entry of the same transport
+ * and scope. Other links of this machine are kept.
  *
- * why      receives a sentence where it fails
+ * why      receives a message on failure
  */
 bool calibrate_write(const char *path, const struct calibrate_link *link, char *why,
                      size_t why_bytes);

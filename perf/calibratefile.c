@@ -41,7 +41,7 @@ static bool same_link(json_t *a, json_t *b)
            json_equal(json_object_get(a, "scope"), json_object_get(b, "scope"));
 }
 
-/* The links that a file of this machine has already, without this one. */
+/* Return the other links of this machine that the file already has. */
 static json_t *other_links(const char *path, json_t *machine, json_t *link)
 {
     json_t *file = json_load_file(path, 0, NULL), *links = json_array(), *old;
@@ -57,7 +57,7 @@ static json_t *other_links(const char *path, json_t *machine, json_t *link)
     return links;
 }
 
-/* The file appears whole or not at all. */
+/* Write a temporary file and rename it, so that readers never see half a file. */
 static bool put(const char *path, json_t *file)
 {
     char temp[4096];

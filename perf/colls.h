@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each collective does with its buffers, as tributary/coll.h says; and one more
- * that trib-perf makes of messages: sendrecv, in which each rank sends its vector to
- * the next one and receives that of the one before.
+ * Buffer layout of each collective, as tributary/coll.h defines it, and of sendrecv.
+ * sendrecv is made of messages: each rank sends its vector to the next rank and
+ * receives one from the previous rank.
  */
 #ifndef PERF_COLLS_H
 #define PERF_COLLS_H
@@ -18,11 +18,11 @@
 enum {
     PERF_SUMS = 1,
     PERF_ROOT = 2,
-    PERF_SEND_BLOCKS = 4, /* the input holds a block for each rank */
-    PERF_RECV_BLOCKS = 8, /* the result holds a block of each rank */
+    PERF_SEND_BLOCKS = 4, /* input: one block per rank */
+    PERF_RECV_BLOCKS = 8, /* result: one block per rank */
 };
 
-/** perf_coll_does - the flags above. */
+/** perf_coll_does - return the flags of a collective. */
 static inline unsigned perf_coll_does(trib_coll_t coll)
 {
     static const unsigned char flags[PERF_COLL_COUNT] = {
@@ -46,7 +46,7 @@ static inline const char *perf_coll_name(trib_coll_t coll)
     return coll == PERF_SENDRECV ? "sendrecv" : trib_coll_name(coll);
 }
 
-/** perf_coll_parse - false: there is no such name. */
+/** perf_coll_parse - return false if the name is unknown. */
 static inline bool perf_coll_parse(const char *name, trib_coll_t *coll_out)
 {
     if (strcmp(name, "sendrecv") != 0)
@@ -60,7 +60,8 @@ static inline bool perf_coll_sums(trib_coll_t coll)
     return perf_coll_does(coll) & PERF_SUMS;
 }
 
-/** perf_coll_spans - true if a buffer has a block for each rank: sizes are of all. */
+/** perf_coll_spans - return true if a buffer has a block per rank; sizes then count all
+ * blocks. */
 static inline bool perf_coll_spans(trib_coll_t coll)
 {
     return perf_coll_does(coll) & (PERF_SEND_BLOCKS | PERF_RECV_BLOCKS);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * elastic - how long a job is without sums when one of its ranks is lost, and how long
- * it takes to have one more.
+ * elastic - measure how long a job cannot sum after it lost a rank, and how long it
+ * takes to add one.
  *
  *     elastic [TRIALS [RANKS [TRANSPORT]]]
  *
- * Ranks are processes that sum 25000 floats in a loop. One of them, by turns, gets a
- * SIGKILL, then, in another job, a SIGSTOP with the default stop_timeout_ms. The others
- * shrink their communicator and do the sum again, from its input. Times are from the
- * signal to the first right sum of the slowest survivor, and the parts of it: until the
- * last of them knew, in trib_comm_shrink, until the sum.
+ * Ranks are processes that sum 25000 floats in a loop. One of them, a different one in
+ * each trial, gets a SIGKILL; in another job it gets a SIGSTOP, with the default
+ * stop_timeout_ms. The others shrink their communicator and repeat the sum from its
+ * input. Times run from the signal to the first correct sum of the slowest survivor.
+ * They are split: until the last survivor noticed, in trib_comm_shrink, and until the
+ * sum.
  *
- * Then a process joins a job of so many ranks, which calls trib_comm_grow at each step:
- * the time from its call of trib_join to the first right sum of all.
+ * Then a process joins a job of RANKS ranks, which calls trib_comm_grow at each step.
+ * The time runs from its call of trib_join to the first correct sum of all ranks.
  *
- * Prints csv: signal,seconds,min_seconds,max_seconds,known,shrink,sum. Medians of all
- * trials. Of stops there are a tenth as many. Of a join `known` is 0, and `shrink`
- * lasts until all have the bigger communicator.
+ * Prints csv: signal,seconds,min_seconds,max_seconds,known,shrink,sum. Values are
+ * medians over the trials. SIGSTOP has a tenth of the trials. For a join `known` is 0,
+ * and `shrink` ends when all ranks have the bigger communicator.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -33,11 +34,11 @@ enum { RANKS_MOST = 64, TRIALS_MOST = 1000, COUNT = 25000, WARM_UP_MS = 30 };
 
 enum part { WHOLE, KNOWN, SHRINK, SUM, PARTS };
 
-/* Shared by all processes of a trial; seconds. */
+/* Shared by all processes of a trial. Times are in seconds. */
 struct board {
-    volatile int sums[RANKS_MOST]; /* true once the rank has summed */
+    volatile int sums[RANKS_MOST]; /* true after the rank's first sum */
     volatile double hit;
-    volatile int listens; /* text is there */
+    volatile int listens; /* text is valid */
     char text[TRIB_ROOT_TEXT_MAX];
     volatile double known[RANKS_MOST + 1], smaller[RANKS_MOST + 1];
     volatile double summed[RANKS_MOST + 1];
@@ -96,7 +97,7 @@ static void act(const char *root, int rank, int ranks, struct board *b)
     _exit(trib_free_comm(smaller) != TRIB_OK);
 }
 
-/* The last rank of a job that grows is the newcomer. */
+/* The last rank of a growing job is the one that joins. */
 static void join(const char *root, int rank, int ranks, struct board *b)
 {
     static float in[COUNT], out[COUNT];
@@ -154,7 +155,7 @@ static double latest(const volatile double *times, int ranks, int victim)
     return t;
 }
 
-/* A rank that cannot start has said why, and ends the program. */
+/* If a rank cannot start, it has printed why; end the program. */
 static void await_sums(const struct board *b, int ranks)
 {
     int status;
@@ -237,7 +238,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* number: of a signal; 0: a newcomer joins */
+/* number: a signal; 0: measure a join */
 static void measure(int ranks, int number, int trials)
 {
     const char *what = number == SIGKILL ? "kill" : number ? "stop" : "join";

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The timing model of pipelined training beside what steps take.
+ * estimates - compare the timing model of pipelined training with measured steps.
  *
  *     trib-run -n 4 -- estimates [COMPUTE_MS [STEPS [CODECS]]]
  *
  * A gradient takes COMPUTE_MS (5) of sleep, as on an accelerator, and a copy of 535 818
- * drawn elements. A trainer with width=auto measures its first steps and estimates each
- * row of CODECS ("none|int8|qsgd:bits=4"); then each row runs for STEPS (60) steps.
- * Rank 0 prints a line a row, with the median of its steps:
+ * random elements. A trainer with width=auto measures its first steps and estimates
+ * each row of CODECS ("none|int8|qsgd:bits=4"); then each row runs for STEPS (60)
+ * steps. Rank 0 prints a line per row, with the median of its steps:
  *
  *     compute_ms,codec,width,estimated_ms,measured_ms,error,gain,measured_gain,at_most,
  *     chosen
  *
- * Gains are over the dense synchronous step, estimated and measured. Behind them comes
- * where 5.4 times can be reached: t_sum / t_compute from 4.4 on, up to c / (5.4 - c).
+ * Gains, estimated and measured, are relative to the dense synchronous step. The last
+ * lines say where a gain of 5.4 is possible: t_sum / t_compute from 4.4 up to c / (5.4
+ * - c).
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@
 #include <tributary/train.h>
 
 enum { ELEMENTS = 535818, WARM = 5, ROWS_MAX = 17 };
-#define GAIN 5.4 /* that of Pipe-SGD's abstract */
+#define GAIN 5.4 /* speedup in the abstract of Pipe-SGD */
 
 struct bench {
     trib_comm_t *comm;
@@ -50,7 +51,7 @@ static void die(const struct bench *b, const trib_trainer_t *t)
     exit(1);
 }
 
-/* Sizes of elements differ as those of layers do, and between ranks. */
+/* Element magnitudes differ by layer and by rank. */
 static void draw_gradient(const struct bench *b)
 {
     uint64_t state = 88172645463325252u + (uint64_t)trib_rank(b->comm);
@@ -106,7 +107,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median step of a trainer of its own. */
+/* Return the median step time of a new trainer. */
 static double measure(const struct bench *b, const char *codec, int width)
 {
     char strategy[256];
@@ -141,8 +142,8 @@ static void print_row(const struct bench *b, const trib_estimate_t *e, int chose
            100 * (1e3 * e->step / ms - 1), e->gain, dense_ms / ms, e->cap, chosen);
 }
 
-/* From which ratio of communication to computing on, and to which, a codec of ratio c
- * gains as much over a dense synchronous ring. */
+/* Print the range of communication over computation where a codec of ratio c gains GAIN
+ * over a dense synchronous ring. */
 static void print_window(const trib_estimate_t *e)
 {
     const double c = e->ratio, least = GAIN - 1;

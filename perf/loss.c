@@ -7,17 +7,19 @@
 
 #include <tributary/info.h>
 
-/* The variance bound holds on average only, and results are single draws: at 4 times it
-   no draw of norm=max can exceed it. */
+/* The variance bound holds on average only, and a result is a single draw. At 4 times
+ * the bound no draw of norm=max can exceed it. */
 #define VARIANCE_SLACK 4
-/* Deviations, and greatest terms, that a sum of independent terms may be off. */
+/* Slack for a sum of independent terms: this many standard deviations and largest
+ * terms. */
 #define DEVIATIONS 8
-/* Elements of its own that a rank must be expected to have before any are missed. */
+/* A rank is reported as lost only if at least this many elements should be its
+ * alone. */
 #define ALONE_LEAST 64
-/* f16 and what lies below its normal numbers: half of the least step. */
+/* Half of the smallest subnormal step of f16. */
 #define TINY 0x1p-25
 
-/* The number behind "key=" in a codec text. */
+/* Return the number after "key=" in a codec text. */
 static double number_of(const char *codec, const char *key, double otherwise)
 {
     size_t length = strlen(key);
@@ -48,9 +50,9 @@ static double param_of(const trib_codec_sheet_t *s, const char *key)
     return strtod(text_of(s, key), NULL);
 }
 
-/* A rank sends what it has chosen. Where k says how many, ratio has no value. Of a
- * result that is selected anew no rank's share is known; its values are encoded twice,
- * as those of a requantised one. */
+/* Each rank sends the elements that it selected. If k is set, ratio is unused. If the
+ * result is selected again, the share of a rank is unknown, and its values are encoded
+ * twice like requantised ones. */
 static void take_selection(const trib_codec_sheet_t *s, struct perf_loss *loss)
 {
     const char *result = text_of(s, "result");
@@ -67,7 +69,7 @@ static void take_selection(const trib_codec_sheet_t *s, struct perf_loss *loss)
         loss->kind = PERF_LOSS_SELECTED;
 }
 
-/* No element of rotated values is near the element that it stands for. */
+/* Rotated codecs have no bound per element, only on the whole error. */
 static void take_dense(const trib_codec_sheet_t *s, struct perf_loss *loss)
 {
     const bool rotated = strcmp(s->stages[0], "none") != 0;
@@ -81,7 +83,7 @@ static void take_dense(const trib_codec_sheet_t *s, struct perf_loss *loss)
         loss->kind = PERF_LOSS_NONE;
 }
 
-/* A part of the largest magnitude of a bucket is at most that of all inputs. */
+/* Return the bound per element; a relative one is a fraction of the largest input. */
 static double bound_of(const trib_codec_sheet_t *s)
 {
     const double absolute = param_of(s, "abs");
@@ -100,8 +102,8 @@ static void take_sheet(void *arg, const trib_codec_sheet_t *s)
     } else if (s->vote) {
         loss->kind = PERF_LOSS_VOTE;
     } else if (s->learns) {
-        /* without a projection: as long as nothing is learned, feedback keeps the
-         * rest */
+        /* without a projection: until factors are learned, feedback keeps the
+         * residual */
         const bool projects = s->error >= 0;
         loss->kind = projects || s->feedback ? PERF_LOSS_PROJECTED : PERF_LOSS_UNKNOWN;
         loss->variance = projects ? s->error - 1 : 0;
@@ -116,7 +118,7 @@ struct perf_loss perf_loss_of(const char *codec)
 {
     struct perf_loss loss = {.kind = PERF_LOSS_UNKNOWN};
     loss.variance = number_of(codec, "max_nmse=", 0);
-    if (loss.variance > 0) { /* a choice of codecs */
+    if (loss.variance > 0) { /* codec auto */
         loss.kind = PERF_LOSS_BUDGET;
         return loss;
     }
@@ -129,21 +131,22 @@ void perf_loss_feed(struct perf_loss *loss, const char *feedback)
     if (loss->kind == PERF_LOSS_NONE || begins(feedback, "codec"))
         return;
     loss->feedback = !begins(feedback, "none");
-    /* what is summed is then not the input */
+    /* the sum is then not of the inputs */
     if (number_of(feedback, "clip", 0) > 0 || number_of(feedback, "nesterov", 0) > 0)
         loss->kind = PERF_LOSS_UNKNOWN;
 }
 
 /* --- elements --- */
 
-/* Rounding of a value that is encoded or summed once: by the codec, the dtype, and the
+/* Relative rounding of a value that is encoded or summed once: codec, dtype, and the
  * f32 between them. */
 static double rounding_once(const struct perf_passage *p)
 {
     return p->loss->rounding + p->rounding + 0x1p-24;
 }
 
-/* In a ring a value is encoded by every rank, and once more as a result; twice that. */
+/* Return how often a value is rounded, times 2: in a ring every rank encodes it, and
+ * then the result is encoded once more. */
 static int times(const struct perf_passage *p)
 {
     return 2 * (p->ranks + 1);
@@ -172,7 +175,7 @@ double perf_element_most(const struct perf_passage *p, double magnitude)
 {
     double grown = pow(1 + rounding_once(p), times(p));
     double floor = TINY * times(p);
-    if (p->loss->kind == PERF_LOSS_BOUNDED) /* rounded once, as a result */
+    if (p->loss->kind == PERF_LOSS_BOUNDED) /* rounded once, in the result */
         return p->loss->absolute * (1 + 1e-9) +
                (p->rounding + 0x1p-24) * (magnitude + p->loss->absolute) + TINY;
     if (p->loss->kind == PERF_LOSS_ROUNDED)
@@ -182,7 +185,7 @@ double perf_element_most(const struct perf_passage *p, double magnitude)
     return (double)INFINITY;
 }
 
-/* --- the whole --- */
+/* --- whole result --- */
 
 void perf_part_add(const struct perf_passage *p, struct perf_part *part, double x,
                    double got, double error)
@@ -197,7 +200,8 @@ void perf_part_add(const struct perf_passage *p, struct perf_part *part, double 
         part->alone++;
 }
 
-/* The least number that each rank selects of its n elements: each chunk rounds up. */
+/* Return the smallest fraction that each rank selects of its n elements; chunks round
+ * up. */
 static double share(const struct perf_loss *loss, double n)
 {
     return loss->k > 0 ? fmin(loss->k / fmax(n, 1), 1) : loss->ratio;
@@ -209,7 +213,8 @@ double perf_error_limit(const struct perf_passage *p, const struct perf_whole *w
     double rounded = times(p) * rounding_once(p);
     double sum = 0;
     if (loss->kind == PERF_LOSS_RANDOM || loss->kind == PERF_LOSS_BIASED) {
-        /* Each encode adds that much of what it encodes, earlier errors with it. */
+        /* Each encoding adds this fraction of its input, which has the earlier
+         * errors. */
         double once = VARIANCE_SLACK * loss->variance + rounded * rounded;
         return whole->magnitude2 * (pow(1 + once, p->ranks + 1) - 1);
     }
@@ -229,8 +234,9 @@ double perf_error_limit(const struct perf_passage *p, const struct perf_whole *w
 }
 
 /*
- * Sums of independent errors without bias stay near 0, and what is left out, or comes
- * twice, does not. A slack of 1e-4 is for what rounding has in common with its input.
+ * The errors of an unbiased codec are independent of the input, so their inner product
+ * with it stays near 0. A contribution that is missing or counted twice makes it large.
+ * Rounding correlates with its input: hence a slack of 1e-4.
  */
 static bool random_lost(const struct perf_part *part)
 {
@@ -239,8 +245,9 @@ static bool random_lost(const struct perf_part *part)
 }
 
 /*
- * Inputs are independent of one another: an element that a rank has sent is its alone
- * at least as often as elements are that nobody has sent. Half of that must be there.
+ * Inputs of ranks are independent. If a rank sent an element, the chance that no other
+ * rank sent it is at least the fraction of elements that no rank sent. Require half of
+ * the expected number.
  */
 static bool selected_lost(const struct perf_loss *loss, const struct perf_part *part,
                           const struct perf_whole *whole)

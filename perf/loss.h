@@ -2,19 +2,19 @@
 /*
  * Bounds on the error that a lossy codec may cause.
  *
- * They follow from what trib_codec_describe says of a codec:
+ * They follow from the codec's description by trib_codec_describe:
  *
- *     rounded    each element lies within the roundings that it may have seen
- *     selected   no element exceeds the sum of the magnitudes; the whole error is below
- *                what the selections leave out and their values are off; and each rank
- *                has its share of elements that nobody else has sent. With values of
- *                random error the error as a whole alone is looked at
- *     random     the whole error is below what the variance bound allows; and it has
- *                nothing in common with any rank's input, as it would if that were
- *                missing or there twice
- *     bounded    no element is off by more than the bound, and a rounding of its dtype
- *     projected  what comes out is a projection of the sum: the whole error is no
- *                larger
+ *     rounded    each element is within the roundings on its way
+ *     selected   no element exceeds the sum of the magnitudes. The whole error is at
+ *                most the elements not selected, plus the errors of the selected ones.
+ *                Each rank has its share of elements that no other rank sent. If values
+ *                have random errors, only the whole error is checked.
+ *     random     the whole error is within the variance bound. It does not correlate
+ *                with any rank's input, as it would if that input were missing or
+ *                summed twice.
+ *     bounded    no element is off by more than the bound plus a rounding of its dtype
+ *     projected  the result is a projection of the sum: the whole error is at most the
+ *                sum's magnitude
  */
 #ifndef PERF_LOSS_H
 #define PERF_LOSS_H
@@ -27,75 +27,77 @@ enum perf_loss_kind {
     PERF_LOSS_ROUNDED, /* f16, natural:round=nearest, blocks */
     PERF_LOSS_SELECTED, /* sparse codecs */
     PERF_LOSS_RANDOM, /* unbiased codecs */
-    PERF_LOSS_BIASED, /* as random, but no rank is looked for */
-    PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the whole error is no larger than what
-                          * was put in */
-    PERF_LOSS_BUDGET, /* codec auto: `variance` is what the caller allows */
+    PERF_LOSS_BIASED, /* as random, without the check for lost ranks */
+    PERF_LOSS_PROJECTED, /* powersgd, gradiveq: the error is at most the input */
+    PERF_LOSS_BUDGET, /* codec auto: `variance` is the caller's limit */
     PERF_LOSS_BOUNDED, /* bound */
-    PERF_LOSS_VOTE, /* signsgd: which sign most ranks have comes out, exactly */
-    PERF_LOSS_UNKNOWN, /* nothing is known but that elements are finite */
+    PERF_LOSS_VOTE, /* signsgd: the exact majority sign */
+    PERF_LOSS_UNKNOWN, /* no bound; elements must be finite */
 };
 
 struct perf_loss {
     enum perf_loss_kind kind;
-    bool feedback; /* only the first operation is as described here */
-    double rounding; /* of the values that are sent, relative; 0: sent as f32 */
-    double ratio; /* selected: of the elements; 0: k says how many */
-    double k; /* 0 too: nothing is known of how many */
-    double variance; /* w of E|C(x) - x|^2 <= w |x|^2 of random values; 0: they are
-                      * not */
-    double absolute; /* bounded: of an element of the result */
+    bool feedback; /* the bounds hold for the first operation only */
+    double rounding; /* relative, of encoded values; 0: sent as f32 */
+    double ratio; /* selected: fraction of the elements; 0: k applies */
+    double k; /* selected: number of elements; 0: unknown, if ratio is 0 too */
+    double variance; /* w of E|C(x) - x|^2 <= w |x|^2 for random values; 0: not
+                      * random */
+    double absolute; /* bounded: limit per element of the result */
 };
 
-/* No element of an input that is no product's is larger. */
+/* Largest magnitude of an input, except of products. */
 #define PERF_INPUT_MOST 4.0
 
-/** perf_loss_of - of a codec text that trib_codec_check accepts. */
+/** perf_loss_of - return the bounds of a codec text that trib_codec_check accepts. */
 struct perf_loss perf_loss_of(const char *codec);
 
-/** perf_loss_feed - the same with a feedback text that trib_feedback_check accepts. */
+/** perf_loss_feed - apply a feedback text that trib_feedback_check accepts. */
 void perf_loss_feed(struct perf_loss *loss, const char *feedback);
 
-/* A vector on its way through codecs. Values stay within a rounding of their dtype. */
+/* The path of a vector through codecs. Values stay within a rounding of their dtype. */
 struct perf_passage {
     const struct perf_loss *loss;
     int ranks;
-    double rounding; /* of the dtype, relative */
+    double rounding; /* relative, of the dtype */
 };
 
-/* One rank's part in the result, over all elements seen so far. */
+/* Statistics of one rank's contribution to the result, over the elements so far. */
 struct perf_part {
     double n; /* elements */
-    double x2; /* sum of squares of what it put in, as scaled in the result */
-    double ex; /* sum of error times input; its terms: */
-    double ex_squares; /* sum of their squares */
-    double ex_most; /* the greatest magnitude */
-    double alone; /* elements of the result that are this rank's alone */
+    double x2; /* sum of squares of its inputs, scaled as in the result */
+    double ex; /* sum of the terms error * input */
+    double ex_squares; /* sum of the squared terms */
+    double ex_most; /* largest magnitude of a term */
+    double alone; /* elements of the result that equal this rank's input */
 };
 
 void perf_part_add(const struct perf_passage *p, struct perf_part *part, double x,
                    double got, double error);
 
-/** perf_element_wrong - `want` is right, a sum of numbers of that magnitude in all. */
+/** perf_element_wrong - return true if `got` is too far from `want`. magnitude: sum of
+ * the magnitudes of the inputs. */
 bool perf_element_wrong(const struct perf_passage *p, double got, double want,
                         double magnitude);
 
-/** perf_element_most - how far an element may be from what is right; INFINITY: any
- * number. */
+/** perf_element_most - return how far an element may be from the right value; INFINITY:
+ * no limit. */
 double perf_element_most(const struct perf_passage *p, double magnitude);
 
 struct perf_whole {
     double elements;
-    double nonzero; /* of the result */
-    double square; /* sum of the squares of what is right */
-    double magnitude2; /* sum of squared magnitudes */
-    const struct perf_part *parts; /* of each rank */
+    double nonzero; /* elements of the result */
+    double square; /* sum of squares of the right result */
+    double magnitude2; /* sum of squared magnitudes of the inputs */
+    const struct perf_part *parts; /* one per rank */
 };
 
-/** perf_error_limit - of the sum of squared errors; INFINITY: none is known. */
+/** perf_error_limit - return the limit of the sum of squared errors; INFINITY: none
+ * known. */
 double perf_error_limit(const struct perf_passage *p, const struct perf_whole *whole);
 
-/** perf_parts_lost - ranks whose part is plainly not in the result as it must be. */
+/** perf_parts_lost - return the number of ranks whose input is missing or wrong in the
+ * result. */
 int perf_parts_lost(const struct perf_passage *p, const struct perf_whole *whole);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine on which a figure was taken.
+ * Description of the machine, for json.
  */
 #include "perf/machine_json.h"
 
@@ -12,7 +12,7 @@
 
 #include <tributary.h>
 
-/* The first "model name" of /proc/cpuinfo; machines without one are "unknown". */
+/* Copy the first "model name" of /proc/cpuinfo, or "unknown". */
 static void cpu_model(char *model, size_t bytes)
 {
     char line[256];
@@ -37,7 +37,7 @@ static int allowed_cores(void)
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-/* Cores that this process was given, before ranks have their shares; 0: not noted. */
+/* Cores of this process before ranks are bound; 0: not recorded. */
 static int noted_cores;
 
 void perf_machine_note(void)

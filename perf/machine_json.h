@@ -5,17 +5,18 @@
 #include <jansson.h>
 
 /**
- * perf_machine_json - host, processor, cores, memory, kernel, compiler.
+ * perf_machine_json - return host, processor, cores, memory, kernel and compiler.
  *
- * owner    the caller's reference; NULL without memory
+ * owner    the caller's reference; NULL if out of memory
  */
 json_t *perf_machine_json(void);
 
-/** perf_machine_note - the cores that this process may use now are those of the
- * document, whatever ranks are bound to later. */
+/** perf_machine_note - record the cores available now. perf_machine_json reports them
+ * even if ranks are bound later. */
 void perf_machine_note(void);
 
-/** perf_settings_json - the settings that differ from their defaults, with origin. */
+/** perf_settings_json - return the settings that differ from their defaults, with their
+ * origin. */
 json_t *perf_settings_json(void);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Warm-up, batch size, samples, check: one size of a sweep.
+ * One size of a sweep: warm-up, batch size, samples, check.
  *
- * All ranks take the same decisions, from numbers that they have combined: the number
- * of calls in a sample, of samples, and where they meet. Samples follow one another
- * without a barrier, as nccl-tests do it, so that collectives with a root may overlap;
- * --sync puts a barrier before each. With --rewrite, and where a codec sums in place,
- * every rank writes its input before each call.
+ * All ranks take the same decisions, from values reduced over all ranks: calls per
+ * sample, number of samples, and when to synchronise. As in nccl-tests, no barrier
+ * separates samples, so collectives with a root may overlap; --sync adds a barrier
+ * before each. With --rewrite, and if a codec sums in place, every rank rewrites its
+ * input before each call.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ struct check {
     double lost;
 };
 
-/* Ranks that share a result must share its bits: max(h) == -max(-h) for all. */
+/* All ranks must have bit-identical results: max(h) == -max(-h). */
 static bool shares_result(trib_coll_t coll)
 {
     return coll == TRIB_ALLREDUCE || coll == TRIB_BROADCAST || coll == TRIB_ALLGATHER;
@@ -134,11 +134,11 @@ struct timing {
     const struct perf_args *args;
     long batch;
     long samples;
-    double *seconds; /* of each sample */
+    double *seconds; /* [samples] */
     double cpu_s;
 };
 
-/* Seconds of `calls` calls behind a barrier, on the slowest rank. */
+/* Time `calls` calls after a barrier; seconds of the slowest rank. */
 static trib_status_t time_calls(struct perf_operation *op, long calls, double *took_out)
 {
     trib_status_t status = trib_barrier(op->comm);
@@ -149,13 +149,13 @@ static trib_status_t time_calls(struct perf_operation *op, long calls, double *t
     return status == TRIB_OK ? perf_combine(op->comm, TRIB_MAX, took_out, 1) : status;
 }
 
-/* Seconds of one call, the same number on every rank. */
+/* Estimate the seconds of one call; all ranks get the same value. */
 static trib_status_t estimate(struct perf_operation *op, double *call_out)
 {
-    /* Enough calls that the clock's own cost and the ranks' skew no longer count. */
+    /* Increase the calls until clock cost and skew between ranks do not matter. */
     for (long calls = 1;; calls *= 4) {
         double least = HUGE_VAL;
-        /* The least of three: one that lost its core would spoil the batch size. */
+        /* The minimum of three: a preempted one would spoil the batch size. */
         for (int i = 0; i < 3 && least > 1e-3; i++) {
             double took;
             trib_status_t status = time_calls(op, calls, &took);
@@ -192,7 +192,7 @@ static trib_status_t decide(struct timing *t)
     return TRIB_OK;
 }
 
-/* One call on a new input: neither writing nor waiting for it is in its time. */
+/* Time one call on rewritten input. Writing and the barrier are not timed. */
 static trib_status_t sample_rewritten(struct perf_operation *op, double *seconds)
 {
     perf_operation_rewrite(op);
@@ -236,7 +236,8 @@ static trib_status_t take_all(struct timing *t, perf_progress_fn progress, void 
     long group = 1;
     double start = perf_now();
     for (long done = 0; done < t->samples; done += group) {
-        /* Groups are agreed on, since ranks meet between them. */
+        /* All ranks agree on the size of the next group, since they synchronise between
+         * groups. */
         double rest = (double)(t->samples - done);
         if (done > 0) {
             double pace = (perf_now() - start) / (double)done;
@@ -249,7 +250,7 @@ static trib_status_t take_all(struct timing *t, perf_progress_fn progress, void 
         }
         group = done == 0 ? 1 : (long)rest;
         if (group == 0) {
-            t->samples = done; /* those there are */
+            t->samples = done; /* interrupted: keep the samples so far */
             return TRIB_OK;
         }
         trib_status_t status = take_samples(t, done, group);
@@ -277,7 +278,8 @@ static trib_status_t traffic(trib_comm_t *comm, struct traffic *out)
     return status;
 }
 
-/* One operation alone between two readings: nothing of ours is counted with it. */
+/* Read the counters before and after a single operation, so that nothing else is
+ * counted. */
 static trib_status_t count_traffic(struct perf_operation *op, struct perf_result *out)
 {
     struct traffic a, b;
@@ -336,8 +338,9 @@ static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn pr
 
     if (op->args->check)
         status = check(op, &verdict);
-    /* In place sums grow with each call. Zeros stay finite, but codecs tell them from
-       gradients: those get their input back before every sample. */
+    /* In place, the vector grows with each call. Zeros stay finite. But codecs treat
+     * zeros differently from gradients, so lossy codecs get their input back before
+     * every sample. */
     if (in_place && !lossy)
         perf_operation_zero(op);
     else
@@ -357,7 +360,8 @@ static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn pr
     free(t.seconds);
     if (status == TRIB_OK)
         status = count_traffic(op, out);
-    /* Once more after thousands of operations; error feedback would colour the nmse. */
+    /* Check again after thousands of operations. Report the first nmse, since error
+     * feedback changes it. */
     double nmse = verdict.nmse;
     perf_operation_judge_later(op);
     if (status == TRIB_OK && op->args->check)
@@ -369,7 +373,7 @@ static trib_status_t measure_open(struct perf_operation *op, perf_progress_fn pr
     return status;
 }
 
-/* Blocking calls show what a plan with their settings would do. */
+/* For blocking calls, explain a plan with the same settings. */
 static void explain(struct perf_operation *op, struct perf_result *out)
 {
     trib_plan_t *plan = op->plan;

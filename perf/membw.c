@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * membw - how fast this machine copies and updates memory.
+ * membw - measure the memory bandwidth of this machine, for copies and updates.
  *
  *     membw [SIZES [CORES]]
  *
- * SIZES such as 256K,16M: bytes that each core reads, and writes. CORES: how many of
- * them at once; without it one, then all.
+ * SIZES, such as 256K,16M: bytes that each core reads and writes. CORES: number of
+ * cores that run at once; by default one, then all.
  *
- * Prints csv: bytes,cores,kernel,GBps,min_GBps,max_GBps. GB/s (1e9 bytes) count what is
- * read and what is written; what the caches fetch in order to write is not counted.
- * Each thread stays on its own core and copies a block of its own. Kernels: libc
- * (memcpy), cached (16-byte stores), streaming (16-byte non-temporal stores), update
- * (changes one block where it is, as a sum in place does: half the memory, nothing
- * fetched in vain).
+ * Prints csv: bytes,cores,kernel,GBps,min_GBps,max_GBps. GB/s (1e9 bytes) count bytes
+ * read and written, but not the cache lines fetched before a write. Each thread is
+ * bound to a core and copies its own block. Kernels: libc (memcpy), cached (16-byte
+ * stores), streaming (16-byte non-temporal stores), update (modifies one block in
+ * place, as an in-place sum does: half the memory, and no unneeded fetches).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -34,7 +33,7 @@ typedef void (*copy_fn)(char *to, const char *from, size_t bytes);
 static void copy_libc(char *to, const char *from, size_t bytes)
 {
     memcpy(to, from, bytes);
-    __asm__ volatile("" ::: "memory"); /* a copy that nobody reads is still made */
+    __asm__ volatile("" ::: "memory"); /* keep a copy whose result is not read */
 }
 
 #if defined(__SSE2__)
@@ -103,9 +102,9 @@ struct team {
     copy_fn copy;
     size_t bytes;
     int cores;
-    long rounds; /* copies in a repeat; set by core 0 between barriers */
+    long rounds; /* copies per repeat; set by core 0 between barriers */
     double *rates; /* REPEATS of them, in GB/s */
-    bool out_of_memory; /* some core could not get its blocks */
+    bool out_of_memory; /* a core could not allocate its blocks */
 };
 
 struct member {
@@ -113,7 +112,7 @@ struct member {
     int core;
 };
 
-/* The whole team's time for `rounds` copies each. */
+/* Time of the whole team for `rounds` copies per core. */
 static double team_time(struct team *team, char *to, const char *from)
 {
     pthread_barrier_wait(&team->barrier);
@@ -181,7 +180,7 @@ static bool run_team(size_t bytes, int cores, size_t kernel)
         members[i] = (struct member){&team, i};
         if (pthread_create(&threads[i], NULL, work, &members[i]) != 0) {
             fputs("membw: cannot start a thread.\n", stderr);
-            exit(1); /* those started wait at a barrier that never fills */
+            exit(1); /* the other threads wait at a barrier that never fills */
         }
     }
     for (int i = 0; i < cores; i++)
@@ -237,7 +236,7 @@ int main(int argc, char **argv)
     bool good = true;
     puts("bytes,cores,kernel,GBps,min_GBps,max_GBps");
     for (size_t i = 0; i < sizes.n && good; i++) {
-        /* Whole cache lines, and something to copy. */
+        /* Round down to cache lines, at least one. */
         size_t bytes = sizes.bytes[i] < LINE ? LINE : sizes.bytes[i] / LINE * LINE;
         good = run_size(bytes, cores > 0 ? cores : 1);
         if (good && cores == 0 && all > 1)

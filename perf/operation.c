@@ -9,7 +9,7 @@
 #include "perf/colls.h"
 #include "perf/perf.h"
 
-/* Bytes behind each buffer that nobody may touch. */
+/* Guard bytes after each buffer that must not change. */
 #define GUARD_BYTES 64
 #define GUARD_VALUE 0xa5
 
@@ -65,11 +65,11 @@ static struct perf_loss loss_of(const struct perf_args *args, size_t count)
     return loss;
 }
 
-/* --- what this host must hold --- */
+/* --- memory of this host --- */
 
 struct memory {
-    double bytes; /* -1: not known */
-    bool of_group; /* the control group has less than the host */
+    double bytes; /* -1: unknown */
+    bool of_group; /* the limit is the control group's, not the host's */
 };
 
 static void note_free(void *arg, const trib_item_t *item)
@@ -81,7 +81,8 @@ static void note_free(void *arg, const trib_item_t *item)
     memory->of_group = strstr(item->detail, "control group") != NULL;
 }
 
-/* Vectors of the reported size that a rank holds, whole ones and shares of ranks. */
+/* Return the memory of a rank, in vectors of the reported size; blocks count as
+ * fractions. */
 static double vectors(const struct perf_args *args)
 {
     bool keeps = args->in_place && loss_of(args, SIZE_MAX).kind != PERF_LOSS_NONE;
@@ -219,7 +220,7 @@ static trib_status_t (*const blocking[PERF_COLL_COUNT])(struct perf_operation *)
     [PERF_SENDRECV] = run_sendrecv,
 };
 
-/* Both plans of sendrecv; op->plan receives. */
+/* Run both plans of sendrecv; op->plan receives. */
 static trib_status_t run_messages(struct perf_operation *op)
 {
     trib_status_t status = trib_plan_start(op->plan);
@@ -317,12 +318,12 @@ static void describe(struct perf_operation *op, size_t bytes)
         .same_blocks = args->same_blocks,
         .smooth = args->input == PERF_INPUT_SMOOTH,
     };
-    op->oracle.loss.feedback |= /* what was late comes out later */
+    op->oracle.loss.feedback |= /* a late input is part of a later result */
         args->quorum != NULL || strcmp(args->configured_quorum, "all") != 0;
 }
 
-/* In place the longer buffer is the only one, and the own block of it the other; of a
- * collective with a root, there. */
+/* In place, the longer buffer is the only one, and this rank's block of it is the other
+ * buffer. For collectives with a root, only the root has the longer buffer. */
 static trib_status_t open_blocks(struct perf_operation *op)
 {
     const unsigned does = perf_coll_does(op->args->coll);
@@ -348,7 +349,7 @@ static trib_status_t open_blocks(struct perf_operation *op)
     return status;
 }
 
-/* The inputs are the same ones in all starts. */
+/* Inputs are the same in all calls. */
 static trib_status_t open_pairs(struct perf_operation *op)
 {
     trib_status_t status = perf_pairs_open(op);
@@ -421,7 +422,7 @@ void perf_operation_zero(struct perf_operation *op)
 
 trib_status_t perf_operation_keep(struct perf_operation *op)
 {
-    op->pristine = malloc(input_bytes(op) + 1); /* of nothing too */
+    op->pristine = malloc(input_bytes(op) + 1); /* + 1: the input may be empty */
     if (op->pristine == NULL)
         return TRIB_ERR_NO_MEMORY;
     memcpy(op->pristine, op->input, input_bytes(op));

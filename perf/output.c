@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files appear whole or not at all: they are written to a temporary file beside their
- * place, which is renamed over it. Where a device or a pipe has the name, it is
- * written to as it is.
+ * Write files atomically: to a temporary file in the same folder, which is then
+ * renamed. Devices and pipes are written to directly.
  */
 #include "perf/output.h"
 
@@ -30,7 +29,7 @@ static bool fail(const char *path, char *why, size_t why_bytes)
     return false;
 }
 
-/* NULL where path is no regular file and must be written to as it is. */
+/* Open a temporary file next to path, with the permissions of a new file. */
 static FILE *temporary_open(const char *path, char *name, size_t name_bytes)
 {
     if ((size_t)snprintf(name, name_bytes, "%s.XXXXXX", path) >= name_bytes) {
@@ -56,8 +55,7 @@ static bool is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-/* No open() here: it would wait for the reader of a pipe, and end with its first
- * writer. */
+/* Do not open(): it would wait for a pipe's reader, and end with its first writer. */
 static bool special_try(const char *path)
 {
     struct stat st;
@@ -67,7 +65,7 @@ static bool special_try(const char *path)
     return errno == 0 && access(path, W_OK) == 0;
 }
 
-/* Finds out before an hour of measuring that the result cannot be kept. */
+/* Fail early, before an hour of measuring, if the result cannot be written. */
 bool perf_output_try(const char *path, char *why, size_t why_bytes)
 {
     char name[4096];
@@ -107,7 +105,7 @@ bool perf_output_write(const char *path, const char *text, size_t bytes, char *w
     return fail(path, why, why_bytes);
 }
 
-/* --- the whole --- */
+/* --- all outputs --- */
 
 bool perf_output_open(struct perf_output *o, const char *csv, const char *json,
                       char *why, size_t why_bytes)
@@ -136,7 +134,7 @@ bool perf_output_open(struct perf_output *o, const char *csv, const char *json,
     return false;
 }
 
-/* errno is kept at once: a later flush, which has nothing to write, sets none. */
+/* Keep errno at once: a later flush with nothing to write sets none. */
 static void flush(struct perf_output *o, FILE *f)
 {
     errno = 0;
@@ -215,7 +213,7 @@ bool perf_output_finish(struct perf_output *o, json_t *document, char *why,
         good = fail("standard output", why, why_bytes);
     }
     if (!good)
-        clearerr(stdout); /* it is told */
+        clearerr(stdout); /* already reported */
     json_decref(document);
     return good;
 }

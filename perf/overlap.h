@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf allreduce --overlap: how near an all-reduce comes to what its slowest stage
- * alone allows, and how much of it a computation hides.
+ * trib-perf allreduce --overlap: compare an all-reduce with the rate of its slowest
+ * stage, and measure how much of it a computation hides.
  *
- *     overlap_measure.c stages alone, the plan fed part by part beside a computation
- *     overlap_bounds.c  arithmetic, sentences
+ *     overlap_measure.c  stage rates; plans fed layer by layer during computation
+ *     overlap_bounds.c   bounds, and lines of the table
  *
- * A stage's rate C is in bytes of the vector a second: those of an operation over the
- * time that the stage takes for its share of them, alone. Of the link that is B / r,
- * with B bytes a second each way and r coded bytes sent for each byte of the vector.
+ * The rate of a stage, measured alone, is in bytes of the vector per second: the bytes
+ * of an operation over the stage's time for its share of them. For the link it is B /
+ * r, with B bytes per second in each direction and r encoded bytes sent per byte of the
+ * vector.
  */
 #ifndef PERF_OVERLAP_H
 #define PERF_OVERLAP_H
@@ -23,46 +24,46 @@ enum perf_stage {
     PERF_STAGES
 };
 
-/* Bytes that go through the stages of a rank in one operation. */
+/* Bytes that the stages of a rank process in one operation. */
 struct perf_overlap_work {
-    double vector; /* the whole vector */
-    double of[PERF_STAGES]; /* uncoded; of the link coded, with frames */
+    double vector; /* of the whole vector */
+    double of[PERF_STAGES]; /* unencoded; link: encoded, with headers */
 };
 
-/* Bytes a second of each stage alone; a stage without work may have any. */
+/* Bytes per second of each stage alone; ignored for stages without work. */
 struct perf_overlap_alone {
     double Bps[PERF_STAGES];
-    double link_cpu_s; /* processor time of a rank for each byte that it sends */
+    double link_cpu_s; /* processor time of a rank per byte sent */
 };
 
 /**
- * perf_overlap_work - by the schedule: `flat`, in which each rank sums all, or one in
- * which each finishes its part.
+ * perf_overlap_work - return the bytes per stage for a schedule.
  *
+ * flat     each rank sums the whole vector; else each finishes its part
  * coded    elements are encoded and decoded
  * wire     bytes that a rank sends in one operation
  */
 struct perf_overlap_work perf_overlap_work(double vector, int ranks, bool flat,
                                            bool coded, double wire);
 
-/** perf_overlap_bounds - fill the rates, the bounds and what was reached of them, by an
- * operation that takes `us`. */
+/** perf_overlap_bounds - compute the rates, the bounds, and the fraction of the bound
+ * that an operation of `us` reaches. */
 void perf_overlap_bounds(const struct perf_overlap_work *work,
                          const struct perf_overlap_alone *alone, double us,
                          struct perf_overlap *out);
 
-/** perf_overlap_hidden - the part of `comm` seconds that `both` do not show beside
- * `compute` alone; at most 1, below 0 where both together take longer than one after
- * the other. */
+/** perf_overlap_hidden - return the fraction of `comm` seconds that is hidden: `both`
+ * compared with `compute` alone. At most 1; below 0 if both together take longer than
+ * one after the other. */
 double perf_overlap_hidden(double comm, double compute, double both);
 
 const char *perf_overlap_stage_name(enum perf_stage stage);
 
-/** perf_overlap_print - the lines of the table. */
+/** perf_overlap_print - print the lines of the table. */
 void perf_overlap_print(const struct perf_overlap *o);
 
-/** perf_overlap_measure - all of it, with the plan of op, which takes out->us.p50;
- * collective. */
+/** perf_overlap_measure - measure all of this with the plan of op, which takes
+ * out->us.p50. Collective. */
 trib_status_t perf_overlap_measure(struct perf_operation *op, struct perf_result *out);
 
 #endif

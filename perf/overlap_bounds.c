@@ -19,8 +19,8 @@ struct perf_overlap_work perf_overlap_work(double vector, int ranks, bool flat,
 
     w.of[PERF_STAGE_LINK] = wire;
     w.of[PERF_STAGE_SUM] = flat ? others * vector : others / ranks * vector;
-    /* All elements of the result are decoded once: or, in flat, those of the first
-     * word, to which the others are added. */
+    /* Each element of the result is decoded once. A flat schedule decodes the first
+     * contribution and adds the others to it. */
     w.of[PERF_STAGE_ENCODE] = w.of[PERF_STAGE_DECODE] = coded ? vector : 0;
     return w;
 }

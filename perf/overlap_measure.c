@@ -15,9 +15,9 @@ enum {
     TAG = 78,
 };
 
-static const double LONGER = 1.5; /* computing takes so many times as long as the sum */
+static const double LONGER = 1.5; /* computation time over the time of the sum */
 
-/* Median over rounds of the slowest rank's seconds; sorts them. */
+/* Return the median over rounds of the slowest rank's seconds; sorts them. */
 static trib_status_t middle(trib_comm_t *comm, double *seconds, size_t n, double *out)
 {
     struct perf_summary s;
@@ -30,8 +30,8 @@ static trib_status_t middle(trib_comm_t *comm, double *seconds, size_t n, double
 
 /* --- the link alone --- */
 
-/* Bytes that each rank sends while it receives as many: as a message, or as sums
- * without a codec. The faster of the two is what the link takes. */
+/* Bytes that each rank sends while it receives as many, in a message or in a sum
+ * without a codec. The faster of the two is the rate of the link. */
 struct link {
     trib_comm_t *comm;
     int next, before;
@@ -40,7 +40,7 @@ struct link {
     trib_plan_t *plan; /* sums `bytes` bytes of `in` */
 };
 
-/* To the next rank, and at the same time from the one before. */
+/* Send to the next rank and receive from the previous one at the same time. */
 static trib_status_t pass_on(const struct link *l)
 {
     trib_request_t *got = NULL, *sent = NULL;
@@ -74,13 +74,13 @@ static double sent_bytes(const struct link *l)
     return trib_stats(l->comm, &stats) == TRIB_OK ? (double)stats.wire_bytes : 0;
 }
 
-/* Takes what is faster than what *out has. */
+/* Measure one way and keep it in *out if it is faster. */
 static trib_status_t measure_link(const struct link *l, link_fn move,
                                   struct perf_overlap_alone *out)
 {
     double seconds[LINK_ROUNDS], cpu = HUGE_VAL, took = HUGE_VAL;
     double sent = sent_bytes(l);
-    trib_status_t status = move(l); /* for warmth */
+    trib_status_t status = move(l); /* warm-up */
 
     sent = sent_bytes(l) - sent;
     if (status == TRIB_OK)
@@ -172,17 +172,17 @@ static trib_status_t stages_alone(struct perf_operation *op,
     return status;
 }
 
-/* --- beside a computation --- */
+/* --- during a computation --- */
 
 struct beside_layers {
     struct perf_operation *op;
-    trib_plan_t *plan; /* is fed a layer at a time */
-    double turns; /* of a layer's computation */
-    double nap_s; /* of a layer that is computed elsewhere */
+    trib_plan_t *plan; /* fed one layer at a time */
+    double turns; /* computation of a layer, in iterations */
+    double nap_s; /* sleep of a layer that is computed elsewhere */
     double volatile sink;
 };
 
-/* Computes in registers: it takes a core, and none of the memory's bandwidth. */
+/* Compute in registers: this uses a core but no memory bandwidth. */
 static void compute(struct beside_layers *b, double turns)
 {
     double x = 1;
@@ -192,7 +192,7 @@ static void compute(struct beside_layers *b, double turns)
     b->sink = x;
 }
 
-/* The thread sleeps, as it would while an accelerator computes. */
+/* Sleep as the thread would while an accelerator computes. */
 static void nap(double s)
 {
     (void)nanosleep(&(struct timespec){(time_t)s, (long)(1e9 * (s - floor(s)))}, NULL);
@@ -200,7 +200,7 @@ static void nap(double s)
 
 enum layer_work { WORK_NONE, WORK_HERE, WORK_ELSEWHERE };
 
-/* A step: each layer is computed, and the sum of it may begin. */
+/* Run one step: compute each layer, then mark its part of the sum as ready. */
 static trib_status_t step(struct beside_layers *b, enum layer_work work, bool sums,
                           struct perf_timeline *line, double *seconds)
 {
@@ -231,7 +231,7 @@ static trib_status_t step(struct beside_layers *b, enum layer_work work, bool su
     return status;
 }
 
-/* Sets the computation of a layer, of which all take LONGER times comm_s. */
+/* Calibrate the iterations per layer, so that all layers take LONGER times comm_s. */
 static trib_status_t choose_turns(struct beside_layers *b, double comm_s)
 {
     double pace = 0, most = comm_s;
@@ -248,7 +248,7 @@ static trib_status_t choose_turns(struct beside_layers *b, double comm_s)
     return status;
 }
 
-/* The round that took as long as half of the others at most. */
+/* Return the round of median duration. */
 static const struct perf_timeline *middle_line(const struct perf_timeline *lines)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -317,7 +317,7 @@ static trib_status_t fed(struct perf_operation *op, struct perf_overlap *out)
     return status;
 }
 
-/* --- the whole --- */
+/* --- all --- */
 
 trib_status_t perf_overlap_measure(struct perf_operation *op, struct perf_result *out)
 {

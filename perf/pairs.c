@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * --call pairs: the elements of an input that are not zeros, as a sparse vector.
+ * --call pairs: pass the nonzero elements of the input as a sparse vector.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "perf/perf.h"
 
 struct perf_pairs {
-    uint64_t *indices; /* [count] what this rank gives */
+    uint64_t *indices; /* [count] indices of this rank's pairs */
     void *values;
     size_t n;
-    uint64_t *got; /* [count] the union */
+    uint64_t *got; /* [count] indices of the union */
     void *got_values;
 };
 
@@ -45,7 +45,7 @@ void perf_pairs_take(struct perf_operation *op)
     }
 }
 
-/* The union as pairs, as whoever gives pairs wants it. */
+/* Sum, and read the union as pairs. */
 static trib_status_t run(struct perf_operation *op)
 {
     struct perf_pairs *p = op->pairs;

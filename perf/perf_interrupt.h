@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ctrl-C: a measurement ends with what it has so far. A second one, not before a second
- * later, ends the process: a terminal and the process that started the ranks may both
- * tell of the first.
+ * Ctrl-C: the first one ends the measurement, which keeps its samples so far. A second
+ * one ends the process. Signals within a second count as one, since the terminal and
+ * the process that started the ranks may both send the first.
  */
 #ifndef PERF_PERF_INTERRUPT_H
 #define PERF_PERF_INTERRUPT_H
@@ -10,23 +10,22 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { EXIT_INTERRUPTED = 130 }; /* as shells have it */
+enum { EXIT_INTERRUPTED = 130 }; /* as in shells: 128 + SIGINT */
 
-/** perf_interrupt_watch - from now on take SIGINT, if the parent has not had it
- * ignored. */
+/** perf_interrupt_watch - catch SIGINT, unless the parent ignored it. */
 void perf_interrupt_watch(void);
 
-/** perf_interrupt_end - the default again. */
+/** perf_interrupt_end - restore the default handler. */
 void perf_interrupt_end(void);
 
-/** perf_interrupted - true if there was one since perf_interrupt_watch. */
+/** perf_interrupted - return true if SIGINT came since perf_interrupt_watch. */
 bool perf_interrupted(void);
 
-/** perf_interrupt_pass - end this process group, too; 0: none. A second signal kills
- * it. */
+/** perf_interrupt_pass - end this process group on SIGINT, and kill it on the second;
+ * 0: none. */
 void perf_interrupt_pass(pid_t group);
 
-/** perf_interrupt_take - false: signals that come wait until it is called with true. */
+/** perf_interrupt_take - false: block SIGINT; true: unblock it. */
 void perf_interrupt_take(bool take);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Element types, bit by bit, on purpose unlike the library's kernels.
+ * Conversion of element types bit by bit, deliberately not with the library's kernels.
  */
 #include "perf/perf_number.h"
 
@@ -40,7 +40,7 @@ static double f16_value(uint16_t half)
     return half & 0x8000 ? -value : value;
 }
 
-/* Nearest, ties to even; finite inputs of ordinary size only. */
+/* Round to nearest, ties to even. Input must be finite and within f16's range. */
 static uint16_t f16_bits(double value)
 {
     uint16_t sign = value < 0 ? 0x8000 : 0;
@@ -50,10 +50,10 @@ static uint16_t f16_bits(double value)
         return sign;
     frexp(magnitude, &exponent);
     if (exponent < -13)
-        exponent = -13; /* subnormal: the grid grows no finer */
+        exponent = -13; /* subnormal: the step size stays the same */
     long steps = lrint(ldexp(magnitude, 11 - exponent));
     assert(steps <= 2048 && exponent < 16);
-    /* A carry out of the fraction raises the exponent field by itself. */
+    /* A carry out of the fraction correctly increments the exponent field. */
     return (uint16_t)(sign + (unsigned)((exponent + 13) << 10) + (unsigned)steps);
 }
 
@@ -71,7 +71,7 @@ static uint16_t bf16_bits(double value)
     return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/* Where its exponent is all ones, E4M3 still has numbers, all but one. */
+/* In E4M3, codes with all exponent bits set are numbers, except one NaN. */
 static double f8_value(trib_dtype_t dtype, uint8_t code)
 {
     const bool e4m3 = dtype == TRIB_F8_E4M3;
@@ -90,10 +90,11 @@ static double f8_value(trib_dtype_t dtype, uint8_t code)
     return code & 0x80 ? -value : value;
 }
 
-/* Nearest, ties to even; finite inputs of ordinary size only. */
+/* Round to nearest, ties to even. Input must be finite and in range. */
 static uint8_t f8_bits(trib_dtype_t dtype, double value)
 {
-    uint8_t code = 0, over = 0x78; /* bisects the codes, which rise with the value */
+    uint8_t code = 0, over = 0x78; /* bisection over the codes, which rise with the
+                                    * value */
 
     while (over - code > 1) {
         const uint8_t middle = (uint8_t)((code + over) / 2);
@@ -108,7 +109,7 @@ static uint8_t f8_bits(trib_dtype_t dtype, double value)
     return (uint8_t)(code | (value < 0 ? 0x80 : 0));
 }
 
-/* memcpy: blocks of bytes have no type of their own. */
+/* Use memcpy, since blocks may have any alignment. */
 void perf_number_store(trib_dtype_t dtype, void *out, size_t i,
                        union perf_number number)
 {
@@ -116,7 +117,7 @@ void perf_number_store(trib_dtype_t dtype, void *out, size_t i,
     float f32 = (float)number.f;
     uint16_t half;
     uint8_t f8;
-    const void *from = &number.i; /* the low bytes: little endian */
+    const void *from = &number.i; /* the low bytes, on little-endian machines */
     if (dtype == TRIB_F32) {
         from = &f32;
     } else if (dtype == TRIB_F16 || dtype == TRIB_BF16) {
@@ -164,7 +165,6 @@ union perf_number perf_number_load(trib_dtype_t dtype, const void *in, size_t i)
     return number;
 }
 
-/* The spacing of floats at 1. */
 double perf_number_epsilon(trib_dtype_t dtype)
 {
     switch (dtype) {
@@ -183,7 +183,6 @@ double perf_number_epsilon(trib_dtype_t dtype)
     }
 }
 
-/* The spacing of the smallest floats, where inputs come near it. */
 double perf_number_denormal(trib_dtype_t dtype)
 {
     return dtype == TRIB_F8_E4M3 ? 0x1p-9 : dtype == TRIB_F8_E5M2 ? 0x1p-16 : 0;

@@ -19,16 +19,17 @@ union perf_number {
 bool perf_number_is_integer(trib_dtype_t dtype);
 bool perf_number_is_signed(trib_dtype_t dtype);
 
-/** perf_number_store, perf_number_load - element i of a vector at any address. */
+/** perf_number_store, perf_number_load - access element i of a vector at any
+ * alignment. */
 void perf_number_store(trib_dtype_t dtype, void *out, size_t i,
                        union perf_number number);
 union perf_number perf_number_load(trib_dtype_t dtype, const void *in, size_t i);
 
-/** perf_number_epsilon - the spacing of floats at 1. */
+/** perf_number_epsilon - return the spacing of floats at 1. */
 double perf_number_epsilon(trib_dtype_t dtype);
 
-/** perf_number_denormal - the spacing of the smallest floats, where inputs come near
- * it; else 0. */
+/** perf_number_denormal - return the smallest spacing if inputs may be near it, else
+ * 0. */
 double perf_number_denormal(trib_dtype_t dtype);
 
 #endif

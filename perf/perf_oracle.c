@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The right result of a collective, computed on each rank without the library.
+ * Compute the right result of a collective on each rank, without the library.
  *
- * Inputs come from a counter-based generator, hence any rank can make the inputs of
- * all. Floats are about normal (the sum of four uniform numbers), as gradients are
- * nearer to that than to uniform; factors of a product stay near 1; integers use their
- * whole range, so that sums wrap.
+ * Inputs come from a counter-based generator, so any rank can generate the inputs of
+ * all ranks. Floats are roughly normal (the sum of four uniform numbers), which is
+ * closer to gradients than uniform ones. Factors of a product stay near 1. Integers use
+ * their whole range, so that sums wrap.
  */
 #include <assert.h>
 #include <math.h>
@@ -17,11 +17,11 @@
 #include "perf/perf_oracle.h"
 #include "perf/smooth.h"
 
-#define BLOCK 1024 /* elements that are made, reduced and compared at a time */
+#define BLOCK 1024 /* elements generated, reduced and compared at a time */
 
 /* --- inputs --- */
 
-/* A bijective mixer: multiply and fold, enough to make counters look random. */
+/* A bijective mixer: multiply and xor-shift, enough to make counters look random. */
 static uint64_t mix(uint64_t x)
 {
     x ^= x >> 32;
@@ -37,9 +37,9 @@ static double about_normal(uint64_t bits)
     int64_t sum = 0;
     for (int i = 0; i < 4; i++)
         sum += (int64_t)((bits >> (16 * i)) & 0xffff);
-    /* Between the steps of the sum, so that hardly two elements are the same. */
+    /* A fraction of a step, so that few elements are equal. */
     double fraction = (double)(mix(bits) >> 40) / 0x1p24;
-    /* Four uniform numbers on [0, 1): mean 2, variance 1/3. */
+    /* The sum of four uniform numbers on [0, 1) has mean 2 and variance 1/3. */
     return (((double)sum + fraction) / 65536 - 2) * 1.7320508;
 }
 
@@ -50,14 +50,14 @@ static bool block_empty(const struct perf_oracle *o, int rank, size_t block)
     return (double)(mix(key + block) >> 11) < o->empty * 0x1p53;
 }
 
-/* True if an element is taken for true or false alone. */
+/* Return true if only the truth value of an element matters. */
 static bool is_truth(const struct perf_oracle *o)
 {
     return o->dtype == TRIB_BOOL || (o->op >= TRIB_LAND && o->op <= TRIB_LXOR);
 }
 
-/* An element of a pair is one of few values, so that ranks have the same ones, or an
- * index, and each rank has its own indices. */
+/* Values of pairs are drawn from few, so that ranks tie. Indices differ between
+ * ranks. */
 static void fill_located(const struct perf_oracle *o, int rank, size_t at, void *out)
 {
     const size_t size = trib_dtype_size(o->dtype);
@@ -68,7 +68,7 @@ static void fill_located(const struct perf_oracle *o, int rank, size_t at, void 
     if (!perf_number_is_integer(o->dtype))
         number.f = (double)(bits & 7) - 3;
     if (at % 2)
-        memcpy(out, &index, size); /* little endian */
+        memcpy(out, &index, size); /* little-endian */
     else
         perf_number_store(o->dtype, out, 0, number);
 }
@@ -98,7 +98,7 @@ void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_
                 number.f = 1 + number.f / 8;
         }
         if (empty || (is_truth(o) && !(mix(bits) & 3)))
-            number.i = 0; /* of floats 0.0, too */
+            number.i = 0; /* also 0.0 for floats */
         perf_number_store(o->dtype, out, i, number);
     }
 }
@@ -129,7 +129,6 @@ static bool less(trib_dtype_t dtype, uint64_t a, uint64_t b)
     return perf_number_is_signed(dtype) ? (int64_t)a < (int64_t)b : a < b;
 }
 
-/* A bool is 0 or 1. */
 static uint64_t combine_integers(const struct perf_oracle *o, uint64_t a, uint64_t b)
 {
     switch (o->op) {
@@ -181,8 +180,8 @@ static union perf_number combine(const struct perf_oracle *o, union perf_number 
     return out;
 }
 
-/* Wraps a 64-bit sum to the dtype, then divides it where the op is a mean; of a vote,
- * which sign most have. */
+/* Wrap a 64-bit sum to the dtype and divide it for a mean. For a vote, return the
+ * sign. */
 static union perf_number finish(const struct perf_oracle *o, union perf_number sum)
 {
     if (o->loss.kind == PERF_LOSS_VOTE)
@@ -201,7 +200,7 @@ static union perf_number finish(const struct perf_oracle *o, union perf_number s
     return sum;
 }
 
-/* The value of an input in the sum: its sign, if signs are summed. */
+/* Return an input's contribution to the sum: its sign for a vote. */
 static union perf_number counted(const struct perf_oracle *o, union perf_number x)
 {
     if (o->loss.kind == PERF_LOSS_VOTE)
@@ -211,7 +210,7 @@ static union perf_number counted(const struct perf_oracle *o, union perf_number 
 
 struct expectation {
     union perf_number value[BLOCK];
-    double magnitude[BLOCK]; /* sum of |x|: rounding errors are relative to it */
+    double magnitude[BLOCK]; /* sum of |x|, the scale of rounding errors */
 };
 
 static int compare_numbers(const void *a, const void *b)
@@ -220,7 +219,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The robust operator, over the contributions to one element. */
+/* Apply the robust operator to the contributions to one element. */
 static double robust(const struct perf_oracle *o, double *x)
 {
     size_t n = (size_t)o->ranks, first = 0, end = n;
@@ -243,7 +242,7 @@ static bool is_robust(trib_op_t op)
     return op == TRIB_MEDIAN || op == TRIB_TRIMMED_MEAN || op == TRIB_CLIPPED_MEAN;
 }
 
-/* Without memory for all contributions nothing is right. */
+/* Without memory for all contributions, expect NaN. */
 static void expect_robust(const struct perf_oracle *o, size_t first, size_t n,
                           struct expectation *e)
 {
@@ -271,7 +270,7 @@ static uint64_t index_of(trib_dtype_t dtype, const void *pair)
     return index;
 }
 
-/* True if pair a comes before pair b. */
+/* Return true if pair a wins over pair b. */
 static bool comes_first(const struct perf_oracle *o, const void *a, const void *b)
 {
     const union perf_number x = perf_number_load(o->dtype, a, 0),
@@ -336,10 +335,10 @@ static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
     }
 }
 
-/* The source of a part of the result. */
+/* Origin of a part of the result. */
 struct place {
-    int from; /* rank; -1: from all */
-    size_t first; /* of its input */
+    int from; /* rank; -1: all ranks */
+    size_t first; /* index in its input */
 };
 
 static struct place place_of(const struct perf_oracle *o, size_t first)
@@ -358,7 +357,7 @@ static struct place place_of(const struct perf_oracle *o, size_t first)
     return (struct place){o->coll == TRIB_SCATTER ? o->root : -1, first};
 }
 
-/* The same, of the ranks whose sum a rank gets. */
+/* Return an oracle of only the ranks whose sum this rank receives. */
 static struct perf_oracle summed_of(const struct perf_oracle *o)
 {
     struct perf_oracle some = *o;
@@ -369,7 +368,7 @@ static struct perf_oracle summed_of(const struct perf_oracle *o)
     return some;
 }
 
-/* Elements first … first + n of the result; they stem from one rank's block. */
+/* Compute elements first … first + n of the result, all from one rank's block. */
 static void expect(const struct perf_oracle *o, size_t first, size_t n,
                    struct expectation *e)
 {
@@ -387,17 +386,17 @@ static void expect(const struct perf_oracle *o, size_t first, size_t n,
     }
 }
 
-/* The check of a whole result, block by block. */
+/* State of checking a whole result, block by block. */
 struct judging {
     const struct perf_oracle *o;
     struct perf_passage passage;
     struct perf_whole whole;
-    size_t at; /* the element that is compared */
-    struct perf_part *parts; /* of each rank; NULL: not needed */
+    size_t at; /* index of the element being compared */
+    struct perf_part *parts; /* one per rank; NULL: not needed */
     struct perf_verdict *out;
 };
 
-/* Counts an element that is wrong, and keeps the first for the sentence. */
+/* Count a wrong element and record the first one for the message. */
 static void count_wrong(struct judging *j, double got, double want, double tolerance)
 {
     struct perf_verdict *out = j->out;
@@ -434,7 +433,7 @@ static void compare_one(struct judging *j, union perf_number got,
     out->error2 += error * error;
     out->reference2 += want.f * want.f;
     if (!exact) {
-        /* An element that is not summed has its own magnitude only. */
+        /* An element that is not summed has only its own magnitude. */
         magnitude = fmax(magnitude, fabs(want.f));
         if (perf_element_wrong(&j->passage, got.f, want.f, magnitude))
             count_wrong(j, got.f, want.f, perf_element_most(&j->passage, magnitude));
@@ -444,7 +443,7 @@ static void compare_one(struct judging *j, union perf_number got,
         j->whole.square += want.f * want.f;
         return;
     }
-    /* Each of ranks sums rounds once, by half a spacing; twice that is allowed. */
+    /* Each of `ranks` sums rounds by at most half a spacing; allow twice that. */
     double tolerance =
         (o->ranks + 1) * (perf_number_epsilon(o->dtype) * magnitude +
                           (magnitude > 0 ? perf_number_denormal(o->dtype) : 0));
@@ -452,7 +451,7 @@ static void compare_one(struct judging *j, union perf_number got,
         count_wrong(j, got.f, want.f, tolerance);
 }
 
-/* Each rank's part in a block of the result. */
+/* Add the contributions of all ranks to a block of the result. */
 static void add_parts(struct judging *j, size_t first, size_t n,
                       const unsigned char *result, const struct expectation *e)
 {
@@ -477,7 +476,8 @@ static void judge_whole(struct judging *j)
     struct perf_verdict *out = j->out;
     j->whole.parts = j->parts;
     out->error2_limit = perf_error_limit(&j->passage, &j->whole);
-    /* A rank may have too few elements to select from, and the same ones as others. */
+    /* With empty blocks, a rank may have too few elements to select from, and the same
+     * ones as other ranks. */
     if (j->o->loss.kind != PERF_LOSS_SELECTED || j->o->empty <= 0)
         out->lost = (uint64_t)perf_parts_lost(&j->passage, &j->whole);
     out->wrong += out->lost + !(out->error2 <= out->error2_limit);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inputs of a collective that is measured, and its right result.
+ * Inputs of a measured collective, and its right result.
  */
 #ifndef PERF_PERF_ORACLE_H
 #define PERF_PERF_ORACLE_H
@@ -13,10 +13,11 @@
 
 #include "perf/loss.h"
 
-/* Elements that are all zeros, or of which none need be. */
+/* Elements per block that is all zeros or not. */
 #define PERF_ORACLE_BLOCK 256
 
-/* Inputs are a function of (seed, rank, element): each rank can make all of them. */
+/* Inputs are a function of (seed, rank, element), so each rank can generate all of
+ * them. */
 struct perf_oracle {
     trib_coll_t coll;
     trib_dtype_t dtype;
@@ -26,47 +27,50 @@ struct perf_oracle {
     int rank;
     int ranks;
     int root;
-    struct perf_loss loss; /* none: an element may be off by rounding only */
+    struct perf_loss loss; /* PERF_LOSS_NONE: an element may be off by rounding only */
     uint64_t seed;
-    bool smooth; /* floats are those of perf/smooth.h, else about normal */
-    double empty; /* part of the blocks of an input that is zeros, by chance; 0: none */
-    bool same_blocks; /* of all ranks; else each has blocks of its own */
+    bool smooth; /* floats are from perf/smooth.h, else roughly normal */
+    double empty; /* fraction of the input's blocks that are zeros, at random; 0:
+                   * none */
+    bool same_blocks; /* all ranks have the same zero blocks */
 };
 
 struct perf_verdict {
     double error2; /* sum of squared errors */
     double reference2; /* sum of squared expected values */
-    double error2_limit; /* of what the codec may lose; INFINITY: none is known */
-    uint64_t wrong; /* elements, ranks that are lost, an error2 above its limit */
-    uint64_t wrong_elements; /* of these, the elements */
-    size_t first; /* of them; what it is, what it must be, and how far it may be from
-                   * that */
+    double error2_limit; /* limit of error2 for the codec; INFINITY: none known */
+    uint64_t wrong; /* elements, lost ranks, and 1 if error2 is above its limit */
+    uint64_t wrong_elements; /* wrong elements alone */
+    size_t first; /* index of the first wrong element; then its value, the right one,
+                   * and the tolerance */
     double got, want, tolerance;
-    uint64_t lost; /* ranks whose inputs are not in the result as they must be */
-    uint64_t hash; /* of the result's bytes */
+    uint64_t lost; /* ranks whose input is missing or wrong in the result */
+    uint64_t hash; /* hash of the result's bytes */
 };
 
-/** perf_op_is_located - true if an op is of pairs of a value and its index. */
+/** perf_op_is_located - return true if op takes pairs of a value and its index. */
 static inline bool perf_op_is_located(trib_op_t op)
 {
     return op == TRIB_MINLOC || op == TRIB_MAXLOC;
 }
 
-/** perf_oracle_inputs, _outputs - elements of the input and result of o->rank. */
+/** perf_oracle_inputs, _outputs - return the elements in the input and result of
+ * o->rank. */
 size_t perf_oracle_inputs(const struct perf_oracle *o);
 size_t perf_oracle_outputs(const struct perf_oracle *o);
 
-/** perf_oracle_fill - elements first … first + n of the input of `rank`. */
+/** perf_oracle_fill - write elements first … first + n of the input of `rank`. */
 void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_t n,
                       void *out);
 
-/** perf_oracle_number - element i of a vector; a 64-bit integer may be rounded. */
+/** perf_oracle_number - return element i of a vector; 64-bit integers may be
+ * rounded. */
 double perf_oracle_number(trib_dtype_t dtype, const void *vector, size_t i);
 
 /**
- * perf_oracle_compare - the result of o->rank against what it must be.
+ * perf_oracle_compare - compare the result of o->rank with the right one.
  *
- * loss.h says which losses of codecs are seen. Without memory for it one is wrong.
+ * loss.h says which errors of codecs are detected. Out of memory counts as one wrong.
  */
 void perf_oracle_compare(const struct perf_oracle *o, const void *result,
                          struct perf_verdict *out);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * probe - how near are the first two cores to each other?
+ * probe - measure how close the first two cores are.
  *
  *     probe             prints "0.034 near": microseconds one way, and a word
  *
  * Two threads on two cores pass a flag in shared memory back and forth. Virtual
- * machines place their cores with or without a cache in common, and change that at any
- * time, which moves shared-memory latency by a factor of five: compare like with like.
+ * machines may or may not place their cores on a common cache, and change that at any
+ * time. Latency over shared memory then changes by a factor of five: compare only equal
+ * placements.
  *
- *     near   below 0.08 µs: they share a cache
+ *     near   below 0.08 µs: the cores share a cache
  *     far    0.12 to 1 µs: they do not
  *     mixed  between near and far
- *     busy   above: somebody else uses these cores
+ *     busy   above: other processes use these cores
  */
 #include <pthread.h>
 #include <sched.h>
@@ -37,7 +38,7 @@ static void pause_core(void)
 #endif
 }
 
-/* false: the other side was not heard of for PATIENCE_SECONDS. */
+/* Return false if the other side did not answer for PATIENCE_SECONDS. */
 static bool await(struct flags *f, atomic_uint *flag, unsigned want)
 {
     double deadline = 0;
@@ -73,7 +74,7 @@ static bool call(struct flags *f, double *us)
 {
     unsigned at = 0;
     (void)tool_bind_rank(TOOL_BIND_CORE, 0, 0);
-    for (int r = -1; r < REPEATS; r++) { /* the first warms up */
+    for (int r = -1; r < REPEATS; r++) { /* the first is a warm-up */
         double start = perf_now();
         for (int i = 0; i < ROUNDS; i++) {
             atomic_store_explicit(&f->there, ++at, memory_order_release);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The line that tells how far a run has come.
+ * The progress line of a run.
  */
 #include <unistd.h>
 

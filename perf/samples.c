@@ -14,7 +14,7 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Nearest rank: the least value that at least permille / 1000 of them do not exceed. */
+/* Nearest rank: the smallest value that permille / 1000 of the values do not exceed. */
 static double percentile(const double *sorted, size_t n, size_t permille)
 {
     size_t rank = (n * permille + 999) / 1000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command lines of trib-perf: setters, rows and checks that its commands share.
+ * Setters, option rows and checks shared by the commands of trib-perf.
  */
 #ifndef PERF_SETTERS_H
 #define PERF_SETTERS_H
@@ -19,13 +19,13 @@ bool perf_set_sizes(const struct tool_given *given,
 
 bool perf_set_gbps(const struct tool_given *given, const char *value); /* double */
 
-/* In arguments.c; args begins with a struct perf_args. */
+/* In arguments.c; args must begin with a struct perf_args. */
 bool perf_set_codec(const struct tool_given *given, const char *value);
 bool perf_set_chunk(const struct tool_given *given, const char *value);
 bool perf_set_density(const struct tool_given *given, const char *value);
 
 /* clang-format off */
-/* Rows that commands share; at: the offset of the field. */
+/* Rows shared by commands; at: offset of the field. */
 #define PERF_RANKS_ROW(at) \
     {"ranks", "RANKS", tool_set_int, at, \
      .help = "start so many ranks on this host; without it a launcher has", \
@@ -55,15 +55,16 @@ bool perf_set_density(const struct tool_given *given, const char *value);
      .least = 1}
 /* clang-format on */
 
-/** perf_launched_twice - true, after a sentence: -n was given, and a launcher has
- * started this process; or --bind was given without ranks to place. */
+/** perf_launched_twice - return true, after a message, if -n was given under a
+ * launcher, or --bind without -n. */
 bool perf_launched_twice(int ranks, enum tool_bind bind, FILE *err);
 
-/** perf_float_sizes - sizes of float32; those of `preset` where none are given (NULL:
- * none either). false after a sentence: one is no whole number of them. */
+/** perf_float_sizes - check sizes of float32, or parse `preset` if none are given
+ * (NULL: none). Return false after a message if a size is not a multiple of 4. */
 bool perf_float_sizes(struct perf_sizes *sizes, const char *preset, FILE *err);
 
-/** perf_outputs_differ - false after a sentence: both csv and json go to one place. */
+/** perf_outputs_differ - return false after a message if csv and json have the same
+ * destination. */
 bool perf_outputs_differ(const char *csv, const char *json, FILE *err);
 
 #endif

@@ -8,7 +8,7 @@ struct setting {
     const char *name;
     char *value;
     size_t bytes;
-    bool changed; /* by file, environment or API */
+    bool changed; /* set by file, environment or API */
 };
 
 static void read_setting(void *arg, const trib_item_t *item)
@@ -23,7 +23,7 @@ static void read_setting(void *arg, const trib_item_t *item)
 bool perf_setting(const char *name, char *value, size_t bytes)
 {
     struct setting s = {.name = name, .value = value, .bytes = bytes};
-    /* Another setting that is wrong is for trib_init to refuse. */
+    /* trib_init reports other settings that are wrong. */
     (void)trib_list_each(TRIB_LIST_CONFIG, read_setting, &s);
     return s.changed;
 }

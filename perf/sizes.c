@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sizes and times as people write them.
+ * Parse and print sizes and times.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "perf/perf.h"
 
-/* A sweep of more sizes than this is a slip of the pen. */
+/* More sizes than this are taken for a typing error. */
 #define MAX_SIZES 4096
 
 static bool unit_shift(const char *unit, unsigned *shift_out)
@@ -64,7 +64,7 @@ static bool append(struct size_list *list, size_t bytes)
     return true;
 }
 
-/* "8:64M:4" is 8, 32, 128, … up to 64 MiB; the factor is 2 where it is left out. */
+/* Expand "8:64M:4" to 8, 32, 128, … up to 64 MiB. The factor defaults to 2. */
 static const char *append_range(struct size_list *list, char *item)
 {
     char *to_text = strchr(item, ':');

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib-perf - latency and bandwidth sweeps of the collectives, and of what carries
- * them.
+ * trib-perf - measure latency and bandwidth of collectives, transports and codecs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +25,13 @@
 struct run {
     const struct perf_args *args;
     trib_comm_t *comm;
-    struct perf_writer *writer; /* on rank 0 */
+    struct perf_writer *writer; /* on rank 0 only */
     double wrong;
     bool interrupted;
-    struct report_file old; /* of --compare, on rank 0 */
+    struct report_file old; /* --compare, on rank 0 */
 };
 
-/* The rank that decides tells whether it could; all others end quietly with it. */
+/* Open the outputs on rank 0, which prints the error; the other ranks end silently. */
 static trib_status_t open_writer(struct run *run, double *failed_out)
 {
     char why[4352] = "out of memory";
@@ -50,7 +49,8 @@ static trib_status_t open_writer(struct run *run, double *failed_out)
     return perf_combine(run->comm, TRIB_MAX, failed_out, 1);
 }
 
-/* Says how a codec broke its bounds, besides the number of wrong elements. */
+/* Print how a codec exceeded its bounds, in addition to the number of wrong
+ * elements. */
 static void say_loss(const struct perf_args *args, const struct perf_result *result)
 {
     char size[32];
@@ -68,7 +68,8 @@ static void say_loss(const struct perf_args *args, const struct perf_result *res
                 size, result->lost, result->lost > 1 ? "s" : "");
 }
 
-/* True on all ranks if one of them was interrupted: they end with the sizes so far. */
+/* Set run->interrupted if any rank was interrupted, so that all ranks end after the
+ * same size. */
 static trib_status_t ask_interrupted(struct run *run)
 {
     double interrupted = perf_interrupted();
@@ -179,7 +180,7 @@ static int rank_main(void *arg, int rank, const char *root)
     return code;
 }
 
-/* trace    file for what the ranks did when, or NULL */
+/* trace    file for a trace of all ranks, or NULL */
 static int launch_traced(const struct tool_job *job, const char *file)
 {
     struct tool_trace trace = {.file = file};
@@ -212,8 +213,8 @@ static int measure(const struct perf_args *args)
 static int collective_main(int argc, char **argv)
 {
     struct perf_args args;
-    /* Each rank speaks of wrong arguments: variables of a launcher may be left over in
-     * a shell, and then no other rank would. */
+    /* Every rank reports wrong arguments. With a launcher's variables left over in a
+     * shell, this may be the only rank. */
     int code = perf_args_parse(argc, argv, stderr, &args);
     if (code < 0)
         args.overlap_fn = perf_overlap_measure;
@@ -245,7 +246,7 @@ static const struct command {
     {"store", beside_main},
 };
 
-/* The first word may name a command. */
+/* Run the command that the first word names, if any. */
 static int obey(int argc, char **argv)
 {
     static const struct tool_command *const tables[] = {&perf_collective,

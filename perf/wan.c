@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wan - a long link between two network name spaces.
+ * wan - emulate a long link between two network namespaces.
  *
  *     wan SPACE SPACE ROUND_TRIP_MS MBITS QUEUE_BYTES
  *
- * SPACE such as /proc/4711/ns/net. In each, the program makes a device eth0 (TAP), and
- * carries what one sends to the other: so many Mbit/s in each direction, half a round
- * trip later. What waits for the rate is at most QUEUE_BYTES; the rest is dropped.
- * Large segments pass whole, and cost the headers of all frames that they stand for.
+ * SPACE is, for example, /proc/4711/ns/net. The program creates a TAP device eth0 in
+ * each and forwards frames between them, at MBITS Mbit/s in each direction and with a
+ * delay of half ROUND_TRIP_MS. Frames beyond QUEUE_BYTES in the queue are dropped.
+ * Large segments pass unsplit, but their cost has the headers of all their frames.
  *
- * Prints "ready" when both devices are there. Ends with its parent.
+ * Prints "ready" when both devices exist. Ends with its parent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,30 +30,30 @@
 #define NS UINT64_C(1000000000)
 
 enum {
-    FRAME_MAX = 70000, /* bytes of a segment with what TAP puts in front */
-    SEGMENT = 1448, /* bytes of the payload of a frame on a wire of 1500 */
-    HEADERS = 90, /* bytes of a frame beside that, preamble and gap among them */
-    BURST = 64, /* frames that are taken from a device at once */
+    FRAME_MAX = 70000, /* a segment with the header that TAP prepends */
+    SEGMENT = 1448, /* payload of a frame at an MTU of 1500 */
+    HEADERS = 90, /* other bytes of a frame, with preamble and gap */
+    BURST = 64, /* frames read from a device at once */
     SEND_BUFFER = 64 << 20,
 };
 
 struct held {
     struct held *next;
-    uint64_t due_ns; /* when it arrives */
+    uint64_t due_ns; /* arrival time */
     size_t n;
     uint8_t bytes[];
 };
 
 struct way {
-    int from, to; /* devices */
-    uint64_t free_ns; /* when all that was taken is on the wire */
+    int from, to; /* file descriptors of the devices */
+    uint64_t free_ns; /* when the link has sent all accepted frames */
     struct held *first, **last;
 };
 
 struct wan {
     uint64_t delay_ns;
     double ns_per_byte;
-    uint64_t queue_ns; /* the time that a full queue takes */
+    uint64_t queue_ns; /* transmission time of a full queue */
     struct way way[2];
 };
 
@@ -92,7 +92,7 @@ static int open_device(const char *space)
     return fd;
 }
 
-/* Takes what was sent; drops it where the queue is full. */
+/* Read frames from the device; drop those that do not fit in the queue. */
 static void take(const struct wan *wan, struct way *w, uint64_t now)
 {
     static uint8_t bytes[FRAME_MAX];
@@ -118,7 +118,7 @@ static void take(const struct wan *wan, struct way *w, uint64_t now)
     }
 }
 
-/* Gives what has arrived. Returns the time at which the next frame does. */
+/* Write the frames that have arrived. Return the arrival time of the next one. */
 static uint64_t give(struct way *w, uint64_t now)
 {
     struct held *h;

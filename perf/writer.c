@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rows of the collectives.
+ * Output rows of the collectives.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct perf_writer {
     const struct perf_args *args;
     int ranks;
     struct perf_output out;
-    json_t *document; /* once finished; NULL: none */
+    json_t *document; /* after perf_writer_finish; NULL: none */
     bool interrupted;
 };
 
@@ -93,7 +93,7 @@ static void table_open(struct perf_writer *w)
     tool_table_head(&w->out.rows);
 }
 
-/* Each line of a text, indented. */
+/* Print each line of a text, indented. */
 static void print_lines(const char *text)
 {
     while (*text != '\0') {
@@ -158,7 +158,7 @@ static void csv_overlap(FILE *f, const struct perf_overlap *o)
             o->here.part, o->elsewhere.part);
 }
 
-/* Codec texts have commas: always quoted. They hold no quotation marks. */
+/* Quote codec texts, since they have commas. They have no quotation marks. */
 static void csv_row(const struct perf_writer *w, const struct perf_result *r)
 {
     const struct perf_args *args = w->args;
@@ -227,7 +227,7 @@ static json_t *json_result(const struct perf_args *args, const struct perf_resul
         "busbw_GBps", r->busbw_GBps, "wire_bytes", r->wire_bytes, "ratio", r->ratio,
         "cpu_us", r->cpu_us);
     if (o != NULL && args->check) {
-        /* Not a number where nothing was expected: json has no word for it. */
+        /* NaN if all expected values are 0; json has no NaN. */
         json_object_set_new(o, "nmse",
                             isfinite(r->nmse) ? json_real(r->nmse) : json_null());
         json_object_set_new(o, "wrong", json_integer((json_int_t)r->wrong));
@@ -239,7 +239,7 @@ static json_t *json_result(const struct perf_args *args, const struct perf_resul
     return o;
 }
 
-/* This adds the rate of --link, and the limit that follows from it. */
+/* Add the rate of --link and the limit that follows from it. */
 static void add_link(json_t *all, double gbps)
 {
     char name[40];
@@ -273,7 +273,7 @@ static json_t *json_all(const struct perf_writer *w, const trib_stats_t *stats)
     return all;
 }
 
-/* --- the whole --- */
+/* --- all outputs --- */
 
 struct perf_writer *perf_writer_open(const struct perf_args *args, int ranks, char *why,
                                      size_t why_bytes)

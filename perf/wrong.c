@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Findings of a check as sentences: each rank tells its own.
+ * Messages about wrong results. Each rank prints its own.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "perf/perf.h"
 
-/* One line at once: other ranks write to the same standard error. */
+/* Print one line with one call, since other ranks write to the same stderr. */
 __attribute__((format(printf, 2, 3))) static void say(const struct perf_operation *op,
                                                       const char *format, ...)
 {
@@ -41,8 +41,7 @@ void perf_say_wrong(const struct perf_operation *op, const struct perf_verdict *
         say(op, "rank %d: the send buffer was changed", rank);
 }
 
-/* The first element of which two results have different bytes, and how many there
- * are. */
+/* Count the elements whose bytes differ between two results, and find the first. */
 static size_t compare(const unsigned char *mine, const unsigned char *theirs, size_t n,
                       size_t element, size_t *first_out)
 {
