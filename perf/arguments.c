@@ -447,8 +447,7 @@ static bool check_pairs(const struct perf_args *args, FILE *err)
     return false;
 }
 
-/* Check the options of --overlap and select a plan, since stages belong to a plan's
- * codec. */
+/* Check --overlap, and select a plan: its codec has the stages. */
 static bool check_overlap(struct perf_args *args, FILE *err)
 {
     if (!args->overlap)
