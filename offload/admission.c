@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Admission: the steps of agg_provider.h at the start, and whenever the ranks come
- * back.
- */
+/* Admission: runs the steps of agg_provider.h in trib_init, and each time the ranks
+ * rejoin aggregators. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +10,14 @@
 #include "offload/agg_provider.h"
 
 enum {
-    LOOK_NS = 500000000, /* between two looks at the control connections */
-    PAUSE_MOST_MS = 60000, /* between two searches */
-    LASTING_MS = 60000, /* an agg_comm of this age has proved itself: search soon
-                            * again */
+    LOOK_NS = 500000000, /* between two polls of the control connections */
+    PAUSE_MOST_MS = 60000, /* between two searches, at most */
+    LASTING_MS = 60000, /* an agg_comm that lasted this long resets pause_ms */
     AT_ONCE_MS = 10,
 };
 
-/* Rank 0 starts a search for aggregators, or for those that agg_comm lacks; `taken` are
- * those that it has. */
+/* Rank 0: start a search for aggregators, except the addresses in the bitmap `taken`,
+ * which agg_comm already uses. */
 static void search(struct trib_agg_provider *w, uint64_t taken, int pause_ms)
 {
     const struct trib_discovery_opts opts = {
@@ -48,11 +45,9 @@ static void search_later(struct trib_agg_provider *w)
     search(w, 0, pause_ms);
 }
 
-/*
- * Rank 0 keeps the control connections alive. An aggregator that ends its connection,
- * or is silent, does not sum any more. The caller may hold the parent's lock, and other
- * threads may hold that of agg_comm.
- */
+/* Rank 0: keep the control connections alive. If an aggregator closes its connection or
+ * is silent, agg_comm has failed. The caller may hold the parent's lock, and another
+ * thread may hold the lock of agg_comm. */
 static void look(void *arg)
 {
     struct trib_agg_provider *w = arg;
@@ -72,7 +67,7 @@ static void look(void *arg)
     s->looked = now;
 }
 
-/* Say who sums. Rank 0 then searches for the aggregators that are missing. */
+/* Write to `text` which aggregators sum, and search for the ones that are missing. */
 static void opened(struct trib_agg_provider *w, char *text, size_t bytes)
 {
     uint64_t taken = 0;
@@ -94,10 +89,9 @@ static void opened(struct trib_agg_provider *w, char *text, size_t bytes)
         search(w, taken, w->retry_ms);
 }
 
-/*
- * True if a plan keeps the ranks from a tree of aggregators: trees have no quorum, and
- * a plan that got one while the ranks were alone would fail agg_comm at its next start.
- */
+/* Return true if aggregators are reachable only as a tree and a plan has a quorum.
+ * Trees do not support a quorum: moving the plan to a tree would fail agg_comm at its
+ * next start. */
 static bool must_stay(struct trib_agg_provider *w)
 {
     const bool stays = w->job.tree_bytes && trib_offload_any_quorum(w->parent->offload);
@@ -122,8 +116,8 @@ static bool found(void *arg)
     return true;
 }
 
-/* Check what rank 0 says: its numbers become sizes here, and its text may lack its
- * NUL. */
+/* Check the verdict received from rank 0: sizes are derived from its numbers, and its
+ * text may lack the NUL. */
 static trib_status_t check_verdict(struct trib_comm *by, struct trib_agg_verdict *v)
 {
     v->why[sizeof(v->why) - 1] = 0;
@@ -185,7 +179,7 @@ static void lost(void *arg)
         return;
     trib_control_link_free(w->control_link);
     w->control_link = NULL;
-    if (w->parent->engine.failed) { /* aggregators hold nothing of the job any more */
+    if (w->parent->engine.failed) { /* the parent has failed: no aggregator is needed */
         trib_discovery_close(w->discovery);
         w->discovery = NULL;
         return;
@@ -209,8 +203,8 @@ static void free_provider(void *arg)
     free(w);
 }
 
-/* Rank 0 asks the aggregators and tells the others: do they sum from the start, or may
- * they later? */
+/* Rank 0 asks the aggregators to admit the job and broadcasts the verdict: they sum
+ * from the start, possibly later, or never. */
 static trib_status_t begin(struct trib_agg_provider *w, struct trib_agg_verdict *v)
 {
     struct trib_comm *comm = w->parent;

@@ -89,7 +89,7 @@ trib_status_t trib_agg_comm_open(const struct trib_config *cfg,
     comm->met = opts->met;
     if (opts->secret)
         comm->secret = *opts->secret;
-    comm->cfg.service[0] = 0; /* this is the offload itself */
+    comm->cfg.service[0] = 0; /* agg_comm itself is not offloaded */
     comm->log = *log;
     comm->idle = opts->idle;
     comm->aggregators = &c->base;
@@ -148,7 +148,7 @@ static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
         kib(trib_quota_held_mt(in_the_way), held));
 }
 
-/* Charge the plan's memory to the job's quota, before it is allocated. */
+/* Charge the plan's memory to the job's quota before allocating it. */
 static trib_status_t charge(struct trib_plan *plan)
 {
     struct trib_agg_comm *c = trib_agg_comm_of(plan->comm);
@@ -168,7 +168,7 @@ static trib_status_t charge(struct trib_plan *plan)
 
 /* Announcing ----------------------------------------------------------------------- */
 
-/* Formats a double as bits, the same in every locale. */
+/* Return the bits of a double: their text is the same in every locale. */
 static uint64_t bits_of(double x)
 {
     uint64_t bits;
@@ -177,9 +177,8 @@ static uint64_t bits_of(double x)
     return bits;
 }
 
-/* coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0 feedback=…
- * quorum=… codec=…; parameter=, check= and pairs= come before feedback= where a plan
- * has them. */
+/* Format: coll=allreduce count=N dtype=f32 op=sum root=0 feed=0 chunk=0 leaving=0
+ * [parameter=…] [check=…] [pairs=…] feedback=… quorum=… codec=… */
 static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leaving,
                  char *text, size_t bytes)
 {
@@ -205,7 +204,7 @@ static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leavin
         plan->codec ? trib_codec_info(plan->codec)->text : "none");
 }
 
-/* Take a free number. Numbers of freed plans come round again as late as possible. */
+/* Allocate a free number. Numbers of freed plans are reused as late as possible. */
 static bool take_number(struct trib_agg_comm *c, uint32_t *out)
 {
     for (uint32_t i = 0; i < TRIB_AGG_COMM_PLANS; i++) {
@@ -265,19 +264,16 @@ static void free_plan(struct trib_plan *plan)
         return;
     c->taken[plan->number] = false;
     if (!c->announcer.plan || plan->comm->engine.failed ||
-        trib_comm_in_child(plan->comm)) /* the plan is a child's copy */
+        trib_comm_in_child(plan->comm)) /* a forked child frees only its copy */
         return;
     snprintf(text, sizeof(text), "freed=%" PRIu32 " ", plan->starts);
-    (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err); /* an error has
-                                                                          * failed
-                                                                          * agg_comm
-                                                                          * already */
+    /* on error agg_comm has failed */
+    (void)c->announcer.plan(c->announcer.arg, plan->number, text, &err);
 }
 
 /* Plans of an aggregator ----------------------------------------------------------- */
 
-/* Takes the value behind name=, up to the next blank; the last one goes up to the
- * end. */
+/* Parse "name=value", up to the next blank; if `last`, up to the end of the text. */
 static bool take_word(const char **at, const char *name, bool last, char *out,
                       size_t bytes)
 {
@@ -309,7 +305,7 @@ static bool take_number_of(const char **at, const char *name, uint64_t most,
     return !*end && *out <= most;
 }
 
-/* Takes a name, and finds its place in a list of n. */
+/* Parse "name=word", and find the index of the word in a list of n. */
 static bool take_name(const char **at, const char *name, int n,
                       const char *(*name_of)(int), int *out)
 {
@@ -341,7 +337,7 @@ static const char *op_name(int i)
     return trib_op_name((trib_op_t)i);
 }
 
-/* Making the plan checks the range. */
+/* Plan creation checks the range of the parameter. */
 static bool take_parameter(const char **at, double *out)
 {
     char word[17], *end;
@@ -353,7 +349,7 @@ static bool take_parameter(const char **at, double *out)
     return !*end;
 }
 
-/* The check is there if the job has one. */
+/* A job without a check announces none. */
 static bool take_check(const char **at, char out[TRIB_CHECK_TEXT_MAX])
 {
     struct trib_check check;
@@ -367,23 +363,23 @@ struct announcement {
     trib_desc_t desc;
     int coll;
     bool leaving;
-    bool has_pairs; /* it sums (index, value) pairs, */
-    uint64_t pairs; /* of which a rank gives at most so many; 0: not known */
+    bool has_pairs; /* sums (index, value) pairs */
+    uint64_t pairs; /* maximum number of pairs per rank; 0: unknown */
     char feedback[TRIB_AGG_COMM_TEXT_MAX];
     char quorum[TRIB_QUORUM_TEXT_MAX];
     char codec[TRIB_AGG_COMM_TEXT_MAX];
     char check[TRIB_CHECK_TEXT_MAX];
 };
 
-/* True if the announcement has no pairs, or a number of them. */
+/* Parse "pairs=N", which is optional. */
 static bool take_pairs(const char **at, struct announcement *a)
 {
     a->has_pairs = strncmp(*at, "pairs=", 6) == 0;
     return !a->has_pairs || take_number_of(at, "pairs", SIZE_MAX, &a->pairs);
 }
 
-/* True if pairs can be summed so: by an all-reduce of all ranks' elements as they
- * are. */
+/* Return true if the plan can sum pairs: an all-reduce over all ranks, sum or mean,
+ * without codec or quorum. */
 static bool pairs_fit(const struct announcement *a)
 {
     return a->coll == TRIB_ALLREDUCE && !a->leaving &&
@@ -426,8 +422,8 @@ static bool parse(const char *text, struct announcement *a)
     return !a->has_pairs || pairs_fit(a);
 }
 
-/* Frees the plan once this aggregator has also done that many starts: others may be
- * behind rank 0. */
+/* Mark the plan as freed by rank 0. It is destroyed after start number `starts`, which
+ * other ranks may not have reached. */
 static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
 {
     struct trib_agg_comm *c = trib_agg_comm_of(comm);
@@ -460,9 +456,9 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
                               "rank 0 announced plan %" PRIu32
                               ": \"%.200s\", which is none",
                               number, text);
-    /* A codec keeps the agreements twice, the loss of its results, and the words and
-     * values of a round, which for a short vector is all of it. A quorum keeps all
-     * results. */
+    /* Memory of a codec: two copies of the agreements, the loss of its results, and the
+     * encoded chunks and values of a round (for a short vector, all of it). A quorum
+     * keeps all results. */
     const bool kept = strcmp(a.codec, "none") != 0 || strcmp(a.quorum, "all") != 0;
     if (c->memory && kept && a.desc.count > c->memory / (5 * sizeof(float)))
         return trib_comm_fail(
@@ -470,7 +466,7 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
             "a plan of %zu elements by codec %.60s may need more than the %zu "
             "MiB that a plan may have here",
             a.desc.count, a.codec, c->memory >> 20);
-    /* A sum of pairs has values twice and positions twice. */
+    /* Memory of a sum of pairs: two copies of values and of positions. */
     const size_t longest =
         a.desc.count < TRIB_PAIRS_PIECE ? a.desc.count : TRIB_PAIRS_PIECE;
     if (c->memory && a.has_pairs && longest > c->memory / (4 * sizeof(double)))
@@ -510,7 +506,8 @@ static void destroy_dropped(struct trib_agg_comm *c)
 
 /* Progress ------------------------------------------------------------------------- */
 
-/* The first frame of the next operation, from any peer; NULL: none has come. */
+/* Return the first frame of the next operation, from any peer; NULL: none has
+ * arrived. */
 static const struct trib_entry *first_frame(struct trib_comm *comm, int *peer_out)
 {
     struct trib_engine *e = &comm->engine;
@@ -529,7 +526,7 @@ static const struct trib_entry *first_frame(struct trib_comm *comm, int *peer_ou
     return NULL;
 }
 
-/* A peer of the program that left while nothing was under way; -1: none. */
+/* Return a peer of the program that disconnected between operations; -1: none. */
 static int left_peer(const struct trib_engine *e, const struct trib_program *p)
 {
     for (uint32_t i = 0; i < p->n_neighbors; i++)
@@ -550,7 +547,7 @@ static bool start_next(struct trib_comm *comm)
     const struct trib_frame f = cell->frame;
     struct trib_plan *plan = c->plans[trib_frame_plan(f.digest)];
     if (!plan)
-        return false; /* the announcement is still under way, on another connection */
+        return false; /* the announcement, on another connection, has yet to arrive */
     if (plan->codec)
         trib_frame_take_stamp(&plan->run.now.frame, &f);
     struct trib_frame mine = plan->run.now.frame;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * agg_comm: the communicator of a job's ranks and its aggregators. Behind p ranks stand
- * the aggregators p, p + 1, …, which contribute nothing and sum for the ranks
- * (schedule.h).
+ * agg_comm: the communicator of a job's ranks and its aggregators. Ranks have the
+ * numbers 0 to p - 1, aggregators p, p + 1, …. Aggregators contribute nothing and sum
+ * for the ranks (schedule.h).
  *
- * A rank uses it as any communicator; all its plans use the algorithm of aggregators.
- * An aggregator is driven by trib_agg_comm_step: it makes the plans that rank 0
- * announces, and starts those that the ranks have started. Plans are numbered in the
- * order in which ranks make them, which must be the same on all ranks; frames carry the
- * number.
+ * A rank uses it like any communicator, and all its plans use the algorithm of
+ * aggregators. An aggregator is driven by trib_agg_comm_step: it creates the plans that
+ * rank 0 announces, and starts a plan when the ranks have started it. Plans are
+ * numbered in order of creation, which must be the same on all ranks. Each frame
+ * carries its plan's number.
  */
 #ifndef OFFLOAD_AGG_COMM_H
 #define OFFLOAD_AGG_COMM_H
@@ -18,14 +18,14 @@
 #include "transport/common/guard.h"
 
 enum {
-    TRIB_AGG_COMM_PLANS = 4096, /* plans that one agg_comm can have at a time */
+    TRIB_AGG_COMM_PLANS = 4096, /* maximum number of plans of one agg_comm */
     TRIB_AGG_COMM_TEXT_MAX = 1024, /* bytes of an announcement, with its NUL */
 };
 
-/* The way by which announcements leave rank 0. */
+/* Sends rank 0's announcements to the aggregators. */
 struct trib_announcer {
-    /* Tell all aggregators of a plan, or that it is freed; TRIB_OK, or a sentence in
-     * err. */
+    /* Announce a plan, or that it is freed, to all aggregators. On error, `err` has the
+     * message. */
     trib_status_t (*plan)(void *arg, uint32_t number, const char *text,
                           struct trib_error *err);
     void *arg;
@@ -36,18 +36,15 @@ struct trib_agg_comm {
     struct trib_agg_tree *tree; /* or NULL; base.tree */
     struct trib_announcer announcer; /* rank 0; others: all NULL */
     bool taken[TRIB_AGG_COMM_PLANS]; /* numbers in use */
-    uint32_t next; /* number from which to search for a free
-                                           * one */
+    uint32_t next; /* where the search for a free number begins */
     struct trib_plan **plans; /* aggregator: [TRIB_AGG_COMM_PLANS] by number */
-    int *peers; /* aggregator: ranks with which it has links, of perhaps very many */
+    int *peers; /* aggregator: ranks with links to it, a subset of all ranks */
     int n_peers;
-    uint32_t n_dropped; /* aggregator: freed plans whose starts have
-                                           * yet to end */
-    size_t memory; /* as in trib_agg_comm_opts */
-    uint32_t announced; /* aggregator: number of the plan that is
-                                           * being made */
-    struct trib_quota *quota; /* as in trib_agg_comm_opts */
-    uint64_t values; /* aggregator: bytes taken from the quota until agg_comm ends */
+    uint32_t n_dropped; /* aggregator: freed plans that still have starts to do */
+    size_t memory; /* see trib_agg_comm_opts */
+    uint32_t announced; /* aggregator: number of the plan being created */
+    struct trib_quota *quota; /* see trib_agg_comm_opts */
+    uint64_t values; /* aggregator: bytes held of `quota`, returned at disposal */
     struct trib_guard guard; /* copy of trib_agg_comm_opts.guard, if there is one */
 };
 
@@ -57,26 +54,23 @@ struct trib_agg_comm_opts {
     int aggregators;
     const struct trib_agg_tree *tree; /* or NULL; copied */
     struct trib_announcer announcer;
-    struct trib_net_met met; /* where the job's ranks met; all zero: unknown */
-    const struct trib_secret *secret; /* shared by ranks and aggregators, armed; NULL or
-                                       * not set: none */
-    size_t memory; /* aggregator: bytes that a plan may take beside its slots; 0: no
-                    * limit */
+    struct trib_net_met met; /* the job's rendezvous; all zero: unknown */
+    const struct trib_secret *secret; /* shared with aggregators, armed; or NULL */
+    size_t memory; /* aggregator: limit of a plan in bytes, slots excluded; 0: none */
     struct trib_quota *quota; /* aggregator: quota of all its plans; or NULL */
-    struct trib_idle *idle; /* the caller's idle function, which outlives it; or NULL */
-    /* Ranks and aggregators belong to different users, who do not trust each other
-     * (transport/common/guard.h); copied. NULL: they belong to one user, as in
-     * tests. */
+    struct trib_idle *idle; /* idle function, which must outlive agg_comm; or NULL */
+    /* Set if ranks and aggregators belong to different users, who do not trust each
+     * other (transport/common/guard.h); copied. NULL: one user, as in tests. */
     const struct trib_guard *guard;
 };
 
 /**
- * trib_agg_comm_open - wire up ranks and aggregators, which exchange messages through
+ * trib_agg_comm_open - wire up ranks and aggregators, which exchange addresses through
  * x.
  *
- * cfg, log  copied; settings on which ranks must agree (trib_config_same_text) are the
- *           ranks'
- * err       receives the sentence of an error
+ * cfg, log  copied; for settings on which ranks must agree (trib_config_same_text), an
+ *           aggregator passes the ranks' values
+ * err       receives the error message
  * owner     trib_free_comm (ranks), trib_agg_comm_dispose (aggregators, or after a
  *           failure)
  */
@@ -87,28 +81,27 @@ trib_status_t trib_agg_comm_open(const struct trib_config *cfg,
                                  struct trib_comm **out);
 void trib_agg_comm_dispose(struct trib_comm *comm);
 
-/** trib_agg_comm_of - the object behind comm->aggregators of an agg_comm; or NULL. */
+/** trib_agg_comm_of - return the trib_agg_comm of an agg_comm, or NULL. */
 static inline struct trib_agg_comm *trib_agg_comm_of(const struct trib_comm *comm)
 {
     return (struct trib_agg_comm *)comm->aggregators;
 }
 
 /**
- * trib_agg_comm_take_plan - an aggregator makes the plan that rank 0 has announced, or
- * frees it.
+ * trib_agg_comm_take_plan - aggregator: create or free the plan that rank 0 announced.
  *
- * text     any bytes with a NUL: they come from another host
- * errors   TRIB_ERR_PROTOCOL: this is no announcement; TRIB_ERR_NO_RESOURCE: more
- *          memory than the plan, or the whole job, may take; those of trib_plan_create.
- *          The sentence is in trib_last_error(comm)
+ * text     announcement from another host: any bytes with a NUL
+ * errors   TRIB_ERR_PROTOCOL: not an announcement; TRIB_ERR_NO_RESOURCE: the plan
+ *          exceeds the memory limit of a plan or of the job; errors of
+ *          trib_plan_create. The message is in trib_last_error(comm)
  */
 trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
                                       const char *text);
 
 /**
- * trib_agg_comm_step - an aggregator does what it can do now; never blocks.
+ * trib_agg_comm_step - aggregator: make progress without blocking.
  *
- * returns  true if anything moved. See comm->engine.failed
+ * returns  true if anything moved. Check comm->engine.failed after each call
  */
 bool trib_agg_comm_step(struct trib_comm *comm);
 

@@ -10,7 +10,7 @@
 
 enum { RUN_MOST = 65536, DEPTH_MOST = 16 };
 
-/* A tree in one block of memory, with its arrays behind it. */
+/* A tree and its arrays, in one block of memory. */
 struct block {
     struct trib_agg_tree tree;
     int numbers[];
@@ -51,7 +51,7 @@ struct trib_agg_tree *trib_agg_tree_copy(const struct trib_agg_tree *tree, int r
 
 struct writer {
     uint8_t *out;
-    size_t bytes, n; /* n: bytes needed, which may be more than there are */
+    size_t bytes, n; /* n: bytes needed, may exceed `bytes` */
 };
 
 static void put(struct writer *w, int number)
@@ -108,8 +108,8 @@ static int get(struct reader *r)
     return number;
 }
 
-/* Counts the aggregators of all groups; -1: too many. An aggregator is in two groups at
- * most. */
+/* Count the aggregators of all groups, without consuming them; -1: invalid. An
+ * aggregator is in at most two groups. */
 static int count_aggregators(struct reader r, int groups, int aggregators)
 {
     int n = 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The wireup of ranks and aggregators. The aggregators' messages come through rank 0,
- * as these have no connection to the other ranks yet.
- */
+/* The wireup of ranks and aggregators. Rank 0 relays the aggregators' messages, since
+ * other ranks have no connection to them yet. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +12,12 @@
 /* The state of one wireup. */
 struct wireup_job {
     struct trib_comm *parent;
-    struct trib_comm *by; /* carries the ranks' messages */
+    struct trib_comm *by; /* communicator for messages between ranks */
     struct trib_agg_provider *provider;
     struct trib_control_link *control_link; /* rank 0; others: NULL */
     int aggregators;
-    int exchanges; /* exchanges so far */
-    trib_status_t answered; /* rank 0: what the last exchange with tribd has given */
+    int exchanges; /* number of completed exchanges */
+    trib_status_t answered; /* rank 0: status of the last exchange with tribd */
     char why[TRIB_AGG_WHY_MAX];
 };
 
@@ -41,8 +39,8 @@ static trib_status_t send_blobs(struct trib_session *session, uint64_t until,
     return st;
 }
 
-/* Rank 0: append each aggregator's message to those of the ranks, and send all to each
- * of them. */
+/* Rank 0: append each aggregator's message to the ranks' messages, and send all of them
+ * to every aggregator. */
 static trib_status_t exchange_with_aggregators(struct wireup_job *m, uint8_t *all,
                                                size_t bytes)
 {
@@ -95,7 +93,8 @@ static trib_status_t wireup_with_aggregators(void *arg, const char *phase,
         return TRIB_ERR_NO_MEMORY;
     trib_status_t st = trib_comm_exchange(m->by, TRIB_ALLGATHER, in, bytes, all);
     if (st == TRIB_OK && m->control_link) {
-        /* A tribd that lacks what an exchange gives takes part in no later one. */
+        /* After a failed exchange a tribd lacks its data and cannot take part in later
+         * ones. */
         if (m->answered == TRIB_OK)
             m->answered = exchange_with_aggregators(m, all, bytes);
         v.status = m->answered;
@@ -119,8 +118,8 @@ static trib_status_t wireup_with_aggregators(void *arg, const char *phase,
     return st;
 }
 
-/* A rank that could not go on takes part in the remaining exchanges, so that no rank
- * waits for it. */
+/* Take part in the remaining exchanges after a failure, so that no rank waits for this
+ * one. */
 static void take_part(struct wireup_job *m)
 {
     size_t bytes;
@@ -138,8 +137,8 @@ static void take_part(struct wireup_job *m)
     }
 }
 
-/* Agree whether all ranks succeeded. If not, all get the first rank's sentence that
- * failed. */
+/* Check whether all ranks succeeded. If not, all ranks receive the error message of the
+ * first failed rank. */
 static trib_status_t agree(struct trib_comm *by, trib_status_t mine,
                            char why[TRIB_AGG_WHY_MAX])
 {

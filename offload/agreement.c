@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Agreements: an all-reduce of a few numbers over a communicator that carries nothing
- * else, of which each rank gets the largest. So an agreement waits for no start, and
- * for no user.
- */
+/* Agreements: all-reduces of a few numbers (op max) over control_comm, which carries
+ * nothing else. An agreement therefore waits neither for a user's start nor for its
+ * input. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "offload/offload_plan.h"
 
-/* A rank that frees the communicator may also wait in the agreement, for ranks to which
- * the last sum is still on its way. */
+/* Short waits are normal: a rank that frees the communicator waits in the agreement for
+ * ranks that have yet to receive the last sum. */
 #define LEFT_BEHIND_NS 500000000u
 
 static trib_status_t make(struct trib_offload *o)
@@ -58,13 +56,14 @@ trib_status_t trib_agreement_run(struct trib_offload *o,
 }
 
 /*
- * The aggregators tell that a rank is lost. But the time for which this rank was
- * stopped also counts for the ranks that then agree without it, so control_comm must
- * notice it as well.
+ * Two failures that this rank cannot see on agg_comm:
  *
- * A rank that has lost an aggregator cannot reach other ranks through that aggregator.
- * It waits for them in an agreement, while they may wait at an aggregator that was only
- * stopped and lives again. So this also looks for a rank that waits.
+ * A rank may be lost. Aggregators report it, but after a pause of this rank the other
+ * ranks may already have agreed without it; control_comm then shows that they gave this
+ * rank up.
+ *
+ * Another rank may have lost an aggregator that is still, or again, alive for this
+ * rank. That rank waits in an agreement while this one waits at the aggregator.
  */
 void trib_agreement_look(struct trib_offload *o)
 {

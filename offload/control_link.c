@@ -16,12 +16,11 @@
 
 enum {
     HANDSHAKE_MS = 5000, /* at most */
-    ALIVES = 3, /* missed heartbeats before a tribd is lost: it sends one each second */
-    MESSAGES_MOST = 16, /* from one tribd in one step: it cannot hold up the ranks */
+    ALIVES = 3, /* heartbeats (one a second) that a tribd may miss before it is lost */
+    MESSAGES_MOST = 16, /* per tribd and step: a tribd cannot stall the ranks */
 };
 
-/* A tribd counts as lost after the time after which a stopped or silent rank does; 0:
- * never. */
+/* A silent tribd counts as lost after the same time as a silent rank; 0: never. */
 static int silent_ms(const struct trib_config *cfg)
 {
     const int least = ALIVES * TRIB_SESSION_ALIVE_MS;
@@ -30,8 +29,7 @@ static int silent_ms(const struct trib_config *cfg)
                                                                  : least;
 }
 
-/* A tribd that is stopped while it proves who it is counts as lost no later than one
- * that is stopped afterwards. */
+/* Limit of the handshake: no longer than a silent tribd is tolerated afterwards. */
 static int handshake_ms(const struct trib_config *cfg)
 {
     const int silent = silent_ms(cfg);
@@ -39,7 +37,7 @@ static int handshake_ms(const struct trib_config *cfg)
     return silent && silent < HANDSHAKE_MS ? silent : HANDSHAKE_MS;
 }
 
-/* Finds the user of TRIB_SERVICE_USER; 0: there is no user of that name here. */
+/* Look up the user of TRIB_SERVICE_USER. Return the number of users found: 0 or 1. */
 static size_t find_user(const char *name, uid_t *out)
 {
     struct passwd entry, *found = NULL;
@@ -131,7 +129,7 @@ static trib_status_t connect_to(struct trib_control_link *s, const char *address
                      strstr(why, "refused") ? ": is tribd started there?" : "");
 }
 
-/* Makes sure that an error has a sentence. */
+/* Add an error message if there is none. */
 static trib_status_t answered(struct trib_control_link *s, const char *address,
                               trib_status_t st)
 {
@@ -144,7 +142,7 @@ static trib_status_t answered(struct trib_control_link *s, const char *address,
                            st == TRIB_INPROGRESS ? "no answer" : trib_status_str(st));
 }
 
-/* Opens a session with address `which` of the job. */
+/* Open a session with address `which` of the job. */
 static trib_status_t open_session(struct trib_control_link *s, int which,
                                   const struct trib_auth *auth, bool prove,
                                   struct trib_session **out)
@@ -200,7 +198,7 @@ trib_status_t trib_control_link_connect(struct trib_control_link *s, int which,
     return st;
 }
 
-/* Reads the key file again. NULL: there is none, or it cannot be read now. */
+/* Read the key file again. NULL: there is none, or it cannot be read now. */
 static struct trib_auth *renew_auth(const struct trib_control_link *s)
 {
     struct trib_auth *auth = NULL;
@@ -210,8 +208,8 @@ static struct trib_auth *renew_auth(const struct trib_control_link *s)
     return auth;
 }
 
-/* If tribd refuses the key, both key files may have been replaced since this process
- * read its own. */
+/* If tribd refuses the key, the key files on both sides may have been replaced since
+ * this process read its own. */
 trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i,
                                           struct trib_control_fresh *out)
 {
@@ -272,7 +270,7 @@ static void fill_join(const struct trib_control_link *s, int node,
     j->tree = (struct trib_control_bytes){s->job->tree, s->job->tree_bytes};
 }
 
-/* Refuses to send a key in clear, which would protect nothing. */
+/* Refuse to send the key of TRIB_SEAL in clear, where it would protect nothing. */
 static trib_status_t check_sealed(struct trib_control_link *s,
                                   const struct trib_session *session,
                                   const char *address)
@@ -286,8 +284,8 @@ static trib_status_t check_sealed(struct trib_control_link *s,
         address);
 }
 
-/* Ranks and aggregators exchange frames, as ranks do among each other; a parameter
- * store, which does not ask for aggregators, may be of another release. */
+/* Ranks and aggregators exchange frames and must run the same release. A parameter
+ * store requests no aggregators and may run another one. */
 static trib_status_t check_release(struct trib_control_link *s,
                                    const struct trib_session *session,
                                    const char *address)
@@ -334,7 +332,7 @@ trib_status_t trib_control_link_request(struct trib_control_link *s, int i)
             trib_log(s->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
                      "%s: place %u in the queue: %s", address, m.queued.position,
                      m.queued.text);
-        if (trib_deadline_passed(until)) /* however often it says QUEUED */
+        if (trib_deadline_passed(until)) /* QUEUED does not extend the deadline */
             st = TRIB_INPROGRESS;
     }
     return answered(s, address, st);
@@ -362,6 +360,6 @@ bool trib_control_link_is_whole(const struct trib_control_link *s)
     for (int i = 0; i < s->n; i++)
         ends[i] =
             (struct pollfd){.fd = trib_session_fd(s->sessions[i]), .events = POLLRDHUP};
-    /* If poll() fails, nothing is known: the next message tells. */
+    /* If poll() fails, assume that all are open: the next message will show. */
     return poll(ends, (nfds_t)s->n, 0) <= 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search for aggregators. Its thread connects, proves who it is and asks to be
- * admitted. All of that may take seconds, for which no start waits. It keeps what it
- * gets for a while, until the ranks are ready to go there; after that it gives the
- * place back, and asks again when they come.
+ * The search for aggregators. Its thread connects, authenticates and asks for
+ * admission. No start waits for that, although it may take seconds. The thread keeps an
+ * admission for a while, until the ranks are ready to use it. After that it releases
+ * the place, and asks again when the ranks need it.
  *
- * The thread frees everything, so that closing the search does not wait: the thread may
- * be in a call that takes long.
+ * The thread owns the search and frees it, so that trib_discovery_close does not wait
+ * while the thread is in a slow call.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 
 enum {
     PAUSE_MOST_MS = 60000,
-    KEEP_MS = 15000, /* for a place that nobody uses yet; a tribd waits twice as long */
+    KEEP_MS = 15000, /* how long an unused place is kept; tribd waits twice as long */
     STEP_MS = 200,
     QUEUE_MS = 1000,
     TAKE_MS = 1000,
@@ -32,7 +32,7 @@ struct trib_discovery {
     int pause_ms;
     _Atomic bool found;
 
-    /* The fields below are under the mutex. */
+    /* Protected by the mutex: */
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     bool closed;
@@ -48,8 +48,9 @@ static void discovery_free(struct trib_discovery *s)
     free(s);
 }
 
-/* Connections to those that admit the job, without those in `out`, to which it adds
- * each that refuses; NULL: none. */
+/* Ask all aggregators except those in the bitmap `out`, and add the ones that refuse to
+ * `out`. Return the connections if all the others have admitted the job; NULL: none, or
+ * another attempt is needed (*again). */
 static struct trib_control_link *try_without(const struct trib_discovery *s,
                                              uint64_t *out, bool *again)
 {
@@ -76,8 +77,8 @@ static struct trib_control_link *try_without(const struct trib_discovery *s,
     return NULL;
 }
 
-/* Each aggregator is told how many there are, so if one refuses, all are asked
- * again. */
+/* An aggregator must know the number of aggregators. If one refuses, all are asked
+ * again with the new number. */
 static struct trib_control_link *try(const struct trib_discovery *s)
 {
     uint64_t out = s->taken;
@@ -89,17 +90,16 @@ static struct trib_control_link *try(const struct trib_discovery *s)
     return got;
 }
 
-/* Waits, with the mutex, until a thread wants the result, or until the moment. */
+/* Wait until a thread wants the result or until `moment`. The caller holds the
+ * mutex. */
 static void pause_until(struct trib_discovery *s, uint64_t moment)
 {
     while (!s->closed && !s->wanted && !trib_deadline_passed(moment))
         (void)trib_cond_wait(&s->wake, &s->mutex, moment);
 }
 
-/*
- * Keeps a place for a while, with the mutex; false: it is lost. Reads nothing, because
- * the first messages of the aggregators are for the ranks.
- */
+/* Keep a place for a while; return false if it was lost. The caller holds the mutex.
+ * Reads nothing, because the first messages of the aggregators are for the ranks. */
 static bool keep(struct trib_discovery *s)
 {
     const uint64_t until = trib_deadline_ms(KEEP_MS);
@@ -117,7 +117,7 @@ static bool keep(struct trib_discovery *s)
     return alive;
 }
 
-/* Tries once, with the mutex. */
+/* Try once. The caller holds the mutex, which is released while trying. */
 static void search(struct trib_discovery *s)
 {
     assert(!s->control_link);
@@ -181,7 +181,8 @@ trib_status_t trib_discovery_open(const struct trib_discovery_opts *opts,
     return TRIB_OK;
 }
 
-/* With the mutex, which the idle function is called without. */
+/* Wait one step for the result. The caller holds the mutex, which is released while the
+ * idle function runs. */
 static void await_result(struct trib_discovery *s, uint64_t until,
                          struct trib_idle *idle)
 {

@@ -12,7 +12,7 @@
 #include "offload/offload_plan.h"
 #include "pipeline/payload/undo_log.h"
 
-/* Ends the barriers that are under way: a rank that goes on waits for none of them. */
+/* Abort the barriers in flight: after the recovery no rank waits for them. */
 static void stop_commit_comm(struct trib_offload *o)
 {
     struct trib_comm *commit_comm = o->commit_comm;
@@ -37,8 +37,8 @@ static void dispose_agg_comm(struct trib_offload *o)
     trib_comm_dispose_dup(commit_comm, o->parent);
 }
 
-/* The ranks that have failed on `dup`, as their connections were cut there, may have
- * none on the parent. */
+/* Notify lost ranks, which may still run, that the job continues without them. Some are
+ * connected only on `dup`. */
 static void tell_lost(struct trib_comm *dup, const bool *lost)
 {
     struct trib_engine *e = &dup->engine;
@@ -87,7 +87,7 @@ void trib_offload_drop(struct trib_comm *comm)
 
 /* Recovery ------------------------------------------------------------------------- */
 
-/* Agree how far all ranks are, and which starts all have done: o->agreed. */
+/* Agree on the progress of all ranks: o->agreed. */
 static trib_status_t agree(struct trib_offload *o)
 {
     const int64_t say[TRIB_AGREE_WORDS] = {
@@ -101,8 +101,8 @@ static trib_status_t agree(struct trib_offload *o)
     return trib_agreement_run(o, say);
 }
 
-/* fallback_comm or control_comm has failed as well: a rank is lost, and the parent with
- * it. */
+/* fallback_comm or control_comm has failed too: a rank is lost, and the parent has
+ * failed. */
 void trib_offload_give_up(struct trib_offload *o, const struct trib_comm *by,
                           trib_status_t st)
 {
@@ -124,8 +124,7 @@ void trib_offload_give_up(struct trib_offload *o, const struct trib_comm *by,
         o->provider.lost(o->provider.arg);
 }
 
-/* Do the starts that agg_comm has not done on fallback_comm, and move all plans
- * there. */
+/* Restart all starts after `done` on fallback_comm, and move all plans there. */
 static trib_status_t move_to_fallback(struct trib_offload *o, uint64_t done)
 {
     trib_status_t st = TRIB_OK;
@@ -139,7 +138,7 @@ static trib_status_t move_to_fallback(struct trib_offload *o, uint64_t done)
     trib_offload_quorum_forget(o, true);
     for (struct trib_offload_plan *p = o->plans; p && st == TRIB_OK; p = p->next)
         if (!p->inner ||
-            p->inner->comm != o->fallback_comm) /* some plans never moved to agg_comm */
+            p->inner->comm != o->fallback_comm) /* it never was on agg_comm */
             st = trib_offload_plan_move(p, o->fallback_comm);
     for (struct trib_offload_plan *p = o->oldest; p && st == TRIB_OK; p = p->newer)
         st = trib_offload_plan_restart(p);
@@ -166,8 +165,8 @@ static void log_recovery(const struct trib_offload *o, uint64_t done)
             trib_last_error(o->agg_comm), pending, pending == 1 ? "" : "s");
 }
 
-/* Find the newest start that any rank has ended, and spread its result and those before
- * it. */
+/* If any rank has ended starts that are not committed, send their results to all ranks.
+ * *done_out is the newest start that is then done on all ranks. */
 static trib_status_t spread_results(struct trib_offload *o, uint64_t *done_out,
                                     struct trib_comm **by_out)
 {
@@ -206,7 +205,7 @@ void trib_offload_recover(struct trib_offload *o)
     }
     o->leaving = false;
     o->recovering = false;
-    if (st != TRIB_OK) { /* plans may still be on agg_comm, until they are freed */
+    if (st != TRIB_OK) { /* plans may stay on agg_comm until they are freed */
         trib_offload_give_up(o, by, st);
         return;
     }
@@ -225,11 +224,9 @@ void trib_offload_leave(struct trib_offload *o)
     trib_comm_unlock(o->agg_comm);
 }
 
-/*
- * Takes part in one agreement in any case. Ranks whose agg_comm has failed may wait for
- * a rank that leaves, all ranks must run the same agreements, and this rank may have
- * results that others lack.
- */
+/* Always take part in one agreement. Ranks whose agg_comm has failed may wait for a
+ * rank that disconnects, all ranks must run the same agreements, and this rank may have
+ * results that others lack. */
 trib_status_t trib_offload_detach(struct trib_comm *comm)
 {
     struct trib_offload *o = comm->offload;
@@ -238,7 +235,7 @@ trib_status_t trib_offload_detach(struct trib_comm *comm)
     uint64_t done;
 
     assert(!o->plans && !o->oldest);
-    if (comm->engine.failed) /* there is nobody to agree with */
+    if (comm->engine.failed) /* agreements have failed, too */
         o->broken = comm->engine.failed;
     if (!o->broken && o->agg_comm) {
         trib_progress_thread_stop(o->agg_comm);
@@ -296,7 +293,7 @@ void trib_offload_poll(struct trib_comm *comm)
     struct trib_offload *o = comm->offload;
 
     if (!trib_offload_gate_try(o))
-        return; /* the thread that is within looks after it */
+        return; /* the thread inside the gate polls */
     if (o->agg_comm && !o->recovering && !o->broken)
         poll(o);
     trib_offload_gate_leave(o);

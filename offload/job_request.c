@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Rank 0 describes its job to the aggregators, and asks them to admit it.
- */
+/* Rank 0 describes its job to the aggregators and asks them to admit it. */
 #include <assert.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -28,7 +26,7 @@ static void name_job(const struct trib_comm *parent, struct trib_control_link_jo
                  (int)getpid());
 }
 
-/* Count the peers of each aggregator: it needs slots for all of them. */
+/* Count the peers of each aggregator, which needs slots for all of them. */
 static trib_status_t count_peers(const struct trib_tree_layout *layout,
                                  struct trib_control_link_job *job)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The tables through which comm/ calls offloaded plans (comm/plan_ops.h), and the call
- * that attaches them.
- */
+/* The tables through which comm/ calls offloaded plans (comm/plan_ops.h), and the
+ * function that attaches an offload. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +49,7 @@ static bool takes(const struct trib_comm *comm, trib_coll_t coll,
            trib_deterministic_hands_over(comm, coll, desc);
 }
 
-/* Make the plan's description, its own copy. */
+/* Copy the description with its texts, for plans that are created later. */
 static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
                               const trib_desc_t *desc)
 {
@@ -73,7 +71,7 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     return TRIB_OK;
 }
 
-/* Make the inner plan, and what else belongs to it. */
+/* Create the inner plan, its barrier and the memory of a quorum. */
 static trib_status_t make_inner(struct trib_offload_plan *p)
 {
     struct trib_offload *o = p->offload;
@@ -87,7 +85,7 @@ static trib_status_t make_inner(struct trib_offload_plan *p)
     if (st == TRIB_OK)
         st = trib_offload_quorum_make(p);
     if (st != TRIB_OK && trib_offload_lost(o)) {
-        trib_offload_recover(o); /* also makes plans that have no inner plan yet */
+        trib_offload_recover(o); /* also creates missing inner plans */
         st = o->broken;
     } else if (st != TRIB_OK) {
         return trib_offload_plan_refused(p, by, st);
@@ -152,8 +150,8 @@ static struct trib_plan *computing(struct trib_plan *plan)
     return plan->offload->inner;
 }
 
-/* Before a start, decide on its communicator, and move the plan there: the same on all
- * ranks. */
+/* Before a start: choose the communicator that runs it, the same on all ranks, and move
+ * the plan there. */
 static void find_agg_comm(struct trib_offload_plan *p)
 {
     struct trib_offload *o = p->offload;
@@ -178,8 +176,8 @@ static void find_agg_comm(struct trib_offload_plan *p)
     }
 }
 
-/* Count a start, or one less that was refused, of the parent's, which own plans count
- * as well. */
+/* Add `by` to the parent's number of starts, which includes plans that are not
+ * offloaded. A refused start is subtracted again. */
 static uint64_t count_start(struct trib_comm *parent, int by)
 {
     trib_comm_lock(parent);
@@ -211,8 +209,7 @@ static trib_status_t start_within(struct trib_plan *plan, const void *send, void
     p->of_calls = plan->identity.of_calls;
     p->n_ready = 0;
     memset(p->absent, 0, (size_t)o->parent->engine.ranks * sizeof(*p->absent));
-    trib_offload_plan_number(
-        p); /* its number settles the key, also if others have ended this start */
+    trib_offload_plan_number(p); /* also if other ranks have ended this start */
     if (trib_offload_quorum_start_committed(p))
         return TRIB_OK;
     p->step_before = p->inner->run.now.step;
@@ -343,7 +340,7 @@ static void absent(const struct trib_plan *plan, size_t *elements_out)
     memcpy(elements_out, plan->offload->absent, ranks * sizeof(*elements_out));
 }
 
-/* Enter the gate, if the plan does not run. */
+/* Enter the gate unless the plan is running. */
 static trib_status_t hold_idle(struct trib_plan *plan, const char *call)
 {
     hold(plan);
@@ -357,7 +354,7 @@ static trib_status_t hold_idle(struct trib_plan *plan, const char *call)
     return st;
 }
 
-/* Leave the gate, with the sentence of a call of the inner plan. */
+/* Leave the gate. Report an error of the inner plan as an error of the parent. */
 static trib_status_t answer(struct trib_plan *plan, trib_status_t st)
 {
     if (st != TRIB_OK)
@@ -412,13 +409,13 @@ static const void *input(const struct trib_plan *plan)
     return given;
 }
 
-/* Ends what aggregators have under way as well; the ranks must not repeat it by
- * themselves. */
+/* Also fail the operations of agg_comm, which the ranks must not repeat on
+ * fallback_comm. */
 static void fail_all(struct trib_comm *comm, trib_status_t status, const char *text)
 {
     struct trib_offload *o = comm->offload;
 
-    trib_comm_fail_all(o->fallback_comm, status, text); /* a recovery ends by that */
+    trib_comm_fail_all(o->fallback_comm, status, text); /* this ends a recovery */
     trib_comm_fail_all(o->control_comm, status, text);
     trib_offload_gate_enter(o);
     if (o->commit_comm)
@@ -467,8 +464,8 @@ const struct trib_comm_hooks trib_offload_hooks = {
     .forget_in_child = trib_offload_forget_in_child,
 };
 
-/* The idle hook of the parent's engine, which calls it with the parent's lock. It may
- * recover, and then waits. */
+/* Idle hook of the parent's engine. The caller holds the parent's lock. May recover and
+ * therefore block. */
 static void poll_from_parent(void *arg)
 {
     struct trib_offload *o = arg;
@@ -479,7 +476,8 @@ static void poll_from_parent(void *arg)
     trib_comm_lock(o->parent);
 }
 
-/* Settings of control_comm and commit_comm, which carry a few numbers at a time. */
+/* Settings of control_comm and commit_comm, which carry only a few numbers at a
+ * time. */
 static struct trib_config control_settings(const struct trib_comm *parent)
 {
     struct trib_config cfg = parent->cfg;

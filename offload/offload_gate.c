@@ -15,7 +15,7 @@ void trib_offload_gate_make(struct trib_offload *o)
     pthread_mutexattr_destroy(&attr);
 }
 
-/* One look at the parent's engine, if nobody else drives it. */
+/* Drive the parent's engine once, unless another thread does. */
 static void drive(struct trib_comm *parent)
 {
     struct trib_engine *e = &parent->engine;
@@ -36,7 +36,7 @@ void trib_offload_gate_enter(struct trib_offload *o)
     if (trib_comm_in_child(o->parent))
         return;
     for (int turns = 0; pthread_mutex_trylock(&o->gate) != 0; turns++) {
-        (void)trib_idle_look(o->parent->idle); /* its answer ends the call's own wait */
+        (void)trib_idle_look(o->parent->idle); /* the wait itself checks its result */
         drive(o->parent);
         if (turns < TURNS)
             sched_yield();

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gate of an offload: the lock of what its calls change outside of engines. The
- * public calls enter it, whatever thread they are on; so does the progress thread of
- * the parent, when it looks for plans whose end is to be told.
+ * The gate of an offload: the lock of its state outside of engines. It is held by
+ * public calls, on any thread, and by the parent's progress thread when it checks which
+ * plans have ended.
  *
- * A thread that waits for a start is outside, and counts in o->waits, so that no
- * recovery frees the plan for which it waits. Where a thread waits for other ranks
- * within the gate, as a recovery does, those that want to enter drive the parent's
- * engine: a peer may need it before it comes to the same agreement.
+ * A thread that waits for a start does so outside and is counted in o->waits, so that a
+ * recovery does not free the plan. A thread may wait for other ranks within the gate,
+ * for example in a recovery. Threads that want to enter then drive the parent's engine,
+ * because a peer may need it before it reaches the same agreement.
  *
- * Locks are taken in this order: the parent's gate (comm/gate.h), this one, engines.
+ * Order of locks: the parent's gate (comm/gate.h), this gate, engines.
  */
 #ifndef OFFLOAD_OFFLOAD_GATE_H
 #define OFFLOAD_OFFLOAD_GATE_H
@@ -18,21 +18,20 @@
 
 void trib_offload_gate_make(struct trib_offload *o);
 
-/** trib_offload_gate_enter - be the only thread within the gate; a thread may enter it
- * once more. In a forked child, whose copy may be shut, nothing. */
+/** trib_offload_gate_enter - wait for the gate and enter it. A thread may enter twice.
+ * Does nothing in a forked child, whose copy of the mutex may be locked. */
 void trib_offload_gate_enter(struct trib_offload *o);
 
-/** trib_offload_gate_try - the same without waiting; false: another thread is
- * within. */
+/** trib_offload_gate_try - enter without waiting; false: another thread is inside. */
 bool trib_offload_gate_try(struct trib_offload *o);
 void trib_offload_gate_leave(struct trib_offload *o);
 
-/** trib_offload_wait_outside - wait for the start of an inner plan, or of a barrier,
- * outside of the gate, in which the caller is once. */
+/** trib_offload_wait_outside - leave the gate, wait for an inner plan or a barrier, and
+ * enter again. The caller must have entered exactly once. */
 void trib_offload_wait_outside(struct trib_offload *o, struct trib_plan *plan);
 
-/** trib_offload_await_none - wait until no thread is in such a wait. Their communicator
- * has failed. */
+/** trib_offload_await_none - wait until no thread is in trib_offload_wait_outside. The
+ * communicator of their plans must have failed. */
 void trib_offload_await_none(struct trib_offload *o);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Registered memory and statistics of the communicators beside the parent.
- */
+/* Registered memory and statistics of the offload's communicators. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -101,7 +99,7 @@ static void mark_connected(struct trib_comm *comm, int ranks, bool *connected)
     trib_comm_unlock(comm);
 }
 
-/* Count ranks, however many connections there are to each. */
+/* Count each connected rank once, on whichever communicator. */
 static void count_peers(const struct trib_offload *o, trib_stats_t *stats)
 {
     const int ranks = o->parent->engine.ranks;

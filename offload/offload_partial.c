@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Offloaded plans with a quorum: results that a user has before all ranks have them.
+ * Offloaded plans with a quorum: a user may get a result before all ranks have it.
  *
- * The starts of agg_comm have one order, in which each rank ends them. So a rank that
- * has ended start n has ended all before it, and it has a copy of each result that is
- * not committed. Each plan has room for one copy, because its next start waits until
- * the last one is committed.
+ * Each rank ends the starts of agg_comm in the same order. A rank that has ended start
+ * n has therefore ended all earlier starts, and it keeps a copy of each result that is
+ * not committed. A plan keeps at most one, because its next start waits until the last
+ * one is committed.
  */
 #include "base/text.h"
 #include "offload/offload_plan.h"
@@ -121,7 +121,7 @@ void trib_offload_quorum_drop(struct trib_offload *o)
     }
 }
 
-/* This rank may have left the barrier of a freed plan meanwhile. */
+/* This rank may have left the barrier of a freed plan since. */
 static void count_freed(struct trib_offload *o)
 {
     for (const struct trib_committed_start *k = o->freed; k; k = k->next)
@@ -146,7 +146,7 @@ void trib_offload_quorum_forget(struct trib_offload *o, bool all)
 
 /* Starts --------------------------------------------------------------------------- */
 
-/* Keep the result of the newest start, whose run is done, and note the absent ranks. */
+/* Copy the result of the newest start, whose run is done, and note the absent ranks. */
 static void note(struct trib_offload_plan *p)
 {
     assert(p->committed && p->commit);
@@ -154,7 +154,7 @@ static void note(struct trib_offload_plan *p)
     trib_quorum_absent(p->committed->start, ranks_of(p->offload), p->absent);
 }
 
-/* Ends a start for its user. It stays in the log, and its barrier begins: in the same
+/* End a start for its user. It stays in the log, and its barrier starts, in the same
  * order on all ranks. */
 static void end(struct trib_offload_plan *p)
 {
@@ -169,9 +169,8 @@ static void end(struct trib_offload_plan *p)
     const trib_status_t st = trib_plan_start(p->commit);
     if (st == TRIB_OK)
         return;
-    trib_comm_lock(
-        o->commit_comm); /* others wait for the barrier in vain: the fence then ends
-                          * agg_comm */
+    /* Other ranks would wait for the barrier: make the fence fail agg_comm. */
+    trib_comm_lock(o->commit_comm);
     trib_engine_fail(&o->commit_comm->engine, st, trib_last_error(o->commit_comm));
     trib_comm_unlock(o->commit_comm);
 }
@@ -185,10 +184,8 @@ void trib_offload_quorum_end_all(struct trib_offload *o)
             end(p);
 }
 
-/*
- * The idle hook of commit_comm, with its lock. While this rank waits for a barrier,
- * others may have left agg_comm and wait for this rank.
- */
+/* Idle hook of commit_comm. The caller holds its lock. While this rank waits in a
+ * barrier, the others may have abandoned agg_comm and wait for this rank. */
 static void drive_agg_comm(void *arg)
 {
     struct trib_offload *o = arg;
@@ -207,8 +204,8 @@ static void drive_agg_comm(void *arg)
                          "the aggregators are lost");
 }
 
-/* A later start of another plan may have shown that all ranks have ended this one. Its
- * barrier is still to be left. */
+/* A later start of another plan may have committed this one (it is no longer pending).
+ * Its barrier must still end before the next start. */
 bool trib_offload_quorum_uncommitted(const struct trib_offload_plan *p)
 {
     return p->pending || is_running(p->commit);
@@ -231,14 +228,14 @@ void trib_offload_quorum_fence(struct trib_offload_plan *p)
         trib_offload_collect_commits(o);
         return;
     }
-    trib_comm_lock(o->agg_comm); /* the recovery finds out which rank is lost */
+    trib_comm_lock(o->agg_comm); /* the recovery determines which rank is lost */
     trib_engine_fail(e, st, trib_last_error(o->commit_comm));
     trib_comm_unlock(o->agg_comm);
 }
 
 /* After agg_comm ------------------------------------------------------------------- */
 
-/* Broadcasts from one rank to all, over fallback_comm. */
+/* Broadcast from `root` to all ranks on fallback_comm. */
 static trib_status_t spread(struct trib_offload *o, int root, void *bytes, size_t n)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
@@ -268,7 +265,7 @@ static struct trib_offload_plan *pending_at(const struct trib_offload *o,
     return p;
 }
 
-/* This rank's copy of a result that it has ended; NULL: it has none. */
+/* Return this rank's copy of the result of a start; NULL: none. */
 static struct trib_quorum_start *copy_of(const struct trib_offload *o, uint64_t number)
 {
     const struct trib_offload_plan *p = pending_at(o, number);
@@ -281,8 +278,8 @@ static struct trib_quorum_start *copy_of(const struct trib_offload *o, uint64_t 
     return NULL;
 }
 
-/* Fetches the result of start `number` from rank root. *start_out is this rank's own
- * copy on root, elsewhere a new one that the caller owns. */
+/* Broadcast the result of start `number` from `root`. *start_out is the local copy on
+ * `root`; on other ranks it is a new copy, owned by the caller. */
 static trib_status_t exchange(struct trib_offload *o, int root, uint64_t number,
                               struct trib_quorum_start **start_out)
 {
@@ -311,8 +308,8 @@ static trib_status_t exchange(struct trib_offload *o, int root, uint64_t number,
     return st;
 }
 
-/* Uses a result that other ranks have ended; owns it. If this rank has not begun the
- * start, it keeps the result for later. */
+/* Take ownership of a result that other ranks have ended. If this rank has not begun
+ * the start, keep the result until then. */
 static trib_status_t take(struct trib_offload *o, struct trib_quorum_start *start)
 {
     struct trib_offload_plan *p = pending_at(o, start->number);
@@ -413,7 +410,7 @@ void trib_offload_quorum_deliver(struct trib_offload_plan *p)
 
 void trib_start_log_pop_to(struct trib_offload *o, uint64_t seq)
 {
-    trib_offload_quorum_end_all(o); /* each rank must begin each barrier */
+    trib_offload_quorum_end_all(o); /* every rank must start every barrier */
     if (seq > o->committed)
         o->committed = seq;
     while (o->oldest && o->oldest->seq <= seq)

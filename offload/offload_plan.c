@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The inner plans of offloaded plans, on agg_comm or on fallback_comm.
- */
+/* Inner plans of offloaded plans, on agg_comm or on fallback_comm. */
 #include "offload/offload_plan.h"
 
 #include <assert.h>
@@ -14,8 +12,7 @@
 #include "pipeline/payload/undo_log.h"
 
 enum {
-    CHUNK_LEAST =
-        32 << 10, /* of dense vectors on agg_comm, unless the user asks for less */
+    CHUNK_LEAST = 32 << 10, /* smallest dense chunk on agg_comm by default */
     WORD_MOST = 48 << 10,
     CHANNEL_ROUNDS_GOOD = 192,
 };
@@ -28,24 +25,28 @@ trib_status_t trib_offload_plan_refused(struct trib_offload_plan *p,
     return trib_comm_fail(p->offload->parent, st, "%s", trib_last_error(by));
 }
 
-/* True if the codec loses per bucket, so that chunk borders do not change what it
- * loses. */
+/* Return true if the codec quantises per bucket, so that the loss does not depend on
+ * chunk boundaries. */
 static bool by_buckets(const struct trib_codec_info *codec)
 {
     return codec->flags & TRIB_CODEC_LINEAR && !(codec->flags & TRIB_CODEC_MODEL);
 }
 
 /*
- * The chunk of an inner plan on agg_comm.
+ * Return the chunk size of an inner plan on agg_comm.
  *
- * The chunks of all ranks meet at an aggregator, and the sum ends one trip after the
- * last of them is up. Over networks dense vectors have chunks of 32 KiB, so that less
- * is in flight then, or larger ones if these are enough rounds and save messages; words
- * of integers have 48 KiB at most. Within load/store reach dense chunks are as large as
- * fits into a cache. Forwarding integers costs as much as the same bytes of dense
- * elements, so their chunks have more elements. Other code words keep their chunk: the
- * loss must not depend on the path, and sparse words cost by their number, however
- * short.
+ * An aggregator needs a chunk from all ranks, so the sum ends one hop after the last
+ * rank has sent its last chunk. Small chunks leave less to send at that point. Large
+ * chunks save messages.
+ *
+ *   - Dense, over a network: 32 KiB, or larger if the vector then still has 192
+ *     chunks per aggregator.
+ *   - Dense, through shared memory: the default, as large as fits into a cache.
+ *   - Linear codecs with buckets, over a network: at most 48 KiB encoded.
+ *   - Linear codecs with buckets, through shared memory: several times the default in
+ *     elements, since an encoded byte costs as much to forward as a dense one.
+ *   - Other codecs: the default. Their loss depends on chunk boundaries and must not
+ *     depend on the path, and the cost of sparse chunks depends on their number.
  */
 size_t trib_offload_chunk(const struct trib_codec *codec, size_t bytes, int aggregators,
                           size_t most, bool load_store)
@@ -68,7 +69,7 @@ size_t trib_offload_chunk(const struct trib_codec *codec, size_t bytes, int aggr
     return chunk;
 }
 
-/* The chunk of an inner plan on agg_comm, in bytes; 0: the default. */
+/* Return the chunk size of an inner plan on agg_comm in bytes; 0: the default. */
 static size_t chunk_on(const struct trib_offload_plan *p,
                        const struct trib_comm *agg_comm)
 {
@@ -78,7 +79,7 @@ static size_t chunk_on(const struct trib_offload_plan *p,
 
     if (p->desc.chunk || p->offload->parent->chunk_given ||
         trib_codec_create(text, NULL, NULL, &codec) !=
-            TRIB_OK) /* making the plan reports it */
+            TRIB_OK) /* creating the plan reports the error */
         return p->desc.chunk;
     const size_t chunk =
         trib_offload_chunk(codec, bytes, agg_comm->aggregators->n, agg_comm->cfg.chunk,
@@ -104,7 +105,7 @@ trib_status_t trib_offload_plan_make_inner(struct trib_offload_plan *p,
     return st;
 }
 
-/* Over commit_comm if the plan has a quorum, else over agg_comm. */
+/* On commit_comm if the plan has a quorum, otherwise on agg_comm. */
 trib_status_t trib_offload_plan_make_commit(const struct trib_offload *o,
                                             const struct trib_plan *plan,
                                             struct trib_plan **out)
@@ -117,7 +118,7 @@ trib_status_t trib_offload_plan_make_commit(const struct trib_offload *o,
     return trib_plan_make(by, TRIB_BARRIER, &desc, false, out);
 }
 
-/* Starts under way ----------------------------------------------------------------- */
+/* Starts in flight ----------------------------------------------------------------- */
 
 void trib_offload_plan_number(struct trib_offload_plan *p)
 {

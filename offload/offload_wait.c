@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * How an open start of an offloaded plan ends.
- */
+/* Ends open starts of offloaded plans. */
 #include <assert.h>
 
 #include "offload/offload_gate.h"
 #include "offload/offload_plan.h"
 
-/* The plan whose end is the end of the start for its user: the barrier, or with a
- * quorum the inner plan itself. */
+/* Return the plan that a user's start waits for: the barrier, or with a quorum the
+ * inner plan. */
 static struct trib_plan *last_of(const struct trib_offload_plan *p)
 {
     return p->commit && !trib_offload_plan_has_quorum(p) ? p->commit : p->inner;
 }
 
-/* The idle hook of agg_comm: it runs while this rank waits there, with the lock of
- * agg_comm. */
+/* Idle hook of agg_comm, called with its lock while this rank waits there. */
 static void look_at_ranks(void *arg)
 {
     trib_agreement_look(arg);
 }
 
-/* The same for a user who polls instead of waiting. */
+/* The same for a user that polls instead of waiting. */
 static void look_meanwhile(struct trib_offload *o)
 {
     if (!o->agg_comm || !trib_comm_try_lock(o->agg_comm))
@@ -30,7 +27,6 @@ static void look_meanwhile(struct trib_offload *o)
     trib_comm_unlock(o->agg_comm);
 }
 
-/* Checks once whether an open start has ended, or agg_comm has failed. */
 void trib_offload_plan_advance(struct trib_offload_plan *p)
 {
     struct trib_offload *o = p->offload;
@@ -55,7 +51,7 @@ void trib_offload_plan_advance(struct trib_offload_plan *p)
         trib_offload_quorum_end_all(o);
     } else if (st == TRIB_OK) {
         trib_start_log_pop_to(o, p->seq);
-    } else { /* fallback_comm fails as any communicator does */
+    } else { /* on fallback_comm every error is final */
         trib_offload_give_up(o, o->fallback_comm, st);
     }
 }
@@ -71,14 +67,14 @@ void trib_offload_plan_wait(struct trib_offload_plan *p)
     }
     if (!p->pending_result && !trib_offload_lost(o))
         trib_offload_wait_outside(o, last_of(p));
-    if (p->open) /* no other thread has found it done */
+    if (p->open) /* no other thread has ended it */
         trib_offload_plan_advance(p);
 }
 
 void trib_offload_finish(struct trib_offload *o)
 {
     assert(!o->agg_comm);
-    while (o->oldest) { /* within the gate: no start begins meanwhile */
+    while (o->oldest) { /* inside the gate: no start begins */
         struct trib_plan *last = last_of(o->oldest);
         (void)last->ops->wait(last);
         trib_offload_plan_advance(o->oldest);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the ranks come to aggregators while they sum by themselves.
+ * Rejoins aggregators while the ranks sum by themselves.
  *
- * All ranks number starts alike. Before start next_poll_seq each of them tells
- * control_comm what it knows, and goes on. The answer is due before the first later
- * start of a plan that has been started since the poll. That such a plan is done means
- * that all ranks have come past next_poll_seq, so no rank has to wait for one that is
- * behind; and it is the same start on all ranks. If rank 0 has found aggregators, the
- * ranks finish what is under way before that start, and open agg_comm.
+ * All ranks number starts alike. Before start next_poll_seq each rank starts an
+ * agreement on control_comm and continues. A later start waits for the result: the
+ * first start of a plan that was already started since the poll, which is the same
+ * start on all ranks. The plan's earlier start is done, so all ranks have passed
+ * next_poll_seq and have contributed. If rank 0 has found aggregators, the ranks finish
+ * all starts in flight before this start, and open agg_comm.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -17,13 +17,13 @@
 #include "offload/offload_plan.h"
 
 enum {
-    STARTS_MOST =
-        2048, /* between two polls, because starts may become slow meanwhile */
-    ANSWER_MOST = 64, /* until the answer is due, if no plan is started again */
+    STARTS_MOST = 2048, /* between two polls; starts may become slower */
+    ANSWER_MOST = 64, /* until the result is due if no plan is restarted */
     POLL_NS = 1000000000,
 };
 
-/* Polls about once a second, by the rate of starts since the last poll. */
+/* Return the number of starts until the next poll: about a second at the rate since the
+ * last poll. */
 static int64_t starts_to_next(struct trib_offload *o)
 {
     const uint64_t now = trib_now_ns(), took = now - o->polled_ns;
@@ -49,7 +49,8 @@ static trib_status_t poll(struct trib_offload *o)
     return trib_agreement_start(o, say);
 }
 
-/* Agree whether some start waits for its user, on any rank: then agg_comm must wait. */
+/* Agree whether a start on any rank waits for input from its user. If so, agg_comm
+ * cannot be opened yet. */
 static trib_status_t is_anyone_busy(struct trib_offload *o, bool *out)
 {
     int64_t say[TRIB_AGREE_WORDS] = {0};
@@ -107,7 +108,7 @@ static trib_status_t rejoin(struct trib_offload *o)
     return o->control_comm->engine.failed;
 }
 
-/* True if the answer is due: all ranks have given theirs by now. */
+/* Return true if the result is due: by now all ranks have contributed. */
 static bool poll_is_due(const struct trib_offload *o, const struct trib_offload_plan *p,
                         uint64_t start)
 {

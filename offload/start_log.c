@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The start log: the starts of offloaded plans that are under way, by number.
- */
+/* The start log: starts of offloaded plans in flight, ordered by number. */
 #include <assert.h>
 
 #include "offload/offload_plan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lays out the aggregators of TRIB_SERVICE and TRIB_RACKS above the ranks. */
+/* Computes the tree of aggregators above the ranks from TRIB_SERVICE and TRIB_RACKS. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,11 +25,11 @@ struct text {
     char copy[TRIB_CONFIG_TEXT_BYTES]; /* writable copy of the setting */
     int aggregators;
     char addresses[TRIB_AGGREGATORS_MAX][TRIB_CONFIG_TEXT_BYTES];
-    int group_of[TRIB_AGGREGATORS_MAX]; /* group of each that has names; -1: the root */
+    int group_of[TRIB_AGGREGATORS_MAX]; /* group of each aggregator; -1: the root */
     int groups;
-    const char *names[TRIB_AGGREGATORS_MAX]; /* names of each group */
+    const char *names[TRIB_AGGREGATORS_MAX]; /* names in each group */
     int leader[TRIB_AGGREGATORS_MAX]; /* first aggregator of each group */
-    int group; /* group that is being read */
+    int group; /* group being parsed */
     struct name *hosts;
     int n_hosts;
     struct trib_places places;
@@ -38,7 +38,7 @@ struct text {
 static void wrong(struct text *t, trib_status_t st, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Notes the first error only. */
+/* Record the first error only. */
 static void wrong(struct text *t, trib_status_t st, const char *fmt, ...)
 {
     char why[400];
@@ -62,7 +62,8 @@ static int find_aggregator(const struct text *t, const char *address)
     return -1;
 }
 
-/* An address may stand twice in a group: this tribd sums on two threads then. */
+/* The same address may occur twice in a group: that tribd then sums with two
+ * threads. */
 static void add_address(void *arg, const char *address)
 {
     struct text *t = arg;
@@ -83,7 +84,7 @@ static void add_address(void *arg, const char *address)
     snprintf(t->addresses[t->aggregators++], TRIB_CONFIG_TEXT_BYTES, "%s", address);
 }
 
-/* Finds the comma or the end behind an item that may have brackets. */
+/* Find the comma or the end after an item, which may contain brackets. */
 static char *end_of_item(char *p)
 {
     for (int inside = 0; *p && (inside || *p != ','); p++)
@@ -99,7 +100,7 @@ static void read_addresses(struct text *t, char *list)
         char *end = end_of_item(list);
         more = *end != '\0';
         *end = '\0';
-        /* [::1]:4700 is an address and no list */
+        /* [::1]:4700 is an address, not a list */
         const char *why =
             list[0] == '['
                 ? NULL
@@ -217,7 +218,7 @@ static void read_names(struct text *t)
                   t->hosts[i].host, t->addresses[t->leader[t->hosts[i].group]]);
 }
 
-/* Finds the group of a host by its name, or else by the part before the first dot. */
+/* Find the group of a host by its name, or else by the part before the first dot. */
 static int group_of_host(const struct text *t, const char *host)
 {
     struct name key;
@@ -282,7 +283,8 @@ static void place_by_racks(struct text *t, const char *file, const char *const *
     trib_racks_free(racks);
 }
 
-/* Numbers the aggregators that take part anew; a tree, if there are several groups. */
+/* Renumber the aggregators that take part, and build the tree if there are several
+ * groups. */
 static trib_status_t take_groups(const struct text *t, struct trib_agg_groups *u,
                                  struct trib_tree_layout *out)
 {
