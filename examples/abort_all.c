@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank ends a sum that the others wait in, and says why; then all go on together:
- * trib-run -n 4 -- abort_all */
+/* One rank aborts the sum that the others wait in, with a reason. Then all continue.
+ *     trib-run -n 4 -- abort_all */
 #include <stdio.h>
 #include <tributary.h>
 
@@ -13,11 +13,11 @@ int main(void)
     static float x[N];
     trib_desc_t desc = TRIB_DESC_INIT;
     desc.recv = x, desc.count = N, desc.name = "gradient";
-    desc.timeout_ms = 20000; /* of one start */
+    desc.timeout_ms = 20000; /* limit of one start */
     if (trib_init(NULL, &comm) != TRIB_OK || trib_plan_allreduce(comm, &desc, &plan))
         return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
     const int rank = trib_rank(comm), ranks = trib_size(comm);
-    if (rank == 2) /* it has found something, and does not come */
+    if (rank == 2) /* it aborts instead of taking part */
         trib_comm_abort(comm, "the loss is NaN");
     else if (trib_plan_start(plan) == TRIB_OK)
         trib_plan_wait(plan);

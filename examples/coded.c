@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Logistic regression that waits for no slow rank: a third of the ranks have sums of
- * the samples of the others. trib-run -n 6 -- coded rlnc; code none waits for rank 1 */
+/* Logistic regression that waits for no slow rank: a third of the ranks hold coded sums
+ * of the others' samples.  trib-run -n 6 -- coded rlnc; "none" waits for all ranks */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -12,7 +12,7 @@ enum { ROWS = 500, COLUMNS = 200 };
 static void step(void *rank, const trib_coded_step_t *s)
 {
     if (*(int *)rank == 1 && s->step % 5 == 1)
-        usleep(100000); /* rank 1 is slow now and then */
+        usleep(100000); /* rank 1 is slow in some steps */
     if (*(int *)rank == 0 && s->step % 20 == 1)
         printf("loss %.3f, bias %.3f\n", s->loss, (double)s->weights[COLUMNS]);
 }

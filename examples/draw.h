@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Random draws that every rank can repeat: splitmix64 (Steele, Lea & Flood, OOPSLA
- * 2014).
- */
+/* Random numbers that every rank can reproduce: splitmix64 (Steele, Lea & Flood, OOPSLA
+ * 2014). */
 #ifndef TRIB_EXAMPLES_DRAW_H
 #define TRIB_EXAMPLES_DRAW_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/** draw_u64 - 64 random bits; the state is the seed at first, any value is good. */
+/** draw_u64 - return 64 random bits. The initial state is the seed; any value is
+ * valid. */
 static inline uint64_t draw_u64(uint64_t *state)
 {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
@@ -19,13 +18,14 @@ static inline uint64_t draw_u64(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/** draw_unit - uniform in [0, 1) with 24 bits, as many as a float holds. */
+/** draw_unit - return a number, uniform in [0, 1), with the 24 bits of a float. */
 static inline float draw_unit(uint64_t *state)
 {
     return (float)(draw_u64(state) >> 40) * 0x1p-24f;
 }
 
-/** draw_shuffle - Fisher-Yates; the bias of the remainder is below count / 2^64. */
+/** draw_shuffle - shuffle the items (Fisher-Yates); the modulo bias is below count /
+ * 2^64. */
 static inline void draw_shuffle(uint32_t *items, size_t count, uint64_t seed)
 {
     uint64_t state = seed;

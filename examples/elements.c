@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements that are not float32: has any rank overflowed (bool), which layers have work
- * (a bit each), how many samples were seen (u64), and a mean of 8-bit gradients.
+ * Elements other than float32: has any rank overflowed (bool), which layers are active
+ * (bit masks), how many samples were read (u64), and a mean of 8-bit gradients.
  *
  *     trib-run -n 3 -- elements
  */
@@ -17,7 +17,7 @@ int main(void)
         return 1;
     }
     const int rank = trib_rank(comm);
-    unsigned char overflow = rank == 1; /* TRIB_BOOL is a byte */
+    unsigned char overflow = rank == 1; /* a TRIB_BOOL is one byte */
     uint32_t layers = 1u << rank;
     uint64_t samples = UINT64_C(1) << 62;
     unsigned char gradient = 0x38 + 8 * (unsigned char)rank; /* f8_e4m3: 1, 2, 4 … */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An embedding in tribd: a rank pulls the rows of its batch, and pushes gradients that
- * change these alone:  TRIB_SERVICE=127.0.0.1:4700 trib-run -n 4 -- embedding */
+/* An embedding in tribd: a rank pulls only the rows of its batch, and pushes only their
+ * gradients.  TRIB_SERVICE=127.0.0.1:4700 trib-run -n 4 -- embedding */
 #include <stdio.h>
 #include <tributary.h>
 
@@ -25,12 +25,12 @@ int main(void)
     pull.count = push.count = BATCH;
     trib_status_t st = trib_store_create(store, &d, &v);
     for (int step = 0; step < STEPS && st == TRIB_OK; step++) {
-        for (int i = 0; i < BATCH; i++) /* each rank has rows of its own here */
+        for (int i = 0; i < BATCH; i++) /* here no two ranks use one row */
             rows[i] = (uint64_t)(i * 64 + trib_rank(comm));
         st = trib_store_pull(v, x, &pull, NULL);
         for (int i = 0; i < BATCH; i++)
             x[i] -= (float)rows[i]; /* gradient of (x - row)^2 / 2 */
-        push.result = x; /* the rows behind the push */
+        push.result = x; /* receives the updated rows */
         st = st == TRIB_OK ? trib_store_push(v, x, &push, NULL) : st;
     }
     printf("x = %.1f: %s\n", (double)x[BATCH - 1], trib_store_error(store));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans in an event loop: epoll waits for the descriptors of two plans, beside whatever
- * else the program waits for: trib-run -n 3 -- epoll */
+/* Plans in an event loop: epoll waits for the descriptors of two plans.
+ *     trib-run -n 3 -- epoll */
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <tributary.h>
@@ -30,7 +30,7 @@ int main(void)
             epoll_ctl(loop, EPOLL_CTL_ADD, fd, &e) != 0)
             return fprintf(stderr, "%s\n", trib_last_error(comm)), 1;
     for (int i = 0; i < 2 && epoll_wait(loop, &e, 1, -1) == 1; i++) {
-        if (trib_plan_test(plan[e.data.u32]) == TRIB_OK) /* how has it ended? */
+        if (trib_plan_test(plan[e.data.u32]) == TRIB_OK) /* returns its status */
             printf("plan %u: sum %g\n", e.data.u32, (double)x[e.data.u32][0]);
         trib_plan_free(plan[e.data.u32]);
     }

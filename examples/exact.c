@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that do not depend on who sums them.
+ * Sums whose bits do not depend on the order of addition.
  *
  *     trib-run -n 4 -- exact [--shift N] [--elements N] [--codec TEXT]
  *
- * Three vectors of very different numbers are summed, one of rank N, one of the rank
- * behind it, and one of the next; all other ranks give zeros. Rank 0 prints a hash of
- * the sum and what a sum takes. With the codec "exact" the hash is the same for any
- * algorithm, number of ranks, services and N; with "none" it is not.
+ * Ranks N, N + 1 and N + 2 contribute vectors of very different numbers; all other
+ * ranks contribute zeros. Rank 0 prints a hash of the sum, and the time of one sum.
+ * With codec "exact" the hash is the same for any algorithm, number of ranks,
+ * aggregators and N; with "none" it is not.
  */
 #include <stdio.h>
 #include <stdlib.h>

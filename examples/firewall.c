@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0 makes a meeting place at a port that a firewall lets through, and tells the
- * others by a file. No stranger may read it, as it has the job's secret.
+/* Rank 0 creates the rendezvous at a port that the firewall allows, and publishes it in
+ * a file. Only the user may read the file, since it contains the job's secret.
  *     for rank in 0 1 2; do ./firewall /shared/place :7000-7100 $rank 3 & done; wait */
 #include <stdio.h>
 #include <stdlib.h>

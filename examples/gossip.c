@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gossip: at each step a rank gives half of what it has to one other, at distance
- * 1, 2, 4, … A power of two of ranks has the mean after as many steps as its exponent.
+ * Gossip averaging: in each step a rank sends half of its value and weight to one other
+ * rank, at distance 1, 2, 4, … If their number is a power of two, 2^k, all ranks have
+ * the mean after k steps.
  *
  *     trib-run -n 4 -- gossip
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gossip that waits for no slow rank: parts may be two steps late. At the end all that
- * is in flight is added, and nothing is lost.
+ * Gossip averaging that waits for no slow rank: messages may arrive two steps late. The
+ * final drain adds all messages in flight, so that nothing is lost.
  *
  *     trib-run -n 4 -- gossip_late
  */
@@ -26,7 +26,7 @@ int main(void)
     trib_plan_t *plan = NULL;
     trib_status_t st = trib_plan_neighbors(comm, &d, &plan);
     for (int step = 0; step <= 60 && st == TRIB_OK; step++) {
-        usleep(step % size == rank ? 2000 : 100); /* the work of a step */
+        usleep(step % size == rank ? 2000 : 100); /* simulates the work of a step */
         const int hop = 1 + step % (size - (size > 1)), n = size > 1;
         const int to = (rank + hop) % size, from = (rank + size - hop) % size;
         const trib_neighbors_t graph = {sizeof(graph), &to, &half, n, &from, n};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A model's gradients as one group: biases share a bucket, matrices have a codec.
- * trib-run -n 3 -- grouped */
+/* A model's gradients as one group: biases share a bucket, matrices use a codec.
+ *     trib-run -n 3 -- grouped */
 #include <stdio.h>
 #include <tributary.h>
 
@@ -26,7 +26,7 @@ int main(void)
     trib_status_t st = trib_group_create(comm, gradients, 4, &opts, &group);
     for (int step = 1; step <= 3 && st == TRIB_OK; step++) {
         st = trib_group_start(group);
-        for (size_t i = 4; i-- > 0 && st == TRIB_OK;) { /* as back-propagation does */
+        for (size_t i = 4; i-- > 0 && st == TRIB_OK;) { /* like back-propagation */
             *(float *)gradients[i].recv = (float)(step * trib_rank(comm) + (int)i);
             st = trib_group_ready(group, i);
         }

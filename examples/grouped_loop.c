@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A group of gradients in an event loop: poll waits for one descriptor beside whatever
- * else the program waits for; no step takes longer than 10 s. trib-run -n 3 --
- * grouped_loop */
+/* A group of gradients in an event loop: poll waits for the group's descriptor. A step
+ * that takes longer than 10 s fails.
+ *     trib-run -n 3 -- grouped_loop */
 #include <poll.h>
 #include <stdio.h>
 #include <tributary.h>

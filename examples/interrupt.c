@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ctrl-C ends a wait: the last rank does not come to the barrier, and whoever gets a
- * SIGINT gives up. All ranks are told who did.
+ * Ctrl-C ends a wait: the last rank does not enter the barrier, and a rank that gets
+ * SIGINT gives up. The error message of all ranks names it.
  *
  *     cc interrupt.c $(pkg-config --cflags --libs tributary) -o interrupt
  *     trib-run -n 3 -- ./interrupt
@@ -18,7 +18,7 @@ static void on_signal(int number)
     interrupted = number;
 }
 
-static int idle(void *arg) /* at least every 200 us while a call waits */
+static int idle(void *arg) /* called at least every 200 us by waiting calls */
 {
     (void)arg;
     return interrupted;
@@ -36,7 +36,7 @@ int main(void)
     printf("process %d waits\n", (int)getpid());
     fflush(stdout);
     if (trib_rank(comm) == trib_size(comm) - 1)
-        sleep(10); /* it computes, say */
+        sleep(10); /* simulates a rank that still computes */
     if (trib_barrier(comm) != TRIB_OK)
         fprintf(stderr, "%s\n", trib_last_error(comm));
     return trib_free_comm(comm) != TRIB_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks at what is summed: damage on the way (TRIB_CHECK=sum), and statistics
- * (TRIB_STATS=1). TRIB_CHECK=sum TRIB_STATS=1 trib-run -n 3 -- looked */
+/* Checks sums for corruption in transit (TRIB_CHECK=sum) and prints statistics of the
+ * gradient.  TRIB_CHECK=sum TRIB_STATS=1 trib-run -n 3 -- looked */
 #include <stdio.h>
 #include <tributary.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank dies by kill -9 in the middle of the job, and the others go on without it.
+ * A rank is killed in the middle of the job, and the others continue without it.
  *
  *     trib-run -n 4 --grace 60 -- lost_rank
  */
@@ -25,7 +25,7 @@ int main(void)
         for (int i = 0; i < N; i++)
             in[i] = (float)step + (float)i;
         st = step < STEPS ? trib_allreduce(comm, in, sum, N, TRIB_F32, TRIB_SUM)
-                          : trib_barrier(comm); /* nobody leaves before all are done */
+                          : trib_barrier(comm); /* no rank exits before all are done */
         if (st == TRIB_OK && step < STEPS &&
             sum[N - 1] != in[N - 1] * (float)trib_size(comm))
             return fprintf(stderr, "step %d is wrong\n", (int)step), 1;
@@ -35,7 +35,7 @@ int main(void)
             if (trib_comm_shrink(comm, &smaller) != TRIB_OK)
                 return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
             trib_free_comm(comm);
-            comm = smaller; /* all repeat the first step that a rank has not done */
+            comm = smaller; /* repeat the first step not done by all ranks */
             st = trib_allreduce(comm, NULL, &step, 1, TRIB_U64, TRIB_MIN);
         }
         if (st != TRIB_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Beside MPI: the ranks of any communicator meet over its MPI_Allgather, and need no
- * port for it.
+ * Tributary in an MPI program: the ranks of a communicator exchange their addresses
+ * with MPI_Allgather, so no port is needed.
  *
  *     mpicc mpi_allgather.c $(pkg-config --cflags --libs tributary) -o mpi_allgather
  *     mpirun -n 4 ./mpi_allgather

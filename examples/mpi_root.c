@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Beside MPI: rank 0 makes a meeting place, and MPI tells all ranks where that is. So
- * it goes with any MPI and launcher.
+ * Tributary in an MPI program: rank 0 creates the rendezvous and broadcasts its address
+ * with MPI_Bcast. Works with any MPI and any launcher.
  *
  *     mpicc mpi_root.c $(pkg-config --cflags --libs tributary) -o mpi_root
  *     mpirun -n 4 ./mpi_root
@@ -24,7 +24,7 @@ static trib_status_t join(int rank, int ranks, trib_comm_t **comm)
     opts.ranks = ranks;
     opts.root = text;
     trib_status_t status = trib_init(&opts, comm);
-    trib_root_destroy(root); /* all have met */
+    trib_root_destroy(root); /* all ranks are connected */
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A callback instead of a wait: the library's thread sums while the program computes,
- * and tells it when a sum is there, as a future does: trib-run -n 3 -- notified */
+ * and completes a future when the sum is done.  trib-run -n 3 -- notified */
 #include <semaphore.h>
 #include <stdio.h>
 #include <tributary.h>
@@ -33,8 +33,8 @@ int main(void)
               trib_plan_notify(plan, tell, &future);
     for (int step = 1; step <= 3 && !bad; step++) {
         x[999] = (float)(step * (trib_rank(comm) + 1));
-        bad = trib_plan_start(plan) || sem_wait(&future.done) || /* or compute */
-              future.status || trib_plan_wait(plan); /* until tell has returned */
+        bad = trib_plan_start(plan) || sem_wait(&future.done) || /* or compute first */
+              future.status || trib_plan_wait(plan); /* after tell() has returned */
         if (!bad && trib_rank(comm) == 0)
             printf("step %d: %g\n", step, (double)x[999]);
     }

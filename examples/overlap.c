@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Four sums under way at once, while the program computes: each by a request.
+ * Four all-reduces in flight while the program computes, each with a request.
  *
  *     trib-run -n 3 -- overlap
  */
@@ -22,7 +22,7 @@ int main(void)
         return 1;
     }
     for (int i = 0; i < SUMS && st == TRIB_OK; i++) {
-        for (int k = 0; k < N; k++) /* the next is computed while others are summed */
+        for (int k = 0; k < N; k++) /* compute one while others are summed */
             x[i][k] = (float)(i + trib_rank(comm));
         st = trib_iallreduce(comm, NULL, x[i], N, TRIB_F32, TRIB_SUM, &request[i]);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A parameter server: ranks fit a vector that lives in tribd, each at its own pace.
+ * A parameter server: ranks fit a vector that is stored in tribd, each at its own pace.
  *
  *     TRIB_SERVICE=127.0.0.1:4700 trib-run -n 4 -- parameters
  */
@@ -28,7 +28,7 @@ int main(void)
     for (int step = 0; step < STEPS && st == TRIB_OK; step++) {
         st = trib_store_pull(v, x, NULL, NULL);
         for (int i = 0; i < COUNT; i++)
-            gradient[i] = x[i] - (float)i; /* of |x - (0, 1, 2, …)|^2 / 2 */
+            gradient[i] = x[i] - (float)i; /* gradient of |x - (0, 1, 2, …)|^2 / 2 */
         st = st == TRIB_OK ? trib_store_push(v, gradient, NULL, NULL) : st;
     }
     if (st == TRIB_OK && trib_barrier(comm) == TRIB_OK)

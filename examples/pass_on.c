@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ring of messages: each rank passes on to the right what came from the left, until
- * all numbers have been everywhere.
+ * A ring of messages: each rank sends to its right neighbour what it received from the
+ * left, until every rank has seen all vectors.
  *
  *     trib-run -n 4 -- pass_on
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each rank has another number of items: where do its own begin, and what are all?
+ * Ranks with different numbers of items: number all items, and collect them on rank 0.
  *
  *     trib-run -n 4 -- ragged
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A vector is cut into two, as frameworks do with buckets of gradients: what the codec
- * has held back goes with its elements, and comes out in the next step. */
+/* A vector is split into two, as frameworks do with buckets of gradients. The codec's
+ * residual moves with its elements and is summed in the next step. */
 #include <stdio.h>
 #include <tributary.h>
 
@@ -25,7 +25,7 @@ int main(void)
     trib_plan_t *part[2] = {make(comm, x, CUT, "topk:ratio=1"),
                             make(comm, x + CUT, N - CUT, "topk:ratio=1")};
     for (int i = 0; i < N; i++)
-        x[i] = (float)i; /* each chunk holds its smaller half back */
+        x[i] = (float)i; /* in each chunk the smaller half is held back */
     int bad = trib_plan_start(old) || trib_plan_wait(old) ||
               trib_plan_residual_get(old, 0, N, held) ||
               trib_plan_residual_set(part[0], 0, CUT, held) ||

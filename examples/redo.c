@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank dies, and nothing that the others' codecs held back is lost:
- * trib-run -n 4 --grace 60 -- redo */
+/* A rank dies, and the residuals of the other ranks' codecs are not lost.
+ *     trib-run -n 4 --grace 60 -- redo */
 #include <signal.h>
 #include <stdio.h>
 #include <tributary.h>
@@ -14,7 +14,7 @@ int main(void)
     trib_comm_t *comm, *smaller;
     trib_plan_t *plan, *old;
     static float x[N];
-    opts.rewind = 1; /* starts may have to be taken back */
+    opts.rewind = 1; /* allow starts to be undone */
     desc.recv = x, desc.count = N, desc.codec = "topk:ratio=0.01";
     if (trib_init(&opts, &comm) != TRIB_OK || trib_plan_allreduce(comm, &desc, &plan))
         return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
@@ -26,7 +26,7 @@ int main(void)
             raise(SIGKILL);
         st = st == TRIB_OK ? trib_plan_wait(plan) : st;
         done += st == TRIB_OK;
-        if (st == TRIB_OK && done == STEPS) /* nobody leaves before all are done */
+        if (st == TRIB_OK && done == STEPS) /* no rank exits before all are done */
             st = trib_barrier(comm);
         if (st == TRIB_OK)
             continue;

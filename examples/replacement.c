@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank dies, the others shrink, and a newcomer takes its place:
- * trib-run -n 3 --grace 60 -- replacement FILE & then replacement FILE join */
+/* A rank dies, the others shrink, and a newcomer replaces it:
+ *     trib-run -n 3 --grace 60 -- replacement FILE & then replacement FILE join */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tributary.h>
 static trib_listener_t *listener;
-static trib_comm_t *comm, *next; /* next: it takes the place of comm; or NULL */
-static int go_on(const char *file) /* it has the job's secret: nobody may read it */
+static trib_comm_t *comm, *next; /* next: replaces comm; or NULL */
+static int go_on(const char *file) /* `file` gets the job's secret */
 {
     if (trib_comm_shrink(comm, &next) != TRIB_OK || trib_rank(next) != 0)
         return next != NULL;
@@ -18,7 +18,7 @@ static int go_on(const char *file) /* it has the job's secret: nobody may read i
 int main(int argc, char **argv)
 {
     char text[TRIB_ROOT_TEXT_MAX];
-    float one = 1, x[1000] = {0}; /* parameters; the first one counts the steps */
+    float one = 1, x[1000] = {0}; /* parameters; the first counts the steps */
     FILE *f = argc == 3 ? fopen(argv[1], "r") : NULL;
     if (f ? !fgets(text, sizeof(text), f) || trib_join(text, NULL, &comm) < 0
           : argc != 2 || trib_init(NULL, &comm) < 0)
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     for (next = comm; ok && (trib_size(comm) < 3 || x[0] < 20); one = 1) {
         if (next && next != comm)
             trib_free_comm(comm);
-        if (next) /* newcomers get the parameters */
+        if (next) /* newcomers receive the parameters */
             trib_comm_sync(comm = next, x, sizeof(x), NULL);
         if (x[0] == 7 && trib_rank(comm) == 0 && trib_size(comm) == 3)
             raise(SIGKILL);

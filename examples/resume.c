@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* N ranks save what they hold back; M ranks go on from these files, until all is out:
- * trib-run -n 3 -- resume && trib-run -n 2 -- resume state.0 state.1 state.2 */
+/* N ranks save their residuals; M ranks load them and continue until all is summed:
+ *     trib-run -n 3 -- resume && trib-run -n 2 -- resume state.0 state.1 state.2 */
 #include <stdio.h>
 #include <tributary.h>
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One rank sends poison, and the others still learn.
+ * One rank sends poisoned gradients, and the others still learn.
  *
  *     trib-run -n 5 -- robust [mean|median|trimmed-mean|clipped-mean]
  *
- * Each rank has noisy samples of one linear function, and all fit its weights by
- * gradient descent. The last rank sends a hundred times the negated gradient, with a
- * NaN in it. Rank 0 prints how far the weights are from the function's, and what
- * summing a gradient takes.
+ * Each rank has noisy samples of one linear function, and all ranks fit its weights by
+ * gradient descent. The last rank sends the negated gradient times 100, with a NaN in
+ * it. Rank 0 prints the error of the weights, and the time of one sum.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -38,8 +37,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Computes the gradient of the squared error of fresh samples, each of which looks at a
- * few weights. */
+/* Compute the gradient of the squared error of fresh samples, a few for each weight. */
 static void gradient(const float *w, uint64_t *state, float *g)
 {
     memset(g, 0, WEIGHTS * sizeof *g);

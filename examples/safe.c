@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A vector that outlives tribd, and this program: with the same KEY it goes on there.
+ * A vector that survives restarts of tribd and of this program: with the same KEY the
+ * program continues where it stopped.
  *
  *     TRIB_SERVICE=127.0.0.1:4700 trib-run -n 4 -- safe KEY    (openssl rand -hex 32)
  */
@@ -27,7 +28,7 @@ int main(int argc, char **argv)
         printf("from the beginning: %s\n", trib_store_error(store));
     for (int step = 0; step < 1000 && !st; step++) {
         st = trib_store_push(v, &one, NULL, NULL);
-        if (st == TRIB_ERR_PEER_LOST) /* on all ranks, as there is one tribd */
+        if (st == TRIB_ERR_PEER_LOST) /* on all ranks: there is only one tribd */
             st = trib_store_restore(store, v, TRIB_RESTORE_LOST, NULL, &version);
     }
     st = st ? st : trib_barrier(comm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Do all ranks have the same parameters? Rank 2 has not, and is named. It then gets
- * them from a rank that has them.
+ * Check that all ranks have the same parameters. Rank 2 has different ones and is
+ * named; then all ranks get the parameters of a rank that is right.
  *
  *     trib-run -n 4 -- same
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A vector of 16 MiB, cut over all tribds, to which ranks push at once.
+ * A vector of 16 MiB, sharded across all tribds. Ranks push to all shards in parallel.
  *
  *     TRIB_SERVICE=host0:4700,host1:4700 trib-run -n 4 -- shards
  */
@@ -23,12 +23,12 @@ int main(void)
         return 1;
     }
     d.name = "model", d.count = COUNT, d.rule = "sgd:rate=0.25,momentum=0.5";
-    d.shards = 0; /* as many as TRIB_SERVICE names, if each gets 1 MiB; 1: whole */
+    d.shards = 0; /* one per tribd, each at least 1 MiB; 1: not sharded */
     trib_status_t st = trib_store_create(store, &d, &v);
     for (int step = 0; step < STEPS && !st; step++) {
         for (int i = 0; i < COUNT; i++)
             x[i] = -1;
-        st = trib_store_push(v, x, NULL, &version); /* in each range at least version */
+        st = trib_store_push(v, x, NULL, &version); /* all shards have >= version */
     }
     st = st ? st : trib_store_wait(v, STEPS * (uint64_t)trib_size(comm), 0, NULL);
     st = st ? st : trib_store_pull(v, x, NULL, &version);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All ranks learn which of them was the slowest in each phase of a step. */
+/* Find the slowest rank in each phase of a step, on all ranks. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient of an embedding: each rank has rows that others do not have.
+ * The sparse gradient of an embedding: each rank has different rows.
  *
  *     trib-run -n 4 -- sparse
  */
@@ -17,7 +17,7 @@ int main(void)
         fprintf(stderr, "%s\n", trib_last_error(NULL));
         return 1;
     }
-    /* In any order; the values of one index are added. */
+    /* In any order; values with the same index are added. */
     const uint64_t mine[GIVEN] = {7, 500000 + (uint64_t)trib_rank(comm), 7};
     const float gradient[GIVEN] = {1, 2, 3};
     trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;

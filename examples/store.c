@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks meet over files in a folder that all hosts see, without a port or a launcher:
+/* Ranks exchange their addresses through files in a shared folder, without a port or a
+ * launcher:
  *     for rank in 0 1 2; do ./store /shared/folder $rank 3 & done; wait */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A linear model, trained by any strategy: the loop is the same for all of them.
+ * A linear model that is trained by any strategy: the loop is the same for all of them.
  *
  *     trib-run -n 4 -- strategy "local:period=8+topk:ratio=0.25"
  */
@@ -10,7 +10,8 @@
 
 enum { WEIGHTS = 64, STEPS = 800 };
 
-/* The gradient of one sample whose label is the sum of i * x[i]; returns its loss. */
+/* Compute the gradient of one sample, whose label is the sum of i * x[i], and return
+ * its loss. */
 static double gradient(const float *w, float *g, unsigned draw)
 {
     float x[WEIGHTS], error = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Four threads of each rank use one communicator. The sums start in the same order on
- * all ranks, thread by thread, and are waited for at once: trib-run -n 3 -- team */
+/* Four threads of each rank use one communicator. They start their sums in the same
+ * order on all ranks, and wait in parallel.  trib-run -n 3 -- team */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void *work(void *mine)
     trib_plan_t *plan = NULL;
     desc.recv = mine, desc.count = COUNT;
     trib_status_t status = trib_plan_allreduce(comm, &desc, &plan);
-    while (mine != x[atomic_load(&turn)]) /* other threads make their plans meanwhile */
+    while (mine != x[atomic_load(&turn)]) /* wait for this thread's turn */
         sched_yield();
     if (status == TRIB_OK)
         status = trib_plan_start(plan);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A matrix of a row for each rank is transposed by one all-to-all.
+ * Transpose a matrix with one row per rank by an all-to-all.
  *
  *     trib-run -n 4 -- transpose
  */

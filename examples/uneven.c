@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The last batch of an epoch is shorter on some ranks, and empty on others: the mean of
- * the gradients counts each sample once, whatever rank it was on. */
+/* The last batch of an epoch is shorter on some ranks, and empty on others. The
+ * weighted mean of the gradients counts each sample once. */
 #include <stdio.h>
 #include <tributary.h>
 
@@ -20,9 +20,9 @@ int main(void)
     desc.weighted = 1;
     int bad = trib_plan_allreduce(comm, &desc, &plan);
     for (int step = 0; step < 2 && !bad; step++) {
-        const int samples = step == 0 ? 8 : 4 * rank; /* of this rank */
+        const int samples = step == 0 ? 8 : 4 * rank; /* samples of this rank */
         for (int i = 0; i < 4; i++)
-            gradient[i] = (float)(rank + i); /* their mean */
+            gradient[i] = (float)(rank + i); /* mean over these samples */
         bad = trib_plan_set_scale(plan, samples, 1) || trib_plan_start(plan) ||
               trib_plan_wait(plan);
         if (rank == 0)

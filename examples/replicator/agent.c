@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small control agent: it learns to balance a pole on a cart by actor and critic, one
- * program for any kind of replicator, as classifier.c: agent [KIND [STEPS]].
+ * A small control agent that learns to balance a pole on a cart by actor-critic. One
+ * program for any kind of replicator, like classifier.c: agent [KIND [STEPS]].
  *
- * A sample is the seed of an episode, which the gradient function plays. Barto, Sutton
- * & Anderson, IEEE Trans. Systems, Man & Cybernetics 13, 1983 (the cart and the pole);
- * Williams, Machine Learning 8, 1992 (the gradient).
+ * A sample is the seed of an episode, which the gradient function plays. Sources:
+ * Barto, Sutton & Anderson, IEEE Trans. Systems, Man & Cybernetics 13, 1983 (the cart
+ * and the pole); Williams, Machine Learning 8, 1992 (the gradient).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -21,12 +21,12 @@
 
 enum { SENSES = 4, MOVES_MAX = 200 };
 
-/* Place and speed of the cart, angle and speed of the pole. */
+/* Position and velocity of the cart, angle and angular velocity of the pole. */
 struct cart {
     float at[SENSES];
 };
 
-/* A push to the right or left for 0.02 s; returns 0 once the pole has fallen. */
+/* Push the cart to the right or left for 0.02 s. Return 0 if the pole has fallen. */
 static int push(struct cart *c, int right)
 {
     const float mass = 1.1f, pole = 0.05f, half = 0.5f, g = 9.8f, dt = 0.02f;
@@ -43,7 +43,7 @@ static int push(struct cart *c, int right)
     return fabsf(c->at[0]) < 2.4f && fabsf(c->at[2]) < 0.21f;
 }
 
-/* ---- the model: a hidden layer, whose outputs are a choice and a value ----------- */
+/* ---- the model: a hidden layer with two outputs, choice and value ---------------- */
 
 enum { HIDDEN = 16, UNIT = SENSES + 3, PARAMS = HIDDEN * UNIT + 2, BATCH = 24 };
 enum { TESTS = 24 };
@@ -59,7 +59,7 @@ struct agent {
     struct move moves[MOVES_MAX];
 };
 
-/* Unit u has weights, a bias, and the weights of its two outputs. */
+/* Unit u has input weights, a bias, and the weights of its two outputs. */
 static void decide(const float *p, const struct cart *c, struct move *m)
 {
     float choice = p[HIDDEN * UNIT];
@@ -79,8 +79,7 @@ static void decide(const float *p, const struct cart *c, struct move *m)
     m->right = 1 / (1 + expf(-choice));
 }
 
-/* Plays an episode by chance, or by the better choice; returns how many moves it
- * took. */
+/* Play an episode with random or with greedy moves. Return the number of moves. */
 static size_t play(const float *p, uint64_t seed, int by_chance, struct move *moves)
 {
     struct cart c;
@@ -99,7 +98,8 @@ static size_t play(const float *p, uint64_t seed, int by_chance, struct move *mo
     return n;
 }
 
-/* Adds what a move gives to the gradient: of the choice, and of the value. */
+/* Add a move's gradient, for the derivatives of the loss by the choice and by the
+ * value. */
 static void learn(const float *p, const struct move *m, float by_choice, float by_value,
                   float *gradient)
 {
@@ -128,7 +128,7 @@ static int gradient(trib_replica_t *r, const float *p, const void *samples,
     memset(gradient, 0, PARAMS * sizeof(float));
     for (size_t s = 0; s < count; s++) {
         const size_t n = play(p, seeds[s], 1, a->moves);
-        float later = 0; /* what the moves from here on are worth, discounted */
+        float later = 0; /* discounted return of the moves from here on */
 
         for (size_t i = n; i-- > 0;) {
             const struct move *m = &a->moves[i];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A classifier of small pictures, one program for any kind of replicator:
+ * A classifier of small images. One program for any kind of replicator:
  *
  *     classifier one                          this process alone
  *     classifier threads:4                    replicas as threads
- *     trib-run -n 4 -- classifier workers     … as processes
+ *     trib-run -n 4 -- classifier workers     replicas as processes
  *     trib-run -n 4 -- classifier workers:devices=2     hidden units on two devices
  *     trib-run -n 4 -- classifier hybrid:groups=2       with a tribd: see TRIB_SERVICE
  *
- * With shares=12, too ("threads:4,shares=12"), the parameters at the end are the same
- * bits for 1, 2, 3, 4, 6 or 12 replicas, which the hash shows.
+ * With shares=12 as well ("threads:4,shares=12"), the final parameters have the same
+ * bits for 1, 2, 3, 4, 6 or 12 replicas. The hash shows this.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -21,11 +21,11 @@
 
 #include "examples/draw.h"
 
-/* ---- the model: one hidden layer, whose units lie on the devices of a replica ---- */
+/* ---- the model: one hidden layer, split over the devices of a replica ------------ */
 
 enum { SIDE = 8, PIXELS = SIDE * SIDE, CLASSES = 10, HIDDEN = 48, BATCH = 96 };
-enum { UNIT = PIXELS + 1 + CLASSES }; /* weights in, bias, weights out of a unit */
-enum { TESTS = 12 }; /* batches of test samples, behind those for training */
+enum { UNIT = PIXELS + 1 + CLASSES }; /* input weights, bias, output weights */
+enum { TESTS = 12 }; /* batches of test samples, separate from training */
 
 struct sample {
     float pixels[PIXELS];
@@ -34,13 +34,13 @@ struct sample {
 
 struct classifier {
     trib_trainer_t *trainer;
-    float params[HIDDEN * UNIT + CLASSES]; /* the last device has the last biases */
+    float params[HIDDEN * UNIT + CLASSES]; /* the last device has the output biases */
     size_t units;
     float hidden[BATCH * HIDDEN], out[BATCH * CLASSES];
     struct sample tests[BATCH];
 };
 
-/* A class is a pattern that moves from side to side, in noise. */
+/* A class is a random pattern, shifted sideways and with noise. */
 static void draw_sample(uint64_t number, struct sample *s)
 {
     uint64_t state = number, shift = draw_u64(&state) % 3;
@@ -62,7 +62,8 @@ static void draw_params(struct classifier *c, size_t first)
     }
 }
 
-/* The devices add what their units give to the outputs. */
+/* Compute the outputs of a batch: the sum over all devices of their units'
+ * contributions. */
 static trib_status_t forward(trib_replica_t *r, struct classifier *c,
                              const float *params, const struct sample *in, size_t count)
 {
@@ -88,7 +89,7 @@ static trib_status_t forward(trib_replica_t *r, struct classifier *c,
                           TRIB_F32, TRIB_SUM);
 }
 
-/* Turns the outputs of a sample into the loss by them; returns the loss. */
+/* Replace the outputs of a sample by the gradient of its loss; return the loss. */
 static double softmax(float *out, size_t label)
 {
     float most = out[0], sum = 0;
@@ -180,7 +181,7 @@ static int step(trib_replica_t *r, void *samples)
                               gradient, NULL);
 }
 
-/* How many samples of a batch of tests are classified as labelled. */
+/* Count the samples of a test batch that are classified correctly. */
 static int count_right(trib_replica_t *r, size_t item, void *right)
 {
     struct classifier *c = trib_replica_state(r);

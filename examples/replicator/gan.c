@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A small generative adversarial network (Goodfellow et al., NeurIPS 2014, with the
- * gradient penalty of Mescheder et al., ICML 2018), one program for any kind of
- * replicator, as classifier.c: gan [KIND [STEPS]].
+ * gradient penalty of Mescheder et al., ICML 2018). One program for any kind of
+ * replicator, like classifier.c: gan [KIND [STEPS]].
  *
- * A step trains two trainers, one after the other, with the same samples: the
- * discriminator, then the generator, which learns numbers of mean 3 and deviation 0.5.
+ * Each step trains two models with the same samples: first the discriminator, then the
+ * generator, which learns numbers of mean 3 and deviation 0.5.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 
 #include "examples/draw.h"
 
-/* ---- the model: two networks of one number in, a hidden layer, and one out ------- */
+/* ---- the models: two networks with one input, a hidden layer and one output ------ */
 
 enum { HIDDEN = 16, PARAMS = 3 * HIDDEN + 1, BATCH = 96, FAKES = 4096 };
 
@@ -30,7 +30,7 @@ struct gan {
     float judge_params[PARAMS], maker_params[PARAMS];
 };
 
-/* A normal number (Box & Muller, 1958). */
+/* Return a normal random number (Box & Muller, 1958). */
 static float normal(uint64_t *state)
 {
     const float radius = sqrtf(-2 * logf(1 - draw_unit(state)));
@@ -44,7 +44,7 @@ static void draw_params(float *params, uint64_t seed)
         params[i] = i == 3 * HIDDEN ? 0 : 1.5f * normal(&seed);
 }
 
-/* Unit u has weight p[3 u], bias p[3 u + 1], and weight p[3 u + 2] of its output. */
+/* Unit u has weight p[3 u], bias p[3 u + 1], and output weight p[3 u + 2]. */
 static float network(const float *p, float x)
 {
     float y = p[3 * HIDDEN];
@@ -54,8 +54,8 @@ static float network(const float *p, float x)
     return y;
 }
 
-/* Adds the derivative of the output by the parameters, times `by`, to gradient; returns
- * that by x. */
+/* Add the derivative of the output by the parameters, times `by`, to gradient. Return
+ * the derivative by x. */
 static float derive(const float *p, float x, float by, float *gradient)
 {
     float by_x = 0;
@@ -81,7 +81,7 @@ static float sigmoid(float x)
     return 1 / (1 + expf(-x));
 }
 
-/* Adds the gradient of slope^2 / 2 at x, where slope is the output's derivative by
+/* Add the gradient of slope^2 / 2 at x, where slope is the derivative of the output by
  * x. */
 static void penalise(const float *p, float x, float by, float *gradient)
 {
@@ -97,7 +97,8 @@ static void penalise(const float *p, float x, float by, float *gradient)
     }
 }
 
-/* Real numbers are to have a large output, those of the generator a small one. */
+/* The discriminator's output should be large for real numbers and small for generated
+ * ones. */
 static int judge_gradient(trib_replica_t *r, const float *p, const void *samples,
                           size_t count, float *gradient, double *loss_out)
 {
@@ -119,7 +120,7 @@ static int judge_gradient(trib_replica_t *r, const float *p, const void *samples
     return 0;
 }
 
-/* What the generator makes is to have a large output of the discriminator. */
+/* The discriminator's output should be large for generated numbers. */
 static int maker_gradient(trib_replica_t *r, const float *p, const void *samples,
                           size_t count, float *gradient, double *loss_out)
 {
