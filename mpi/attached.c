@@ -17,15 +17,14 @@
 #include "mpi/next.h"
 #include "mpi/pending.h"
 
-/* A communicator takes about 8 ms to make, of each rank: 2 % of PAYS_S, so that no
- * program loses more of its time by it. That of MPI_COMM_WORLD is made early: it also
- * finds out which rank has stopped. */
+/* Creating a communicator takes each rank about 8 ms: 2 % of PAYS_S, which bounds the
+ * loss of a program. The one for MPI_COMM_WORLD is created early, because it also
+ * detects stopped ranks. */
 #define PAYS_S 0.4
 
 enum {
-    CALLS_LEAST = 8, /* before the ranks compare times; then at twice as many, and so
-                      * on */
-    TIMED_ALL = 64, /* calls; of the later ones about one in TIMED_EVERY is timed */
+    CALLS_LEAST = 8, /* calls before the first comparison of times; doubled each time */
+    TIMED_ALL = 64, /* time all of the first 64 calls, then about one in TIMED_EVERY */
     TIMED_EVERY = 8,
 };
 
@@ -36,18 +35,18 @@ static struct {
     pthread_mutex_t lock;
     struct tmpi_attached *newest;
     struct tmpi_attached *retired; /* freed by the program, but not yet on all ranks */
-    atomic_uint freed; /* communicators so far: what threads remember may be stale */
+    atomic_uint freed; /* number of freed communicators: validates `newest` */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The communicator of the newest call of this thread. */
+/* Cache: the communicator of this thread's newest call. */
 static _Thread_local struct {
     MPI_Comm handle;
-    struct tmpi_attached *attached; /* NULL: nothing is remembered */
+    struct tmpi_attached *attached; /* NULL: empty */
     unsigned freed;
 } newest;
 
-/* The communicators that MPI frees in this thread, the innermost first. MPI calls what
- * the program has given it to delete attributes, and that may call collectives on the
+/* The communicators that this thread is freeing, innermost first. MPI then calls the
+ * program's attribute delete functions, which may call collectives on the
  * communicator. */
 struct leaver {
     MPI_Comm comm;
@@ -96,8 +95,8 @@ void tmpi_attached_drop(struct tmpi_attached *a)
         free(a);
 }
 
-/* False: the communicator of the library is still there, as operations are under way or
- * other ranks have not come to this yet. Never waits. */
+/* Free the library communicator, without blocking. Return false if it remains, because
+ * operations are in flight or other ranks have not freed theirs yet. */
 static bool leaves(struct tmpi_attached *a, trib_status_t *st_out)
 {
     if (!a->comm)
@@ -117,8 +116,8 @@ static bool leaves(struct tmpi_attached *a, trib_status_t *st_out)
     return true;
 }
 
-/* Frees what it can of the retired ones; returns what is left. Each thread takes the
- * whole list, so no two have the same communicator. */
+/* Free as many retired communicators as possible; return the remaining ones. Each call
+ * takes the whole list, so no two threads handle the same communicator. */
 static struct tmpi_attached *reap(void)
 {
     trib_status_t st = TRIB_OK;
@@ -146,8 +145,8 @@ static struct tmpi_attached *reap(void)
     return left;
 }
 
-/* MPI calls it when the program frees the communicator. Other ranks may free theirs
- * much later, so nothing here waits for them. */
+/* Called by MPI when the program frees the communicator. Must not wait for other ranks,
+ * which may free theirs much later. */
 static int on_delete(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     struct tmpi_attached *a = value;
@@ -210,7 +209,8 @@ static struct tmpi_attached *create(MPI_Comm comm)
     return a;
 }
 
-/* Returns an error of MPI if the handle is of no communicator. */
+/* Find or create the state attached to a communicator. Return MPI's error if the handle
+ * is invalid. */
 static int look_up(MPI_Comm comm, struct tmpi_attached **out)
 {
     int found = 0;
@@ -231,7 +231,7 @@ static int look_up(MPI_Comm comm, struct tmpi_attached **out)
     return result;
 }
 
-/* False: MPI does the calls on it, and no attribute may be attached. */
+/* Return false if MPI must do the calls on it, and no attribute may be attached. */
 static bool is_attachable(MPI_Comm comm)
 {
     return comm != MPI_COMM_NULL && !is_leaving(comm);
@@ -255,14 +255,15 @@ unsigned tmpi_attached_weight(const struct tmpi_attached *a)
         return 0;
     if (a->calls <= TIMED_ALL)
         return 1;
-    /* Multiples of the golden ratio are spread evenly over each pattern of calls that a
-     * program repeats; every eighth call may be the same one of it each time. */
+    /* Multiples of the golden ratio sample any repeating pattern of calls evenly; a
+     * fixed stride of 8 could always time the same call of the pattern. */
     const uint32_t spread = (uint32_t)a->calls * 2654435769u;
     return spread < UINT32_MAX / TIMED_EVERY ? TIMED_EVERY : 0;
 }
 
-/* True if the communicator is to be made now. A rank that came late has waited least:
- * its time is what the calls themselves took. */
+/* Return true if the library communicator must be created now. The ranks compare the
+ * minimum of their times: a rank that arrives last does not wait, so its time is the
+ * cost of the calls themselves. */
 static bool is_due(struct tmpi_attached *a)
 {
     double least = 0;
@@ -305,8 +306,9 @@ static bool is_over(const struct timespec *since)
                tmpi_module.settings.boot_ms;
 }
 
-/* An all-reduce in MPI_Init, to which a rank without this module does not come. A
- * blocking one could match the first collective of its program. */
+/* All-reduce (MPI_MIN) in MPI_Init, with a timeout: a rank without this module does not
+ * take part. A blocking all-reduce could match the first collective of that rank's
+ * program. */
 static int least_of_all(const int64_t *mine, int64_t *least, int n)
 {
     struct timespec since;
@@ -332,8 +334,8 @@ static int least_of_all(const int64_t *mine, int64_t *least, int n)
     return result;
 }
 
-/* The settings that decide about calls must be the same on all ranks. A rank that is
- * off turns the others off, too. */
+/* Compare the settings that decide about calls, which must be equal on all ranks. If
+ * the module is off on any rank, it is off on all. */
 bool tmpi_settings_agree(void)
 {
     enum { AGREED = 2 * TMPI_SETTINGS + 1 };
@@ -369,11 +371,12 @@ void tmpi_attached_begin(void)
     tmpi_module.threads = level == MPI_THREAD_MULTIPLE;
     tmpi_next.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &tmpi_module.keyval,
                                  NULL);
-    /* Before the program's attributes: while MPI deletes those it can add none. */
+    /* Attach to MPI_COMM_SELF before the program does: while MPI deletes attributes,
+     * none can be added. */
     (void)tmpi_attached_error(MPI_COMM_SELF);
 }
 
-/* True if a communicator of the library is left. */
+/* Free what is possible; return true if any library communicator remains. */
 static bool any_left(trib_status_t *st_out)
 {
     bool any = reap();

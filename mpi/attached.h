@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators of MPI, and the library's own that are attached to them.
+ * Library communicators attached to MPI communicators.
  *
- * The library makes its own when calls on MPI's have taken so long that this may pay:
- * programs make many that they hardly use. All that decides about a call is equal on
- * the ranks of its communicator: the calls counted so far, what MPI wants to be equal,
- * and times on which the ranks have agreed.
+ * Programs create many communicators that they hardly use. The library therefore
+ * creates its own only after calls on MPI's have taken long enough for this to pay.
+ * Every input of the decision about a call is equal on all ranks of its communicator:
+ * the number of calls so far, arguments that MPI requires to be equal, and times on
+ * which the ranks have agreed.
  */
 #ifndef MPI_ATTACHED_H
 #define MPI_ATTACHED_H
@@ -21,101 +22,103 @@
 struct tmpi_plan;
 
 struct tmpi_attached {
-    struct tmpi_attached *next, *previous; /* all of this process, newest first */
-    MPI_Comm handle; /* MPI_COMM_WORLD once the program has freed it */
-    trib_comm_t *comm; /* NULL: not yet, or never */
-    bool never; /* an intercommunicator, a single rank, processes of another
-                 * MPI_COMM_WORLD, or the ranks disagree */
-    bool made; /* the library has made a communicator */
-    int holds; /* non-blocking operations under way */
-    int owners; /* of this memory: the lists of it here, and each request */
+    struct tmpi_attached *next, *previous; /* list of all, newest first */
+    MPI_Comm handle; /* MPI_COMM_WORLD after the program has freed it */
+    trib_comm_t *comm; /* NULL: not created */
+    /* No library communicator will be created: an intercommunicator, a single rank,
+     * processes outside MPI_COMM_WORLD, a GPU in use, or a failed setup. */
+    bool never;
+    bool made; /* a library communicator was created */
+    int holds; /* non-blocking operations in flight */
+    int owners; /* references to this memory: the list here, and each request */
     int rank, ranks;
-    unsigned long calls; /* that could have used it */
-    unsigned long ask_at; /* number of calls at which the ranks compare `seconds` */
-    double seconds; /* that these calls took on this rank, about: some are timed */
+    unsigned long calls; /* eligible calls so far */
+    unsigned long ask_at; /* the ranks compare `seconds` after this number of calls */
+    double seconds; /* estimated time of these calls on this rank: some are timed */
     char name[64];
-    struct tmpi_side_choice *choices[TMPI_KINDS]; /* [TMPI_CLASSES] each, when used */
-    struct tmpi_plan *plans; /* of sums with TRIB_MPI_CODEC */
+    struct tmpi_side_choice *choices[TMPI_KINDS]; /* [TMPI_CLASSES] each; or NULL */
+    struct tmpi_plan *plans; /* all-reduces with TRIB_MPI_CODEC */
 };
 
-/* The state of the module between MPI_Init and MPI_Finalize. */
+/* State of the module between MPI_Init and MPI_Finalize. */
 struct tmpi_module {
     struct tmpi_settings settings;
-    bool runs; /* MPI_Init has returned, and MPI_Finalize has not been called */
-    uint32_t taken; /* a bit for each enum tmpi_kind that the library may have, or that
-                     * counts; 0 unless it runs */
+    bool runs; /* between MPI_Init and MPI_Finalize */
+    /* Bit per enum tmpi_kind: the module intercepts such calls; 0 unless it runs. */
+    uint32_t taken;
     bool threads; /* MPI_THREAD_MULTIPLE */
     int keyval;
-    MPI_Comm
-        quiet; /* for progress of MPI while the library waits; nobody sends there */
+    MPI_Comm quiet; /* to drive MPI's progress: no message is ever sent on it */
 };
 
 extern struct tmpi_module tmpi_module;
 
-/* More than 0 in calls of this module's own, which go to MPI as they are. */
+/* Greater than 0 in calls by this module, which go straight to MPI. */
 extern _Thread_local int tmpi_inside;
 
-/** tmpi_is_listed - false: the library never has calls of this kind. */
+/** tmpi_is_listed - return true if the library may do calls of this kind. */
 static inline bool tmpi_is_listed(enum tmpi_kind kind)
 {
     return tmpi_module.settings.calls >> kind & 1;
 }
 
-/** tmpi_takes - false: a call of this kind is MPI's, whatever it is about. */
+/** tmpi_takes - return true if the module intercepts calls of this kind now. */
 static inline bool tmpi_takes(enum tmpi_kind kind)
 {
     return (tmpi_module.taken >> kind & 1) && !tmpi_inside;
 }
 
 /**
- * tmpi_attached_for - of a call that the library could do.
+ * tmpi_attached_for - count a call that the library could do, and find its
+ * communicator.
  *
- * Counts the call, and makes the communicator if it is the one at which that is due:
- * then it waits for the other ranks. A call that must not block makes none.
- * returns  what `comm` is to the module, which may have no communicator of the library;
- *          NULL: nothing
+ * Creates the library communicator if it is due at this call; this waits for the other
+ * ranks. Non-blocking calls never create one.
+ * returns  the state attached to `comm`, maybe without a library communicator; NULL:
+ *          none
  */
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind);
 
 /**
- * tmpi_attached_error - what a call on this handle returns at once.
+ * tmpi_attached_error - check a communicator handle.
  *
- * Each function of MPI that gets a handle of no communicator calls an error handler. So
- * the first one here that gets it is the only one.
- * returns  the error; MPI_SUCCESS: the handle is of a communicator, or MPI_COMM_NULL
+ * Each MPI function that gets an invalid handle calls an error handler, so only the
+ * first one may be called.
+ * returns  the error; MPI_SUCCESS: the handle is valid or MPI_COMM_NULL
  */
 int tmpi_attached_error(MPI_Comm comm);
 
 /**
- * tmpi_attached_leave - have MPI free or disconnect a communicator.
+ * tmpi_attached_leave - let MPI free or disconnect a communicator.
  *
- * Calls on it from functions that delete attributes are MPI's: an attribute of this
- * module, if such a call gave it one, would outlive the communicator.
+ * Calls on it from attribute delete functions go to MPI: if such a call attached an
+ * attribute of this module, the attribute would outlive the communicator.
  */
 int tmpi_attached_leave(int (*call)(MPI_Comm *), MPI_Comm *comm);
 
-/** tmpi_attached_weight - the number of calls for which the newest one stands, if it is
- * to be timed; else 0. */
+/** tmpi_attached_weight - return the number of calls that the newest one represents, if
+ * it is to be timed; 0: do not time it. */
 unsigned tmpi_attached_weight(const struct tmpi_attached *a);
 
-/** tmpi_settings_agree - true if all ranks may use their settings; collective. */
+/** tmpi_settings_agree - return true if all ranks have the same settings and none is
+ * off; collective. */
 bool tmpi_settings_agree(void);
 
-/** tmpi_attached_begin - behind MPI_Init. */
+/** tmpi_attached_begin - initialise; called after MPI_Init. */
 void tmpi_attached_begin(void);
 
-/** tmpi_attached_hold, tmpi_attached_release - an operation under way needs the
- * communicator of the library, also after the program has freed that of MPI. */
+/** tmpi_attached_hold, tmpi_attached_release - keep the library communicator for an
+ * operation in flight, even after the program has freed MPI's. */
 void tmpi_attached_hold(struct tmpi_attached *a);
 void tmpi_attached_release(struct tmpi_attached *a);
 
-/** tmpi_attached_keep, tmpi_attached_drop - a request needs this memory, which says
- * whose error handler is called, until MPI frees the request. */
+/** tmpi_attached_keep, tmpi_attached_drop - count a reference of a request to this
+ * memory, which names the error handler to call, until MPI frees the request. */
 void tmpi_attached_keep(struct tmpi_attached *a);
 void tmpi_attached_drop(struct tmpi_attached *a);
 
-/** tmpi_attached_end - free the library's communicators, in whatever order the ranks
- * come to them, and count them in the report; in MPI_Finalize. */
+/** tmpi_attached_end - in MPI_Finalize: free the library communicators, in whatever
+ * order the ranks reach them, and add them to the report. */
 void tmpi_attached_end(void);
 
 #endif

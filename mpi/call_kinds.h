@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The calls that the library can take, by number.
- */
+/* Kinds of calls that the library can do. */
 #ifndef MPI_CALL_KINDS_H
 #define MPI_CALL_KINDS_H
 

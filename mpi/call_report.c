@@ -12,14 +12,14 @@
 /* Calls of one kind and size, on all communicators. */
 struct row {
     uint64_t calls[2], bytes[2];
-    double seconds[2]; /* typical ones, each as often as it was measured */
+    double seconds[2]; /* sum of the typical time of each measurement */
     int measured, library;
 };
 
 static struct {
     struct row rows[TMPI_KINDS][TMPI_CLASSES];
     atomic_ullong passed[TMPI_KINDS][TMPI_REASONS];
-    int communicators; /* of the library's */
+    int communicators; /* number of library communicators */
 } totals;
 
 static const char *const reasons[TMPI_REASONS] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * MPI_Wait, MPI_Test and the like. MPICH's progress has no hook that completes requests
- * of this module, so a wait becomes a loop of tests while any of them is not done.
- */
+/* MPI_Wait, MPI_Test and related functions. MPICH has no progress hook that could
+ * complete this module's requests, so a wait is a loop of tests while any of them is in
+ * flight. */
 #include <sched.h>
 
 #include "mpi/entry.h"
@@ -54,7 +53,7 @@ static int wait_some(int count, MPI_Request *requests, int *done, int *indices,
 {
     while (tmpi_pending_poll()) {
         const int result = tmpi_next.Testsome(count, requests, done, indices, statuses);
-        if (result != MPI_SUCCESS || *done) /* MPI_UNDEFINED: none is active */
+        if (result != MPI_SUCCESS || *done) /* MPI_UNDEFINED: no active request */
             return result;
         sched_yield();
     }
@@ -69,7 +68,7 @@ static int wait_some(int count, MPI_Request *requests, int *done, int *indices,
 #define TEST_ALL (count, requests, done, statuses)
 #define TEST_ANY (count, requests, index, done, status)
 
-/* What the program gets from a call that completes one request, or some of them. */
+/* Results of calls that complete one request, or several. */
 #define OF_ONE(call) (tmpi_completion_begins(), tmpi_completed_one(call, status))
 #define OF_SOME(call, n) \
     (tmpi_completion_begins(), tmpi_completed_some(call, n, statuses))
@@ -97,7 +96,7 @@ TMPI_ENTRY(Testsome,
             MPI_Status *statuses),
            SOME, OF_SOME(TESTED(Testsome, SOME), done))
 
-/* The same from a call that looks at requests, which stay. */
+/* Result of a call that only queries requests. */
 #define SEEN(name, arguments, n, statuses) \
     (tmpi_completion_begins(), \
      tmpi_completion_seen(TESTED(name, arguments), n, statuses))
@@ -105,8 +104,8 @@ TMPI_ENTRY(Testsome,
 TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
            TEST_ONE, SEEN(Request_get_status, TEST_ONE, &(const int){1}, status))
 
-/* MPI 4.1 added these. A header of an earlier MPI does not declare them, but the
- * program may run with a later MPI. */
+/* Added in MPI 4.1. Headers of an earlier MPI do not declare them, but the program may
+ * run with a later MPI. */
 #define ALL_LATER \
     (int count, const MPI_Request *requests, int *done, MPI_Status *statuses)
 #define ANY_LATER \
@@ -130,13 +129,13 @@ TMPI_LATER(Request_get_status_some, SOME_LATER, SOME,
            SEEN(Request_get_status_some, SOME, done, statuses))
 
 #ifndef OPEN_MPI
-/* MPICH's own: programs poll by them, too. A stream is a number. */
+/* MPICH extensions that programs use for polling. A stream is an integer handle. */
 int MPIX_Request_is_complete(MPI_Request request);
 int PMPIX_Request_is_complete(MPI_Request request);
 int MPIX_Stream_progress(int stream);
 int PMPIX_Stream_progress(int stream);
 
-/* It returns no error. */
+/* Cannot return an error. */
 static int is_complete(MPI_Request request)
 {
     int done = 0;

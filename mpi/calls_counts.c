@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Allgatherv, Gatherv, Scatterv and Alltoallv: a count and a place for each rank.
+ * MPI_Allgatherv, Gatherv, Scatterv and Alltoallv: a count and a displacement per rank.
  *
- * The library moves bytes. Blocks of a dense datatype go from and to where they lie;
- * those of another one are packed one behind the other.
+ * The library moves bytes. Blocks of a dense datatype are read and written in place;
+ * blocks of any other datatype are packed contiguously.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,12 +20,12 @@
 /* The blocks of all ranks in one buffer of the program. */
 struct blocks {
     int ranks;
-    const struct tmpi_list *list; /* as MPI has them, in elements */
+    const struct tmpi_list *list; /* counts and displacements in elements */
     MPI_Datatype type;
     struct tmpi_layout layout;
     char *user;
-    char *bytes; /* the same memory if the type is dense; never NULL */
-    char *taken; /* to be freed */
+    char *bytes; /* dense type: memory of `user`; never NULL */
+    char *taken; /* memory to free */
     size_t *lengths; /* [ranks] bytes */
     size_t *offsets; /* [ranks] bytes from `bytes` */
 };
@@ -38,8 +38,9 @@ static void close_blocks(struct blocks *b)
     *b = (struct blocks){0};
 }
 
-/* Lengths, and offsets of blocks one after the other; returns the bytes of all. `first`
- * is the least place of a block with elements: the other places may be anything. */
+/* Compute the lengths, and the offsets of contiguous blocks; return the total bytes.
+ * *first_out is the smallest displacement of a block with elements; displacements of
+ * empty blocks may be arbitrary. */
 static size_t measure_blocks(struct blocks *b, MPI_Count *first_out)
 {
     size_t total = 0;
@@ -56,8 +57,8 @@ static size_t measure_blocks(struct blocks *b, MPI_Count *first_out)
     return total;
 }
 
-/* False without memory, or if the datatype is not valid. Offsets of dense blocks count
- * from the first of them, as places may be negative. */
+/* Return false if out of memory or the datatype is invalid. Offsets of dense blocks
+ * count from the first block, since displacements may be negative. */
 static bool open_blocks(struct blocks *b, int ranks, const void *memory,
                         const struct tmpi_list *list, MPI_Datatype type)
 {
@@ -76,11 +77,11 @@ static bool open_blocks(struct blocks *b, int ranks, const void *memory,
                     (size_t)((tmpi_place_at(list, i) - first) * b->layout.size);
         return true;
     }
-    b->bytes = b->taken = malloc(total + 1); /* NULL means in place to the library */
+    b->bytes = b->taken = malloc(total + 1); /* the library takes NULL as in-place */
     return b->bytes;
 }
 
-/* The block of a rank, to be packed or unpacked. */
+/* Describe the block of a rank for packing and unpacking. */
 static struct tmpi_packed one_block(const struct blocks *b, int i)
 {
     const MPI_Count place = b->lengths[i] ? tmpi_place_at(b->list, i) : 0;
@@ -138,7 +139,7 @@ static size_t sum_of(const struct tmpi_list *list, int ranks, MPI_Datatype type)
     return tmpi_bytes_of(total, type);
 }
 
-/* Returns the code for the program: an error of MPI's own, if there is one. */
+/* Return the program's error code: the library's error, or else MPI's. */
 static int finish(struct tmpi_turn *t, trib_status_t st, const struct tmpi_packed *own,
                   int result)
 {
@@ -148,8 +149,8 @@ static int finish(struct tmpi_turn *t, trib_status_t st, const struct tmpi_packe
     return done == MPI_SUCCESS ? tmpi_packed_error(own, comm, result) : done;
 }
 
-/* A call as its caller describes it. The one side has a list of counts, the other has
- * count and type, or in alltoallv a list, too. */
+/* Arguments of a call. One side has a list of counts; the other has a count and a type,
+ * or for alltoallv also a list. */
 struct counted {
     const void *send;
     void *recv;
@@ -159,11 +160,11 @@ struct counted {
     MPI_Datatype type;
     int root;
     MPI_Comm comm;
-    bool wide; /* by a function whose name ends with _c */
+    bool wide; /* called through a function MPI_X_c */
 };
 
-/* The blocks of all ranks lie in `many`, those of this rank in `one`, or in place in
- * `many`, too. */
+/* Check the arguments. `many` has the blocks of all ranks; `one` has this rank's block,
+ * unless it is in place in `many`. */
 static bool is_right(const struct counted *m, enum tmpi_kind kind, int rank, int ranks)
 {
     const void *many = kind == TMPI_SCATTERV ? m->send : m->recv;
@@ -184,8 +185,8 @@ static bool is_right(const struct counted *m, enum tmpi_kind kind, int rank, int
     return right;
 }
 
-/* Opens the elements of this rank, where they are not in place; `list` has their number
- * of bytes, or is NULL. */
+/* Open this rank's elements unless they are in place. If `list` is given, list[rank] is
+ * their size in bytes. */
 static bool open_own(struct tmpi_packed *own, const void *user, const struct counted *m,
                      const size_t *list, int rank)
 {
@@ -297,8 +298,8 @@ static int scatterv(const struct counted *m)
     return finish(&t, st, &own, result);
 }
 
-/* m has what is received; `from` and its type are sent. In place it stays with MPI on
- * all ranks: the library wants blocks of one length. */
+/* m describes the receive side, from_list and from_type the send side. In-place calls
+ * stay with MPI on all ranks: the library needs blocks of equal length for them. */
 static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
                      MPI_Datatype from_type)
 {
@@ -336,8 +337,8 @@ static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
     return finish(&t, st, &none, result);
 }
 
-/* Each function twice: numbers of int, and numbers of MPI_Count with places of
- * MPI_Aint. */
+/* Each function in two variants: int counts; MPI_Count counts with MPI_Aint
+ * displacements. */
 #define LIST_int(counts, places) \
     &(struct tmpi_list) \
     { \

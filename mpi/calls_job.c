@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * MPI_Init and Init_thread, the begin of MPI_Finalize, and the end of communicators.
- */
+/* MPI_Init, MPI_Init_thread, the start of MPI_Finalize, and the freeing of
+ * communicators. */
 #include "mpi/attached.h"
 #include "mpi/call_report.h"
 #include "mpi/element.h"
@@ -25,10 +24,10 @@ static void end(void)
     tmpi_inside--;
 }
 
-/* MPI calls it in MPI_Finalize, which begins by deleting the attributes of
- * MPI_COMM_SELF, the newest first. The program's functions that delete theirs have run
- * by then: their collectives can match those that other ranks call before
- * MPI_Finalize, so the library must be there for both. */
+/* Called by MPI_Finalize, which first deletes the attributes of MPI_COMM_SELF, the
+ * newest first. The program's delete functions run before this one. Their collectives
+ * can match collectives that other ranks call before MPI_Finalize, so the library must
+ * be available for both. */
 static int on_end(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     (void)comm, (void)keyval, (void)value, (void)extra;
@@ -37,7 +36,7 @@ static int on_end(MPI_Comm comm, int keyval, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-/* The first attribute of MPI_COMM_SELF is this module's. */
+/* Set the first attribute of MPI_COMM_SELF, which MPI_Finalize deletes last. */
 static bool watch_for_end(void)
 {
     int key;

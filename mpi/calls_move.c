@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * MPI_Bcast, Allgather, Gather, Scatter, Alltoall and Barrier. The library moves bytes:
- * all that decides is their number, as the datatypes of two ranks may differ.
- */
+/* MPI_Bcast, Allgather, Gather, Scatter, Alltoall and Barrier. The library moves bytes.
+ * Decisions depend only on their number, since the datatypes of two ranks may
+ * differ. */
 #include <limits.h>
 
 #include "mpi/wrong_calls.h"
@@ -13,13 +12,13 @@
 #include "mpi/packing.h"
 #include "mpi/turn.h"
 
-/* A call that moves blocks of as many bytes, from each rank or to each. */
+/* A call that moves blocks of equal size from each rank or to each rank. */
 struct move {
     enum tmpi_kind kind;
-    const void *send; /* MPI_IN_PLACE: the blocks lie in recv, of scatter in send */
-    MPI_Count send_count; /* elements of one block */
+    const void *send; /* MPI_IN_PLACE: the blocks are in recv */
+    MPI_Count send_count; /* elements per block */
     MPI_Datatype send_type;
-    void *recv;
+    void *recv; /* MPI_IN_PLACE (scatter): the root's block is in send */
     MPI_Count recv_count;
     MPI_Datatype recv_type;
     int root; /* -1: all */
@@ -40,7 +39,7 @@ struct move {
                  (m)->recv_count, (m)->recv_type, (m)->root, (m)->comm))
 
 #if MPI_VERSION >= 4
-/* True if MPI does the call by its function for counts of MPI_Count. */
+/* Return true if the counts need MPI's function with MPI_Count arguments. */
 static bool is_wide(const struct move *m)
 {
     return m->send_count > INT_MAX || m->recv_count > INT_MAX;
@@ -84,7 +83,7 @@ static bool is_right(const struct move *m, int rank)
             tmpi_buffer_is_right(m->recv, m->recv_count, m->recv_type));
 }
 
-/* rank  of this process, where the call has a root */
+/* rank: of this process, if the call has a root; otherwise -1 */
 static bool to_library(struct tmpi_turn *t, const struct move *m, int rank,
                        size_t bytes)
 {
@@ -97,12 +96,11 @@ static bool to_library(struct tmpi_turn *t, const struct move *m, int rank,
     return false;
 }
 
-/* Both ends of a move, as bytes; `blocks` of each side have `bytes` each, 0: that side
- * has nothing. */
+/* Both sides of a move as bytes. */
 struct ends {
     struct tmpi_packed send, recv;
     bool sends, receives;
-    int result; /* of MPI */
+    int result; /* error code of MPI */
 };
 
 static bool open_ends(struct ends *e, const struct move *m, size_t bytes,
@@ -122,7 +120,7 @@ static bool open_ends(struct ends *e, const struct move *m, size_t bytes,
     return true;
 }
 
-/* If the library has done it, unpacks; returns what the program gets. */
+/* Unpack the result if the library has succeeded; return the program's error code. */
 static int close_ends(struct ends *e, struct tmpi_turn *t, const struct move *m,
                       trib_status_t st)
 {
@@ -168,8 +166,8 @@ static int broadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
     return done == MPI_SUCCESS ? result : done;
 }
 
-/* In place a rank's own block lies in recv: it is packed there, with the others', which
- * are then written over. */
+/* In-place gather: pack the local block, which is in recv, at its place in the packed
+ * buffer; the other blocks are overwritten. */
 static void fill_own(struct ends *e, const struct move *m, int rank)
 {
     struct tmpi_packed own = e->recv;
@@ -276,7 +274,7 @@ static int alltoall(const struct move *m)
     return close_ends(&e, &t, m, st);
 }
 
-/* A barrier is counted with one byte, as no setting of bytes is to keep it out. */
+/* A barrier counts as TRIB_MPI_MIN bytes, so that this setting does not exclude it. */
 static int barrier(MPI_Comm comm)
 {
     struct tmpi_turn t;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * MPI_Iallreduce, Ibarrier and Ibcast.
- */
+/* MPI_Iallreduce, Ibarrier and Ibcast. */
 #include <limits.h>
 
 #include "mpi/wrong_calls.h"

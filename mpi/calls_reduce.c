@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * MPI_Allreduce, Reduce, Reduce_scatter, Scan and their like.
- */
+/* MPI_Allreduce, Reduce, Reduce_scatter, Reduce_scatter_block, Scan and Exscan. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +20,24 @@
     TMPI_BY_MPI(name, count > INT_MAX, (send, recv, (int)count, type, op, comm), \
                 (send, recv, count, type, op, comm))
 
-/* A reduction as its caller describes it. */
+/* Arguments of a reduction. */
 struct reduction {
     enum tmpi_kind kind;
     const void *send;
     void *recv;
-    MPI_Count count; /* elements of one rank's result, or of its block */
+    MPI_Count count; /* elements of a rank's result or block */
     MPI_Datatype type;
     MPI_Op op;
     MPI_Comm comm;
-    int root; /* -1: all */
-    MPI_Count mine; /* elements of this rank's block, if the blocks differ */
+    int root; /* -1: none */
+    MPI_Count mine; /* elements of this rank's block, if block sizes differ */
 };
 
-/* The same reduction as the library describes it. */
+/* The same reduction in the library's terms. */
 struct plan {
     enum tmpi_able able;
     struct tmpi_element e;
-    size_t count; /* in its elements */
+    size_t count; /* in elements of `e` */
     size_t bytes;
 };
 
@@ -58,7 +56,7 @@ static bool refuses_alias(enum tmpi_kind kind)
 #endif
 }
 
-/* Rank 0 of an exscan has no result; MPICH refuses NULL there all the same. */
+/* Rank 0 of an exscan has no result, but MPICH refuses NULL there. */
 static bool has_result(const struct reduction *r, int rank)
 {
     switch (r->kind) {
@@ -75,7 +73,7 @@ static bool has_result(const struct reduction *r, int rank)
     }
 }
 
-/* True unless MPI refuses the buffers on this rank. */
+/* Return true if MPI accepts the buffers on this rank. */
 static bool buffers_are_right(const struct reduction *r, int rank)
 {
     const bool result = has_result(r, rank);
@@ -103,7 +101,8 @@ static bool is_right(const struct reduction *r)
     return false;
 }
 
-/* Says why not, and returns false, if the library does not know how. */
+/* Describe the reduction for the library. If it cannot do the reduction, report the
+ * reason and return false. */
 static bool planned(const struct reduction *r, struct plan *p)
 {
     p->able = r->count > 0 ? tmpi_element_of(r->type, r->op, &p->e) : TMPI_UNABLE;
@@ -120,7 +119,8 @@ static bool planned(const struct reduction *r, struct plan *p)
     return p->bytes > 0;
 }
 
-/* Is a generic reduction short enough, as all of it goes to all ranks? */
+/* Return false if a generic reduction is too long: it sends all elements to all
+ * ranks. */
 static bool fits(const struct reduction *r, const struct plan *p)
 {
     int ranks = 1;
@@ -188,8 +188,8 @@ static int reduce(const void *send, void *recv, MPI_Count count, MPI_Datatype ty
                                                 p.e.dtype, p.e.op, root));
 }
 
-/* MPI has the result of a reduce-scatter in place at the begin of the buffer, the
- * library in the block of the rank. */
+/* The result of an in-place reduce-scatter is at the start of the buffer in MPI, and at
+ * the rank's block in the library. */
 static trib_status_t to_block(void *out, size_t bytes, void **block_out, bool in_place)
 {
     *block_out = in_place || bytes == 0 ? malloc(bytes + 1) : out;
@@ -225,7 +225,8 @@ static int reduce_scatter_block(const void *send, void *recv, MPI_Count count,
     return tmpi_done_by_library(&t, st);
 }
 
-/* counts and the bytes of the own block; returns NULL without memory. */
+/* Return the counts in library elements, and in *mine_out the bytes of this rank's
+ * block. NULL: no memory. */
 static size_t *counts_of(const struct tmpi_attached *a, const struct tmpi_list *l,
                          const struct plan *p, size_t *mine_out)
 {
@@ -284,7 +285,7 @@ static int reduce_scatter(const void *send, void *recv, const struct tmpi_list *
     return tmpi_done_by_library(&t, st);
 }
 
-/* The library's scans know four operators. */
+/* The library's scans support four operators. */
 static bool scans(const struct plan *p)
 {
     return p->able == TMPI_ABLE && (p->e.op == TRIB_SUM || p->e.op == TRIB_MIN ||
@@ -325,7 +326,7 @@ static int exscan(const void *send, void *recv, MPI_Count count, MPI_Datatype ty
 
     if (!scan_to_library(&t, &r, &p))
         return tmpi_done_by_mpi(&t, BY_MPI(Exscan));
-    void *unused = recv ? NULL : malloc(p.bytes); /* rank 0 has no result */
+    void *unused = recv ? NULL : malloc(p.bytes); /* rank 0 may pass NULL */
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
     if (recv || unused)
         st = trib_exscan(t.a->comm, input_of(&r), recv ? recv : unused, p.count,

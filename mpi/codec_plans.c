@@ -39,7 +39,7 @@ static void free_oldest(struct tmpi_attached *a)
     }
 }
 
-/* Takes the plan of this length to the front of the list, or makes it. */
+/* Find or create the plan of this length, and move it to the front of the list. */
 static trib_status_t find(struct tmpi_attached *a, size_t count, trib_plan_t **plan_out)
 {
     struct tmpi_plan **at = &a->plans, *p;

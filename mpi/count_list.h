@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A count, and a place, for each rank: of int, or as MPI 4 has them in functions whose
- * names end with _c.
- */
+/* A count and a displacement per rank: int, or MPI_Count and MPI_Aint as in the MPI 4
+ * functions MPI_X_c. */
 #ifndef MPI_COUNT_LIST_H
 #define MPI_COUNT_LIST_H
 
@@ -12,7 +10,7 @@
 #include <mpi.h>
 
 struct tmpi_list {
-    const int *counts, *places; /* NULL if they are wide, or where MPI wants none */
+    const int *counts, *places; /* NULL: wide, or not given */
     const MPI_Count *wide_counts;
     const MPI_Aint *wide_places;
 };
@@ -27,13 +25,13 @@ static inline bool tmpi_list_has_places(const struct tmpi_list *l)
     return l->places || l->wide_places;
 }
 
-/** tmpi_place_at - of a rank that has elements. */
+/** tmpi_place_at - return the displacement of a rank with elements. */
 static inline MPI_Count tmpi_place_at(const struct tmpi_list *l, int i)
 {
     return l->wide_places ? l->wide_places[i] : l->places[i];
 }
 
-/** tmpi_list_is_empty - true where MPI wants no counts, as on ranks that are not the
+/** tmpi_list_is_empty - return true if no counts are given, as on ranks other than the
  * root. */
 static inline bool tmpi_list_is_empty(const struct tmpi_list *l)
 {

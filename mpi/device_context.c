@@ -6,14 +6,14 @@
 
 enum { CUDA_SUCCESS = 0 };
 
-/* NULL if the process has not loaded the library. */
+/* Return the handle of a library, or NULL if the process has not loaded it. */
 static void *loaded(const char *library)
 {
     return dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* True if anything in this process has made a context of a CUDA device. An MPI that is
- * built with CUDA loads the driver in programs of the processor alone, too. */
+/* Return true if this process has a CUDA context. The driver alone proves nothing: an
+ * MPI built with CUDA also loads it into CPU programs. */
 static bool has_context(void *cuda)
 {
     int (*current)(void **) = (int (*)(void **))dlsym(cuda, "cuCtxGetCurrent");
@@ -25,11 +25,11 @@ static bool has_context(void *cuda)
     int n = 0, active = 0;
 
     if (!current || !count || !get || !state)
-        return true; /* not the driver that this was written for */
+        return true; /* unknown driver */
     if (current(&context) == CUDA_SUCCESS && context)
         return true;
     if (count(&n) != CUDA_SUCCESS)
-        n = 0; /* the driver has not been initialised */
+        n = 0; /* driver not initialised */
     for (int i = 0; i < n && !active; i++) {
         unsigned flags;
         int device;

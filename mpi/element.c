@@ -6,13 +6,13 @@
 #include "mpi/next.h"
 #include "mpi/type_layout.h"
 
-/* What a predefined datatype is made of. */
+/* The form of a predefined datatype. */
 enum form {
     NUMBERS,
-    COMPLEX, /* sums alone: as many sums of twice the numbers */
-    BYTES, /* of no operator but those of bits */
-    LETTERS, /* of none */
-    PAIRS, /* a value and an integer of as many bits: minloc and maxloc alone */
+    COMPLEX, /* sum only: reduced as twice as many numbers */
+    BYTES, /* bitwise operators only */
+    LETTERS, /* no operator */
+    PAIRS, /* value and integer of equal size: minloc and maxloc only */
 };
 
 struct type_row {
@@ -47,7 +47,7 @@ static trib_dtype_t of_bytes(MPI_Count bytes, const trib_dtype_t of[4], bool *fo
     return of[bytes == 8 ? 3 : bytes == 4 ? 2 : bytes == 2];
 }
 
-/* Adds a type whose width the compiler of the program decides. */
+/* Add a type whose width depends on the compiler. */
 static void add_sized(MPI_Datatype type, enum form form, const trib_dtype_t of[4])
 {
     MPI_Count bytes;
@@ -66,7 +66,7 @@ static const trib_dtype_t unsigned_of[4] = {TRIB_U8, TRIB_U16, TRIB_U32, TRIB_U6
 static const trib_dtype_t float_of[4] = {TRIB_DTYPE_COUNT, TRIB_DTYPE_COUNT, TRIB_F32,
                                          TRIB_F64};
 
-/* By how often programs use them, as they are looked for one by one. */
+/* Ordered by frequency of use, because the search is linear. */
 static void add_c(void)
 {
     add(MPI_DOUBLE, NUMBERS, TRIB_F64);
@@ -153,7 +153,7 @@ static const struct op_row *op_row(MPI_Op op)
     return NULL;
 }
 
-/* Does the library reduce elements of this form by this operator? */
+/* Return true if the library supports this operator on this form. */
 static bool takes(const struct type_row *t, const struct op_row *o)
 {
     switch (t->form) {
@@ -171,8 +171,8 @@ static bool takes(const struct type_row *t, const struct op_row *o)
     return false;
 }
 
-/* Asks MPI by a sum of no element: MPI_Reduce_local would report what it refuses to the
- * handler of MPI_COMM_WORLD. */
+/* Check with an all-reduce of 0 elements whether MPI accepts the operator and the type.
+ * MPI_Reduce_local would report an error to the handler of MPI_COMM_WORLD. */
 static bool mpi_takes(MPI_Datatype type, MPI_Op op)
 {
     char from, to;
@@ -190,7 +190,7 @@ static enum tmpi_able find(MPI_Datatype type, MPI_Op op, struct tmpi_element *ou
         return TMPI_UNABLE;
     if (!t || !o)
         return mpi_takes(type, op) ? TMPI_GENERIC : TMPI_UNABLE;
-    if (!takes(t, o)) /* products of complex numbers, and what MPI refuses */
+    if (!takes(t, o)) /* the rest is invalid in MPI, except complex products */
         return t->form == COMPLEX && o->is == TRIB_PROD ? TMPI_GENERIC : TMPI_UNABLE;
     out->dtype = t->dtype;
     out->op = o->is;
@@ -198,8 +198,8 @@ static enum tmpi_able find(MPI_Datatype type, MPI_Op op, struct tmpi_element *ou
     return TMPI_ABLE;
 }
 
-/* Most calls are like the one before. It is remembered if its handles are predefined:
- * another one may be freed, and its number may come again. */
+/* Cache the newest call. Only predefined handles are cached: other handles may be freed
+ * and reused. */
 enum tmpi_able tmpi_element_of(MPI_Datatype type, MPI_Op op, struct tmpi_element *out)
 {
     static _Thread_local struct {

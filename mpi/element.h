@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Datatypes and operators of MPI as the library's: which it can reduce.
- */
+/* Maps MPI datatypes and operators to the library's. */
 #ifndef MPI_ELEMENT_H
 #define MPI_ELEMENT_H
 
@@ -14,23 +12,24 @@
 struct tmpi_element {
     trib_dtype_t dtype;
     trib_op_t op;
-    int times; /* elements of the library in one of MPI: 2 of complex numbers, pairs */
+    int times; /* library elements per MPI element: 2 for complex numbers and pairs */
 };
 
 enum tmpi_able {
-    TMPI_ABLE, /* the library reduces it */
-    TMPI_GENERIC, /* MPI_Reduce_local does, behind an all-gather of the library */
-    TMPI_UNABLE, /* MPI does, or refuses it */
+    TMPI_ABLE, /* reduced by the library */
+    TMPI_GENERIC, /* gathered by the library, reduced by MPI_Reduce_local */
+    TMPI_UNABLE, /* left to MPI, which may refuse it */
 };
 
-/** tmpi_element_of - what the library knows of a reduction. Makes no difference between
- * ranks, as MPI wants the same operator and type of all of them. */
+/** tmpi_element_of - map a reduction to the library. The result is equal on all ranks,
+ * since MPI requires equal operators and types. */
 enum tmpi_able tmpi_element_of(MPI_Datatype type, MPI_Op op, struct tmpi_element *out);
 
-/** tmpi_element_bytes - false if the type is not one of the library's. */
+/** tmpi_element_bytes - return the size of a predefined type; false: the library does
+ * not support the type. */
 bool tmpi_element_bytes(MPI_Datatype type, MPI_Count *out);
 
-/** tmpi_elements_begin - make the table of types; before all else here. */
+/** tmpi_elements_begin - fill the table of types; must be called first. */
 void tmpi_elements_begin(void);
 
 #endif

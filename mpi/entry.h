@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Functions that the module exports. PMPI_X does the work: tools, and MPI in Fortran,
- * call it. MPI_X calls that of a tool which the program links, if there is one,
- * as the module is loaded before it; the tool then calls PMPI_X. A tool that is
- * preloaded, or part of the program, is called before the module.
- */
+/* Functions exported by the module. PMPI_X does the work; tools and MPI's Fortran
+ * bindings call it. The module is loaded before a tool that the program links. MPI_X
+ * therefore calls the tool's MPI_X, if there is one, which in turn calls PMPI_X. A tool
+ * that is preloaded, or part of the program, comes before the module. */
 #ifndef MPI_ENTRY_H
 #define MPI_ENTRY_H
 
@@ -29,14 +27,14 @@
         return tmpi_tool.row ? tmpi_tool.row arguments : do_##row arguments; \
     }
 
-/* One that the MPI of the program may lack: a program that asks the linker for it finds
- * this module's. */
+/* A function that the program's MPI may lack. A program that resolves it dynamically
+ * finds the module's. */
 #define TMPI_LATER(name, parameters, arguments, call) \
     TMPI_ENTRY(name, parameters, arguments, \
                tmpi_next.name ? call : tmpi_lacks("MPI_" #name))
 
-/* A collective on `comm`: where the module does not take it, MPI has it at once.
- * `arguments` is the function's argument list with its parentheses. */
+/* A collective on `comm`. Calls that the module does not intercept go straight to MPI.
+ * `arguments` is the parenthesised argument list. */
 #define TMPI_TAKEN(kind, name, parameters, arguments, call) \
     static inline int take_##name parameters \
     { \
@@ -46,8 +44,8 @@
     TMPI_ENTRY(name, parameters, arguments, \
                tmpi_takes(kind) ? take_##name arguments : tmpi_next.name arguments)
 
-/* The same with counts of MPI_Count, where the MPI has it; and what hands such a call
- * to MPI, by the function with counts of int unless they are `wide`. */
+/* TMPI_WIDE: the variant with MPI_Count counts, if MPI has it. TMPI_BY_MPI: leave a
+ * call to MPI, through that variant if `wide` is true. */
 #if MPI_VERSION >= 4
 #define TMPI_BY_MPI(name, wide, ints, counts) \
     ((wide) ? tmpi_next.name##_c counts : tmpi_next.name ints)

@@ -15,7 +15,7 @@ static void add_class(void)
     tmpi_next.Add_error_string(error_class, "a sum of tributary has failed");
 }
 
-/* MPI's own class where it has one, which programs ask for. */
+/* Return MPI's own error class if it has one, so that programs recognise it. */
 static int class_of(trib_status_t status)
 {
     switch ((int)status) {
@@ -45,8 +45,8 @@ static void describe(const struct tmpi_attached *a, trib_status_t status, char *
                  trib_status_name(status), trib_last_error(a->comm));
 }
 
-/* A code of the class. MPICH has no text for codes of its own classes: then the class
- * is the code, and false is returned. */
+/* Add an error code with a text. MPICH stores no text for codes of its own classes:
+ * then the class is used as the code, and false is returned. */
 static bool add_code(int of_class, const char *text, int *code_out)
 {
     char kept[MPI_MAX_ERROR_STRING] = "";

@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Failures of the library as errors of MPI.
- */
+/* Maps errors of the library to errors of MPI. */
 #ifndef MPI_FAILURE_CLASS_H
 #define MPI_FAILURE_CLASS_H
 
 #include "mpi/attached.h"
 
-/* A status of the module itself: it has no memory. The library knows nothing of it. */
+/* Status of this module: out of memory. Not a status of the library. */
 enum { TMPI_NO_MEMORY = -1000 };
 
 /**
- * tmpi_failure_code - the code of MPI for a failure of the library.
+ * tmpi_failure_code - return the MPI error code for a library error.
  *
- * The class of the code is MPI's own for wrong arguments, memory, and ranks that
- * disagree. MPI_Error_string of the code gives the library's sentence. Where the error
- * handler of the communicator ends the program, or MPI has no text for the code, the
- * sentence goes to standard error. Calls no code of the program.
+ * Its error class is MPI's own for invalid arguments, lack of memory, and ranks that
+ * disagree. MPI_Error_string returns the library's message. The message goes to
+ * standard error if the communicator's error handler ends the program or MPI cannot
+ * store it. Calls no code of the program.
  */
 int tmpi_failure_code(const struct tmpi_attached *a, trib_status_t status);
 
 /**
- * tmpi_failed - call the error handler of the communicator with that code, as MPI does.
+ * tmpi_failed - call the communicator's error handler with that code, as MPI does.
  *
- * The handler may leave by a jump or an exception: no lock may be held.
- * returns  the code, where the handler returns
+ * The handler may leave by longjmp or by an exception: the caller must hold no lock.
+ * returns  the code, if the handler returns
  */
 int tmpi_failed(const struct tmpi_attached *a, trib_status_t status);
 

@@ -10,15 +10,15 @@
 struct job {
     struct tmpi_attached *a;
     struct tmpi_packed mine;
-    char *gathered; /* [ranks * bytes], where there is a result */
-    char *space; /* memory of the elements of one rank, unless they are dense */
-    char *elements; /* the first of them */
+    char *gathered; /* [ranks * bytes] on ranks with a result */
+    char *space; /* one rank's unpacked elements; NULL if they are dense */
+    char *elements; /* address of the first */
     void *recv;
     MPI_Op op;
 };
 
-/* The elements of rank k, as MPI_Reduce_local takes them; `into` is where they are
- * unpacked if they are not dense. */
+/* Return rank k's elements for MPI_Reduce_local. Elements that are not dense are
+ * unpacked to `into`. */
 static void *elements_of(struct job *j, int k, void *into, int *result)
 {
     const size_t bytes = tmpi_packed_bytes(&j->mine);
@@ -55,8 +55,9 @@ static MPI_Count lesser(MPI_Count a, MPI_Count b)
     return a < b ? a : b;
 }
 
-/* Memory for all elements, of which each takes `bytes` from `first` on; sets the place
- * of the first one. Elements of a negative extent lie one before the other. */
+/* Allocate memory for all elements, each of which covers `bytes` bytes from offset
+ * `first`, and set the address of the first. With a negative extent each element is
+ * below the previous one. */
 static bool take_space(struct job *j, MPI_Count first, MPI_Count bytes)
 {
     const MPI_Count reach = (j->mine.count - 1) * j->mine.layout.extent;
@@ -67,8 +68,8 @@ static bool take_space(struct job *j, MPI_Count first, MPI_Count bytes)
     return j->space;
 }
 
-/* Operators in C++ copy whole structures, and so the bytes between the bounds of an
- * element count, too, if there is memory for as many. */
+/* C++ operators copy whole structures, so the memory includes the padding within an
+ * element's bounds; if that is too much, only its true extent. */
 static bool take_memory(struct job *j)
 {
     const struct tmpi_layout *l = &j->mine.layout;

@@ -6,7 +6,7 @@
 #include "mpi/attached.h"
 #include "mpi/next.h"
 
-/* Open MPI's function, NULL with another MPI. */
+/* NULL: not Open MPI. */
 static void (*open_mpi_progress)(void);
 
 void tmpi_idle_begin(void)
@@ -17,7 +17,8 @@ void tmpi_idle_begin(void)
         tmpi_next.Comm_dup(MPI_COMM_WORLD, &tmpi_module.quiet);
 }
 
-/* MPICH makes progress in MPI_Iprobe if it finds no message: nobody sends there. */
+/* MPICH makes progress in an MPI_Iprobe that finds no message, as on this
+ * communicator. */
 int tmpi_idle(void *arg)
 {
     int found;

@@ -14,7 +14,7 @@ static int gather(void *arg, const void *in, void *out, size_t bytes)
                                *(MPI_Comm *)arg);
 }
 
-/* True if all ranks have made the communicator. */
+/* Return true if all ranks have created the communicator. */
 static bool agreed(const struct tmpi_attached *a)
 {
     int mine = a->comm != NULL, least = 0;
@@ -24,7 +24,7 @@ static bool agreed(const struct tmpi_attached *a)
            least;
 }
 
-/* Frees a communicator that other ranks do not have. */
+/* Free a communicator that other ranks could not create. */
 static void drop(struct tmpi_attached *a)
 {
     if (!a->comm)
@@ -59,8 +59,8 @@ bool tmpi_has_outsiders(const struct tmpi_attached *a)
     return found;
 }
 
-/* True if a rank of the communicator uses a GPU: only that rank could tell whether a
- * buffer lies there, and so MPI does the calls of all. */
+/* Return true if any rank uses a GPU. Only that rank could tell whether a buffer is in
+ * GPU memory, so MPI does the calls of all ranks. */
 static bool has_device(const struct tmpi_attached *a)
 {
     static atomic_bool told;
@@ -79,9 +79,10 @@ static bool has_device(const struct tmpi_attached *a)
 #define CONFIG \
     "progress=thread;codec=none;feedback=codec;quorum=all;service=;timeout_ms=0"
 
-/* An MPI program may wait as long as its peers live, and for one that a debugger or a
- * batch system has stopped. The barrier connects the ranks that the one of freeing
- * needs, which must not wait. */
+/* Create the communicator on this rank. An MPI program may wait as long as its peers
+ * live, even for one stopped by a debugger or a batch system. So timeout_ms is 0, and
+ * stop_timeout_ms too unless the user has set it. The barrier opens the connections for
+ * the barrier in trib_try_free_comm, which must not block. */
 static void join(struct tmpi_attached *a)
 {
     trib_opts_t opts = TRIB_OPTS_INIT;

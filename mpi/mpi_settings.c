@@ -64,7 +64,7 @@ static uint64_t digest_of(const char *text)
 
     for (; *text; text++)
         h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return h >> 2; /* its negative is an integer, too */
+    return h >> 2; /* so that it can be negated as int64_t */
 }
 
 static bool add_kind(struct tmpi_settings *s, const char *name, size_t len)
@@ -98,9 +98,9 @@ static bool read_calls(struct tmpi_settings *s, const char *text)
     return true;
 }
 
-/* A codec that keeps part of a vector would add it to the next vector of the same
- * length, which in an MPI program may be another one: the library refuses it in calls
- * that do not name the vector. */
+/* Check that the codec can be used. A codec with error feedback would add its residual
+ * to the next vector of the same length, which may be a different one in an MPI
+ * program. The library refuses such codecs in calls that do not name the vector. */
 static bool read_codec(struct tmpi_settings *s, const char *text)
 {
     trib_opts_t opts = TRIB_OPTS_INIT;
@@ -165,9 +165,9 @@ static bool read_all(struct tmpi_settings *s)
            read_codec(s, value_of(TMPI_SETTING_codec));
 }
 
-/* Nothing is to be earned where the library has all calls anyway. A non-blocking call
- * cannot make a communicator of the library, so where no others are listed, those that
- * stay with MPI count. */
+/* With prefer=tributary a communicator need not pay. A non-blocking call cannot create
+ * a library communicator. So if only such calls are listed, the blocking calls that
+ * stay with MPI are counted instead. */
 static void settle(struct tmpi_settings *s)
 {
     s->pays = s->pays && !s->always;

@@ -16,7 +16,7 @@ struct tmpi_next tmpi_next, tmpi_tool;
 
 enum { FUNCTIONS = sizeof(struct tmpi_next) / sizeof(void *) };
 
-/* A symbol that each MPI of the family has, as its header names it. */
+/* Symbols that identify the family of an MPI: this module's and the other one. */
 #ifdef OPEN_MPI
 static const char family[] = "Open MPI", other[] = "mpich";
 static const char mark[] = "ompi_mpi_comm_world", other_mark[] = "MPIR_Dup_fn";
@@ -25,7 +25,7 @@ static const char family[] = "MPICH", other[] = "openmpi";
 static const char mark[] = "MPIR_Dup_fn", other_mark[] = "ompi_mpi_comm_world";
 #endif
 
-/* True if the library that has this address, or one that it links, has the symbol. */
+/* Return true if the library at this address, or one that it links, has the symbol. */
 static bool has_near(const void *address, const char *symbol)
 {
     Dl_info where;
@@ -47,7 +47,7 @@ static bool in_one_library(const void *a, const void *b)
            (dladdr(a, &of_a) && dladdr(b, &of_b) && of_a.dli_fbase == of_b.dli_fbase);
 }
 
-/* One process of a job says it, as far as its launcher tells the processes apart. */
+/* Return true on one process per job, if the launcher's variables tell the ranks. */
 static bool is_first(void)
 {
     static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
@@ -59,8 +59,8 @@ static bool is_first(void)
     return true;
 }
 
-/* Handles of the other family are numbers where these are pointers, or the reverse: no
- * call may come here. The program starts once more, without the module. */
+/* Restart the program without the module. Handles of the other family have a different
+ * type (integers or pointers), so no call of it may reach this module. */
 static void start_without(char **argv)
 {
     if (is_first())
@@ -107,8 +107,8 @@ __attribute__((constructor)) static void find_next(int argc, char **argv)
 #undef XX
     };
     void *mpi[FUNCTIONS], *tool[FUNCTIONS];
-    /* Some builds of MPI have PMPI_X in a library of its own, libpmpi. Then MPI_X is in
-     * the library of this function, which no tool has. */
+    /* Some builds of MPI have PMPI_X in a separate library, libpmpi. MPI_X is then in
+     * the library of MPI_T_init_thread, which no tool provides. */
     const void *const of_mpi = dlsym(RTLD_NEXT, "MPI_T_init_thread");
 
     _Static_assert(sizeof(names) / sizeof(*names) == FUNCTIONS, "one pointer a row");

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The next layers: the functions of MPI as they are without this module, through which
- * everything here calls MPI, as the names MPI_X and PMPI_X both lead to the module; and
- * those of a tool that the program links.
- */
+/* The next layers. MPI_X and PMPI_X resolve to this module, so it calls MPI through
+ * these pointers to MPI's own functions. A second table has the functions of a
+ * profiling tool that the program links. */
 #ifndef MPI_NEXT_H
 #define MPI_NEXT_H
 
@@ -17,17 +15,18 @@ struct tmpi_next {
 #undef XX
 };
 
-/* Filled before main, by dlsym(RTLD_NEXT). A function that this MPI lacks is NULL. */
+/* Filled before main by dlsym(RTLD_NEXT). NULL: this MPI lacks the function. */
 extern struct tmpi_next tmpi_next;
 
-/* MPI_X of a tool that stands between this module and MPI; NULL where there is none. */
+/* MPI_X of a tool between this module and MPI; NULL: none. */
 extern struct tmpi_next tmpi_tool;
 
-/** tmpi_check_caller - ends the process with a message if this address is in a library
- * that links MPI of the other family, such as one that a script has loaded. */
+/** tmpi_check_caller - end the process with a message if this address is in a library
+ * that links the other family of MPI, such as one loaded by a script. */
 void tmpi_check_caller(const void *address);
 
-/** tmpi_lacks - the program calls a function that its MPI lacks; returns the error. */
+/** tmpi_lacks - report a call to a function that the program's MPI lacks; return the
+ * error. */
 int tmpi_lacks(const char *name);
 
 #endif

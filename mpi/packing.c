@@ -7,7 +7,7 @@
 
 #include "mpi/next.h"
 
-enum { PIECE = 1 << 30 }; /* bytes: MPI_Pack counts by int */
+enum { PIECE = 1 << 30 }; /* bytes: MPI_Pack counts with int */
 
 size_t tmpi_bytes_of(MPI_Count count, MPI_Datatype type)
 {
@@ -24,7 +24,7 @@ bool tmpi_packed_open(struct tmpi_packed *p, void *user, MPI_Count count,
         (struct tmpi_packed){.type = type, .count = count, .user = user, .bytes = user};
     if (!tmpi_layout_of(type, &p->layout))
         return false;
-    if (!p->layout.dense || !user) /* NULL means in place to the library */
+    if (!p->layout.dense || !user) /* the library takes NULL as in-place */
         p->bytes = p->taken = malloc(tmpi_packed_bytes(p) + 1);
     return p->bytes;
 }
@@ -48,14 +48,14 @@ int tmpi_packed_error(const struct tmpi_packed *p, MPI_Comm comm, int result)
     return MPI_ERR_TRUNCATE;
 }
 
-/* Elements that are packed at once. */
+/* Return the number of elements per call of MPI_Pack. */
 static MPI_Count step_of(const struct tmpi_packed *p)
 {
     const MPI_Count fit = p->layout.size > 0 ? PIECE / p->layout.size : PIECE;
     return fit > 0 ? fit : 1;
 }
 
-/* Some elements from `i` on. */
+/* Pack or unpack one piece, from element `i`. */
 static int move_step(struct tmpi_packed *p, MPI_Comm comm, bool fill, MPI_Count i)
 {
     const MPI_Count step = step_of(p);
@@ -72,7 +72,7 @@ static int move_step(struct tmpi_packed *p, MPI_Comm comm, bool fill, MPI_Count 
                     : tmpi_next.Unpack_c(packed, bytes, &wide_at, user, n, p->type,
                                          comm);
 #endif
-    if (bytes > INT_MAX) { /* one element; MPI 3 cannot pack it */
+    if (bytes > INT_MAX) { /* a single element that is too long for MPI 3 */
         tmpi_next.Comm_call_errhandler(comm, MPI_ERR_COUNT);
         return MPI_ERR_COUNT;
     }
@@ -83,8 +83,8 @@ static int move_step(struct tmpi_packed *p, MPI_Comm comm, bool fill, MPI_Count 
 
 static int move(struct tmpi_packed *p, MPI_Comm comm, bool fill);
 
-/* MPICH refuses to pack from address 0, which is MPI_BOTTOM: the elements then count
- * from another address, in a datatype with places that are as much smaller. */
+/* MPICH refuses to pack from address 0, which is MPI_BOTTOM. Shift both: use another
+ * address, and a datatype with displacements reduced by that address. */
 static int move_bottom(struct tmpi_packed *p, MPI_Comm comm, bool fill)
 {
     static char anchor;

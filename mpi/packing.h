@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Elements of any datatype as bytes without holes. Which memory is dense is each rank's
- * own affair: a broadcast may send a column of a matrix and receive a vector.
- */
+/* Elements of any datatype as contiguous bytes. Each rank decides by itself whether its
+ * memory is dense: a broadcast may send a matrix column and receive a vector. */
 #ifndef MPI_PACKING_H
 #define MPI_PACKING_H
 
@@ -16,43 +14,44 @@ struct tmpi_packed {
     struct tmpi_layout layout;
     MPI_Count count;
     void *user; /* the program's buffer */
-    void *bytes; /* the same memory if it is dense, else of this module; never NULL */
-    void *taken; /* to be freed */
-    bool differs; /* the ranks expect another number of bytes */
+    void *bytes; /* `user` if it is dense, else `taken`; never NULL */
+    void *taken; /* memory to free */
+    bool differs; /* the other ranks move a different number of bytes */
 };
 
-/** tmpi_packed_open - false if the datatype is not valid, or memory is short. */
+/** tmpi_packed_open - prepare to pack; false: invalid datatype, or no memory. */
 bool tmpi_packed_open(struct tmpi_packed *p, void *user, MPI_Count count,
                       MPI_Datatype type);
 
 /**
- * tmpi_packed_expect - the number of bytes that the ranks will move.
+ * tmpi_packed_expect - set the number of bytes that the ranks will move.
  *
- * If the program's elements have another one, as in a wrong call, zeros are moved and
- * the program's memory stays as it is: the other ranks must not wait for ever.
- * returns  false without memory
+ * If it differs from the program's elements, as in an erroneous call, zeros are moved
+ * and the program's memory is not touched: the other ranks must not wait for ever.
+ * returns  false: no memory
  */
 bool tmpi_packed_expect(struct tmpi_packed *p, size_t bytes);
 
-/** tmpi_packed_error - `result`, or after a wrong call what its caller gets. */
+/** tmpi_packed_error - return `result`, or the error of an erroneous call. */
 int tmpi_packed_error(const struct tmpi_packed *p, MPI_Comm comm, int result);
 
-/** tmpi_packed_fill - take the bytes from the program's elements. */
+/** tmpi_packed_fill - pack the program's elements into bytes. */
 int tmpi_packed_fill(struct tmpi_packed *p, MPI_Comm comm);
 
-/** tmpi_packed_empty - give the bytes to the program's elements. */
+/** tmpi_packed_empty - unpack the bytes into the program's elements. */
 int tmpi_packed_empty(struct tmpi_packed *p, MPI_Comm comm);
 
-/** tmpi_packed_close - free what open has taken. */
+/** tmpi_packed_close - free the memory of tmpi_packed_open. */
 void tmpi_packed_close(struct tmpi_packed *p);
 
-/** tmpi_packed_bytes - of all elements. */
+/** tmpi_packed_bytes - return the packed size of all elements. */
 static inline size_t tmpi_packed_bytes(const struct tmpi_packed *p)
 {
     return (size_t)(p->count * p->layout.size);
 }
 
-/** tmpi_bytes_of - of count elements of a type; 0: none, or the type is not valid. */
+/** tmpi_bytes_of - return the packed size of count elements; 0: none, or invalid
+ * datatype. */
 size_t tmpi_bytes_of(MPI_Count count, MPI_Datatype type);
 
 #endif

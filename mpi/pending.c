@@ -11,8 +11,8 @@
 
 static struct {
     pthread_mutex_t lock;
-    struct tmpi_pending *first, **end; /* in the order of their begins */
-    bool hooked; /* MPI's progress completes them */
+    struct tmpi_pending *first, **end; /* ordered by start */
+    bool hooked; /* MPI's progress completes requests */
 } under_way = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &under_way.first};
 
 static void let_go(struct tmpi_pending *p)
@@ -23,8 +23,8 @@ static void let_go(struct tmpi_pending *p)
     free(p);
 }
 
-/* MPI lets the program free the datatype while the operation is under way. A duplicate
- * would call what the program has given MPI to copy its attributes, which may fail. */
+/* Copy the datatype: the program may free it while the operation is in flight.
+ * MPI_Type_dup would call the program's attribute copy functions, which may fail. */
 static void keep_type(struct tmpi_pending *p)
 {
     const int one = 1;
@@ -40,8 +40,8 @@ static void keep_type(struct tmpi_pending *p)
     p->packed.type = own;
 }
 
-/* Completes the request if its operation is done. The communicator may have been freed,
- * so MPI unpacks by another one. */
+/* Complete the request if its operation is done. The program may have freed its
+ * communicator, so MPI unpacks with MPI_COMM_WORLD. */
 static bool ends(struct tmpi_pending *p)
 {
     const trib_status_t st = trib_request_test(p->request);
@@ -63,8 +63,9 @@ static bool ends(struct tmpi_pending *p)
     return true;
 }
 
-/* Completes what is done, of all or up to the first that is not; returns the number.
- * Within a wait of the library it does nothing: the library may not be called there. */
+/* Complete all requests that are done, or only those before the first one in flight;
+ * return the number. Does nothing inside a wait of the library, which cannot be called
+ * there. */
 static int complete(bool all)
 {
     int ended = 0;
@@ -124,7 +125,7 @@ static int on_query(void *arg, MPI_Status *status)
                : tmpi_completion_fails(p->a->handle, p->code, status);
 }
 
-/* MPICH calls it in MPI_Request_free, where the operation may be under way. */
+/* MPICH calls this in MPI_Request_free, even if the operation is in flight. */
 static int on_free(void *arg)
 {
     let_go(arg);
@@ -184,6 +185,6 @@ int tmpi_pending_start(struct tmpi_turn *t, const struct tmpi_pending *p,
     keep_type(kept);
     tmpi_attached_hold(t->a);
     tmpi_attached_keep(t->a);
-    complete(false); /* requests that the program has freed */
+    complete(false); /* also requests that the program has freed */
     return give(kept, request);
 }

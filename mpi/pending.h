@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Non-blocking calls: a request of the library inside a generalised request of MPI. The
- * library's progress thread moves the data; a thread of the program that waits for a
- * request, or tests one, completes the generalised requests whose operations are done.
- */
+/* Non-blocking calls: a library request inside a generalised request of MPI. The
+ * library's progress thread moves the data. A program thread that waits for a request,
+ * or tests one, completes all generalised requests whose operations are done. */
 #ifndef MPI_PENDING_H
 #define MPI_PENDING_H
 
@@ -13,23 +11,22 @@
 #include "mpi/turn.h"
 
 struct tmpi_pending {
-    struct tmpi_pending *next; /* the one that began after it; both are not done */
+    struct tmpi_pending *next; /* next newer operation in flight */
     struct tmpi_attached *a;
     trib_request_t *request;
     MPI_Request mpi;
-    struct tmpi_packed packed; /* of a broadcast */
-    bool unpack; /* once it is done */
-    bool owns_type; /* packed.type is one of its own */
-    int code; /* MPI_SUCCESS, or of the failure */
-    int holders; /* MPI, until it frees the request, and this module, until the
-                  * operation is done */
+    struct tmpi_packed packed; /* broadcast only */
+    bool unpack; /* unpack when the operation is done */
+    bool owns_type; /* packed.type must be freed */
+    int code; /* MPI_SUCCESS, or the error code */
+    int holders; /* references: MPI's request, and the operation in flight */
 };
 
-/** tmpi_pending_begin - have MPI's progress complete requests, if it has a hook for
- * that; after MPI_Init. */
+/** tmpi_pending_begin - after MPI_Init: let MPI's progress complete requests, if it has
+ * a hook for that. */
 void tmpi_pending_begin(void);
 
-/** tmpi_pending_end - complete no more requests; before MPI_Finalize. */
+/** tmpi_pending_end - before MPI_Finalize: remove that hook. */
 void tmpi_pending_end(void);
 
 /** tmpi_pending_complete - complete the requests whose operations are done. */
@@ -38,17 +35,17 @@ void tmpi_pending_complete(void);
 /**
  * tmpi_pending_poll - complete the requests whose operations are done.
  *
- * returns  true if some are left and MPI has no hook for its progress: a function of
- *          MPI that waits would not complete them
+ * returns  true if some are in flight and MPI has no progress hook: a blocking MPI
+ *          function would not complete them
  */
 bool tmpi_pending_poll(void);
 
 /**
- * tmpi_pending_start - give the program a request for a call that has begun.
+ * tmpi_pending_start - return a request for a started operation to the program.
  *
- * p        [1] to be copied; on error of the library nothing is kept of it
- * status   of the call that has made p->request
- * returns  what the program gets
+ * p        [1] copied, unless the library has failed
+ * status   of the call that created p->request
+ * returns  the program's error code
  */
 int tmpi_pending_start(struct tmpi_turn *t, const struct tmpi_pending *p,
                        trib_status_t status, MPI_Request *request);

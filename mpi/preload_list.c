@@ -22,8 +22,8 @@ static bool is_same(const char *path, size_t length, const char *other)
     return other && strlen(other) == length && !memcmp(path, other, length);
 }
 
-/* The list becomes shorter where it is: a thread may be reading the environment, and
- * setenv would move it. */
+/* Edit in place: another thread may be reading the environment, and setenv would move
+ * the variable. */
 void tmpi_preload_drop(void)
 {
     char *list = tmpi_environment("LD_PRELOAD");

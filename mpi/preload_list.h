@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * LD_PRELOAD, through which trib-mpi loads this module.
- */
+/* LD_PRELOAD, with which trib-mpi loads this module. */
 #ifndef MPI_PRELOAD_LIST_H
 #define MPI_PRELOAD_LIST_H
 
 /**
- * tmpi_preload_drop - children of this process start without the module.
+ * tmpi_preload_drop - remove the module from LD_PRELOAD, for children of this process.
  *
- * Also without the sanitizer's library that trib-mpi has put there, which
- * TRIB_MPI_SANITIZER names. What the user preloads stays.
+ * Also removes the sanitizer library that trib-mpi has added (TRIB_MPI_SANITIZER).
+ * Other entries stay.
  */
 void tmpi_preload_drop(void);
 

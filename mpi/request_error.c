@@ -6,12 +6,12 @@
 
 #include "mpi/next.h"
 
-/* MPI_SOURCE of a status whose request has failed; MPI_TAG is the code. */
+/* MPI_SOURCE of the status of a failed request; MPI_TAG then has the error code. */
 enum { FAILED = INT_MIN + 1 };
 
 static _Thread_local struct {
-    int calls; /* that complete requests, one within the other */
-    MPI_Comm comm; /* of the first request that has failed in them */
+    int calls; /* depth of nested calls that complete requests */
+    MPI_Comm comm; /* of the first failed request */
     int code; /* MPI_SUCCESS: none */
 } now;
 
@@ -33,7 +33,7 @@ int tmpi_completion_fails(MPI_Comm comm, int code, MPI_Status *status)
     return MPI_SUCCESS;
 }
 
-/* The code of the first failure, which is forgotten; MPI_SUCCESS: there was none. */
+/* Return and clear the code of the first failed request; MPI_SUCCESS: none. */
 static int end_call(MPI_Comm *comm_out)
 {
     const int code = now.code;
@@ -54,7 +54,7 @@ static bool unmark(MPI_Status *status)
     return true;
 }
 
-/* Where MPI knows of no error it does not set MPI_ERROR. */
+/* If MPI saw no error, it has not set MPI_ERROR. */
 static void unmark_all(int result, int n, MPI_Status *statuses)
 {
     if (statuses == MPI_STATUSES_IGNORE || statuses == MPI_STATUS_IGNORE)

@@ -35,9 +35,14 @@ static bool far_apart(const double *typical, double times)
     return typical[0] > times * typical[1] || typical[1] > times * typical[0];
 }
 
-/* rounds    that were timed
- * calls     of a turn that were
- * decides   true: the ranks decide now; else if one side takes so many times as long */
+/*
+ * Agree on the side.
+ *
+ * rounds    timed rounds
+ * calls     timed calls per turn
+ * decides   true: the choice is final; false: only if one side takes `times` times as
+ *           long
+ */
 static trib_status_t agree(struct tmpi_side_choice *c, trib_comm_t *comm, int rounds,
                            int calls, bool decides, double times)
 {
@@ -59,7 +64,7 @@ static trib_status_t agree(struct tmpi_side_choice *c, trib_comm_t *comm, int ro
 static trib_status_t look(struct tmpi_side_choice *c, trib_comm_t *comm, double seconds)
 {
     enum { MUCH = 10 };
-    const double felt = 500e-6; /* seconds of a call; shorter ones are tried well */
+    const double felt = 500e-6; /* seconds; shorter calls are always measured fully */
     const int turn = tmpi_side_turn(c), round = c->tried / (2 * turn) - 1;
 
     if (round >= 0 && c->tried % turn == turn - 1)
@@ -85,7 +90,7 @@ trib_status_t tmpi_side_tried(struct tmpi_side_choice *c, trib_comm_t *comm,
         return look(c, comm, seconds);
     c->seconds[tmpi_side_now(c)][c->tried / (2 * c->turn)] += seconds;
     c->tried++;
-    const int done = c->tried / (2 * c->turn); /* whole rounds */
+    const int done = c->tried / (2 * c->turn); /* complete rounds */
     const bool ends = c->tried % (2 * c->turn) == 0;
     return ends && (done == TMPI_SURE || done == TMPI_ROUNDS)
                ? agree(c, comm, done, c->turn, done == TMPI_ROUNDS, CLEARLY)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The side that does a call faster: the library or MPI. Both do the first calls of each
- * kind and size in turns, a few calls a turn, and are timed; then the ranks agree. What
- * counts is the time of all ranks together in the least disturbed turn.
+ * Chooses the faster side for a call: the library or MPI. For each kind and size, the
+ * sides take turns at the first calls, a few calls each, and the calls are timed. Then
+ * the ranks agree on the side with the lower time, summed over all ranks, of its
+ * fastest turn.
  *
- * A quick look comes first, of a few calls: where one side takes ten times as long, as
- * an MPI whose ranks share cores without yielding does, it has the choice.
+ * A quick check of a few calls comes first. It decides if one side takes ten times as
+ * long, like an MPI that does not yield when its ranks share cores.
  */
 #ifndef MPI_SIDE_CHOICE_H
 #define MPI_SIDE_CHOICE_H
@@ -19,43 +20,45 @@
 #include "mpi/call_kinds.h"
 
 enum {
-    TMPI_CLASSES = 48, /* of bytes, by powers of two */
-    TMPI_ROUNDS = 5, /* a turn of each side */
-    TMPI_QUICK = 2, /* rounds of the quick look; one more before makes connections */
-    TMPI_TURN_QUICK = 2, /* calls of its turns, of which the last is timed: the first
-                          * waits for ranks that the other side has left behind */
-    TMPI_SURE = 2, /* rounds after which a side that is much faster is taken */
-    TMPI_TURN_MOST = 8, /* calls */
+    TMPI_CLASSES = 48, /* of bytes, one per power of two */
+    TMPI_ROUNDS = 5, /* one turn per side each */
+    TMPI_QUICK = 2, /* timed rounds of the quick check, after one to connect */
+    /* Calls per turn of the quick check. The last one is timed: the first one waits for
+     * ranks that the other side has delayed. */
+    TMPI_TURN_QUICK = 2,
+    TMPI_SURE = 2, /* rounds after which a much faster side is chosen */
+    TMPI_TURN_MOST = 8, /* maximum calls per turn */
 };
 
 enum tmpi_side { TMPI_MPI, TMPI_LIBRARY };
 
-/* Of one kind of call and size, on one communicator. */
+/* The choice for one kind of call and size on a communicator. */
 struct tmpi_side_choice {
     bool decided;
-    enum tmpi_side side; /* once decided */
-    int turn; /* calls in a row by one side, after the quick look */
-    bool looked; /* the quick look is over */
-    int tried; /* calls of both sides in it, or since then */
-    double seconds[2][TMPI_ROUNDS]; /* of this rank, a turn each */
-    double typical[2]; /* of a call, s, mean of ranks; 0: not measured */
-    uint64_t calls[2]; /* that each side did */
+    enum tmpi_side side; /* valid once decided */
+    int turn; /* calls per turn, after the quick check */
+    bool looked; /* the quick check is done */
+    int tried; /* calls of both sides, in the quick check or since */
+    double seconds[2][TMPI_ROUNDS]; /* per turn, on this rank */
+    double typical[2]; /* per call, in s, mean over ranks; 0: not measured */
+    uint64_t calls[2]; /* calls per side */
     uint64_t bytes[2];
 };
 
-/** tmpi_class_of - the number of the power of two that bytes fit into. */
+/** tmpi_class_of - return log2(bytes), rounded up, limited to TMPI_CLASSES - 1. */
 int tmpi_class_of(size_t bytes);
 
-/** tmpi_side_open - begin; kinds without classes have a turn of one call. */
+/** tmpi_side_open - initialise a choice. Kinds without classes have turns of one
+ * call. */
 void tmpi_side_open(struct tmpi_side_choice *c, enum tmpi_kind kind, int class);
 
-/** tmpi_side_turn - calls in a row by one side, now. */
+/** tmpi_side_turn - return the current number of calls per turn. */
 static inline int tmpi_side_turn(const struct tmpi_side_choice *c)
 {
     return c->looked || c->turn < TMPI_TURN_QUICK ? c->turn : TMPI_TURN_QUICK;
 }
 
-/** tmpi_side_now - whose turn it is. */
+/** tmpi_side_now - return the side that does the next call. */
 static inline enum tmpi_side tmpi_side_now(const struct tmpi_side_choice *c)
 {
     if (c->decided)
@@ -64,10 +67,10 @@ static inline enum tmpi_side tmpi_side_now(const struct tmpi_side_choice *c)
 }
 
 /**
- * tmpi_side_tried - a call has been done while nothing was decided.
+ * tmpi_side_tried - record the time of a call while the choice is open.
  *
- * The last one of some rounds agrees over comm: it waits for the other ranks, which are
- * in the same call.
+ * After the last call of some rounds, the ranks agree over comm. This waits for the
+ * other ranks, which are in the same call.
  */
 trib_status_t tmpi_side_tried(struct tmpi_side_choice *c, trib_comm_t *comm,
                               double seconds);

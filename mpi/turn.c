@@ -30,7 +30,7 @@ static struct tmpi_side_choice *choice_of(struct tmpi_attached *a, enum tmpi_kin
     return of ? &of[tmpi_kinds[kind].classes ? tmpi_class_of(bytes) : 0] : NULL;
 }
 
-/* There is no communicator of the library. */
+/* Leave a call on a communicator without a library communicator to MPI. */
 static void to_mpi(struct tmpi_turn *t, enum tmpi_kind kind)
 {
     tmpi_report_unattached(kind, t->a);
@@ -69,7 +69,7 @@ bool tmpi_to_library(struct tmpi_turn *t, MPI_Comm comm, enum tmpi_kind kind,
     return tmpi_side_now(t->choice) == TMPI_LIBRARY;
 }
 
-/* Counts it, and times it if the choice is open. */
+/* Count the call, and record its time while the choice is open. */
 static trib_status_t count(struct tmpi_turn *t, enum tmpi_side side)
 {
     t->choice->calls[side]++;

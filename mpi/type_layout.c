@@ -10,13 +10,13 @@
 #include "mpi/typemap.h"
 
 static struct {
-    pthread_mutex_t lock; /* of the attributes */
-    atomic_uint freed; /* datatypes so far: what threads remember may be stale */
+    pthread_mutex_t lock; /* protects the attributes */
+    atomic_uint freed; /* number of freed datatypes: validates `newest` */
     int keyval;
-    MPI_Comm alone; /* of this process, and it returns errors */
+    MPI_Comm alone; /* this process only; returns errors */
 } layouts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The datatype of the newest call of this thread. */
+/* Cache: the datatype of this thread's newest call. */
 static _Thread_local struct {
     bool is_known;
     MPI_Datatype type;
@@ -24,7 +24,7 @@ static _Thread_local struct {
     struct tmpi_layout layout;
 } newest;
 
-/* MPI calls it when the datatype ends. */
+/* Called by MPI when the datatype is freed. */
 static int on_delete(MPI_Datatype type, int keyval, void *value, void *extra)
 {
     (void)type, (void)keyval, (void)extra;
@@ -52,8 +52,8 @@ MPI_Comm tmpi_alone(void)
     return layouts.alone;
 }
 
-/* MPI has no function for it, and refuses to pack no element of one that is not. Other
- * functions would report a handle that is none to the handler of MPI_COMM_WORLD. */
+/* MPI has no such query, but it refuses to pack 0 elements of an uncommitted datatype.
+ * Other functions would report an invalid handle to the handler of MPI_COMM_WORLD. */
 static bool is_committed(MPI_Datatype type)
 {
     char from[8] = {0}, to[8];
@@ -87,7 +87,7 @@ static void remember(MPI_Datatype type, unsigned freed,
     newest.layout = *layout;
 }
 
-/* True if the datatype has it from now on. */
+/* Keep the layout in an attribute of the datatype; return true on success. */
 static bool keep(MPI_Datatype type, const struct tmpi_layout *layout)
 {
     struct tmpi_layout *kept = malloc(sizeof(*kept));
@@ -101,7 +101,8 @@ static bool keep(MPI_Datatype type, const struct tmpi_layout *layout)
     return false;
 }
 
-/* Of a datatype of the program, which may end and then MPI uses its handle again. */
+/* Find the layout of a user-defined datatype, whose handle MPI may reuse after it is
+ * freed. */
 static bool find_once(MPI_Datatype type, struct tmpi_layout *out)
 {
     const unsigned freed = atomic_load_explicit(&layouts.freed, memory_order_relaxed);

@@ -6,20 +6,20 @@
 #include "mpi/next.h"
 
 enum {
-    DEPTH_MOST = 64, /* constructors inside one another */
-    TYPES_MOST = 4096, /* constructors of a type in all */
+    DEPTH_MOST = 64, /* nested constructors */
+    TYPES_MOST = 4096, /* constructors of a type in total */
 };
 
-/* The arguments of the constructor of a type. */
+/* The arguments of a type's constructor. */
 struct made {
     int combiner;
-    bool is_wide; /* the numbers were MPI_Count, not int */
+    bool is_wide; /* its numbers were MPI_Count, not int */
     MPI_Count n_numbers, n_types;
-    MPI_Count *numbers; /* counts, then places: the same for int and for MPI_Count */
+    MPI_Count *numbers; /* counts, then displacements, for int and for MPI_Count */
     MPI_Datatype *types;
 };
 
-/* How far the walk has come. */
+/* Progress of the traversal. */
 struct walk {
     int depth, types;
 };
@@ -80,7 +80,8 @@ static void close_made(struct made *m)
     free(m->types);
 }
 
-/* Puts the three kinds of numbers into one list, in this order. */
+/* Read the contents: ints, addresses and counts, in this order, as one list of
+ * numbers. */
 static bool read_contents(struct made *m, MPI_Datatype type, const struct sizes *n)
 {
     int *ints = malloc(((size_t)n->ints + 1) * sizeof(*ints));
@@ -109,7 +110,8 @@ static bool extent_of(MPI_Datatype type, MPI_Count *out)
     return tmpi_next.Type_get_extent_x(type, &lower, out) == MPI_SUCCESS;
 }
 
-/* Appends `count` copies of a run, one at every `extent` bytes from `place` on. */
+/* Append `count` copies of a run, `extent` bytes apart, starting at `place`. Return
+ * false if the result is not contiguous. */
 static bool append(struct tmpi_run *whole, const struct tmpi_run *part,
                    MPI_Count extent, MPI_Count count, MPI_Count place)
 {
@@ -151,8 +153,8 @@ static bool struct_run(const struct made *m, struct walk *w, struct tmpi_run *ou
     return true;
 }
 
-/* Before the sizes stands the number of dimensions, and in the wide form the order of
- * the array as well. A whole array lies in memory the same way in each order. */
+/* Accept a subarray that is the whole array, whose memory is the same in either order.
+ * The number of dimensions precedes the sizes; in the wide form the order does, too. */
 static bool subarray_run(const struct made *m, const struct tmpi_run *part,
                          MPI_Count extent, struct tmpi_run *out)
 {
@@ -168,7 +170,7 @@ static bool subarray_run(const struct made *m, const struct tmpi_run *part,
     return append(out, part, extent, count, 0);
 }
 
-/* Of the constructors that have one type. */
+/* Constructors with one base type. */
 static bool repeated_run(const struct made *m, const struct tmpi_run *part,
                          MPI_Count extent, struct tmpi_run *out)
 {

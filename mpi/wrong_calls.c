@@ -15,7 +15,7 @@ bool tmpi_root_is_right(int root, MPI_Comm comm)
            root < ranks;
 }
 
-/* True if elements from `place` on would lie at address 0. */
+/* Return true if elements at this displacement would start at address 0. */
 static bool at_null(const void *buffer, MPI_Count place, const struct tmpi_layout *l)
 {
     return l->dense && (uintptr_t)buffer + (uintptr_t)(place * l->extent) == 0;
