@@ -36,7 +36,7 @@ Group::WorkPtr Group::start_allgathers(const std::vector<Tensors> &outputs,
     return hand_over(work);
 }
 
-/* As c10d says, each list gets all inputs of all ranks, by rank, then by their place. */
+/* As c10d defines it, each list gets all inputs of all ranks, by rank, then index. */
 Group::WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
                                 const c10d::AllgatherOptions &)
 {

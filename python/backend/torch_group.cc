@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/* An all-gather over torch's store, by which ranks meet. */
+/* All-gather over torch's store, used as rendezvous of the ranks. */
 struct Meeting {
     c10::intrusive_ptr<c10d::Store> store;
     int rank, size, number;
@@ -35,8 +35,7 @@ struct Meeting {
         }
     }
 
-    /* A store that waits heeds no signal: it is asked until it has what a rank puts
-     * there. */
+    /* Poll the store until it has a rank's key: Store::wait ignores signals. */
     void await(int peer, const std::string &key)
     {
         const auto until = Clock::now() + std::chrono::duration<double>(timeout_s);
@@ -178,7 +177,8 @@ Group::WorkPtr Group::allreduce_coalesced(Tensors &tensors,
     return allreduce_packed(tensors, opts.reduceOp);
 }
 
-/* A list is reduced across, as c10d says: a tensor for each device of a rank. */
+/* As c10d defines it, the tensors of a list, one for each device of the rank, are
+ * reduced with each other, too. */
 Group::WorkPtr Group::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts)
 {
     if (!tensors.empty() && tensors[0].is_sparse())
@@ -220,7 +220,7 @@ Group::WorkPtr Group::allreduce_packed(Tensors &tensors, const c10d::ReduceOp &o
     return hand_over(work);
 }
 
-/* A list gets the root's tensor number rootTensor. */
+/* All tensors of a list become the root's tensor rootTensor. */
 Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts)
 {
     const Starting starting(start_);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process group of torch.distributed, of torch 1.13: a communicator of the library,
- * whose ranks meet over torch's store.
+ * A process group of torch.distributed, for torch 1.13: a communicator of the library
+ * with torch's store as rendezvous.
  *
- * Calls add works in the order in which they come, under a lock, and wait for nothing:
- * threads of the group start the plans of works and wait for them. Sums are exact: no
- * setting puts a codec into them.
+ * A call adds a work to a queue under a lock and never blocks. Threads of the group
+ * start the plans of works in call order, and wait for them. Sums are uncompressed,
+ * whatever codec is configured.
  */
 #ifndef TRIBUTARY_TORCH_GROUP_H
 #define TRIBUTARY_TORCH_GROUP_H
@@ -19,7 +19,8 @@
 
 namespace tributary {
 
-/* A call that adds something: one at a time, without a history of gradients. */
+/* Held during a call that adds a work: excludes other such calls, and disables
+ * autograd. */
 struct Starting {
     explicit Starting(std::mutex &start) : hold(start)
     {
@@ -37,14 +38,14 @@ public:
           double timeout_s);
     ~Group() override;
 
-    /* The last reference was dropped. The destructor comes later where there are weak
-     * ones. */
+    /* Called when the last reference is dropped. Weak references delay the
+     * destructor. */
     void release_resources() override
     {
         free_all();
     }
 
-    /* Ends what is under way: waits for it, unless the program gave up. */
+    /* Wait for all pending operations. gives_up: abort them instead. */
     void end(bool gives_up);
 
     const std::string getBackendName() const override
@@ -92,7 +93,7 @@ public:
 
 private:
     void free_all();
-    /* An input, memory for those of all ranks, and the lists that each get them all. */
+    /* An input, memory for the inputs of all ranks, and the lists to copy them to. */
     struct Allgather {
         at::Tensor from, to;
         std::vector<Tensors> outputs;
@@ -122,11 +123,11 @@ private:
                              const Allgathers &all);
 
     trib_comm_t *comm_ = nullptr;
-    std::mutex start_; /* calls that start something come one by one */
+    std::mutex start_; /* see Starting */
     std::vector<c10::intrusive_ptr<Message>> under_way_;
-    size_t under_way_most_ = 1; /* messages, before those that have ended are dropped */
+    size_t under_way_most_ = 1; /* drop completed messages at this size */
     std::shared_ptr<Waiters> waiters_;
-    std::atomic<uint64_t> added_{0}; /* collectives */
+    std::atomic<uint64_t> added_{0}; /* collectives so far */
 };
 
 } // namespace tributary

@@ -39,7 +39,7 @@ trib_op_t op_of(const c10d::ReduceOp &op)
     }
 }
 
-/* TRIB_DTYPE_COUNT: the library has none. */
+/* TRIB_DTYPE_COUNT: the library lacks the type. */
 static trib_dtype_t dtype_of(at::ScalarType type)
 {
     switch (type) {

@@ -20,58 +20,59 @@ struct Elements {
     trib_op_t op;
 };
 
-/* Throws "the backend tributary wants …" unless it holds. */
+/* Throw "the backend tributary wants …" unless `holds`. */
 void demand(bool holds, const char *what);
 
 trib_op_t op_of(const c10d::ReduceOp &op);
 
-/* What is summed of a tensor; a complex number is two, and has a sum and a mean. */
+/* Return how a tensor is reduced. A complex number counts as two elements, for sum and
+ * mean only. Throws if the library cannot reduce it. */
 Elements elements(const at::Tensor &tensor, trib_op_t op);
 
-/* What is moved of a tensor: elements, so that a rank that has others hears so, and bytes
- * of types that the library lacks. */
+/* Return how a tensor is moved without a reduction: as elements, so that the library
+ * detects different types on other ranks; as bytes if the library lacks the type. */
 Elements moved(const at::Tensor &tensor);
 
-/* Throws unless both are of one type. */
+/* Throw unless both have the same type. */
 void demand_one_type(const at::Tensor &a, const at::Tensor &b);
 
-/* The only tensor of a list: a rank has one device. */
+/* Return the only tensor of a list: a rank has one device. */
 const at::Tensor &one(const std::vector<at::Tensor> &tensors);
 
 /*
- * The elements of a tensor in one block, as they are: the tensor itself, or a copy
- * where it is not contiguous, or is the conjugate or the negative of what its memory has.
+ * Return a contiguous tensor of the same values: the tensor itself, or a copy if it is
+ * not contiguous or is a lazy conjugate or negative of its memory.
  */
 at::Tensor dense(const at::Tensor &tensor);
 
-/* Copies a block back to the tensor whose dense() it is; empty if nothing is to be. */
+/* Return a function that copies block = dense(tensor) back; empty if both are one. */
 std::function<void()> write_back(const at::Tensor &block, const at::Tensor &tensor);
 
-/* Tensors of one element type in one block: the tensor itself if it is one that is
- * contiguous. */
+/* Tensors of one element type, packed into one block. A single contiguous tensor is not
+ * copied. */
 struct Packed {
     explicit Packed(const std::vector<at::Tensor> &tensors);
-    std::function<void()> unpack() const; /* empty if nothing is to be copied */
+    std::function<void()> unpack() const; /* empty if nothing was copied */
 
     at::Tensor memory;
     std::vector<at::Tensor> tensors;
 };
 
-/* Throws unless a list has tensors, all dense and of one shape and type. */
+/* Throw unless a list has tensors, all dense and of one shape and type. */
 void demand_list_alike(const std::vector<at::Tensor> &list);
 
-/* Throws unless a list has `size` tensors of the length and type of `each`. */
+/* Throw unless a list has `size` tensors of the length and type of `each`. */
 void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &each,
                   int size);
 
-/* The tensors of a list combined by an operator, which is no mean, in new memory. */
+/* Reduce the tensors of a list with each other, into new memory. Throws for mean. */
 at::Tensor combined(const std::vector<at::Tensor> &list, trib_op_t op);
 
-/* Memory for `size` blocks that are like `each`. */
+/* Allocate `size` blocks like `each`; copy the blocks to the tensors of a list. */
 at::Tensor blocks_like(const at::Tensor &each, int size);
 void copy_blocks(const at::Tensor &from, const std::vector<at::Tensor> &outputs);
 
-/* `size` inputs, all alike `each`, behind one another. */
+/* Concatenate `size` inputs, all like `each`. */
 at::Tensor joined(const std::vector<at::Tensor> &inputs, const at::Tensor &each,
                   int size);
 
@@ -80,8 +81,8 @@ at::Tensor bytes_for(const std::vector<at::Tensor> &tensors);
 at::Tensor bytes_joined(const std::vector<at::Tensor> &tensors);
 void copy_bytes(const at::Tensor &from, const std::vector<at::Tensor> &tensors);
 
-/* What is moved of the rows of a tensor that go to or come from each rank; no splits: all
- * alike. */
+/* Return the elements, as of moved(), of each rank's rows of a tensor. splits: rows for
+ * each rank; empty: equally many. */
 std::vector<size_t> moved_of_rows(const at::Tensor &tensor,
                                   const std::vector<int64_t> &splits, int size);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The module _torch_backend: create(store, rank, size, timeout in s).
+ * The Python module _torch_backend: create(store, rank, size, timeout in s) returns a
+ * process group; end_all(gives_up) ends all groups.
  *
- * Its holders and exceptions are those of torch's own module, which was compiled by the
- * same pybind11.
+ * It shares the holders and exceptions of torch's own module, so both must be compiled
+ * with the same pybind11.
  */
 #include <pybind11/pybind11.h>
 
@@ -27,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 thread_local Clock::time_point looked;
 thread_local std::unique_ptr<py::error_already_set> raised;
 
-/* The class of tributary's for a status. */
+/* Set the Python exception: the package's class for the status. */
 void raise(const Failure &failure)
 {
     const py::dict classes = py::module_::import("tributary._errors").attr("CLASSES");
@@ -42,7 +43,7 @@ void raise(const Failure &failure)
     PyErr_SetObject(kind.ptr(), error.ptr());
 }
 
-std::vector<c10::weak_intrusive_ptr<Group>> groups; /* with Python's lock */
+std::vector<c10::weak_intrusive_ptr<Group>> groups; /* under the GIL */
 
 c10::intrusive_ptr<c10d::ProcessGroup>
 create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, double timeout)
@@ -59,8 +60,8 @@ create(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, double 
     return group;
 }
 
-/* Threads of groups end before Python does: at its end, one that wants its lock is
- * killed. */
+/* End the groups' threads before Python finalizes, which kills threads that want the
+ * GIL. */
 void end_all(bool gives_up)
 {
     for (const auto &each : groups) {
@@ -74,9 +75,9 @@ void end_all(bool gives_up)
 
 void check_signals()
 {
-    if (gettid() != getpid()) /* the main thread alone has handlers */
+    if (gettid() != getpid()) /* Python runs handlers only on the main thread */
         return;
-    if (!Py_IsInitialized() || _Py_IsFinalizing()) /* nobody gives its lock any more */
+    if (!Py_IsInitialized() || _Py_IsFinalizing()) /* the GIL is unavailable */
         return;
     py::gil_scoped_acquire gil;
     if (PyErr_CheckSignals())
@@ -118,7 +119,7 @@ void without_python(const std::function<void()> &function)
         const py::gil_scoped_release others;
         function();
     }
-    if (raised) { /* nobody could throw it here */
+    if (raised) { /* no caller could rethrow it here: raise it as a signal again */
         raised.reset();
         PyErr_SetInterrupt();
     }

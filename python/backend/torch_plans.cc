@@ -5,7 +5,7 @@
 
 namespace tributary {
 
-static constexpr size_t KINDS_MOST = 64; /* whose plans are kept */
+static constexpr size_t KINDS_MOST = 64; /* kinds in the cache */
 
 void check(trib_status_t status, const trib_comm_t *comm)
 {
@@ -40,7 +40,7 @@ trib_plan_t *Plans::make(const Kind &kind)
     return plan;
 }
 
-/* False: one of its plans is busy, and none was freed. */
+/* Free the plans of the least recently used kind. False: one is busy, none freed. */
 bool Plans::free_oldest()
 {
     const auto oldest = std::min_element(
@@ -70,7 +70,7 @@ Slot *Plans::slot_for(const Kind &kind)
     Slot *slot = &ring.slots[ring.next];
     if (slot->busy)
         return nullptr;
-    /* Also a start that fails counts, as it does on ranks where it succeeds. */
+    /* A start that fails counts too, because it may succeed on other ranks. */
     ring.next = (ring.next + 1) % ring.slots.size();
     ring.used = ++started_;
     return slot;

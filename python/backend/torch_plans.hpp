@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plans of a process group, which are kept for later calls of the same kind.
+ * Cache of the plans of a process group, for later calls of the same kind.
  *
- * Which plan a start takes, and which plans are made and freed, depends on the order of
- * starts alone. That order is the same on all ranks, as aggregators need it. The
- * functions of Plans are called under one lock.
+ * The order of starts alone determines which plan a start uses, and which plans are
+ * created and freed. That order is the same on all ranks, as services require. All
+ * functions of Plans are called under the lock of Waiters.
  */
 #ifndef TRIBUTARY_TORCH_PLANS_H
 #define TRIBUTARY_TORCH_PLANS_H
@@ -22,8 +22,8 @@
 
 namespace tributary {
 
-/* A call of the library that failed; what() is its sentence. Python gets the class of
- * tributary's that goes with the status. */
+/* A call of the library that failed; what() is its message. In Python it becomes the
+ * package's exception for the status. */
 struct Failure : std::runtime_error {
     Failure(trib_status_t status, const std::string &sentence)
         : std::runtime_error(sentence), status(status)
@@ -32,17 +32,17 @@ struct Failure : std::runtime_error {
     trib_status_t status;
 };
 
-/* Throws what a status says, if it is an error. */
+/* Throw a Failure with the library's message if the status is an error. */
 void check(trib_status_t status, const trib_comm_t *comm);
 
-/* What plans are made for, by trib_coll_t. */
+/* Arguments that a plan is created for; the key of the cache. */
 struct Kind {
     trib_coll_t coll;
     size_t count;
     trib_dtype_t dtype;
     trib_op_t op;
     int root;
-    std::vector<size_t> send_counts, recv_counts; /* empty: count each */
+    std::vector<size_t> send_counts, recv_counts; /* empty: `count` for each rank */
     auto key() const
     {
         return std::tie(coll, count, dtype, op, root, send_counts, recv_counts);
@@ -53,7 +53,7 @@ struct Kind {
     }
 };
 
-/* A plan that is started again and again; busy from its start to its end. */
+/* A plan that is started repeatedly; busy from the start until it is done. */
 struct Slot {
     trib_plan_t *plan = nullptr;
     bool busy = false;
@@ -66,12 +66,12 @@ public:
     }
     void free_all(); /* once no slot is busy */
 
-    /* Starts a plan and makes its slot busy. NULL: nothing was started, as a plan that
-     * this start needs is busy. Throws after an error. */
+    /* Start a plan and return its busy slot. NULL: nothing was started, because a plan
+     * that this start needs is busy. Throws Failure. */
     Slot *start(const Kind &kind, const void *from, void *to);
 
 private:
-    /* The k-th start of a kind takes slot k mod 4. */
+    /* The k-th start of a kind uses slot k mod 4. */
     struct Ring {
         std::array<Slot, 4> slots;
         size_t next = 0;

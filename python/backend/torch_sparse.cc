@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums of sparse tensors: an all-gather of all elements, in blocks of one size, then
- * each rank adds them up.
+ * Sums of sparse tensors: all-gather the elements of all ranks in blocks of one size,
+ * then add them up on each rank.
  */
 #include "python/backend/torch_group.hpp"
 
@@ -17,11 +17,11 @@ namespace tributary {
 
 namespace {
 
-constexpr int64_t DIMS_MOST = 12; /* as the description has room for */
+constexpr int64_t DIMS_MOST = 12; /* sizes in a description */
 constexpr int64_t DESCRIPTION = 4 + DIMS_MOST; /* nnz, sparse dims, dims, type, sizes */
 constexpr int64_t ROOM_LEAST = 16;
 
-/* The number of elements, then what must be equal on all ranks. */
+/* Return the number of elements, then the fields that must be equal on all ranks. */
 at::Tensor description(const at::Tensor &tensor)
 {
     at::Tensor text = at::zeros({DESCRIPTION}, at::kLong);
@@ -36,8 +36,8 @@ at::Tensor description(const at::Tensor &tensor)
     return text;
 }
 
-/* The largest number of elements of a rank, in few different sizes, so that few plans
- * are made. */
+/* Return the largest number of elements of a rank, rounded up to 16 * 2^k, so that few
+ * different plans are created. */
 int64_t room_for(const at::Tensor &all, const at::Tensor &mine)
 {
     const int64_t *own = mine.data_ptr<int64_t>();
@@ -60,7 +60,7 @@ int64_t room_for(const at::Tensor &all, const at::Tensor &mine)
     return room;
 }
 
-/* Of each rank `room` indices, then `room` values. */
+/* Block of a rank: `room` indices, then `room` values. */
 struct Blocks {
     Blocks(const at::Tensor &tensor, int64_t room)
         : like(tensor), index_bytes(room * tensor.sparse_dim() * 8),
@@ -136,8 +136,8 @@ at::Tensor added(const std::vector<at::Tensor> &tensors)
 
 } // namespace
 
-/* An all-gather of the descriptions; what it gives says how long the blocks are of
- * another one, which the work adds. */
+/* First step: all-gather the descriptions, which determine the size of the blocks.
+ * Second step, created after the first: all-gather the blocks. */
 Group::WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &op)
 {
     const Starting starting(start_);

@@ -11,7 +11,7 @@ namespace tributary {
 
 namespace {
 
-constexpr std::chrono::milliseconds LOOK(50); /* between two looks for signals */
+constexpr std::chrono::milliseconds LOOK(50); /* between two checks for signals */
 constexpr std::chrono::milliseconds NONE(0);
 
 std::string after_so_long(const char *what, std::chrono::milliseconds timeout,
@@ -74,13 +74,13 @@ bool Collective::wait(std::chrono::milliseconds timeout)
         hold.lock();
     }
     hold.unlock();
-    future_->wait(); /* it is next, and is complete before its callbacks run */
+    future_->wait(); /* completed next, before its callbacks run */
     if (exception_)
         std::rethrow_exception(exception_);
     return true;
 }
 
-/* A program may give a tensor other memory, by set_() or by its .data. */
+/* A program may replace the memory of a tensor, by set_() or .data. */
 void Collective::hold_memory()
 {
     for (const at::Tensor &each : kept) {
@@ -93,7 +93,7 @@ void Collective::complete()
 {
     if (!failure_ && after) {
         try {
-            /* Memory is written as by the library: no history of gradients. */
+            /* Write without autograd, as the library does. */
             const at::AutoDispatchBelowADInplaceOrView below;
             after();
         } catch (...) {
@@ -130,7 +130,7 @@ void Waiters::add(CollectivePtr work)
         std::rethrow_exception(work->failure());
 }
 
-/* In the order of calls alone: nothing overtakes a step that has to wait. */
+/* Start pending steps in call order. A step whose plan is busy holds up later ones. */
 void Waiters::start_pending()
 {
     while (!pending_.empty()) {
@@ -145,7 +145,7 @@ void Waiters::start_pending()
     }
 }
 
-/* False: it has to wait for a plan. */
+/* False: the plan of its next step is busy. */
 bool Waiters::start_next(const CollectivePtr &work)
 {
     const Step &step = work->steps[work->started];
@@ -166,7 +166,7 @@ bool Waiters::start_next(const CollectivePtr &work)
 bool Waiters::spawn()
 {
     bool there = true;
-    /* Signals are for the threads of the program. */
+    /* The program's own threads handle signals. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -180,8 +180,8 @@ bool Waiters::spawn()
     return there;
 }
 
-/* Callbacks that are slow get no more threads than MANY. Those that wait, of which none
- * returns, do. */
+/* Have an idle thread for each done work. From MANY threads on, create another one only
+ * if no callback returned for LOOK: then all may wait for later collectives. */
 void Waiters::hand_on(std::unique_lock<std::mutex> &hold)
 {
     while (done_.size() > idle_) {
@@ -192,11 +192,11 @@ void Waiters::hand_on(std::unique_lock<std::mutex> &hold)
             }))
             continue;
         if (!spawn())
-            return; /* those that are there take it later */
+            return; /* existing threads complete the rest later */
     }
 }
 
-/* Makes the step that follows the last one of a work. */
+/* Return the step that follows the last one of a work, if any. */
 static std::vector<Step> next_step(Collective &work)
 {
     const at::AutoDispatchBelowADInplaceOrView below;
@@ -211,7 +211,7 @@ static std::vector<Step> next_step(Collective &work)
     return made;
 }
 
-/* Waits for the first step that runs, without the lock meanwhile. */
+/* Wait for the first running step; the lock is released during the wait. */
 void Waiters::end_first(std::unique_lock<std::mutex> &hold)
 {
     const Running first = running_.front();
@@ -247,7 +247,7 @@ void Waiters::end_first(std::unique_lock<std::mutex> &hold)
     waiting_ = false;
 }
 
-/* Completes the first work that is done, without the lock meanwhile. */
+/* Complete the first done work; the lock is released in that time. */
 void Waiters::complete_first(std::unique_lock<std::mutex> &hold)
 {
     CollectivePtr work = std::move(done_.front());
@@ -304,7 +304,7 @@ bool Waiters::wait_for_all()
 
 std::string Waiters::awaited(const Collective *work)
 {
-    /* A slot that is busy keeps its plan while this has the lock. */
+    /* A busy slot keeps its plan while the lock is held. */
     std::lock_guard<std::mutex> hold(lock_);
     std::string first;
 
@@ -317,14 +317,14 @@ std::string Waiters::awaited(const Collective *work)
         if (each.work.get() == work && text[0])
             return text;
     }
-    return first; /* what was added before it */
+    return first; /* the work is queued after this one */
 }
 
 void Waiters::stop()
 {
     for (;;) {
         std::vector<std::thread>
-            threads; /* a callback may need another one meanwhile */
+            threads; /* callbacks may still create more */
         {
             std::lock_guard<std::mutex> hold(lock_);
             stopping_ = true;
@@ -335,7 +335,7 @@ void Waiters::stop()
             break;
         for (std::thread &thread : threads) {
             if (thread.get_id() == std::this_thread::get_id())
-                thread.detach(); /* a callback had the last reference to the group */
+                thread.detach(); /* a callback held the last reference to the group */
             else
                 thread.join();
         }
@@ -357,7 +357,7 @@ void Message::end(trib_status_t status)
             failure = std::current_exception();
         }
     }
-    /* A work may outlive the group, and its request must not. */
+    /* A work may outlive the group; its request must not. */
     if (trib_request_free(request) == TRIB_OK)
         request = nullptr;
     std::lock_guard<std::mutex> hold(mutex_);

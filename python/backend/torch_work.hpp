@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Works of torch.distributed: collectives, which threads of the group wait for, and
- * messages, which their caller waits for.
+ * Works of torch.distributed: collectives, driven by threads of the group, and
+ * messages, driven by their caller.
  */
 #ifndef TRIBUTARY_TORCH_WORK_H
 #define TRIBUTARY_TORCH_WORK_H
@@ -23,40 +23,41 @@
 
 namespace tributary {
 
-/* Runs Python's handlers of signals, and throws what they raise. The module has it. */
+/* Run Python's pending signal handlers and throw the exception of a handler. Defined in
+ * torch_module.cc. */
 void check_signals();
 
-/* The same from an idle function of the library: true if a handler has raised, which
- * throw_signal then throws. */
+/* For idle callbacks of the library: run handlers and return true if one has raised.
+ * throw_signal then throws its exception on the same thread. */
 bool signal_raised();
 void throw_signal();
 
-/* Runs a function that waits for threads, which may need the lock of Python. */
+/* Run a function without the GIL. It waits for threads, which may need the GIL. */
 void without_python(const std::function<void()> &function);
 
 class Waiters;
 
-/* A start of a plan that a work needs. */
+/* One start of a plan. */
 struct Step {
     Kind kind;
     const void *from;
     void *to;
 };
 
-/* One step, or several that are started one after the other. */
+/* A collective of one or several steps, which are started in order. */
 class Collective final : public c10d::Work {
 public:
     using Lists = std::vector<std::vector<at::Tensor>>;
 
-    /* inputs: what torch's profiler shows. results: one list, or, of calls that fill
-     * several, all of them, which are then the value of the future. */
+    /* inputs: shown by torch's profiler. results: the value of the future, one list of
+     * tensors or several. */
     Collective(int rank, c10d::OpType type, const char *title,
                const std::vector<at::Tensor> &inputs, Lists results,
                std::shared_ptr<Waiters> waiters);
     ~Collective() override = default;
 
     bool wait(std::chrono::milliseconds timeout) override;
-    /* Once the future has its value, which is a moment after the work has ended. */
+    /* True when the future has its value, shortly after the work has ended. */
     bool isCompleted() override
     {
         return future_->completed();
@@ -67,11 +68,11 @@ public:
         return future_;
     }
 
-    /* The rest of the work, once all its steps have ended and another thread of the
-     * group waits for the next work. */
+    /* Copy results and complete the future, after all steps have ended. Called without
+     * the lock of Waiters, because callbacks of the future run here. */
     void complete();
 
-    /* The first failure is that of the work. */
+    /* The first failure becomes the failure of the work. */
     void fail(std::exception_ptr why)
     {
         if (!failure_)
@@ -83,15 +84,15 @@ public:
     }
 
     std::vector<Step> steps; /* in the order of their starts */
-    size_t started = 0, ended = 0; /* of the steps; Waiters count them */
-    /* Makes another step after all steps have ended well; empty if there is none. Works
-     * that were added later start after that step: until then this one is open. */
+    size_t started = 0, ended = 0; /* number of steps; updated by Waiters */
+    /* Returns one more step after all steps have succeeded; empty: none. The work stays
+     * open until then, because later works start after that step. */
     std::function<Step(Collective &me)> another;
-    bool open = false; /* Waiters set it */
-    void hold_memory(); /* of the tensors that are kept, whatever becomes of them */
+    bool open = false; /* updated by Waiters */
+    void hold_memory(); /* keep the storages of `kept` alive */
 
-    std::vector<at::Tensor> kept; /* whose memory the plans use */
-    std::function<void()> after; /* copies results to where the caller wants them */
+    std::vector<at::Tensor> kept; /* plans use their memory */
+    std::function<void()> after; /* copies results to the caller's tensors */
 
 private:
     [[noreturn]] void time_out(std::chrono::milliseconds timeout);
@@ -107,11 +108,10 @@ private:
 using CollectivePtr = c10::intrusive_ptr<Collective>;
 
 /*
- * Threads that start collectives, and wait for them, in the order in which they were
- * added: a step that needs a busy plan is started once that plan has ended, and its
- * caller does not wait. One thread waits at a time and drives the library meanwhile; the
- * others run what was chained to futures, which may wait for a later collective itself,
- * however many do so.
+ * Threads that start collectives and wait for them, in the order in which they were
+ * added. A step whose plan is busy starts when that plan is done, without blocking the
+ * caller. One thread at a time waits, and so drives the library. The others run
+ * callbacks of futures, any number of which may wait for later collectives.
  */
 class Waiters : public std::enable_shared_from_this<Waiters> {
 public:
@@ -125,13 +125,15 @@ public:
 
     /* Throws if a step that could be started at once has failed. */
     void add(CollectivePtr work);
-    void heed_signals(); /* check_signals; what it throws gives up */
+    void heed_signals(); /* check_signals; give_up before its exception passes */
     bool wait_for_all(); /* false if the program gave up before all had ended */
 
-    /* For what a work waits: "a contribution of rank 1 …"; empty if for nobody. */
+    /* Return the data and rank that a work waits for, such as "a contribution of rank
+     * 1 …"; empty if it waits for no rank. */
     std::string awaited(const Collective *work);
 
-    /* The program gave a work up: what is under way when the group ends is ended. */
+    /* Record that the program has abandoned a work: the end of the group then aborts
+     * pending works instead of waiting for them. */
     void give_up()
     {
         given_up_ = true;
@@ -141,41 +143,41 @@ public:
         return given_up_;
     }
 
-    void stop(); /* once all that was added has ended; frees all plans */
+    void stop(); /* after all works have ended: join the threads, free all plans */
 
 private:
-    /* A step that was started; no slot: its start has failed. */
+    /* A started step. No slot: its start has failed. */
     struct Running {
         CollectivePtr work;
         Slot *slot;
     };
 
-    /* These are called with the lock. */
+    /* Called with lock_ held. */
     void start_pending();
     bool start_next(const CollectivePtr &work);
     void end_first(std::unique_lock<std::mutex> &hold);
     void complete_first(std::unique_lock<std::mutex> &hold);
-    void hand_on(std::unique_lock<std::mutex> &hold); /* to threads that complete works */
-    bool spawn(); /* false if there is no more */
+    void hand_on(std::unique_lock<std::mutex> &hold); /* have threads for done_ */
+    bool spawn(); /* false: the system refused a thread */
 
     void run();
 
-    static constexpr size_t MANY = 16; /* threads; more come only if all are held up */
+    static constexpr size_t MANY = 16; /* threads; more only if all are blocked */
     trib_comm_t *comm_;
     std::mutex lock_;
     std::condition_variable changed_;
     Plans plans_;
-    std::deque<CollectivePtr> pending_; /* with steps that were not started */
+    std::deque<CollectivePtr> pending_; /* have steps that are not started */
     std::deque<Running> running_;
-    std::deque<CollectivePtr> done_; /* all steps have ended: to be completed */
+    std::deque<CollectivePtr> done_; /* all steps have ended; to be completed */
     std::vector<std::thread> threads_;
-    size_t idle_ = 0; /* threads, also those that were woken; one for each of done_ */
+    size_t idle_ = 0; /* threads, including woken ones; one per entry of done_ */
     size_t completed_ = 0;
-    bool waiting_ = false, stopping_ = false; /* waiting_: for the first that runs */
+    bool waiting_ = false, stopping_ = false; /* waiting_: a thread is in end_first */
     std::atomic<bool> given_up_{false};
 };
 
-/* A message: its caller waits for it. */
+/* A point-to-point message, driven by the thread that tests or waits. */
 class Message final : public c10d::Work {
 public:
     Message(int rank, c10d::OpType type, const char *title, trib_comm_t *comm,
@@ -192,7 +194,7 @@ public:
 
     bool isCompleted() override; /* false also while another thread waits for it */
     bool wait(std::chrono::milliseconds timeout) override;
-    void finish(); /* waits, and throws nothing */
+    void finish(); /* wait; throws nothing */
     int sourceRank() const override
     {
         return peer_;
@@ -205,15 +207,15 @@ public:
     trib_request_t *request = nullptr;
 
 private:
-    void end(trib_status_t status); /* with driving_ */
+    void end(trib_status_t status); /* with driving_ held */
     bool has_ended();
 
     trib_comm_t *comm_;
     at::Tensor tensor_, memory_;
-    c10::Storage storage_; /* the memory's, whatever becomes of the tensor */
+    c10::Storage storage_; /* keeps the memory alive if the tensor gets another one */
     int peer_;
-    /* Of the thread that tests or waits for the request. mutex_ is never held so long:
-     * torch takes it with the lock of Python. */
+    /* Held by the thread that tests or waits for the request. mutex_ must not be held
+     * that long, because torch locks it while it holds the GIL. */
     std::timed_mutex driving_;
 };
 

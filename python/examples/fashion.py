@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fashion.py - the network of ./dev demo in PyTorch, on Fashion-MNIST (dataset-fashion-mnist).
+"""fashion.py - train the network of ./dev demo in PyTorch, on Fashion-MNIST.
 
     trib-run -n 4 -- python3 fashion.py --codec topk:ratio=0.01 --in-grad
 
-Fed sums the gradients while back-propagation goes on; with --hook DistributedDataParallel does,
-over the backend tributary, with a hook. Rank 0 says how many test images are recognised.
+Fed sums the gradients during back-propagation. With --hook, DistributedDataParallel sums them
+by a communication hook, over the backend tributary. Rank 0 prints the accuracy on the test
+images. The data are those of Debian's package dataset-fashion-mnist.
 """
 import argparse
 import gzip
@@ -31,7 +32,7 @@ options = parser.parse_args()
 
 
 def load(part):
-    """Images, with mean 0 and deviation 1, and labels."""
+    """Return images, normalized to mean 0 and deviation 1, and labels."""
     def file(name, skip):
         with gzip.open(os.path.join(options.data, f"{part}-{name}-ubyte.gz")) as f:
             return torch.frombuffer(bytearray(f.read()), dtype=torch.uint8, offset=skip)
@@ -51,7 +52,7 @@ def network():
 
 
 def scale(step):
-    """The learning rate rises for a twentieth of the steps, then falls to 0."""
+    """Return the factor of the learning rate: up for 1/20 of the steps, then down to 0."""
     rise = max(1, options.steps // 20)
     return (step + 1) / rise if step < rise else (options.steps - step) / (options.steps - rise)
 

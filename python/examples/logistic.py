@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""logistic.py - logistic regression with NumPy: each rank has some of the samples.
+"""logistic.py - logistic regression with NumPy, with the samples spread over the ranks.
 
     trib-run -n 4 -- python3 logistic.py
 
-Newton's steps: the gradient and the second derivatives of all ranks are summed, so the result
-is that of one process with all samples.
+Each step of Newton's method sums gradient and Hessian over all ranks, so the result equals
+the one of a single process with all samples.
 """
 import numpy as np
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""outer_steps.py - DiLoCo: ranks train by themselves, and sum every H steps what has changed.
+"""outer_steps.py - DiLoCo: each rank trains locally; every H steps the changes are averaged.
 
     trib-run -n 4 -- python3 outer_steps.py --codec topk:ratio=0.02
 
-The change is the gradient of an outer optimizer, SGD with Nesterov's momentum (Douillard et
-al., 2023). A codec keeps what it leaves out for the next round, as the plan is the same one.
+The mean change is the gradient of an outer optimizer, SGD with Nesterov momentum (Douillard et
+al., 2023). All rounds use one plan, so a codec's residual is carried over to the next round.
 """
 import argparse
 
@@ -39,7 +39,7 @@ with tb.init() as comm:
     outer = torch.optim.SGD([centre], lr=0.7, momentum=0.5, nesterov=True)
     change = torch.from_numpy(comm.empty(centre.numel()))
     plan = comm.plan("allreduce", change, op="mean", codec=options.codec)
-    data = torch.Generator().manual_seed(100 + comm.rank)  # each rank has its own
+    data = torch.Generator().manual_seed(100 + comm.rank)  # different on each rank
     for _ in range(options.rounds):
         for _ in range(options.every):
             x, y = batch(data, 32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums of NumPy arrays, tensors and buffers across processes, dense and compressed.
+"""Collectives on NumPy arrays, PyTorch CPU tensors and buffers, dense or compressed.
 
     import numpy as np, tributary as tb
     with tb.init() as comm:
@@ -34,12 +34,21 @@ __all__ = [
 
 
 def from_mpi4py(mpi: Any, **options: Any) -> Comm:
-    """A communicator of the ranks of one of mpi4py's. They meet over its all-gather."""
+    """Create a communicator of the ranks of an mpi4py communicator, with its allgather as
+    rendezvous. Collective.
+
+    options  as of init(), other than rank, size and allgather
+    """
     return init(mpi.Get_rank(), mpi.Get_size(), allgather=mpi.allgather, **options)
 
 
 def from_torch(group: Any = None, **options: Any) -> Comm:
-    """A communicator of the ranks of a process group of torch.distributed."""
+    """Create a communicator of the ranks of a torch.distributed process group, with
+    all_gather_object as rendezvous. Collective.
+
+    group    None: the default process group
+    options  as of init(), other than rank, size and allgather
+    """
     import torch.distributed as dist  # pylint: disable=import-outside-toplevel
 
     size = dist.get_world_size(group)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""python3 -m tributary - which library the package has opened, and what that finds on this host."""
+"""python3 -m tributary - print the package's version, library, torch backend and transports."""
 from __future__ import annotations
 
 import os
@@ -10,7 +10,7 @@ from ._library import backend, lib, path
 
 
 def transports() -> List[Tuple[str, str]]:
-    """The name of each, and what it finds, or why it cannot be used."""
+    """Return the name of each transport, and what it found on this host or why it is unusable."""
     found: List[Tuple[str, str]] = []
 
     def take(_: Any, item: Any) -> None:

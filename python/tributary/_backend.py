@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The backend "tributary" of torch.distributed, a module in C++ for one release of torch."""
+"""The torch.distributed backend "tributary": a C++ extension for one release of torch."""
 from __future__ import annotations
 
 import atexit
@@ -17,7 +17,7 @@ import torch.distributed as dist
 from ._library import backend
 
 NAME = "tributary"
-TORCH = "1.13"  # whose interface of process groups it has
+TORCH = "1.13"  # the release whose c10d::ProcessGroup the extension implements
 
 
 def _load() -> Any:
@@ -36,12 +36,12 @@ def _load() -> Any:
 
 
 _module: Any = None
-_ends_in = 0  # the process that ends its groups at its exit
+_ends_in = 0  # pid of the process whose exit handlers include _end
 
 
 def _end() -> None:
-    """Wait for what is under way, unless an exception ends the program. A child of
-    multiprocessing comes here while the exception is on its way."""
+    """Wait for the pending operations of all groups, or abort them if an exception ends the
+    program. In a child of multiprocessing that exception is still in sys.exc_info() here."""
     raised = hasattr(sys, "last_type") or sys.exc_info()[0] not in (None, SystemExit)
     _module.end_all(raised)
 
@@ -53,12 +53,12 @@ def _create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
         atexit.register(_end)
     if _ends_in != os.getpid():
         _ends_in = os.getpid()
-        util.Finalize(None, _end, exitpriority=0)  # its children run no atexit functions
+        util.Finalize(None, _end, exitpriority=0)  # multiprocessing children skip atexit
     return _module.create(store, rank, size, timeout.total_seconds())
 
 
 def register() -> None:
-    """Makes init_process_group("tributary") and new_group(backend="tributary") work."""
+    """Register the backend with torch.distributed, for init_process_group and new_group."""
     backends: Any = dist.Backend
     if not hasattr(backends, NAME.upper()):
         backends.register_backend(NAME, _create)

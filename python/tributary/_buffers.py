@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of any kind as addresses: NumPy's, torch's, and all that has the buffer protocol.
+"""Addresses of NumPy arrays, PyTorch CPU tensors, and objects with the buffer protocol.
 
-Only memory that the array itself owns, or keeps alive, has an address here. Objects that
-describe memory in another way (__array_interface__, __array__, __dlpack__), as NumPy's
-scalars and wrappers of arrays do, may describe a copy that is freed at once.
+Only memory that the object owns or keeps alive is accepted. An object that describes its
+memory only by __array_interface__, __array__ or __dlpack__, such as a NumPy scalar or an
+array wrapper, may describe a temporary copy that is freed at once.
 """
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ _TORCH = {
     "bool": _ffi.TRIB_BOOL,
 }
 _SIZES = {dtype: int(lib.trib_dtype_size(dtype)) for dtype in range(_ffi.TRIB_DTYPE_COUNT)}
-# Kinds of the buffer protocol's elements. Their size is the buffer's itemsize: "l" has 4 or
-# 8 bytes by who says it.
+# Kinds of elements by format character of the buffer protocol. The size is the buffer's
+# itemsize, because "l" has 4 or 8 bytes depending on the exporter.
 _KINDS = {**dict.fromkeys("efd", "f"), **dict.fromkeys("bhilq", "i"),
           **dict.fromkeys("BHILQc", "u"), "?": "b"}
 
 
 @dataclass
 class Buffer:
-    """Memory of an array; `owner` keeps it alive and where it is."""
+    """Memory of an array. `owner` keeps the memory alive and in place."""
 
     address: int
     count: int
@@ -63,33 +63,34 @@ class Buffer:
     pins: List[Any] = field(default_factory=list)
 
     def pin(self) -> None:
-        """The array is not resized while this buffer lives, nor later if it is torch's."""
+        """Prevent a resize of the array while this buffer exists. A tensor can never be resized
+        again."""
         if _is_tensor(self.array):
             flat = self.array.detach()
             bits = getattr(sys.modules["torch"], "int16")
-            try:  # a storage of which NumPy has an array cannot be resized
+            try:  # torch makes a storage that NumPy shares non-resizable
                 self.pins.append((flat.view(bits) if self.dtype == _ffi.TRIB_BF16
                                   else flat).numpy())
-            except RuntimeError:  # torch is without NumPy
+            except RuntimeError:  # torch was built without NumPy
                 self.pins.append(flat)
         elif _is_array(self.array):
-            self.pins.append(weakref.ref(self.array))  # ndarray.resize refuses then
+            self.pins.append(weakref.ref(self.array))  # makes ndarray.resize raise
 
     def write(self) -> None:
-        """The library writes the memory: torch is to know that what it has saved of the
-        array for back-propagation has changed."""
+        """Tell autograd that the library writes the memory: bump the tensor's version, so
+        that back-propagation rejects an old value that it has saved."""
         if _is_tensor(self.array):
             self.array.detach().transpose_(0, 0)
 
 
 def dtype_name(dtype: int) -> str:
-    """Such as "f32"."""
+    """Return the library's name of an element type, such as "f32"."""
     name: bytes = lib.trib_dtype_name(dtype)
     return name.decode()
 
 
 def _loaded(module: str, name: str) -> Any:
-    """A class of a module that the program has imported, or of none."""
+    """Return a class of a module; () for isinstance if the program has not imported it."""
     return getattr(sys.modules.get(module), name, ())
 
 
@@ -113,7 +114,7 @@ def _count(shape: Tuple[int, ...]) -> int:
 
 
 def _instead(name: str) -> str:
-    """What to do with elements of a kind that has no sum here."""
+    """Return the end of an error message: the remedy for an unsupported element type."""
     if name.startswith("complex"):
         return ": sum its real and imaginary parts, such as x.view of floats of half the size"
     if name in ("float96", "float128"):
@@ -124,7 +125,8 @@ def _instead(name: str) -> str:
 
 
 def _refuse_tensor(x: Any) -> None:
-    """TypeError for tensors whose elements do not lie where their data_ptr says."""
+    """Raise TypeError unless x is a contiguous CPU tensor outside of any graph, whose memory
+    holds its elements as they are."""
     torch = sys.modules["torch"]
     if x.is_nested or type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         raise TypeError(f"a {'nested tensor' if x.is_nested else type(x).__name__} has no memory "
@@ -205,7 +207,10 @@ def _of_view(x: Any) -> Buffer:
 
 
 def buffer_of(x: Any, writable: bool = False) -> Buffer:
-    """The memory of an array. TypeError says what is wrong with it."""
+    """Return the memory of an array. Raise TypeError if the library cannot use it.
+
+    writable  it is for a result, so read-only memory is rejected
+    """
     if _is_tensor(x):
         b = _of_torch(x)
     elif _is_array(x):
@@ -226,17 +231,17 @@ def buffer_of(x: Any, writable: bool = False) -> Buffer:
 
 
 def array_of(x: Any) -> Any:
-    """x; a NumPy scalar, such as x.mean() is one, as an array with a copy of it."""
+    """Return x, or, of a NumPy scalar such as y.mean(), a 0-d array with a copy of it."""
     return sys.modules["numpy"].array(x) if _is_scalar(x) else x
 
 
 def result_of(array: Any, x: Any) -> Any:
-    """What array_of(x) holds by now, of x's kind."""
+    """Return the current value of array = array_of(x): the array, or a NumPy scalar."""
     return array if array is x else array[()]
 
 
 def empty_like(x: Any, b: Buffer, shape: Tuple[int, ...]) -> Any:
-    """An array of x's kind and element type, of another shape."""
+    """Return an uninitialized array of x's kind and element type with another shape."""
     if _is_tensor(x):
         return x.new_empty(shape)
     import numpy  # pylint: disable=import-outside-toplevel

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the two buffers of a collective hold on a rank, and whether arrays are that.
+"""Check the arrays of a collective: lengths and element types of input and result.
 
-All arrays of which the library gets an address pass through Call.lend: those of blocking
-calls, of plans when they are made, and of each of their starts.
+Every array whose address the library gets passes through Call.lend: in a blocking call,
+when a plan is created, and in each start of a plan.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from ._buffers import Buffer, buffer_of, dtype_name
 
-# Blocks of the input and of the result, in units of count: 1, or one for each rank.
+# Blocks of `count` elements in the input and in the result: one, or one per rank.
 _ONE, _EACH = False, True
 _BLOCKS = {
     "allreduce": (_ONE, _ONE),
@@ -33,7 +33,8 @@ Counts = Optional[Sequence[int]]
 
 
 def whole(name: str, value: Any, most: int, least: int = 0) -> int:
-    """An integer that C's type can hold, so that it gets no other one."""
+    """Return value as an int from `least` to `most`, which fits the C type. Raise ValueError
+    if it is outside, because ctypes would truncate it silently."""
     number = operator.index(value)
     if not least <= number <= most:
         raise ValueError(f"{name} is {number}, it must be {least} to {most}")
@@ -42,7 +43,7 @@ def whole(name: str, value: Any, most: int, least: int = 0) -> int:
 
 @dataclass(frozen=True)
 class Lent:
-    """Arrays that are the library's until a call, or a start, is over."""
+    """Arrays that the library uses until a call returns or a start of a plan ends."""
 
     send: Optional[Buffer]
     recv: Optional[Buffer]
@@ -51,12 +52,12 @@ class Lent:
 
     @property
     def addresses(self) -> Tuple[Optional[int], Optional[int]]:
-        """Of send and recv; None is NULL."""
+        """Addresses of send and recv; None for NULL."""
         return (self.send.address if self.send else None,
                 self.recv.address if self.recv else None)
 
     def begin(self, pinned: bool = False) -> None:
-        """The library gets them now. pinned: and keeps them when the call has returned."""
+        """Prepare the arrays for the library. pinned: it uses them after the call returns."""
         if self.recv:
             self.recv.write()
         for b in (self.send, self.recv) if pinned else ():
@@ -66,15 +67,15 @@ class Lent:
 
 @dataclass(frozen=True)
 class Call:
-    """A collective on one rank."""
+    """A collective as one rank calls it."""
 
     name: str
     rank: int
     size: int
     root: int = 0
-    send_counts: Counts = None  # blocks of these lengths; None: of one length each
+    send_counts: Counts = None  # elements of each rank's block; None: all of one length
     recv_counts: Counts = None
-    count: Optional[int] = None  # what a plan was made for; None: what the arrays have
+    count: Optional[int] = None  # of an existing plan; None: derived from the arrays
     dtype: int = 0
 
     @property
@@ -86,7 +87,7 @@ class Call:
         return self.name not in _ROOT_RECEIVES or self.rank == self.root
 
     def check_counts(self) -> None:
-        """ValueError for counts that the collective does not take."""
+        """Raise ValueError if the collective does not take these counts, one per rank."""
         has = [self.send_counts is not None, self.recv_counts is not None]
         takes = {"allgather": [False, True], "gather": [False, True],
                  "reduce_scatter": [True, False], "scatter": [True, False],
@@ -99,7 +100,7 @@ class Call:
                 raise ValueError(f"there are {len(counts)} counts, and {self.size} ranks")
 
     def _length(self, which: int, count: int) -> int:
-        """Elements of the input (0) or the result (1) for `count` of a block."""
+        """Return the elements of the input (which=0) or result (1), of blocks of `count`."""
         each = _BLOCKS[self.name][which]
         counts = (self.send_counts, self.recv_counts)[which]
         if counts is not None:
@@ -107,11 +108,11 @@ class Call:
         return count * self.size if each else count
 
     def input_length(self, count: int) -> int:
-        """Elements of the input."""
+        """Return the elements of the input, of blocks of `count` elements."""
         return self._length(0, count)
 
     def _own_count(self, b: Buffer, which: int) -> int:
-        """Elements of a block, as this array says."""
+        """Return the elements of this rank's block, derived from the length of an array."""
         counts = self.send_counts or self.recv_counts
         if self.count is not None:
             return self.count
@@ -125,11 +126,12 @@ class Call:
         return b.count // self.size
 
     def lend(self, x: Any, out: Any = None) -> Lent:
-        """Checks the arrays of a call. out None: in place, so x holds the longer one of
-        input and result. What a rank does not need may be None.
+        """Check the arrays of a call, and return their memory.
 
-        TypeError says which array has no memory that can be used; ValueError that lengths
-        or types do not fit."""
+        out None: in place, so x has the length of the longer one of input and result. x or
+        out may be None if this rank does not send or does not receive.
+        Raise TypeError if the memory of an array cannot be used, and ValueError if a length
+        or an element type does not match."""
         send = recv = None
         if out is None and self.receives:
             recv = buffer_of(x, writable=True)

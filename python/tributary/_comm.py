@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators."""
+"""Communicators: the ranks that run collectives together, and the blocking calls."""
 from __future__ import annotations
 
 import ctypes
@@ -49,12 +49,13 @@ COLLECTIVES: Dict[str, int] = {
 _INT_MOST = 2**31 - 1
 _SIZE_MOST = 2**63 - 1
 
-# The library has their addresses until they are closed, whoever forgets them before.
+# Open communicators. The set keeps them alive if the program drops them, because the library
+# has addresses of their options and callbacks until they are closed.
 _open: Set["Comm"] = set()
 
 
 def op_of(op: Union[str, int]) -> int:
-    """The number of an operator by its name."""
+    """Return the number of an operator, which is given by name or number."""
     if isinstance(op, int):
         return whole("op", op, _ffi.TRIB_OP_COUNT - 1)
     if op not in OPS:
@@ -63,7 +64,7 @@ def op_of(op: Union[str, int]) -> int:
 
 
 def _parameter_of(op: int, parameter: float) -> float:
-    """Of an operator that takes one."""
+    """Return parameter=. Raise ValueError if the operator takes none, or needs another one."""
     if op == _ffi.TRIB_CLIPPED_MEAN and not parameter > 0:
         raise ValueError("op clipped-mean cuts elements to a largest magnitude: give it as "
                          "parameter=, above 0")
@@ -73,7 +74,7 @@ def _parameter_of(op: int, parameter: float) -> float:
 
 
 def _refuse(options: Mapping[str, Any]) -> None:
-    """Those of plans, of which blocking calls have none."""
+    """Raise TypeError for options of a blocking call that only plans have."""
     for name in options:
         raise TypeError(f"{name}= is not for a blocking call: make a plan once, by Comm.plan, if "
                         "plans have it, and start it each time")
@@ -100,31 +101,41 @@ def _config(settings: Optional[Mapping[str, object]]) -> Optional[bytes]:
 
 
 class Comm(Unique):
-    """Ranks that sum together. `with tributary.init() as comm` frees it at the end.
+    """A group of ranks that run collectives together; init() creates the first one.
 
-    One thread at a time may use it, except that any thread may wait for plans.
+    `with tributary.init() as comm` closes it at the end. If an exception leaves the block,
+    the communicator is aborted instead: the calls of all other ranks raise an error.
+
+    Only one thread at a time may use it, but any thread may test and wait for its plans.
+    With init(many_threads=True) any thread may make any call. All ranks make the collective
+    calls of a communicator in the same order, with arrays of the same length and element
+    type; otherwise all ranks raise Mismatch. A failed call raises a subclass of Error.
+
+    rank  number of this rank, from 0
+    size  number of ranks
     """
 
     def __init__(self, handle: ctypes.c_void_p, keep: Any = None) -> None:
         self._handle: Optional[ctypes.c_void_p] = handle
         self._keep = keep
         self._children: "weakref.WeakSet[Handle]" = weakref.WeakSet()
-        # Handles that were not closed: how they are freed, and memory that they may use.
+        # Handles dropped without close(): free function, handle, objects that they use.
         self._forgotten: List[Tuple[Callable[..., int], ctypes.c_void_p, Any]] = []
-        self._calls: Dict[Tuple[str, int], Call] = {}  # those of blocking calls
+        self._calls: Dict[Tuple[str, int], Call] = {}  # of blocking calls, by name and root
         _open.add(self)
         self.rank: int = lib.trib_rank(handle)
         self.size: int = lib.trib_size(handle)
 
     @property
     def handle(self) -> ctypes.c_void_p:
-        """The trib_comm_t, for calls of the C API."""
+        """The trib_comm_t, for calls of the C API. Raises ValueError if it is closed."""
         if self._handle is None:
             raise ValueError("the communicator is closed")
         return self._handle
 
     def close(self) -> None:
-        """Leave the other ranks. Its plans, and what else was made for it, are closed."""
+        """Disconnect from the other ranks and free the communicator with its plans, groups
+        and memory. Blocks until no peer depends on this rank. Again has no effect."""
         if self._handle is None:
             return
         for child in list(self._children):
@@ -135,8 +146,8 @@ class Comm(Unique):
         wait(lib.trib_free_comm, handle)
 
     def _free_forgotten(self) -> None:
-        """Frees handles of which only the garbage collector knew; busy ones later."""
-        for _ in range(len(self._forgotten)):  # other threads may append meanwhile
+        """Free handles that were dropped without close(). Busy ones stay for the next call."""
+        for _ in range(len(self._forgotten)):  # __del__ may append on another thread
             free, handle, keep = self._forgotten.pop(0)
             if free(handle) == _ffi.TRIB_ERR_BUSY:
                 self._forgotten.append((free, handle, keep))
@@ -148,13 +159,13 @@ class Comm(Unique):
         if kind is None:
             self.close()
         elif self._handle is not None:
-            # Peers may be anywhere: they are told, and nobody waits for them.
+            # Peers may be in any call: notify them, and do not wait for them.
             lib.trib_comm_abort(self._handle, f"rank {self.rank}: {kind.__name__}".encode())
             for child in list(self._children):
                 try:
                     child.close()
                 except Exception:  # pylint: disable=broad-except
-                    pass  # what was raised before says more
+                    pass  # the exception of the block is the cause
             self._free_forgotten()
             handle, self._handle = self._handle, None
             if lib.trib_free_comm(handle) != _ffi.TRIB_ERR_BUSY:
@@ -164,7 +175,7 @@ class Comm(Unique):
         state = "" if self._handle is not None else ", closed"
         return f"<tributary.Comm rank {self.rank} of {self.size}{state}>"
 
-    # ---- calls that block -------------------------------------------------------------
+    # ---- blocking calls ---------------------------------------------------------------
 
     def _call(self, name: str, root: int = 0) -> Call:
         call = self._calls.get((name, root))
@@ -175,11 +186,15 @@ class Comm(Unique):
 
     def allreduce(self, x: Any, out: Any = None, op: Union[str, int] = "sum", *,
                   parameter: float = 0.0, name: Optional[str] = None, **more: Any) -> Any:
-        """The sum over all ranks, or what op says: in place, or into out. Returns it: of a
-        NumPy scalar, which has no place, another scalar.
+        """Reduce x over all ranks; every rank gets the result, in place or in out.
 
-        parameter  of op clipped-mean and trimmed-mean
-        name       of the vector: see trib_allreduce_named(3)
+        Returns out or x. A NumPy scalar cannot be changed, so it returns a new scalar.
+        op         name or number of the operator: sum mean min max prod median trimmed-mean
+                   clipped-mean band bor bxor land lor lxor
+        parameter  clipped-mean: largest magnitude of an element, above 0; trimmed-mean:
+                   fraction of contributions dropped at each end
+        name       of the vector, for which a configured codec keeps its state from call to
+                   call: see trib_allreduce_named(3)
         """
         _refuse(more)
         array = array_of(x) if out is None else x
@@ -201,7 +216,8 @@ class Comm(Unique):
 
     def reduce(self, x: Any, out: Any = None, op: Union[str, int] = "sum", root: int = 0, *,
                parameter: float = 0.0, **more: Any) -> Any:
-        """allreduce whose result goes to root alone; returns it there, elsewhere None."""
+        """Reduce x over all ranks, with the result only on root, in place or in out. Return
+        it there, and None on the other ranks. Other arguments as in allreduce."""
         _refuse(more)
         array = array_of(x) if out is None else x
         call = self._call("reduce", root)
@@ -217,7 +233,7 @@ class Comm(Unique):
         return result_of(array, x) if out is None else out
 
     def broadcast(self, x: Any, root: int = 0) -> Any:
-        """x of root on all ranks, in place. Returns it: of a NumPy scalar another one."""
+        """Copy x of root to x of all ranks. Return x, or a new scalar for a NumPy scalar."""
         array = array_of(x)
         call = self._call("broadcast", root)
         lent = call.lend(array)
@@ -227,7 +243,8 @@ class Comm(Unique):
         return result_of(array, x)
 
     def allgather(self, x: Any, out: Any = None) -> Any:
-        """x of all ranks, by rank: an array of shape (size, *x.shape)."""
+        """Gather x of all ranks on every rank. Return out, by default a new array of shape
+        (size, *x.shape), ordered by rank."""
         b = buffer_of(x)
         out = empty_like(x, b, (self.size, *b.shape)) if out is None else out
         lent = self._call("allgather").lend(x, out)
@@ -238,7 +255,8 @@ class Comm(Unique):
 
     def reduce_scatter(self, x: Any, out: Any = None, op: Union[str, int] = "sum", *,
                        parameter: float = 0.0, **more: Any) -> Any:
-        """Block `rank` of the sum of x, whose first axis is cut into `size` blocks."""
+        """Reduce x over all ranks and return block `rank` of the result, in out or in a new
+        array. The first axis of x is cut into `size` blocks; ValueError if it cannot be."""
         _refuse(more)
         b = buffer_of(x)
         rows = self._cut(b.shape)
@@ -254,7 +272,8 @@ class Comm(Unique):
         return out
 
     def alltoall(self, x: Any, out: Any = None) -> Any:
-        """Block q of x goes to rank q; block r of the result is of rank r."""
+        """Send block q of x to rank q, and receive block r of the result from rank r. The
+        first axis is cut into `size` blocks. Return out, by default a new array like x."""
         b = buffer_of(x)
         self._cut(b.shape)
         out = empty_like(x, b, b.shape) if out is None else out
@@ -265,32 +284,35 @@ class Comm(Unique):
         return out
 
     def _cut(self, shape: Tuple[int, ...]) -> int:
-        """Rows of a block of an array of this shape."""
+        """Return the rows per block of an array of this shape."""
         if not shape or shape[0] % self.size:
             raise ValueError(f"the first axis of {shape} cannot be cut into {self.size} blocks")
         return shape[0] // self.size
 
     def _run_once(self, collective: str, x: Any, out: Any, **options: Any) -> None:
-        """What has no blocking call of the C API. Only sums that keep nothing come here."""
+        """Run a collective that lacks a blocking call in the C API, by a temporary plan. Not
+        for codecs with state, which the plan's end would discard."""
         with self.plan(collective, x, out, codec="none", **options) as plan:
             plan.run()
 
     def barrier(self) -> None:
-        """Wait until all ranks are here."""
+        """Block until all ranks have called it."""
         wait(lib.trib_barrier, self.handle, comm=self._handle)
 
-    # ---- the rest ---------------------------------------------------------------------
+    # ---- communicators, memory, plans, statistics -------------------------------------
 
     def split(self, color: int, key: int = 0) -> Optional["Comm"]:
-        """A communicator of the ranks that give the same color; None if it is negative."""
+        """Create a communicator of the ranks that pass the same color, sorted by key, then
+        by rank. Return None if color is negative. Collective over this communicator."""
         handle = ctypes.c_void_p()
         wait(lib.trib_split, self.handle, whole("color", color, _INT_MOST, -_INT_MOST),
              whole("key", key, _INT_MOST, -_INT_MOST), ctypes.byref(handle), comm=self._handle)
         return Comm(handle, self._keep) if handle.value else None
 
     def empty(self, shape: Union[int, Tuple[int, ...]], dtype: Any = "float32") -> Any:
-        """A NumPy array in memory that peers reach without a copy. It ends with the
-        communicator; an array that lives longer must not be touched then."""
+        """Return a NumPy array of zeros in memory that peers access without a copy.
+
+        Closing the communicator frees the memory: do not access the array after that."""
         import numpy  # pylint: disable=import-outside-toplevel
 
         lengths = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -308,7 +330,7 @@ class Comm(Unique):
             if owner is None or owner._handle is None:
                 return
             free = functools.partial(lib.trib_free, owner._handle)
-            if free(address) == _ffi.TRIB_ERR_BUSY:  # another plan runs
+            if free(address) == _ffi.TRIB_ERR_BUSY:  # a plan is running
                 owner._forgotten.append((free, ctypes.c_void_p(address), None))
 
         weakref.finalize(raw, give_back)
@@ -322,10 +344,16 @@ class Comm(Unique):
              send_counts: Optional[Sequence[int]] = None,
              recv_counts: Optional[Sequence[int]] = None, prescale: float = 0.0,
              postscale: float = 0.0, weighted: bool = False, timeout_ms: int = 0) -> Plan:
-        """A collective that is made once and started often: see trib_plan_create(3).
+        """Create a plan: a collective that is created once and started often. The options
+        are those of trib_desc_t in trib_plan_create(3). All ranks create the same plan.
 
-        out None: in place, so x has the length of the longer one of input and result.
-        Where a rank gives, or gets, nothing, as in scatter and gather, x or out may be None
+        collective  allreduce reduce broadcast allgather reduce_scatter gather scatter
+                    alltoall scan exscan
+        x, out      input and result, kept alive by the plan. out None: in place, so x has
+                    the length of the longer one. In scatter and gather x or out may be None
+                    on a rank that sends or receives nothing
+        feed        "whole": start() passes all of x; "forward", "backward": Plan.ready()
+                    marks elements as final, beginning with the first or the last
         """
         if collective not in COLLECTIVES:
             raise ValueError(f"no plan is called {collective!r}: {', '.join(COLLECTIVES)}")
@@ -356,14 +384,14 @@ class Comm(Unique):
                     (x, out), made)
 
     def stats(self) -> Dict[str, int]:
-        """What the communicator has done, and what it holds: see trib_stats(3)."""
+        """Return the counters of trib_stats(3) by name: operations, bytes, times in ns."""
         s = _ffi.trib_stats_t(size=ctypes.sizeof(_ffi.trib_stats_t))
         check(lib.trib_stats(self.handle, ctypes.byref(s)), self._handle)
         return {n: getattr(s, n) for n, *_ in s._fields_ if n != "size"}
 
 
 class _Exchange:
-    """An all-gather of the caller's, as trib_init wants it."""
+    """Adapter from the caller's all-gather of bytes to the callback of trib_init."""
 
     def __init__(self, fn: Callable[[bytes], List[bytes]], size: Optional[int]) -> None:
         self.fn, self.size = fn, size
@@ -386,11 +414,15 @@ class _Exchange:
 def init(rank: Optional[int] = None, size: Optional[int] = None, root: Optional[str] = None,
          config: Optional[Mapping[str, object]] = None, *, many_threads: bool = False,
          allgather: Optional[Callable[[bytes], List[bytes]]] = None) -> Comm:
-    """Join the other ranks: as the launcher, TRIB_*, or the arguments say.
+    """Join the job and create a communicator of all its ranks. Blocks until all have joined.
 
-    config     settings, such as {"chunk": "64K"}: see trib-info --config
-    allgather  by which the ranks meet, instead of root: gets bytes and returns those of
-               all ranks, by rank
+    rank, size    None: from TRIB_RANK and TRIB_SIZE, or the launcher
+    root          "host:port" for the rendezvous; None: from TRIB_ROOT, or the launcher
+    config        settings that override all others, such as {"chunk": "64K"}: see
+                  trib-info --config
+    many_threads  any thread may call the communicator at any time
+    allgather     replaces root as rendezvous: takes bytes and returns a list of the bytes
+                  of all ranks, by rank. Needs rank and size
     """
     if allgather and (rank is None or size is None):
         raise ValueError("with allgather= give rank and size, too")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of the library as exceptions."""
+"""Exceptions for the library's error statuses."""
 from __future__ import annotations
 
 from typing import Dict, Type
@@ -8,10 +8,10 @@ from . import _ffi
 
 
 class Error(RuntimeError):
-    """A call of the library failed: the message is its sentence.
+    """A call of the library failed. The message is the library's, see trib_last_error(3).
 
-    status  the name, such as "TRIB_ERR_TIMEOUT"
-    scope   the largest thing that is broken: "op", "endpoint", "comm" or "context"
+    status  name of the status, such as "TRIB_ERR_TIMEOUT"
+    scope   largest object that is unusable now: "op", "endpoint", "comm" or "context"
     """
 
     status: str = "TRIB_ERR_SYSTEM"
@@ -24,19 +24,19 @@ class Error(RuntimeError):
 
 
 class PeerLost(Error):
-    """A rank has died, was stopped, or its host is silent."""
+    """A rank has died or was stopped, or its host does not respond."""
 
 
 class Timeout(Error):
-    """Nothing has moved for too long."""
+    """An operation made no progress within its time limit."""
 
 
 class Mismatch(Error):
-    """Ranks gave different arguments."""
+    """Ranks passed different arguments to a collective."""
 
 
 class Aborted(Error):
-    """The communicator has failed, or was given up."""
+    """The communicator has failed or was aborted."""
 
 
 class Config(Error):
@@ -44,11 +44,11 @@ class Config(Error):
 
 
 class Unsupported(Error, ValueError):
-    """No algorithm or codec does that."""
+    """No algorithm or codec supports the call."""
 
 
 class Invalid(Error, ValueError):
-    """An argument is not valid."""
+    """An argument is invalid."""
 
 
 CLASSES: Dict[int, Type[Error]] = {

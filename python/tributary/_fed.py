@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fed: gradients are summed as back-propagation makes them, without DDP's buckets."""
+"""Fed: sums gradients during back-propagation, without DDP's buckets."""
 from __future__ import annotations
 
 import ctypes
@@ -19,38 +19,39 @@ from ._plan import name_of
 from ._policy import DENSE, Policy, codec_of, warn_of_momentum_twice, with_columns
 from ._replicas import broadcast, demand_alike
 
-_SELECTS = ("topk", "dgc", "blocks", "randomk", "threshold")  # what goes with in_grad
+_SELECTS = ("topk", "dgc", "blocks", "randomk", "threshold")  # codecs for in_grad
 _NAME_MOST = 255  # TRIB_TENSOR_NAME_MAX
-_TURN = 1024  # steps that the ranks compare are counted modulo this
+_TURN = 1024  # ranks compare their step numbers modulo this
 
-# The Fed whose sums are under way on a communicator.
+# The Fed whose sums are pending on a communicator.
 _under_way: "weakref.WeakKeyDictionary[Comm, weakref.ref[Fed]]" = weakref.WeakKeyDictionary()
 # The open Fed of a parameter, by its id.
 _owners: "weakref.WeakValueDictionary[int, Fed]" = weakref.WeakValueDictionary()
 
 
 class Fed(Handle):
-    """An optimizer whose gradients are summed as back-propagation makes them.
+    """A wrapper of an optimizer that averages gradients over all ranks during backward().
 
-    When backward() returns p.grad are the means over all ranks, as with
-    DistributedDataParallel: they may be clipped or looked at before step(). They lie in
-    memory that peers reach without a copy. There are no buckets, and each parameter keeps
-    what its codec holds back. All parameters are float32 on the CPU.
+    When backward() returns, each p.grad is the mean over all ranks, as with
+    DistributedDataParallel, and may be clipped or inspected before step(). The sum of a
+    parameter starts as soon as its gradient is final. Gradients lie in memory that peers
+    access without a copy. There are no buckets, and each parameter keeps the residual of its
+    codec. All parameters are float32 on the CPU.
 
-    All ranks begin with rank 0's parameters and buffers, and call backward(), outside of
-    no_sync(), and step() equally often. A parameter that has no gradient on one rank
-    counts as zeros there; if it has one on no rank, p.grad stays None.
+    The constructor copies rank 0's parameters and buffers to all ranks. All ranks call
+    backward(), outside of no_sync(), and step() equally often. A parameter without a gradient
+    on one rank counts as zeros there; if no rank has one, p.grad stays None.
 
-    codec, small, small_below, policy   as of Hook
-    feedback    of the codecs that send with a loss, as "ef14:momentum=0.9"; None: the
-                configuration's
-    clip_norm   gradients are scaled so that their norm is at most that, once summed
-    in_grad     of parameters whose codec selects (topk, dgc …) p.grad holds back what is
-                not sent: backward() adds to it, and takes from it what it sends; the sums
-                lie in other memory. That spares three passes over all gradients, if
-                zero_grad() of Fed is called before each backward(). An optimizer may
-                scale p.grad, but not add to it
-    broadcast_buffers   all ranks have rank 0's buffers after each step()
+    codec, small, small_below, policy   as in Hook
+    feedback    error feedback of lossy codecs, such as "ef14:momentum=0.9"; None: as
+                configured
+    clip_norm   largest norm of all gradients together; larger ones are scaled after the sum
+    in_grad     for parameters whose codec selects elements (topk, dgc, …): p.grad is the
+                residual. backward() adds to it and removes the elements that it sends; the
+                sums lie in other memory. This saves three passes over all gradients if
+                zero_grad() of Fed is called before each backward(). The optimizer may
+                scale p.grad but not add to it
+    broadcast_buffers   each step() copies rank 0's buffers to all ranks
     """
 
     def __init__(self, model: torch.nn.Module, optimizer: Any, comm: Comm,
@@ -64,12 +65,12 @@ class Fed(Handle):
         counts = [1 + len(named)] + [p.numel() for _, p in named]
         self._memory = comm.empty(sum(counts))
         self._memory[:] = 0
-        # Tensors of their own: each counts the changes of its own elements.
+        # One tensor per parameter, so that each has its own version counter.
         parts, at = [], 0
         for count in counts:
             parts.append(torch.from_numpy(self._memory[at: at + count]))
             at += count
-        self._control = parts[0]  # steps so far; then 1 for each parameter with a gradient
+        self._control = parts[0]  # step number, then 1 per parameter with a gradient, else 0
         self._syncing, self._begun, self._summed, self._queued = True, False, False, False
         self._steps, self._waiting = 0, list[int]()
         self._gradients: List[Gradient] = []
@@ -131,7 +132,7 @@ class Fed(Handle):
     # ---- back-propagation -------------------------------------------------------------
 
     def _hook(self, g: Gradient) -> None:
-        """Call _before and _after around each addition to p.grad."""
+        """Have _before and _after called around each accumulation into p.grad."""
         me = weakref.ref(self)
 
         def before(_: Any) -> None:
@@ -154,7 +155,7 @@ class Fed(Handle):
         with torch.enable_grad():
             node: Any = p.expand_as(p).grad_fn
         accumulator = node.next_functions[0][0]
-        # The parameter has only a weak reference to its accumulator.
+        # The parameter holds only a weak reference to its accumulator: keep it alive.
         g.hooks = (p.register_hook(before), _Kept(accumulator, accumulator.register_hook(after)))
 
     def _before(self, g: Gradient) -> None:
@@ -194,12 +195,13 @@ class Fed(Handle):
             torch.autograd.Variable._execution_engine.queue_callback(self._backward_ends)
 
     def _refuse(self, why: str) -> None:
-        """Raise, after the sums have ended: the communicator is usable again."""
+        """Wait for the sums, so that the communicator stays usable, then raise RuntimeError."""
         self._finish()
         raise RuntimeError(why)
 
     def _begin(self) -> bool:
-        """False: the sums of another Fed are under way on the communicator."""
+        """Start the sums unless they are pending. Return False, and start none, if another Fed
+        has sums pending on the communicator."""
         if self._begun:
             return True
         other = _under_way.get(self.comm)
@@ -210,14 +212,14 @@ class Fed(Handle):
         return True
 
     def _backward_ends(self) -> None:
-        """End the sums, unless this backward() runs inside another one, as in a reentrant
-        checkpoint, and gradients are missing."""
+        """Finish the sums, unless this backward() runs inside another one, as in a reentrant
+        checkpoint, and gradients are still missing."""
         self._queued = False
         if not _nested() or all(g.fed for g in self._gradients):
             self._finish()
 
     def _finish(self) -> None:
-        """Wait for the sums, and give them to p.grad."""
+        """Wait for the sums, and make p.grad show them."""
         self._queued = False
         changed = [g.name for g in self._gradients if g.fed and g.changed()]
         if not self._begin():
@@ -226,7 +228,7 @@ class Fed(Handle):
         why = self._feed_rest()
         try:
             wait(lib.trib_group_wait, self.handle, comm=self.comm.handle)
-        except Exception:  # the step has failed; after a KeyboardInterrupt it goes on
+        except Exception:  # the step has failed; after a KeyboardInterrupt it is pending
             self._end()
             raise
         self._end()
@@ -235,7 +237,8 @@ class Fed(Handle):
         self._take(changed)
 
     def _feed_rest(self) -> Optional[TypeError]:
-        """Mark all gradients as ready. Returns why one cannot be summed: it counts as zeros."""
+        """Mark the remaining gradients as ready. One that cannot be summed counts as zeros;
+        return its error."""
         has, refused = [0.0] * len(self._gradients), None
         for index in self._waiting:
             self._check(lib.trib_group_ready(self.handle, index))
@@ -261,7 +264,7 @@ class Fed(Handle):
         _under_way.pop(self.comm, None)
         for g in self._gradients:
             g.fed = g.added = False
-            if g.pending:  # _after did not run: the parameter has a new accumulator
+            if g.pending:  # _after did not run, because the parameter has a new accumulator
                 g.pending = False
                 self._hook(g)
 
@@ -286,18 +289,20 @@ class Fed(Handle):
     # ---- a step -----------------------------------------------------------------------
 
     def wait(self) -> None:
-        """End the sums of this step without the optimizer's step. All ranks call it.
+        """Block until the sums of this step are done, without the optimizer's step.
+        Collective.
 
-        backward() mostly ends them itself. Call this before gradients are changed if
-        backward() ran under no_sync() or in reentrant checkpoints alone, and before
+        backward() normally does this itself. Call wait() before you change gradients if
+        backward() ran only under no_sync() or in reentrant checkpoints, and before
         zero_grad() if backward() has raised."""
         if not self._summed:
             self._finish()
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
-        """End the sums, then the optimizer's step. The optimizer calls a closure as often as
-        it wants; each call sums, and returns the mean loss of all ranks, so that all
-        ranks decide alike."""
+        """Finish the sums, then run the optimizer's step, and return its result. Collective.
+
+        The optimizer may call the closure several times. Each call sums gradients and
+        returns the mean loss of all ranks, so that the optimizers of all ranks decide alike."""
         if closure is not None:
             given = closure
 
@@ -311,7 +316,7 @@ class Fed(Handle):
         return self.optimizer.step()
 
     def _prepare(self) -> None:
-        """Do all that comes before the optimizer's step: p.grad are the means then."""
+        """Do everything that precedes the optimizer's step: sum, clip, broadcast buffers."""
         self.wait()
         self._refuse_others()
         if self.clip_norm is not None:
@@ -348,12 +353,12 @@ class Fed(Handle):
 
     @property
     def param_groups(self) -> Any:
-        """The optimizer's: torch's GradScaler takes a Fed as an optimizer."""
+        """The optimizer's param_groups: torch's GradScaler accepts a Fed as an optimizer."""
         return self.optimizer.param_groups
 
     def zero_grad(self, set_to_none: bool = False) -> None:
-        """Clear the gradients in place, or set them to None. With in_grad p.grad becomes what
-        is held back."""
+        """Clear the gradients in place, or set them to None. With in_grad, p.grad becomes the
+        residual. Raise RuntimeError while sums are pending."""
         if self._begun or self._waiting:
             raise RuntimeError("sums of gradients are under way, as backward() has raised, or "
                                "leaves them to step(): call wait() on all ranks before zero_grad()")
@@ -373,13 +378,14 @@ class Fed(Handle):
                 g.parameter.grad = None
 
     def no_sync(self) -> "_NoSync":
-        """`with fed.no_sync():` gradients are added up here, and summed in a later step."""
+        """Return a context: in `with fed.no_sync():` gradients accumulate on this rank, and the
+        next backward() outside of it, or step(), sums them."""
         return _NoSync(self)
 
-    # ---- the rest ---------------------------------------------------------------------
+    # ---- checkpoints, end -------------------------------------------------------------
 
     def state_dict(self) -> Dict[str, Any]:
-        """The optimizer's, and what the codecs hold back, of this rank."""
+        """Return the optimizer's state and this rank's codec states, for a checkpoint."""
         n = ctypes.c_size_t()
         self._check(lib.trib_group_state_save(self.handle, None, 0, ctypes.byref(n)))
         state = ctypes.create_string_buffer(max(1, n.value))
@@ -388,7 +394,7 @@ class Fed(Handle):
                 "rests": {g.name: g.rest.clone() for g in self._gradients if g.rest is not None}}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Go on from what state_dict gave."""
+        """Continue from a state that state_dict() returned. All ranks load theirs."""
         self.optimizer.load_state_dict(state["optimizer"])
         data: bytes = state["group"]
         self._check(lib.trib_group_state_load(self.handle, data, len(data)))
@@ -400,13 +406,14 @@ class Fed(Handle):
             g.owes = g.codec not in DENSE
 
     def explain(self) -> str:
-        """A line for each part that is summed by itself: tensors, bytes, codec."""
+        """Return one line per group of tensors that is summed at once: tensors, bytes, codec."""
         text = ctypes.create_string_buffer(1 << 16)
         self._check(lib.trib_group_explain(self.handle, text, len(text)))
         return text.value.decode()
 
     def close(self) -> None:
-        """Free it, once no sum is under way. p.grad keep their values, in memory of torch's."""
+        """Free the sums' memory; each p.grad keeps its value, in memory of torch. Raise
+        RuntimeError while sums are pending."""
         if self._begun:
             raise RuntimeError("sums of gradients are under way: call wait() on all ranks before "
                                "close()")
@@ -419,7 +426,7 @@ class Fed(Handle):
             self._leave()
 
     def _leave(self) -> None:
-        """Release the parameters: gradients must not stay in memory of the communicator."""
+        """Remove the hooks, and move gradients out of memory of the communicator."""
         for g in self._gradients:
             for h in g.hooks:
                 h.remove()
@@ -432,7 +439,7 @@ class Fed(Handle):
 
 @dataclass
 class _Kept:
-    """A hook, and the node that it is registered on."""
+    """A hook and the autograd node on which it is registered, which it keeps alive."""
 
     accumulator: Any
     handle: Any
@@ -443,7 +450,7 @@ class _Kept:
 
 class _NoSync:
     def __init__(self, fed: Fed) -> None:
-        self.fed, self.before = fed, list[bool]()  # one may be entered again
+        self.fed, self.before = fed, list[bool]()  # a stack, for nested use
 
     def __enter__(self) -> None:
         self.before.append(self.fed._syncing)
@@ -470,7 +477,7 @@ def _trainable(model: torch.nn.Module) -> Any:
 
 
 def _nested() -> bool:
-    """Whether a backward() runs within another, of this thread."""
+    """Return whether a backward() runs inside another one on this thread."""
     entries = [getattr(f, "__code__", None) for f in (torch.autograd.backward, torch.autograd.grad)]
     frame: Any = sys._getframe()
     depth = 0

@@ -532,7 +532,7 @@ trib_item_fn = CFUNCTYPE(None, c_void_p, POINTER(trib_item_t))
 trib_codec_sheet_fn = CFUNCTYPE(None, c_void_p, POINTER(trib_codec_sheet_t))
 trib_rank_state_fn = CFUNCTYPE(None, c_void_p, POINTER(trib_rank_state_t))
 
-#: Each function: its name, what it returns, what it takes.
+#: Each function: name, result type, argument types.
 FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("trib_status_str", c_char_p, [c_int]),
     ("trib_status_name", c_char_p, [c_int]),
@@ -691,5 +691,5 @@ FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("trib_host_of", c_int, [c_void_p, c_int]),
 ]
 
-#: Each struct, for the test that compares their layouts with C's.
+#: All structs, for the test that compares their layouts with C's.
 STRUCTS: List[Any] = [trib_opts_t, trib_reach_t, trib_stats_t, trib_desc_t, trib_plan_stats_t, trib_finding_t, trib_doctor_opts_t, trib_tensor_t, trib_group_rule_t, trib_group_opts_t, trib_group_stats_t, trib_item_t, trib_codec_param_t, trib_codec_sheet_t, trib_rank_state_t, trib_neighbors_desc_t, trib_neighbors_t, trib_in_flight_t, trib_sparse_desc_t, trib_store_opts_t, trib_store_stats_t, trib_vector_desc_t, trib_push_opts_t, trib_pull_opts_t, trib_vector_state_t, trib_topology_opts_t, trib_schedule_opts_t]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The gradient of a parameter of Fed, and the memory in which it is summed."""
+"""The gradient of one parameter of Fed, and the memory that it is summed in."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,26 +10,27 @@ import torch
 
 @dataclass
 class Gradient:
-    """A parameter, and the memory of its gradient."""
+    """A parameter and the memory of its gradient."""
 
-    index: int  # in the group
+    index: int  # of its tensor in the trib_group
     name: str
     parameter: Any
-    sums: Any  # what the ranks sum, and the sum: of the parameter's shape, in C order
+    sums: Any  # input and result of the sum: the parameter's shape, in C order
     codec: str
-    rest: Any = None  # with in_grad: what the codec holds back, to which backward() adds
-    fed: bool = False  # its sum is under way
-    version: int = 0  # of its memory when the sum began, or the rest was last used
-    owes: bool = False  # a codec may hold back some of it, so it has a sum in each step
+    rest: Any = None  # with in_grad: the codec's residual, to which backward() adds
+    fed: bool = False  # marked as ready: its sum is pending
+    version: int = 0  # of its memory when the sum began, or rest was last used
+    owes: bool = False  # the codec may have a residual, so every step sums it
     pending: bool = False  # backward() is about to add to it
-    added: bool = False  # under no_sync(), since the last sum
+    added: bool = False  # to, under no_sync(), since the last sum
     hooks: Any = ()
-    shown: Any = None  # the p.grad that show() has made,
-    shown_in: Any = None  # in this memory,
-    address: int = 0  # which is there
+    shown: Any = None  # the tensor that show() has assigned to p.grad,
+    shown_in: Any = None  # a view of this memory,
+    address: int = 0  # at this address
 
     def __post_init__(self) -> None:
-        self.memory = self.sums if self.rest is None else self.rest  # its contribution's
+        # Memory of this rank's contribution.
+        self.memory = self.sums if self.rest is None else self.rest
 
     def lies_in(self, memory: Any) -> bool:
         grad = self.parameter.grad
@@ -42,15 +43,15 @@ class Gradient:
                 and grad.dtype == memory.dtype and grad.stride() == memory.stride())
 
     def show(self, memory: Any) -> None:
-        """Make p.grad a new tensor in that memory, which the user may change."""
+        """Make p.grad a new view of `memory`, unless it is one. The user may change it."""
         if not self.lies_in(memory):
             self.shown, self.shown_in = memory.view(memory.shape), memory
             self.address = self.shown.data_ptr()
             self.parameter.grad = self.shown
 
     def collect(self) -> bool:
-        """Copy p.grad into the memory that is summed, if it lies elsewhere. False: there is
-        no gradient."""
+        """Copy p.grad into the memory that is summed, if it lies elsewhere. Return False if
+        the parameter has no gradient."""
         grad = self.parameter.grad
         if grad is None:
             if self.rest is None:
@@ -62,7 +63,7 @@ class Gradient:
         with torch.no_grad():
             if self.rest is not None:
                 self.rest.add_(grad)
-                self.sums.zero_()  # the library clears only the elements that it has written
+                self.sums.zero_()  # the library clears only elements that it wrote itself
             elif grad.layout is torch.strided:
                 self.sums.copy_(grad)
             else:
@@ -79,5 +80,5 @@ class Gradient:
                             "it anew after the model has changed")
 
     def changed(self) -> bool:
-        """Whether somebody has written to the gradient, or replaced it, since it was fed."""
+        """Return whether p.grad was written to or replaced since its sum began."""
         return not self.lies_in(self.memory) or self.memory._version != self.version

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the library has made for a communicator, and memory that it may use until that ends."""
+"""Base classes of objects that own a handle of the library."""
 from __future__ import annotations
 
 import ctypes
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Unique:
-    """Something of this process: there is no second one of it, here or elsewhere."""
+    """An object that cannot be copied or pickled: its handle is valid in this process only."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"a {type(self).__name__} belongs to this process, and cannot be copied or "
@@ -22,21 +22,21 @@ class Unique:
 
 
 class Handle(Unique):
-    """A plan or a group. The end of the communicator closes it."""
+    """A plan or a group. Closing its communicator closes it."""
 
-    _handle: Optional[ctypes.c_void_p] = None  # also where __init__ has failed
+    _handle: Optional[ctypes.c_void_p] = None  # for __del__ if __init__ has raised
 
     def __init__(self, comm: "Comm", handle: ctypes.c_void_p, free: Callable[..., int]) -> None:
         self.comm = comm
         self._free = free
-        self._keep: Tuple[Any, ...] = ()  # of which the library has addresses
-        self._notified: Any = None  # a function that the library calls
+        self._keep: Tuple[Any, ...] = ()  # objects whose addresses the library has
+        self._notified: Any = None  # callback that the library calls
         self._handle = handle
         comm._children.add(self)
 
     @property
     def handle(self) -> ctypes.c_void_p:
-        """The handle of the C API."""
+        """The handle, for calls of the C API. Raises ValueError if it is closed."""
         if self._handle is None:
             raise ValueError(f"the {type(self).__name__.lower()} is closed")
         return self._handle
@@ -45,13 +45,14 @@ class Handle(Unique):
         return check(status, self.comm._handle)
 
     def close(self) -> None:
-        """Free it, once nothing of it is under way."""
+        """Free the handle; again has no effect. Raise Error (TRIB_ERR_BUSY), and free nothing,
+        while an operation is pending."""
         if self._handle is not None:
             self._check(self._free(self._handle))
             self._handle, self._keep = None, ()
 
     def __del__(self) -> None:
-        # Any thread may come here, also one that is not the communicator's.
+        # May run on a thread that must not use the communicator: Comm frees the handle later.
         if self._handle is not None:
             self.comm._forgotten.append((self._free, self._handle, (self._keep, self._notified)))
 
@@ -63,4 +64,4 @@ class Handle(Unique):
             self.close()
         except Error:
             if kind is None:
-                raise  # else what was raised before says more
+                raise  # else the exception of the block is the cause

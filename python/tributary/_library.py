@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shared library, its functions declared; and signals while it waits."""
+"""The shared library with its functions declared, and signal handling while it waits."""
 from __future__ import annotations
 
 import ctypes
@@ -16,7 +16,8 @@ _NAME = "libtributary.so.0"
 
 
 def _installed() -> str:
-    """The library that `make install` has put into the same tree, else that of the system."""
+    """Return the library that `make install` has put into the tree of this package, else the
+    name that the dynamic linker searches for."""
     here = os.path.dirname(os.path.abspath(__file__))
     for _ in range(4):
         here = os.path.dirname(here)
@@ -28,7 +29,7 @@ def _installed() -> str:
 
 
 def path() -> str:
-    """The file of the library that is open."""
+    """Return the file of the open library."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         for line in maps:
             if "/libtributary.so" in line:
@@ -40,8 +41,8 @@ _BACKEND = "_torch_backend.so"
 
 
 def backend() -> Tuple[str, str]:
-    """The module of the backend of torch.distributed, beside the library as `make install` puts it, or a build
-    has it; else "" and why it is not there."""
+    """Return the file of the torch.distributed extension and "", or "" and why it is missing.
+    It is searched for next to the library: as installed, and as in a build folder."""
     folder = os.path.dirname(path())
     for file in (os.path.join(folder, "tributary", _BACKEND), os.path.join(folder, _BACKEND)):
         if os.path.exists(file):
@@ -70,9 +71,11 @@ lib: Any = _open()
 
 
 class _Interrupts:
-    """Signals while the main thread waits in the library: their handlers run in the library's idle function. What a
-    handler raises there, ctypes gives to sys.unraisablehook alone, so it is taken from that: it ends the wait, and
-    the wait raises it."""
+    """Runs signal handlers while the main thread waits in the library.
+
+    The library calls idle(), and Python then runs pending handlers. ctypes passes an exception
+    of a handler only to sys.unraisablehook, which is therefore replaced during a wait: the
+    exception ends the wait, and wait() raises it."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -109,7 +112,10 @@ def last_error(comm: Any) -> str:
 
 
 def check(status: int, comm: Any = None) -> int:
-    """Raises what a status says, if it is an error; returns it."""
+    """Return a status, or raise its exception with the library's message if it is an error.
+
+    comm  handle of the communicator that failed; None: of a call without a communicator
+    """
     if status >= 0:
         return status
     name = lib.trib_status_name(status).decode()
@@ -118,7 +124,8 @@ def check(status: int, comm: Any = None) -> int:
 
 
 def wait(call: Callable[..., int], *arguments: Any, comm: Any = None) -> int:
-    """Calls a function that may wait: what a handler of a signal raises ends it."""
+    """Call a function of the library that may block, and check its status. On the main thread
+    an exception of a signal handler, such as KeyboardInterrupt, ends the call and is raised."""
     if threading.current_thread() is not threading.main_thread():
         return check(call(*arguments), comm)
     interrupts.begin()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans: collectives that are made once and started often."""
+"""Plans: collectives that are created once and started often."""
 from __future__ import annotations
 
 import asyncio
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 _STATE = "tributary plan"
 _SIZE_MOST = 2**63 - 1
-_MADE: Any = object()  # the array that the plan was made with
+_MADE: Any = object()  # stands for the array that the plan was created with
 _NAME_MOST = 63  # TRIB_PLAN_NAME_MAX
 
 
 def name_of(text: str, most: int = _NAME_MOST) -> str:
-    """A text as a name that the library takes: one that is too long, or has other than
-    printable ASCII characters, keeps its end, behind a hash of the whole of it. So plans
-    of two texts do not draw the same random numbers."""
+    """Return text as a name that the library accepts, of at most `most` characters.
+
+    If text is too long or not printable ASCII, the name is a hash of the whole text, then its
+    end. Random draws depend on the name, so different texts must get different names."""
     if 0 < len(text) <= most and text.isascii() and text.isprintable():
         return text
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -38,12 +39,15 @@ def name_of(text: str, most: int = _NAME_MOST) -> str:
 
 
 class Plan(Handle):
-    """Made by Comm.plan. It keeps what its codec holds back from start to start.
+    """A collective that can be started often; Comm.plan creates it. It keeps the residual
+    and other state of its codec from start to start.
 
-    Its arrays are the library's from start to the end of wait: they live as long, and
-    are not resized meanwhile (a tensor that was given to a plan never again).
+    The library uses the arrays from start() until wait() returns. The plan keeps them alive,
+    and they cannot be resized in that time; a tensor cannot be resized after it either.
+    All ranks start the plans of a communicator in the same order. Only one thread at a time
+    may use a plan.
 
-    `await plan` waits in an event loop for the start that is under way.
+    `await plan` waits for the newest start, if start() was called in an event loop.
     """
 
     def __init__(self, comm: "Comm", handle: ctypes.c_void_p, call: Call,
@@ -52,15 +56,19 @@ class Plan(Handle):
         self.count = made.count
         self._elements = call.input_length(made.count)
         self._call, self._arrays = call, arrays
-        self._made = made.addresses  # those that trib_plan_start takes
-        self._told = False  # the newest end
+        self._made = made.addresses  # used by trib_plan_start
+        self._told = False  # _finish has run for the newest start
         self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._starts: Deque[Optional["asyncio.Future[None]"]] = deque()  # whose end is not told
+        # Starts for which _finish has not run yet; None: not started in the event loop.
+        self._starts: Deque[Optional["asyncio.Future[None]"]] = deque()
         self._done: Optional["asyncio.Future[None]"] = None  # of the newest start
 
     def start(self, x: Any = _MADE, out: Any = None) -> "Plan":
-        """Begin. x and out: other arrays than those it was made with, this time. They have
-        the same lengths and element type, or it is a ValueError."""
+        """Start the collective and return the plan, without blocking.
+
+        x, out  arrays to use in this start only. Raises ValueError unless they have the
+                length and element type that the plan was created for
+        Raises Error (TRIB_ERR_BUSY) if the previous start is still running."""
         made = x is _MADE and out is None
         lent = self._call.lend(*self._arrays) if made else self._call.lend(
             self._arrays[0] if x is _MADE else x, out)
@@ -75,12 +83,12 @@ class Plan(Handle):
         except Error:
             self._keep = before
             raise
-        self._keep = (lent,)  # what was started before is over
+        self._keep = (lent,)  # the previous start has ended
         return self
 
     def _begin(self, call: Any, *arguments: Any) -> None:
-        """Starts. The thread that has told the event loop of the last end may be on its way
-        back into the library, which then says that the plan is busy."""
+        """Call a start function. Retry for up to 0.5 s if the plan is busy although its end
+        was notified: it stays busy until the notifying thread has left the callback."""
         told = self._loop is not None and not self._loop.is_closed()
         done = self._loop.create_future() if self._loop and self._loop is _running_loop() else None
         if told:
@@ -95,12 +103,13 @@ class Plan(Handle):
         self._told, self._done = False, done
 
     def ready(self, first: int, count: int) -> None:
-        """Elements [first, first + count) are final: of plans that are fed piecewise."""
+        """Mark elements [first, first + count) of the input as final, after start(). For plans
+        with feed "forward" or "backward"."""
         self._check(lib.trib_plan_ready(self.handle, whole("first", first, _SIZE_MOST),
                                         whole("count", count, _SIZE_MOST)))
 
     def test(self) -> bool:
-        """True if the newest start is done."""
+        """Return whether the newest start is done, without blocking. Raise its error."""
         kept = self._keep
         done = self._check(lib.trib_plan_test(self.handle)) == _ffi.TRIB_OK
         if done:
@@ -108,22 +117,22 @@ class Plan(Handle):
         return done
 
     def wait(self) -> None:
-        """Block until the newest start is done."""
+        """Block until the newest start is done. Raise its error."""
         kept = self._keep
         wait(lib.trib_plan_wait, self.handle, comm=self.comm._handle)
         self._release(kept)
 
     def _release(self, kept: Tuple[Any, ...]) -> None:
-        """What was started is over, unless another thread has started the plan again."""
+        """Drop the arrays of a start that is done, unless another thread has started again."""
         if self._keep is kept:
             self._keep = ()
 
     def run(self) -> None:
-        """start and wait."""
+        """Start the collective and block until it is done."""
         self.start().wait()
 
     def _listen(self) -> None:
-        """Have the library tell the event loop of the end of starts, if one runs here."""
+        """Have the library notify the event loop, if one runs here, when a start is done."""
         loop = _running_loop()
         if loop is None or self._loop is loop:
             return
@@ -131,11 +140,11 @@ class Plan(Handle):
 
         def tell(_: Any, status: int) -> None:
             ended = finish()
-            if ended is None:  # the plan is dropped, and Comm frees it
+            if ended is None:  # the plan was dropped; Comm frees its handle
                 return
             try:
                 soon(ended, status)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed: nothing awaits the plan
                 pass
 
         notified = _ffi.trib_done_fn(tell)
@@ -157,55 +166,59 @@ class Plan(Handle):
 
     def __await__(self) -> Generator[Any, None, None]:
         if self._loop is not asyncio.get_running_loop() or self._done is None:
-            while not self.test():  # it was started outside of this loop
+            while not self.test():  # started outside of this loop
                 yield from asyncio.sleep(0.0005).__await__()
             return
         done = self._done
         try:
-            yield from asyncio.shield(done).__await__()  # one that is cancelled ends no other
+            yield from asyncio.shield(done).__await__()  # cancelling one await ends no other
         finally:
             if done.done():
                 self._let_return()
 
     def _let_return(self) -> None:
-        """The thread that has told the event loop of the end may be on its way back into the library, which until
-        then says of most calls that the plan still runs."""
+        """Wait up to 0.5 s until the notifying thread has left the callback. Until then most
+        calls on the plan fail with TRIB_ERR_BUSY."""
         until = time.monotonic() + 0.5
         while (self._handle is not None and time.monotonic() < until
                and lib.trib_plan_test(self._handle) == _ffi.TRIB_INPROGRESS):
             time.sleep(1e-5)
 
     def explain(self) -> str:
-        """Which algorithm, chunk and codec were chosen, and why."""
+        """Return the algorithm, chunk size and codec of the plan, and why they were chosen."""
         text = ctypes.create_string_buffer(4096)
         self._check(lib.trib_plan_explain(self.handle, text, len(text)))
         return text.value.decode()
 
     def awaits(self) -> str:
-        """For what the newest start waits, and for which rank; "": it is done, or waits for nobody."""
+        """Return the data and the rank that the newest start waits for; "" if it is done or
+        waits for no rank. See trib_plan_awaits(3)."""
         text = ctypes.create_string_buffer(256)
         self._check(lib.trib_plan_awaits(self.handle, text, len(text)))
         return text.value.decode(errors="replace")
 
     def sent(self) -> int:
-        """Elements of its vector that this rank sent in the newest start."""
+        """Return the number of elements that this rank sent in the newest start. For codecs
+        that select elements, such as topk."""
         mask, n = ctypes.POINTER(ctypes.c_ubyte)(), ctypes.c_size_t()
         self._check(lib.trib_plan_sent(self.handle, ctypes.byref(mask), ctypes.byref(n)))
         return n.value
 
     def absent(self) -> List[int]:
-        """Of a plan with a quorum, for each rank: of how many elements the newest result
-        lacks its contribution."""
+        """Return, for each rank, the number of elements of the newest result that lack its
+        contribution. For plans with a quorum; see trib_plan_absent(3)."""
         elements = (ctypes.c_size_t * self.comm.size)()
         self._check(lib.trib_plan_absent(self.handle, elements))
         return list(elements)
 
     def set_scale(self, prescale: float = 0.0, postscale: float = 0.0) -> None:
-        """Other factors from the next start on, of a plan that was made with some. 0: not."""
+        """Set the factors of all later starts, for a plan that was created with prescale,
+        postscale or weighted. See trib_plan_set_scale(3)."""
         self._check(lib.trib_plan_set_scale(self.handle, prescale, postscale))
 
     def residual(self, first: int = 0, count: Optional[int] = None) -> Any:
-        """What it holds back of elements [first, first + count), as a NumPy array."""
+        """Return the codec's residual of elements [first, first + count), by default to the
+        end, as a NumPy array of float32."""
         import numpy  # pylint: disable=import-outside-toplevel
 
         first = whole("first", first, self._elements)
@@ -217,7 +230,7 @@ class Plan(Handle):
         return x
 
     def set_residual(self, x: Any, first: int = 0) -> None:
-        """Hold back this instead, from element `first` on: float32."""
+        """Replace the codec's residual from element `first` on by x, which is float32."""
         b = buffer_of(x)
         if b.dtype != _ffi.TRIB_F32:
             raise TypeError("residuals are of float32")
@@ -227,7 +240,7 @@ class Plan(Handle):
                                                ctypes.c_void_p(b.address)))
 
     def state_dict(self) -> Dict[str, Any]:
-        """What the plan keeps between starts, of this rank."""
+        """Return this rank's state of the plan, for a checkpoint; see trib_plan_state_save(3)."""
         n = ctypes.c_size_t()
         self._check(lib.trib_plan_state_save(self.handle, None, 0, ctypes.byref(n)))
         state = ctypes.create_string_buffer(max(1, n.value))
@@ -235,7 +248,7 @@ class Plan(Handle):
         return {"of": _STATE, "bytes": state.raw[: n.value]}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Go on from what state_dict gave."""
+        """Continue from a state that state_dict() returned. All ranks load theirs."""
         if state.get("of") != _STATE:
             raise ValueError("that is no state of a tributary plan")
         data = state["bytes"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which codec a parameter has, for Hook and Fed."""
+"""The choice of a codec for each parameter, for Hook and Fed."""
 from __future__ import annotations
 
 import fnmatch
@@ -11,12 +11,12 @@ from ._comm import Comm
 
 Policy = Sequence[Tuple[str, str]]
 
-DENSE = ("none", "bf16", "f16")  # keep nothing back, so that neighbors can share a sum
+DENSE = ("none", "bf16", "f16")  # have no residual, so that neighbors can share a sum
 
 
 def codec_of(name: str, count: int, codec: str, policy: Policy, small: str,
              small_below: int) -> str:
-    """The codec of a parameter: the first pattern of the policy, else by its size."""
+    """Return a parameter's codec: of the first pattern that matches, else by its size."""
     for pattern, text in policy:
         if fnmatch.fnmatchcase(name, pattern):
             return text
@@ -24,7 +24,7 @@ def codec_of(name: str, count: int, codec: str, policy: Policy, small: str,
 
 
 def with_columns(codec: str, p: Any) -> str:
-    """PowerSGD's matrix is the parameter's own, unless the text says otherwise."""
+    """Return the codec; powersgd without columns= gets the parameter's own matrix shape."""
     if not codec.startswith("powersgd") or "columns=" in codec or p.dim() < 2:
         return codec
     columns = p.numel() // p.shape[0]
@@ -32,8 +32,8 @@ def with_columns(codec: str, p: Any) -> str:
 
 
 def warn_of_momentum_twice(optimizer: Any, feedback: Optional[str], comm: Comm) -> None:
-    """Warn if both the feedback and the optimizer have momentum: each step then counts
-    1 / (1 - M) times more than it should."""
+    """Warn if both the feedback and the optimizer have momentum: steps are then
+    1 / (1 - M) times too large."""
     text = feedback if feedback is not None else _configured(comm)
     if not text.startswith("ef14") or "momentum=" not in text:
         return
@@ -44,7 +44,7 @@ def warn_of_momentum_twice(optimizer: Any, feedback: Optional[str], comm: Comm) 
 
 
 def _configured(comm: Comm) -> str:
-    """The feedback of the communicator's configuration, as far as Python knows it."""
+    """Return the configured feedback, from config= of init() or TRIB_FEEDBACK; else ""."""
     options = comm._keep[0] if isinstance(comm._keep, tuple) else None
     for setting in (getattr(options, "config", None) or b"").decode().split(";"):
         key, _, value = setting.partition("=")

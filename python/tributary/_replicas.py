@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Copies of a model on all ranks: they have one description, and rank 0's values."""
+"""Replicas of a model: compare their structure, and copy rank 0's values to all ranks."""
 from __future__ import annotations
 
 import hashlib
@@ -9,12 +9,12 @@ import torch
 
 from ._comm import Comm
 
-_BATCH = 64 << 20  # bytes that one broadcast takes at most, unless a tensor has more
+_BATCH = 64 << 20  # most bytes of one broadcast, unless a single tensor has more
 
 
 def demand_alike(comm: Comm, model: Any, buffers: bool) -> None:
-    """ValueError on all ranks unless each has rank 0's parameters and buffers, by name,
-    shape, type and, of parameters, requires_grad."""
+    """Raise ValueError on all ranks unless the models have the same parameters (name, shape,
+    type, requires_grad) and, if `buffers`, the same buffers. Collective."""
     named = [("parameter", n, tuple(p.shape), p.dtype, p.requires_grad)
              for n, p in model.named_parameters()]
     if buffers:
@@ -47,7 +47,8 @@ def _batches(tensors: Sequence[Any]) -> Iterator[List[Any]]:
 
 
 def broadcast(comm: Comm, tensors: Sequence[Any]) -> None:
-    """Give rank 0's values to all ranks, in place. Tensors of any type on the CPU."""
+    """Copy rank 0's values to all ranks, in place. Collective. For tensors of any type on the
+    CPU."""
     with torch.no_grad():
         for batch in _batches(tensors):
             whole = torch.cat([_bytes_of(t) for t in batch])

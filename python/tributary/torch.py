@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch: a communication hook for DistributedDataParallel, and Fed, which needs no buckets.
+"""PyTorch: a communication hook for DistributedDataParallel, and Fed, which replaces DDP.
 
     ddp.register_comm_hook(*Hook(comm, codec="topk:ratio=0.01"))
 
@@ -7,7 +7,7 @@
     loss(model(x), y).backward()
     step.step()
 
-Importing it also makes torch.distributed.init_process_group("tributary") work.
+Importing this module also registers the torch.distributed backend "tributary".
 """
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ _backend.register()
 
 @dataclass
 class _Parameter:
-    """What a hook keeps of a parameter: its plan, and so what the codec holds back."""
+    """A hook's state of a parameter: its plan, which keeps the codec's residual."""
 
     name: str
     plan: Optional[Plan] = None
-    loaded: Optional[Dict[str, Any]] = None  # a state for the plan, once it is made
+    loaded: Optional[Dict[str, Any]] = None  # to be loaded into the plan when it is created
 
 
 @dataclass
 class _Piece:
-    """Neighbours in a bucket that are summed together, or one parameter with a codec."""
+    """A part of a bucket that is summed by one plan: neighbors whose codec has no residual,
+    or one parameter with its codec."""
 
     first: int
     count: int
@@ -57,17 +58,16 @@ class _Bucket:
 class Hook:
     """A communication hook for DistributedDataParallel: `register_comm_hook(*hook)`.
 
-    Each parameter with a codec has a plan of its own, so what the codec holds back
-    belongs to the parameter and not to a bucket: nothing is lost when DDP forms its
-    buckets anew. Gradients are averaged. Several hooks, other sums and registering anew
-    disturb nothing.
+    Each parameter with a codec has its own plan, so a residual belongs to the parameter and
+    not to a bucket: none is lost when DDP rebuilds its buckets. Gradients are averaged.
+    Several hooks, other collectives on comm, and registering a hook again do no harm.
 
-    comm         whose ranks are those of the DDP model, in their order
-    codec        of parameters with at least `small_below` elements
-    small        of the others; neighbours with the same one are summed together, if it
-                 keeps nothing
-    policy       pairs of a shell pattern and a codec, which come first: parameters are
-                 named as in the model's named_parameters()
+    comm         has the ranks of the DDP model, in the same order
+    codec        for parameters with at least `small_below` elements
+    small        for smaller parameters; neighbors with the same codec are summed together
+                 if it has no residual
+    policy       pairs of a shell pattern and a codec, which take precedence. Patterns match
+                 the names of model.named_parameters(), so they require `model`
     start_step   steps before it are dense
     """
 
@@ -88,10 +88,10 @@ class Hook:
         self._open: List[_Bucket] = []
 
     def __iter__(self) -> Iterator[Any]:
-        """The two arguments of register_comm_hook."""
+        """Yield the two arguments of register_comm_hook."""
         return iter((self, _on_bucket))
 
-    # ---- what belongs to parameters ---------------------------------------------------
+    # ---- plans of parameters ----------------------------------------------------------
 
     def _parameter(self, p: torch.Tensor) -> _Parameter:
         found = self._parameters.get(id(p))
@@ -139,7 +139,7 @@ class Hook:
         return mine.plan
 
     def _dense_plan(self, piece: _Piece, part: torch.Tensor) -> Plan:
-        """One that nothing of this step uses."""
+        """Return a plan without a residual that this step does not use yet."""
         key = (piece.count, part.dtype, piece.codec)
         plans, used = self._dense.setdefault(key, []), self._in_use.get(key, 0)
         if used == len(plans):
@@ -150,9 +150,9 @@ class Hook:
     # ---- a step -----------------------------------------------------------------------
 
     def on_bucket(self, bucket: Any) -> Any:
-        """Starts the sums of a bucket. Its future is done once all of the step are: DDP
-        waits for them behind the last one."""
-        flat = bucket.buffer().detach()  # with create_graph it has a graph
+        """Start the sums of a bucket and return its future. The last bucket of a step waits
+        for all sums and completes all futures; DDP waits for them only after that bucket."""
+        flat = bucket.buffer().detach()  # has a graph after backward(create_graph=True)
         if flat.layout is not torch.strided:
             raise TypeError("Hook sums dense gradients, and this bucket of DDP's is sparse: give "
                             "nn.Embedding sparse=False, or take Fed, or DDP over the backend "
@@ -185,12 +185,12 @@ class Hook:
     # ---- checkpoints ------------------------------------------------------------------
 
     def state_dict(self) -> Dict[str, Any]:
-        """What the codecs hold back, by the names of parameters, of this rank."""
+        """Return this rank's codec states by parameter name, and the step number."""
         plans = {p.name: p.plan.state_dict() for p in self._parameters.values() if p.plan}
         return {"step": self.step, "parameters": plans}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Go on from what state_dict gave; also before the first step."""
+        """Continue from a state that state_dict() returned; also before the first step."""
         self.step = state["step"]
         self._loaded = dict(state["parameters"])
         for p in self._parameters.values():
@@ -205,4 +205,4 @@ def _on_bucket(hook: Hook, bucket: Any) -> Any:
     return hook.on_bucket(bucket)
 
 
-_on_bucket.__annotations__ = {}  # DDP wants its own types there, or none
+_on_bucket.__annotations__ = {}  # DDP rejects annotations other than its own types
