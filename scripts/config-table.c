@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints tables of the documentation from the sources: config-table md
- * (docs/config.md), man (the part of tributary.7 between its markers) or conf (that of
- * tributary.conf.5) prints base/config.def, config-table tribd prints
+ * Print tables of the documentation from the sources: config-table md
+ * (docs/config.md), man (the part of tributary.7 between its markers) or conf (the part
+ * of tributary.conf.5) prints base/config.def, config-table tribd prints
  * tribd/tribd_settings.def (tribd.conf.5), config-table feedback prints
  * compress/feedback_rules.def (docs/feedback.md). Run by scripts/generate-docs.
  */
@@ -42,7 +42,7 @@ static void print_upper(const char *text)
         putchar(toupper((unsigned char)*text));
 }
 
-/* Texts of the table hold "|", which ends a cell, and "-", which is a hyphen to
+/* Escape "|", which ends a cell in Markdown, and "-", which is a hyphen in
  * roff. */
 static void print_escaped(const char *text, char special, const char *instead)
 {
@@ -95,7 +95,7 @@ static void print_md(const struct row *row)
     printf(" | %s | %s |\n", row->agree == SAME ? "yes" : "", row->doc);
 }
 
-/* The name is that of a line of a file, or that of the variable. */
+/* Print a setting in roff, named as in a file or as an environment variable. */
 static void print_man(const struct row *row, bool in_file)
 {
     char range[96];

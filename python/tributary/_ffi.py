@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Made from the public headers by scripts/generate-python: do not edit."""
+"""Generated from the public headers by scripts/generate-python: do not edit."""
 # ruff: noqa
 from __future__ import annotations
 
