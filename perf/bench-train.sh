@@ -6,8 +6,8 @@
 #   perf/bench-train.sh BUILD_DIR OUT_DIR [ARGUMENT]…
 #
 # The arguments go to trib-train compare: tasks, rows, stragglers, --quick, --seeds N. Into OUT_DIR go
-# compare.md, compare.csv, compare.json, stragglers.csv, curves and pictures; docs/training.md has the
-# tables of compare.md, and docs/training/ the pictures.
+# compare.md, compare.csv, compare.json, stragglers.csv, curves and pictures; perf/results/training.md
+# has the tables of compare.md, docs/training.md some rows, and docs/training/ the pictures.
 set -euo pipefail
 
 [ $# -ge 2 ] || { sed -n '4,10s/^# \?//p' "$0" >&2; exit 2; }

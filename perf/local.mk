@@ -191,6 +191,7 @@ EXTRA_DIST += \
 	perf/results/core.md \
 	perf/results/cost.md \
 	perf/results/elastic.md \
+	perf/results/estimates.md \
 	perf/results/hosts.md \
 	perf/results/mpi.md \
 	perf/results/overlap.md \
@@ -201,6 +202,7 @@ EXTRA_DIST += \
 	perf/results/store.md \
 	perf/results/tcp.md \
 	perf/results/torch.md \
+	perf/results/training.md \
 	perf/results/wan.md
 EXTRA_DIST += perf/README.md \
 	perf/sim/README.md
