@@ -70,5 +70,5 @@ for ((round = 1; round <= rounds; round++)); do
         done
     done
 done
-tables_by_awk auto "Plans of float32 sums out of place; $rounds launches, interleaved. codec auto: max_nmse=1e-3, behind 80 starts."
+tables_by_awk auto "Plans of float32 sums out of place; $rounds launches, interleaved. codec auto: max_nmse=1e-3, after 80 starts."
 write_page split_by="link ranks" name=contender own=. key=way run="$allreduce_run"

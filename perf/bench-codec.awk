@@ -61,7 +61,7 @@ function says_no_error(who) { return who ~ /^(signsgd|powersgd|gradiveq|lgc)/ }
 function rates(from,    i, p, who, line) {
     if (!names[from]) return
     printf "\n**%s: GB/s (ratio to memcpy%s)**\n\n", title[from], \
-        from == "threads" ? " by as many" : ""
+        from == "threads" ? " with two threads" : ""
     print "| codec | bytes per element | NMSE | encode | with error feedback | decode | decode-add | merge |"
     print "|---|--:|--:|--:|--:|--:|--:|--:|"
     for (i = 1; i <= names[from]; i++) {
@@ -123,8 +123,8 @@ function goal_table(    i, part, mark) {
 # A launch's rate over that of y += x in the same launch, by the ratios of both to memcpy.
 function feedback_table(    i, who, here, key, k) {
     if (!names["dram"]) return
-    print "\n**Error feedback beside its least traffic, 64 MiB, one thread**\n"
-    print "| codec | with error feedback, GB/s of float32 | bytes moved at least, GB/s | by y += x, GB/s | part of that |"
+    print "\n**Error feedback compared with its minimal traffic, 64 MiB, one thread**\n"
+    print "| codec | with error feedback, GB/s of float32 | minimal traffic, GB/s | y += x, GB/s | ratio |"
     print "|---|--:|--:|--:|--:|"
     for (i = 1; i <= names["dram"]; i++) {
         who = name["dram", i]
@@ -178,8 +178,8 @@ function peer(theirs, ours,    who, mark) {
 
 function peer_table() {
     if (!names["torch"] || !names["beside"]) return
-    print "\n**Encode, beside PyTorch and NumPy: GB/s, 64 MiB, one thread**\n"
-    print "| peer | its rate | Tributary | its rate | ratio (goal) | that of memcpy |"
+    print "\n**Encode, compared with PyTorch and NumPy: GB/s, 64 MiB, one thread**\n"
+    print "| peer | its rate | Tributary | its rate | ratio (goal) | memcpy / peer |"
     print "|---|--:|---|--:|--:|--:|"
     peer("torch.topk 0.1 %", "topk:ratio=0.001")
     peer("torch.topk 0.1 %", "dgc:ratio=0.001")
@@ -196,7 +196,7 @@ function peer_table() {
     if (have("rate", "torch", "torch~copy_", "call"))
         printf "PyTorch copies float32 at %s GB/s", range("%.1f")
     if (have("rate", "beside", name["beside", 1], "memcpy"))
-        printf ", memcpy does at %s", range("%.1f")
+        printf ", memcpy at %s", range("%.1f")
     print "."
 }
 

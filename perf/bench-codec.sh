@@ -123,7 +123,7 @@ rm -f "$zeros"
 {
     machine_line
     echo "$(basename "$input"), repeated to 64 MiB, in chunks of 256 KiB; $rounds launches,"
-    echo "interleaved; medians of launches, [least-greatest]."
+    echo "interleaved; medians of launches [least-greatest]."
     absent_lines
     echo
     awk -f "$here/benchlib.awk" -f "$here/bench-codec.awk" "$runs"

@@ -62,7 +62,7 @@ END {
         split(parts[p], of, SUBSEP)
         printf "\n**%d hosts, links of %s, %s: ms, median of launches [least-greatest]**\n\n", \
             of[2], of[1], size_text(of[3])
-        print "| codec | ms | Gloo / it | our dense / it | dense bytes / its |"
+        print "| codec | ms | Gloo / codec | dense / codec | dense bytes / codec bytes |"
         print "|---|--:|--:|--:|--:|"
         for (i = 1; i <= names; i++) row(parts[p], name[i])
     }

@@ -85,7 +85,7 @@ measure_hosts
 
 {
     machine_line
-    echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
+    echo "All hosts are network namespaces on it. float32 sum in place over TCP ($congestion), $rounds"
     echo "launches of each program, interleaved, $samples samples each, timed on the slowest rank."
     absent_lines
     awk -f "$here/benchlib.awk" -f "$here/bench-coded.awk" "$runs"

@@ -143,7 +143,7 @@ table() { # CORES: near or other
             if (!keys)
                 exit
             print "**Cores " (cores == "near" ? "near each other before and behind a launch" : "far from each other, or not the same before and behind") "**\n"
-            print "| what | vector | launches | 10⁹ elements a second of one core, median [least-greatest] | to add in cache | to add in DRAM | to what is handed over | to none |\n|---|--:|--:|--:|--:|--:|--:|--:|"
+            print "| what | vector | launches | 10⁹ elements a second of one core, median [least-greatest] | to add in cache | to add in DRAM | to perf/handed | to none |\n|---|--:|--:|--:|--:|--:|--:|--:|"
             for (k = 1; k <= keys; k++) sorted(order[k])
             for (k = 1; k <= keys; k++) {
                 split(order[k], p, ","); m = median(order[k])

@@ -34,7 +34,7 @@ function cell(who, kind, alone,    key, text) {
 }
 
 END {
-    printf "\n**ns of processor time an element and rank, median of launches [least-greatest], and the ratio to it alone (goal for six codecs: at most 1.5)**\n\n"
+    printf "\n**ns of processor time an element and rank, median of launches [least-greatest], and the ratio to the codec alone (goal for six codecs: at most 1.5)**\n\n"
     line = "| codec | alone |"
     rule = "|---|--:|"
     for (i = 1; i <= n_kinds; i++) {

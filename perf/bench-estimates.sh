@@ -66,7 +66,7 @@ rm -f "$out/launch.txt"
 [ ! -t 2 ] || printf '\r\033[K' >&2
 {
     echo "$hosts hosts of one rank, $steps steps a row; a gradient of 535 818 elements is a sleep. Times"
-    [ -z "$interrupted" ] || echo "Interrupted: the last launch is not whole."
+    [ -z "$interrupted" ] || echo "Interrupted: the last launch is incomplete."
     echo "in ms; gains over the dense synchronous step, estimated and measured."
     echo
     echo "| link | compute | codec | width | estimated | measured | error | gain | measured | at most |"

@@ -85,7 +85,7 @@ done
 
 {
     machine_line
-    echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
+    echo "All hosts are network namespaces on it. float32 sum in place over TCP ($congestion), $rounds"
     echo "launches of each program, interleaved; a launch takes $samples samples a size, each as"
     echo "many calls as fit $sample_ms ms (at least one), timed on the slowest rank."
     absent_lines

@@ -82,6 +82,6 @@ for ((round = 1; round <= rounds; round++)); do
         done
     done
 done
-tables_by_awk mpi "MPI_Allreduce, sums of double, memory of malloc; $rounds launches, interleaved, $samples samples each."
+tables_by_awk mpi "MPI_Allreduce, sums of double, malloc memory; $rounds launches, interleaved, $samples samples each."
 write_page split_by="mpi place ranks" name=way own="^(chosen|ours)$" key=way \
     run='"collective": "allreduce", "dtype": "f64", "op": "sum"'

@@ -79,7 +79,7 @@ measure_hosts
 
 {
     machine_line
-    echo "All hosts are name spaces on it. float32 sum in place over TCP ($congestion), $rounds"
+    echo "All hosts are network namespaces on it. float32 sum in place over TCP ($congestion), $rounds"
     echo "launches of each codec, interleaved, $samples samples each; a core for each rank where there are enough."
     absent_lines
     awk -f "$here/benchlib.awk" -f "$here/bench-overlap.awk" "$runs"

@@ -175,9 +175,9 @@ done
 
 {
     machine_line
-    echo "One-sided writes between two processes, each on a core of its own; $rounds launches of"
+    echo "One-sided writes between two processes, each on its own core; $rounds launches of"
     echo "each program, interleaved. Latency is half of a round trip, a launch's median;"
-    echo "bandwidth is of $depth writes under way, one way."
+    echo "bandwidth is with $depth concurrent writes in one direction."
     absent_lines
     echo
     awk -f "$here/benchlib.awk" -f "$here/bench-put.awk" "$runs"

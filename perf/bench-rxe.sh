@@ -224,17 +224,17 @@ measure() {
     sed -n 's/^row: //p' "$out/said" >>"$runs"
     [ "$(wc -l <"$runs")" -gt 1 ] || die "nothing was measured, exit $status: see $errors"
     [ "$status" = 0 ] || [ -n "$interrupted" ] ||
-        echo "failed: all that should have followed, exit $status" >>"$out/said"
+        echo "failed: all remaining launches, exit $status" >>"$out/said"
 }
 
 tables() {
     local name
     sed -n 's/^machine: //p' "$out/said"
-    echo "Two processes beside soft-RoCE in $where. $rounds launches of each program, interleaved."
-    echo "Latency is half of a round trip, a launch's median; bandwidth is of 64 writes under way,"
-    echo "one way; all-reduce is of two ranks, f32, in place. Bound: both vectors at the rate of"
+    echo "Two processes over soft-RoCE in $where. $rounds launches of each program, interleaved."
+    echo "Latency is half of a round trip, median of a launch; bandwidth is with 64 concurrent writes"
+    echo "in one direction; all-reduce is of two ranks, f32, in place. Bound: both vectors at the rate of"
     echo "trib-perf put --bidirectional."
-    [ -z "$interrupted" ] || echo "Interrupted: the tables are of the launches that were through."
+    [ -z "$interrupted" ] || echo "Interrupted: the tables contain only completed launches."
     for name in "${missing[@]}"; do echo "Not measured here: $name."; done
     sed -n 's/^failed: \(.*\)/Failed: \1; see errors.log./p' "$out/said"
     awk -f "$here/benchlib.awk" -f "$here/bench-rxe.awk" "$runs"

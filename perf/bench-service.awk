@@ -87,8 +87,8 @@ function dense(    c, i, of) {
             dense_row(of, size[i], "openmpi", "Open MPI", workers)
         }
     }
-    print "\nBound: the vector once at the rate that iperf3 had; a ring's is " \
-        sprintf("%.2f", 2 * (workers - 1) / workers) " of it."
+    print "\nBound: the vector once at the rate of iperf3; bound of a ring / this bound: " \
+        sprintf("%.2f.", 2 * (workers - 1) / workers)
 }
 
 # --- blocks ---
@@ -180,8 +180,8 @@ function hierarchy(    c, i, j, of, b, n, name, ring, chosen) {
                 mark(ms(of, "pooled", b), best_number(of, b, chosen), "", 1.05) " |"
         }
     }
-    print "\nFor large vectors the ring is to be 1.5 times what the leaders take. Launches of the chosen"
-    print "number, by itself and asked for, are launches of one program: the last two columns take both."
+    print "\nGoal for large vectors: ring / chosen of at least 1.5. The last two columns combine the launches that"
+    print "chose the number with those that were given the same number: both run the same program."
 }
 
 END {

@@ -130,7 +130,7 @@ done
 status=0
 {
     machine_line
-    echo "Hosts are name spaces on it, with links of $rate; an all-reduce of $bytes bytes of float32 in"
+    echo "Hosts are network namespaces on it, with links of $rate; an all-reduce of $bytes bytes of float32 in"
     echo "place over TCP (int8 twice, topk and gradiveq 8 times as many), medians of $rounds launches of $samples samples; trib-sim with its defaults."
     absent_lines
     echo

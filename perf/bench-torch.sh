@@ -114,9 +114,9 @@ done
 
 {
     machine_line
-    echo "Both hosts are name spaces on it, a rank and a core each, over TCP ($congestion). $layers layers of 2048 by"
+    echo "Both hosts are network namespaces on it, a rank and a core each, over TCP ($congestion). $layers layers of 2048 by"
     echo "2048, $batch samples a step; medians of $rounds rounds of $steps steps, ms a step, slower rank."
-    [ -z "$interrupted" ] || echo "Interrupted: the tables are of the rounds that were through."
+    [ -z "$interrupted" ] || echo "Interrupted: the tables contain only completed rounds."
     echo
     awk -f "$here/bench-torch.awk" "$runs"
 } >"$out/torch.md"

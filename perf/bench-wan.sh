@@ -119,7 +119,7 @@ tables() { # PAGE or nothing
 tables '' >"$out/table.md"
 {
     machine_line
-    echo "Both hosts are name spaces on it, with a link of $mbit Mbit/s and a queue of $queue bytes between"
+    echo "Both hosts are network namespaces on it, with a link of $mbit Mbit/s and a queue of $queue bytes between"
     echo "them; an all-reduce of $bytes bytes of float32 in place over TCP ($congestion), medians of"
     echo "$rounds launches of $samples samples, in turn."
     absent_lines

@@ -129,8 +129,8 @@ done
     [ "$over" = best ] || echo "Over TCP on the loopback (congestion control: $(congestion))."
     echo "$collective of float32, ${place/#out/out of} place, $rounds launches of each program, interleaved;"
     if [ -n "$rewrite" ]; then
-        echo "a launch takes $samples samples a size, each of one call behind a barrier, before"
-        echo "which each rank wrote its input anew; timed on the slowest rank."
+        echo "a launch takes $samples samples a size, each of one call after a barrier, before"
+        echo "which each rank rewrote its input; timed on the slowest rank."
     else
         echo "a launch takes $samples samples a size, each as many calls as fit $sample_ms ms"
         echo "(at least one), timed on the slowest rank."

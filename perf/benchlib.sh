@@ -96,7 +96,7 @@ interrupted='' launches=0 first_at=$SECONDS
 interrupt() {
     trap - INT
     interrupted=yes
-    echo "bench: interrupted; once more ends it without tables" >&2
+    echo "bench: interrupted; interrupt again to exit without tables" >&2
     [ -z "${launch_pid:-}" ] || end_launch "$launch_pid"
 }
 
@@ -142,7 +142,7 @@ launch_probed() { # ROUND KIND COMMAND…
     rm -f "$out/launch.csv"
     if [ "$status" != 0 ] && [ $((SECONDS - began)) -ge "$limit" ]; then
         late[$kind]=$limit
-        echo "## $what: not through after $limit s, not launched again" |
+        echo "## $what: not finished after $limit s, not launched again" |
             tee -a "$errors" >&2
     elif [ "$status" != 0 ]; then
         echo "## $what failed: exit $status" | tee -a "$errors" >&2
@@ -159,7 +159,7 @@ launch_probed() { # ROUND KIND COMMAND…
 # What the tables lack, a line each.
 absent_lines() {
     local name
-    [ -z "$interrupted" ] || echo "Interrupted: the tables are of $launches launches."
+    [ -z "$interrupted" ] || echo "Interrupted: the tables contain $launches launches."
     for name in "${missing[@]}"; do echo "Not measured here: $name."; done
     for name in "${!late[@]}"; do echo "Ended after ${late[$name]} s: $name."; done
 }

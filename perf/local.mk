@@ -9,7 +9,7 @@ noinst_PROGRAMS += perf/cost perf/handed perf/membw perf/probe perf/wan
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbeside.la \
 	libperfreport.la
 
-# Not part of libtributary: what trib-perf, the probes and their tests share.
+# Shared by trib-perf, the probes and their tests; not part of libtributary.
 libperf_la_SOURCES = \
 	perf/arguments.c \
 	perf/calibrate.c perf/calibrate.h \
@@ -36,8 +36,8 @@ libperf_la_SOURCES = \
 	perf/writer.c
 libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
-# trib-perf put works below the public API: it links what libtributary hides once more,
-# behind it, so that what is public comes from there alone.
+# trib-perf put works below the public API: it also links the hidden objects, after libtributary,
+# so that public symbols are resolved only from libtributary.
 libput_la_SOURCES = \
 	perf/put/meet.c \
 	perf/put/phases.c \
@@ -49,7 +49,7 @@ libput_la_SOURCES = \
 	perf/put/wire.c perf/put/wire.h
 libput_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
 
-# trib-perf codec likewise.
+# trib-perf codec does the same.
 libcodecperf_la_SOURCES = \
 	perf/codec/classes.c perf/codec/classes.h \
 	perf/codec/codec_perf.c perf/codec/codec_perf.h \
@@ -61,7 +61,7 @@ libcodecperf_la_SOURCES = \
 	perf/codec/work.c
 libcodecperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
-# trib-perf agg does with what is public.
+# trib-perf agg uses only the public API.
 libaggperf_la_SOURCES = \
 	perf/agg/agg.c perf/agg/agg.h \
 	perf/agg/aggargs.c \
@@ -72,7 +72,7 @@ libaggperf_la_SOURCES = \
 	perf/agg/results.c
 libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
-# trib-perf groups, neighbors and store, too.
+# So do trib-perf groups, neighbors and store.
 libbeside_la_SOURCES = \
 	perf/beside/beside.c perf/beside/beside.h \
 	perf/beside/beside_options.c \
@@ -83,7 +83,7 @@ libbeside_la_SOURCES = \
 	perf/beside/vectors.c
 libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
-# What is made of results.
+# Output of results.
 libperfreport_la_SOURCES = \
 	perf/report/against.c \
 	perf/report/html_page.c perf/report/html_page.h \
@@ -123,7 +123,7 @@ perf_wan_SOURCES = perf/wan.c
 perf_probe_SOURCES = perf/probe.c
 perf_probe_LDADD = $(PERF_LIBS)
 
-# trib-perf --peers builds these where the peers are installed.
+# trib-perf --peers builds these if the peers are installed.
 peersdir = $(pkgdatadir)/perf/peers
 dist_peers_DATA = \
 	perf/peers/gloo_allreduce.cc \
@@ -131,7 +131,7 @@ dist_peers_DATA = \
 	perf/peers/timing.h
 dist_peers_SCRIPTS = perf/peers/peers.sh perf/peers/run-peer.sh
 
-# The peers are built by bench.sh, each with its own compiler, where they are installed.
+# bench.sh builds the installed peers, each with its own compiler.
 EXTRA_DIST += \
 	perf/bench.awk \
 	perf/bench.sh \

@@ -52,7 +52,7 @@ function compare(caption, kinds, ranks,    kind, rank, algorithm, title, n, m, i
 function judge(    rate, size, rank, i, j, k, key, line, title) {
     split("100mbit 1gbit 10gbit", rate, " "); split("4K 64K 1M 25M", size, " ")
     m = split("4 16", rank, " ")
-    print "\nThe choice of `auto` beside the fastest of `flat`, `tree`, `halving-doubling`, `ring` and `direct` in the simulation; how much longer it takes:\n"
+    print "\nThe choice of `auto` compared with the fastest of `flat`, `tree`, `halving-doubling`, `ring` and `direct` in the simulation; how much longer it takes:\n"
     for (k = 1; k <= m; k++) title[k] = rank[k] " ranks"
     head("vector and link", title, m)
     for (i = 1; i <= 4; i++)
@@ -69,7 +69,7 @@ function judge(    rate, size, rank, i, j, k, key, line, title) {
         }
 }
 function choices(    i, k, line, title, n) {
-    print "\nWhat `auto` would choose of the algorithms among peers:\n"
+    print "\nChoice of `auto` among the algorithms between peers:\n"
     n = split("2 4 8 16 32 64 128 256 512 1024 2048 4096", title, " ")
     head("ranks", title, n)
     for (i = 1; i <= links; i++) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_PROGRAMS += perf/sim/trib-sim
 
-# It builds plans that nobody runs, so it links what libtributary hides.
+# trib-sim builds plans without running them, so it links objects that libtributary hides.
 perf_sim_trib_sim_SOURCES = \
 	perf/sim/sim.h \
 	perf/sim/sim_args.c \
@@ -15,6 +15,6 @@ perf_sim_trib_sim_SOURCES = \
 	perf/sim/simnet.cc perf/sim/simnet.h \
 	perf/sim/trib-sim.c
 perf_sim_trib_sim_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-# gcc 12 takes a default function of SimGrid for one that is not initialised.
+# gcc 12 falsely reports a default function of SimGrid as uninitialised.
 perf_sim_trib_sim_CXXFLAGS = -std=gnu++17 -Wall -Wextra -Wno-maybe-uninitialized $(SIMGRID_CFLAGS)
 perf_sim_trib_sim_LDADD = libperf.la libtools.la libtributary_all.la $(TRIB_LIBS) $(SIMGRID_LIBS)

@@ -54,7 +54,7 @@ touch "$dir/out/runs.csv"
 began=$SECONDS
 "$dir/bench" "$perf" "$dir" >"$said" 2>&1
 result $? "an interrupted bench ends well"
-grep -q "Interrupted: the tables are of 2 launches" "$said"
+grep -q "Interrupted: the tables contain 2 launches" "$said"
 result $? "it says how many launches its tables have"
 [ "$(grep -c ",row," "$said")" = 2 ]
 result $? "half a launch is none"
