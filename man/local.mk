@@ -2,8 +2,8 @@
 dist_man_MANS += man/tributary.7 man/trib-run.1 man/trib-perf.1 man/trib-info.1 man/trib-mpi.1 man/trib-train.1 \
 	man/tribd.8 man/tribd.conf.5 man/tributary.conf.5
 
-# Section 3 is made from the headers, where configure has found python3: a new function has its
-# page, and none is stale. Their number is not known here, so that they are no _MANS.
+# Section 3 is generated from the headers if configure found python3, so every function has an
+# up-to-date page. The list of pages is not known to automake, so they are not in _MANS.
 EXTRA_DIST += scripts/generate-man3
 if TRIB_PYTHON
 all-local: man/man3.stamp

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What all programs share; not installed.
+# Shared by all programs; not installed.
 noinst_LTLIBRARIES += libtools.la
 libtools_la_SOURCES = \
 	tools/bind.c tools/bind.h \
@@ -45,8 +45,8 @@ tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_trib_info_LDADD = libtools.la libtributary.la $(JANSSON_LIBS)
 EXTRA_DIST += tools/README.md
 
-# Completion for bash, zsh and fish: each program prints its own, by its table of options. Not where
-# the programs are for another machine; trib-run --completion SHELL does the same later.
+# Completion for bash, zsh and fish: each program prints its own from its table of options. Skipped
+# when cross-compiling; trib-run --completion SHELL does the same later.
 if TRIB_NATIVE
 COMPLETED = tools/trib-run tools/trib-info perf/trib-perf tribd/tribd tribd/tribctl
 if TRIB_EXAMPLES

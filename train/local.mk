@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 lib_LTLIBRARIES += libtributary-train.la
 noinst_LTLIBRARIES += libtrain.la libtrain_base.la
-# Texts, errors and numbers, which libtributary.la hides.
+# Text, error and number functions that libtributary.la hides.
 libtrain_base_la_SOURCES = \
 	base/error.c \
 	base/keyed_text.c \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The kernels may not contract a * b + c: every instruction set gives the same bits.
+# No contraction of a * b + c: every instruction set must produce the same bits.
 KERNEL_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 libcompress_la_SOURCES += \
 	compress/kernels/kernels.c compress/kernels/kernels.h \

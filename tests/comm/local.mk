@@ -94,7 +94,7 @@ comm_tests = \
 check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
 
-# Ranks under a watchdog, and what a collective must give.
+# Ranks under a watchdog, and the expected results of collectives.
 check_LTLIBRARIES += libranks.la
 libranks_la_SOURCES = \
 	tests/comm/algorithms.h \
@@ -224,7 +224,7 @@ tests_comm_test_plan_LDADD = $(comm_tests_link)
 tests_comm_test_repeat_SOURCES = tests/offload/aggregators.h tests/comm/test_repeat.c
 tests_comm_test_repeat_LDADD = $(comm_tests_link)
 tests_comm_test_requests_LDADD = $(comm_tests_link)
-# What a codec may lose is reckoned as trib-perf does it.
+# Error bounds of codecs are computed as in trib-perf.
 tests_comm_test_robust_SOURCES = tests/offload/aggregators.h tests/comm/test_robust.c
 tests_comm_test_robust_LDADD = $(comm_tests_link)
 tests_comm_test_rounds_SOURCES = tests/offload/aggregators.h tests/comm/test_rounds.c
@@ -237,7 +237,7 @@ tests_comm_test_split_LDADD = $(comm_tests_link)
 tests_comm_test_threads_SOURCES = tests/comm/fed.h tests/comm/test_threads.c
 tests_comm_test_threads_LDADD = $(comm_tests_link)
 
-# Communicators over verbs: the device is one in memory (tests/transport/local.mk).
+# Communicators over verbs, with a device emulated in memory (tests/transport/local.mk).
 if TRIB_VERBS
 comm_verbs_tests = \
 	tests/comm/test_late_rails \

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # fuzz_x.c defines LLVMFuzzerTestOneInput; its corpus is tests/fuzz/corpus/fuzz_x.tar. With
-# --enable-fuzz it is linked with libFuzzer, else with replay.c, which every check runs.
-# To add a target: append it to fuzz_targets, give it the three lines and, by
-# scripts/fuzz-corpus, a corpus.
+# --enable-fuzz it is linked with libFuzzer, otherwise with replay.c, which every check runs.
+# To add a target, append it to fuzz_targets, add its three lines, and create a corpus with
+# scripts/fuzz-corpus.
 fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec \
 	tests/fuzz/fuzz_codec_text \
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback \

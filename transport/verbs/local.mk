@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What an ordinary machine can test is built always.
+# Parts that can be tested without RDMA devices are always built.
 libtransport_la_SOURCES += \
 	transport/verbs/verbs_gid_select.c transport/verbs/verbs_gid_select.h \
 	transport/verbs/verbs_oob_proto.c transport/verbs/verbs_oob_proto.h \
