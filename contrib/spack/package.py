@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tributary for Spack: copy to packages/tributary/package.py of a repository of yours. The version needs
-the address of an archive of make dist, and its checksum (spack checksum)."""
+"""Tributary for Spack: copy to packages/tributary/package.py of your repository. Set url to an archive made by
+make dist, and add its checksum to the version (spack checksum)."""
 from spack.package import *
 
 
 class Tributary(AutotoolsPackage):
-    """Collectives over RDMA, TCP and shared memory that sum compressed vectors."""
+    """All-reduce and other collectives with gradient compression, over RDMA, TCP and shared memory."""
 
     homepage = "https://tributary.invalid"
     url = "file:///srv/archives/tributary-0.1.0.tar.xz"
@@ -15,11 +15,11 @@ class Tributary(AutotoolsPackage):
     version("0.1.0")
 
     variant("verbs", default=True, description="InfiniBand and RoCE")
-    variant("ucx", default=True, description="networks that UCX drives")
-    variant("pmix", default=True, description="launchers that speak PMIx")
+    variant("ucx", default=True, description="networks supported by UCX")
+    variant("pmix", default=True, description="launchers with PMIx")
     variant("service", default=True, description="keys and metrics of tribd")
-    variant("munge", default=False, description="users of tribd by MUNGE")
-    variant("blas", default=True, description="training by OpenBLAS")
+    variant("munge", default=False, description="authentication at tribd by MUNGE")
+    variant("blas", default=True, description="training with OpenBLAS")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -50,6 +50,6 @@ class Tributary(AutotoolsPackage):
         return args
 
     def test_sum(self):
-        """four ranks of this host sum"""
+        """all-reduce on four ranks of this host"""
         perf = which(self.prefix.bin.join("trib-perf"))
         perf("allreduce", "-n", "4", "--check", "--sizes", "8,64K")
