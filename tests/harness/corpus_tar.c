@@ -26,7 +26,7 @@ void corpus_path(const char *target, char *path, size_t bytes)
     snprintf(path, bytes, "%s/tests/fuzz/corpus/%s.tar", top ? top : ".", target);
 }
 
-/* Read one file, whose header has been read. */
+/* Read one file after its header. */
 static bool read_file(FILE *tar, const struct header *h, corpus_fn fn, void *arg)
 {
     const size_t size = strtoul(h->size, NULL, 8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The corpus of a fuzz target: tests/fuzz/corpus/TARGET.tar, as scripts/fuzz-corpus
- * writes it (ustar, regular files in the order of their names).
+ * The corpus of a fuzz target: tests/fuzz/corpus/TARGET.tar, in the format of scripts/
+ * fuzz-corpus (ustar, regular files sorted by name).
  */
 #ifndef TESTS_HARNESS_CORPUS_TAR_H
 #define TESTS_HARNESS_CORPUS_TAR_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One file of the archive; both live as long as the call. */
+/* Called for a file of the archive; both pointers are valid during the call. */
 typedef void (*corpus_fn)(void *arg, const char *name, const uint8_t *data,
                           size_t size);
 
@@ -21,7 +21,7 @@ typedef void (*corpus_fn)(void *arg, const char *name, const uint8_t *data,
  */
 bool corpus_each(const char *path, corpus_fn fn, void *arg);
 
-/** corpus_path - where the sources have the archive of a target. */
+/** corpus_path - return the path of a target's archive in the sources. */
 void corpus_path(const char *target, char *path, size_t bytes);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "tests/harness/tribtest.h"
 
-/* Bytes after which the next connection is cut. */
+/* Bytes after which connections are cut, in turn. */
 static const size_t limits[] = {61003, 800029, 350017, 950021, 120011};
 
 enum { CONNECTIONS = 64 };
@@ -40,7 +40,7 @@ static void cut(struct pair *p)
     p->fd[0] = p->fd[1] = -1;
 }
 
-/* Passes on what has come at one end; few bytes at a time, so that any place is cut. */
+/* Forward data from one end, few bytes at a time, so that a cut may be anywhere. */
 static void pass(struct pair *p, int from)
 {
     uint8_t bytes[4093];
@@ -53,7 +53,7 @@ static void pass(struct pair *p, int from)
         p->left -= (size_t)n;
 }
 
-/* Between ranks and a tribd, in a process of its own until it is killed. */
+/* The proxy process; runs until it is killed. */
 static void proxy(int listener, int port)
 {
     struct pair pairs[CONNECTIONS];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process between ranks and a tribd that cuts each connection after some bytes, at
- * another place each time.
+ * A proxy process between ranks and tribd that cuts each connection after some bytes,
+ * at a different position each time.
  */
 #ifndef TESTS_HARNESS_CUTTING_PROXY_H
 #define TESTS_HARNESS_CUTTING_PROXY_H
 
 #include <sys/types.h>
 
-/** cutting_proxy_start - pass on to this port of 127.0.0.1, from *port_out. */
+/** cutting_proxy_start - forward connections from *port_out to `port` of 127.0.0.1. */
 pid_t cutting_proxy_start(int port, int *port_out);
 
-/** cutting_proxy_end - end it. */
+/** cutting_proxy_end - end the proxy. */
 void cutting_proxy_end(pid_t pid);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tribd of a test's own, on loopback: started, killed, stopped, started again at its
- * port, and asked what it holds.
+ * A private tribd of a test, on loopback: start, kill, stop and restart it at the same
+ * port, and query the resources that it holds.
  */
 #ifndef TESTS_HARNESS_DAEMON_H
 #define TESTS_HARNESS_DAEMON_H
@@ -13,51 +13,51 @@
 
 struct daemon_process {
     pid_t pid; /* 0: none */
-    int port;  /* where jobs find it; the next one shows what it holds */
+    int port;  /* for jobs; the next port is for HTTP */
     int threads;
     int tries;
     bool stopped;
-    char folder[DAEMON_PATH - 40]; /* of the key, and of its log */
+    char folder[DAEMON_PATH - 40]; /* of key and log */
     char log[DAEMON_PATH];
 };
 
 /**
- * daemon_folder - an empty one, with a key for daemons and ranks.
+ * daemon_folder - create a folder with a key for daemons and ranks.
  *
- * Sets what ranks need of it, too: TRIB_SERVICE_AUTH, TRIB_SERVICE_KEY.
+ * Also sets the variables for ranks: TRIB_SERVICE_AUTH, TRIB_SERVICE_KEY.
  */
 bool daemon_folder(char folder[DAEMON_PATH - 40]);
 
-/** daemon_remove - the folder and what is in it. */
+/** daemon_remove - remove the folder and its files. */
 void daemon_remove(const char *folder);
 
-/** daemon_start - begin: port 0 takes one that is free. daemon_up says when it
- * listens. */
+/** daemon_start - start tribd without waiting; port 0 selects a free one. daemon_up
+ * waits until it listens. */
 bool daemon_start(struct daemon_process *d);
 
-/** daemon_said - true if its log has these words, early on. */
+/** daemon_said - return whether the beginning of its log contains these words. */
 bool daemon_said(const struct daemon_process *d, const char *words);
 
-/** daemon_up - it listens; one that could not is started anew at another port. */
+/** daemon_up - wait until it listens; restart it at another port if it cannot. */
 bool daemon_up(struct daemon_process *d);
 
-/** daemon_run - start, and wait until it is up; false: it was built without
- * libmicrohttpd. One that does not come up ends the test's process. */
+/** daemon_run - start it and wait until it is up; false: it was built without
+ * libmicrohttpd. Ends the test's process if it does not come up. */
 bool daemon_run(struct daemon_process *d);
 
-/** daemon_end - end it in good order, wait for that, remove its folder. */
+/** daemon_end - shut it down, wait for its end, and remove its folder. */
 void daemon_end(struct daemon_process *d);
 
-/** daemon_signal - kill(2); it knows which ones stop it and let it go on. */
+/** daemon_signal - kill(2); keeps track of signals that stop and continue it. */
 void daemon_signal(struct daemon_process *d, int number);
 
-/** daemon_ended - it has, and what waitpid(2) says of it. */
+/** daemon_ended - return whether it has ended, and its status of waitpid(2). */
 bool daemon_ended(struct daemon_process *d, int *wait_status_out);
 
-/** daemon_empty - it says that nobody holds any of its slots, nor waits for one. */
+/** daemon_empty - return whether no job holds its slots or waits for them. */
 bool daemon_empty(const struct daemon_process *d);
 
-/** daemon_show - its log, on standard error. */
+/** daemon_show - print its log on standard error. */
 void daemon_show(const struct daemon_process *d);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The completion queues of the fake, and the channels that tell of them.
+ * The completion queues of the fake, and their completion channels.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Declarations that the parts of the fake share: fake_verbs.c is the device,
+ * Internal declarations of the fake's files: fake_verbs.c is the device,
  * fake_memory.c its memory, fake_cq.c its completion queues, fake_queues.c its queue
  * pairs, fake_rdmacm.c the connection manager. One lock
  * guards all.
@@ -19,26 +19,26 @@ extern struct fake_verbs_opts fake_opts;
 void fake_lock(void);
 void fake_unlock(void);
 
-/* Gives up the lock until something changed; false after some seconds. */
+/* Release the lock until the state changes; false after some seconds. */
 bool fake_wait(void);
 void fake_changed(void);
 
-/* Under the lock. */
+/* Called with the lock held. */
 void fake_mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fake_count(int objects);
 
-/* Descriptors that are readable n times. */
+/* Descriptors that count: fake_ring makes one readable once more, fake_unring less. */
 int fake_bell(void);
 void fake_ring(int fd);
 void fake_unring(int fd);
 
-/* The context that the connection manager has of a device. */
+/* Return the connection manager's context of a device. */
 struct ibv_context *fake_shared_context(int device);
 
-/* fake_memory.c: a region that holds these bytes, NULL: none. */
+/* fake_memory.c: return the region that contains these bytes, or NULL. */
 struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
                            uint64_t len);
-/** fake_memory - where an address of a region's is. */
+/** fake_memory - return a pointer to an address of a region. */
 void *fake_memory(const struct ibv_mr *mr, uint64_t address);
 bool fake_writable(const struct ibv_mr *mr);
 void fake_memory_table(struct trib_verbs_api *api);
@@ -52,19 +52,19 @@ int fake_mtu_of(const struct ibv_context *context);
 bool fake_port_is_up(const struct ibv_context *context, int port);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
 
-/* fake_cq.c: a completion, and the room that its harvest gives to a send queue. */
+/* fake_cq.c: a completion, and the room that polling it frees in a send queue. */
 struct fake_entry {
     struct ibv_wc wc;
-    int *outstanding; /* of the send queue that it gives room to, or NULL */
+    int *outstanding; /* of this send queue, or NULL */
     int covers;
 };
 void fake_complete(struct ibv_cq *base, const struct fake_entry *entry);
-/* The completions of a send queue that goes stay in the queue, without it. */
+/* Detach the completions of a destroyed send queue; they stay in the queue. */
 void fake_cq_forget(struct ibv_cq *base, const int *outstanding);
 void fake_cq_ops(struct ibv_context_ops *ops);
 void fake_cq_table(struct trib_verbs_api *api);
 
-/* fake_queues.c; a queue pair of a context, NULL: it has none. */
+/* fake_queues.c: return a queue pair of a context, or NULL. */
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context);
 void fake_queues_run(void);
 void fake_queues_ops(struct ibv_context_ops *ops);

@@ -12,7 +12,7 @@
 
 struct mr {
     struct ibv_mr base;
-    uint64_t iova; /* by what requests name its first byte */
+    uint64_t iova; /* address of its first byte in requests */
     uint8_t *mapped; /* of a dma-buf */
     size_t map_len;
     int access;
@@ -105,7 +105,7 @@ static struct ibv_mr *insert(struct mr *mr, uint64_t iova, int access)
     return &mr->base;
 }
 
-/* The kernel demands the same of iova and address: both have the same offset in a
+/* As the kernel requires: iova and address have the same offset within a
  * page. */
 static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
                                   uint64_t iova, int access)
@@ -133,7 +133,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int acces
     return reg_mr_iova(pd, ptr, len, (uintptr_t)ptr, access);
 }
 
-/* Registers a file in memory by a mapping of its own, as there is no device. */
+/* Register a memory file by mapping it, because there is no device. */
 static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
                                     uint64_t iova, int fd, int access)
 {

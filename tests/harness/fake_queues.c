@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue pairs of the fake: requests and receives. A request is carried out
- * when it is posted; one that finds no receive waits at the head of its queue.
+ * The queue pairs of the fake: requests and receives. A request is executed
+ * when it is posted; without a receive it waits at the head of its queue.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -23,8 +23,8 @@ struct srq {
 struct send {
     struct ibv_send_wr wr;
     struct ibv_sge sge;
-    uint8_t bytes[512]; /* of an inline one */
-    uint64_t due; /* ns; it is not carried out before */
+    uint8_t bytes[512]; /* data of an inline request */
+    uint64_t due; /* ns; earliest time of execution */
 };
 
 struct qp {
@@ -35,10 +35,10 @@ struct qp {
     uint32_t max_send, max_inline;
     enum ibv_mtu mtu; /* of the path */
     unsigned access;
-    struct send *sends; /* [SENDS_MAX], not yet carried out */
+    struct send *sends; /* [SENDS_MAX], not executed yet */
     uint32_t head, tail;
-    int outstanding; /* posted and not known to be done */
-    int unreported; /* carried out since the last completion */
+    int outstanding; /* posted, and not known to be completed */
+    int unreported; /* executed since the last completion */
     struct qp *next;
 };
 
@@ -94,7 +94,7 @@ static void report(struct qp *qp, const struct ibv_send_wr *wr,
                 ? IBV_WC_SEND
                 : IBV_WC_RDMA_WRITE;
     else
-        entry.wc.opcode = (enum ibv_wc_opcode)0x55; /* not valid, as the manual says */
+        entry.wc.opcode = (enum ibv_wc_opcode)0x55; /* invalid after an error */
     if (status == IBV_WC_SUCCESS && !(wr->send_flags & IBV_SEND_SIGNALED))
         return;
     qp->unreported = 0;
@@ -108,7 +108,7 @@ static void break_qp(struct qp *qp)
         report(qp, &qp->sends[qp->head++ % SENDS_MAX].wr, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* An adapter writes aligned words as a whole. Counters and notices, all of them short,
+/* An adapter writes aligned words atomically. Counters and notices, which are short,
  * are read before any event. */
 static void put(void *to, const void *from, size_t len)
 {
@@ -177,7 +177,7 @@ static bool is_up(const struct qp *qp)
     return fake_port_is_up(qp->base.context, qp->port);
 }
 
-/* The packets of a message are longer than the other port takes: it drops them. */
+/* The message's packets exceed the MTU of the other port, which drops them. */
 static bool is_dropped(const struct qp *qp, const struct qp *to,
                        const struct send *send)
 {
@@ -187,7 +187,7 @@ static bool is_dropped(const struct qp *qp, const struct qp *to,
            send->sge.length > 128u << most;
 }
 
-/* False: it has to wait. */
+/* False: the request has to wait. */
 static bool carry_out(struct qp *qp, const struct send *send)
 {
     struct qp *to = find_qp(qp->remote);
@@ -231,7 +231,7 @@ void fake_queues_run(void)
     run_all();
 }
 
-/* When a request is carried out. The transport's wr_id names the peer. */
+/* Return the time of a request's execution. The transport's wr_id has the peer. */
 static uint64_t due_time(const struct qp *qp, const struct ibv_send_wr *wr)
 {
     const bool late = fake_opts.late_us && fake_device_of(qp->base.context) == 0 &&
@@ -432,7 +432,7 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
     return error;
 }
 
-/* Its completions stay in the queue, as with some devices. */
+/* Its completions stay in the queue, as on some devices. */
 static int destroy_qp(struct ibv_qp *base)
 {
     struct qp *qp = (struct qp *)base, **at = &qps;

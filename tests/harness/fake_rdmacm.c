@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager of the fake. Ids of one process connect with each other by
+ * The connection manager of the fake. Ids of one process connect to each other by
  * port.
  */
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ struct id {
 
 struct event {
     struct rdma_cm_event base;
-    struct id *counts; /* whose destruction waits for the acknowledgement */
+    struct id *counts; /* its destruction waits for the acknowledgement */
     uint8_t bytes[PRIVATE_MAX];
     struct event *next;
 };
@@ -63,7 +63,7 @@ static void append(struct channel *channel, struct event *event)
     fake_ring(channel->base.fd);
 }
 
-/* On the channel of `id`, or of its listener, which owns a request. */
+/* Report an event on the channel of `id`, or of its listener, which owns a request. */
 static struct event *tell(struct id *id, enum rdma_cm_event_type type, int status)
 {
     struct event *event = calloc(1, sizeof(*event));
@@ -164,7 +164,7 @@ static void take_out(struct id *id)
     free(id);
 }
 
-/* Those not yet read; the others are waited for. */
+/* Drop the unread events of an id; its destruction waits for the others. */
 static void drop_events(struct id *id)
 {
     struct channel *channel = (struct channel *)id->base.channel;
@@ -216,7 +216,7 @@ static uint16_t port_of(const struct sockaddr *address)
                : ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
 }
 
-/* The device of 127.9.N.P, -1: any, or none. */
+/* Return the device of address 127.9.N.P; -1: any, or none. */
 static int device_of(const struct sockaddr *address)
 {
     const struct sockaddr_in *four = (const void *)address;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device of the fake: its ports, GIDs and events, and what tests see of it.
+ * The device of the fake: ports, GIDs and events, and the interface for tests.
  */
 #include "tests/harness/fake_verbs.h"
 
@@ -25,7 +25,7 @@ struct context {
     struct ibv_context base;
     struct ibv_async_event events[EVENTS_MAX];
     int n_events;
-    int index; /* in contexts; CONTEXTS_MAX: not there */
+    int index; /* in contexts; CONTEXTS_MAX: not listed */
     int mtu; /* enum ibv_mtu */
 };
 
@@ -111,7 +111,7 @@ static struct ibv_device **get_device_list(int *n_out)
     enum ibv_transport_type type =
         fake_opts.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
 
-    /* Ranks that are threads read the devices that another rank lists. */
+    /* Ranks that are threads read the list of devices of another rank. */
     fake_lock();
     for (int i = 0; i < fake_opts.devices; i++) {
         list[i] = &devices[i];
@@ -298,7 +298,7 @@ static bool has_gid(int device, int port, const struct ibv_gid_entry *own,
     return false;
 }
 
-/* Somebody has that GID, of the same type as the own one; or that LID. */
+/* Return whether a port has that GID, of the type of the local one, or that LID. */
 bool fake_path_is_right(const struct ibv_context *context,
                         const struct ibv_ah_attr *path)
 {
@@ -384,7 +384,7 @@ static int own_addresses(uint8_t (*out)[16], int max)
     return n;
 }
 
-/* The view of tests ---------------------------------------------------------------- */
+/* Interface of tests --------------------------------------------------------------- */
 
 bool trib_verbs_present(void)
 {

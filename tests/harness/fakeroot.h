@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A folder that looks like the /sys, /proc and /dev of a machine that is not here.
+ * A folder that mimics /sys, /proc and /dev of another machine.
  */
 #ifndef TESTS_HARNESS_FAKEROOT_H
 #define TESTS_HARNESS_FAKEROOT_H
@@ -28,7 +28,7 @@ static inline void fakeroot_remove(struct fakeroot *root)
     assert_int_equal(system(command), 0);
 }
 
-/* A file with this line, and the folders above it. */
+/* Create a file with this line, and the folders above it. */
 static inline void fakeroot_write(const struct fakeroot *root, const char *path,
                                   const char *line)
 {
@@ -55,7 +55,7 @@ static inline void fakeroot_delete(const struct fakeroot *root, const char *path
     assert_int_equal(unlink(full), 0);
 }
 
-/* A device of one port, with its device file; GIDs are for fakeroot_gid. */
+/* Create a device with one port and its device file; fakeroot_gid adds GIDs. */
 static inline void fakeroot_rdma(struct fakeroot *root, const char *device,
                                  const char *link_layer, const char *state)
 {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# few_images.sh - source it: a data set of few images, which a slow machine reads in time.
+# few_images.sh - to be sourced: create a small data set of images, for slow machines.
 
-# few PART KIND HEAD-BYTES ITEM-BYTES COUNT FOLDER - the first items of a file.
+# few PART KIND HEAD-BYTES ITEM-BYTES COUNT FOLDER - copy the first items of a file.
 few() {
     local from=/usr/share/datasets/fashion-mnist/$1-$2-ubyte.gz
 

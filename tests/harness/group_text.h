@@ -8,12 +8,12 @@
 
 struct group_text {
     int groups, ranks;
-    const int *parent, *first, *aggregators, *of_rank; /* as struct trib_agg_tree has
-                                                     * them */
+    const int *parent, *first, *aggregators, *of_rank; /* as in struct
+                                                     * trib_agg_tree */
     const char *const *names;                       /* of the aggregators */
 };
 
-/* Appends "a,b:1 (c:2)": aggregators and number of ranks of a group, and the groups
+/* Append "a,b:1 (c:2)": aggregators and number of ranks of a group, and the groups
  * below. */
 static inline void group_text_append(const struct group_text *u, int group, char *text)
 {
@@ -35,7 +35,7 @@ static inline void group_text_append(const struct group_text *u, int group, char
     }
 }
 
-/* Splits a text into words, with zeros between them. */
+/* Split a text into words, with zeros between them. */
 static inline int group_text_split(char *text, const char **names)
 {
     char *rest;

@@ -79,7 +79,7 @@ static void note_line(void *arg, trib_log_level_t level, const char *line)
         snprintf(slot->warning, sizeof(slot->warning), "%s", line);
 }
 
-/* One rank from its first call to its last. */
+/* Run one rank from trib_init to trib_free_comm. */
 static int rank_main(struct ranks *r, int rank)
 {
     const struct ranks_job *job = &r->job;
@@ -141,14 +141,14 @@ static int all_threads(struct ranks *r)
     return failed;
 }
 
-/* There in a build with the address sanitizer, which looks by itself only at exit(). */
+/* Defined with the address sanitizer, which checks by itself only in exit(). */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
 static void process_main(struct ranks *r, int index)
 {
     static const int caught[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS};
 
-    /* cmocka's handlers are for its own process: here a crash is to be seen as one. */
+    /* cmocka's handlers are for its own process: crashes of ranks must stay visible. */
     for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
         signal(caught[i], SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -202,7 +202,7 @@ static void end_all(struct ranks *r)
             kill(r->pids[i], SIGKILL);
 }
 
-/* A process that cannot be waited for has failed: how it has ended nobody can say. */
+/* A process that cannot be reaped counts as failed: its exit status is unknown. */
 static bool has_ended(pid_t pid, int *wait_status)
 {
     const pid_t ended = waitpid(pid, wait_status, WNOHANG);

@@ -1,16 +1,16 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# For tests of what a service shows, which source it behind tap.sh: Prometheus and a browser.
+# Prometheus and a browser, for tests of a service's pages. Source it after tap.sh.
 # shellcheck disable=SC2154,SC2034 # of tap.sh, and for it
 prometheus=
 
-prometheus_at() { # PORT: answers, or has ended
+prometheus_at() { # PORT: wait until it answers or has ended
     promtool query instant "http://127.0.0.1:$1" up >"$said" 2>&1 ||
         ! kill -0 "$prometheus" 2>/dev/null
 }
 
-start_prometheus() { # PORT that it scrapes; sets $prometheus, its process, and $prometheus_port
+start_prometheus() { # PORT to scrape; sets $prometheus, its process, and $prometheus_port
     local try
     cp "${abs_top_srcdir:-.}/contrib/prometheus/tribd.rules.yml" "$dir/"
     cat >"$dir/prometheus.yml" <<YML
@@ -38,7 +38,7 @@ scraped() { # QUERY, extended regular expression of the answer
         grep -qE -- "$2" "$said"
 }
 
-browse() { # PORT, OPTION...: chromium, which needs a folder of its own and no sandbox as root
+browse() { # PORT, OPTION...: run chromium, which needs its own folder, and no sandbox as root
     HOME=$dir timeout -k 5 $((120 * slow)) chromium --headless --no-sandbox --disable-gpu \
         --disable-dev-shm-usage --no-first-run --user-data-dir="$dir/chromium" "${@:2}" \
         "http://127.0.0.1:$1/" 2>"$dir/chromium.err" 9>&-

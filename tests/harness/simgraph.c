@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The ends of one list of steps: a lane between two ranks, in one direction. */
+/* The ends of a list of steps: a lane between two ranks, in one direction. */
 struct ends {
     uint32_t first;
     uint32_t last;
@@ -38,7 +38,7 @@ static void link_lane(struct graph *g, struct ends *e, uint32_t node)
     e->last = node;
 }
 
-/* The run that a RECV_REDUCE belongs to: the one of the step before, or a new one. */
+/* Add a RECV_REDUCE to the run of the previous step, or to a new one. */
 static void link_run(struct graph *g, uint32_t node)
 {
     struct node *n = &g->nodes[node];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of steps that holds in every run: a step comes after its dep, after the
- * step before it on its lane, and after the SEND that it receives. `after[x]` is the
- * set of all steps that come after x.
+ * The order of steps that every run obeys: a step comes after its dep, after the
+ * previous step on its lane, and after the SEND that it receives. `after[x]` is the
+ * set of all steps after x.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 
 struct order {
     struct graph g;
-    uint32_t *sorted; /* nodes, each before those that come after it */
+    uint32_t *sorted; /* nodes in topological order */
     uint64_t *after; /* n_nodes sets of n_nodes bits */
-    size_t words; /* of a set */
+    size_t words; /* per set */
 };
 
 static bool comes_after(const struct order *o, uint32_t first, uint32_t second)
@@ -91,7 +91,7 @@ static void close_sets(struct order *o)
     }
 }
 
-/* x comes before y in the list, both on one chunk of one rank. */
+/* Check x and y, in list order, of one chunk of one rank. */
 static bool prove_pair(const struct order *o, uint32_t x, uint32_t y)
 {
     const struct trib_step *a = o->g.nodes[x].step;
@@ -122,7 +122,7 @@ static bool prove_rank(const struct order *o, int rank)
     return true;
 }
 
-/* r leaves when all of its steps are done: one that comes after the first of q
+/* r leaves after all of its steps, so one of them after q's first step
  * suffices. */
 static bool waits_for(const struct order *o, int r, int q)
 {

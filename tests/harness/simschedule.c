@@ -18,22 +18,22 @@ struct run {
     uint32_t n_chunks;
     size_t total; /* elements of a vector */
     uint64_t rng;
-    /* Per rank, total elements each. */
+    /* Per rank, `total` elements each. */
     uint64_t *send;
     uint64_t *recv; /* the same as send when in place */
-    uint64_t *expected; /* of each rank, or the same for all */
+    uint64_t *expected; /* per rank, or the same for all */
     /* Per rank, round and chunk. */
     uint32_t *version; /* counts writes */
-    uint8_t *has; /* recv holds the value */
-    uint8_t *partial; /* in the middle of a run of RECV_REDUCE */
+    uint8_t *has; /* recv has the value */
+    uint8_t *partial; /* inside a run of RECV_REDUCE */
     /* Per step. */
-    uint16_t *pending; /* conditions that do not hold yet */
-    size_t *message; /* where the values of a SEND begin in the arena */
+    uint16_t *pending; /* unmet conditions */
+    size_t *message; /* offset of a SEND's values in the arena */
     uint32_t *seen; /* version at the SEND */
     uint64_t *arena;
     uint32_t *lane_nodes; /* the SENDs of a lane in order, at lane_base of the first */
     uint32_t *lane_base;
-    uint32_t *left; /* per rank and round: steps to do */
+    uint32_t *left; /* per rank and round: remaining steps */
     uint32_t *ready;
     uint32_t n_ready;
     uint32_t fired;
@@ -114,7 +114,7 @@ static void place_values(struct run *u)
             u->expected[r * u->total + e] = trib_sim_expect(sim, r, e);
 }
 
-/* Element e as a rank is to have it in the end. */
+/* Return element e of a rank's expected result. */
 static uint64_t expected(const struct run *u, uint32_t rank, size_t e)
 {
     return u->expected[(trib_sim_by_receiver(u->sim) ? rank * u->total : 0) + e];
@@ -188,7 +188,7 @@ static void clean_up(struct run *u)
     trib_graph_free(&u->g);
 }
 
-/* ---- what a step does ---- */
+/* ---- execution of a step ---- */
 
 struct at {
     uint32_t round;
@@ -198,7 +198,7 @@ struct at {
     size_t end;
     size_t state;
     uint64_t *recv; /* of the rank */
-    uint64_t *value; /* where the value of the chunk is: recv or send of the rank */
+    uint64_t *value; /* current value of the chunk: recv or send of the rank */
 };
 
 static struct at locate(const struct run *u, uint32_t id)
@@ -240,7 +240,7 @@ static bool do_send(struct run *u, const struct at *a)
     return true;
 }
 
-/* A STABLE message is read only now, from the memory of its sender. */
+/* Read a STABLE message only now, from its sender's memory. */
 static bool take_message(struct run *u, const struct at *a)
 {
     uint32_t send = a->node->match;
@@ -263,7 +263,7 @@ static void mark_written(struct run *u, const struct at *a)
     u->has[a->state] = 1;
 }
 
-/* Add up a whole run in the order of ranks, with the own contribution in its place. */
+/* Add up a whole run in rank order, including the local contribution. */
 static void sum_run(struct run *u, const struct at *a)
 {
     uint32_t head = a->node->run_head;
@@ -361,7 +361,7 @@ static bool do_step(struct run *u, uint32_t id)
     }
 }
 
-/* ---- which step comes next ---- */
+/* ---- choice of the next step ---- */
 
 static void satisfy(struct run *u, uint32_t round, uint32_t x)
 {
@@ -371,7 +371,7 @@ static void satisfy(struct run *u, uint32_t round, uint32_t x)
         u->ready[u->n_ready++] = id;
 }
 
-/* Reading a message frees its slot for the SEND that is `slots` behind on the lane. */
+/* Reading a message frees its slot for the SEND that is `slots` later on the lane. */
 static void free_slot(struct run *u, uint32_t round, const struct node *send)
 {
     uint32_t k = round * send->lane_count + send->lane_at + u->sim->slots;
@@ -418,7 +418,7 @@ static void release(struct run *u, uint32_t id)
     end_step(u, round, n);
 }
 
-/* Evenly, or the newest first, or one rank as late as can be. */
+/* Choose evenly, the newest first, or one rank as late as possible. */
 static uint32_t pick(struct run *u)
 {
     uint32_t victim = (uint32_t)(u->sim->seed / 3 % (uint64_t)trib_sim_size(u->sim));

@@ -20,8 +20,8 @@ bool trib_sim_by_receiver(const struct trib_sim *sim)
     return sim->shape.coll == TRIB_ALLTOALL || trib_coll_is_prefix(sim->shape.coll);
 }
 
-/* The first element of block c. Uneven blocks have up to `count` elements, one in four
- * has none. */
+/* Return the first element of block c. Uneven blocks have up to `count` elements; 1 in
+ * 4 is empty. */
 static size_t block_first(const struct trib_sim *sim, uint32_t c)
 {
     size_t first = 0;
@@ -130,7 +130,7 @@ uint64_t trib_sim_scaled(const struct trib_sim *sim, uint64_t a)
 uint64_t trib_sim_expect(const struct trib_sim *sim, uint32_t rank, size_t e)
 {
     const uint32_t size = (uint32_t)sim->shape.size, root = (uint32_t)sim->shape.root;
-    uint32_t end = size; /* ranks that are summed */
+    uint32_t end = size; /* number of ranks summed */
     uint64_t x;
 
     switch (sim->shape.coll) {

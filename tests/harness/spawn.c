@@ -143,7 +143,7 @@ static void run_threads(const struct spawn_opts *opts, struct spawn_area *area,
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    /* Ranks give up by themselves before. */
+    /* Ranks give up earlier by themselves. */
     until.tv_sec += patience_ms(opts) / 1000 + 5;
     for (int i = 0; i < opts->size; i++) {
         atomic_store(&area->pids[i], (int)getpid());
@@ -198,7 +198,7 @@ static void reap(const struct spawn_opts *opts, struct spawn_area *area,
             const pid_t ended = waitpid(area->pids[i], &status, WNOHANG);
             if (ended == 0)
                 continue;
-            if (ended < 0) /* how it has ended nobody can say: that is no success */
+            if (ended < 0) /* exit status unknown: counts as failed */
                 status = W_EXITCODE(1, 0);
             reaped[i] = true;
             left--;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * n ranks as threads or as forked processes, with a common area through which they meet
- * while what they test is not yet, or no longer, able to.
+ * Run n ranks as threads or forked processes, with a shared area for barriers and
+ * exchanges that do not depend on the code under test.
  *
- * Nothing here waits without a deadline: a rank that hangs is killed (process) or ends
+ * All waits have a deadline: a rank that hangs is killed (process) or ends
  * the test binary (thread).
  */
 #ifndef TESTS_HARNESS_SPAWN_H
@@ -31,10 +31,10 @@ struct spawn {
     struct spawn_area *area;
 };
 
-/* The end of a rank. */
+/* Result of a rank. */
 struct spawn_result {
     int failures; /* checks that failed */
-    int signal; /* that ended the process; 0: it returned */
+    int signal; /* signal that ended the process; 0: it returned */
     bool timed_out;
 };
 
@@ -49,36 +49,36 @@ struct spawn_opts {
 /**
  * spawn_run - run fn on all ranks.
  *
- * results  one for each rank; may be NULL
- * returns  how many ranks failed a check, timed out, or died of a signal
+ * results  [size]; may be NULL
+ * returns  the number of ranks that failed a check, timed out, or died of a signal
  */
 int spawn_run(const struct spawn_opts *opts, struct spawn_result *results);
 
-/** spawn_barrier - false when a rank failed or does not come before the deadline. */
+/** spawn_barrier - wait for all ranks; false: a rank failed or missed the deadline. */
 bool spawn_barrier(struct spawn *s);
 
-/** spawn_meet - once in a run: wait until n ranks are here, such as the survivors. */
+/** spawn_meet - wait for n ranks, such as the survivors; once per run. */
 bool spawn_meet(struct spawn *s, int n);
 
-/** spawn_allgather - as boot's: `bytes` from each rank, size * bytes to all. */
+/** spawn_allgather - gather `bytes` of each rank, size * bytes, on all ranks. */
 bool spawn_allgather(struct spawn *s, const void *in, size_t bytes, void *out);
 
-/** spawn_tell - how far this rank has come: a number that grows, 0 at first. */
+/** spawn_tell - publish this rank's progress: a growing number, 0 at first. */
 void spawn_tell(struct spawn *s, uint32_t number);
 
-/** spawn_await - until a rank has told `number` or more; false as spawn_barrier. */
+/** spawn_await - wait for a rank's progress of at least `number`; as spawn_barrier. */
 bool spawn_await(struct spawn *s, int rank, uint32_t number);
 
 /** spawn_signal - send a signal to another rank's process. */
 void spawn_signal(const struct spawn *s, int rank, int number);
 
-/** spawn_pid - the process of a rank. */
+/** spawn_pid - return the process of a rank. */
 pid_t spawn_pid(const struct spawn *s, int rank);
 
-/** spawn_expired - is the deadline over? For loops in tests. */
+/** spawn_expired - return whether the deadline has passed, for loops in tests. */
 bool spawn_expired(const struct spawn *s);
 
-/** spawn_check - count a failure and say where; returns ok. */
+/** spawn_check - count and report a failure; return ok. */
 bool spawn_check(struct spawn *s, bool ok, const char *file, int line,
                  const char *text);
 

@@ -1,32 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# For test scripts, which source it first: TAP lines, a folder for the test alone, and
-# what several scripts ask of the commands that they run.
+# For test scripts, which source it first: TAP lines, a private folder, and
+# common checks of commands.
 #
 #     . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 #     expect "help" 0 "usage: trib-info" trib-info --help
 #     finish
 #
-# $build  the folder of the build
-# $dir    an empty folder, removed at the end; at_exit may be redefined to do more then
-# $said   what the last command of expect said
-# $shown  files that a failed test shows
+# $build  the build folder
+# $dir    an empty folder, removed at the end; redefine at_exit for more cleanup
+# $said   file with the output of the last command of expect
+# $shown  files printed by a failed test
 set -u
-# shellcheck disable=SC2034 # for those who source this
+# shellcheck disable=SC2034 # for scripts that source this
 build=${abs_top_builddir:-build}
 dir=$(mktemp -d) || exit 1
 said=$dir/said
 shown=("$said")
 number=0 failed=0
-slow=${TRIBTEST_SLOWNESS:-1} # how much longer this build may take
+slow=${TRIBTEST_SLOWNESS:-1} # factor of time limits for this build
 
 at_exit() { :; }
 trap 'at_exit; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM HUP
 : >"$said"
 
-result() { # 0 for well, NAME
+result() { # STATUS (0: passed), NAME
     number=$((number + 1))
     if [ "$1" -eq 0 ]; then
         echo "ok $number - $2"
@@ -47,7 +47,7 @@ skip_all() { # REASON
     exit 77
 }
 
-# NAME, expected exit code (any: not 0, and no time-out), words that must be said ("" for
+# NAME, expected exit code (any: not 0, and no timeout), words of the output ("" for
 # none), command
 expect() {
     local name=$1 code=$2 words=$3 got good
@@ -61,7 +61,7 @@ expect() {
     result $good "$name"
 }
 
-# NAME, command: where standard output is a full disk it says so, and fails
+# NAME, command: it fails with a message if standard output is a full disk
 refuse_full() {
     local name=$1 got
     shift
@@ -72,7 +72,7 @@ refuse_full() {
     result $? "$name"
 }
 
-missing() { # PROGRAM, NAME...: skip them all where it is not installed
+missing() { # PROGRAM, NAME...: skip these tests if it is not installed
     local program=$1 name
     ! command -v "$program" >/dev/null || return 1
     shift
@@ -81,7 +81,7 @@ missing() { # PROGRAM, NAME...: skip them all where it is not installed
     done
 }
 
-# SECONDS, command: until it succeeds
+# SECONDS, command: repeat it until it succeeds
 within() {
     local end=$((SECONDS + $1 * slow))
     shift
@@ -91,14 +91,14 @@ within() {
     done
 }
 
-gone() { # pids: none of them lives, zombies neither
+gone() { # PID...: succeed if none of them runs or is a zombie
     local pid
     for pid in "$@"; do
         [ ! -e "/proc/$pid" ] || return 1
     done
 }
 
-has_lines() { # file, at least so many lines
+has_lines() { # FILE, COUNT: succeed if it has at least COUNT lines
     [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
 }
 

@@ -27,7 +27,7 @@ ready, go = os.pipe()
 pid, fd = pty.fork()
 if pid == 0:
     os.close(go)
-    os.read(ready, 1)  # until the terminal has its size
+    os.read(ready, 1)  # wait until the terminal has its size
     os.execvp(args.command[0], args.command)
 fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, args.columns, 0, 0))
 os.close(go)

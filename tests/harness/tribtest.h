@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Included by every test binary: cmocka with its headers in order, a deadline, ranks as
+ * Included by every test: cmocka with its headers in order, a deadline, ranks as
  * processes or threads, and a log that fails the test on an unexpected warning.
  */
 #ifndef TESTS_HARNESS_TRIBTEST_H
@@ -25,22 +25,22 @@
 
 #include <tributary/comm.h>
 
-#define TRIBTEST_SKIPPED 77 /* exit status that automake counts as skipped */
+#define TRIBTEST_SKIPPED 77 /* exit status of a skipped test, by automake */
 #define TRIBTEST_RANKS_MAX 64
 
-/* Skip the running case; the reason stands in the log of the test. */
+/* Skip the running case, with the reason in the test's log. */
 #define tribtest_skip(reason) \
     do { \
         printf("# skipped: %s: %s\n", __func__, reason); \
         skip(); \
     } while (0)
 
-/* Statuses compare by name, so that a failure can be read. */
+/* Compare statuses by name, so that failures are readable. */
 #define assert_status(status, expected) \
     assert_string_equal(trib_status_name(status), trib_status_name(expected))
 
-/* Whoever starts the tests may have ignored SIGCHLD, or blocked signals: both are
- * inherited, and then the exit statuses of ranks would be lost. */
+/* The parent of a test may ignore SIGCHLD or block signals. Both are
+ * inherited and would lose the exit statuses of ranks, so reset them. */
 __attribute__((constructor)) static void tribtest_signals(void)
 {
     sigset_t none;
@@ -50,7 +50,7 @@ __attribute__((constructor)) static void tribtest_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* How much slower than an ordinary build this one runs: TRIBTEST_SLOWNESS, else 1. */
+/* Return this build's slowdown relative to a normal one: TRIBTEST_SLOWNESS or 1. */
 static inline unsigned tribtest_slowness(void)
 {
     const char *text = getenv("TRIBTEST_SLOWNESS");
@@ -59,16 +59,16 @@ static inline unsigned tribtest_slowness(void)
     return times < 1 ? 1 : times > 100 ? 100 : (unsigned)times;
 }
 
-/* The longest wait for what is sure to come: far more than it takes on a busy
+/* Limit of a wait for a certain event: far longer than it takes on a busy
  * machine. */
 static inline int tribtest_patience_ms(void)
 {
     return 60000 * (int)tribtest_slowness();
 }
 
-/* Once in each turn of a loop that waits, turns from 0 on: yield, then sleep. A loop
- * that only yields takes the processors from other tests, and from those that it waits
- * for. */
+/* Back off in iteration `turn` (from 0) of a waiting loop: yield, later sleep. A loop
+ * that only yields takes the processors from other tests, and from the threads that it
+ * waits for. */
 static inline void tribtest_rest(unsigned *turns)
 {
     if ((*turns)++ < 200)
@@ -77,13 +77,13 @@ static inline void tribtest_rest(unsigned *turns)
         nanosleep(&(struct timespec){.tv_nsec = *turns < 2000 ? 50000 : 500000}, NULL);
 }
 
-/* Called first in main: the process dies by SIGALRM rather than hang. */
+/* Call this first in main: SIGALRM then ends a process that hangs. */
 static inline void tribtest_deadline(unsigned seconds)
 {
     alarm(seconds * tribtest_slowness());
 }
 
-/* A log callback (arg: NULL or an int that counts) for tests that expect silence. */
+/* Log callback for tests that expect no warning; arg: NULL or an int to count them. */
 static inline void tribtest_log(void *arg, trib_log_level_t level, const char *line)
 {
     fprintf(stderr, "%s\n", line);
@@ -91,7 +91,7 @@ static inline void tribtest_log(void *arg, trib_log_level_t level, const char *l
         ++*(int *)arg;
 }
 
-/* The body of one rank; it returns 0 if all is well. No cmocka asserts inside. */
+/* Body of a rank; returns 0 on success. Must not use asserts of cmocka. */
 typedef int (*tribtest_rank_fn)(int rank, int size, void *arg);
 
 struct tribtest_thread {
@@ -110,7 +110,7 @@ static inline void *tribtest_thread_main(void *arg)
     return NULL;
 }
 
-/* Runs fn as `size` threads; the number of ranks that did not return 0. */
+/* Run fn in `size` threads; return the number of ranks that did not return 0. */
 static inline int tribtest_threads(int size, tribtest_rank_fn fn, void *arg)
 {
     struct tribtest_thread threads[TRIBTEST_RANKS_MAX];
@@ -130,7 +130,7 @@ static inline int tribtest_threads(int size, tribtest_rank_fn fn, void *arg)
     return failed;
 }
 
-/* Runs fn as `size` child processes, each with a deadline; the number that failed. */
+/* Run fn in `size` child processes with a deadline; return the number that failed. */
 static inline int tribtest_forks(int size, unsigned seconds, tribtest_rank_fn fn,
                                  void *arg)
 {
