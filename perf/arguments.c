@@ -55,8 +55,8 @@ static bool set_parameter(const struct tool_given *given, const char *value)
         return true;
     return tool_say(
         given, "--op: %s",
-        trims   ? "trimmed-mean:P leaves out a part P above 0 and below 0.5 at each end"
-        : clips ? "clipped-mean:B cuts elements to a bound B above 0"
+        trims   ? "trimmed-mean:P drops a fraction P above 0 and below 0.5 at each end"
+        : clips ? "clipped-mean:B clips elements to a bound B above 0"
                 : "this operator has no parameter");
 }
 
@@ -96,10 +96,11 @@ static bool take_word(const struct tool_given *given, const char *value)
     struct tool_names names = {.n = PERF_COLL_COUNT};
 
     if (args->named)
-        return tool_say(given, "'%s': one collective at a time", value);
+        return tool_say(given, "'%s': only one collective at a time", value);
     args->named = true;
     if (is_command(value))
-        return tool_say(given, "%s stands first: trib-perf %s [OPTION]…", value, value);
+        return tool_say(given, "%s must be the first argument: trib-perf %s [OPTION]…",
+                        value, value);
     if (perf_coll_parse(value, &args->coll))
         return true;
     for (int i = 0; i < PERF_COLL_COUNT; i++)
@@ -115,7 +116,7 @@ bool perf_set_codec(const struct tool_given *given, const char *value)
     args->codec = value;
     if (trib_codec_check(value, why, sizeof(why)) == TRIB_OK)
         return true;
-    return tool_refuse(given, value, "cannot be: %s", why);
+    return tool_refuse(given, value, "is invalid: %s", why);
 }
 
 struct search {
@@ -169,7 +170,8 @@ bool perf_set_density(const struct tool_given *given, const char *value)
         args->density <= 1)
         return true;
     return tool_refuse(given, value,
-                       "is not a part above 0 and up to 1, such as 0.01 or 0.01,same");
+                       "is not a fraction above 0 and up to 1, such as 0.01 or "
+                       "0.01,same");
 }
 
 static bool set_peers(const struct tool_given *given, const char *value)
@@ -200,19 +202,20 @@ static const struct tool_option options[] = {
          "lor lxor minloc maxloc"},
     PERF_DENSITY_ROW,
     {"input", "WHAT", tool_set_choice, AT(input),
-     .help =
-         "floats are about normal, or smooth: three waves of 997 to 40009 elements, "
-         "and noise of 0.001 [normal]",
+     .help = "distribution of floats: about normal, or smooth (three waves of 997 to "
+             "40009 elements, and noise of 0.001) [normal]",
      .words = "normal smooth"},
-    {"root", "RANK", tool_set_int, AT(root), .help = "of reduce and broadcast [0]",
+    {"root", "RANK", tool_set_int, AT(root),
+     .help = "root of reduce, broadcast, "
+             "gather and scatter [0]",
      .most = 4096},
     {"codec", "TEXT", perf_set_codec,
      .help = "such as topk:ratio=0.01; trib-info --codecs lists them",
      .words = "@codecs"},
     {"feedback", "TEXT", tool_set_text, AT(feedback),
-     .help = "such as ef14:momentum=0.9, ef21 or none [codec: what its ef= says]"},
+     .help = "such as ef14:momentum=0.9, ef21 or none [codec: as its ef= says]"},
     {"quorum", "TEXT", tool_set_text, AT(quorum),
-     .help = "of a service, such as 0.9,deadline=20ms: late ranks are left out [all]"},
+     .help = "quorum of a service, such as 0.9,deadline=20ms: skips late ranks [all]"},
     {"algorithm", "NAME", set_algorithm,
      .help = "such as ring; trib-info --algorithms lists them", .words = "@algorithms"},
     PERF_CHUNK_ROW,
@@ -220,51 +223,49 @@ static const struct tool_option options[] = {
     {"in-place", NULL, tool_set_switch, AT(in_place),
      .help = "input and result share a buffer"},
     {"call", "KIND", tool_set_choice, AT(call),
-     .help =
-         "blocking, plan, auto: plan if op has a parameter, or codec, feedback, "
-         "quorum, algorithm or chunk is given, or TRIB_CODEC or TRIB_QUORUM; pairs: "
-         "what is not 0, as a sparse vector [auto]",
+     .help = "blocking, plan or pairs; auto: plan if op has a parameter, if codec, "
+             "feedback, quorum, algorithm or chunk is given, or with TRIB_CODEC or "
+             "TRIB_QUORUM; pairs: the nonzero elements as a sparse vector [auto]",
      .words = "auto blocking plan pairs"},
     {"iters", "N", tool_set_long, AT(iters),
-     .help = "samples a size [as many as fit 0.5 s, 20 to 1000]", .least = 1},
+     .help = "samples per size [as many as fit 0.5 s, 20 to 1000]", .least = 1},
     {"sample", "TIME", set_sample,
-     .help = "calls shorter than this are timed in batches [10us]"},
+     .help = "time calls shorter than this in batches [10us]"},
     {"warmup", "N", tool_set_long, AT(warmup),
-     .help = "calls before the first sample [20; 2 above 1 MiB]"},
+     .help = "warm-up calls [20; 2 above 1 MiB]"},
     {"sync", NULL, tool_set_switch, AT(sync),
-     .help = "a barrier before each sample, outside its time"},
+     .help = "run a barrier before each sample, not timed"},
     {"rewrite", NULL, tool_set_switch, AT(rewrite),
-     .help = "write the input before each sample of one call, outside its time"},
+     .help = "time single calls, and write the input before each, not timed"},
     PERF_BIND_ROW(AT(bind)),
     {"check", NULL, tool_set_switch, AT(check),
-     .help =
-         "compare with an oracle; exit code 1 if wrong; codecs: beyond what they may "
-         "lose"},
+     .help = "compare with an oracle; exit code 1 if results are wrong, with a codec: "
+             "off by more than its bound"},
     {"explain", NULL, tool_set_switch, AT(explain),
-     .help = "say which algorithm, chunk and codec were chosen"},
+     .help = "show the chosen algorithm, chunk and codec"},
     {"overlap", NULL, tool_set_switch, AT(overlap),
      .help =
-         "of allreduce: each stage alone, and what was reached of the slowest; and the "
-         "vector fed layer by layer beside a computation"},
+         "with allreduce: measure each stage alone, and the fraction of the slowest "
+         "stage's rate that is reached; and feed the vector layer by layer during a "
+         "computation"},
     {"trace", "FILE", tool_set_text, AT(trace),
-     .help = "with -n: write what the ranks did when, for Perfetto"},
+     .help = "with -n: write a timeline of the ranks for Perfetto"},
     TOOL_WIDE_ROW,
-    PERF_CSV_ROW(AT(csv), "one row a size"),
+    PERF_CSV_ROW(AT(csv), "one row per size"),
     PERF_JSON_ROW(AT(json)),
     {"link", "RATE", perf_set_gbps, AT(link_gbps),
-     .help = "of each host, each way, such as 10gbit: results say it, and their page "
-             "draws it as a limit"},
+     .help = "link rate of each host in each direction, such as 10gbit: recorded in "
+             "results, and drawn as a limit on their page"},
     {"plot", NULL, tool_set_switch, AT(plot),
-     .help = "below the table, draw time and bandwidth as bars"},
+     .help = "draw time and bandwidth as bars below the table"},
     {"compare", "FILE", tool_set_text, AT(compare),
-     .help = "say what is slower or faster than in this file of --json"},
+     .help = "show which rows are slower or faster than in this --json file"},
     PERF_FAIL_ABOVE_ROW(AT(fail_above)),
     {"peers", "[FOLDER]", set_peers,
-     .help =
-         "of allreduce, with -n: the MPIs and Gloo that are installed, in turns with "
-         "it; FOLDER has their programs"},
+     .help = "with allreduce -n: measure the installed MPIs and Gloo in turns; FOLDER "
+             "has their programs"},
     {"html", "FILE", tool_set_text, AT(html),
-     .help = "write a page with charts; beside --compare FILE that stands in it, too"},
+     .help = "write a page with charts, which include --compare FILE"},
 };
 
 const struct tool_command perf_collective = {
@@ -274,11 +275,9 @@ const struct tool_command perf_collective = {
         "       trib-run -n RANKS -- trib-perf COLLECTIVE [OPTION]…\n"
         "       trib-perf put [OPTION]…             writes over a transport: see put "
         "--help\n"
-        "       trib-perf codec [CODEC]… [OPTION]…  codecs alone: see codec "
-        "--help\n"
-        "       trib-perf agg [OPTION]…             jobs that a service sums: see "
-        "agg "
-        "--help\n"
+        "       trib-perf codec [CODEC]… [OPTION]…  codecs alone: see codec --help\n"
+        "       trib-perf agg [OPTION]…             jobs summed by a service: see "
+        "agg --help\n"
         "       trib-perf groups [OPTION]…          groups of tensors: see groups "
         "--help\n"
         "       trib-perf neighbors [OPTION]…       steps of push-sum: see neighbors "
@@ -286,20 +285,22 @@ const struct tool_command perf_collective = {
         "       trib-perf store [OPTION]…           pushes, pulls: see store --help\n"
         "       trib-perf calibrate [OPTION]…       the network: see calibrate "
         "--help\n"
-        "       trib-perf compare OLD NEW [OPTION]… what became slower: see compare "
-        "--help\n"
+        "       trib-perf compare OLD NEW [OPTION]… regressions: see compare --help\n"
         "       trib-perf report FILE… -o PAGE      a page of results: see report "
         "--help\n"
         "\n"
-        "Times a collective: allreduce, reduce, broadcast, allgather,\n"
+        "Measures a collective: allreduce, reduce, broadcast, allgather,\n"
         "reduce-scatter, gather, scatter, alltoall, scan, exscan or barrier; or\n"
-        "sendrecv: each rank sends a message to the next one and receives one of the\n"
-        "one before. A size is that of the longest buffer, also where it has a\n"
-        "block for each rank. A sample counts as long as the slowest rank took. Times\n"
-        "are in µs, bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as\n"
-        "nccl-tests define it. wire is what a rank sends in one operation, in bytes,\n"
-        "mean over ranks. nmse is the squared error over the squared expected\n"
-        "values.\n",
+        "sendrecv: each rank sends a message to the next rank and receives one from "
+        "the\n"
+        "previous rank. A size is the size of the longest buffer, which may have "
+        "one\n"
+        "block per rank. A sample is the time of the slowest rank. Times are in µs,\n"
+        "bandwidths in GB/s (1e9 bytes): algbw = size / p50, busbw as in "
+        "nccl-tests.\n"
+        "wire is the number of bytes that a rank sends per operation, mean over "
+        "ranks.\n"
+        "nmse is the squared error over the squared expected values.\n",
     .ending =
         "example: trib-perf allreduce -n 2 --sizes 8,64K,16M --check\n"
         "exit code: 0 done; 1 wrong result, failed, or too slow; 2 wrong arguments",
@@ -385,14 +386,14 @@ static bool check_applies(struct perf_args *args, FILE *err)
         return false;
     }
     if (args->input == PERF_INPUT_SMOOTH && perf_number_is_integer(args->dtype)) {
-        fprintf(err, "trib-perf: --input smooth is of floats, not of %s.\n",
+        fprintf(err, "trib-perf: --input smooth requires floats, not %s.\n",
                 trib_dtype_name(args->dtype));
         return false;
     }
     if (coll == PERF_SENDRECV &&
         (args->codec != NULL || args->quorum != NULL || args->algorithm != NULL ||
          args->chunk != 0 || args->in_place)) {
-        fputs("trib-perf: sendrecv sends messages as they are: leave out --codec, "
+        fputs("trib-perf: sendrecv sends uncompressed messages: leave out --codec, "
               "--quorum, --algorithm, --chunk and --in-place.\n",
               err);
         return false;
@@ -403,8 +404,8 @@ static bool check_applies(struct perf_args *args, FILE *err)
     }
     if (args->root >= 0 && !rooted) {
         fprintf(err,
-                "trib-perf: %s has no root: leave out --root, which is of reduce, "
-                "broadcast, gather and scatter.\n",
+                "trib-perf: %s has no root: leave out --root, which applies to "
+                "reduce, broadcast, gather and scatter.\n",
                 name);
         return false;
     }
@@ -440,10 +441,9 @@ static bool check_pairs(const struct perf_args *args, FILE *err)
         (args->coll == TRIB_ALLREDUCE && !refused &&
          (args->op == TRIB_SUM || args->op == TRIB_MEAN)))
         return true;
-    fputs(
-        "trib-perf: --call pairs is of allreduce, of sum and mean: leave out --codec, "
-        "--feedback, --quorum, --chunk, --in-place and --rewrite.\n",
-        err);
+    fputs("trib-perf: --call pairs requires allreduce with sum or mean: leave out "
+          "--codec, --feedback, --quorum, --chunk, --in-place and --rewrite.\n",
+          err);
     return false;
 }
 
@@ -459,8 +459,8 @@ static bool check_overlap(struct perf_args *args, FILE *err)
         args->call = PERF_CALL_PLAN;
         return true;
     }
-    fputs("trib-perf: --overlap is of plans of allreduce, of f32, sum and mean, of one "
-          "codec: leave out --call, --quorum and codec auto.\n",
+    fputs("trib-perf: --overlap requires plans of allreduce with f32, sum or mean, "
+          "and one codec: leave out --call, --quorum and codec auto.\n",
           err);
     return false;
 }
@@ -476,10 +476,9 @@ static bool check_peers(const struct perf_args *args, FILE *err)
         fits = fits && args->sizes.bytes[i] > 0;
     if (args->peers == NULL || fits)
         return true;
-    fputs(
-        "trib-perf: --peers is of allreduce -n RANKS, of f32 and sum, of sizes above 0 "
-        "and up to 1000 samples: leave out --csv and --trace.\n",
-        err);
+    fputs("trib-perf: --peers requires allreduce -n RANKS with f32 and sum, sizes "
+          "above 0 and at most 1000 samples: leave out --csv and --trace.\n",
+          err);
     return false;
 }
 
@@ -500,8 +499,8 @@ static bool check_together(struct perf_args *args, FILE *err)
     bool barrier = args->coll == TRIB_BARRIER;
 
     if (!args->named) {
-        fputs("trib-perf: say which collective, such as trib-perf allreduce -n 2; "
-              "trib-perf --help tells more.\n",
+        fputs("trib-perf: no collective: name one, such as trib-perf allreduce -n 2; "
+              "see trib-perf --help.\n",
               err);
         return false;
     }
@@ -509,8 +508,8 @@ static bool check_together(struct perf_args *args, FILE *err)
         !check_pairs(args, err) || !check_overlap(args, err) || !check_peers(args, err))
         return false;
     if (plan_only && args->call == PERF_CALL_BLOCKING) {
-        fputs("trib-perf: blocking calls take codec, feedback, quorum, algorithm and "
-              "chunk from the configuration, and no parameter of an op: set TRIB_* or "
+        fputs("trib-perf: blocking calls use codec, feedback, quorum, algorithm and "
+              "chunk of the configuration, and no op with a parameter: set TRIB_* or "
               "use --call plan.\n",
               err);
         return false;
@@ -524,19 +523,19 @@ static bool check_together(struct perf_args *args, FILE *err)
         return false;
     }
     if (args->trace != NULL && args->ranks == 0) {
-        fputs("trib-perf: --trace goes with -n; under a launcher trib-run --trace, or "
-              "TRIB_TRACE on all ranks and trib-info --merge-trace, does that.\n",
+        fputs("trib-perf: --trace requires -n; under a launcher use trib-run "
+              "--trace, or TRIB_TRACE on all ranks and trib-info --merge-trace.\n",
               err);
         return false;
     }
     if (!perf_outputs_differ(args->csv, args->json, err))
         return false;
     if (args->html != NULL && strcmp(args->html, "-") == 0) {
-        fputs("trib-perf: --html takes the name of a file.\n", err);
+        fputs("trib-perf: --html requires a file name.\n", err);
         return false;
     }
     if (args->fail_above > 0 && args->compare == NULL) {
-        fputs("trib-perf: --fail-above goes with --compare FILE.\n", err);
+        fputs("trib-perf: --fail-above requires --compare FILE.\n", err);
         return false;
     }
     if (args->coll == TRIB_BROADCAST)

@@ -297,9 +297,8 @@ static int run(const struct args *args, struct rank *r)
     if (r->ranks < 2 || shares_memory(r)) {
         if (r->self == 0)
             fprintf(stderr,
-                    "trib-perf: calibrate measures a network, and these ranks have "
-                    "none between them: start it on several hosts, or with "
-                    "TRIB_TRANSPORT=tcp.\n");
+                    "trib-perf: calibrate measures a network, but these ranks share "
+                    "none: start it on several hosts, or with TRIB_TRANSPORT=tcp.\n");
         return 2;
     }
     r->x = calloc(1, LONG);
@@ -318,7 +317,7 @@ static int run(const struct args *args, struct rank *r)
         fprintf(stderr, "trib-perf: %s\n", why);
         return 1;
     }
-    printf("%s: for TRIB_TRANSPORT=%s %s. Give it to all ranks: TRIB_CALIBRATION=%s\n",
+    printf("%s: for TRIB_TRANSPORT=%s %s. Set on all ranks: TRIB_CALIBRATION=%s\n",
            args->out, link.transport, link.hosts ? "between hosts" : "on one host",
            args->out);
     return 0;
@@ -343,7 +342,8 @@ static int rank_main(void *arg, int number, const char *root)
     free(r.x);
     free(r.y);
     if (trib_free_comm(r.comm) != TRIB_OK && code == 0) {
-        fprintf(stderr, "trib-perf: a rank cannot leave: %s\n", trib_last_error(NULL));
+        fprintf(stderr, "trib-perf: a rank cannot disconnect: %s\n",
+                trib_last_error(NULL));
         code = 1;
     }
     return code;
@@ -356,7 +356,7 @@ static int rank_main(void *arg, int number, const char *root)
 static const struct tool_option options[] = {
     PERF_RANKS_ROW(AT(each.ranks)),
     {"out", "FILE", tool_set_text, AT(out),
-     .help = "the file, of which rank 0 writes this link anew "
+     .help = "file to write; rank 0 replaces this link in it "
              "[tributary-calibration.json]"},
     PERF_BIND_ROW(AT(each.bind)),
 };
@@ -366,14 +366,15 @@ const struct tool_command calibrate_command = {
     .usage =
         "usage: trib-run -n RANKS -- trib-perf calibrate [OPTION]…\n"
         "\n"
-        "Measures the network between the ranks, a second for each pair: the time of "
-        "a\n"
-        "short message one way (hop), of a rank for one of many (message), bytes a\n"
-        "second each way, and how fast a rank sums. With the file in "
-        "TRIB_CALIBRATION,\n"
-        "algorithms are chosen by these figures. It holds for machines like this one, "
-        "and\n"
-        "for this TRIB_TRANSPORT.\n",
+        "Measures the network between the ranks, one second per pair: one-way "
+        "latency of\n"
+        "a short message (hop), cost per message of a burst (message), bytes/s in "
+        "each\n"
+        "direction, and how fast a rank sums. With the file in TRIB_CALIBRATION, "
+        "auto\n"
+        "chooses algorithms by these figures. They are valid for machines like this "
+        "one\n"
+        "and for this TRIB_TRANSPORT.\n",
     .ending = "example: TRIB_TRANSPORT=tcp trib-perf calibrate -n 2\n"
               "exit code: 0 done; 1 failed; 2 wrong arguments",
     .options = options,

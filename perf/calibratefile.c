@@ -84,8 +84,7 @@ bool calibrate_write(const char *path, const struct calibrate_link *link, char *
                      machine, "links", links);
     const bool done = file != NULL && put(path, file);
     if (!done)
-        snprintf(why, why_bytes, "%.500s cannot be written: is the folder there?",
-                 path);
+        snprintf(why, why_bytes, "cannot write %.500s: does the folder exist?", path);
     json_decref(file);
     return done;
 }

@@ -178,7 +178,7 @@ static void try_once(int ranks, int victim, int number, double out[PARTS])
     int status;
 
     if (b == MAP_FAILED || trib_local_create(ranks, &local) != TRIB_OK)
-        fail("a meeting place", trib_last_error(NULL));
+        fail("rendezvous", trib_last_error(NULL));
     for (int r = 0; r < ranks; r++) {
         pids[r] = fork();
         if (pids[r] == 0)
@@ -212,7 +212,7 @@ static void try_join(int ranks, double out[PARTS])
     int status;
 
     if (b == MAP_FAILED || trib_local_create(ranks, &local) != TRIB_OK)
-        fail("a meeting place", trib_last_error(NULL));
+        fail("rendezvous", trib_last_error(NULL));
     for (int r = 0; r <= ranks; r++) {
         pids[r] = fork();
         if (pids[r] == 0)

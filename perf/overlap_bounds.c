@@ -59,8 +59,8 @@ double perf_overlap_hidden(double comm, double compute, double both)
 
 static void print_hidden(const char *where, const struct perf_hidden *h)
 {
-    printf("           computing %s %.2f ms, with the sum %.2f ms: %.0f %% of %.2f ms "
-           "hidden\n",
+    printf("           computing %s %.2f ms, with the sum %.2f ms: %.0f %% of %.2f "
+           "ms hidden\n",
            where, h->compute_us * 1e-3, h->both_us * 1e-3, 100 * h->part,
            h->comm_us * 1e-3);
 }

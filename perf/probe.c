@@ -101,8 +101,8 @@ int main(int argc, char **argv)
     struct perf_summary summary;
     (void)argv;
     if (argc > 1) {
-        fputs("usage: probe (no arguments): prints microseconds one way between the "
-              "first two cores, and near, mixed, far or busy\n",
+        fputs("usage: probe (no arguments): prints the one-way microseconds between "
+              "the first two cores, and near, mixed, far or busy\n",
               stderr);
         return 2;
     }

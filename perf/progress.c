@@ -40,7 +40,7 @@ void perf_progress_show(void *arg, size_t bytes, long done, long samples)
             p->at + 1, p->sizes, perf_size_text(bytes, size, sizeof(size)), done,
             samples, now - p->start);
     if (done > p->size_done && samples > done)
-        fprintf(stderr, ", about %.0f s left of it",
+        fprintf(stderr, ", about %.0f s left for it",
                 (now - p->size_start) / (double)(done - p->size_done) *
                     (double)(samples - done));
     fflush(stderr);

@@ -35,17 +35,16 @@ bool perf_launched_twice(int ranks, enum tool_bind bind, FILE *err)
     char by[96];
 
     if (ranks == 0 && bind != TOOL_BIND_AUTO) {
-        fputs(
-            "trib-perf: --bind places the ranks that -n starts: say how many, or bind "
-            "them by the launcher, as by trib-run --bind.\n",
-            err);
+        fputs("trib-perf: --bind places the ranks that -n starts: add -n, or bind with "
+              "the launcher, such as trib-run --bind.\n",
+              err);
         return true;
     }
     if (ranks == 0 || !tool_launched(by, sizeof(by)))
         return false;
     fprintf(err,
-            "trib-perf: -n starts ranks, and so has a launcher (this is %s): leave out "
-            "-n, or unset that.\n",
+            "trib-perf: -n cannot start ranks under a launcher (this is %s): leave "
+            "out -n, or unset that variable.\n",
             by);
     return true;
 }
@@ -63,7 +62,9 @@ bool perf_float_sizes(struct perf_sizes *sizes, const char *preset, FILE *err)
         const size_t bytes = sizes->bytes[i];
         if (bytes >= sizeof(float) && bytes % sizeof(float) == 0)
             continue;
-        fprintf(err, "trib-perf: --sizes: %zu bytes are no whole number of float32.\n",
+        fprintf(err,
+                "trib-perf: --sizes: %zu bytes are not a whole number of "
+                "float32.\n",
                 bytes);
         return false;
     }

@@ -28,7 +28,7 @@ bool perf_set_density(const struct tool_given *given, const char *value);
 /* Rows shared by commands; at: offset of the field. */
 #define PERF_RANKS_ROW(at) \
     {"ranks", "RANKS", tool_set_int, at, \
-     .help = "start so many ranks on this host; without it a launcher has", \
+     .help = "number of ranks to start on this host; omit under a launcher", \
      .letter = 'n', .least = 1, .most = 4096}
 #define PERF_BIND_ROW(at) \
     {"bind", "HOW", tool_set_choice, at, .help = TOOL_BIND_HELP, \
@@ -38,19 +38,20 @@ bool perf_set_density(const struct tool_given *given, const char *value);
      .help = "alloc (trib_alloc), malloc, register [alloc]", \
      .words = "alloc malloc register"}
 #define PERF_CHUNK_ROW \
-    {"chunk", "SIZE", perf_set_chunk, .help = "bytes of a chunk"}
+    {"chunk", "SIZE", perf_set_chunk, .help = "chunk size in bytes"}
 #define PERF_DENSITY_ROW \
     {"density", "D[,same]", perf_set_density, \
-     .help = "part of the inputs' blocks (256 elements) that is not zeros; same: in " \
-             "all ranks [1]"}
+     .help = "fraction of the inputs' blocks (256 elements) that are nonzero; " \
+             "same: the same blocks in all ranks [1]"}
 #define PERF_CSV_ROW(at, rows) \
-    {"csv", "FILE", tool_set_text, at, .help = rows "; - is standard output"}
+    {"csv", "FILE", tool_set_text, at, .help = rows "; -: standard output"}
 #define PERF_JSON_ROW(at) \
     {"json", "FILE", tool_set_text, at, \
-     .help = "results with a description of the machine; - likewise"}
+     .help = "results with a description of the machine; -: standard output"}
 #define PERF_FAIL_ABOVE_ROW(at) \
     {"fail-above", "RATIO", tool_set_number, at, \
-     .help = "exit code 1 if a row is slower than this, beyond the spread, such as " \
+     .help = "exit code 1 if a row is slower by this factor, beyond the spread, such " \
+             "as " \
              "1.1", \
      .least = 1}
 /* clang-format on */

@@ -82,7 +82,7 @@ static const char *append_range(struct size_list *list, char *item)
         return "a range rises, and begins above 0";
     for (size_t bytes = from; bytes <= to; bytes *= factor) {
         if (!append(list, bytes))
-            return "that is more than 4096 sizes";
+            return "more than 4096 sizes";
         if (bytes > to / factor)
             break;
     }
@@ -95,8 +95,8 @@ static const char *append_item(struct size_list *list, char *item)
         return append_range(list, item);
     size_t bytes;
     if (!perf_size_parse(item, &bytes))
-        return "a size is a whole number with B, K, M or G behind it (powers of 1024)";
-    return append(list, bytes) ? NULL : "that is more than 4096 sizes";
+        return "a size is a whole number followed by B, K, M or G (powers of 1024)";
+    return append(list, bytes) ? NULL : "more than 4096 sizes";
 }
 
 bool perf_sizes_parse(const char *text, struct perf_sizes *sizes_out, char *why,
@@ -110,7 +110,7 @@ bool perf_sizes_parse(const char *text, struct perf_sizes *sizes_out, char *why,
         size_t length = strcspn(p, ",");
         if (length == 0 || length >= sizeof(item)) {
             snprintf(item, sizeof(item), "%s", text);
-            wrong = "a list of sizes is such as 8,64K,16M";
+            wrong = "expected a list of sizes, such as 8,64K,16M";
             break;
         }
         char copy[sizeof(item)];

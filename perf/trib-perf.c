@@ -58,12 +58,12 @@ static void say_loss(const struct perf_args *args, const struct perf_result *res
     perf_size_text(result->bytes, size, sizeof(size));
     if (result->nmse_limit > 0)
         fprintf(stderr,
-                "trib-perf: %s: the error is above its limit: codec %s explains an "
-                "nmse of %.2g at most.\n",
+                "trib-perf: %s: the error exceeds its limit: codec %s allows an nmse "
+                "of %.2g.\n",
                 size, codec, result->nmse_limit);
     if (result->lost > 0)
         fprintf(stderr,
-                "trib-perf: %s: a result lacks what %.0f rank%s put in, or has it "
+                "trib-perf: %s: a result lacks the input of %.0f rank%s, or has it "
                 "more than once.\n",
                 size, result->lost, result->lost > 1 ? "s" : "");
 }
@@ -122,7 +122,7 @@ static int finish(struct run *run)
         return 1;
     }
     if (run->wrong > 0 && trib_rank(run->comm) == 0)
-        fprintf(stderr, "trib-perf: the check found %.0f mistake%s, as told above.\n",
+        fprintf(stderr, "trib-perf: the check found %.0f error%s, listed above.\n",
                 run->wrong, run->wrong > 1 ? "s" : "");
     int code = 0;
     if (run->writer != NULL && report_wanted(run->args))
@@ -173,7 +173,7 @@ static int rank_main(void *arg, int rank, const char *root)
     report_file_close(&run.old);
     const int number = trib_rank(run.comm);
     if (trib_free_comm(run.comm) != TRIB_OK) {
-        fprintf(stderr, "trib-perf: rank %d cannot leave: %s\n", number,
+        fprintf(stderr, "trib-perf: rank %d cannot disconnect: %s\n", number,
                 trib_last_error(NULL));
         code = code == 0 ? 1 : code;
     }

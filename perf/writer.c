@@ -311,8 +311,8 @@ void perf_writer_add(struct perf_writer *w, const struct perf_result *result)
 void perf_writer_interrupted(struct perf_writer *w, size_t sizes)
 {
     w->interrupted = true;
-    fprintf(stderr, "trib-perf: interrupted: these are %zu of %zu sizes.\n", sizes,
-            w->args->sizes.n);
+    fprintf(stderr, "trib-perf: interrupted: only %zu of %zu sizes were measured.\n",
+            sizes, w->args->sizes.n);
 }
 
 bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *why,
@@ -321,8 +321,8 @@ bool perf_writer_finish(struct perf_writer *w, const trib_stats_t *stats, char *
     char shared[32], slots[32];
     if (w->out.table)
         printf(
-            "memory of rank 0: %s shared or pinned, of it %s slots; connected to %llu "
-            "of %d peers\n",
+            "memory of rank 0: %s shared or pinned, including %s of slots; connected "
+            "to %llu of %d peers\n",
             perf_size_text(stats->shared_bytes, shared, sizeof(shared)),
             perf_size_text(stats->slot_bytes, slots, sizeof(slots)),
             (unsigned long long)stats->peers, w->ranks - 1);

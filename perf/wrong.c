@@ -30,13 +30,13 @@ void perf_say_wrong(const struct perf_operation *op, const struct perf_verdict *
 
     if (verdict->wrong_elements)
         say(op,
-            "the result of rank %d is wrong: element %zu is %.9g, expected was %.9g "
+            "the result of rank %d is wrong: element %zu is %.9g, expected %.9g "
             "within %.3g (%llu of %zu elements are wrong)",
             rank, verdict->first, verdict->got, verdict->want, verdict->tolerance,
             (unsigned long long)verdict->wrong_elements,
             perf_oracle_outputs(&op->oracle));
     if (guards_damaged)
-        say(op, "rank %d: bytes behind a buffer were overwritten", rank);
+        say(op, "rank %d: bytes after a buffer were overwritten", rank);
     if (input_changed)
         say(op, "rank %d: the send buffer was changed", rank);
 }

@@ -13,10 +13,10 @@ static int say_jobs(const struct agg_args *args, const struct agg_result *p)
 
     for (int i = 0; i < args->jobs; i++) {
         const struct agg_job_result *j = &p->jobs[i];
-        const char *why = j->why[0] != '\0' ? j->why : "it did not say why";
+        const char *why = j->why[0] != '\0' ? j->why : "no reason given";
         if (j->failed)
-            fprintf(stderr, "trib-perf: job %s (%s) has failed: %s.\n", j->name,
-                    j->codec, why);
+            fprintf(stderr, "trib-perf: job %s (%s) failed: %s.\n", j->name, j->codec,
+                    why);
         else if (j->fell_back > 0)
             fprintf(
                 stderr,
@@ -106,11 +106,10 @@ int agg_main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (tool_launched(by, sizeof(by))) {
-        fprintf(
-            stderr,
-            "trib-perf: agg starts its own workers (this is %s): leave out the "
-            "launcher, or unset that.\n",
-            by);
+        fprintf(stderr,
+                "trib-perf: agg starts its own workers (this is %s): run it without a "
+                "launcher, or unset that variable.\n",
+                by);
         agg_args_free(&args);
         return 2;
     }

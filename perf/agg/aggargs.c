@@ -70,49 +70,51 @@ static bool set_pid(const struct tool_given *given, const char *value)
     if (end != value && *end == '\0' && pid > 0 && pid <= INT32_MAX &&
         !isnan(agg_cpu_seconds((pid_t)pid)))
         return true;
-    return tool_refuse(given, value, "is not the id of a process of this host");
+    return tool_refuse(given, value, "is not the id of a process on this host");
 }
 
 #define AT(field) offsetof(struct agg_args, field)
 
 static const struct tool_option options[] = {
-    {"jobs", "J", tool_set_int, AT(jobs), .help = "at once [4]", .least = 1,
+    {"jobs", "J", tool_set_int, AT(jobs), .help = "concurrent jobs [4]", .least = 1,
      .most = 4096},
-    {"workers", "N", tool_set_int, AT(workers), .help = "of each job [2]", .least = 1,
-     .most = 4096},
+    {"workers", "N", tool_set_int, AT(workers), .help = "workers per job [2]",
+     .least = 1, .most = 4096},
     {"sizes", "LIST", perf_set_sizes, AT(each.sizes),
-     .help = "bytes of float32: a round of all jobs for each [1M]"},
+     .help = "bytes of float32; one round of all jobs per size [1M]"},
     {"codec", "TEXT", add_codec,
-     .help = "of a job; given several times, jobs take them in turn",
+     .help = "codec of a job; if given several times, jobs use them in turn",
      .words = "@codecs"},
     {"weights", "LIST", set_weights,
-     .help = "of jobs at the service, which take them in turn, 1 to 100 [1]"},
+     .help = "weights of jobs at the service, used in turn, 1 to 100 [1]"},
     PERF_CHUNK_ROW,
     PERF_DENSITY_ROW,
     PERF_MEMORY_ROW(AT(each.memory)),
-    {"seconds", "S", set_seconds, .help = "of a round [3]"},
+    {"seconds", "S", set_seconds, .help = "duration of a round [3]"},
     {"iters", "N", tool_set_long, AT(each.iters),
-     .help = "operations of each job in a round, instead of --seconds", .least = 1},
+     .help = "operations per job and round, instead of --seconds", .least = 1},
     {"warmup", "N", tool_set_long, AT(each.warmup),
-     .help = "operations before each round [2]"},
+     .help = "warm-up operations before each round [2]"},
     {"service", "LIST", tool_set_text, AT(service),
-     .help = "host:port,… of tribd [TRIB_SERVICE, else a tribd of its own]"},
+     .help = "host:port,… of tribd [TRIB_SERVICE, else starts a tribd]"},
     {"tribd", "FILE", tool_set_text, AT(tribd),
-     .help = "its program [beside trib-perf, else as built with it, else in PATH]"},
+     .help = "path of tribd [installed or built with trib-perf, else in PATH]"},
     {"tribd-pid", "PID", set_pid,
-     .help = "of a service on this host, whose processor time counts"},
+     .help = "process id of a service on this host, to measure its processor time"},
     {"check", NULL, tool_set_switch, AT(each.check),
-     .help = "new inputs for each operation, and each result against an oracle"},
+     .help = "use a new input for each operation, and compare each result with an "
+             "oracle"},
     {"rewrite", NULL, tool_set_switch, AT(each.rewrite),
-     .help = "write the input before each operation, outside its time"},
+     .help = "write the input before each operation, not timed"},
     {"bind", "HOW", tool_set_choice, AT(each.bind),
-     .help = "core: one core a worker of a job, in turn; none, as a tribd on this host "
-             "needs cores, too [none]",
+     .help = "core: one core per worker of a job, in turn; none, since a tribd on "
+             "this host needs cores, too [none]",
      .words = "none core"},
     TOOL_WIDE_ROW,
-    PERF_CSV_ROW(AT(each.csv), "one row a size"),
+    PERF_CSV_ROW(AT(each.csv), "one row per size"),
     {"json", "FILE", tool_set_text, AT(each.json),
-     .help = "results, of each job too, with a description of the machine; - likewise"},
+     .help = "results, including each job's, with a description of the machine; -: "
+             "standard output"},
 };
 
 const struct tool_command agg_command = {
@@ -120,22 +122,21 @@ const struct tool_command agg_command = {
     .usage =
         "usage: trib-perf agg [OPTION]…\n"
         "\n"
-        "Loads an aggregation service: J jobs of N workers each, all at once, sum "
+        "Loads an aggregation service: J concurrent jobs of N workers each sum "
         "vectors\n"
-        "one after the other. Without --service it starts a tribd of its own on "
-        "loopback\n"
-        "(TRIBD_* variables hold for it) and ends it. GB/s (1e9 bytes) are of what "
-        "all\n"
-        "workers of all jobs put in, and so are processor seconds per GB; jain is the\n"
-        "fairness of the jobs' GB/s, each by its weight: 1 where all have the same. "
-        "An\n"
-        "operation that the service has not summed has fallen back to the ranks, and "
-        "its\n"
-        "job is named.\n",
+        "one after the other. Without --service it starts and stops a tribd on "
+        "loopback,\n"
+        "which TRIBD_* variables configure. GB/s (1e9 bytes) and processor seconds "
+        "per\n"
+        "GB count the vectors of all workers of all jobs. jain is the fairness of "
+        "GB/s\n"
+        "over weight among the jobs: 1 if all are equal. Operations that the service "
+        "did\n"
+        "not sum have fallen back to the ranks; their jobs are listed.\n",
     .ending = "example: trib-perf agg --jobs 8 --workers 2 --codec none --codec int8 "
               "--check\n"
-              "exit code: 0 done; 1 wrong result, failed, or a job lost its service; 2 "
-              "wrong\n"
+              "exit code: 0 done; 1 wrong result, failed, or a job lost its service; "
+              "2 wrong\n"
               "arguments",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
@@ -150,15 +151,15 @@ static bool check_service(struct agg_args *args, FILE *err)
     if (args->service != NULL && args->tribd != NULL) {
         fprintf(
             err,
-            "trib-perf: --tribd is of a service of its own, and there is one at %s: "
-            "leave out --tribd, or %s.\n",
+            "trib-perf: --tribd starts a tribd, but the service at %s is set: leave "
+            "out --tribd, or %s.\n",
             args->service,
             args->service == args->configured_service ? "unset TRIB_SERVICE"
                                                       : "--service");
         return false;
     }
     if (args->service == NULL && args->tribd_pid > 0) {
-        fputs("trib-perf: --tribd-pid is of a service that runs: name it with "
+        fputs("trib-perf: --tribd-pid requires a running service: name it with "
               "--service.\n",
               err);
         return false;
@@ -170,7 +171,8 @@ static bool check_service(struct agg_args *args, FILE *err)
 static bool check_together(struct agg_args *args, FILE *err)
 {
     if (args->seconds > 0 && args->each.iters > 0) {
-        fputs("trib-perf: a round has --seconds or --iters: leave one out.\n", err);
+        fputs("trib-perf: a round has either --seconds or --iters: leave one out.\n",
+              err);
         return false;
     }
     if (args->seconds <= 0 && args->each.iters == 0)

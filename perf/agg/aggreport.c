@@ -58,8 +58,7 @@ static void table_open(struct agg_report *r)
         printf(", density %g%s", args->each.density,
                args->each.same_blocks ? " (same blocks)" : "");
     printf(", %s, tributary %s\n",
-           args->service != NULL ? args->service : "a tribd of its own",
-           trib_version());
+           args->service != NULL ? args->service : "a local tribd", trib_version());
     add_columns(&r->out.rows, args->each.check);
     tool_table_head(&r->out.rows);
 }

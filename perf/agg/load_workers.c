@@ -39,7 +39,7 @@ bool agg_workers_open(struct agg_workers *workers)
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (workers->shared == MAP_FAILED) {
         workers->shared = NULL;
-        fprintf(stderr, "trib-perf: no memory for what %d workers note: %s.\n",
+        fprintf(stderr, "trib-perf: no memory for the counters of %d workers: %s.\n",
                 workers_of(workers), strerror(errno));
         return false;
     }
@@ -104,10 +104,10 @@ static void note_end(struct agg_worker *w, int how)
         return;
     w->failed = true;
     if (WIFSIGNALED(how))
-        snprintf(w->why, sizeof(w->why), "was ended by signal %d (%s)", WTERMSIG(how),
+        snprintf(w->why, sizeof(w->why), "was killed by signal %d (%s)", WTERMSIG(how),
                  strsignal(WTERMSIG(how)));
     else if (w->why[0] == '\0')
-        snprintf(w->why, sizeof(w->why), "has ended with status %d", WEXITSTATUS(how));
+        snprintf(w->why, sizeof(w->why), "exited with status %d", WEXITSTATUS(how));
 }
 
 /* The exit status is unknown, which counts as a failure. */
@@ -172,7 +172,7 @@ static void end_stuck(struct agg_workers *workers, uint64_t *beats, double *sinc
         if (w->pid == 0 || now - since[i] < PATIENCE_SECONDS)
             continue;
         fprintf(stderr,
-                "trib-perf: job %s.%d: worker %d has not got on for %d s: killed.\n",
+                "trib-perf: job %s.%d: worker %d made no progress for %d s: killed.\n",
                 workers->args->prefix, i / workers->args->workers,
                 i % workers->args->workers, PATIENCE_SECONDS);
         kill(w->pid, SIGKILL);

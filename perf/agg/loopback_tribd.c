@@ -60,7 +60,7 @@ static bool make_files(struct agg_daemon *d)
 {
     snprintf(d->folder, sizeof(d->folder), "/tmp/trib-perf-XXXXXX");
     if (mkdtemp(d->folder) == NULL) {
-        fprintf(stderr, "trib-perf: cannot make a folder %s: %s.\n", d->folder,
+        fprintf(stderr, "trib-perf: cannot create the folder %s: %s.\n", d->folder,
                 strerror(errno));
         d->folder[0] = '\0';
         return false;
@@ -69,7 +69,7 @@ static bool make_files(struct agg_daemon *d)
     snprintf(d->log, sizeof(d->log), "%s/log", d->folder);
     if (write_key(d->key))
         return true;
-    fprintf(stderr, "trib-perf: cannot write a key into %s: %s.\n", d->folder,
+    fprintf(stderr, "trib-perf: cannot write a key to %s: %s.\n", d->folder,
             strerror(errno));
     remove_files(d);
     return false;
@@ -160,8 +160,8 @@ static void be_tribd(const struct agg_daemon *d, const char *path, const sigset_
     sigprocmask(SIG_SETMASK, mask, NULL);
     execlp(path, path, (char *)NULL);
     fprintf(stderr,
-            "cannot start %s: %s; name it with --tribd, or a service that runs with "
-            "--service\n",
+            "cannot start %s: %s; set its path with --tribd, or use a running "
+            "service with --service\n",
             path, strerror(errno));
     _exit(127);
 }
@@ -173,8 +173,7 @@ static bool has_ended(struct agg_daemon *d, int *how)
     if (ended == 0 || (ended < 0 && errno == EINTR))
         return false;
     if (ended < 0) { /* the exit status is unknown, which counts as a failure */
-        fprintf(stderr, "trib-perf: tribd cannot be waited for: %s.\n",
-                strerror(errno));
+        fprintf(stderr, "trib-perf: cannot wait for tribd: %s.\n", strerror(errno));
         *how = W_EXITCODE(1, 0);
     }
     d->pid = 0;
@@ -210,11 +209,12 @@ static void say_cause(const struct agg_daemon *d)
     if (strncmp(line, "tribd: ", 7) == 0)
         line += 7;
     if (line[0] != '\0')
-        fprintf(stderr, "trib-perf: no tribd of its own: %s.\n", line);
+        fprintf(stderr, "trib-perf: cannot start a local tribd: %s.\n", line);
     else if (d->pid == 0)
-        fputs("trib-perf: no tribd of its own: it has ended without a word.\n", stderr);
+        fputs("trib-perf: cannot start a local tribd: it exited without a message.\n",
+              stderr);
     else
-        fprintf(stderr, "trib-perf: no tribd of its own: it says nothing for %d s.\n",
+        fprintf(stderr, "trib-perf: cannot start a local tribd: no output for %d s.\n",
                 START_SECONDS);
 }
 
@@ -234,7 +234,7 @@ bool agg_daemon_start(const char *program, const sigset_t *mask, struct agg_daem
         if (pid == 0)
             be_tribd(out, path, mask, parent);
         if (pid < 0) {
-            fprintf(stderr, "trib-perf: no tribd of its own: no more processes: %s.\n",
+            fprintf(stderr, "trib-perf: cannot start a local tribd: cannot fork: %s.\n",
                     strerror(errno));
             agg_daemon_stop(out);
             return false;
@@ -260,11 +260,10 @@ bool agg_daemon_look(struct agg_daemon *d)
         return false;
     if (WIFSIGNALED(how))
         fprintf(stderr,
-                "trib-perf: tribd was ended by signal %d (%s); what it said last:\n",
+                "trib-perf: tribd was killed by signal %d (%s); its last messages:\n",
                 WTERMSIG(how), strsignal(WTERMSIG(how)));
     else
-        fprintf(stderr,
-                "trib-perf: tribd has ended with status %d; what it said last:\n",
+        fprintf(stderr, "trib-perf: tribd exited with status %d; its last messages:\n",
                 WEXITSTATUS(how));
     show_log(d);
     return true;
@@ -280,7 +279,7 @@ void agg_daemon_stop(struct agg_daemon *d)
     while (d->pid > 0 && !has_ended(d, &how)) {
         if (perf_now() > until) {
             fprintf(stderr,
-                    "trib-perf: tribd did not end within %d s of SIGTERM: killed.\n",
+                    "trib-perf: tribd did not exit within %d s of SIGTERM: killed.\n",
                     STOP_SECONDS);
             kill(d->pid, SIGKILL);
             waitpid(d->pid, &how, 0);

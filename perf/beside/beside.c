@@ -36,7 +36,7 @@ static int parse(int argc, char **argv, struct beside_args *args)
         return 2;
     if (!kind->is_store && (args->rule != NULL || args->each.codec != NULL)) {
         fprintf(stderr,
-                "trib-perf: --rule and --codec are of store: leave them out.\n");
+                "trib-perf: --rule and --codec only apply to store: leave them out.\n");
         return 2;
     }
     return perf_float_sizes(&args->each.sizes, kind->sizes, stderr) &&
@@ -233,7 +233,8 @@ static int rank_main(void *arg, int number, const char *root)
     beside_report_free(r.report);
     free(r.us);
     if (trib_free_comm(r.now.comm) != TRIB_OK && code == 0) {
-        fprintf(stderr, "trib-perf: a rank cannot leave: %s\n", trib_last_error(NULL));
+        fprintf(stderr, "trib-perf: a rank cannot disconnect: %s\n",
+                trib_last_error(NULL));
         code = 1;
     }
     return code;

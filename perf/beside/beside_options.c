@@ -11,7 +11,7 @@ static bool set_sizes(const struct tool_given *given, const char *value)
 
     if (args->kind->sizes != NULL)
         return perf_set_sizes(given, value);
-    return tool_say(given, "%s have a size of their own: leave out --sizes",
+    return tool_say(given, "%s have their own size: leave out --sizes",
                     args->kind->name);
 }
 
@@ -20,17 +20,17 @@ static bool set_sizes(const struct tool_given *given, const char *value)
 const struct tool_option beside_options[] = {
     PERF_RANKS_ROW(AT(each.ranks)),
     {"sizes", "LIST", set_sizes, AT(each.sizes),
-     .help = "bytes: 64K,16M or from:to:factor; not of groups"},
-    {"rounds", "N", tool_set_long, AT(rounds), .help = "of each size [21]", .least = 1,
-     .most = BESIDE_ROUNDS_MAX},
+     .help = "bytes: 64K,16M or from:to:factor; not with groups"},
+    {"rounds", "N", tool_set_long, AT(rounds), .help = "rounds per size [21]",
+     .least = 1, .most = BESIDE_ROUNDS_MAX},
     {"rule", "TEXT", tool_set_text, AT(rule),
-     .help = "of the store's vector, such as sgd:rate=0.1 [sum]"},
+     .help = "rule of the store's vector, such as sgd:rate=0.1 [sum]"},
     {"codec", "TEXT", perf_set_codec,
-     .help = "of the store's coded pushes [topk:ratio=0.01]", .words = "@codecs"},
+     .help = "codec of the store's coded pushes [topk:ratio=0.01]", .words = "@codecs"},
     PERF_MEMORY_ROW(AT(each.memory)),
     PERF_BIND_ROW(AT(each.bind)),
     TOOL_WIDE_ROW,
-    PERF_CSV_ROW(AT(each.csv), "one row for each size and way"),
+    PERF_CSV_ROW(AT(each.csv), "one row per size and way"),
     PERF_JSON_ROW(AT(each.json)),
 };
 

@@ -35,7 +35,7 @@ static void table_open(struct beside_report *r)
 {
     const struct beside_args *args = r->args;
 
-    printf("%s beside an all-reduce of the same bytes, float32, memory %s, %d rank%s, "
+    printf("%s and an all-reduce of the same bytes, float32, memory %s, %d rank%s, "
            "%ld rounds, tributary %s\n",
            args->kind->name, memory_text(args), r->ranks, r->ranks == 1 ? "" : "s",
            args->rounds, trib_version());

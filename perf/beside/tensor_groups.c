@@ -119,7 +119,7 @@ static void tell(struct beside *b, char *text, size_t text_bytes)
         return;
     snprintf(text, text_bytes,
              "%llu tensors in %llu buckets, %llu fused; %llu bytes copied and %llu "
-             "agreements a step",
+             "agreements per step",
              (unsigned long long)stats.tensors, (unsigned long long)stats.buckets,
              (unsigned long long)stats.fused,
              (unsigned long long)(stats.copied_bytes / stats.steps),
@@ -147,15 +147,15 @@ const struct beside_kind beside_groups = {
             .usage =
                 "usage: trib-perf groups [OPTION]…\n"
                 "\n"
-                "The 161 gradients of ResNet-50 (97.5 MiB) as one group of tensors, "
-                "beside\n"
-                "an all-reduce of one vector of the same bytes: all are ready at the "
-                "start\n"
-                "of a step, or are marked ready from the last to the first. A round "
-                "takes\n"
-                "each in turn, and the all-reduce twice. A time is that of the "
-                "slowest\n"
-                "rank; ratio is the time over that of the all-reduce in the same "
+                "Compares the 161 gradients of ResNet-50 (97.5 MiB) as one group of "
+                "tensors with\n"
+                "an all-reduce of one vector of the same bytes. All tensors are "
+                "ready at the\n"
+                "start of a step, or are marked ready from the last to the first. A "
+                "round runs\n"
+                "each of these once, and the all-reduce twice. Times are of the "
+                "slowest rank;\n"
+                "ratio is the time over the time of the all-reduce in the same "
                 "round.\n",
             .ending = "example: trib-perf groups -n 4 --memory malloc\n"
                       "exit code: 0 done; 1 failed; 2 wrong arguments",

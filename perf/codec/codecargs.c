@@ -60,46 +60,41 @@ static bool set_chunk(const struct tool_given *given, const char *value)
 
 static const struct tool_option options[] = {
     {"sizes", "LIST", perf_set_sizes, AT(sizes),
-     .help = "bytes of float32: in the cache and beyond it [256K,64M]"},
-    {"chunk", "SIZE", set_chunk,
-     .help = "bytes of float32 that are encoded at once [256K]"},
+     .help = "bytes of float32: within the cache and beyond [256K,64M]"},
+    {"chunk", "SIZE", set_chunk, .help = "bytes of float32 per chunk [256K]"},
     {"threads", "N", tool_set_int, AT(threads),
-     .help = "chunks go round among them [1]", .least = 1, .most = CODEC_THREADS_MAX},
+     .help = "threads that share the chunks [1]", .least = 1,
+     .most = CODEC_THREADS_MAX},
     {"input", "WHAT", set_input,
-     .help =
-         "normal, laplace, student (3 degrees of freedom), smooth (three waves of 997 "
-         "to "
-         "40009 elements, noise of 0.001), or a file of float32, of which a longer one "
-         "gives pieces from all of it [normal]",
+     .help = "normal, laplace, student (3 degrees of freedom), smooth (three waves of "
+             "997 to 40009 elements, noise of 0.001), or a file of float32; a longer "
+             "file is sampled in pieces from all of it [normal]",
      .words = "normal laplace student smooth"},
     {"iters", "N", tool_set_long, AT(iters),
      .help = "passes over the vector [as many as fit 0.2 s, at least 5]", .least = 1},
     {"classes", NULL, tool_set_switch, AT(classes),
-     .help = "no times: constants of the classes of biased compression (arXiv "
-             "2002.12410), as "
-             "measured and as proved"},
+     .help = "measure and prove constants of the classes of biased compression "
+             "(arXiv 2002.12410) instead of times"},
     TOOL_WIDE_ROW,
-    PERF_CSV_ROW(AT(csv), "one row a codec and size"),
+    PERF_CSV_ROW(AT(csv), "one row per codec and size"),
     PERF_JSON_ROW(AT(json)),
 };
 
 const struct tool_command codec_command = {
     .name = "trib-perf codec",
     .usage =
-        "usage: trib-perf codec [CODEC]… [OPTION]…   without a codec: one of each "
-        "row\n"
+        "usage: trib-perf codec [CODEC]… [OPTION]…   without a codec: one per row\n"
         "\n"
-        "Times codecs on this host, without ranks. Rates are GB/s (1e9 bytes) of the "
-        "float32\n"
-        "vector, 4 bytes an element, and behind each its ratio to memcpy of that "
-        "vector, in\n"
-        "turns with it. add is y += x, which moves 12 bytes an element, as error "
-        "feedback must\n"
-        "at least; encode_ef is with error feedback, merge the sum of two ranks' words "
-        "that\n"
-        "need no decoding, nmse |C(x)-x|^2 / |x|^2, cosine that of the angle between "
-        "C(x)\n"
-        "and x.\n",
+        "Measures codecs on this host, without ranks. Rates are GB/s (1e9 bytes) of "
+        "the\n"
+        "float32 vector, 4 bytes per element, each followed by its ratio to memcpy "
+        "of\n"
+        "that vector, measured in turns. add is y += x, which moves 12 bytes per\n"
+        "element, the minimum of error feedback. encode_ef is with error feedback; "
+        "merge\n"
+        "sums two encoded vectors without decoding; nmse is |C(x)-x|^2 / |x|^2; "
+        "cosine\n"
+        "is of the angle between C(x) and x.\n",
     .ending =
         "example: trib-perf codec int8 topk:ratio=0.01 --threads 2 --csv codecs.csv\n"
         "exit code: 0 done; 1 failed; 2 wrong arguments",
@@ -114,14 +109,13 @@ static bool check_together(struct codec_args *args, FILE *err)
 {
     if (args->classes && (args->sizes.n || args->chunk != CHUNK || args->threads != 1 ||
                           args->iters || args->input || args->file)) {
-        fputs(
-            "trib-perf: --classes measures with vectors of its own: leave out --sizes, "
-            "--chunk, --threads, --iters and --input.\n",
-            err);
+        fputs("trib-perf: --classes uses its own vectors: leave out --sizes, --chunk, "
+              "--threads, --iters and --input.\n",
+              err);
         return false;
     }
     if (args->classes && args->json != NULL) {
-        fputs("trib-perf: --classes has a table and --csv, and no --json.\n", err);
+        fputs("trib-perf: --classes prints a table or --csv, but no --json.\n", err);
         return false;
     }
     if (!perf_outputs_differ(args->csv, args->json, err))

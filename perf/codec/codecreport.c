@@ -29,7 +29,7 @@ static void table_open(struct codec_report *r)
     printf("codecs, %d thread%s, chunks of %zu KiB, %s input, tributary %s\n",
            r->args->threads, r->args->threads == 1 ? "" : "s", r->args->chunk >> 10,
            codec_input_name(r->args->input), trib_version());
-    puts("GB/s of float32, and their ratio to memcpy of it");
+    puts("GB/s of float32, and the ratio to memcpy");
     tool_table_add(t, "size", "", 10, 0);
     tool_table_add(t, "bytes/", "element", 8, 0);
     tool_table_add(t, "nmse", "", 9, 0);

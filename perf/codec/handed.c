@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     }
     if (!open_set(&h, &h.sets[0]) || !open_set(&h, &h.sets[1]) ||
         pthread_create(&thread, NULL, work, &h) != 0) {
-        fputs("handed: no memory, or no thread\n", stderr);
+        fputs("handed: no memory, or cannot start a thread\n", stderr);
         return 1;
     }
     (void)tool_bind_rank(TOOL_BIND_CORE, 0, 0);

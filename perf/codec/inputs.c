@@ -83,7 +83,7 @@ static size_t read_file(const char *path, float *x, size_t n, FILE *err)
     if (f == NULL)
         fprintf(err, "trib-perf: %s: %s.\n", path, strerror(errno));
     else if (got == 0)
-        fprintf(err, "trib-perf: %s has no float32 in it.\n", path);
+        fprintf(err, "trib-perf: %s has no float32.\n", path);
     if (f != NULL)
         fclose(f);
     return got;

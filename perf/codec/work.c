@@ -300,7 +300,9 @@ struct codec_work *codec_work_new(const struct codec_args *args,
     }
     if (ok)
         return w;
-    (void)trib_fail(err, TRIB_ERR_NO_MEMORY, "no memory, or no thread, with %s",
+    (void)trib_fail(err, TRIB_ERR_NO_MEMORY,
+                    "no memory, or cannot start a thread, "
+                    "with %s",
                     trib_codec_info(codec)->text); /* the first message is kept */
     codec_work_free(w);
     return NULL;

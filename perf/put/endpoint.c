@@ -85,7 +85,7 @@ static trib_status_t agree(struct put_endpoint *endpoint)
     if (memchr(setup->transport, '\0', sizeof(setup->transport)) == NULL ||
         setup->area < stride_of(0) || setup->area > stride_of(PUT_SIZE_MAX))
         return trib_fail(&endpoint->err, TRIB_ERR_PROTOCOL,
-                         "%s asks for what cannot be: %llu bytes of memory",
+                         "%s requests an invalid memory size: %llu bytes",
                          endpoint->wire.who, (unsigned long long)setup->area);
     return TRIB_OK;
 }
@@ -142,7 +142,7 @@ static trib_status_t swap_places(struct put_endpoint *endpoint,
     if (there->address.len > sizeof(there->address.bytes) ||
         there->memory.len > sizeof(there->memory.bytes))
         return trib_fail(&endpoint->err, TRIB_ERR_PROTOCOL,
-                         "%s has an address too long", endpoint->wire.who);
+                         "%s sent an address that is too long", endpoint->wire.who);
     return TRIB_OK;
 }
 
@@ -285,7 +285,7 @@ trib_status_t put_endpoint_begin(struct put_endpoint *endpoint,
         stride_of(phase->bytes) > endpoint->setup.area || phase->depth < 1 ||
         phase->depth > PUT_DEPTH_MAX || phase->n > TOKEN_MASK / (2 * PUT_SLOTS))
         return trib_fail(&endpoint->err, TRIB_ERR_PROTOCOL,
-                         "%s asks for a phase that cannot be: %llu times %llu bytes",
+                         "%s requests an invalid phase: %llu times %llu bytes",
                          endpoint->wire.who, (unsigned long long)phase->n,
                          (unsigned long long)phase->bytes);
     endpoint->phase = *phase;
@@ -347,8 +347,8 @@ static trib_status_t take_data(struct put_endpoint *endpoint,
     if ((e->imm & NUMBER_MASK) != (endpoint->arrived & NUMBER_MASK) ||
         e->len != endpoint->phase.bytes)
         return trib_fail(&endpoint->err, TRIB_ERR_PROTOCOL,
-                         "write %u of %llu bytes arrived from %s where write %llu of "
-                         "%llu bytes was due: the transport %s is wrong",
+                         "received write %u of %llu bytes from %s instead of write "
+                         "%llu of %llu bytes: the transport %s is faulty",
                          e->imm & NUMBER_MASK, (unsigned long long)e->len,
                          endpoint->wire.who, (unsigned long long)endpoint->arrived,
                          (unsigned long long)endpoint->phase.bytes,
@@ -405,8 +405,8 @@ static trib_status_t look(struct put_endpoint *endpoint, uint64_t now)
         now - endpoint->idle_since < trib_limit_ns(endpoint->cfg->timeout_ms))
         return status;
     return trib_fail(&endpoint->err, TRIB_ERR_TIMEOUT,
-                     "nothing came from %s for %d ms (TRIB_TIMEOUT_MS): is it stopped, "
-                     "or the network down?",
+                     "received nothing from %s for %d ms (TRIB_TIMEOUT_MS): is it "
+                     "stopped, or is the network down?",
                      endpoint->wire.who, endpoint->cfg->timeout_ms);
 }
 

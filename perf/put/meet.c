@@ -41,7 +41,7 @@ static trib_status_t nobody(struct put_endpoint *endpoint,
     return trib_fail(&endpoint->err, TRIB_ERR_BOOT,
                      "no trib-perf put at %s port %s within %d ms "
                      "(TRIB_BOOT_TIMEOUT_MS): %s; is \"trib-perf put --listen %s\" "
-                     "running there, and no firewall between?",
+                     "running there, and does no firewall block it?",
                      where->host, where->port, endpoint->cfg->boot_timeout_ms, why,
                      where->port);
 }
@@ -74,12 +74,12 @@ static trib_status_t cannot_listen(struct put_endpoint *endpoint,
     if (error == EADDRINUSE)
         return trib_fail(&endpoint->err, TRIB_ERR_BOOT,
                          "port %s is in use: choose another, or end the program that "
-                         "has it (ss -ltnp \"sport = :%s\")",
+                         "uses it (ss -ltnp \"sport = :%s\")",
                          where->port, where->port);
     if (error == EADDRNOTAVAIL)
         return trib_fail(&endpoint->err, TRIB_ERR_BOOT,
-                         "%s is no address of this host: give the port alone, or one "
-                         "of its addresses",
+                         "%s is not an address of this host: give only the port, or "
+                         "one of its addresses",
                          where->host);
     return trib_fail(&endpoint->err, TRIB_ERR_BOOT, "cannot listen at %s port %s: %s",
                      where->host, where->port, strerror(error));
@@ -92,8 +92,8 @@ static void rest(struct trib_accept_pause *pause, int error)
     const struct timespec nap = {0, TRIB_ACCEPT_PAUSE_MS * 1000000L};
 
     if (trib_accept_failed(pause, error))
-        fprintf(stderr, "trib-perf: a client cannot be let in: %s; %s.\n",
-                strerror(error), trib_accept_cure(error));
+        fprintf(stderr, "trib-perf: cannot accept a client: %s; %s.\n", strerror(error),
+                trib_accept_cure(error));
     if (trib_accept_paused(pause))
         nanosleep(&nap, NULL);
 }
@@ -147,13 +147,14 @@ static trib_status_t await_client(struct put_endpoint *endpoint, const int *list
                              "cannot wait for a client (poll): %m");
         if (fd < 0)
             return trib_fail(&endpoint->err, TRIB_ERR_BOOT,
-                             "no client came within %d ms: start \"trib-perf put "
-                             "HOST:PORT\" sooner, or raise TRIB_BOOT_TIMEOUT_MS",
+                             "no client connected within %d ms: start \"trib-perf "
+                             "put HOST:PORT\" sooner, or raise TRIB_BOOT_TIMEOUT_MS",
                              endpoint->cfg->boot_timeout_ms);
         if (put_endpoint_hello(endpoint, fd, who, trib_deadline_ms(STRANGER_MS)) ==
             TRIB_OK)
             return TRIB_OK;
-        fprintf(stderr, "trib-perf: not served: %s\n", trib_error_text(&endpoint->err));
+        fprintf(stderr, "trib-perf: refused a connection: %s\n",
+                trib_error_text(&endpoint->err));
         trib_error_clear(&endpoint->err);
         put_wire_close(&endpoint->wire);
     }

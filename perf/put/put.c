@@ -155,7 +155,8 @@ static int run_here(struct both *both)
     };
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both->fds) != 0) {
-        fprintf(stderr, "trib-perf: cannot make a socket pair: %s.\n", strerror(errno));
+        fprintf(stderr, "trib-perf: cannot create a socket pair: %s.\n",
+                strerror(errno));
         return 1;
     }
     return tool_launch(&job);
@@ -226,10 +227,9 @@ int put_main(int argc, char **argv)
         return 2;
     }
     if (cfg.rank >= 0) {
-        fputs(
-            "trib-perf: put starts its own two sides: leave out the launcher, or unset "
-            "TRIB_RANK.\n",
-            stderr);
+        fputs("trib-perf: put starts both of its sides: run it without a launcher, or "
+              "unset TRIB_RANK.\n",
+              stderr);
         put_args_free(&args);
         return 2;
     }

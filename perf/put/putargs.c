@@ -14,14 +14,14 @@ static bool take_word(const struct tool_given *given, const char *value)
     struct trib_tcp_root where;
 
     if (args->remote != NULL)
-        return tool_say(given, "'%s': one server at a time, which is %s", value,
+        return tool_say(given, "'%s': only one server at a time, which is %s", value,
                         args->remote);
     args->remote = value;
     if (trib_tcp_root_parse(value, &where))
         return true;
     return tool_refuse(
         given, value,
-        "is not where a server listens: HOST:PORT, such as host1:7100 or "
+        "is not the address of a server: HOST:PORT, such as host1:7100 or "
         "[fe80::1]:7100");
 }
 
@@ -30,7 +30,7 @@ static bool take_word(const struct tool_given *given, const char *value)
 
 static const struct tool_option options[] = {
     {"listen", "[HOST:]PORT", tool_set_text, AT(listen),
-     .help = "be the server of one client; its options govern"},
+     .help = "run as the server for one client, whose options apply"},
     {"transport", "TEXT", tool_set_text, AT(transport),
      .help = "such as tcp; trib-info --transports lists them [TRIB_TRANSPORT]",
      .words = "@transports"},
@@ -38,43 +38,44 @@ static const struct tool_option options[] = {
      .help = "bytes: 8,64K,16M or from:to:factor [8:4M:8]"},
     {"iters", "N", tool_set_long, AT(iters),
      .help =
-         "samples of latency, and writes of bandwidth, a size [as many as fit 0.5 s]",
+         "samples of latency, and writes of bandwidth, per size [as many as fit 0.5 s]",
      .least = 1},
     {"depth", "N", tool_set_int, AT(depth),
-     .help = "writes under way at once while bandwidth is measured [64]", .least = 1,
+     .help = "outstanding writes while measuring bandwidth [64]", .least = 1,
      .most = 4096},
     {"bidirectional", NULL, tool_set_switch, AT(bidirectional),
-     .help = "bandwidth with both sides writing: GB/s is the sum"},
-    {"latency", NULL, tool_set_switch, AT(latency), .help = "latency only"},
-    {"bandwidth", NULL, tool_set_switch, AT(bandwidth), .help = "bandwidth only"},
+     .help = "measure bandwidth with both sides writing: GB/s is the sum"},
+    {"latency", NULL, tool_set_switch, AT(latency), .help = "measure only latency"},
+    {"bandwidth", NULL, tool_set_switch, AT(bandwidth),
+     .help = "measure only "
+             "bandwidth"},
     {"bind", "HOW", tool_set_choice, AT(bind),
-     .help =
-         "auto: each side on this host has its share of the cores; core: the client "
-         "the first core, the server the second; none [auto]",
+     .help = "auto: give each side on this host half of the cores; core: client on the "
+             "first core, server on the second; none: no binding [auto]",
      .words = TOOL_BIND_WORDS},
     {"check", NULL, tool_set_switch, AT(check),
-     .help = "look at the bytes that arrive, before and after; exit code 1 if one is "
+     .help = "check the bytes received, before and after; exit code 1 if any are "
              "wrong"},
     TOOL_WIDE_ROW,
-    PERF_CSV_ROW(AT(csv), "one row a size"),
+    PERF_CSV_ROW(AT(csv), "one row per size"),
     PERF_JSON_ROW(AT(json)),
 };
 
 const struct tool_command put_command = {
     .name = "trib-perf put",
-    .usage =
-        "usage: trib-perf put [OPTION]…             both sides on this host\n"
-        "       trib-perf put --listen [HOST:]PORT  on one host, and on another:\n"
-        "       trib-perf put HOST:PORT [OPTION]…\n"
-        "\n"
-        "Times one-sided writes over a transport. Latency is half of a round trip, in\n"
-        "µs: a write there, and once it has arrived a write back. Bandwidth is in "
-        "GB/s\n"
-        "(1e9 bytes), until the last write has arrived; messages are millions a "
-        "second;\n"
-        "CPU s/GB is processor time of both sides. The sides wait as the library "
-        "does:\n"
-        "they spin for TRIB_SPIN_US, then yield, then sleep.\n",
+    .usage = "usage: trib-perf put [OPTION]…             both sides on this host\n"
+             "       trib-perf put --listen [HOST:]PORT  on one host, and on another:\n"
+             "       trib-perf put HOST:PORT [OPTION]…\n"
+             "\n"
+             "Measures one-sided writes over a transport. Latency is half of a round "
+             "trip, in\n"
+             "µs: a write, and a write back once it has arrived. Bandwidth is in GB/s "
+             "(1e9\n"
+             "bytes), until the last write has arrived; messages are millions per "
+             "second;\n"
+             "CPU s/GB is the processor time of both sides. The sides wait as the "
+             "library\n"
+             "does: they spin for TRIB_SPIN_US, then yield, then sleep.\n",
     .ending =
         "example: trib-perf put --transport tcp --sizes 8,64K --depth 16 --check\n"
         "exit code: 0 done; 1 wrong bytes or failed; 2 wrong arguments",
@@ -89,7 +90,9 @@ static bool check_server(const struct put_args *args, FILE *err)
     struct trib_tcp_root where;
 
     if (args->remote != NULL) {
-        fprintf(err, "trib-perf: either --listen or %s: a side is server or client.\n",
+        fprintf(err,
+                "trib-perf: --listen and %s exclude each other: a side is "
+                "server or client.\n",
                 args->remote);
         return false;
     }
@@ -97,8 +100,7 @@ static bool check_server(const struct put_args *args, FILE *err)
         args->depth != DEPTH || args->bidirectional || args->latency ||
         args->bandwidth || args->bind != TOOL_BIND_AUTO || args->check ||
         args->csv != NULL || args->json != NULL) {
-        fputs("trib-perf: --listen takes no other options: those of the client "
-              "govern.\n",
+        fputs("trib-perf: --listen takes no other options: give them to the client.\n",
               err);
         return false;
     }
@@ -119,28 +121,25 @@ static bool check_together(struct put_args *args, FILE *err)
     if (args->listen != NULL)
         return check_server(args, err);
     if (args->bidirectional && args->latency) {
-        fputs("trib-perf: --bidirectional loads both ways while bandwidth is measured: "
-              "leave out --latency.\n",
+        fputs("trib-perf: --bidirectional applies to bandwidth: leave out --latency.\n",
               err);
         return false;
     }
     if (args->latency && args->bandwidth) {
-        fputs("trib-perf: --latency and --bandwidth measure that alone: without either "
-              "both are measured.\n",
+        fputs("trib-perf: --latency and --bandwidth exclude each other: leave out "
+              "both to measure both.\n",
               err);
         return false;
     }
     if (args->latency && args->depth != DEPTH) {
-        fputs("trib-perf: --depth is of the measurement of bandwidth: leave out "
-              "--latency.\n",
-              err);
+        fputs("trib-perf: --depth applies to bandwidth: leave out --latency.\n", err);
         return false;
     }
     if (!args->latency && !args->bandwidth)
         args->latency = args->bandwidth = true;
     if (args->transport != NULL &&
         strlen(args->transport) >= sizeof(((struct put_setup *)0)->transport)) {
-        fputs("trib-perf: --transport: the text has more than 255 characters.\n", err);
+        fputs("trib-perf: --transport: more than 255 characters.\n", err);
         return false;
     }
     if (!perf_outputs_differ(args->csv, args->json, err))

@@ -59,7 +59,7 @@ static void table_open(struct put_report *r)
            args->depth, args->bidirectional ? "both ways" : "one way",
            r->endpoint->me.host, r->endpoint->other.host, trib_version());
     if (args->latency)
-        puts("times are one way: half of a round trip");
+        puts("times are one-way: half of a round trip");
     add_columns(&r->out.rows, args);
     tool_table_head(&r->out.rows);
 }

@@ -35,8 +35,7 @@ void put_wire_close(struct put_wire *wire)
 static trib_status_t gone(struct put_wire *wire)
 {
     return trib_fail(wire->err, TRIB_ERR_PEER_LOST,
-                     "%s has closed the connection: what does it say there?",
-                     wire->who);
+                     "%s closed the connection: see the messages there", wire->who);
 }
 
 /* Wait until the socket is readable or writable. */
@@ -47,8 +46,8 @@ static trib_status_t await(struct put_wire *wire, short events, uint64_t deadlin
     if (errno != ETIMEDOUT)
         return trib_fail(wire->err, TRIB_ERR_SYSTEM, "poll: %m");
     return trib_fail(wire->err, TRIB_ERR_TIMEOUT,
-                     "%s does not answer: is it stopped, or is another program there? "
-                     "TRIB_BOOT_TIMEOUT_MS and TRIB_TIMEOUT_MS are how long is waited",
+                     "no answer from %s: is it stopped, or is it another program? "
+                     "TRIB_BOOT_TIMEOUT_MS and TRIB_TIMEOUT_MS limit the wait",
                      wire->who);
 }
 
@@ -107,8 +106,8 @@ static trib_status_t strange(struct put_wire *wire)
 {
     return trib_fail(
         wire->err, TRIB_ERR_PROTOCOL,
-        "%s does not speak as trib-perf put does: is another program there, "
-        "or another version of it?",
+        "%s does not use the protocol of trib-perf put: is it another program, or "
+        "another version?",
         wire->who);
 }
 

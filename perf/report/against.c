@@ -47,7 +47,7 @@ static void say_difference(const struct report_file *old, const struct report_fi
 
     if (!json_equal(a, b) && was != NULL && is != NULL) {
         const bool fits = strlen(key) + strlen(was) + strlen(is) <= 62;
-        fprintf(f, "not alike: %s %s%sand %s\n", key, was, fits ? " " : "\n           ",
+        fprintf(f, "differs: %s %s%sand %s\n", key, was, fits ? " " : "\n           ",
                 is);
     }
     free(was);
@@ -144,9 +144,9 @@ static void say_sums(const struct report_verdict *v, size_t old_rows, size_t new
     fprintf(f, "%zu row%s: %zu slower beyond the spread, %zu faster", v->rows,
             v->rows == 1 ? "" : "s", v->slower, v->faster);
     if (old_rows > v->rows)
-        fprintf(f, "; %zu in old alone", old_rows - v->rows);
+        fprintf(f, "; %zu only in old", old_rows - v->rows);
     if (new_rows > v->rows)
-        fprintf(f, "; %zu in new alone", new_rows - v->rows);
+        fprintf(f, "; %zu only in new", new_rows - v->rows);
     fputc('\n', f);
 }
 
@@ -190,7 +190,7 @@ bool report_against(const struct report_file *old, const struct report_file *new
         say_sums(out, old->own, new->own, f);
         return true;
     }
-    snprintf(why, why_bytes, "%s and %s have no row in common that has times: %s",
+    snprintf(why, why_bytes, "%s and %s have no row in common with times: %s",
              old->path, new->path, "measure the same sizes");
     return false;
 }

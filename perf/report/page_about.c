@@ -54,7 +54,7 @@ static void write_settings(json_t *settings, FILE *f)
         fputs("<p>All settings have their defaults.</p>\n", f);
         return;
     }
-    fputs("<p>Settings that are not the defaults:</p>\n<pre>", f);
+    fputs("<p>Settings that differ from their defaults:</p>\n<pre>", f);
     json_object_foreach(settings, key, setting)
     {
         svg_text(key, f);
@@ -152,7 +152,7 @@ static void write_file(const struct page *page, size_t i, FILE *f)
     if (same == i)
         write_object(json_object_get(file->document, "machine"), f);
     else
-        fprintf(f, "<p>The machine is that of measurement %zu.</p>\n", same + 1);
+        fprintf(f, "<p>Same machine as measurement %zu.</p>\n", same + 1);
     write_settings(json_object_get(file->document, "settings"), f);
     fputs("</section>\n", f);
 }

@@ -189,7 +189,7 @@ static void write_crossings(struct page_drawing *d, const struct svg_line *line,
         any = true;
     }
     if (!any)
-        fputs(p[0].y > 1 ? ": pays at all of these" : ": pays at none of these", f);
+        fputs(p[0].y > 1 ? ": pays at all rates" : ": pays at no rate", f);
 }
 
 /* Add the line of one series to the chart and to the legend. */
@@ -245,10 +245,10 @@ static void draw_speed_up(const struct page *page, struct members *m,
     if (d->n > 0) {
         fprintf(
             f,
-            "<h2>Codecs over %s</h2>\n<div class=\"charts\"><figure><figcaption>"
-            "<b>Speed-up</b>: time of the dense sum over that of the codec, over %s "
-            "in %s, at the largest size. Above 1 the codec pays; a figure on 1 says "
-            "up to where, or from where.</figcaption>\n",
+            "<h2>Codecs by %s</h2>\n<div class=\"charts\"><figure><figcaption>"
+            "<b>Speed-up</b>: time of the dense sum over the codec's time, by %s in "
+            "%s, at the largest size. Above 1 the codec pays; a number at 1 says up to "
+            "where, or from where.</figcaption>\n",
             axis->words, axis->words, axis->unit);
         svg_chart_draw(&chart, d->lines, d->n, f);
         fprintf(f, "</figure><ul class=\"legend down\">\n%s</ul></div>\n", legend);
@@ -343,7 +343,7 @@ static void draw_ranks(const struct page *page, struct members *m,
 bool page_across(const struct page *page, FILE *f)
 {
     static const struct axis axes[] = {
-        {"link_gbps", "Gbit/s", "the rate of the link"},
+        {"link_gbps", "Gbit/s", "the link rate"},
         {"round_trip_ms", "ms", "the round trip"},
     };
     struct members m = {.of = calloc(page->n + 1, sizeof(*m.of))};

@@ -165,9 +165,9 @@ static void draw_ratios(struct page_drawing *d, const struct page *page, FILE *f
         add_ratio(d, page, i);
     if (d->used == 0)
         return;
-    fputs("<figure><figcaption><b>Ratio</b>: time over that of <b>", f);
+    fputs("<figure><figcaption><b>Ratio</b>: time relative to <b>", f);
     svg_text(page->series[0].label, f);
-    fputs("</b>. Above 1 it takes longer.</figcaption>\n", f);
+    fputs("</b>. Above 1 is slower.</figcaption>\n", f);
     svg_chart_draw(&chart, d->lines, d->n, f);
     fputs("</figure>\n", f);
 }
@@ -322,8 +322,8 @@ static void draw_lines(const struct page *page, struct page_drawing *d, FILE *f)
                     : "<b>Time</b>: the median.",
                 f);
     draw_figure(d, page, FIGURE_RATE, &rate,
-                "<b>Bandwidth</b> in GB/s (10⁹ bytes); of collectives "
-                "that of the bus.",
+                "<b>Bandwidth</b> in GB/s (10⁹ bytes); for collectives, bus "
+                "bandwidth.",
                 f);
     draw_ratios(d, page, f);
     fputs("</div>\n", f);

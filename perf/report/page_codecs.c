@@ -85,9 +85,9 @@ void page_codecs(const struct page *page, struct page_drawing *d, FILE *f)
     if (add_codecs(d, page) == 0)
         return;
     fputs("<h2>Bytes and error</h2>\n<div class=\"charts\"><figure><figcaption><b>"
-          "nmse</b>: squared error over the squared values, over the bytes that a "
-          "float32 takes. Further down and left is better; what is exact is in the "
-          "table alone.</figcaption>\n",
+          "nmse</b>: squared error over the squared values, by encoded bytes per "
+          "float32. Lower left is better; exact codecs are only in the "
+          "table.</figcaption>\n",
           f);
     svg_chart_draw(&chart, d->lines, d->n, f);
     fputs("</figure>\n", f);

@@ -61,7 +61,7 @@ static void write_caption(const struct page *page, FILE *f)
     if (alike)
         fprintf(f, " of %s", perf_size_text((size_t)bytes, size, sizeof(size)));
     if (limit != NULL) {
-        fputs("; the dashed mark is what a dense sum takes at least: ", f);
+        fputs("; the dashed mark is the minimum time of a dense sum: ", f);
         svg_text(limit->name, f);
     }
     fputs(".</figcaption>\n", f);
@@ -158,11 +158,11 @@ static void add_beside(struct overlap_figure *o, const json_t *hidden,
     add_part(o, end, took, 1, false);
     const double part = number(hidden, "hidden");
     if (part >= 0)
-        snprintf(lane->label, sizeof(lane->label), "the sum beside it: %.0f %% hidden",
+        snprintf(lane->label, sizeof(lane->label), "the sum during it: %.0f %% hidden",
                  100 * part);
     else
         snprintf(lane->label, sizeof(lane->label),
-                 "the sum beside it: longer than one behind the other");
+                 "the sum during it: longer than one after the other");
 }
 
 static void add_alone(struct overlap_figure *o, const char *name, double us, int ink)
@@ -186,11 +186,11 @@ static void draw_timeline(struct overlap_figure *o, const struct report_row *r, 
     add_beside(o, here, "by the same thread");
     add_beside(o, json_object_get(r->overlap, "computing_elsewhere"),
                "elsewhere, as by an accelerator");
-    fputs("<figure><figcaption><b>Timeline</b> of a rank: each part is a layer, whose "
-          "sum may begin when it is computed. The sum is pale while computing hides "
+    fputs("<figure><figcaption><b>Timeline</b> of a rank: each part is a layer, which "
+          "is summed once it is computed. The sum is pale while the computation hides "
           "it.</figcaption>\n",
           f);
-    svg_lanes_draw("Sums beside computing", o->lanes, o->n, f);
+    svg_lanes_draw("Sums during computation", o->lanes, o->n, f);
     fputs("</figure>\n", f);
 }
 
@@ -207,9 +207,9 @@ static void draw_stages(struct overlap_figure *o, const struct report_row *r, FI
     }
     if (o->n == 0)
         return;
-    add_alone(o, "all of them in one sum", r->p50, 1);
-    fputs("<figure><figcaption><b>Stages</b> alone: overlapped, a sum takes as long as "
-          "the slowest of them.</figcaption>\n",
+    add_alone(o, "all stages in one sum", r->p50, 1);
+    fputs("<figure><figcaption><b>Stages</b> alone: fully overlapped, a sum takes as "
+          "long as its slowest stage.</figcaption>\n",
           f);
     svg_lanes_draw("Stages alone", o->lanes, o->n, f);
     fputs("</figure>\n", f);
@@ -247,7 +247,7 @@ bool page_overlap(const struct page *page, FILE *f)
 
     for (size_t i = 0; i < page->n_timed && o != NULL; i++) {
         if (!any && overlap_row(&page->series[i]) != NULL)
-            fputs("<h2>Sums beside computing</h2>\n", f);
+            fputs("<h2>Sums during computation</h2>\n", f);
         any = any || overlap_row(&page->series[i]) != NULL;
         draw_overlap(&page->series[i], o, f);
     }

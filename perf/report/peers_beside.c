@@ -107,7 +107,7 @@ bool peers_open(struct peers *peers, const char *folder, char *why, size_t why_b
     }
     if (mkdtemp(peers->out) == NULL) {
         peers->out[0] = '\0';
-        snprintf(why, why_bytes, "cannot make a folder in /tmp: %s", strerror(errno));
+        snprintf(why, why_bytes, "cannot create a folder in /tmp: %s", strerror(errno));
         return false;
     }
     char *words[] = {script, "build", peers->out, NULL};
@@ -117,8 +117,8 @@ bool peers_open(struct peers *peers, const char *folder, char *why, size_t why_b
     if (f != NULL && end(f, pid) && peers->n > 0)
         return true;
     snprintf(why, why_bytes,
-             "no peer can be built: install Open MPI, MPICH or Gloo with its compiler "
-             "(mpicc.openmpi, mpicc.mpich, g++ and libgloo-dev)");
+             "cannot build any peer: install Open MPI, MPICH or Gloo with its "
+             "compiler (mpicc.openmpi, mpicc.mpich, g++ and libgloo-dev)");
     return false;
 }
 

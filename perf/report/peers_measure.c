@@ -128,7 +128,7 @@ static bool take_turns(struct turns *t)
     if (!perf_interrupted())
         return well;
     if (t->n_own == 0)
-        fputs("trib-perf: interrupted before the first launch was through.\n", stderr);
+        fputs("trib-perf: interrupted before the first launch was complete.\n", stderr);
     return t->n_own > 0;
 }
 
@@ -199,7 +199,7 @@ static void print_head(json_t *peers, int rounds, const struct perf_args *args)
            trib_version());
     printf("%s%d launch%s of each, in turns%s",
            perf_interrupted() ? "interrupted: at most " : "", rounds,
-           rounds == 1 ? "" : "es", json_array_size(peers) > 0 ? ", beside" : "");
+           rounds == 1 ? "" : "es", json_array_size(peers) > 0 ? " with" : "");
     json_array_foreach(peers, p, peer)
     {
         printf("%s %s", p > 0 ? "," : "",

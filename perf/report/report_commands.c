@@ -32,14 +32,16 @@ const struct tool_command compare_command = {
     .usage =
         "usage: trib-perf compare OLD.json NEW.json [OPTION]…\n"
         "\n"
-        "What became slower or faster beyond the spread of the samples, of two files\n"
-        "that --json has written. ratio is the new median over the old one. spread is\n"
-        "half of the middle half of the samples, over the median, of whichever is\n"
-        "wider. A row is slower or faster if each median lies outside the middle half\n"
-        "of the other's samples.\n",
+        "Shows which rows of two --json files became slower or faster beyond the "
+        "spread\n"
+        "of the samples. ratio is the new median over the old one. spread is half of "
+        "the\n"
+        "interquartile range over the median, the wider of the two. A row is slower "
+        "or\n"
+        "faster if each median is outside the middle half of the other's samples.\n",
     .ending = "example: trib-perf compare before.json after.json --fail-above 1.1\n"
-              "exit code: 0 compared; 1 a row is slower than --fail-above; 2 cannot be "
-              "compared",
+              "exit code: 0 compared; 1 a row is slower than --fail-above; 2 cannot "
+              "compare",
     .options = compare_options,
     .n_options = sizeof(compare_options) / sizeof(compare_options[0]),
     .word = take_file,
@@ -106,20 +108,20 @@ static bool take_path(const struct tool_given *given, const char *value)
 
 static const struct tool_option report_options[] = {
     {"output", "FILE", tool_set_text, offsetof(struct report_args, out),
-     .help = "the page; - is standard output", .letter = 'o'},
+     .help = "page to write; -: standard output", .letter = 'o'},
 };
 
 const struct tool_command report_command = {
     .name = "trib-perf report",
-    .usage =
-        "usage: trib-perf report RESULTS.json… -o report.html\n"
-        "\n"
-        "Makes one page of files that --json has written: time and bandwidth over the\n"
-        "size, the first file beside the others, errors of codecs over their bytes,\n"
-        "the machine, settings and commands. The page needs nothing else: no script,\n"
-        "no network.\n",
+    .usage = "usage: trib-perf report RESULTS.json… -o report.html\n"
+             "\n"
+             "Makes one page from --json files: time and bandwidth over the size, the "
+             "other\n"
+             "files compared with the first, errors of codecs over their bytes, the "
+             "machine,\n"
+             "settings and commands. The page needs no scripts and no network.\n",
     .ending = "example: trib-perf report none.json int8.json -o report.html\n"
-              "exit code: 0 made; 1 cannot be written; 2 a file cannot be read",
+              "exit code: 0 written; 1 cannot write; 2 cannot read a file",
     .options = report_options,
     .n_options = sizeof(report_options) / sizeof(report_options[0]),
     .word = take_path,
@@ -152,7 +154,7 @@ static int report_with(struct report_args *args, int argc, char **argv)
     if (code >= 0)
         return code;
     if (args->n == 0 || args->out == NULL) {
-        fputs("trib-perf: report takes files of --json, and -o FILE: trib-perf report "
+        fputs("trib-perf: report takes --json files, and -o FILE: trib-perf report "
               "RESULTS.json -o report.html.\n",
               stderr);
         return 2;

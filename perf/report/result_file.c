@@ -87,11 +87,11 @@ static bool check(const json_t *document, const char *path, char *why, size_t wh
     if (!json_is_integer(format) ||
         !json_is_string(json_object_get(document, "tributary")))
         snprintf(why, why_bytes,
-                 "%s is no result of trib-perf: those are made by --json FILE", path);
+                 "%s is not a result of trib-perf: create one with --json FILE", path);
     else if (json_integer_value(format) != FORMAT)
         snprintf(why, why_bytes,
-                 "%s has format %lld of tributary %s, and this trib-perf reads format "
-                 "%d: use the trib-perf of that version",
+                 "%s has format %lld of tributary %s, but this trib-perf reads "
+                 "format %d: use the trib-perf of that version",
                  path, (long long)json_integer_value(format),
                  json_string_value(json_object_get(document, "tributary")), FORMAT);
     else if (json_array_size(results) == 0)
@@ -212,7 +212,7 @@ bool report_file_open(const char *path, struct report_file *out, char *why,
     json_t *document = json_loadf(f, 0, &error);
     fclose(f);
     if (document == NULL) {
-        snprintf(why, why_bytes, "%s is no JSON: line %d: %s", path, error.line,
+        snprintf(why, why_bytes, "%s is not JSON: line %d: %s", path, error.line,
                  error.text);
         return false;
     }

@@ -108,48 +108,52 @@ static const char *const modes[] = {"trib-sim", "trib-sim --choose", NULL};
 
 static const struct tool_option options[] = {
     {"algorithm", "NAME", tool_set_text, AT(algorithm),
-     .help = "of trib-info --algorithms, or auto [ring]", .words = "@algorithms",
+     .help = "one of trib-info --algorithms, or auto [ring]", .words = "@algorithms",
      .of = REPLAY},
-    {"codec", "TEXT", tool_set_text, AT(codec), .help = "of trib-info --codecs [none]",
+    {"codec", "TEXT", tool_set_text, AT(codec),
+     .help = "one of trib-info --codecs "
+             "[none]",
      .words = "@codecs"},
-    {"bytes", "SIZE", set_size, AT(bytes), .help = "of the vector, of f32 [25000000]"},
+    {"bytes", "SIZE", set_size, AT(bytes),
+     .help = "bytes of the f32 vector "
+             "[25000000]"},
     {"ranks", "LIST", perf_set_sizes, AT(ranks),
      .help = "2,8 or from:to:factor, up to 4096 [2:64:2]"},
-    {"per-host", "N", set_size, AT(per_host), .help = "ranks of a host [1]"},
+    {"per-host", "N", set_size, AT(per_host), .help = "ranks per host [1]"},
     {"leaders", "N", set_size, AT(leaders),
-     .help = "of a host, in algorithm hierarchical; 0: as the library chooses [0]"},
+     .help = "leaders per host with algorithm hierarchical; 0: as the library "
+             "chooses [0]"},
     {"aggregators", "N", set_size, AT(aggregators),
-     .help = "that sum in algorithm service, each on a host of its own [4]",
+     .help = "aggregators with algorithm service, each on its own host [4]",
      .of = REPLAY},
     {"rack", "N", set_size, AT(rack),
-     .help = "ranks that have an aggregator of their own below these; 0: none [0]",
-     .of = REPLAY},
+     .help = "ranks per leaf aggregator; 0: no leaf aggregators [0]", .of = REPLAY},
     {"chunk", "SIZE", set_size, AT(chunk),
-     .help = "TRIB_CHUNK [0: as plans between hosts]"},
+     .help = "TRIB_CHUNK [0: as in plans between hosts]"},
     {"window", "N", set_size, AT(window), .help = "TRIB_WINDOW [8]", .of = REPLAY},
     {"topology", "TEXT", tool_set_text, AT(topology),
      .help =
-         "star; fat-tree:HOSTS, of a leaf switch; dragonfly:CHASSIS,ROUTERS,HOSTS of a "
-         "group, a chassis, a router [star]",
+         "star; fat-tree:HOSTS per leaf switch; dragonfly:CHASSIS,ROUTERS,HOSTS per "
+         "group, chassis and router [star]",
      .of = REPLAY},
     {"rate", "RATE", set_bits, AT(rate),
-     .help = "of each link, each way: 100mbit, 10gbit [1gbit]"},
+     .help = "link rate in each direction: 100mbit, 10gbit [1gbit]"},
     {"latency", "TIME", set_time, AT(latency_s),
-     .help = "of a link; two are between hosts of a switch [5us]"},
+     .help = "latency of a link; hosts on the same switch are two links apart [5us]"},
     {"oversubscribed", "X", set_times, AT(oversubscribed),
-     .help = "hosts of a leaf switch for each of its links upwards [1]", .of = REPLAY},
+     .help = "hosts of a leaf switch per uplink [1]", .of = REPLAY},
     {"mtu", "SIZE", set_size, AT(mtu),
-     .help = "of Ethernet; 0: no headers of TCP [1500]"},
+     .help = "MTU of Ethernet; 0: no TCP headers [1500]"},
     {"crowding", "X", set_part, AT(crowding),
-     .help = "bytes take longer by X (k - 1) / (k + 1) where k connections share the "
+     .help = "slow down bytes by X (k - 1) / (k + 1) if k connections share the "
              "links at both ends [0.2]",
      .of = REPLAY},
     {"message-time", "TIME", set_time, AT(rates.message_s),
-     .help = "of a processor for a message, at each end [10us]"},
+     .help = "processor time per message at each end [10us]"},
     {"wake-time", "TIME", set_time, AT(rates.wake_s),
-     .help = "until a rank that had nothing to do runs again [0us]"},
+     .help = "time to wake an idle rank [0us]"},
     {"copy-rate", "RATE", set_gigabytes, AT(rates.copy_Bps),
-     .help = "GB/s through the kernel, at each end [2]"},
+     .help = "GB/s through the kernel at each end [2]"},
     {"sum-rate", "RATE", set_gigabytes, AT(rates.sum_Bps),
      .help = "GB/s of contributions [8]"},
     {"encode-rate", "RATE", set_gigabytes, AT(rates.encode_Bps),
@@ -157,24 +161,25 @@ static const struct tool_option options[] = {
     {"decode-rate", "RATE", set_gigabytes, AT(rates.decode_Bps),
      .help = "GB/s of elements [4]", .of = REPLAY},
     {"cores", "N", set_size, AT(cores),
-     .help = "that all ranks share, as name spaces of one machine; 0: each has one [0]",
+     .help = "cores shared by all ranks, as network namespaces do; 0: one per rank [0]",
      .of = REPLAY},
-    {"late", "RANK:TIME", set_late, .help = "this rank starts late", .of = REPLAY},
-    {"slow", "RANK:X", set_slow, .help = "this rank's processor takes X times as long",
+    {"late", "RANK:TIME", set_late, .help = "start this rank late", .of = REPLAY},
+    {"slow", "RANK:X", set_slow, .help = "slow down this rank's processor by X",
      .of = REPLAY},
     {"slow-link", "HOST:X", set_slow_link,
-     .help = "this host's link of a star has its rate divided by X", .of = REPLAY},
+     .help = "divide the link rate of this host by X (star only)", .of = REPLAY},
     {"choose", NULL, tool_set_switch, AT(choose),
-     .help = "say what auto would choose on this network, and replay nothing"},
+     .help = "print what auto would choose on this network, without a replay"},
     {"messages", "N", set_size, AT(messages),
-     .help = "replay at most so many; 0: all. Beyond it rounds become fewer, of larger "
-             "chunks; where that is not enough the rest goes on at the pace so far "
+     .help = "replay at most N messages; 0: all. Above it, chunks become larger, and "
+             "if that is not enough, the rest is extrapolated at the pace so far "
              "[4000000]",
      .of = REPLAY},
     TOOL_WIDE_ROW,
     {"csv", "FILE", tool_set_text, AT(csv),
-     .help = "one row a number of ranks; - is standard output"},
-    {"json", "FILE", tool_set_text, AT(json), .help = "likewise"},
+     .help = "one row per number of ranks; -: standard output"},
+    {"json", "FILE", tool_set_text, AT(json),
+     .help = "results as json; -: standard output"},
 };
 
 static const struct tool_command command = {
@@ -182,10 +187,12 @@ static const struct tool_command command = {
     .usage =
         "usage: trib-sim [OPTION]…\n"
         "\n"
-        "Replays the schedules of an all-reduce on a simulated network (SimGrid): how\n"
-        "long it takes, and what each link, each rank's memory and its connections\n"
-        "bear, for numbers of ranks that no machine at hand has. docs/scaling.md says\n"
-        "what is modelled and what is not.\n",
+        "Replays the schedules of an all-reduce on a simulated network (SimGrid): "
+        "time,\n"
+        "load of each link, and memory and connections of each rank, for more ranks "
+        "than\n"
+        "any machine at hand has. docs/scaling.md says what is modelled and what is "
+        "not.\n",
     .ending =
         "example: trib-sim --ranks 2:1024:2 --codec int8 --topology fat-tree:32 \\\n"
         "             --oversubscribed 4\n"
@@ -220,11 +227,11 @@ static const char *wrong(const struct sim_args *args)
     if (args->mtu && (args->mtu < 576 || args->mtu > 65536))
         return "--mtu: 0, or 576 to 65536";
     if (args->late_rank >= most || args->slow_rank >= most)
-        return "--late, --slow: there is no such rank in --ranks";
+        return "--late, --slow: this rank is not in --ranks";
     if (args->slow_host >= 0 && strcmp(args->topology, "star") != 0)
-        return "--slow-link: the hosts of a star alone have links of their own";
+        return "--slow-link: only the hosts of a star have their own links";
     if (args->oversubscribed > 1 && strncmp(args->topology, "fat-tree", 8) != 0)
-        return "--oversubscribed: a fat-tree has uplinks, no other topology";
+        return "--oversubscribed: only a fat-tree has uplinks";
     return NULL;
 }
 

@@ -71,7 +71,7 @@ static bool measure_words(struct sim_plan *p, char why[SIM_WHY])
     if (info->flags & TRIB_CODEC_MODEL) {
         if (trib_codec_describe(p->args->codec, take_bytes, &bytes) != TRIB_OK ||
             bytes <= 0)
-            return fail(why, "nobody knows the code words of this codec");
+            return fail(why, "the encoded size of this codec is unknown");
         w->contribution = w->partial = w->result = bytes;
     }
     return fill_in(w, codec, p->desc.count, p->shape.size) ||
@@ -206,7 +206,7 @@ static bool find_algorithm(struct sim_plan *p, char why[SIM_WHY])
     struct trib_error err = {0};
 
     if (trib_text_is_auto(name))
-        return (p->algo = choose(p, NULL, 0)) || fail(why, "no algorithm can do it");
+        return (p->algo = choose(p, NULL, 0)) || fail(why, "no algorithm supports it");
     p->algo = trib_algo_find(name);
     if (!p->algo) {
         (void)trib_settings_algorithm(name, &err);
@@ -214,8 +214,8 @@ static bool find_algorithm(struct sim_plan *p, char why[SIM_WHY])
     }
     if (p->algo->colls >> TRIB_ALLREDUCE & 1 && p->algo->can(&p->shape))
         return true;
-    snprintf(why, SIM_WHY, "algorithm %s cannot do allreduce with %d rank%s", name,
-             p->shape.size, p->shape.size == 1 ? "" : "s");
+    snprintf(why, SIM_WHY, "algorithm %s does not support allreduce with %d rank%s",
+             name, p->shape.size, p->shape.size == 1 ? "" : "s");
     return false;
 }
 

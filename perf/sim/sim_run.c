@@ -167,7 +167,7 @@ static void tell(const struct sim_replay *replay, struct sim_result *out)
         extrapolate(replay, out);
     else if (replay->left)
         snprintf(out->why, SIM_WHY,
-                 "%u ranks wait for ever: a fault of this program, or of the schedule",
+                 "%u ranks wait forever: a bug in this program or in the schedule",
                  replay->left);
 }
 
@@ -181,8 +181,8 @@ static bool may_extrapolate(const struct sim_replay *replay, char why[SIM_WHY])
     if (most <= 0 || replay->total <= most || alike)
         return true;
     snprintf(why, SIM_WHY,
-             "%s sends %.0f messages, more than %.0f, and those of codec %s are not "
-             "alike: give a larger --messages, or 0 for all",
+             "%s sends %.0f messages, more than %.0f, and messages of codec %s "
+             "differ in size: raise --messages, or use 0 for all",
              replay->plan->algo->name, replay->total, most, replay->args->codec);
     return false;
 }

@@ -17,7 +17,7 @@ static int up(int a, int b)
 static bool wrong(char why[SIM_WHY], const char *text)
 {
     snprintf(why, SIM_WHY,
-             "--topology '%s': it is star, fat-tree:HOSTS or "
+             "--topology '%s': use star, fat-tree:HOSTS or "
              "dragonfly:CHASSIS,ROUTERS,HOSTS",
              text);
     return false;
@@ -36,8 +36,7 @@ static bool fat_tree(const struct sim_args *args, const char *text,
     if (out->up >= 1)
         return true;
     snprintf(why, SIM_WHY,
-             "--oversubscribed %g: a leaf switch of %d hosts has no "
-             "uplink left",
+             "--oversubscribed %g: a leaf switch of %d hosts has no uplink left",
              args->oversubscribed, out->down);
     return false;
 }
@@ -59,8 +58,8 @@ static bool dragonfly(const struct sim_args *args, const char *text,
     if (out->groups <= out->routers)
         return true;
     snprintf(why, SIM_WHY,
-             "--topology '%s': %d hosts are %d groups, and a chassis needs "
-             "as many routers, not %d",
+             "--topology '%s': %d hosts are %d groups, so a chassis needs as many "
+             "routers, not %d",
              args->topology, out->hosts, out->groups, out->routers);
     return false;
 }

@@ -11,7 +11,7 @@ static void table_open(struct tool_table *t, const struct sim_args *args)
 
     printf(
         "simulated allreduce f32 sum of %s, codec %s, algorithm %s, %s at %g Gbit/s, "
-        "%zu rank%s a host, tributary %s\n",
+        "%zu rank%s per host, tributary %s\n",
         perf_size_text(args->bytes, size, sizeof(size)), args->codec, args->algorithm,
         args->topology, args->rate * 8e-9, args->per_host,
         args->per_host == 1 ? "" : "s", trib_version());
@@ -49,9 +49,10 @@ static void table_row(struct tool_table *t, const struct sim_result *r)
         printf("%6s an aggregator has up to %d peers and %.2f MiB of slots\n", "",
                r->agg_peers, r->agg_memory / (1 << 20));
     if (r->frames > 1)
-        printf("%6s %u rounds of the library in one of the replay\n", "", r->frames);
+        printf("%6s %u of the library's rounds per round of the replay\n", "",
+               r->frames);
     if (r->replayed < 1)
-        printf("%6s the rest goes on as the second half of what was replayed\n", "");
+        printf("%6s the rest is extrapolated from the second half of the replay\n", "");
 }
 
 static void csv_row(FILE *f, const struct sim_args *args, const struct sim_result *r)

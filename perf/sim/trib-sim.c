@@ -17,10 +17,10 @@ static void run_apart(const struct sim_args *args, int ranks, struct sim_result 
     int ends[2];
 
     *out = (struct sim_result){.ranks = ranks};
-    snprintf(out->why, SIM_WHY, "its process ended without a result");
+    snprintf(out->why, SIM_WHY, "its process exited without a result");
     fflush(NULL);
     if (pipe(ends) != 0) {
-        snprintf(out->why, SIM_WHY, "no pipe: %s", strerror(errno));
+        snprintf(out->why, SIM_WHY, "cannot create a pipe: %s", strerror(errno));
         return;
     }
     const pid_t child = fork();

@@ -174,7 +174,7 @@ grep -qF "(chosen by what Slurm says; TRIB_ROOT is not set) is in use" "$said" &
 result $? "Slurm: a port in use is named as Slurm's"
 kill -KILL $taken
 for rank in 0 1; do
-    expect "Slurm: -n in rank $rank" 2 "so has a launcher (this is rank $rank from SLURM_PROCID" \
+    expect "Slurm: -n in rank $rank" 2 "cannot start ranks under a launcher (this is rank $rank from SLURM_PROCID" \
         env SLURM_PROCID=$rank SLURM_NTASKS=4 "$perf" allreduce -n 2 --sizes 4
     expect "Slurm: a wrong argument in rank $rank" 2 "unknown option '--wrong'" \
         env SLURM_PROCID=$rank SLURM_NTASKS=4 "$perf" allreduce --wrong

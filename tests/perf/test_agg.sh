@@ -43,7 +43,7 @@ try "mixed codecs and sparse inputs" 0 "density 0.1" --jobs 4 --iters 3 --check 
     --codec none --codec blocks --codec int8:bucket=64,ef=1 --density 0.1 --sizes 64K
 expect "a parent that ignores SIGCHLD" 0 "GBps" env --ignore-signal=CHLD "${own[@]}" "${quick[@]}" \
     --sizes 8
-try "a round of seconds" 0 "a tribd of its own" --jobs 2 --seconds 0.3 --sizes 4K
+try "a round of seconds" 0 "a local tribd" --jobs 2 --seconds 0.3 --sizes 4K
 awk '/^ +4 KiB/ { good = $2 > 1 && $3 > 0 && $(NF - 1) > 0 && $(NF - 1) <= 1 && $NF == 0 }
     END { exit !good }' "$said"
 result $? "it has operations, and an index of at most 1"
@@ -108,7 +108,7 @@ within 30 has_workers && sleep 1
 kill -KILL "$(pgrep -n -x -P "${job_pid[agg]}" trib-perf)"
 patience=60 ended agg 1
 result $? "a worker is killed: the exit status says so"
-grep -q "job agg\.2 (none) has failed: " "$dir/agg.log" && ! grep -q "had no service" "$dir/agg.log"
+grep -q "job agg\.2 (none) failed: " "$dir/agg.log" && ! grep -q "had no service" "$dir/agg.log"
 result $? "its job is named, and no other"
 grep -qE '^ +64 KiB ' "$dir/agg.log"
 result $? "the others' round is there"
@@ -122,26 +122,26 @@ try "too many workers" 2 "at most 4096" --jobs 4096 --workers 2
 try "seconds and operations" 2 "--seconds or --iters: leave one out" --seconds 1 --iters 3
 try "no seconds" 2 "is not a number of seconds above 0" --seconds 0
 try "a weight that is none" 2 "whole numbers from 1 to 100" --weights 1,101
-try "an odd size" 2 "no whole number of float32" --sizes 6
-try "a codec that does not exist" 2 "--codec 'nonsense' cannot be" --codec int8 --codec nonsense
+try "an odd size" 2 "not a whole number of float32" --sizes 6
+try "a codec that does not exist" 2 "--codec 'nonsense' is invalid" --codec int8 --codec nonsense
 try "a word" 2 "accepts only options, not 'allreduce'" allreduce
 try "two services" 2 "leave out --tribd" --service 127.0.0.1:1
 expect "a process that is none" 2 "not the id of a process" "${agg[@]}" --service 127.0.0.1:1 --tribd-pid 4194305
 expect "a process without a service" 2 "name it with --service" "${agg[@]}" --tribd-pid $$
 expect "a program that does not exist" 1 \
-    "trib-perf: no tribd of its own: cannot start /no/such/tribd: No such file" \
+    "trib-perf: cannot start a local tribd: cannot start /no/such/tribd: No such file" \
     "${agg[@]}" --tribd /no/such/tribd --jobs 1
 [ "$(grep -c "trib-perf: " "$said")" = 1 ] && tail -n 1 "$said" | grep -q "trib-perf: "
 result $? "in one line"
-PATH=/usr/bin:/bin expect "tribd of the same build is found" 0 "a tribd of its own" "${agg[@]}" --jobs 1 \
+PATH=/usr/bin:/bin expect "tribd of the same build is found" 0 "a local tribd" "${agg[@]}" --jobs 1 \
     --iters 2 --sizes 4K
-TRIBD_SLOTS=0 try "one that does not start" 1 "trib-perf: no tribd of its own: TRIBD_SLOTS=0" --jobs 1
-expect "a program that is no tribd" 1 "no tribd of its own" "${agg[@]}" --tribd false --jobs 1
+TRIBD_SLOTS=0 try "one that does not start" 1 "trib-perf: cannot start a local tribd: TRIBD_SLOTS=0" --jobs 1
+expect "a program that is no tribd" 1 "cannot start a local tribd" "${agg[@]}" --tribd false --jobs 1
 try "one file for both" 2 "cannot both write to" --csv x --json x
 try "a file that cannot be" 2 "cannot write /no/such/place" --csv /no/such/place/x.csv
-TRIB_RANK=0 try "under a launcher" 2 "leave out the launcher"
+TRIB_RANK=0 try "under a launcher" 2 "without a launcher"
 try "more than this host has" 2 "GiB of memory free" --sizes 1000000G
-expect "behind options" 2 "agg stands first" "$perf" -n 2 agg
+expect "behind options" 2 "agg must be the first argument" "$perf" -n 2 agg
 refuse_full "a table onto a full disk" "${agg[@]}" --jobs 1 --iters 2 --sizes 4K
 refuse_full "help onto a full disk" "${agg[@]}" --help
 expect "help" 0 "usage: trib-perf agg" "${agg[@]}" --help

@@ -22,8 +22,8 @@ for memory in malloc register; do
 done
 expect "as json" 0 '"way": "both sides"' "$perf" neighbors -n 2 --rounds 2 --sizes 4K --json -
 expect "groups have their size" 2 "leave out --sizes" "$perf" groups -n 2 --sizes 4
-expect "no whole float" 2 "no whole number of float32" "$perf" neighbors -n 2 --sizes 6
+expect "no whole float" 2 "not a whole number of float32" "$perf" neighbors -n 2 --sizes 6
 expect "a word" 2 "accepts only options" "$perf" neighbors ring
 expect "no place for what comes out" 2 "cannot write /none/such" "$perf" neighbors -n 2 --sizes 4 --csv /none/such
-expect "its name does not stand first" 2 "groups stands first" "$perf" -n 2 groups
+expect "its name does not stand first" 2 "groups must be the first argument" "$perf" -n 2 groups
 finish

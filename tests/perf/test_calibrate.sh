@@ -46,9 +46,9 @@ without "nor by another machine's" env TRIB_CALIBRATION="$dir/other.json" "$run"
 grep -q "TRIB_CALIBRATION: .*another machine.*run trib-perf calibrate here" "$said"
 result $? "which is said"
 
-expect "memory that ranks share is no network" 2 "have none between them" \
+expect "memory that ranks share is no network" 2 "these ranks share none" \
     env TRIB_TRANSPORT=shm "$perf" calibrate -n 2 --out "$file"
-expect "a folder that is not there" 1 "is the folder there" "$perf" calibrate -n 2 \
+expect "a folder that is not there" 1 "does the folder exist" "$perf" calibrate -n 2 \
     --out "$dir/none/x.json"
 expect "a word" 2 "accepts only options" "$perf" calibrate now
 finish

@@ -54,13 +54,13 @@ codec "classes into no folder" 1 "No such file" natural --classes --csv "$dir/no
 codec "no such codec" 2 'did you mean "natural"' naturel "${quick[@]}"
 codec "no such file" 1 "No such file" none --input "$dir/none.f32" "${quick[@]}"
 : >"$dir/empty.f32"
-codec "an empty file" 1 "has no float32 in it" none --input "$dir/empty.f32" "${quick[@]}"
+codec "an empty file" 1 "has no float32" none --input "$dir/empty.f32" "${quick[@]}"
 codec "no such input" 2 "did you mean" none --input norml "${quick[@]}"
-codec "half an element" 2 "no whole number of float32" none --sizes 6
+codec "half an element" 2 "not a whole number of float32" none --sizes 6
 codec "no chunk" 2 "256 or more" none --chunk 7
 codec "too many threads" 2 "from 1 to 64" none --threads 65
 refuse_full "a table onto a full disk" "$perf" codec none "${quick[@]}"
 refuse_full "help onto a full disk" "$perf" codec --help
 codec "help" 0 "usage: trib-perf codec" --help
-expect "in the wrong place" 2 "codec stands first" "$perf" -n 2 codec
+expect "in the wrong place" 2 "codec must be the first argument" "$perf" -n 2 codec
 finish

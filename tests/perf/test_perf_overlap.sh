@@ -37,9 +37,9 @@ PYTHON
 else
     skip "json has all of it" "no python3"
 fi
-expect "not of a broadcast" 2 "--overlap is of plans" "$perf" broadcast -n 2 --overlap
-expect "not of blocking calls" 2 "--overlap is of plans" "$perf" "${some[@]}" --call blocking
-expect "not of codec auto" 2 "--overlap is of plans" "$perf" "${some[@]}" --codec auto:max_nmse=1e-3
+expect "not of a broadcast" 2 "--overlap requires plans" "$perf" broadcast -n 2 --overlap
+expect "not of blocking calls" 2 "--overlap requires plans" "$perf" "${some[@]}" --call blocking
+expect "not of codec auto" 2 "--overlap requires plans" "$perf" "${some[@]}" --codec auto:max_nmse=1e-3
 expect "one rank sends nothing" 0 "1 rank" "$perf" allreduce -n 1 --overlap --iters 2 --sizes 64K
 
 cat >"$dir/runs.csv" <<'ROWS'

@@ -34,18 +34,18 @@ compare "slower than the limit" 1 "1 row is slower than 1.2 times $dir/old.json"
 compare "slower, within the limit" 0 "1 slower beyond the spread" "$dir/old.json" "$dir/slow.json" --fail-above 1.4
 compare "faster" 0 "0 slower beyond the spread, 1 faster" "$dir/slow.json" "$dir/old.json" --fail-above 1
 sed 's/"ranks": 2/"ranks": 4/; s/"value": "5"/"value": "6"/' "$dir/old.json" >"$dir/more.json"
-compare "what was not alike" 0 "not alike: ranks 2 and 4" "$dir/old.json" "$dir/more.json"
-grep -qF 'not alike: TRIB_SPIN_US "5" and "6"' "$said"
+compare "what was not alike" 0 "differs: ranks 2 and 4" "$dir/old.json" "$dir/more.json"
+grep -qF 'differs: TRIB_SPIN_US "5" and "6"' "$said"
 result $? "settings, too"
 awk 'length > 80 && !/^(old|new): / { exit 1 }' "$said"
 result $? "it fits 80 columns"
 compare "no size in common" 2 "no row in common" "$dir/old.json" "$dir/sizes.json"
-compare "half a document" 2 "half.json is no JSON: line" "$dir/old.json" "$dir/half.json"
-compare "a document of another kind" 2 "is no result of trib-perf" "$dir/strange.json" "$dir/old.json"
+compare "half a document" 2 "half.json is not JSON: line" "$dir/old.json" "$dir/half.json"
+compare "a document of another kind" 2 "is not a result of trib-perf" "$dir/strange.json" "$dir/old.json"
 compare "a document of another format" 2 "has format 2" "$dir/other.json" "$dir/old.json"
 compare "no results" 2 "none.json has no results" "$dir/none.json" "$dir/old.json"
 compare "no such file" 2 "cannot read $dir/absent.json: No such file" "$dir/old.json" "$dir/absent.json"
-compare "a folder" 2 "$dir is no JSON" "$dir/old.json" "$dir"
+compare "a folder" 2 "$dir is not JSON" "$dir/old.json" "$dir"
 compare "one file" 2 "OLD.json NEW.json" "$dir/old.json"
 compare "three files" 2 "compare takes two files" a b c
 compare "a limit below 1" 2 "is not a number of at least 1" "$dir/old.json" "$dir/old.json" --fail-above 0.5
@@ -67,8 +67,8 @@ expect "nothing is measured where the file is missing" 2 "cannot read $dir/absen
     "$perf" "${sum[@]}" --compare "$dir/absent.json"
 ! grep -q "1 MiB" "$said"
 result $? "and no row is printed"
-expect "a limit of nothing" 2 "--fail-above goes with --compare" "$perf" "${sum[@]}" --fail-above 1.1
-expect "compare is no second word" 2 "compare stands first" "$perf" -n 2 compare
+expect "a limit of nothing" 2 "--fail-above requires --compare" "$perf" "${sum[@]}" --fail-above 1.1
+expect "compare is no second word" 2 "compare must be the first argument" "$perf" -n 2 compare
 LC_ALL=C expect "bars in ASCII" 0 "time: # up to p50, . on to p99" "$perf" "${sum[@]}" --plot
 grep -qE '^ +1 MiB +[0-9.]+  #+' "$said" && ! sed 1,3d "$said" | LC_ALL=C grep -q '[^ -~]'
 result $? "and nothing else"
@@ -132,7 +132,7 @@ expect "a rate that is none" 2 "is not a rate such as 10gbit" "$perf" "${sum[@]}
 report "a page on standard output" 0 "<h1>allreduce f32 sum, 2 ranks</h1>" "$dir/old.json" --output=-
 report "no output" 2 "-o FILE" "$dir/old.json"
 report "no file" 2 "RESULTS.json -o" -o "$dir/no.html"
-report "half a document" 2 "half.json is no JSON" "$dir/old.json" "$dir/half.json" -o "$dir/no.html"
+report "half a document" 2 "half.json is not JSON" "$dir/old.json" "$dir/half.json" -o "$dir/no.html"
 [ ! -e "$dir/no.html" ]
 result $? "nothing is written then"
 report "a page where there is no folder" 1 "cannot write $dir/none/a.html" "$dir/old.json" -o "$dir/none/a.html"
@@ -140,7 +140,7 @@ refuse_full "a page onto a full disk" "$perf" report "$dir/old.json" -o -
 expect "a measurement with a page" 0 "1 MiB" "$perf" "${sum[@]}" --html "$dir/new.html" --compare "$dir/old.json"
 well_formed "a measurement with a page" "$dir/new.html"
 expect "nothing is measured where the page cannot be" 2 "cannot write $dir/none/a.html" "$perf" "${sum[@]}" --html "$dir/none/a.html"
-expect "a page is no standard output" 2 "--html takes the name of a file" "$perf" "${sum[@]}" --html -
+expect "a page is no standard output" 2 "--html requires a file name" "$perf" "${sum[@]}" --html -
 
 # --- peers ---
 
@@ -157,7 +157,7 @@ SH
 sed 's/^echo ".3,.*/exit 1/' "$dir/peers/run-peer.sh" >"$dir/sick/run-peer.sh"
 chmod +x "$dir/peers/run-peer.sh" "$dir/sick/run-peer.sh"
 peers=("$perf" "${sum[@]}" --sample 2ms --rewrite)
-expect "peers in turns" 0 "3 launches of each, in turns, beside One 1.2, Other" \
+expect "peers in turns" 0 "3 launches of each, in turns with One 1.2, Other" \
     "${peers[@]}" --peers="$dir/peers" --json "$dir/peers.json" --html "$dir/peers.html"
 grep -qE '^ +8 B +[0-9.]+ +200\.5 +[0-9.]+ +200\.5 +[0-9.]+$' "$said" && awk 'length > 80 { exit 1 }' "$said"
 result $? "its table has the median of three launches, in 80 columns"
@@ -165,15 +165,15 @@ result $? "its table has the median of three launches, in 80 columns"
     "launch  one 2 8,1048576 3 2 out rewrite;launch  other 2 8,1048576 3 2 out rewrite;launch  one 2 8,1048576 3 2 out rewrite;launch  other 2 8,1048576 3 2 out rewrite;launch  one 2 8,1048576 3 2 out rewrite;launch  other 2 8,1048576 3 2 out rewrite" ]
 result $? "each was launched three times, with the same options"
 well_formed "the page of peers" "$dir/peers.html"
-grep -q "time over that of <b>Tributary</b>" "$dir/peers.html" && grep -q "One 1.2, 1 MiB: 4 ms" "$dir/peers.html"
+grep -q "time relative to <b>Tributary</b>" "$dir/peers.html" && grep -q "One 1.2, 1 MiB: 4 ms" "$dir/peers.html"
 result $? "peers stand in it"
 missing jq "peers stand in json" || expect "peers stand in json" 0 "One 1.2 2 200.5" jq -r \
     '.peers[0] | "\(.name) \(.results | length) \(.results[0].p50_us)"' "$dir/peers.json"
 compare "peers are no part of a comparison" 0 "2 rows: 0 slower" "$dir/peers.json" "$dir/peers.json"
 expect "a peer that fails" 1 "--peers: One 1.2 failed" "${peers[@]}" --peers="$dir/sick"
 expect "no peers" 2 "there is no run-peer.sh in $dir/none" "${peers[@]}" --peers="$dir/none"
-expect "peers of another type" 2 "--peers is of allreduce -n RANKS, of f32 and sum" "${peers[@]}" --peers="$dir/peers" --dtype f64
-expect "peers of no ranks" 2 "--peers is of allreduce -n RANKS" "$perf" allreduce --peers
+expect "peers of another type" 2 "--peers requires allreduce -n RANKS with f32 and sum" "${peers[@]}" --peers="$dir/peers" --dtype f64
+expect "peers of no ranks" 2 "--peers requires allreduce -n RANKS" "$perf" allreduce --peers
 
 # A browser counts texts that cover each other or are cut off, and says how wide the page is: in frames, as
 # windows have a least width. The script is in these copies alone.

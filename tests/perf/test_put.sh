@@ -77,7 +77,7 @@ for words in 'GET / HTTP/1.0\r\n\r\n' '' 'PbrT\001\000\000\000\377\377\377\377\0
     (exec 3<>"/dev/tcp/127.0.0.1/$port" && printf "$words" >&3)
 done
 put "a client after strangers" 0 "200001 B" "127.0.0.1:$port" "${quick[@]}"
-served "strangers are told of" 0 "does not speak as trib-perf put does"
+served "strangers are told of" 0 "does not use the protocol of trib-perf put"
 
 put "a file that cannot be" 2 "cannot write /no/such/place" --csv /no/such/place/x.csv
 put "a transport that is none" 1 'no transport is called "smh"' --transport smh
@@ -85,18 +85,18 @@ put "a transport that reaches one process" 1 "one process only" --transport loop
 put "a misspelt option" 2 "did you mean --sizes?" --sises 8
 put "two servers" 2 "one server at a time" allreduce:1 put
 timeout 60 "$perf" --check put >"$said" 2>&1
-[ $? -eq 2 ] && grep -q "put stands first" "$said"
+[ $? -eq 2 ] && grep -q "put must be the first argument" "$said"
 result $? "an option before put"
-TRIB_RANK=0 put "under a launcher" 2 "leave out the launcher" --sizes 8
+TRIB_RANK=0 put "under a launcher" 2 "without a launcher" --sizes 8
 put "help" 0 "usage: trib-perf put" --help
 
 export TRIB_BOOT_TIMEOUT_MS=300
 put "nobody there" 1 "no trib-perf put at 127.0.0.1 port 1 within" 127.0.0.1:1
 serve server
-served "nobody comes" 1 "no client came within 300 ms"
+served "nobody comes" 1 "no client connected within 300 ms"
 TRIB_BOOT_TIMEOUT_MS=20000 serve server
 put "a port in use" 1 "is in use" --listen "127.0.0.1:$port"
-put "an address of another host" 1 "is no address of this host" --listen 192.0.2.1:7100
+put "an address of another host" 1 "is not an address of this host" --listen 192.0.2.1:7100
 
 # A server that dies in the middle, and a client. Each has measured for a while before.
 for transport in shm tcp; do
@@ -113,7 +113,7 @@ for transport in shm tcp; do
         if [ "$victim" = server ]; then
             kill -9 "$server"
             wait "$client"
-            [ $? -eq 1 ] && grep -qE "127.0.0.1:$port (is lost|has closed)" "$said"
+            [ $? -eq 1 ] && grep -qE "127.0.0.1:$port (is lost|closed)" "$said"
             result $? "a server dies over $transport: the client says so"
             wait "$server" 2>/dev/null
         else

@@ -91,8 +91,8 @@ static void test_refused(void **state)
     assert_refused("put a:1 b:2", "one server at a time");
     assert_refused("put a:1 --listen 7100", "server or client");
     assert_refused("put --listen x", "[HOST:]PORT");
-    assert_refused("put --listen 7100 --check", "those of the client govern");
-    assert_refused("put --check --listen 7100", "those of the client govern");
+    assert_refused("put --listen 7100 --check", "give them to the client");
+    assert_refused("put --check --listen 7100", "give them to the client");
     assert_refused("put --csv x --json x", "cannot both write to x");
     assert_refused("put --check=yes", "takes no value");
     assert_refused("put --transport", "needs a value: TEXT");

@@ -85,8 +85,8 @@ static void test_rows_in_common(void **state)
     assert_int_equal(v.above, 0); /* there is no limit */
     assert_non_null(strstr(text, "allreduce, 2 ranks\n"));
     assert_non_null(strstr(text, "2.00"));
-    assert_non_null(strstr(text, "1 row: 1 slower beyond the spread, 0 faster; 1 in "
-                                 "old alone; 1 in new alone\n"));
+    assert_non_null(strstr(text, "1 row: 1 slower beyond the spread, 0 faster; 1 only "
+                                 "in old; 1 only in new\n"));
     free(text);
     text = printed(&v, 0, ROW(8, 1, 1, 1), ROW(64, 1, 1, 1));
     assert_non_null(strstr(text, "no row in common"));
@@ -257,7 +257,7 @@ static void test_page(void **state)
     char *text = html_page(files, 2, &bytes);
     assert_non_null(text);
     assert_non_null(strstr(text, "<h1>allreduce</h1>"));
-    assert_non_null(strstr(text, "time over that of <b>2 ranks</b>"));
+    assert_non_null(strstr(text, "time relative to <b>2 ranks</b>"));
     assert_non_null(strstr(text, "4 ranks, 8 B: 2 times"));
     assert_null(strstr(text, "nmse")); /* there are no codecs */
     free(text);
@@ -265,7 +265,7 @@ static void test_page(void **state)
                         json_integer(2));
     files[1].path = "/x/b.json";
     text = html_page(files, 2, &bytes);
-    assert_non_null(strstr(text, "time over that of <b>a</b>")); /* all else is alike */
+    assert_non_null(strstr(text, "time relative to <b>a</b>")); /* all else is alike */
     assert_non_null(strstr(text, "b, 8 B: 2 times"));
     free(text);
     report_file_close(&files[0]);
@@ -367,7 +367,7 @@ static void test_overlap(void **state)
     assert_non_null(strstr(text, "computing by the same thread: 16 µs"));
     assert_non_null(strstr(text, "<title>8 µs to 16 µs</title>"));
     assert_non_null(strstr(text, "<title>16 µs to 21 µs</title>")); /* what is seen */
-    assert_non_null(strstr(text, "the sum beside it: 40 % hidden"));
+    assert_non_null(strstr(text, "the sum during it: 40 % hidden"));
     assert_non_null(strstr(text, "link: 8 µs"));
     assert_non_null(strstr(text, "sum: 4 µs"));
     free(text);

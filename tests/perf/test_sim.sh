@@ -72,12 +72,12 @@ expect "too many ranks" 2 "--ranks: 1 to 4096" "$sim" --ranks 5000
 expect "uplinks of a star" 2 "a fat-tree has uplinks" "$sim" --oversubscribed 2
 expect "a leaf without uplinks" 1 "has no uplink left" "$sim" --ranks 4 --topology fat-tree:4 --oversubscribed 8
 expect "too many groups" 1 "a chassis needs" "$sim" --ranks 64 --topology dragonfly:1,2,2
-expect "messages that are not alike" 1 "are not alike" "$sim" --ranks 32 --bytes 4096 --codec int8 --messages 100
+expect "messages that are not alike" 1 "differ in size" "$sim" --ranks 32 --bytes 4096 --codec int8 --messages 100
 expect "no such algorithm" 1 "did you mean" "$sim" --ranks 4 --algorithm rong
-expect "no such topology" 1 "it is star, fat-tree" "$sim" --ranks 4 --topology torus
+expect "no such topology" 1 "use star, fat-tree" "$sim" --ranks 4 --topology torus
 expect "what auto would choose" 0 "8 ranks: ring, estimated " "$sim" --choose --ranks 8 --rate 1gbit
 expect "the choice as csv" 0 '8,"none",4096,1.25e+09,flat,' "$sim" --choose --csv - --bytes 4096 --ranks 8 --rate 10gbit
-expect "a slow link of a tree" 2 "of a star alone" "$sim" --slow-link 1:4 --topology fat-tree:4
+expect "a slow link of a tree" 2 "only the hosts of a star" "$sim" --slow-link 1:4 --topology fat-tree:4
 expect "no such rate" 2 "--rate '5' is not RATE" "$sim" --rate 5
 expect "no such option" 2 "unknown option '--rnks'; did you mean --ranks?" "$sim" --rnks 5
 expect "help" 0 "what is modelled" "$sim" --help

@@ -14,5 +14,5 @@ result $? "a row for each way and size"
 service one expect "a codec of one's own" 0 "push coded" "$build/perf/trib-perf" store -n 1 --rounds 1 --codec int8 --sizes 4K
 service one expect "a wrong rule is told" 1 "did you mean" "$build/perf/trib-perf" store -n 1 --rule sdg:rate=1
 expect "without a tribd" 1 "TRIB_SERVICE" "$build/perf/trib-perf" store -n 1
-expect "a rule is of the store" 2 "are of store" "$build/perf/trib-perf" groups -n 1 --rule sum
+expect "a rule is of the store" 2 "only apply to store" "$build/perf/trib-perf" groups -n 1 --rule sum
 finish

@@ -24,7 +24,7 @@ for ranks in 1 2 3; do
     done
 done
 try "sendrecv of u8" 0 "u8" sendrecv -n 3 --check --dtype u8 "${quick[@]}"
-try "sendrecv with a codec" 2 "as they are: leave out --codec" sendrecv -n 2 --codec int8
+try "sendrecv with a codec" 2 "uncompressed messages: leave out --codec" sendrecv -n 2 --codec int8
 try "sendrecv in place" 2 "leave out --codec" sendrecv -n 2 --in-place
 try "barrier" 0 "barrier" barrier -n 2 --iters 3
 for dtype in f64 f16 bf16 f8_e4m3 f8_e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool; do
@@ -232,6 +232,6 @@ result $? "on a terminal it says to which cores ranks are bound"
 try "a misspelt option" 2 "did you mean --sizes?" allreduce -n 2 --sises 8
 try "a misspelt collective" 2 "did you mean allreduce?" alreduce
 try "an option without effect" 2 "leave out --root" allreduce -n 2 --root 1
-try "no collective" 2 "say which collective"
+try "no collective" 2 "no collective: name one"
 try "help" 0 "usage: trib-perf" --help
 finish

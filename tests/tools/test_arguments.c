@@ -104,7 +104,7 @@ static void test_plan(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    assert_refused("", "say which collective");
+    assert_refused("", "no collective: name one");
     assert_refused("allreduc", "did you mean allreduce?");
     assert_refused("allreduce reduce", "one collective at a time");
     assert_refused("allreduce --sises 8", "did you mean --sizes?");
@@ -114,7 +114,7 @@ static void test_refused(void **state)
     assert_refused("allreduce --op summ", "did you mean sum?");
     assert_refused("allreduce --memory mallox", "did you mean malloc?");
     assert_refused("allreduce --algorithm rink", "unknown algorithm 'rink'");
-    assert_refused("allreduce --codec nonsense", "--codec 'nonsense' cannot be: ");
+    assert_refused("allreduce --codec nonsense", "--codec 'nonsense' is invalid: ");
     assert_refused("allreduce --feedback ef14", "codec none");
     assert_refused("allreduce --codec topk --feedback ef41", "did you mean");
     assert_refused("allgather --codec topk --feedback ef14", "leave out --feedback");

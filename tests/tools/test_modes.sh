@@ -81,13 +81,13 @@ for args in "allreduce --sizes 64" "store" "calibrate"; do
     refused "--bind places the ranks that -n starts" "$perf" $args --bind core
 done
 refused "a barrier moves no data" "$perf" barrier -n 2 --input smooth
-refused "is of floats, not of i32" "$perf" allreduce -n 2 --dtype i32 --input smooth
+refused "requires floats, not i32" "$perf" allreduce -n 2 --dtype i32 --input smooth
 refused "leave them out" "$perf" groups -n 2 --rule sgd
-refused "measure that alone" "$perf" put --latency --bandwidth
+refused "exclude each other" "$perf" put --latency --bandwidth
 refused "leave out --latency" "$perf" put --latency --depth 4
 for option in "sizes 4K" "chunk 4K" "threads 2" "iters 5" "input smooth"; do
     # shellcheck disable=SC2086 # several words
-    refused "--classes measures" "$perf" codec int8 --classes --$option
+    refused "--classes uses" "$perf" codec int8 --classes --$option
 done
 expect "a folder that is not there" 1 "which does not exist" "$build/tools/trib-info" doctor --folder "$dir/none"
 refused "omit one of them" "$build/tools/trib-run" -n 2 --tag none -o "$dir/out" -- true
@@ -118,8 +118,8 @@ messages 10
 END
     expect "trib-sim: aggregators of a ring" 1 "has no aggregators" "$sim" --aggregators 2 --ranks 4
     expect "trib-sim: leaders of a ring" 1 "has no leaders" "$sim" --leaders 1 --ranks 4
-    refused "no such rank" "$sim" --late 9:1ms --ranks 4
-    refused "no such rank" "$sim" --slow 4:2 --ranks 2,4
+    refused "is not in --ranks" "$sim" --late 9:1ms --ranks 4
+    refused "is not in --ranks" "$sim" --slow 4:2 --ranks 2,4
 fi
 expect "--bind without ranks to place" 2 "ranks that --ranks starts" "$train" logreg --bind core
 finish
