@@ -9,9 +9,13 @@
  *
  * Prints csv: bytes,cores,kernel,GBps,min_GBps,max_GBps. GB/s (1e9 bytes) count bytes
  * read and written, but not the cache lines fetched before a write. Each thread is
- * bound to a core and copies its own block. Kernels: libc (memcpy), cached (16-byte
- * stores), streaming (16-byte non-temporal stores), update (modifies one block in
- * place, as an in-place sum does: half the memory, and no unneeded fetches).
+ * bound to a core and copies its own block.
+ *
+ *     libc         memcpy
+ *     cached       16-byte stores
+ *     streaming    16-byte non-temporal stores
+ *     update       modifies one block in place, as an in-place sum does: half the
+ *                  memory, and no unneeded fetches
  */
 #include <pthread.h>
 #include <sched.h>

@@ -7,9 +7,9 @@
  *     overlap_bounds.c   bounds, and lines of the table
  *
  * The rate of a stage, measured alone, is in bytes of the vector per second: the bytes
- * of an operation over the stage's time for its share of them. For the link it is B /
- * r, with B bytes per second in each direction and r encoded bytes sent per byte of the
- * vector.
+ * of an operation over the stage's time for its share of them. A link that carries B
+ * bytes per second in each direction has the rate B / r, where r is the number of
+ * encoded bytes sent per byte of the vector.
  */
 #ifndef PERF_OVERLAP_H
 #define PERF_OVERLAP_H

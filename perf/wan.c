@@ -5,9 +5,9 @@
  *     wan SPACE SPACE ROUND_TRIP_MS MBITS QUEUE_BYTES
  *
  * SPACE is, for example, /proc/4711/ns/net. The program creates a TAP device eth0 in
- * each and forwards frames between them, at MBITS Mbit/s in each direction and with a
- * delay of half ROUND_TRIP_MS. Frames beyond QUEUE_BYTES in the queue are dropped.
- * Large segments pass unsplit, but their cost has the headers of all their frames.
+ * each and forwards frames between them. Each direction has MBITS Mbit/s and a delay of
+ * half ROUND_TRIP_MS. Frames that exceed QUEUE_BYTES in the queue are dropped. Large
+ * segments pass unsplit, but take the time of the headers of all their frames.
  *
  * Prints "ready" when both devices exist. Ends with its parent.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Start a tribd on loopback for the jobs of one run, with a key in a private folder and
- * a port that was free a moment ago. Its output goes to a file, whose end is printed if
+ * Start a tribd on loopback for the jobs of one run. Its key is in a private folder, and
+ * its port was free a moment ago. Its output goes to a file, whose end is printed if
  * tribd fails.
  */
 #include "perf/agg/agg.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steps of push-sum: on a ring to one rank, to the ranks on both sides, and on the
- * exponential graph of SGP, where step k sends to rank + 2^k.
+ * Steps of push-sum on three graphs: on a ring to one rank, to the ranks on both sides,
+ * and on the exponential graph of SGP. There, step k sends to rank + 2^k.
  */
 #include <stdlib.h>
 

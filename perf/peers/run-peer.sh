@@ -38,13 +38,13 @@ launch)
     mpich) mpich "$ranks" ;;
     gloo) gloo "$ranks" ;;
     *)
-        echo "run-peer.sh: there is no peer $id" >&2
+        echo "run-peer.sh: unknown peer $id" >&2
         exit 2
         ;;
     esac
     ;;
 *)
-    echo "run-peer.sh: build or launch" >&2
+    echo "run-peer.sh: the first argument must be build or launch" >&2
     exit 2
     ;;
 esac

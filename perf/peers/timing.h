@@ -2,11 +2,11 @@
 /*
  * How all peers are timed, which equals trib-perf --sync --sample TIME --iters N.
  *
- * Sums of float32. After a warm-up, a sample is a batch of as many calls as fit
- * `seconds` (at least one), after a barrier, divided by its calls, on the slowest rank.
- * Every size is checked against the known sum first. Vectors are zero while timed. With
- * -w (trib-perf --rewrite) a sample is one call, and each rank writes its input before
- * it.
+ * Sums of float32. First every size is checked against the known sum. After a warm-up
+ * and a barrier, a batch of as many calls as fit `seconds` (at least one) is timed. A
+ * sample is the slowest rank's time of the batch, divided by its calls. Vectors are
+ * zero while timed. With -w (trib-perf --rewrite) a sample is one call, and each rank
+ * writes its input before it.
  *
  * Rank 0 prints a csv line per size: label,ranks,bytes,samples,batch,p50,min,max
  * (microseconds).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The phases, for both sides. Each phase ends when this side's writes are done: a
+ * The phases, for both sides. Each phase ends when this side's writes are done. A
  * transport may hold them back until it is polled, and it is not polled between phases.
  */
 #include "perf/put/put.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A row is slower beyond the spread if its median is above the old third quartile and
- * the old median is below its first quartile: each median is outside the middle half of
- * the other's samples.
+ * the old median is below its first quartile. So each median is outside the middle half
+ * of the other's samples.
  */
 #include "perf/report/perf_report.h"
 

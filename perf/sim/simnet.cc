@@ -2,9 +2,9 @@
 /*
  * simnet.h on SimGrid's S4U interface.
  *
- * A transfer is a communication between two actors. SimGrid 3.32 searches a list of all
- * one-sided communications at the end of each, so actors come in pairs, and an idle
- * pair waits for the next transfer. Timers are a heap in this file, and one actor that
+ * A transfer is a communication between a pair of actors; an idle pair waits for the
+ * next transfer. One-sided communications would be slow: at the end of each, SimGrid
+ * 3.32 searches a list of all. Timers are a heap in this file, and one actor that
  * sleeps until the next timer is due.
  */
 #include "perf/sim/simnet.h"
