@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Start a tribd on loopback for the jobs of one run. Its key is in a private folder, and
- * its port was free a moment ago. Its output goes to a file, whose end is printed if
- * tribd fails.
+ * Start a tribd on loopback for the jobs of one run. Its key is in a private folder,
+ * and its port was free a moment ago. Its output goes to a file, whose end is printed
+ * if tribd fails.
  */
 #include "perf/agg/agg.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pushes to a vector in tribd, and pulls, by all ranks at once. They are of all elements,
- * of one in 100 by index, and of all elements with a codec.
+ * Pushes to a vector in tribd, and pulls, by all ranks at once. They are of all
+ * elements, of one in 100 by index, and of all elements with a codec.
  */
 #include <stdlib.h>
 
