@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-auto.sh - algorithm auto beside each fixed algorithm, and codec auto beside dense sums.
+# bench-auto.sh - compare algorithm auto with each fixed algorithm, and codec auto with dense sums.
 #
 #   perf/bench-auto.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round, 2 sizes, few samples: does everything run?
+#   --quick           1 round, 2 sizes, few samples: a smoke test
 #   --rounds N        launches of each program [5]
 #   --ranks LIST      such as "2 4" [2 4]
 #   --links LIST      transports [shm tcp]
-#   --sizes LIST      bytes, with commas [8,64,512,4096,32768,262144,2097152,16777216]
+#   --sizes LIST      bytes, comma-separated [8,64,512,4096,32768,262144,2097152,16777216]
 #   --samples N       samples a size and launch [as many as fit 0.5 s]
-#   --limit S         end a launch after so long [60]
-#   --only LIST       contenders, with commas
-#   --write           write the tables into perf/results/auto.md, too
+#   --limit S         time limit of a launch, in seconds [60]
+#   --only LIST       contenders, comma-separated
+#   --write           also write the tables to perf/results/auto.md
 #
-# Ranks of this host, bound to cores where there is one for each. Into OUT_DIR go runs.csv (all
+# Ranks of this host, bound to cores if there are enough. The files in OUT_DIR are runs.csv (all
 # launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -64,7 +64,7 @@ for ((round = 1; round <= rounds; round++)); do
     for link in $links; do
         for n in $ranks_list; do
             for ((i = 0; i < ${#contenders[@]}; i++)); do
-                # Each round begins with another one: what ran before may matter.
+                # Each round begins with another contender, because the previous one may affect the next.
                 launch "$round" "${contenders[(i + round - 1) % ${#contenders[@]}]}" "$link" "$n"
             done
         done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-codec.sh - codecs beside memcpy, and beside PyTorch and NumPy, interleaved.
+# bench-codec.sh - compare codecs with memcpy, PyTorch and NumPy, interleaved.
 #
 #   perf/bench-codec.sh [OPTION]… BUILD_DIR OUT_DIR
 #
@@ -9,13 +9,13 @@
 #   --rounds N        launches of each program [5]
 #   --iters N         passes over a vector in a launch [5]
 #   --input FILE      float32 to encode [tests/data/gradient-late.f32]
-#   --only LIST       contenders, with commas: dram, threads, cache, zeros, beside, torch
-#   --write           write the tables into perf/results/codec.md, too
+#   --only LIST       contenders, comma-separated: dram, threads, cache, zeros, beside, torch
+#   --write           also write the tables to perf/results/codec.md
 #
-# The vector is the file, repeated to 64 MiB. A round launches each contender once: dram, a thread;
-# threads, two of them; cache, a thread with 256 KiB; zeros, the block scan of a vector of which
-# 99 % are zero; torch, PyTorch and NumPy on the vector of dram (python3-torch, python3-numpy), and
-# right before it beside, what is compared with them. Into OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
+# The vector is the file, repeated to 64 MiB. A round launches each contender once: dram, one thread;
+# threads, two threads; cache, one thread with 256 KiB; zeros, the block scan of a vector with 99 %
+# zeros; beside, the codecs compared with PyTorch and NumPy; and right after it torch, PyTorch and NumPy
+# on the same vector (python3-torch, python3-numpy). The files in OUT_DIR are runs.csv (all launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -34,12 +34,12 @@ on_write() { write=yes; }
 take_arguments "$@"
 [ -s "$input" ] || die "$input: no such file, or nothing in it"
 
-# As the tables name them.
+# Names in the tables.
 codecs=(f16 bf16 f8 natural dither qsgd:bits=4 qsgd:bits=8 terngrad onebit efsign signsgd
     int4 int8 int16 uniform-thc thc topk:ratio=0.01 topk:ratio=0.001 dgc:ratio=0.01
     dgc:ratio=0.001 topk:ratio=0.01+natural threshold:at=0.003 randomk:ratio=0.01 blocks
     adacomp)
-# In one table alone.
+# In one table only.
 slow=("qsgd:bits=4,pack=omega" "qsgd:bits=4,pack=entropy" powersgd gradiveq lgc lgc-ps)
 compared=(f16 int8 topk:ratio=0.01 topk:ratio=0.001 dgc:ratio=0.01 dgc:ratio=0.001)
 bytes=$((64 << 20))
@@ -58,7 +58,7 @@ else
     missing+=("PyTorch and NumPy (packages python3-torch, python3-numpy)")
 fi
 
-# 1 % of it is the input, in one piece.
+# 1 % of it is the input, contiguous.
 zeros=$out/zeros.f32
 cp "$input" "$zeros"
 truncate -s $((100 * $(stat -c %s "$input"))) "$zeros"
@@ -75,7 +75,7 @@ trib() { # CONTENDER INPUT BYTES THREADS ITERS CODEC…
         --threads "$threads" --iters "$iters" --csv - |
         awk -F, -v label="$label" -v texts="$*" '
             BEGIN { split(texts, text, " ") }
-            { sub(/^"[^"]*"/, "") } # its name in full, with commas
+            { sub(/^"[^"]*"/, "") } # the full name, which contains commas
             NR == 1 { for (i = 1; i <= NF; i++) { at[$i] = i; name[i] = $i }; next }
             {
                 t = text[NR - 1]
@@ -132,7 +132,7 @@ show_tables "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, errors.log" >&2
 
 [ -z "$write" ] || write_section codec "$out/bench.md"
-# Of one thread, encoding and decoding; the time is that of the whole vector.
+# One thread, encoding and decoding; the time is for the whole vector.
 awk -F, -v dram="$bytes" -v cache=$((256 << 10)) 'NR == 1 { print "memory,pass,codec,bytes,bytes_per_element,nmse,us"; next }
     ($4 == "dram" || $4 == "cache") && ($8 == "encode" || $8 == "decode") && $9 > 0 {
         b = $4 == "dram" ? dram : cache; print $4 "," $8 "," $5 "," b "," $6 "," $7 "," b / $9 / 1e3 }' "$runs" >"$out/times.csv"

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-coded.sh - all-reduces by codecs between hosts, beside our own dense sums and Gloo's, interleaved.
+# bench-coded.sh - compare all-reduces with codecs between hosts with dense sums and Gloo, interleaved.
 #
 #   perf/bench-coded.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round, 1 MB, few samples: does everything run?
+#   --quick           1 round, 1 MB, few samples: a smoke test
 #   --rounds N        launches of each program [5]
 #   --hosts LIST      such as "2 4" [2 4]
-#   --rates LIST      of each host's link, both ways [1gbit 10gbit]
-#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
-#   --sizes LIST      bytes, with commas [25000000]
+#   --rates LIST      rates of each host's link, each way [1gbit 10gbit]
+#   --congestion NAME congestion control of TCP, such as bbr [cubic]
+#   --sizes LIST      bytes, comma-separated [25000000]
 #   --samples N       samples a size and launch [5]
-#   --limit S         end a launch after so long [120]
-#   --only LIST       contenders, with commas
-#   --write           write the tables into perf/results/coded.md, too
+#   --limit S         time limit of a launch, in seconds [120]
+#   --only LIST       contenders, comma-separated
+#   --write           also write the tables to perf/results/coded.md
 #
-# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all share
-# its cores. Times are of plans whose codec has learned, and chosen, what it can: 40 starts are not
-# counted of auto, 110 of gradiveq. Into OUT_DIR go runs.csv (all launches), bench.md (tables),
+# The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they share
+# its cores. Plans are timed after their codec has learned or chosen: 40 starts of auto
+# and 110 of gradiveq are not counted. The files in OUT_DIR are runs.csv (all launches), bench.md (tables),
 # errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-collectives.sh - the collectives beside the all-reduce, with Open MPI and MPICH.
+# bench-collectives.sh - compare the other collectives with Open MPI and MPICH.
 #
 #   perf/bench-collectives.sh [OPTION]… BUILD_DIR OUT_DIR
 #
 # Runs bench.sh --collective NAME, with these options, for allgather, reduce-scatter, gather, scatter,
-# alltoall, scan, exscan and sendrecv (messages round a ring), each into a folder of its own in
-# OUT_DIR, and joins their tables in OUT_DIR/bench.md.
+# alltoall, scan, exscan and sendrecv (messages around a ring), each in its own folder in OUT_DIR,
+# and joins their tables in OUT_DIR/bench.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -ge 2 ] || { sed -n '4,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 out=${!#}
 mkdir -p "$out"
 ended=''
-trap 'ended=yes' INT # the one under way ends with tables of what there is
+trap 'ended=yes' INT # the running bench prints tables of its results so far
 for collective in allgather reduce-scatter gather scatter alltoall scan exscan sendrecv; do
     [ -z "$ended" ] || break
     rm -f "$out/$collective/bench.md"

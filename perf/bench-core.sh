@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-core.sh - what one core of tribd sums, beside the add kernel alone on that core.
+# bench-core.sh - compare the throughput of one core of tribd with the add kernel alone on that core.
 #
 #   perf/bench-core.sh [OPTION]… BUILD_DIR OUT_DIR
 #
 #   --quick           3 rounds of 1 s
 #   --rounds N        launches of each [5]
-#   --seconds S       of a launch [2]
+#   --seconds S       duration of a launch [2]
 #   --sizes LIST      bytes of a vector [1M]
-#   --jobs N          at once [2]
-#   --workers N       of each job [2]
-#   --profile         where tribd's time goes, by `perf record`, in OUT_DIR/profile.CODEC.txt
+#   --jobs N          concurrent jobs [2]
+#   --workers N       workers of each job [2]
+#   --profile         profile tribd with `perf record`, in OUT_DIR/profile.CODEC.txt
 #
-# tribd has one thread on core 0, and the workers have core 1, over shared memory; they write their
-# vectors anew before each sum. A round takes by turns, on core 0: the add kernel (y += x of `trib-perf
-# codec`) in the cache (64 KiB) and in DRAM (64 MiB); the same kernel on vectors that core 1 has written,
-# while core 1 copies results and writes more (perf/handed: the path of data through tribd without
-# tribd); tribd with codec none, and with int8. How near the cores are to each other (perf/probe) is
-# asked before and behind each: the hypervisor may change it, and near is compared with near.
-# Elements are those that workers put in, for a second in which the thread of tribd worked: frames,
-# copies and sums, but not its looking for more. Both are tribd's own counters.
-# Into OUT_DIR go runs.csv (all launches) and bench.md.
+# tribd has one thread on core 0, the workers run on core 1, over shared memory; they rewrite their
+# vectors before each sum. A round runs in turn, on core 0: the add kernel (y += x of `trib-perf codec`)
+# in the cache (64 KiB) and in DRAM (64 MiB); the same kernel on vectors written by core 1, while core 1
+# copies results and writes more (perf/handed: the data path of tribd without tribd); tribd with codec
+# none, and with int8. perf/probe measures the distance of the cores before and after each, because the
+# hypervisor may change it; only launches with near cores are compared with each other.
+# The result is the number of elements contributed by workers per second of work of tribd's thread:
+# frames, copies and sums, but not polling. Both come from tribd's counters.
+# The files in OUT_DIR are runs.csv (all launches) and bench.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -93,7 +93,7 @@ in_bytes() { # SIZE
     esac
 }
 
-# What tribd has counted since it began: bytes as float32, in both directions, and seconds of work.
+# tribd's counters since its start: bytes as float32, in both directions, and seconds of work.
 counted() {
     exec 3<>"/dev/tcp/127.0.0.1/$http" || die "tribd gives no metrics"
     printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
@@ -125,8 +125,8 @@ profile_of() { # CODEC
         grep -E '^ +[0-9]' >"$out/profile.$1.txt" || true
 }
 
-# Rows: round, cores before, cores behind, what, bytes, elements a second. All launches between
-# two answers "near" are one table; the others another.
+# Rows: round, cores before, cores after, what, bytes, elements a second. Launches with near cores before
+# and after are in one table, the others in another.
 table() { # CORES: near or other
     awk -F , -v cores="$1" 'NR > 1 && $1 > 0 && (($2 == "near" && $3 == "near") == (cores == "near")) {
             key = $4 "," $5; if (!(key in n)) order[++keys] = key; v[key, ++n[key]] = $6

@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-cost.sh - processor time of compressed sums, beside the least that they could take.
+# bench-cost.sh - compare the processor time of compressed sums with its lower bound.
 #
 #   perf/bench-cost.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round, 1 MB, few samples: does everything run?
+#   --quick           1 round, 1 MB, few samples: a smoke test
 #   --rounds N        launches of each program [5]
 #   --ranks LIST      such as "2 4" [2 4]
 #   --links LIST      transports [shm tcp]
 #   --size BYTES      of the vector [25000000]
-#   --samples N       sums a launch, and passes of what is alone [7]
-#   --limit S         end a launch after so long [60]
-#   --only LIST       codecs, as the rows name them, with commas
-#   --write           write the tables into perf/results/cost.md, too
+#   --samples N       sums of a launch, and passes of the codec alone [7]
+#   --limit S         time limit of a launch, in seconds [60]
+#   --only LIST       codecs, by the names of rows, comma-separated
+#   --write           also write the tables to perf/results/cost.md
 #
-# In a round each codec is launched alone (perf/cost: one thread encodes the vector, with error
-# feedback where the codec has it, and writes a result), then as an all-reduce of plans over each
-# transport by each number of ranks. Both are processor time, of user and system, an element and
-# rank. Into OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
+# A round launches each codec alone (perf/cost: one thread encodes the vector, with error feedback if
+# the codec has it, and writes a result), then as an all-reduce of plans over each transport with each
+# number of ranks. Both are user and system time per element and rank. The files in OUT_DIR are runs.csv (all launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-estimates.sh - the timing model of pipelined training beside the steps that it estimates.
+# bench-estimates.sh - compare the timing model of pipelined training with measured steps.
 #
 #   perf/bench-estimates.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           one rate, one time of computing, few steps: does everything run?
-#   --rates LIST      of each host's link, both ways [100mbit 1gbit 10gbit]
+#   --quick           one rate, one compute time, few steps: a smoke test
+#   --rates LIST      rates of each host's link, each way [100mbit 1gbit 10gbit]
 #   --compute LIST    ms of a gradient [3 5 8]
 #   --steps N         steps of each row; a fifth of it below 1gbit [60]
-#   --codecs LIST     with | between them [none|int8:result=requantised|qsgd:bits=4|…]
-#   --hosts N         of one rank each [4]
-#   --priority N      SCHED_FIFO of the ranks, where others work on this machine; 0: none [0]
+#   --codecs LIST     separated by | [none|int8:result=requantised|qsgd:bits=4|…]
+#   --hosts N         hosts with one rank each [4]
+#   --priority N      SCHED_FIFO priority of the ranks, for busy machines; 0: none [0]
 #
-# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all share
-# its cores: the model knows that, by what it measures. Into OUT_DIR go runs.csv (a line a row, of
+# The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they share
+# its cores, and the model measures this. The files in OUT_DIR are runs.csv (a line a row, of
 # perf/estimates), inputs.txt and bench.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -77,7 +77,7 @@ rm -f "$out/launch.txt"
 } >"$out/bench.md"
 show_tables "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, inputs.txt, errors.log" >&2
-# Of each codec the width that took least.
+# The fastest width of each codec.
 awk -F'"' 'NR == 1 { print "rate,compute_ms,codec,ms"; next }
     { split($1, a, ","); split($3, b, ","); gsub(/,/, ";", $2); key = a[1] "," a[2] "," $2
       if (!(key in least)) order[++n] = key

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-hosts.sh - Tributary beside Open MPI, MPICH and Gloo between several hosts, interleaved.
+# bench-hosts.sh - compare Tributary with Open MPI, MPICH and Gloo between several hosts, interleaved.
 #
 #   perf/bench-hosts.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round, small sizes, short samples: does everything run?
+#   --quick           1 round, small sizes, short samples: a smoke test
 #   --rounds N        launches of each program [5]
 #   --hosts LIST      such as "2 4" [2 4]
-#   --rates LIST      of each host's link, both ways [1gbit 10gbit]
-#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
-#   --sizes LIST      bytes, with commas [1048576,10485760,104857600]
+#   --rates LIST      rates of each host's link, each way [1gbit 10gbit]
+#   --congestion NAME congestion control of TCP, such as bbr [cubic]
+#   --sizes LIST      bytes, comma-separated [1048576,10485760,104857600]
 #   --sample MS       a sample is as many calls as fit this time [50]
 #   --samples N       samples a size and launch [5]
-#   --only LIST       contenders, with commas
+#   --only LIST       contenders, comma-separated
 #
-# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all
-# share its cores: where links are fast the figures are of these. A round launches every
-# contender once, and iperf3 from host 1 to host 0, whose rate B is that of the bound: each
-# host must send and receive 2(N-1)/N of the vector. Into OUT_DIR go runs.csv (all
+# The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they
+# share its cores, which limit the results on fast links. A round launches every contender
+# once, and iperf3 from host 1 to host 0. Its rate B determines the bound: each host must
+# send and receive 2(N-1)/N of the vector. The files in OUT_DIR are runs.csv (all
 # launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

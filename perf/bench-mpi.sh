@@ -5,20 +5,20 @@
 #
 #   perf/bench-mpi.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round, three sizes, 2 ranks: does everything run?
+#   --quick           1 round, three sizes, 2 ranks: a smoke test
 #   --rounds N        launches of each [5]
 #   --ranks LIST      such as "2 4" [2 4 8]
-#   --sizes LIST      bytes, with commas [8,64,4096,32768,262144,2097152,16777216]
-#   --samples N       of each size, a launch [3]
+#   --sizes LIST      bytes, comma-separated [8,64,4096,32768,262144,2097152,16777216]
+#   --samples N       samples of each size and launch [3]
 #   --sample-ms MS    time of a sample, or one call [8]
-#   --limit S         end a launch after so long [40]
+#   --limit S         time limit of a launch, in seconds [40]
 #   --only LIST       openmpi, mpich
-#   --write           write the tables into perf/results/mpi.md, too
+#   --write           also write the tables to perf/results/mpi.md
 #
-# Sums of double in place and out of place, memory of malloc. Each round launches, by each MPI and number
-# of ranks, the program plain, with trib-mpi ("chosen": each size goes to the faster side; --after 8, as
-# the program is too short for the library to come by itself), and with trib-mpi --prefer tributary ("ours"). Up to as many ranks as there are cores each
-# is bound to one. Into OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
+# Sums of double in place and out of place, malloc memory. Each round launches, for each MPI and number of
+# ranks, the program plain, with trib-mpi ("chosen": the faster side for each size; with --after 8, because
+# the program is too short for the default), and with trib-mpi --prefer tributary ("ours"). Ranks are bound
+# to cores if there are enough. The files in OUT_DIR are runs.csv (all launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

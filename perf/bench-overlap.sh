@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-overlap.sh - all-reduces between hosts beside what their slowest stage alone allows, and beside a computation.
+# bench-overlap.sh - compare all-reduces between hosts with the limit of their slowest stage, and with a computation.
 #
 #   perf/bench-overlap.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round, 1 MB: does everything run?
+#   --quick           1 round, 1 MB: a smoke test
 #   --rounds N        launches of each codec [5]
 #   --hosts LIST      such as "2 4" [2]
-#   --rates LIST      of each host's link, both ways [1gbit 10gbit]
-#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
-#   --sizes LIST      bytes, with commas [25000000]
+#   --rates LIST      rates of each host's link, each way [1gbit 10gbit]
+#   --congestion NAME congestion control of TCP, such as bbr [cubic]
+#   --sizes LIST      bytes, comma-separated [25000000]
 #   --samples N       samples a size and launch [9]
-#   --limit S         end a launch after so long [120]
-#   --only LIST       codecs, with commas
-#   --write           write the tables into perf/results/overlap.md, too
+#   --limit S         time limit of a launch, in seconds [120]
+#   --only LIST       codecs, comma-separated
+#   --write           also write the tables to perf/results/overlap.md
 #
-# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all share
-# its cores: a rank has one for itself where there are no more hosts than cores. Into OUT_DIR go
+# The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they share
+# its cores; each rank has its own core if there are enough. The files in OUT_DIR are
 # runs.csv (all launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -74,7 +74,7 @@ ROWS
 planned=$((rounds * $(count_of $rates) * $(count_of $hosts_list) * 5))
 echo "round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,encode_GBps,link_GBps,sum_GBps,decode_GBps,bound_GBps,reached_GBps,part,core_part,hidden,hidden_elsewhere" >"$runs"
 mkdir -p "$out/results"
-rm -f "$out/results/"*.json # the newest launch of each is kept
+rm -f "$out/results/"*.json # keep only the newest launch of each
 measure_hosts
 
 {

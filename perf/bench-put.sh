@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-put.sh - one-sided writes beside ucx_perftest and perftest on this host, interleaved.
+# bench-put.sh - compare one-sided writes with ucx_perftest and perftest on this host, interleaved.
 #
 #   perf/bench-put.sh [OPTION]… BUILD_DIR OUT_DIR
 #
 #   --quick           3 rounds, few sizes, short runs
 #   --rounds N        launches of each program [5]
-#   --sizes LIST      bytes, with commas [8,1024,8192,65536,1048576]
-#   --depth N         writes under way while bandwidth is measured [64]
-#   --only LIST       contenders, with commas
+#   --sizes LIST      bytes, comma-separated [8,1024,8192,65536,1048576]
+#   --depth N         concurrent writes in bandwidth measurements [64]
+#   --only LIST       contenders, comma-separated
 #
 # Over TCP on the loopback: trib (trib-perf put), ucx-put and ucx-am (ucx_perftest: UCP put,
-# and UCP active messages, which tell the target as our writes do). Where there is an RDMA
-# device: trib over verbs and perftest (ib_write_lat, ib_write_bw). All poll without pause.
-# A round launches each contender once, with the core probe before and behind it. Into
-# OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
+# and UCP active messages, which notify the target like our writes). With an RDMA device also
+# trib over verbs and perftest (ib_write_lat, ib_write_bw). All busy-poll.
+# A round launches each contender once, with the core probe before and after it. The files in
+# OUT_DIR are runs.csv (all launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -67,7 +67,7 @@ fi
 
 # Rows "fabric,contender,what,bytes,value": latency in µs one way, bandwidth in GB/s.
 
-# So many round trips or writes as take about half a second.
+# Print a number of round trips or writes that takes about half a second.
 count() { # BYTES
     awk -v b="$1" -v share="$share" 'BEGIN { n = 20000 / (1 + b / 16384) / share; print int(n < 200 ? 200 : n) }'
 }
@@ -110,7 +110,7 @@ pair() { # SERVER_COMMAND… -- CLIENT_COMMAND…
     return "$failed"
 }
 
-# A port that nobody uses now.
+# Print an unused port.
 next_port() {
     port=$((20000 + (RANDOM + $$) % 12000))
     while listens "$port"; do port=$((port + 1)); done

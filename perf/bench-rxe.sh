@@ -1,33 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-rxe.sh - writes and all-reduce over soft-RoCE beside perftest and Open MPI, interleaved.
+# bench-rxe.sh - compare writes and all-reduce over soft-RoCE with perftest and Open MPI, interleaved.
 #
 #   perf/bench-rxe.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round, few sizes, short runs: does everything run?
+#   --quick           1 round, few sizes, short runs: a smoke test
 #   --rounds N        launches of each program [5]
-#   --only LIST       contenders, with commas, of trib, ib_write_lat, ib_send_lat, ib_write_bw,
+#   --only LIST       contenders, comma-separated, of trib, ib_write_lat, ib_send_lat, ib_write_bw,
 #                     bound, trib-tcp, trib-shm, openmpi-tcp, openmpi-sm, -ucx, -openib
 #
-# Two processes beside a soft-RoCE device: of this machine, where its kernel has that, else in
-# a guest (tests/rxe), which is emulated, so that only ratios mean something.
+# Two processes with a soft-RoCE device, of this machine if its kernel supports it, otherwise in an
+# emulated guest (tests/rxe), where only ratios are meaningful.
 #
-# Latency is half of a round trip, a launch's median, of trib-perf put, ib_write_lat and
-# ib_send_lat. The target of our write gets an event, as that of ib_send_lat does; that of
-# ib_write_lat looks at the last byte. Bandwidth is of 64 writes under way, one way, of
-# trib-perf put and ib_write_bw. trib-perf put polls without pause, as perftest does.
-# All-reduce is a sum of f32, in place; bound is the time in which trib-perf put moves
-# as much with both sides writing. Open MPI over the device, by UCX and by openib, is tried
-# behind the rounds. Into OUT_DIR go runs.csv (all launches), bench.md (tables), errors.log.
+# Latency is half of a round trip of trib-perf put, ib_write_lat and ib_send_lat, as the median of a
+# launch. The target of our write and of ib_send_lat gets a completion; the target of ib_write_lat
+# polls the last byte. Bandwidth is with 64 concurrent writes in one direction, of trib-perf put and
+# ib_write_bw. trib-perf put busy-polls, like perftest. All-reduce is a sum of f32, in place; bound is
+# the time in which trib-perf put moves the same bytes with both sides writing. Open MPI over the
+# device, with UCX and openib, is tried after the rounds. The files in OUT_DIR are runs.csv (all launches), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 rounds=5 only=
 small=8,64,512,4096 large=16384,65536,262144,1048576 vector=1048576
-pings=2000 moved=25000000 # round trips; bytes that a bandwidth is taken of, at least 64 writes
+pings=2000 moved=25000000 # round trips; bytes of a bandwidth measurement, at least 64 writes
 limit=60 # seconds for a launch
-inside= # beside the device
+inside= # set in the guest or on the host with the device
 # shellcheck disable=SC2034 # peers.sh reads them
 sizes=$vector samples=10 sample_ms=10 place=in rewrite=
 
@@ -44,11 +43,11 @@ on_inside() { inside=yes; }
 options=("${@:1:$#>1?$#-2:0}") # without the folders
 take_arguments "$@"
 
-# --- one launch, beside the device ------------------------------------------------
+# --- one launch, with the device --------------------------------------------------
 
 # Each prints one number: latency in µs, bandwidth in GB/s, all-reduce in µs.
 
-# trib_column NAME - of the one row that trib-perf writes.
+# trib_column NAME - print this column of the row written by trib-perf.
 trib_column() {
     awk -F, -v name="$1" '
         !column { for (i = 1; i <= NF; i++) if ($i == name) column = i; next }
@@ -62,7 +61,7 @@ put() { # BYTES CSV-COLUMN OPTION…
         --bind core --csv - "$@" | trib_column "$column"
 }
 
-put_bound() { # BYTES - the time of a vector each way, in writes of so many bytes
+put_bound() { # BYTES - the time of a vector each way, in writes of this size
     put "$1" GBps --bandwidth --bidirectional --iters "$(writes "$1")" |
         awk -v bytes="$vector" '{ print 2 * bytes / $1 / 1e3 }'
 }
@@ -82,7 +81,7 @@ listens() { # PORT
 pair() { # COLUMN PROGRAM OPTION…
     local column=$1 program=$2 pid tries failed=0
     shift 2
-    port=$((port + 1)) # no run meets the end of the one before
+    port=$((port + 1)) # no run reuses the port of the previous one
     while listens "$port"; do port=$((port + 1)); done
     taskset -c "${cores[1]:-${cores[0]}}" timeout -k 5 "$limit" "$program" -d "$RXE_DEVICE" \
         -p "$port" -F "$@" >"$server_log" 2>&1 &
@@ -112,13 +111,13 @@ openmpi() { # CONTENDER OPTION…
         awk -F, '$3 + 0 > 0 { print $6 }'
 }
 
-# --- rounds, beside the device ----------------------------------------------------
+# --- rounds, with the device ------------------------------------------------------
 
 writes() { # BYTES
     echo $((moved / $1 > 64 ? moved / $1 : 64))
 }
 
-# What was not through in time is not launched again.
+# A program that exceeded the limit is not launched again.
 declare -A failures=() late=()
 
 launch() { # CONTENDER WHAT BYTES COMMAND…
@@ -136,7 +135,7 @@ launch() { # CONTENDER WHAT BYTES COMMAND…
     return 1
 }
 
-polling() { # COMMAND… - Tributary gives no core away
+polling() { # COMMAND… - run Tributary without yielding cores
     TRIB_SPIN_US=1000000 "$@"
 }
 
@@ -166,12 +165,12 @@ one_round() {
         --mca btl self,vader
 }
 
-repeat() { # COMMAND… - once a round, until it fails
+repeat() { # COMMAND… - run once a round, until it fails
     for ((round = 1; round <= rounds; round++)); do "$@" || return 0; done
 }
 
-# Each once; where it comes through, as often as the others. What does not may leave
-# processes behind, so nothing is measured after them.
+# Run each once, and if it succeeds as often as the others. A failed one may leave processes, so
+# nothing is measured after these.
 openmpi_over_device() {
     [ -x "$out/peers/openmpi" ] || return 0
     say "Open MPI over the device ($SECONDS s)"
@@ -182,7 +181,7 @@ openmpi_over_device() {
         "$vector" openmpi openmpi-ucx --mca pml ucx
 }
 
-# Rows go to standard output: what is written into files in a guest is lost.
+# Rows go to standard output: files in a guest are lost.
 measure_inside() {
     local kind
     server_log=$(mktemp)
@@ -196,9 +195,9 @@ measure_inside() {
     for kind in "${!failures[@]}"; do echo "failed: $kind (launches: ${failures[$kind]})"; done | sort
 }
 
-# --- from outside -----------------------------------------------------------------
+# --- on the host ------------------------------------------------------------------
 
-# A guest has a /tmp of its own, unless it starts in a folder there.
+# A guest has its own /tmp, unless it starts in a folder there.
 visible_folder() {
     case $build/ in
     /tmp/*) echo "$build" ;;
@@ -207,14 +206,14 @@ visible_folder() {
 }
 
 measure() {
-    # Its default clock takes 2.6 µs to read, by a device of which there is one for all processors.
+    # The guest's default clock is a device shared by all processors and takes 2.6 µs to read.
     local bed=("$here/../tests/rxe/guest" --memory 1500 --kernel tsc=reliable) status=0
     where="a guest, emulated by qemu: only ratios mean something"
     if "$here/../tests/rxe/host" --check 2>/dev/null; then
         bed=("$here/../tests/rxe/host")
         where="this machine"
     fi
-    trap 'interrupted=yes' INT # the guest, which ends by that, too, has said its rows
+    trap 'interrupted=yes' INT # the signal also ends the guest, which has printed its rows
     (cd "$(visible_folder)" &&
         exec "${bed[@]}" --timeout 3000 -- bash "$here/bench-rxe.sh" --inside "${options[@]}" \
         "$build" "$out") \

@@ -1,37 +1,37 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-service.sh - the aggregation service and groups with leaders, beside our ring, Gloo and Open MPI.
+# bench-service.sh - compare the aggregation service and hierarchical sums with the ring, Gloo and Open MPI.
 #
 #   perf/bench-service.sh [OPTION]… [PART]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round, small vectors, few samples: does everything run?
+#   --quick           1 round, small vectors, few samples: a smoke test
 #   --rounds N        launches of each program [5]
-#   --sizes LIST      bytes, with commas, of dense and blocks [25000000,100000000]
-#   --levels LIST     bytes, with commas, of hierarchy [4 KiB to 64 MiB, by 4]
-#   --rate RATE       of each host's link, both ways, but for hierarchy [1gbit]
-#   --rates LIST      that of hierarchy [1gbit 10gbit]
-#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
+#   --sizes LIST      bytes of dense and blocks, comma-separated [25000000,100000000]
+#   --levels LIST     bytes of hierarchy, comma-separated [4 KiB to 64 MiB, by 4]
+#   --rate RATE       rate of each host's link, each way, except in hierarchy [1gbit]
+#   --rates LIST      the same for hierarchy [1gbit 10gbit]
+#   --congestion NAME congestion control of TCP, such as bbr [cubic]
 #   --samples N       samples a size and launch [3]
 #   --sample MS       a sample is as many calls as fit this time [20]
-#   --limit S         end a launch after so long [120]
-#   --only LIST       contenders, with commas, as progress names them
-#   --write           write the tables into perf/results/service.md, too
+#   --limit S         time limit of a launch, in seconds [120]
+#   --only LIST       contenders, comma-separated, by the names in the progress output
+#   --write           also write the tables to perf/results/service.md
 #
-# Parts; without one, all:
+# Parts; default: all:
 #
-#   dense      f32 through tribd, a shard for each of 4 workers: on 4 hosts of their own, and
-#              co-located, on the workers' hosts. B is the rate that iperf3 has; each worker
-#              sends and receives the vector of S bytes once: the bound is S / B
-#   blocks     inputs of which a part of the blocks is zeros, through tribd by codec blocks,
-#              beside dense vectors
-#   codecs     25 MB through tribd by each codec, and its error, beside dense
-#   hierarchy  2 hosts of 4 ranks: algorithm hierarchical with 1, 2, 4 leaders of a host, or
-#              as many as it chooses, beside the flat ring
+#   dense      f32 through tribd, one shard for each of 4 workers: on 4 separate hosts, and
+#              co-located on the workers' hosts. B is the rate of iperf3; each worker sends
+#              and receives the vector of S bytes once: the bound is S / B
+#   blocks     inputs with a fraction of zero blocks, through tribd with codec blocks,
+#              compared with dense vectors
+#   codecs     25 MB through tribd with each codec, and its error, compared with dense
+#   hierarchy  2 hosts of 4 ranks: algorithm hierarchical with 1, 2, 4 leaders per host, or
+#              the number that it chooses, compared with the flat ring
 #
-# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all
-# share its cores. A round launches every contender once; in the first, what goes through tribd
-# is compared with an oracle. A job that goes on without the service has failed here. Into OUT_DIR go
+# The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they
+# share its cores. A round launches every contender once; the first one compares the
+# results of tribd with an oracle. A job that continues without the service counts as failed. The files in OUT_DIR are
 # PART.csv (all launches), PART.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -87,7 +87,7 @@ fi
 
 # Rows "case,contender,ranks,bytes,samples,batch,p50,min,max[,nmse,wire bytes]".
 
-# Warnings, of a service that it does not have, say, make it fail.
+# A warning, for example about an unavailable service, makes it fail.
 ours() { # LABEL ARGUMENT…
     local options rows
     mapfile -t options < <(trib_options)
@@ -104,14 +104,14 @@ served() { # LABEL SERVICES ARGUMENT…
         ours "$1" --algorithm service "${check[@]}" "${@:3}"
 }
 
-# Each contender once; what stands behind its name makes its rows.
+# Run each contender once; the command after its name prints its rows.
 contend() { # CASE CONTENDER COMMAND…
     ! wanted "$2" || launch_probed "$round" "$part, $1, $2" launch "$1" "${@:3}"
 }
 
 # --- parts ------------------------------------------------------------------------
 
-# 4 workers on the first hosts; tribd on 4 more and, for dense, on these, too.
+# 4 workers on the first hosts; tribd on 4 others and, for dense, also on the same ones.
 open_star() {
     open_hosts $((2 * workers))
     net_job_hosts=$workers net_job_ranks=1
@@ -148,7 +148,7 @@ round_codecs() {
     done
 }
 
-# By size the number of leaders that it chooses, in place of a time.
+# The chosen number of leaders for each size, instead of a time.
 chosen() {
     local said
     said=$(job "$build/perf/trib-perf" allreduce --algorithm hierarchical --sizes "$sizes" \
@@ -169,7 +169,7 @@ round_hierarchy() {
     contend "$rate" auto ours auto --algorithm auto
 }
 
-# All rounds of a part on hosts that are open.
+# Run all rounds of a part on open hosts.
 run_rounds() {
     for ((round = 1; round <= rounds; round++)); do "round_$part"; done
     net_close

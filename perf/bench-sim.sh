@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-sim.sh - what trib-sim says of a few hosts, beside what these hosts take.
+# bench-sim.sh - compare the times of trib-sim for a few hosts with measured times.
 #
 #   perf/bench-sim.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round of 2 and 4 hosts: does everything run?
+#   --quick           1 round of 2 and 4 hosts: a smoke test
 #   --rounds N        launches of each program [3]
 #   --hosts LIST      such as "2 4" [2 4 8 16]
-#   --rate RATE       of each host's link, both ways [100mbit]
+#   --rate RATE       rate of each host's link, each way [100mbit]
 #   --bytes SIZE      of the vector [4194304]
 #   --samples N       samples of a launch [5]
-#   --only LIST       rows, with commas: ring, halving-doubling, hierarchical, int8, topk, gradiveq,
+#   --only LIST       rows, comma-separated: ring, halving-doubling, hierarchical, int8, topk, gradiveq,
 #                     service
-#   --limit S         end a launch after so long [120]
-#   --within PERCENT  the error that fails [15]
-#   --write           write the table into docs/scaling.md, and make all else there that is
-#                     simulated, by perf/scaling.sh
-#   --simulated       with --write: the latter alone, without hosts
+#   --limit S         time limit of a launch, in seconds [120]
+#   --within PERCENT  largest accepted error [15]
+#   --write           write the table to docs/scaling.md, and update all simulated results there
+#                     with perf/scaling.sh
+#   --simulated       with --write: only the latter, without hosts
 #
-# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed, and all
-# share its cores: the rate is so low that these are not the limit. Rows are medians of the
-# launches' medians. Into OUT_DIR go runs.csv (all launches), sim.md (the table), errors.log.
-# Exit code 1: a row is farther off than --within.
+# The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they
+# share its cores; the rate is low enough that the cores are not the limit. Rows are medians of the
+# launches' medians. The files in OUT_DIR are runs.csv (all launches), sim.md (the table), errors.log.
+# Exit status 1: the error of a row exceeds --within.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -44,7 +44,7 @@ on_write() { write=yes; }
 on_simulated() { simulated=yes; }
 take_arguments "$@"
 
-# All of docs/scaling.md that no host is needed for.
+# Update the parts of docs/scaling.md that need no hosts.
 write_simulated() {
     "$here/scaling.sh" "$build" docs/scaling.csv docs/scaling.svg "$out/scaling.md"
     write_section scaling "$out/scaling.md" docs/scaling.md
@@ -64,9 +64,9 @@ unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE
 . "$here/benchnet.sh"
 
 # shellcheck disable=SC2054 # the commas are of codecs
-# NAME:CODEC:ALGORITHM:RANKS OF A HOST:TIMES THE BYTES. Few bytes would fit into the burst of a
-# link's token bucket (tests/netns/net.sh), so codecs have longer vectors. GradiVeQ has learnt
-# before the first sample.
+# NAME:CODEC:ALGORITHM:RANKS PER HOST:MULTIPLE OF THE BYTES. A few bytes would fit into the burst
+# of a link's token bucket (tests/netns/net.sh), so codecs have longer vectors. GradiVeQ has
+# learned before the first sample.
 rows=(ring:none:ring:1:1 halving-doubling:none:halving-doubling:1:1
     hierarchical:none:hierarchical:2:1 direct:none:direct:1:1 int8:int8:direct:1:2 topk:topk/ratio=0.01:direct:1:8
     gradiveq:gradiveq/slice=64,kept=8,train=2,coded=1000:ring:1:8 service:none:service:1:1)

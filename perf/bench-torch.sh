@@ -1,29 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-torch.sh - a step of training in PyTorch, 25 million parameters on two hosts: Gloo and the
-# hooks of torch beside the backend tributary, tributary.torch's Hook and Fed.
+# bench-torch.sh - a training step in PyTorch with 25 million parameters on two hosts: compare Gloo and
+# torch's hooks with the backend tributary, and with Hook and Fed of tributary.torch.
 #
 #   perf/bench-torch.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round of few parameters at 1gbit: does everything run?
-#   --rounds N        of all ways of summing, in turn [3]
-#   --steps N         of each way in a round, behind 3 that do not count [4]
-#   --batch N         samples of a rank in a step: how long it computes [48]
-#   --layers N        of 4.2 million parameters [6]
-#   --rates LIST      of each host's link, both ways [1gbit 10gbit]
-#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
-#   --only LIST       ways, with semicolons: "gloo;fed int8"
-#   --limit S         end a rate, or a training, after so long [240]
-#   --accuracy        instead: test images that the network of ./dev demo recognises, dense and by the
-#                     codec whose steps are short, as many epochs. Dense has momentum 0.9 and rate
-#                     0.05, the codec no momentum and rate 0.05 / (1 - 0.9)
-#   --epochs N        of it, by 2 ranks with 64 images each in a step [10]
+#   --quick           1 round of few parameters at 1gbit: a smoke test
+#   --rounds N        rounds of all methods, interleaved [3]
+#   --steps N         steps of each method in a round, after 3 uncounted ones [4]
+#   --batch N         samples per rank and step, which determine the compute time [48]
+#   --layers N        layers of 4.2 million parameters [6]
+#   --rates LIST      rates of each host's link, each way [1gbit 10gbit]
+#   --congestion NAME congestion control of TCP, such as bbr [cubic]
+#   --only LIST       methods, separated by semicolons: "gloo;fed int8"
+#   --limit S         time limit of a rate, or of a training, in seconds [240]
+#   --accuracy        instead: test accuracy of the network of ./dev demo, dense and with the codec whose
+#                     steps are short, for the same number of epochs. Dense uses momentum 0.9 and
+#                     rate 0.05, the codec no momentum and rate 0.05 / (1 - 0.9)
+#   --epochs N        epochs of it, with 2 ranks and 64 images per rank and step [10]
 #   --seeds N         trainings of each kind [3]
 #
-# The hosts are name spaces on this machine (tests/netns/net.sh), so root is needed. Each has one
-# rank, which is bound to one core: sums and the network's work need that core, too. Into OUT_DIR
-# go runs.csv (all rounds), torch.md (medians), errors.log. It takes at most 9 minutes.
+# The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root. Each has one
+# rank, bound to one core, which also does the sums and the kernel's network work. The files in OUT_DIR
+# are runs.csv (all rounds), torch.md (medians), errors.log. It takes at most 9 minutes.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -51,7 +51,7 @@ python=$(sed -n 's/^trib_python = //p' "$build/Makefile")
 unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE
 export PYTHONPATH=$here/../python TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
 export GLOO_SOCKET_IFNAME=eth0 PYTHONWARNINGS=ignore
-export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 # else BLAS has a thread for each core of the machine
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 # by default BLAS has a thread per core
 
 ways=$("$python" "$here/peers/ddp_steps.py" --ways)
 IFS=';' read -ra asked <<<"$only"
@@ -62,7 +62,7 @@ done
 # shellcheck source=perf/benchnet.sh
 . "$here/benchnet.sh"
 
-# Rows "codec,seed,percent" of the same networks, drawn alike, in turn.
+# Rows "codec,seed,percent" of networks with the same initial values, interleaved.
 train_all() {
     local seed codec rule
     for ((seed = 1; seed <= seeds; seed++)); do

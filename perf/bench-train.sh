@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-train.sh - trib-train compare, whole.
+# bench-train.sh - run all of trib-train compare.
 #
 #   perf/bench-train.sh BUILD_DIR OUT_DIR [ARGUMENT]…
 #
-# The arguments go to trib-train compare: tasks, rows, stragglers, --quick, --seeds N. Into OUT_DIR go
-# compare.md, compare.csv, compare.json, stragglers.csv, curves and pictures; perf/results/training.md
-# has the tables of compare.md, docs/training.md some rows, and docs/training/ the pictures.
+# The arguments are passed to trib-train compare: tasks, rows, stragglers, --quick, --seeds N. The files in OUT_DIR are
+# compare.md, compare.csv, compare.json, stragglers.csv, curves and plots. perf/results/training.md
+# contains the tables of compare.md, docs/training.md some of its rows, and docs/training/ the plots.
 set -euo pipefail
 
 [ $# -ge 2 ] || { sed -n '4,10s/^# \?//p' "$0" >&2; exit 2; }

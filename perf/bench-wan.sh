@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-wan.sh - two hosts with a long link between them: dense sums, int8 and top-k.
+# bench-wan.sh - dense sums, int8 and top-k between two hosts with a long link.
 #
 #   perf/bench-wan.sh [OPTION]… BUILD_DIR OUT_DIR
 #
-#   --quick           1 round of a short vector over 2 ms: does everything run?
+#   --quick           1 round of a short vector over 2 ms: a smoke test
 #   --rounds N        launches of each codec [5]
 #   --trips LIST      round trips in ms [2 10 40]
-#   --rate MBIT       of the link in Mbit/s, each way [1000]
-#   --queue BYTES     that wait at the link at most [4000000]
-#   --congestion NAME how TCP finds its rate, such as bbr [cubic]
+#   --rate MBIT       rate of the link in Mbit/s, each way [1000]
+#   --queue BYTES     length of the link's queue [4000000]
+#   --congestion NAME congestion control of TCP, such as bbr [cubic]
 #   --bytes SIZE      of the vector [26214400]
 #   --samples N       samples of a launch [4]
-#   --only LIST       rows, with commas: dense, int8, topk
-#   --limit S         end a launch after so long [60]
-#   --write           write the table into perf/results/wan.md, too
+#   --only LIST       rows, comma-separated: dense, int8, topk
+#   --limit S         time limit of a launch, in seconds [60]
+#   --write           also write the table to perf/results/wan.md
 #
-# The hosts are name spaces on this machine (tests/netns/net.sh) whose one device is that of
-# perf/wan, so root is needed, and both share its cores. A round launches each codec once over one
-# link. Rows are medians of the launches' medians, beside those of perf/results/wan.md. Into
-# OUT_DIR go runs.csv (all launches), wan.md (the tables), errors.log. It takes some 4 minutes.
+# The hosts are network namespaces on this machine (tests/netns/net.sh), connected by the device of
+# perf/wan, which needs root; they share its cores. A round launches each codec once over one
+# link. Rows are medians of the medians of launches, compared with perf/results/wan.md. The files in
+# OUT_DIR are runs.csv (all launches), wan.md (the tables), errors.log. It takes about 4 minutes.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -56,7 +56,7 @@ rows=("dense|none" "int8|int8:result=requantised" "topk|topk:ratio=0.01")
 
 link_pid=''
 
-# The device of tests/netns/net.sh gives way to the long link's, which has its name and address.
+# The device of the long link replaces that of tests/netns/net.sh, with the same name and address.
 open_link() { # MS
     local host end=$((SECONDS + 20))
     [ -z "$interrupted" ] || return 0

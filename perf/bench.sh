@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench.sh - Tributary beside Open MPI, MPICH and Gloo on this host, interleaved.
+# bench.sh - compare Tributary with Open MPI, MPICH and Gloo on this host, interleaved.
 #
 #   perf/bench.sh [OPTION]… BUILD_DIR OUT_DIR
 #
 #   --quick           3 rounds, few sizes, short samples
 #   --rounds N        launches of each program [5]
-#   --ranks LIST      such as "2 4" [2 4]; above the cores all run unbound and yield
-#   --sizes LIST      bytes, with commas
+#   --ranks LIST      such as "2 4" [2 4]; more ranks than cores run unbound and yield
+#   --sizes LIST      bytes, comma-separated
 #   --sample MS       a sample is as many calls as fit this time [50]
 #   --samples N       samples a size and launch [7]
 #   --rewrite         each rank writes its input before each sample, of one call
-#   --tcp             over sockets on the loopback, and sealed (TRIB_SEAL=1) beside that; else
-#                     each by what it finds best
-#   --unbound         no rank is bound to a core [bound where there is one for each]
-#   --out-of-place    input and result in buffers of their own [in place]
-#   --collective NAME another one than allreduce, as bench-collectives.sh runs them: out of place,
-#                     Open MPI and MPICH alone beside it; a size is that of the longest buffer
-#   --only LIST       contenders, with commas
+#   --tcp             over sockets on the loopback, plain and encrypted (TRIB_SEAL=1); default:
+#                     the preferred transport of each library
+#   --unbound         do not bind ranks to cores [bound if there are enough cores]
+#   --out-of-place    separate buffers for input and result [in place]
+#   --collective NAME a collective other than allreduce, as run by bench-collectives.sh: out of place,
+#                     against Open MPI and MPICH only; sizes are of the longest buffer
+#   --only LIST       contenders, comma-separated
 #
 # BUILD_DIR has perf/trib-perf, perf/membw and perf/probe. A round launches every
-# contender once, each with the core probe before and behind it. Into OUT_DIR go
+# contender once, each with the core probe before and after it. The files in OUT_DIR are
 # runs.csv (all launches), limit.csv (copy bandwidth), bench.md (tables), errors.log.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -143,7 +143,7 @@ done
 show_tables "$out/bench.md"
 echo "written to $out: bench.md, runs.csv, limit.csv, errors.log" >&2
 
-# Two ranks read two vectors and write two: a quarter of the bandwidth is what the bus can have at most.
+# Two ranks read two vectors and write two: at most a quarter of the bandwidth is possible.
 awk -F, -v cores="$both" 'FNR > 1 && $2 == cores && $3 != "update" && $6 > best[$1] { best[$1] = $6 }
     END { for (b in best) print "2,copy of memory," b "," best[b] / 4 }' "$out/limit.csv" >>"$out/limits.csv"
 write_page split_by=ranks name=contender own='^trib-' key=way \
