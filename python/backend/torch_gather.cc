@@ -91,7 +91,7 @@ Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
     const at::Tensor from = dense(input), to = dense(output);
 
     demand_one_type(from, to);
-    demand(from.nbytes() * size_ == to.nbytes(), "an output of size times the input");
+    demand(from.nbytes() * size_ == to.nbytes(), "an output of ranks times the input");
     work->kept = {from, to};
     work->after = write_back(to, output);
     work->steps.push_back(

@@ -43,11 +43,11 @@ struct Meeting {
 
         while (!store->check({key})) {
             if (signal_raised())
-                throw std::runtime_error("a signal");
+                throw std::runtime_error("interrupted by a signal");
             if (Clock::now() >= until)
                 throw std::runtime_error(
                     "rank " + std::to_string(peer) +
-                    " has not come to the process group within " +
+                    " has not joined the process group within " +
                     std::to_string(static_cast<long>(timeout_s * 1000)) + " ms");
             std::this_thread::sleep_for(pause);
             pause = std::min(2 * pause, std::chrono::milliseconds(20));
@@ -64,8 +64,8 @@ struct Meeting {
             await(r, key);
             const std::vector<uint8_t> part = store->get(key);
             if (part.size() != bytes)
-                throw std::runtime_error("rank " + std::to_string(r) + " gave " +
-                                         std::to_string(part.size()) + " bytes to " +
+                throw std::runtime_error("rank " + std::to_string(r) + " stored " +
+                                         std::to_string(part.size()) + " bytes under " +
                                          head + ", not " + std::to_string(bytes));
             memcpy(out + r * bytes, part.data(), bytes);
         }
@@ -107,7 +107,7 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
     if (status < 0 && !meeting.failed.empty())
         throw Failure(status,
                       std::string(trib_last_error(nullptr)) +
-                          "; the store of torch.distributed says: " + meeting.failed);
+                          "; store of torch.distributed: " + meeting.failed);
     check(status, nullptr);
     waiters_ = std::make_shared<Waiters>(comm_);
     init();
@@ -134,11 +134,12 @@ void Group::end(bool gives_up)
     if (gives_up)
         waiters_->give_up();
     if (!waiters_->wait_for_all())
-        (void)trib_comm_abort(comm_, "the program ends");
+        (void)trib_comm_abort(comm_, "the program is exiting");
     waiters_->stop();
     for (auto &message : under_way_) {
         if (!message->isCompleted())
-            (void)trib_comm_abort(comm_, "the process group ends with messages");
+            (void)trib_comm_abort(comm_,
+                                  "the process group ended with pending messages");
         message->finish();
     }
     under_way_.clear();
@@ -229,7 +230,7 @@ Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &
     demand_list_alike(tensors);
     demand(opts.rootTensor >= 0 &&
                opts.rootTensor < static_cast<int64_t>(tensors.size()),
-           "a rootTensor that the list has");
+           "a rootTensor within the list");
     const at::Tensor memory = dense(tensors[opts.rootTensor]);
 
     work->kept = {memory};
@@ -279,7 +280,7 @@ Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
         demand_alike(results, from, size_);
         to = blocks_like(from, size_);
     } else {
-        demand(outputs.empty(), "outputs on the root alone");
+        demand(outputs.empty(), "outputs only on the root");
     }
     CollectivePtr work =
         new_work({c10d::OpType::GATHER, "tributary:gather"}, inputs, results);
@@ -303,7 +304,7 @@ Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
         demand(inputs.size() == 1, "one list of inputs on the root");
         from = joined(inputs[0], output, size_);
     } else {
-        demand(inputs.empty(), "inputs on the root alone");
+        demand(inputs.empty(), "inputs only on the root");
     }
     CollectivePtr work = new_work({c10d::OpType::SCATTER, "tributary:scatter"},
                                   root == rank_ ? inputs[0] : Tensors(), outputs);
@@ -335,7 +336,7 @@ Group::WorkPtr Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input
     const Elements e = elements(to, op_of(opts.reduceOp));
 
     demand_one_type(from, to);
-    demand(to.nbytes() * size_ == from.nbytes(), "an input of size times the output");
+    demand(to.nbytes() * size_ == from.nbytes(), "an input of ranks times the output");
     work->kept = {from, to};
     work->after = write_back(to, output);
     work->steps.push_back({{TRIB_REDUCE_SCATTER, e.count, e.dtype, e.op, 0, {}, {}},
@@ -357,7 +358,7 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
     demand_one_type(from, to);
     if (output_splits.empty() && input_splits.empty()) {
         demand(from.numel() == to.numel() && from.numel() % size_ == 0,
-               "input and output of one length, which the number of ranks divides");
+               "input and output of one length, a multiple of the number of ranks");
         kind.count /= size_;
     } else {
         kind.count = 0;
@@ -453,7 +454,7 @@ Group::WorkPtr Group::recv(Tensors &tensors, int from, int tag)
 
 Group::WorkPtr Group::recvAnysource(Tensors &, int)
 {
-    demand(false, "a receive that names its sender: it has no recvAnysource");
+    demand(false, "a receive from a given rank: recvAnysource is not supported");
     return {};
 }
 

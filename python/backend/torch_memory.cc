@@ -11,7 +11,7 @@ namespace tributary {
 
 void demand(bool holds, const char *what)
 {
-    TORCH_CHECK(holds, "the backend tributary wants ", what);
+    TORCH_CHECK(holds, "the backend tributary requires ", what);
 }
 
 trib_op_t op_of(const c10d::ReduceOp &op)
@@ -34,7 +34,7 @@ trib_op_t op_of(const c10d::ReduceOp &op)
     case c10d::ReduceOp::BXOR:
         return TRIB_BXOR;
     default:
-        demand(false, "an operator that it has: it has no PREMUL_SUM");
+        demand(false, "another operator: PREMUL_SUM is not supported");
         return TRIB_SUM;
     }
 }
@@ -73,10 +73,10 @@ Elements elements(const at::Tensor &tensor, trib_op_t op)
     const Elements e = moved(tensor);
 
     TORCH_CHECK(e.dtype == dtype_of(c10::toRealValueType(tensor.scalar_type())),
-                "the backend tributary cannot sum elements of ",
+                "the backend tributary cannot reduce elements of type ",
                 c10::toString(tensor.scalar_type()));
     demand(!tensor.is_complex() || op == TRIB_SUM || op == TRIB_MEAN,
-           "sums and means of complex numbers");
+           "SUM or AVG for complex numbers");
     return {e.count, e.dtype, op};
 }
 
@@ -93,13 +93,13 @@ Elements moved(const at::Tensor &tensor)
 static void demand_reachable(const at::Tensor &tensor)
 {
     TORCH_CHECK(tensor.device().is_cpu() && !tensor.is_sparse(),
-                "the backend tributary wants dense tensors on the CPU, not one on ",
+                "the backend tributary requires dense CPU tensors, not one on ",
                 tensor.device(),
-                tensor.is_sparse() ? ", sparse (a sum of one such tensor is possible; "
-                                     "sparse=False of nn.Embedding gives dense ones)"
+                tensor.is_sparse() ? ", sparse (only a sum of one tensor may be sparse; "
+                                     "sparse=False of nn.Embedding avoids it)"
                                    : "");
     TORCH_CHECK(tensor.layout() == at::kStrided && !tensor.is_nested(),
-                "the backend tributary wants dense tensors, and this one is ",
+                "the backend tributary requires dense tensors; this one is ",
                 tensor.is_nested() ? "nested" : c10::str(tensor.layout()));
     const size_t bytes =
         at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
@@ -125,12 +125,12 @@ std::function<void()> write_back(const at::Tensor &block, const at::Tensor &tens
 
 void demand_one_type(const at::Tensor &a, const at::Tensor &b)
 {
-    demand(a.scalar_type() == b.scalar_type(), "inputs and outputs of one type");
+    demand(a.scalar_type() == b.scalar_type(), "inputs and outputs of the same type");
 }
 
 const at::Tensor &one(const std::vector<at::Tensor> &tensors)
 {
-    demand(tensors.size() == 1, "one tensor in each list");
+    demand(tensors.size() == 1, "exactly one tensor in each list");
     demand_reachable(tensors[0]);
     return tensors[0];
 }
@@ -140,7 +140,7 @@ Packed::Packed(const std::vector<at::Tensor> &list) : tensors(list)
     demand(!list.empty(), "at least one tensor");
     for (const at::Tensor &each : list) {
         demand_reachable(each);
-        demand(each.scalar_type() == list[0].scalar_type(), "tensors of one type");
+        demand(each.scalar_type() == list[0].scalar_type(), "tensors of the same type");
     }
     if (list.size() == 1) {
         memory = dense(list[0]);
@@ -175,8 +175,8 @@ void demand_list_alike(const std::vector<at::Tensor> &list)
         demand(
             each.sizes() == list[0].sizes() &&
                 each.scalar_type() == list[0].scalar_type(),
-            "tensors of one shape and type in a list, across which it reduces (others "
-            "go by all_reduce_coalesced)");
+            "tensors of the same shape and type in a list, which it reduces with each "
+            "other (use all_reduce_coalesced for separate reductions)");
     }
 }
 
@@ -188,7 +188,7 @@ void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &each, i
         demand_reachable(tensor);
         demand(tensor.numel() == each.numel() &&
                    tensor.scalar_type() == each.scalar_type(),
-               "tensors of one length and type on all ranks");
+               "tensors of the same length and type on all ranks");
     }
 }
 
@@ -217,7 +217,7 @@ static void combine(at::Tensor &into, const at::Tensor &with, trib_op_t op)
         into.bitwise_xor_(with);
         break;
     default:
-        demand(false, "one tensor for a mean: it has none across a list");
+        demand(false, "a single tensor, not a list, for a mean");
     }
 }
 
@@ -292,20 +292,20 @@ void copy_bytes(const at::Tensor &from, const std::vector<at::Tensor> &tensors)
 std::vector<size_t> moved_of_rows(const at::Tensor &tensor,
                                   const std::vector<int64_t> &splits, int size)
 {
-    demand(tensor.dim() > 0, "a tensor that has rows");
+    demand(tensor.dim() > 0, "a tensor with at least one dimension");
     const int64_t rows = tensor.size(0);
     const size_t row = rows ? moved(tensor).count / static_cast<size_t>(rows) : 0;
     std::vector<size_t> counts;
 
     if (splits.empty()) {
-        demand(rows % size == 0, "rows that the number of ranks divides");
+        demand(rows % size == 0, "a multiple of the number of ranks as rows");
         return std::vector<size_t>(size, row * static_cast<size_t>(rows / size));
     }
     demand(splits.size() == static_cast<size_t>(size) &&
                std::accumulate(splits.begin(), splits.end(), int64_t(0)) == rows,
-           "a number of rows for each rank, which make all rows");
+           "a number of rows for each rank, whose sum is the number of rows");
     for (int64_t each : splits) {
-        demand(each >= 0, "numbers of rows of 0 or more");
+        demand(each >= 0, "non-negative numbers of rows");
         counts.push_back(row * static_cast<size_t>(each));
     }
     return counts;

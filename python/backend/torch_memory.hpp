@@ -20,7 +20,7 @@ struct Elements {
     trib_op_t op;
 };
 
-/* Throw "the backend tributary wants …" unless `holds`. */
+/* Throw "the backend tributary requires …" unless `holds`. */
 void demand(bool holds, const char *what);
 
 trib_op_t op_of(const c10d::ReduceOp &op);

@@ -49,11 +49,11 @@ int64_t room_for(const at::Tensor &all, const at::Tensor &mine)
         const int64_t *its = all.data_ptr<int64_t>() + r * DESCRIPTION;
         TORCH_CHECK(
             std::equal(own + 1, own + DESCRIPTION, its + 1),
-            "the backend tributary wants sparse tensors of one shape and type on "
-            "all ranks, and those of rank ",
-            r, " differ from this rank's");
+            "the backend tributary requires sparse tensors of the same shape and type "
+            "on all ranks; the tensor of rank ",
+            r, " differs from this rank's");
         TORCH_CHECK(its[0] >= 0 && its[0] <= most, "rank ", r, " has ", its[0],
-                    " elements of a sparse tensor that has room for ", most);
+                    " elements of a sparse tensor of at most ", most);
         while (room < its[0])
             room *= 2;
     }
@@ -128,7 +128,7 @@ at::Tensor added(const std::vector<at::Tensor> &tensors)
         demand(each.device().is_cpu() && each.is_sparse() &&
                    each.sizes() == tensors[0].sizes() &&
                    each.scalar_type() == tensors[0].scalar_type(),
-               "sparse tensors of one shape and type on the CPU in a list");
+               "sparse tensors of the same shape and type on the CPU in a list");
         whole = whole.defined() ? whole + each : each;
     }
     return whole.coalesce();
@@ -144,7 +144,7 @@ Group::WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &o
     const bool mean = op_of(op) == TRIB_MEAN;
 
     demand(op_of(op) == TRIB_SUM || (mean && tensors.size() == 1),
-           "SUM or AVG of sparse tensors");
+           "SUM, or AVG of a single tensor, for sparse tensors");
     CollectivePtr work = new_work(
         {c10d::OpType::ALLREDUCE, "tributary:sparse_all_reduce"}, tensors, tensors);
     const at::Tensor own = added(tensors), mine = description(own);

@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds NONE(0);
 std::string after_so_long(const char *what, std::chrono::milliseconds timeout,
                           const std::string &awaited)
 {
-    return std::string(what) + " has not ended within " +
+    return std::string(what) + " has not completed within " +
            std::to_string(timeout.count()) + " ms of a wait" +
            (awaited.empty() ? "" : ": it waits for " + awaited);
 }
@@ -44,7 +44,7 @@ Collective::Collective(int rank, c10d::OpType type, const char *title,
 std::vector<at::Tensor> Collective::result()
 {
     TORCH_CHECK(results_.size() == 1, "the result is ", results_.size(),
-                " lists of tensors: take get_future().value()");
+                " lists of tensors: use get_future().value()");
     return results_[0];
 }
 
@@ -118,9 +118,9 @@ void Waiters::add(CollectivePtr work)
 
     if (stopping_)
         throw Failure(TRIB_ERR_INVALID,
-                      "the process group has ended: it starts no collective");
+                      "the process group has ended: it cannot start a collective");
     if (!waiting_ && idle_ <= done_.size() && !spawn() && threads_.empty())
-        throw Failure(TRIB_ERR_SYSTEM, "no thread could be created that waits for "
+        throw Failure(TRIB_ERR_SYSTEM, "cannot create a thread that waits for "
                                        "collectives: raise the limit of processes");
     work->open = work->another != nullptr;
     pending_.push_back(work);

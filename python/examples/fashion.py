@@ -22,12 +22,12 @@ parser = argparse.ArgumentParser(description="A network for Fashion-MNIST, train
 parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
 parser.add_argument("--codec", default="none")
 parser.add_argument("--steps", type=int, default=4680)
-parser.add_argument("--batch", type=int, default=32, help="images of a rank in a step")
+parser.add_argument("--batch", type=int, default=32, help="images per rank and step")
 parser.add_argument("--rate", type=float, default=0.05)
 parser.add_argument("--momentum", type=float, default=0.9, help="of the optimizer")
 parser.add_argument("--seed", type=int, default=1)
-parser.add_argument("--in-grad", action="store_true", help="what is held back stays in p.grad")
-parser.add_argument("--hook", metavar="FILE", help="DDP; the ranks meet in this new file")
+parser.add_argument("--in-grad", action="store_true", help="keep the codec's residual in p.grad")
+parser.add_argument("--hook", metavar="FILE", help="use DDP with Hook; a new file for rendezvous")
 options = parser.parse_args()
 
 

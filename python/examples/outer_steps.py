@@ -16,7 +16,7 @@ import tributary as tb
 parser = argparse.ArgumentParser(description="Local steps, and outer steps on all ranks")
 parser.add_argument("--codec", default="none")
 parser.add_argument("--rounds", type=int, default=60)
-parser.add_argument("--every", type=int, default=16, help="local steps of a round")
+parser.add_argument("--every", type=int, default=16, help="local steps per round")
 options = parser.parse_args()
 torch.set_num_threads(1)
 torch.manual_seed(1)

@@ -23,8 +23,8 @@ TORCH = "1.13"  # the release whose c10d::ProcessGroup the extension implements
 def _load() -> Any:
     version = str(torch.__version__)
     if not version.startswith(TORCH):
-        raise ImportError(f"the backend tributary is for torch {TORCH}, and this is {version}: "
-                          "take a backend of torch with tributary.torch.Hook, or Fed")
+        raise ImportError(f"the backend tributary supports only torch {TORCH}, not {version}: "
+                          "use a backend of torch with tributary.torch.Hook, or use Fed")
     file, why = backend()
     if not file:
         raise ImportError(why)

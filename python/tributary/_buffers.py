@@ -116,7 +116,7 @@ def _count(shape: Tuple[int, ...]) -> int:
 def _instead(name: str) -> str:
     """Return the end of an error message: the remedy for an unsupported element type."""
     if name.startswith("complex"):
-        return ": sum its real and imaginary parts, such as x.view of floats of half the size"
+        return ": sum its real and imaginary parts, as a view of floats of half the size"
     if name in ("float96", "float128"):
         return ": the widest type is float64"
     if name.startswith("void"):
@@ -130,20 +130,21 @@ def _refuse_tensor(x: Any) -> None:
     torch = sys.modules["torch"]
     if x.is_nested or type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         raise TypeError(f"a {'nested tensor' if x.is_nested else type(x).__name__} has no memory "
-                        "of its own: give the tensors that it is made of")
+                        "of its own: pass the tensors that it consists of")
     if x.device.type == "meta":
         raise TypeError("a tensor on meta has no elements")
     if x.device.type != "cpu":
-        raise TypeError(f"a tensor on {x.device}: copy it to the CPU first")
+        raise TypeError(f"the tensor is on {x.device}: copy it to the CPU first")
     if x.layout is not torch.strided:
-        raise TypeError(f"a tensor of layout {x.layout}: only strided ones have an address")
+        raise TypeError(f"the tensor has layout {x.layout}: only strided tensors have an address")
     if not x.is_contiguous():
         raise TypeError("the tensor is not contiguous: call .contiguous()")
     if x.is_neg():
-        raise TypeError("the tensor's memory has the negative of its elements: call .resolve_neg()")
+        raise TypeError("the tensor's memory holds the negatives of its elements: call "
+                        ".resolve_neg()")
     if x.grad_fn is not None and torch.is_grad_enabled():
-        raise TypeError("the tensor is part of a graph, and no gradient flows back through the "
-                        "call: give .detach() of it, or call under torch.no_grad()")
+        raise TypeError("the tensor is part of a graph, but the call does not propagate gradients: "
+                        "pass x.detach(), or call under torch.no_grad()")
 
 
 def _of_torch(x: Any) -> Buffer:
@@ -156,9 +157,9 @@ def _of_torch(x: Any) -> Buffer:
         size = x.element_size()
         storage = (x.untyped_storage() if hasattr(x, "untyped_storage") else x.storage()).nbytes()
     except (RuntimeError, ValueError, NotImplementedError) as why:
-        raise TypeError(f"a {type(x).__name__} whose memory torch does not give: {why}") from None
+        raise TypeError(f"torch does not give the memory of a {type(x).__name__}: {why}") from None
     if (x.storage_offset() + b.count) * size > storage and b.count:
-        raise TypeError(f"the tensor has {b.count} elements, and its storage was resized to "
+        raise TypeError(f"the tensor has {b.count} elements, but its storage was resized to "
                         f"{storage} bytes")
     return b
 
@@ -166,7 +167,7 @@ def _of_torch(x: Any) -> Buffer:
 def _of_array(x: Any) -> Buffer:
     numpy = sys.modules["numpy"]
     if isinstance(x, numpy.ma.MaskedArray):
-        raise TypeError("a masked array: the sum would have what lies under the mask; give "
+        raise TypeError("the array is masked, and the sum would include masked elements: pass "
                         "x.filled(value)")
     dtype = _TYPES.get(x.dtype.str[1:])
     if dtype is None:
@@ -176,9 +177,10 @@ def _of_array(x: Any) -> Buffer:
         kind = "void" if x.dtype.names else name
         raise TypeError(f"arrays of {name} cannot be summed{_instead(kind)}")
     if not x.dtype.isnative:
-        raise TypeError("the array has the other order of bytes: call .byteswap() and a view")
+        raise TypeError("the array is not in native byte order: pass "
+                        "x.astype(x.dtype.newbyteorder('='))")
     if not x.flags.c_contiguous:
-        raise TypeError("the array is not C-contiguous: numpy.ascontiguousarray makes one")
+        raise TypeError("the array is not C-contiguous: pass numpy.ascontiguousarray(x)")
     return Buffer(x.__array_interface__["data"][0], x.size, dtype, x.shape, x.flags.writeable, x)
 
 
@@ -187,11 +189,12 @@ def _of_view(x: Any) -> Buffer:
         view = memoryview(x)
     except TypeError:
         if any(hasattr(x, n) for n in ("__array_interface__", "__array__", "__dlpack__")):
-            raise TypeError(f"{type(x).__name__} may describe a copy that is freed at once: give "
-                            "the array that numpy.asarray(x) makes") from None
-        raise TypeError(f"{type(x).__name__} has neither an array interface nor a buffer") from None
+            raise TypeError(f"{type(x).__name__} may describe a copy that is freed at once: pass "
+                            "numpy.asarray(x)") from None
+        raise TypeError(f"{type(x).__name__} supports neither the array interface nor the buffer "
+                        "protocol") from None
     except (ValueError, BufferError) as why:
-        raise TypeError(f"{type(x).__name__} gives no buffer: {why}") from None
+        raise TypeError(f"{type(x).__name__} provides no buffer: {why}") from None
     text = view.format.lstrip("@=<")
     if not view.c_contiguous:
         raise TypeError("the buffer is not C-contiguous")
@@ -217,16 +220,16 @@ def buffer_of(x: Any, writable: bool = False) -> Buffer:
         b = _of_array(x)
     elif _is_scalar(x):
         if writable:
-            raise TypeError(f"a {type(x).__name__} of NumPy is read-only, and the result goes "
-                            "there: give an array")
+            raise TypeError(f"a NumPy {type(x).__name__} is read-only and cannot receive the "
+                            "result: pass an array")
         b = _of_array(array_of(x))
     else:
         b = _of_view(x)
     if writable and not b.writable:
-        raise TypeError("the array is read-only, and the result goes there")
+        raise TypeError("the array is read-only and cannot receive the result")
     if b.address % _SIZES[b.dtype] and b.count:
-        raise TypeError(f"the array begins at {b.address:#x}, which is no address of a "
-                        f"{dtype_name(b.dtype)}: give a copy of it")
+        raise TypeError(f"the array begins at {b.address:#x}, which is not aligned for "
+                        f"{dtype_name(b.dtype)}: pass a copy")
     return b
 
 

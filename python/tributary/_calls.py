@@ -37,7 +37,7 @@ def whole(name: str, value: Any, most: int, least: int = 0) -> int:
     if it is outside, because ctypes would truncate it silently."""
     number = operator.index(value)
     if not least <= number <= most:
-        raise ValueError(f"{name} is {number}, it must be {least} to {most}")
+        raise ValueError(f"{name} is {number}; it must be from {least} to {most}")
     return number
 
 
@@ -97,7 +97,7 @@ class Call:
             raise ValueError(f"{self.name} takes {' and '.join(names) or 'no counts'}")
         for counts in (self.send_counts, self.recv_counts):
             if counts is not None and len(counts) != self.size:
-                raise ValueError(f"there are {len(counts)} counts, and {self.size} ranks")
+                raise ValueError(f"{self.name} got {len(counts)} counts for {self.size} ranks")
 
     def _length(self, which: int, count: int) -> int:
         """Return the elements of the input (which=0) or result (1), of blocks of `count`."""
@@ -140,7 +140,7 @@ class Call:
         if out is not None and self.receives:
             recv = buffer_of(out, writable=True)
         if out is None and self.send_counts is not None and self.recv_counts is not None:
-            raise ValueError(f"{self.name} with counts is not in place: give out")
+            raise ValueError(f"{self.name} with counts cannot be in place: pass out")
         longer = int(out is not None or not self.sends or not _BLOCKS[self.name][0])
         given: List[Tuple[str, Buffer, int]] = []
         if send:
@@ -159,5 +159,5 @@ class Call:
             return
         what = f"{self.name}: {name} has {b.count} elements of {dtype_name(b.dtype)}"
         if b.dtype != dtype:
-            raise ValueError(f"{what}, and {dtype_name(dtype)} is wanted, another type")
-        raise ValueError(f"{what}, and {length} elements are wanted")
+            raise ValueError(f"{what}; the element type must be {dtype_name(dtype)}")
+        raise ValueError(f"{what}; the length must be {length} elements")

@@ -59,25 +59,25 @@ def op_of(op: Union[str, int]) -> int:
     if isinstance(op, int):
         return whole("op", op, _ffi.TRIB_OP_COUNT - 1)
     if op not in OPS:
-        raise ValueError(f"no operator is called {op!r}: {', '.join(OPS)}")
+        raise ValueError(f"unknown operator {op!r}: use one of {', '.join(OPS)}")
     return OPS[op]
 
 
 def _parameter_of(op: int, parameter: float) -> float:
     """Return parameter=. Raise ValueError if the operator takes none, or needs another one."""
     if op == _ffi.TRIB_CLIPPED_MEAN and not parameter > 0:
-        raise ValueError("op clipped-mean cuts elements to a largest magnitude: give it as "
+        raise ValueError("op clipped-mean needs the largest magnitude of an element: pass it as "
                          "parameter=, above 0")
     if parameter and op not in (_ffi.TRIB_CLIPPED_MEAN, _ffi.TRIB_TRIMMED_MEAN):
-        raise ValueError("parameter= is of op trimmed-mean and clipped-mean")
+        raise ValueError("parameter= is only for op trimmed-mean and clipped-mean")
     return parameter
 
 
 def _refuse(options: Mapping[str, Any]) -> None:
     """Raise TypeError for options of a blocking call that only plans have."""
     for name in options:
-        raise TypeError(f"{name}= is not for a blocking call: make a plan once, by Comm.plan, if "
-                        "plans have it, and start it each time")
+        raise TypeError(f"{name}= is not for a blocking call: if plans have this option, create a "
+                        "plan by Comm.plan and start it each time")
 
 
 def _counts(name: str, counts: Optional[Sequence[int]]) -> Optional[Tuple[int, ...]]:
@@ -90,7 +90,7 @@ def _array_of_counts(counts: Optional[Sequence[int]]) -> Any:
 
 def _text(value: Optional[str]) -> Optional[bytes]:
     if value is not None and "\0" in value:
-        raise ValueError(f"{value!r} has a character of value 0")
+        raise ValueError(f"{value!r} contains a NUL character")
     return None if value is None else value.encode()
 
 
@@ -202,7 +202,7 @@ class Comm(Unique):
         number = op_of(op)
         if _parameter_of(number, parameter):
             if name is not None:
-                raise ValueError("parameter= and name= are for a plan: see Comm.plan")
+                raise ValueError("parameter= together with name= needs a plan: see Comm.plan")
             self._run_once("allreduce", array, out, op=op, parameter=parameter)
         elif name is not None:
             lent.begin()
@@ -286,7 +286,8 @@ class Comm(Unique):
     def _cut(self, shape: Tuple[int, ...]) -> int:
         """Return the rows per block of an array of this shape."""
         if not shape or shape[0] % self.size:
-            raise ValueError(f"the first axis of {shape} cannot be cut into {self.size} blocks")
+            raise ValueError(f"the first axis of shape {shape} cannot be cut into {self.size} "
+                             "blocks")
         return shape[0] // self.size
 
     def _run_once(self, collective: str, x: Any, out: Any, **options: Any) -> None:
@@ -356,10 +357,11 @@ class Comm(Unique):
                     marks elements as final, beginning with the first or the last
         """
         if collective not in COLLECTIVES:
-            raise ValueError(f"no plan is called {collective!r}: {', '.join(COLLECTIVES)}")
+            raise ValueError(f"unknown collective {collective!r}: use one of "
+                             f"{', '.join(COLLECTIVES)}")
         feeds: List[str] = ["whole", "forward", "backward"]
         if feed not in feeds:
-            raise ValueError(f"feed {feed!r} is unknown: {', '.join(feeds)}")
+            raise ValueError(f"unknown feed {feed!r}: use one of {', '.join(feeds)}")
         call = dataclasses.replace(
             self._call(collective, root), send_counts=_counts("send_counts", send_counts),
             recv_counts=_counts("recv_counts", recv_counts))
@@ -402,8 +404,8 @@ class _Exchange:
         try:
             parts = [bytes(part) for part in self.fn(ctypes.string_at(given, count))]
             if len(parts) != self.size or any(len(part) != count for part in parts):
-                raise ValueError(f"allgather returned {[len(part) for part in parts]} bytes, and "
-                                 f"{count} of each of {self.size} ranks are wanted")
+                raise ValueError(f"allgather returned {[len(part) for part in parts]} bytes; it "
+                                 f"must return {count} bytes of each of {self.size} ranks")
             ctypes.memmove(out, b"".join(parts), count * len(parts))
             return 0
         except BaseException as why:  # pylint: disable=broad-except
@@ -425,7 +427,7 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, root: Optional[
                   of all ranks, by rank. Needs rank and size
     """
     if allgather and (rank is None or size is None):
-        raise ValueError("with allgather= give rank and size, too")
+        raise ValueError("allgather= requires rank and size")
     exchange = _Exchange(allgather, size) if allgather else None
     opts = _ffi.trib_opts_t(
         size=ctypes.sizeof(_ffi.trib_opts_t),

@@ -83,8 +83,8 @@ class Fed(Handle):
         if any(g.codec not in DENSE and g.rest is None for g in self._gradients):
             warn_of_momentum_twice(optimizer, feedback, comm)
         elif feedback is not None:
-            raise ValueError(f"feedback {feedback!r} has no effect: no parameter has a codec that it "
-                             "is for (with in_grad, codecs that select have a feedback of their own)")
+            raise ValueError(f"feedback {feedback!r} has no effect: no parameter has a codec that "
+                             "uses it (with in_grad, selecting codecs have their own feedback)")
         super().__init__(comm, self._create(comm, feedback), lib.trib_group_free)
         self._keep = (self._memory, [g.rest for g in self._gradients])
         try:
@@ -101,7 +101,7 @@ class Fed(Handle):
         size = ctypes.sizeof(_ffi.trib_tensor_t)
         base, at = self._memory.ctypes.data, self._control.numel()
         tensors = (_ffi.trib_tensor_t * (1 + len(self._gradients)))()
-        tensors[0] = _ffi.trib_tensor_t(size=size, name=b"(gradients there are)", recv=base,
+        tensors[0] = _ffi.trib_tensor_t(size=size, name=b"(which gradients exist)", recv=base,
                                         count=at, dtype=_ffi.TRIB_F32, dims=1, codec=b"none")
         for g in self._gradients:
             tensors[g.index] = _ffi.trib_tensor_t(
@@ -126,7 +126,7 @@ class Fed(Handle):
         for name, b in self.model.named_buffers():
             if b.layout is not torch.strided or b.device.type != "cpu":
                 raise TypeError(f"the buffer {name} is {b.layout} on {b.device}, which Fed cannot "
-                                "broadcast: give broadcast_buffers=False")
+                                "broadcast: set broadcast_buffers=False")
         return list(self.model.buffers())
 
     # ---- back-propagation -------------------------------------------------------------
@@ -161,13 +161,13 @@ class Fed(Handle):
     def _before(self, g: Gradient) -> None:
         if g.fed:
             self._refuse(
-                f"{g.name} gets a second gradient while its first is being summed, as reentrant "
-                "checkpoints do of a layer that is used twice: give checkpoint() "
-                "use_reentrant=False, or run this backward() under no_sync(), and step() sums")
+                f"{g.name} gets a second gradient while its first is being summed, as from a "
+                "reentrant checkpoint of a layer that is used twice: pass use_reentrant=False to "
+                "checkpoint(), or run this backward() under no_sync(), and step() sums")
         if g.rest is not None and g.lies_in(g.rest) and g.rest._version != g.version:
             self._refuse(
-                f"p.grad of {g.name} holds back what is not sent yet, as in_grad says, and was "
-                "written to: clear it by zero_grad() of Fed and by no other")
+                f"p.grad of {g.name} is the codec's residual, because of in_grad, and was written "
+                "to: clear it only by zero_grad() of Fed")
         g.pending = True
 
     def _after(self, g: Gradient) -> None:
@@ -177,7 +177,7 @@ class Fed(Handle):
             return
         if g.parameter.grad.requires_grad:
             self._refuse(
-                f"the gradient of {g.name} has a graph, which a sum over ranks cannot keep: take "
+                f"the gradient of {g.name} has a graph, which a sum over ranks cannot keep: use "
                 "torch.autograd.grad(create_graph=True), or backward(create_graph=True) under "
                 "no_sync()")
         try:
@@ -223,8 +223,8 @@ class Fed(Handle):
         self._queued = False
         changed = [g.name for g in self._gradients if g.fed and g.changed()]
         if not self._begin():
-            raise RuntimeError("the sums of another Fed on this communicator are under way: "
-                               "call its step() or wait() first")
+            raise RuntimeError("another Fed has sums pending on this communicator: call its "
+                               "step() or wait() first")
         why = self._feed_rest()
         try:
             wait(lib.trib_group_wait, self.handle, comm=self.comm.handle)
@@ -272,7 +272,7 @@ class Fed(Handle):
         steps, *used = self._control.tolist()
         if abs(steps - self._steps % _TURN) > 0.4 / self.comm.size:
             raise RuntimeError(
-                f"the ranks are at different steps, this one at {self._steps}: all are to call "
+                f"the ranks are at different steps, this one at {self._steps}: all ranks must call "
                 "backward(), outside of no_sync(), and step() equally often")
         for g, of_any in zip(self._gradients, used):
             if of_any:
@@ -337,8 +337,8 @@ class Fed(Handle):
                                 f"of shape {tuple(p.shape)}, which is not in the model")
                     raise RuntimeError(
                         f"the optimizer has a gradient of the parameter {name} that Fed does not "
-                        "sum, as it was added, replaced or given requires_grad later: close() "
-                        "this Fed, and make it anew")
+                        "sum, because it was added, replaced or given requires_grad later: close() "
+                        "this Fed and create a new one")
 
     def _mean(self, loss: Any) -> Any:
         known = isinstance(loss, (int, float)) or (
@@ -360,11 +360,11 @@ class Fed(Handle):
         """Clear the gradients in place, or set them to None. With in_grad, p.grad becomes the
         residual. Raise RuntimeError while sums are pending."""
         if self._begun or self._waiting:
-            raise RuntimeError("sums of gradients are under way, as backward() has raised, or "
+            raise RuntimeError("sums of gradients are pending, because backward() has raised or "
                                "leaves them to step(): call wait() on all ranks before zero_grad()")
         kept = [g.name for g in self._gradients if g.rest is not None and g.added]
         if kept:
-            raise RuntimeError(f"p.grad of {kept[0]} holds back what is not sent, as in_grad says, "
+            raise RuntimeError(f"p.grad of {kept[0]} is the codec's residual, because of in_grad, "
                                "and backward() under no_sync() has added to it: sum it by step()")
         self._summed = False
         if not set_to_none:
@@ -415,7 +415,7 @@ class Fed(Handle):
         """Free the sums' memory; each p.grad keeps its value, in memory of torch. Raise
         RuntimeError while sums are pending."""
         if self._begun:
-            raise RuntimeError("sums of gradients are under way: call wait() on all ranks before "
+            raise RuntimeError("sums of gradients are pending: call wait() on all ranks before "
                                "close()")
         super().close()
         self._leave()
@@ -464,15 +464,15 @@ def _trainable(model: torch.nn.Module) -> Any:
     for module in model.modules():
         if isinstance(module, torch.nn.parallel.DistributedDataParallel):
             raise TypeError("the model is DistributedDataParallel, which sums its gradients "
-                            "itself: give Fed the module that it wraps, or take Hook")
+                            "itself: pass the wrapped module (model.module) to Fed, or use Hook")
     named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
     if not named:
         raise ValueError("the model has no parameters that require a gradient")
     for name, p in named:
         if p.dtype != torch.float32 or p.device.type != "cpu":
-            raise TypeError(f"{name} is {p.dtype} on {p.device}: Fed sums float32 on the CPU")
+            raise TypeError(f"{name} is {p.dtype} on {p.device}: Fed sums only float32 on the CPU")
         if id(p) in _owners:
-            raise ValueError(f"another Fed sums the gradients of {name}: close() that one first")
+            raise ValueError(f"another Fed sums the gradients of {name}: close() it first")
     return named
 
 

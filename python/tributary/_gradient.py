@@ -75,9 +75,9 @@ class Gradient:
         if grad.dtype != torch.float32 or grad.device.type != "cpu" or (
                 grad.shape != self.sums.shape):
             raise TypeError(f"the gradient of {self.name} is now {grad.dtype} of shape "
-                            f"{tuple(grad.shape)} on {grad.device}, and Fed was made for float32 "
-                            f"of shape {tuple(self.sums.shape)} on the CPU: close() it, and make "
-                            "it anew after the model has changed")
+                            f"{tuple(grad.shape)} on {grad.device}, but Fed was created for "
+                            f"float32 of shape {tuple(self.sums.shape)} on the CPU: after a change "
+                            "of the model, close() Fed and create a new one")
 
     def changed(self) -> bool:
         """Return whether p.grad was written to or replaced since its sum began."""

@@ -16,9 +16,9 @@ class Unique:
     """An object that cannot be copied or pickled: its handle is valid in this process only."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(f"a {type(self).__name__} belongs to this process, and cannot be copied or "
-                        "pickled: make another one, and give it the state_dict() of this one if "
-                        "it has one")
+        raise TypeError(f"a {type(self).__name__} belongs to this process and cannot be copied or "
+                        "pickled: create another one, and load the state_dict() of this one if it "
+                        "has one")
 
 
 class Handle(Unique):

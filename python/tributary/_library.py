@@ -47,8 +47,8 @@ def backend() -> Tuple[str, str]:
     for file in (os.path.join(folder, "tributary", _BACKEND), os.path.join(folder, _BACKEND)):
         if os.path.exists(file):
             return file, ""
-    return "", (f"the backend tributary was not built: {_BACKEND} is not in {os.path.join(folder, 'tributary')}; "
-                "install libtorch-dev and pybind11-dev, configure and make")
+    return "", (f"the backend tributary was not built: {os.path.join(folder, 'tributary')} has no "
+                f"{_BACKEND}; install libtorch-dev and pybind11-dev, then configure and make")
 
 
 def _open() -> ctypes.CDLL:
@@ -57,8 +57,8 @@ def _open() -> ctypes.CDLL:
         library = ctypes.CDLL(name)
     except OSError as why:
         raise ImportError(
-            f"{name} cannot be opened ({why}): install libtributary, or name the file in "
-            "TRIBUTARY_LIBRARY"
+            f"cannot open {name} ({why}): install libtributary, or set TRIBUTARY_LIBRARY to its "
+            "file"
         ) from None
     for name, result, arguments in _ffi.FUNCTIONS:
         function = getattr(library, name, None)

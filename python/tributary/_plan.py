@@ -233,7 +233,7 @@ class Plan(Handle):
         """Replace the codec's residual from element `first` on by x, which is float32."""
         b = buffer_of(x)
         if b.dtype != _ffi.TRIB_F32:
-            raise TypeError("residuals are of float32")
+            raise TypeError("a residual is float32")
         first = whole("first", first, self._elements)
         whole("the number of elements", b.count, self._elements - first)
         self._check(lib.trib_plan_residual_set(self.handle, first, b.count,
@@ -250,10 +250,10 @@ class Plan(Handle):
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Continue from a state that state_dict() returned. All ranks load theirs."""
         if state.get("of") != _STATE:
-            raise ValueError("that is no state of a tributary plan")
+            raise ValueError("this is not the state of a tributary plan")
         data = state["bytes"]
         if not isinstance(data, bytes):
-            raise TypeError(f"the state of a plan is bytes, and this is {type(data).__name__}")
+            raise TypeError(f"the state of a plan is bytes, not {type(data).__name__}")
         self._check(lib.trib_plan_state_load(self.handle, data, len(data)))
 
 

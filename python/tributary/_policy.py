@@ -38,8 +38,8 @@ def warn_of_momentum_twice(optimizer: Any, feedback: Optional[str], comm: Comm) 
     if not text.startswith("ef14") or "momentum=" not in text:
         return
     if any(group.get("momentum") for group in optimizer.param_groups):
-        warnings.warn(f"momentum is given twice: the feedback is {text}, and the optimizer, "
-                      f"{type(optimizer).__name__}, has momentum of its own: set that to 0",
+        warnings.warn(f"momentum is applied twice, by the feedback {text} and by the optimizer "
+                      f"{type(optimizer).__name__}: set the optimizer's momentum to 0",
                       stacklevel=3)
 
 

@@ -23,8 +23,8 @@ def demand_alike(comm: Comm, model: Any, buffers: bool) -> None:
     all_of_them = comm.allgather(torch.tensor(list(digest), dtype=torch.uint8))
     for rank in range(comm.size):
         if not torch.equal(all_of_them[rank], all_of_them[0]):
-            raise ValueError(f"the model of rank {rank} is not that of rank 0: names, shapes, "
-                             "types or requires_grad of their parameters or buffers differ")
+            raise ValueError(f"the models of ranks {rank} and 0 differ in names, shapes, types or "
+                             "requires_grad of parameters or buffers")
 
 
 def _bytes_of(t: Any) -> Any:

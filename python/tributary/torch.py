@@ -75,7 +75,7 @@ class Hook:
                  small_below: int = 16384, policy: Policy = (), start_step: int = 0,
                  model: Optional[torch.nn.Module] = None) -> None:
         if policy and model is None:
-            raise ValueError("a policy names parameters: give the model, too")
+            raise ValueError("a policy matches names of parameters: pass model=, too")
         self.comm, self.codec, self.small, self.small_below = comm, codec, small, small_below
         self.policy, self.start_step, self.step = policy, start_step, 0
         named = model.named_parameters() if model is not None else []
@@ -154,8 +154,8 @@ class Hook:
         for all sums and completes all futures; DDP waits for them only after that bucket."""
         flat = bucket.buffer().detach()  # has a graph after backward(create_graph=True)
         if flat.layout is not torch.strided:
-            raise TypeError("Hook sums dense gradients, and this bucket of DDP's is sparse: give "
-                            "nn.Embedding sparse=False, or take Fed, or DDP over the backend "
+            raise TypeError("Hook sums only dense gradients, but this bucket of DDP is sparse: use "
+                            "sparse=False of nn.Embedding, or Fed, or DDP over the backend "
                             "tributary without a hook")
         b = _Bucket(self._layout(bucket.parameters(), self.step < self.start_step),
                     torch.futures.Future(), flat)

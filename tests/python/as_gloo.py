@@ -137,6 +137,6 @@ def check(gloo):
         ours.allreduce([some(3, of=40 + dist.get_rank())]).wait()
         raise AssertionError("other shapes were not refused")
     except RuntimeError as e:
-        assert "one shape and type on all ranks" in str(e), e
+        assert "the same shape and type on all ranks" in str(e), e
     found, right = shown(ours, dist.get_rank()), shown(gloo, dist.get_rank())
     assert found == right, (found, right)

@@ -55,7 +55,7 @@ def odd_arrays():
     spread = np.lib.stride_tricks
     yield "masked", np.ma.array([1.0, 2.0], mask=[0, 1])
     yield "masked", np.ma.masked
-    yield "other order", np.ones(3, ">f8")
+    yield "native byte order", np.ones(3, ">f8")
     yield "one by one", np.zeros(3, "i4,f4")
     yield "one by one", np.rec.array([(1, 2.0)])
     yield "object", np.zeros(3, object)
@@ -65,7 +65,7 @@ def odd_arrays():
     yield "C-contiguous", np.broadcast_to(np.ones(1), (5,))
     yield "C-contiguous", spread.as_strided(np.ones(1), (5,), (0,), writeable=True)
     yield "C-contiguous", spread.sliding_window_view(np.ones(6), 3, writeable=True)
-    yield "no address", np.zeros(33, "u1")[1:].view("f4")
+    yield "not aligned", np.zeros(33, "u1")[1:].view("f4")
     yield "read-only", frozen
     yield "read-only", b"12345678"
     yield "read-only", memoryview(bytearray(8)).toreadonly()
@@ -200,7 +200,7 @@ def lengths(comm):
         refused(ValueError, "root", comm.broadcast, x, root=wrong)
     refused(ValueError, "chunk", comm.plan, "allreduce", x, chunk=-1)
     refused(ValueError, "op", comm.allreduce, x, op=2**32)
-    refused(ValueError, "value 0", comm.plan, "allreduce", x, name="a\0b")
+    refused(ValueError, "NUL character", comm.plan, "allreduce", x, name="a\0b")
     with comm.plan("allreduce", np.ones(9, "f4"), codec="topk:k=1", feed="backward") as plan:
         refused(ValueError, "first", plan.ready, -1, 1)
         refused(ValueError, "count", plan.ready, 0, -1)
@@ -260,7 +260,7 @@ def results(comm):
     x = np.zeros(9, "f4")
     refused(ValueError, "takes recv_counts", comm.plan, "allgather", x, x.copy(), send_counts=counts)
     refused(ValueError, "takes no counts", comm.plan, "allreduce", x, send_counts=counts)
-    refused(ValueError, "counts, and", comm.plan, "allgather", x, x.copy(), recv_counts=[1] * (n + 1))
+    refused(ValueError, "counts for", comm.plan, "allgather", x, x.copy(), recv_counts=[1] * (n + 1))
     refused(ValueError, "send_counts is -1", comm.plan, "reduce_scatter", x, x.copy(), send_counts=[-1] * n)
     refused(ValueError, "elements", comm.plan, "allgather", x, x.copy(), recv_counts=counts)
 
@@ -279,10 +279,10 @@ def options(comm):
         plan.run()
         assert n != 3 or y[1] == 100
     for call in (comm.allreduce, comm.reduce, comm.reduce_scatter):
-        refused(ValueError, "give it as parameter=", call, np.ones(n), op="clipped-mean")
+        refused(ValueError, "pass it as parameter=", call, np.ones(n), op="clipped-mean")
         refused(ValueError, "trimmed-mean", call, np.ones(n), parameter=0.1)
         refused(TypeError, "codec= is not for a blocking call", call, np.ones(n), codec="int8")
-    refused(ValueError, "give it as parameter=", comm.plan, "allreduce", x, op="clipped-mean")
+    refused(ValueError, "pass it as parameter=", comm.plan, "allreduce", x, op="clipped-mean")
     z = np.ones(5, "f4")
     for step in range(1, 4):
         assert comm.allreduce(z, name="layer")[0] == n**step
@@ -413,7 +413,7 @@ async def dropped(comm, beside):
 def exchanges():
     """An all-gather of the caller's that returns too little, or too much."""
     for returned in (lambda b: [b], lambda b: [b] * 3, lambda b: [b, b + b"more"], lambda b: [b, b""]):
-        refused(ValueError, "of each of 2 ranks are wanted", tb.init, 0, 2, allgather=returned)
+        refused(ValueError, "bytes of each of 2 ranks", tb.init, 0, 2, allgather=returned)
     refused(ValueError, "rank and size", tb.init, allgather=lambda b: [b])
     for rank in (-1, 2**31):
         refused(ValueError, "rank is", tb.init, rank, 2, "127.0.0.1:1")

@@ -58,9 +58,9 @@ def numbers(dtype, *shape, rank=RANK):
 
 
 def refusal(op, dtype):
-    """Part of the sentence that refuses an operator for a type."""
+    """Return words of the error message if an operator does not support a type."""
     if op == "PREMUL_SUM":
-        return "no PREMUL_SUM"
+        return "PREMUL_SUM"
     if dtype.is_complex and op not in ("SUM", "AVG"):
         return "complex"
     if dtype in FLOATS and op in ("BAND", "BOR", "BXOR"):

@@ -60,7 +60,7 @@ def failed_backward():
         loss_of(y).backward()
     except KeyError:
         pass
-    raises("under way", t.fed.zero_grad)
+    raises("are pending", t.fed.zero_grad)
     raises("another Fed", second.fed.step)
     t.fed.wait()
     t.fed.zero_grad()
@@ -101,7 +101,7 @@ def other_types():
 def other_models():
     rank = dist.get_rank()
     raises("", start, ByFed, lambda: nn.Linear(6, 3 + rank))
-    raises("is not that of rank 0", start, ByFed, lambda: nn.Linear(*((8, 4), (4, 8))[rank % 2], bias=False))
+    raises("and 0 differ", start, ByFed, lambda: nn.Linear(*((8, 4), (4, 8))[rank % 2], bias=False))
     t = start(ByFed)
     raises("another Fed", Fed, t.module, t.optimizer, on.comm)
     raises("DistributedDataParallel", Fed, DDP(t.module), t.optimizer, on.comm)
@@ -194,7 +194,7 @@ def momentum_twice():
             m = perceptron()
             fed = Fed(m, torch.optim.SGD(m.parameters(), lr=0.1, momentum=momentum), on.comm, "topk:ratio=0.1",
                       small_below=0, feedback="ef14:momentum=0.9")
-        assert [("momentum is given twice" in str(w.message)) for w in seen] == [True] * said, seen
+        assert [("momentum is applied twice" in str(w.message)) for w in seen] == [True] * said, seen
         fed.close()
 
 

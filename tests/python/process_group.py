@@ -260,7 +260,7 @@ def training():
 def refusals():
     raises(RuntimeError, "sparse=False", dist.broadcast,
            torch.ones(3).to_sparse(), 0)
-    raises(RuntimeError, "of one length", dist.all_gather,
+    raises(RuntimeError, "of the same length", dist.all_gather,
            [torch.ones(2) for _ in range(SIZE)], torch.ones(3))
     raises(RuntimeError, "recvAnysource", dist.recv, torch.ones(1))
     raises(RuntimeError, "PREMUL_SUM", dist.all_reduce, torch.ones(1),
@@ -268,7 +268,7 @@ def refusals():
     why = raises(RuntimeError, "", dist.all_reduce, torch.ones(3), dist.ReduceOp.BAND)
     assert isinstance(why, tb.Invalid), type(why)
     outs = [torch.empty(SIZE, dtype=torch.int32) for _ in range(SIZE)]
-    raises(RuntimeError, "of one type", dist.group.WORLD.alltoall, outs, [torch.ones(SIZE)] * SIZE)
+    raises(RuntimeError, "of the same type", dist.group.WORLD.alltoall, outs, [torch.ones(SIZE)] * SIZE)
     raises(RuntimeError, "not one on meta", dist.all_to_all_single,
            torch.ones(SIZE, device="meta"), torch.ones(SIZE, device="meta"))
 
@@ -370,7 +370,8 @@ def odd_memory():
                      (torch.ones(3).to_mkldnn(), "Mkldnn")):
         for call in (dist.all_reduce, lambda x: dist.broadcast(x, 0), lambda x: dist.isend(x, (RANK + 1) % SIZE)):
             raises(RuntimeError, words, call, x)
-    raises(RuntimeError, "divides", dist.all_to_all_single, torch.ones(2 * SIZE - 1), torch.ones(2 * SIZE - 1))
+    raises(RuntimeError, "a multiple of the number of ranks", dist.all_to_all_single, torch.ones(2 * SIZE - 1),
+           torch.ones(2 * SIZE - 1))
     group = dist.new_group()
     if RANK != 0:
         dist.barrier()

@@ -87,7 +87,7 @@ def kept(comm, beside):
             refused(RuntimeError, "not resizable", other.resize_, 1000000)
             refused(TypeError, "resized", comm.allreduce, other)
             refused(RuntimeError, "not resizable", x.storage().resize_, 0)
-            refused(ValueError, "another type", plan.start, x.double())
+            refused(ValueError, "element type must be", plan.start, x.double())
             mine, x.data = x.detach(), torch.zeros(1000, dtype=dtype)
         beside.barrier()
         if comm.rank != 0:
