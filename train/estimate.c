@@ -138,15 +138,15 @@ trib_status_t trib_train_estimate(trib_estimate_t *estimate, struct trib_error *
     const struct way *way = way_of(e.algorithm);
     if (!way)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "algorithm \"%s\" has no model: direct, ring, "
-                         "halving-doubling, flat, tree and server have",
+                         "no model for algorithm \"%s\": use direct, ring, "
+                         "halving-doubling, flat, tree or server",
                          e.algorithm);
     if (!given_well(&e))
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "an estimate needs ranks and a count, a width of 1 or 2, a "
-            "rate and a finite ratio above 0, a crowd of 1 or more, and no "
-            "time below 0 but the latency");
+            "an estimate needs ranks and a count, a width of 1 or 2, a rate and a "
+            "finite ratio above 0, a crowd of 1 or more, and no negative time except "
+            "the latency");
     e.size = sizeof(e);
     e.wire = communication(&e, way, e.ratio, e.agreements);
     e.step = step_of(&e, e.wire, e.width);

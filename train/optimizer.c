@@ -62,7 +62,7 @@ static trib_status_t make_vectors(struct trib_train_optimizer *o, int vectors,
         o->vector[v] = calloc(o->count, sizeof(float));
         if (!o->vector[v])
             return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                             "no memory for the optimiser's %zu floats", o->count);
+                             "no memory for the optimizer's %zu floats", o->count);
     }
     return TRIB_OK;
 }
@@ -86,7 +86,7 @@ trib_status_t trib_train_optimizer_create(const char *text, trib_update_fn updat
     take_numbers(&given, out);
     if (out->kind == SGD && out->number[NESTEROV] != 0 && out->number[MOMENTUM] == 0)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "optimiser \"%s\": nesterov needs momentum=", text);
+                         "optimizer \"%s\": nesterov needs momentum=", text);
 
     return make_vectors(out, out->kind == ADAM ? 2 : out->number[MOMENTUM] > 0, err);
 }

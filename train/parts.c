@@ -44,7 +44,7 @@ static trib_status_t copy_part(const trib_part_t *theirs, size_t i, uint64_t rou
     snprintf(number, sizeof(number), "part%zu", i);
     if (theirs->feedback && !theirs->codec)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "part %s has feedback \"%s\", and no codec of its own: name "
+                         "part %s has feedback \"%s\" but no codec of its own: name "
                          "the codec, too",
                          theirs->name ? theirs->name : number, theirs->feedback);
     out->count = theirs->count;
@@ -74,18 +74,20 @@ static trib_status_t copy_parts(const trib_trainer_desc_t *desc, uint64_t rounds
         part = desc->parts[i];
         if (part.dims < 0)
             return trib_fail(err, TRIB_ERR_INVALID,
-                             "parts[%zu].dims is %d, it must be 0 (not said) or more",
+                             "parts[%zu].dims is %d, it must be 0 (unspecified) or "
+                             "more",
                              i, part.dims);
         if (part.count > desc->count - first)
             return trib_fail(err, TRIB_ERR_INVALID,
-                             "part %zu ends behind the %zu parameters", i, desc->count);
+                             "part %zu ends after the last of the %zu parameters", i,
+                             desc->count);
         out->part[i].first = first;
         st = copy_part(&part, i, rounds, err, &out->part[i]);
         first += part.count;
     }
     if (st == TRIB_OK && first != desc->count)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "the parts have %zu elements, and the vector %zu", first,
+                         "the parts have %zu elements, but the vector has %zu", first,
                          desc->count);
     return st;
 }
@@ -99,8 +101,8 @@ trib_status_t trib_train_parts_create(const trib_trainer_desc_t *desc,
 
     if (given && desc->feedback && strcmp(desc->feedback, "none") != 0 && !codec)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "feedback \"%s\" goes with a codec of the trainer, and there "
-                         "is none: name the codec, or give the parts their feedback",
+                         "feedback \"%s\" needs a codec of the trainer: name the "
+                         "codec, or set the feedback of the parts",
                          desc->feedback);
     *out = (struct trib_train_parts){.n = given ? desc->n_parts : 1};
     out->part = calloc(out->n, sizeof(*out->part));

@@ -24,7 +24,7 @@ static int decay_keys(int i, struct trib_keyed_key keys_out[TRIB_KEYED_KEYS])
     static const struct trib_keyed_key keys[KEYS] = {
         [RATE] = {"rate", 0, 1e6, false, "a number from 0 to 1e6"},
         [WARMUP] = {"warmup", 0, 1e12, false,
-                    "a share of the steps below 1, or a number of steps"},
+                    "a fraction of the steps below 1, or a number of steps"},
         [STEPS] = {"steps", 1, 1e15, true, "a number of steps from 1"},
         [RANKS] = {"ranks", 0, 1, true, "0 or 1"},
     };
@@ -64,15 +64,16 @@ static trib_status_t take(const char *text, const struct trib_keyed_text *given,
     };
     trib_train_rate_move(out, ranks);
     if (out->steps == 0 && (out->decay != CONSTANT || (warmup > 0 && warmup < 1)))
-        return trib_fail(
-            err, TRIB_ERR_INVALID,
-            "rate \"%s\": %s needs steps=, the number of steps of the run", text,
-            out->decay != CONSTANT ? decay_name(out->decay) : "a share of the steps");
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "rate \"%s\": %s needs steps=, the number of steps of the run",
+                         text,
+                         out->decay != CONSTANT ? decay_name(out->decay)
+                                                : "a fraction of the steps");
     if (warmup >= 1 &&
         (warmup > floor(warmup) || (out->steps > 0 && warmup > (double)out->steps)))
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "rate \"%s\": warmup is %g, it must be a share of the steps "
-                         "below 1, or a whole number of steps, at most steps=",
+                         "rate \"%s\": warmup is %g, it must be a fraction of the "
+                         "steps below 1, or a whole number of steps, at most steps=",
                          text, warmup);
     out->warmup = (uint64_t)(warmup < 1 ? ceil(warmup * given->value[STEPS]) : warmup);
     return TRIB_OK;

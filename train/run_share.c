@@ -52,8 +52,8 @@ trib_status_t trib_train_run_share(const char *text, uint64_t rounds,
         return TRIB_OK;
     if (n && !rounds)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "\"%s\" has a share of the run, whose steps are not known: "
-                         "give the rate steps=N, or write a number of starts",
+                         "\"%s\" has a fraction of the run, whose length is unknown: "
+                         "add steps=N to the rate, or write a number of starts",
                          text);
     char *to = *out = malloc(strlen(text) + n * DIGITS + 1);
     if (!to)

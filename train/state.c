@@ -70,7 +70,7 @@ static trib_status_t check_rest(struct trib_trainer *t)
         return trib_fail(&t->err, TRIB_ERR_BUSY,
                          t->begun ? "step %" PRIu64 " has begun: end it first"
                                   : "the sum of step %" PRIu64
-                                    " is under way: call trib_trainer_settle first",
+                                    " is pending: call trib_trainer_settle first",
                          t->begun ? t->number : t->number - 1);
     return TRIB_OK;
 }
@@ -157,7 +157,7 @@ trib_status_t trib_trainer_save(trib_trainer_t *trainer, void *state, size_t byt
         return st;
     if (bytes < *bytes_out)
         return trib_fail(&trainer->err, TRIB_ERR_OVERFLOW,
-                         "the state has %zu bytes, and there is room for %zu",
+                         "the state has %zu bytes, but the buffer has only %zu",
                          *bytes_out, bytes);
     return write_all(trainer, state, *bytes_out);
 }
@@ -167,22 +167,23 @@ static trib_status_t check_head(struct trib_trainer *t, const struct head *head,
 {
     if (memcmp(head->magic, magic, sizeof(magic)) != 0)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "these bytes are no state of a trainer");
+                         "this is not the state of a trainer");
     if (head->version != VERSION)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "the state of a trainer has version %u, this library reads "
-                         "%d: load it by the release that has saved it",
+                         "the state has version %u, but this library reads version %d: "
+                         "load it with the release that saved it",
                          head->version, VERSION);
     if (head->bytes != bytes - sizeof(*head) ||
         head->digest != trib_digest(from + sizeof(*head), bytes - sizeof(*head)))
         return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is damaged");
     if (head->rank != (uint32_t)t->rank || head->ranks != (uint32_t)t->ranks)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "the state is of rank %u of %u, and this is rank %d of %d",
+                         "the state belongs to rank %u of %u, but this is rank %d of "
+                         "%d",
                          head->rank, head->ranks, t->rank, t->ranks);
     if (head->kind != trib_train_kind(t))
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "the state is of another strategy, optimiser or vector");
+                         "the state belongs to another strategy, optimizer or vector");
     return TRIB_OK;
 }
 
@@ -226,14 +227,16 @@ static trib_status_t read_all(struct trib_trainer *t, const struct head *head,
     for (int i = 0; i < n; i++)
         sum_at += sections[i].bytes;
     if (sum_at > bytes)
-        return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is of other vectors");
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "the state belongs to other vectors");
     if (t->choice.row->ops->adopt)
         st = t->choice.row->ops->adopt(t, from + sum_at - fields_bytes(t));
     if (st != TRIB_OK)
         return st;
     n_sums = trib_train_sums(t, sums);
     if (head->n_sums != (uint32_t)n_sums)
-        return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is of other vectors");
+        return trib_fail(&t->err, TRIB_ERR_INVALID,
+                         "the state belongs to other vectors");
     for (int i = 0; i < n_sums && st == TRIB_OK; i++) {
         size_t taken = 0;
 
@@ -257,7 +260,7 @@ trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
         return st;
     if (bytes < sizeof(head))
         return trib_fail(&trainer->err, TRIB_ERR_INVALID,
-                         "%zu bytes are no state of a trainer", bytes);
+                         "these %zu bytes are not the state of a trainer", bytes);
     memcpy(&head, state, sizeof(head));
     st = check_head(trainer, &head, state, bytes);
     if (st == TRIB_OK)

@@ -60,8 +60,8 @@ trib_status_t trib_strategy_parse(const char *text, struct trib_error *err,
         return st;
     if (codec && !codec[1])
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "strategy \"%s\": no codec stands behind the +: name one, or "
-                         "leave the + out",
+                         "strategy \"%s\": no codec after the +: name one, or remove "
+                         "the +",
                          text);
     *out =
         (struct trib_strategy_choice){.row = &table[given.name], .given = given.given};

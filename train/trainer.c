@@ -35,8 +35,7 @@ trib_status_t trib_train_group_taken(struct trib_trainer *t, trib_comm_t *group,
 {
     if (status >= 0 || group == t->comm)
         return trib_train_taken(t, status);
-    return trib_fail(&t->err, status,
-                     "in a group of %d ranks, of which this one is rank %d: %s",
+    return trib_fail(&t->err, status, "in a group of %d ranks, as its rank %d: %s",
                      trib_size(group), trib_rank(group), trib_last_error(group));
 }
 
@@ -254,8 +253,8 @@ trib_status_t trib_trainer_ready(trib_trainer_t *trainer, size_t first, size_t c
     if (!trainer->begun || trainer->feed == TRIB_FEED_WHOLE)
         return trib_fail(&trainer->err, TRIB_ERR_INVALID, "%s",
                          trainer->begun
-                             ? "this trainer's gradient is ready as a whole: "
-                               "say so by desc.feed"
+                             ? "this trainer's gradient becomes ready as a whole: to "
+                               "mark elements, set desc.feed"
                              : "no step has begun");
     if (first > trainer->count || count > trainer->count - first)
         return trib_fail(&trainer->err, TRIB_ERR_INVALID,
@@ -342,7 +341,7 @@ trib_status_t trib_trainer_estimate(trib_trainer_t *trainer, size_t row,
         return st;
     if (!ops->estimate)
         return trib_fail(&trainer->err, TRIB_ERR_UNSUPPORTED,
-                         "strategy %s estimates nothing: pipe:width=auto does",
+                         "strategy %s makes no estimates: use pipe:width=auto",
                          trainer->choice.row->name);
     st = ops->estimate(trainer, row, &ours, &chosen);
     if (st != TRIB_OK)

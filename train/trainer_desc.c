@@ -39,8 +39,8 @@ static trib_status_t read_codecs(struct trib_trainer *t,
         return trib_train_parts_create(desc, codec, rounds_of(t), &t->err, &t->parts);
     if (!t->choice.row->ops->picks)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "codecs \"%s\": strategy %s does not choose, so give it one; "
-                         "pipe does",
+                         "codecs \"%s\": strategy %s does not choose among codecs: "
+                         "name a single one, or use pipe",
                          codec, t->choice.row->name);
     char *first = strndup(codec, (size_t)(more - codec));
     trib_status_t st =
@@ -58,13 +58,13 @@ trib_status_t trib_train_refuse_parts(struct trib_trainer *t)
 
     if (parts->feedback)
         return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                         "strategy %s does not use feedback \"%s\": leave it out",
+                         "strategy %s does not use feedback \"%s\": remove it",
                          t->choice.row->name, parts->feedback);
     for (size_t i = 0; i < parts->n; i++)
         if (parts->part[i].codec && strcmp(parts->part[i].codec, "none") != 0)
             return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
                              "strategy %s sends the vector as a whole: part %s cannot "
-                             "have codec \"%s\" of its own",
+                             "have its own codec \"%s\"",
                              t->choice.row->name, parts->part[i].name,
                              parts->part[i].codec);
     return TRIB_OK;
@@ -95,8 +95,8 @@ static trib_status_t refuse_two_momenta(struct trib_trainer *t, const char *feed
         if (strcmp(ops->keys[k].name, "momentum") == 0 && t->choice.number[k] > 0)
             return trib_fail(
                 &t->err, TRIB_ERR_INVALID,
-                "momentum twice: feedback \"%s\", and momentum=%g of "
-                "strategy %s: give one of both momentum=0, or leave it out",
+                "momentum twice: feedback \"%s\", and momentum=%g of strategy %s: set "
+                "momentum=0 in one of them, or remove it",
                 feedback, t->choice.number[k], t->choice.row->name);
     if (!has_momentum(feedback) || ops->sums_changes ||
         !trib_train_optimizer_has_momentum(&t->optimizer))
@@ -104,8 +104,7 @@ static trib_status_t refuse_two_momenta(struct trib_trainer *t, const char *feed
     trib_train_optimizer_print(&t->optimizer, optimizer, sizeof(optimizer));
     return trib_fail(
         &t->err, TRIB_ERR_INVALID,
-        "momentum twice: feedback \"%s\", and the optimiser (%s): leave out "
-        "one of both",
+        "momentum twice: feedback \"%s\", and the optimizer (%s): remove one of them",
         feedback, optimizer);
 }
 
@@ -147,8 +146,8 @@ static trib_status_t read_texts(struct trib_trainer *t, const trib_trainer_desc_
                          t->choice.codec, desc->strategy, desc->codec);
     if (st == TRIB_OK && desc->optimizer && desc->update)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "optimizer \"%s\" and a function of the caller (update): give "
-                         "one of both",
+                         "optimizer \"%s\" and a callback (update): set only one of "
+                         "them",
                          desc->optimizer);
     if (st == TRIB_OK)
         st = trib_train_rate_parse(desc->rate, t->ranks, &t->err, &t->rate);
@@ -172,8 +171,8 @@ static trib_status_t check_fields(struct trib_trainer *t, const trib_trainer_des
                          (int)d->feed);
     if (!d->parts != !d->n_parts)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "trib_trainer_desc_t.n_parts is %zu, and parts is %sNULL: "
-                         "give both, or neither for one part of all elements",
+                         "trib_trainer_desc_t.n_parts is %zu, and parts is %sNULL: set "
+                         "both, or neither for one part of all elements",
                          d->n_parts, d->parts ? "not " : "");
     return TRIB_OK;
 }

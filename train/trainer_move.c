@@ -72,11 +72,13 @@ static trib_status_t judge(struct meeting *m)
     for (int r = 0; r < t->ranks; r++) {
         if (m->all[r].status != TRIB_OK)
             return trib_fail(&t->err, TRIB_ERR_INVALID,
-                             "rank %d cannot make this trainer; it says why", r);
+                             "rank %d cannot create this trainer; see its error "
+                             "message",
+                             r);
         if (m->all[r].kind != m->all[0].kind)
             return trib_fail(&t->err, TRIB_ERR_MISMATCH,
                              "the trainers of rank 0 and rank %d differ in strategy, "
-                             "optimiser or vector",
+                             "optimizer or vector",
                              r);
         m->old += m->all[r].gives != 0;
         if (m->all[r].gives &&
@@ -129,7 +131,7 @@ static trib_status_t make_strategy(struct trib_trainer *t)
     return lowest == t->ranks
                ? TRIB_OK
                : trib_fail(&t->err, TRIB_ERR_INVALID,
-                           "rank %d cannot make this trainer; it says why",
+                           "rank %d cannot create this trainer; see its error message",
                            (int)lowest);
 }
 
@@ -155,8 +157,8 @@ static trib_status_t take_sections(struct meeting *m)
 static trib_status_t take_sums(struct meeting *m, char *note, size_t bytes)
 {
     static const char *const lost[] = {
-        [TRIB_TRAIN_DROPPED] = "what this rank had sent in the newest sum is lost",
-        [TRIB_TRAIN_ANEW] = "what this rank's codecs held back is lost"};
+        [TRIB_TRAIN_DROPPED] = "this rank's contribution to the newest sum is lost",
+        [TRIB_TRAIN_ANEW] = "the residuals of this rank's codecs are lost"};
     struct trib_train_sum **to[TRIB_TRAIN_SUMS], **from[TRIB_TRAIN_SUMS];
     const int n = trib_train_sums(m->t, to),
               n_from = m->from ? trib_train_sums(m->from, from) : 0;

@@ -77,7 +77,7 @@ static trib_status_t split_codecs(struct trib_trainer *t, const char *codecs,
                              TRIB_TRAIN_CODECS);
         if (text[0] == '\0')
             return trib_fail(&t->err, TRIB_ERR_INVALID,
-                             "codecs \"%s\": a codec is missing beside a |", codecs);
+                             "codecs \"%s\": a codec is missing next to a |", codecs);
         tuning->codecs[tuning->n_codecs++] = text;
     }
     return TRIB_OK;
@@ -491,11 +491,11 @@ void trib_train_tuning_print(const struct trib_train_tuning *tuning, char *text,
     size_t at;
 
     if (!tuning->choice.made) {
-        snprintf(text, bytes, "width and codec are chosen behind %d timed steps",
+        snprintf(text, bytes, "width and codec are chosen after %d timed steps",
                  TRIB_TRAIN_TIMED);
         return;
     }
-    snprintf(text, bytes, "width %u with codec %s, as estimated behind %d timed steps",
+    snprintf(text, bytes, "width %u with codec %s, as estimated after %d timed steps",
              tuning->choice.width, tuning->codecs[tuning->choice.codec],
              TRIB_TRAIN_TIMED);
     if (tuning->n_rows == 0)

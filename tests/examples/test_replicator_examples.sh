@@ -52,7 +52,7 @@ started 4 classifier workers:devices=2 && learns classifier &&
     awk -v a="$norm" -v b="$(word norm)" 'BEGIN { exit !(a > 1 && a - b < 1e-4 && b - a < 1e-4) }'
 result $? "classifier workers:devices=2: half of the hidden units on each device"
 ! started 3 classifier workers:devices=2 &&
-    grep -q '3 ranks do not make replicas of 2 devices' "$said"
+    grep -q '3 ranks cannot be divided into replicas of 2 devices' "$said"
 result $? "three ranks are no replicas of two devices"
 # The tasks of trib-train, too.
 if [ -r /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then

@@ -318,7 +318,7 @@ static int refuses_codecs(struct ranks_self *self)
         const char *strategy, *word;
     } bad[] = {
         {"sync+int8|none", "does not choose"},
-        {"pipe+int8|", "missing beside"},
+        {"pipe+int8|", "missing next to"},
         {"pipe:width=auto+int8|topj", "topk"},
         {"pipe+none|none|none|none|none|none|none|none|none", "more than 8"},
     };

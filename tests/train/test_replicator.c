@@ -257,16 +257,17 @@ static void test_refused(void **state)
         const char *kind, *words;
     } rows[] = {
         {"worker", "\"workers\""},
-        {"threads", "how many"},
+        {"threads", "the number of threads is missing"},
         {"threads:0", "a number of threads from 1"},
         {"ps:shares=2", "ps has no parameter \"shares\""},
         {"workers:input=all", "replica, worker or single"},
-        {"threads:3,devices=2", "3 ranks do not make replicas of 2 devices"},
-        {"threads:5", "a batch of 12 samples does not divide by 5 replicas: 15 would"},
-        {"threads:4,shares=6", "6 shares do not divide by 4 replicas"},
-        {"one:shares=5", "does not divide by 5 shares: 15 would"},
-        {"hybrid:threads=4,groups=3", "4 replicas do not make 3 groups"},
-        {"ps:threads=3", "8 steps do not divide by 3 groups: 9 would"},
+        {"threads:3,devices=2", "3 ranks cannot be divided into replicas of 2 devices"},
+        {"threads:5",
+         "a batch of 12 samples is not divisible by 5 replicas: 15 would be"},
+        {"threads:4,shares=6", "6 shares are not divisible by 4 replicas"},
+        {"one:shares=5", "is not divisible by 5 shares: 15 would be"},
+        {"hybrid:threads=4,groups=3", "4 replicas cannot be divided into 3 equal"},
+        {"ps:threads=3", "8 steps are not divisible by 3 groups: 9 would be"},
         {"ps:threads=4,input=single", "one pipeline for 4 groups"},
         {"ps:threads=4,input=worker", "replicas of several groups"},
         {"ps", "TRIB_SERVICE"},
@@ -292,12 +293,12 @@ static int do_not_fit(struct ranks_self *self)
     static const struct {
         const char *kinds[2], *words;
     } rows[] = {
-        {{"one", "one"}, "\"one\" has one process, and this job has 2"},
-        {{"threads:2", "threads:2"}, "take \"workers:threads=2\""},
+        {{"one", "one"}, "\"one\" has one process, but this job has 2"},
+        {{"threads:2", "threads:2"}, "use \"workers:threads=2\""},
         {{"workers:devices=2,input=worker", "workers:devices=2,input=worker"},
          "1 of the 2 devices"},
-        {{"workers", "workers:shares=2"}, "process 1 has another kind"},
-        {{"workers", "nothing"}, "process 1 cannot begin"},
+        {{"workers", "workers:shares=2"}, "process 1 differs from process 0 in kind"},
+        {{"workers", "nothing"}, "process 1 cannot start"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {

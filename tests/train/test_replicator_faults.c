@@ -28,7 +28,7 @@ static const struct row {
     {"threads:4", FAULT_STEP, 2, 3, TRIB_ERR_ABORTED,
      "replica 2 has failed in step 3: label 11"},
     {"threads:4", FAULT_STEP_SILENT, 1, 0, TRIB_ERR_ABORTED,
-     "replica 1 has failed in step 0: its function \"step\" has returned 7"},
+     "replica 1 has failed in step 0: its function \"step\" returned 7"},
     {"threads:4,shares=12", FAULT_GRADIENT, 3, 2, TRIB_ERR_ABORTED,
      "replica 3 has failed in step 2: the loss is NaN"},
     {"threads:4,devices=2", FAULT_STEP, 1, 2, TRIB_ERR_ABORTED,
@@ -40,7 +40,7 @@ static const struct row {
     {"threads:2", FAULT_FINISH, 1, 0, TRIB_ERR_ABORTED, "no room for the model"},
     {"threads:3", FAULT_ORDER, 1, 2, TRIB_ERR_MISMATCH, "rank 1"},
     {"threads:2,shares=4", FAULT_BY_HAND, 1, 2, TRIB_ERR_UNSUPPORTED,
-     "with shares a step is trib_replica_train"},
+     "with shares, make a step by trib_replica_train"},
     {"threads:2,shares=4", FAULT_STRATEGY, 1, 0, TRIB_ERR_UNSUPPORTED,
      "a trainer cannot have shares and the strategy \"local:period=4\""},
 };

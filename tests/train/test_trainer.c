@@ -181,7 +181,7 @@ static int goes_on(struct ranks_self *self)
         ranks_expect(self, trib_trainer_load(b.trainer, bytes, n), TRIB_ERR_INVALID,
                      "another version");
         ranks_assert(self, strstr(trib_trainer_error(b.trainer),
-                                  "has version 3, this library reads 2"));
+                                  "has version 3, but this library reads version 2"));
         free(bytes);
         quadratic_close(&a);
         quadratic_close(&b);
@@ -309,8 +309,8 @@ static int refuses(struct ranks_self *self)
         {"sync", "adamm", NULL, NULL, "adam"},
         {"sync", NULL, "linear:rate=0.1", NULL, "steps="},
         {"sync", NULL, "fast", NULL, "constant"},
-        {"sync+topk:ratio=1%", NULL, NULL, NULL, "share of the run"},
-        {"sync+", NULL, NULL, NULL, "no codec stands behind"},
+        {"sync+topk:ratio=1%", NULL, NULL, NULL, "fraction of the run"},
+        {"sync+", NULL, NULL, NULL, "no codec after the +"},
         {"diloco:momentum=0,nesterov=1", NULL, NULL, NULL, "needs momentum"},
         {"sync", NULL, "linear:rate=0.1,warmup=9,steps=8", NULL, "warmup is 9"},
         {"sync", NULL, "constant:rate=0.1,warmup=1.5", NULL, "warmup is 1.5"},

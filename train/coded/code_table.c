@@ -81,9 +81,8 @@ trib_status_t trib_code_place_parts(const struct trib_code_layout *had, int rank
         if (holder_out[p] < 0 && best < 0)
             return trib_fail(
                 err, TRIB_ERR_UNSUPPORTED,
-                "%d partitions need as many ranks, and %d are left: take in "
-                "newcomers (trib_comm_grow), or begin anew with fewer "
-                "partitions",
+                "%d partitions need as many ranks, but %d are left: add ranks "
+                "(trib_comm_grow), or start again with fewer partitions",
                 had->parts, ranks);
         if (holder_out[p] < 0) {
             holder_out[p] = best;

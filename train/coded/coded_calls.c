@@ -58,7 +58,7 @@ static trib_status_t enter(trib_coded_t *c)
     if (c->star)
         return TRIB_OK;
     return trib_fail(&c->err, TRIB_ERR_ABORTED,
-                     "the last trib_coded_move has failed: move the matrix to a "
+                     "the last trib_coded_move failed: move the matrix to a "
                      "communicator, or free it");
 }
 
@@ -227,7 +227,8 @@ static trib_status_t follow(trib_coded_t *c, const struct product *p)
     if (bytes % sizeof(float) ||
         (!p->mixes && bytes != c->stock.columns * sizeof(float)))
         return trib_fail(&c->err, TRIB_ERR_MISMATCH,
-                         "rank 0 makes another call: its order has %zu bytes", bytes);
+                         "rank 0 made a different call: its order has %zu bytes",
+                         bytes);
     double *answer = trib_order_star_room(c->star, room);
     struct product own = *p;
     own.n_in = bytes / sizeof(float);
@@ -332,8 +333,8 @@ static trib_status_t check_gradient(trib_coded_t *c, trib_coded_fn fn, size_t n_
         return trib_fail(&c->err, TRIB_ERR_INVALID, "fn is NULL, or n_out is 0");
     if (!c->layout.mix)
         return trib_fail(&c->err, TRIB_ERR_UNSUPPORTED,
-                         "code %s has sums of partitions, which have no gradient: take "
-                         "the code gradient, or trib_coded_multiply",
+                         "code %s stores sums of partitions, which have no gradient: "
+                         "use code gradient, or trib_coded_multiply",
                          c->choice.row->name);
     return TRIB_OK;
 }
@@ -458,8 +459,8 @@ trib_status_t trib_coded_explain(const trib_coded_t *c, char *text, size_t bytes
         explain_block(c, first + b, text, bytes);
     trib_text_append(
         text, bytes,
-        "%s may be missing: any one rank in %.1f %% of the cases, any two in "
-        "%.1f %%; %.2f answers beyond %d are waited for",
+        "%s tolerates the loss of any one rank in %.1f %% of the cases, of any two in "
+        "%.1f %%; waits for %.2f answers more than %d",
         c->stock.n_blocks ? "" : " nothing;", 100 * q.any_one, 100 * q.any_two,
         q.beyond, c->layout.parts);
     return TRIB_OK;

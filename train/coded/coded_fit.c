@@ -59,8 +59,8 @@ static trib_status_t check(struct fit *f, const trib_coded_fit_desc_t *given)
     if (d->listener && !d->meet)
         return trib_fail(
             &f->err, TRIB_ERR_INVALID,
-            "a listener is given and meet is 0: newcomers are taken in only "
-            "every meet steps, so set meet to 1 or more");
+            "listener is set but meet is 0: new ranks join only every meet steps, so "
+            "set meet to 1 or more");
     if (!d->columns)
         return trib_fail(&f->err, TRIB_ERR_INVALID, "columns is 0");
     f->model.work = d->work ? tell_work : NULL;
@@ -80,18 +80,18 @@ static trib_status_t check_samples(struct fit *f)
 
     if (trib_size(*f->comm) > TRIB_CODE_RANKS_MAX)
         return trib_fail(&f->err, TRIB_ERR_UNSUPPORTED,
-                         "a code is of at most %d ranks, and these are %d: split the "
+                         "a code has at most %d ranks, but there are %d: split the "
                          "communicator",
                          TRIB_CODE_RANKS_MAX, trib_size(*f->comm));
     if (d->partitions < 1 || d->partitions > trib_size(*f->comm) || !d->rows)
         return trib_fail(
             &f->err, TRIB_ERR_INVALID,
-            "%d partitions of %zu rows in %d ranks: there must be at least "
-            "one of each, and no more partitions than ranks",
+            "%d partitions of %zu rows in %d ranks: there must be at least one of "
+            "each, and at most one partition per rank",
             d->partitions, d->rows, trib_size(*f->comm));
     if (rank < d->partitions && (!d->features || !d->labels))
         return trib_fail(&f->err, TRIB_ERR_INVALID,
-                         "rank %d has one of the %d partitions, and its features or "
+                         "rank %d has one of the %d partitions, but its features or "
                          "labels are NULL",
                          rank, d->partitions);
     return TRIB_OK;
@@ -160,7 +160,7 @@ static trib_status_t come_together(struct fit *f, trib_status_t own)
         st = of_model(f, trib_linear_model_move(&f->model, *f->comm, from));
         if (st == TRIB_OK && f->model.columns != f->desc.columns + 1)
             st = trib_fail(&f->err, TRIB_ERR_MISMATCH,
-                           "the others have %zu columns, and this rank %zu",
+                           "the other ranks have %zu columns, this rank has %zu",
                            f->model.columns - 1, f->desc.columns);
         if (st == TRIB_OK)
             st = taken(f, trib_broadcast(*f->comm, f->weights, f->model.columns,

@@ -19,7 +19,7 @@ static trib_status_t check_ranks(int ranks, struct trib_error *err)
     if (ranks <= TRIB_CODE_RANKS_MAX)
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                     "a code is of at most %d ranks, and these are %d: split the "
+                     "a code has at most %d ranks, but there are %d: split the "
                      "communicator",
                      TRIB_CODE_RANKS_MAX, ranks);
 }
@@ -49,14 +49,14 @@ static trib_status_t check_desc(trib_comm_t *comm, const trib_coded_desc_t *give
                          d->partitions, d->rows, d->columns);
     if (d->partitions > ranks)
         return trib_fail(err, TRIB_ERR_UNSUPPORTED,
-                         "%d partitions need as many ranks, and there are %d",
+                         "%d partitions need as many ranks, but there are %d",
                          d->partitions, ranks);
     if (d->rows > SIZE_MAX / sizeof(double) / d->columns / 2)
         return trib_fail(err, TRIB_ERR_OVERFLOW, "%zu rows of %zu columns are too many",
                          d->rows, d->columns);
     if (trib_rank(comm) < d->partitions && !d->partition)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "rank %d has one of the %d partitions, and it is NULL",
+                         "rank %d has one of the %d partitions, but it is NULL",
                          trib_rank(comm), d->partitions);
     return TRIB_OK;
 }
@@ -124,7 +124,7 @@ static trib_status_t compare(const struct introduction *all, int ranks, int firs
                              trib_status_str(trib_status_of_peer(all[r].status)));
     if (first == ranks)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "no rank of this communicator has the matrix that is to move");
+                         "no rank of this communicator has the matrix to be moved");
     for (int r = 0; r < ranks; r++) {
         struct introduction like = all[first];
         like.was = all[r].was;

@@ -167,8 +167,8 @@ static trib_status_t lost_for_good(struct moving *m, int part)
 {
     return trib_fail(
         m->err, TRIB_ERR_UNSUPPORTED,
-        "partition %d is lost, and the blocks that are left do not give it "
-        "back: read its data again, and begin anew by trib_coded_create",
+        "partition %d is lost and cannot be restored from the remaining blocks: read "
+        "its data again, and start again with trib_coded_create",
         part);
 }
 

@@ -136,8 +136,8 @@ static trib_status_t gradient_draw(const struct trib_code_choice *c,
     if (groups && !divides)
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,
-            "gradient:form=groups: %d ranks do not divide into groups of %d: "
-            "leave form out, or give another number of spare ranks",
+            "gradient:form=groups: %d ranks do not divide into groups of %d: remove "
+            "form=, or choose another number of spare ranks",
             f.n, f.spare + 1);
     f.b = calloc((size_t)(f.n * f.n), sizeof(*f.b));
     const bool well = f.b &&

@@ -53,7 +53,7 @@ static void give_up(struct trib_order_star *s)
 {
     for (int i = 1; s && s->peers && i < s->ranks; i++)
         if (s->peers[i].pair) {
-            (void)trib_comm_abort(s->peers[i].pair, "the ranks were not all connected");
+            (void)trib_comm_abort(s->peers[i].pair, "not all ranks could be connected");
             (void)trib_free_comm(s->peers[i].pair);
         }
     if (s)

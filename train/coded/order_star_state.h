@@ -8,7 +8,7 @@
 #include "train/coded/order_star.h"
 
 /* The abort reason for the pair of a late rank after the last call; not a failure. */
-#define ORDERS_END "there are no more orders"
+#define ORDERS_END "no further orders follow"
 
 enum trib_order_kind { ORDER = 1, SKIP, END };
 enum { TAG_HEAD, TAG_BODY, TAG_ANSWER };

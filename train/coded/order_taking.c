@@ -38,7 +38,7 @@ static void end_by_failure(struct trib_order_star *s, trib_status_t st)
         end(s, TRIB_OK, "");
         return;
     }
-    snprintf(why, sizeof(why), "rank 0, which gives the orders: %.200s", sentence);
+    snprintf(why, sizeof(why), "rank 0, which sends the orders: %.200s", sentence);
     end(s, st, why);
 }
 
@@ -83,9 +83,9 @@ trib_status_t trib_order_star_take(struct trib_order_star *s, const void **data_
     }
     if (s->pending && s->head.number < s->number) {
         end(s, TRIB_ERR_INVALID,
-            "this rank has passed over a call, as its arguments "
-            "were wrong, and is not asked any more");
-        (void)trib_comm_abort(s->pair, "a call had wrong arguments");
+            "this rank skipped a call with invalid arguments, so rank 0 sends it no "
+            "further orders");
+        (void)trib_comm_abort(s->pair, "a call had invalid arguments");
     }
     if (s->ended && s->end_status != TRIB_OK)
         return trib_fail(err, s->end_status, "%s", s->why);
@@ -111,7 +111,7 @@ void trib_order_star_await_end(struct trib_order_star *s)
     while (s->pair && !s->ended && !s->pending)
         receive(s);
     if (s->pending) /* rank 0 would wait for the answer */
-        (void)trib_comm_abort(s->pair, "this rank makes no more calls");
+        (void)trib_comm_abort(s->pair, "this rank makes no further calls");
 }
 
 void *trib_order_star_room(struct trib_order_star *s, size_t bytes)

@@ -305,7 +305,7 @@ static trib_status_t rlnc_draw(const struct trib_code_choice *c,
 
     if (!half && c->given & 1u << ROW)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "rlnc has row=half, or a density, and not both");
+                         "rlnc takes row=half or a density, not both");
     const trib_status_t st = begin_sums(had, out, false, err);
     return st == TRIB_OK ? draw_sums(&m, had, out, err) : st;
 }

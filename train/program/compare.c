@@ -110,8 +110,7 @@ static int check_words(const struct train_args *args)
             !is_stragglers(args->word[i])) {
             fprintf(
                 stderr,
-                "trib-train: compare: there is no task or row '%s'; trib-train list "
-                "names them\n",
+                "trib-train: compare: unknown task or row '%s'; see trib-train list\n",
                 args->word[i]);
             return 2;
         }
@@ -119,8 +118,8 @@ static int check_words(const struct train_args *args)
         return -1;
     fprintf(
         stderr,
-        "trib-train: compare starts ranks by itself, and this is %s: run it without "
-        "a launcher\n",
+        "trib-train: compare starts the ranks itself, but this is %s: run it without a "
+        "launcher\n",
         by);
     return 2;
 }
@@ -157,7 +156,7 @@ static void look_for_tribd(struct compare *c)
 
     c->no_tribd = !c->given->service && own_tribd_missing(why, sizeof(why));
     if (c->no_tribd)
-        printf("Rows that need tribd are left out: %s.\n", why);
+        printf("Skipping rows that need tribd: %s.\n", why);
 }
 
 static int select_rows(struct compare *c)

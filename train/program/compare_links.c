@@ -83,7 +83,7 @@ static void time_link(struct compare *c, int l, const char *rate)
         !refused && serves && own_tribd_start(hosts, ranks, false, &tribd) != 0;
 
     if (refused && l == 0)
-        printf("No hosts can be made here (%s): times behind links are from bytes.\n",
+        printf("Cannot create hosts (%s): times over links are computed from bytes.\n",
                why);
     for (int i = 0; i < c->n; i++) {
         struct train_link *link = &c->lines[i].links[l];

@@ -119,12 +119,10 @@ static void plot_bytes(FILE *gp, const char *folder, const struct train_line *li
     fprintf(
         gp,
         "set terminal pngcairo size 1200,750 font 'DejaVu Sans,13' background "
-        "'#ffffff'\n"
-        "set output '%s/bytes-%s.png'\n"
-        "set title \"{/=19 %s on %.0f ranks: what a byte buys}\\nup and to the left "
-        "is better; the band is dense\"\n"
-        "set xlabel 'bytes that a rank has sent'\n"
-        "set logscale x 10\nset format x '10^{%%T}'\n"
+        "'#ffffff'\nset output '%s/bytes-%s.png'\n"
+        "set title \"{/=19 %s on %.0f ranks: result per byte}\\n"
+        "up and to the left is better; the band is dense\"\n"
+        "set xlabel 'bytes sent per rank'\nset logscale x 10\nset format x '10^{%%T}'\n"
         "set key outside right center\n",
         folder, lines->task->name, lines->task->name, lines->results[0].ranks);
     value_axis(gp, lines);
@@ -142,9 +140,9 @@ static void plot_seconds(FILE *gp, const char *folder, const struct train_line *
         gp,
         "set output\nset terminal pngcairo size %d,700 font 'DejaVu Sans,12' "
         "background '#ffffff'\nset output '%s/seconds-%s.png'\n"
-        "set multiplot layout 1,%d title '{/=17 %s: %s over seconds behind links of "
-        "each rate}' margins screen %.4f,%.4f,0.1,0.88 spacing screen %.4f\n"
-        "set xlabel 'seconds'\nset format x '%%g'\n",
+        "set multiplot layout 1,%d title '{/=17 %s: %s over time, for each link rate}' "
+        "margins screen %.4f,%.4f,0.1,0.88 spacing screen %.4f\nset xlabel 'seconds'\n"
+        "set format x '%%g'\n",
         width, folder, lines->task->name, links, lines->task->name, lines->task->result,
         left, right, 70.0 / width);
     for (int l = 0; l < links; l++) {
@@ -190,12 +188,12 @@ static void plot_hidden(FILE *gp, const char *folder, const struct train_line *l
         gp,
         "set output\nreset\n%sset terminal pngcairo size %d,560 font 'DejaVu Sans,12' "
         "background '#ffffff'\nset output '%s/hidden-%s.png'\n"
-        "set title '{/=17 %s: share of a step in which nobody waits for the sum}'\n"
+        "set title '{/=17 %s: share of a step without waiting for the sum}'\n"
         "set ylabel '%% of a step'\nset yrange [0:110]\nset style data histogram\n"
         "set style histogram clustered gap 1\nset style fill solid noborder\n"
         "set xtics rotate by -40\nset key top left horizontal\n"
-        "plot '%s/hidden-%s.csv' using 2:xtic(1) linecolor rgb colour[1] title "
-        "'shared memory'",
+        "plot '%s/hidden-%s.csv' using 2:xtic(1) linecolor rgb colour[1] title 'shared "
+        "memory'",
         style, 300 + 46 * n, folder, task, task, folder, task);
     for (int l = 0; l < n_links(lines); l++)
         if (lines->links[l].measured)
@@ -210,13 +208,13 @@ static int draw(const char *folder, const char *name)
     char command[2 * PATH_BYTES];
 
     if (system("command -v gnuplot >/dev/null") != 0) {
-        puts("No pictures: gnuplot is not installed (package gnuplot-nox).");
+        puts("No plots: gnuplot is not installed (package gnuplot-nox).");
         return 0;
     }
     snprintf(command, sizeof(command), "gnuplot '%s/%s.gp'", folder, name);
     if (system(command) == 0)
         return 0;
-    fprintf(stderr, "trib-train: this failed: %s\n", command);
+    fprintf(stderr, "trib-train: command failed: %s\n", command);
     return -1;
 }
 
@@ -228,7 +226,7 @@ int compare_plot(const char *folder, const struct train_line *lines, int n)
 
     if (strchr(folder, '\'')) {
         fprintf(stderr,
-                "trib-train: --out %s: a folder for pictures has no quote in its "
+                "trib-train: --out %s: a folder for plots must not have a quote in its "
                 "name\n",
                 folder);
         return -1;

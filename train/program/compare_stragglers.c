@@ -137,13 +137,13 @@ void compare_paces_print(const struct compare *c, FILE *out,
             (struct text_grid_column){slows[s].head, "of dense", false};
     }
     fprintf(out,
-            "\n%sstragglers: %s on %d ranks in shared memory, %d samples and %g ms a "
+            "\n%sstragglers: %s on %d ranks in shared memory, %d samples and %g ms per "
             "gradient%s\n\n",
             markdown ? "**" : "", task, args.ranks, BATCH, args.compute_ms,
             markdown ? "**" : "");
     text_grid_print(out, &grid);
-    fputs("\nx 5, x 4: so many times as long. samples/s: of all ranks, each in its own "
-          "time, until the first has taken all its steps.\n",
+    fputs("\nx 5, x 4: slowdown of a step. samples/s: sum of each rank's own rate, "
+          "until the first rank has finished its steps.\n",
           out);
 }
 

@@ -45,7 +45,7 @@ static void print_times(FILE *out, const struct train_line *line)
         if (!isfinite(off))
             continue;
         if (isfinite(off_before) && (off < 0) != (off_before < 0))
-            fprintf(out, ", as long at about %.2g Gbit/s",
+            fprintf(out, ", equal at about %.2g Gbit/s",
                     1e-9 * bits_before *
                         pow(bits / bits_before, off_before / (off_before - off)));
         fprintf(out, "%s %.2f at %s", bits_before > 0 ? "," : "", times, rate);
@@ -66,8 +66,8 @@ static void print_servers(FILE *out, const struct compare *c, int first)
         if (!c->rows[i]->service || !line->dense || !isfinite(line->links[0].step_ms))
             continue;
         if (!any)
-            fputs("\nParameter servers, whose tribd has one such link: the time of a "
-                  "step, times that of dense:\n\n",
+            fputs("\nParameter servers, whose tribd has one such link: step time "
+                  "relative to dense:\n\n",
                   out);
         any = true;
         print_times(out, line);

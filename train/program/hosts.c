@@ -81,7 +81,7 @@ __attribute__((format(printf, 2, 3))) static int run_at(pid_t pid, const char *f
         return say(command);
     if (how == 0)
         return 0;
-    fprintf(stderr, "trib-train: hosts: this failed: %s\n", command);
+    fprintf(stderr, "trib-train: hosts: command failed: %s\n", command);
     return -1;
 }
 
@@ -142,7 +142,7 @@ static pid_t hold(int number)
     close(ready[1]);
     const ssize_t got = pid > 0 ? read(ready[0], &byte, 1) : -1;
     close(ready[0]);
-    return got == 1 ? pid : say("a host did not start");
+    return got == 1 ? pid : say("cannot start a host");
 }
 
 /* --- links --- */
@@ -184,7 +184,7 @@ static int make_key(void)
     char text[65];
 
     if (getrandom(random, sizeof(random), 0) != sizeof(random))
-        return say("a secret");
+        return say("cannot draw a secret");
     for (int i = 0; i < 32; i++)
         snprintf(text + 2 * i, 3, "%02x", random[i]);
     return setenv("TRIB_KEY", text, 0); /* keeps a key that is already set */
@@ -209,7 +209,7 @@ bool hosts_refused(char *why, size_t bytes)
         _exit(unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNS) != 0);
     if (child > 0 && waitpid(child, &how, 0) == child && how == 0)
         return false;
-    snprintf(why, bytes, "no permission to make network namespaces: be root");
+    snprintf(why, bytes, "no permission to create network namespaces: run as root");
     return true;
 }
 
@@ -248,7 +248,7 @@ int hosts_enter(const struct hosts *hosts, int host)
     int fds[4];
 
     if (!getcwd(folder, sizeof(folder)))
-        return say("the folder");
+        return say("cannot read the working directory");
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)hosts->pids[host],
                  kinds[i]);
@@ -302,7 +302,7 @@ bool hosts_be_alone(void)
     if (before >= 0 && unshare(CLONE_NEWNET) == 0) {
         alone = loopback_up();
         if (!alone && setns(before, CLONE_NEWNET) != 0)
-            (void)say("the network of before");
+            (void)say("cannot return to the network of the host");
     }
     if (before >= 0)
         close(before);

@@ -80,7 +80,7 @@ bool own_tribd_missing(char *why, size_t bytes)
 
     if (find_beside(program) || system("command -v tribd >/dev/null") == 0)
         return false;
-    snprintf(why, bytes, "there is no program tribd beside this one, nor in PATH");
+    snprintf(why, bytes, "program tribd not found next to this one or in PATH");
     return true;
 }
 
@@ -213,7 +213,7 @@ static int draw_address(struct own_tribd *d, const struct hosts *hosts, int host
         return 0;
     }
     if (getrandom(&drawn, sizeof(drawn), 0) != (ssize_t)sizeof(drawn))
-        return say("a port");
+        return say("cannot draw a port");
     snprintf(d->address, sizeof(d->address), "127.0.0.1:%d",
              PORTS_FROM + drawn % PORTS);
     return 0;

@@ -45,8 +45,8 @@ static bool set_straggle(const struct tool_given *given, const char *value)
         args->straggle_times >= 1 && args->straggle_times <= 1e6)
         return true;
     return tool_refuse(given, value,
-                       "is not P,X: a probability from 0 to 1 and how many times as "
-                       "long, from 1, as in 0.05,5");
+                       "is not P,X: a probability from 0 to 1 and a slowdown factor "
+                       "from 1, as in 0.05,5");
 }
 
 static bool set_leave(const struct tool_given *given, const char *value)
@@ -59,7 +59,7 @@ static bool set_leave(const struct tool_given *given, const char *value)
         value[used] == '\0' && args->leave_rank >= 0;
     return args->leave ||
            tool_refuse(given, value,
-                       "is not R,S: a rank and the step before which it ends, as in "
+                       "is not R,S: a rank and the step before which it exits, as in "
                        "3,20");
 }
 
@@ -73,8 +73,8 @@ static bool set_slow_rank(const struct tool_given *given, const char *value)
         args->slow_times <= 1e6)
         return true;
     return tool_refuse(given, value,
-                       "is not R,X: a rank and how many times as long its steps take, "
-                       "from 1, as in 3,4");
+                       "is not R,X: a rank and the slowdown factor of its steps, from "
+                       "1, as in 3,4");
 }
 
 static bool add_link(const struct tool_given *given, const char *value)
@@ -128,111 +128,114 @@ enum {
 };
 
 static const struct tool_option options[] = {
-    {.help = "What is trained:"},
+    {.help = "Training:"},
     {"strategy", "TEXT", tool_set_text, AT(strategy),
-     .help = "sync, pipe:width=2+int8, sgp, …; trib-train list has all [sync]",
+     .help = "sync, pipe:width=2+int8, sgp, …; see trib-train list [sync]",
      .of = FIT | KIND},
     {"codec", "TEXT", tool_set_text, AT(codec),
-     .help = "of what is sent: topk:ratio=0.001+natural, …", .words = "@codecs",
+     .help = "codec of all data sent: topk:ratio=0.001+natural, …", .words = "@codecs",
      .of = FIT | KIND},
     {"feedback", "TEXT", tool_set_text, AT(feedback),
-     .help = "what the codec does with its error", .of = FIT | KIND},
+     .help = "error feedback of the codec", .of = FIT | KIND},
     {"parts", "TEXT", tool_set_text, AT(parts),
-     .help = "layers: each layer's weights as a part; or codecs of layers by name, as "
-             "in conv=adacomp:bin=50;dense=int8",
+     .help = "layers: one part per layer's weights; or codecs by layer name, as in "
+             "conv=adacomp:bin=50;dense=int8",
      .of = FIT | KIND},
     {"optimizer", "TEXT", tool_set_text, AT(optimizer),
      .help = "sgd:momentum=0.9, adam, … [the task's]", .of = FIT | KIND},
     {"rate", "TEXT", tool_set_text, AT(rate),
      .help = "a number, or linear:rate=0.1,warmup=0.05 [the task's]", .of = ONE},
     {"batch", "N", tool_set_size, AT(batch),
-     .help = "samples of a rank and step [the task's]", .least = 1, .most = 4096,
+     .help = "samples per rank and step [the task's]", .least = 1, .most = 4096,
      .of = FIT | KIND | ROWS},
     {"epochs", "N", tool_set_size, AT(epochs), .help = "passes over the data [3]",
      .least = 1, .most = 10000, .of = ONE | ROWS},
-    {"steps", "N", tool_set_size, AT(steps), .help = "steps, instead", .least = 1,
-     .most = 1e8, .of = RUNS},
-    {"seed", "N", set_seed, .help = "of first parameters, order of data, codecs [1]",
+    {"steps", "N", tool_set_size, AT(steps),
+     .help = "number of steps, instead of --epochs", .least = 1, .most = 1e8,
      .of = RUNS},
+    {"seed", "N", set_seed,
+     .help = "seed of initial parameters, data order and codecs [1]", .of = RUNS},
     {"seeds", "N", tool_set_int, AT(seeds),
-     .help = "so many trainings, from --seed on: mean and spread", .least = 1,
-     .most = TRAIN_SEEDS_MAX, .of = ONE | ROWS},
+     .help = "number of trainings, with seeds from --seed on: mean and deviation",
+     .least = 1, .most = TRAIN_SEEDS_MAX, .of = ONE | ROWS},
     {"data", "PATH", tool_set_text, AT(data),
-     .help = "folder or file of the data [where Debian has it]", .of = RUNS},
+     .help = "folder or file of the data [its place on Debian]", .of = RUNS},
     {"feed", "HOW", set_feed, AT(feed),
-     .help = "of gradients: backward (by layers) or whole", .words = "whole backward",
-     .of = FIT | COMPARE},
+     .help = "gradients become ready backward (by layers) or whole",
+     .words = "whole backward", .of = FIT | COMPARE},
     {"code", "TEXT", tool_set_text, AT(code),
-     .help = "of logreg and svm: gradients of all samples that wait for no slow rank, "
-             "by rlnc, mds, gradient:spare=1 or none",
+     .help = "for logreg and svm: gradients of all samples without waiting for slow "
+             "ranks: rlnc, mds, gradient:spare=1 or none",
      .of = CODE},
     {"partitions", "K", tool_set_int, AT(partitions),
-     .help = "of the samples, each in a rank [3/4 of the ranks]", .least = 1,
+     .help = "partitions of the samples, one per rank [3/4 of the ranks]", .least = 1,
      .most = TRAIN_RANKS_MAX, .of = CODE},
     {"kind", "TEXT", tool_set_text, AT(kind),
      .help = "replicas that share batches: one, threads, workers, ps, "
              "hybrid:groups=2; shares=S: the same bits for any N",
      .of = KIND},
     {"replicas", "N", tool_set_int, AT(replicas),
-     .help = "so many threads of --kind threads, or processes", .least = 1,
+     .help = "number of threads (--kind threads) or processes", .least = 1,
      .most = TRAIN_RANKS_MAX, .of = KIND},
-    {.help = "Where:"},
-    {"ranks", "N", tool_set_int, AT(ranks), .help = "start so many ranks on this host",
-     .least = 1, .most = TRAIN_RANKS_MAX, .letter = 'n', .of = RUNS},
+    {.help = "Placement:"},
+    {"ranks", "N", tool_set_int, AT(ranks),
+     .help = "number of ranks to start on this host", .least = 1,
+     .most = TRAIN_RANKS_MAX, .letter = 'n', .of = RUNS},
     {"bind", "HOW", tool_set_choice, AT(bind), .help = TOOL_BIND_HELP,
      .words = TOOL_BIND_WORDS, .of = RUNS},
     {"transport", "TEXT", tool_set_text, AT(transport), .help = "as TRIB_TRANSPORT",
      .words = "@transports", .of = RUNS},
     {"service", "HOST:PORT", tool_set_text, AT(service),
-     .help = "as TRIB_SERVICE: the tribd of ps, downpour, hybrid; in compare of those "
-             "rows alone [with -n: one of its own]",
+     .help = "as TRIB_SERVICE: the tribd for ps, downpour and hybrid; in compare only "
+             "for these rows [with -n: a private one]",
      .of = RUNS},
     {"link", "RATE", add_link,
-     .help = "make each rank a host with a link of RATE, such as 1gbit: network "
-             "namespaces, so root is needed",
+     .help = "run each rank in a network namespace with a link of RATE, such as 1gbit; "
+             "needs root",
      .of = ONE | ROWS},
     {"compute-ms", "T", tool_set_number, AT(compute_ms),
-     .help = "a gradient takes T ms at least: the rest is slept, as if an accelerator "
-             "computed",
+     .help = "minimum time of a gradient in ms: sleep for the rest, as if an "
+             "accelerator computed",
      .most = 60000, .of = RUNS},
     {"straggle", "P,X", set_straggle,
      .help = "a step takes X times as long with probability P", .of = ONE | ROWS},
     {"leave", "R,S", set_leave,
-     .help = "of --code: rank R ends before step S, without a word", .of = CODE},
+     .help = "with --code: rank R exits before step S, without notice", .of = CODE},
     {"join", "S", tool_set_size, AT(join),
-     .help = "of --code: the last of the ranks comes before step S", .least = 1,
-     .most = 1e8, .of = CODE},
+     .help = "with --code: the last rank joins before step S", .least = 1, .most = 1e8,
+     .of = CODE},
     {"slow-rank", "R,X", set_slow_rank,
      .help = "all steps of rank R take X times as long", .of = ONE | ROWS},
     {"until", "WHO", tool_set_second, AT(until_first),
-     .help = "first: agp and downpour end with the first rank that has taken its "
-             "steps; all [all]",
+     .help = "first: agp and downpour end when one rank has finished its steps; all "
+             "[all]",
      .words = "all first", .of = FIT},
-    {.help = "What is told:"},
-    {"csv", "FILE", tool_set_text, AT(csv), .help = "the table; - is standard output",
-     .of = ONE | ROWS},
-    {"json", "FILE", tool_set_text, AT(json), .help = "likewise", .of = RUNS},
+    {.help = "Output:"},
+    {"csv", "FILE", tool_set_text, AT(csv),
+     .help = "write the table as CSV; - is standard output", .of = ONE | ROWS},
+    {"json", "FILE", tool_set_text, AT(json),
+     .help = "write the results as JSON; - is standard output", .of = RUNS},
     {"curve", "FILE", tool_set_text, AT(curve),
-     .help = "of the first seed: step, bytes, result, loss, seconds", .of = ONE},
+     .help = "write step, bytes, result, loss and seconds of the first seed",
+     .of = ONE},
     {"record", "FOLDER", tool_set_text, AT(record),
-     .help = "rank 0's gradients of steps 1, 2, 4, 7, 11, …", .of = FIT},
+     .help = "write rank 0's gradients of steps 1, 2, 4, 7, 11, …", .of = FIT},
     {"progress", "HOW", tool_set_choice, AT(progress),
      .help = "rewrite one line, lines, none or auto",
      .words = "auto rewrite lines none", .of = RUNS},
     {"out", "FOLDER", tool_set_text, AT(out),
-     .help = "of compare: its tables and pictures", .of = COMPARE},
+     .help = "with compare: write tables and plots", .of = COMPARE},
     {"quick", NULL, tool_set_switch, AT(quick),
-     .help = "of compare: one seed, few steps", .of = COMPARE},
+     .help = "with compare: one seed, few steps", .of = COMPARE},
 };
 
 static const struct tool_command train_command = {
     .name = "trib-train",
     .usage =
-        "trib-train - train a model by any strategy, over any transport\n"
-        "\n"
+        "trib-train - train a model by any strategy, over any transport\n\n"
         "    trib-train TASK [OPTION]…                     one training: a table of "
         "one row\n"
-        "    trib-train compare [TASK|ROW]… [OPTION]…      many, side by side\n"
+        "    trib-train compare [TASK|ROW]… [OPTION]…      several, compared\n"
         "    trib-train list                               tasks, strategies, codecs, "
         "rows\n",
     .ending = "example: trib-train cnn -n 4 --strategy pipe:width=2+int8\n"
@@ -281,8 +284,8 @@ static int check_until(const struct train_args *args)
     if (!args->until_first)
         return -1;
     if (args->curve || args->record)
-        return wrong("--until first is for one training by a strategy, without a curve "
-                     "or record");
+        return wrong("--until first is only for a single training by a strategy, "
+                     "without a curve or record");
     if (strcspn(strategy, ":+") == 3 && strncmp(strategy, "agp", 3) == 0)
         return -1;
     if (strcspn(strategy, ":+") == 8 && strncmp(strategy, "downpour", 8) == 0)
@@ -302,7 +305,7 @@ static int place_replicas(struct train_args *args)
     if (!args->replicas)
         return -1;
     if (args->ranks)
-        return wrong("--replicas and --ranks: one of both");
+        return wrong("use either --replicas or --ranks, not both");
     if (strncmp(args->kind, "one", 3) == 0)
         return args->replicas == 1 ? -1 : wrong("--kind one has one replica");
     if (strncmp(args->kind, threads, n) != 0) {
@@ -322,9 +325,9 @@ int train_args_parse(int argc, char **argv, struct train_args *args_out)
     if (code >= 0)
         return code;
     if (args.epochs && args.steps)
-        return wrong("--epochs and --steps: one of both");
+        return wrong("use either --epochs or --steps, not both");
     if (args.n_words == 0)
-        return wrong("say what to train, such as trib-train mlp -n 4");
+        return wrong("name a task, such as trib-train mlp -n 4");
     if (!tool_check_mode(&train_command, &args, mode_of(&args), stderr))
         return 2;
     code = check_until(&args);
@@ -332,7 +335,7 @@ int train_args_parse(int argc, char **argv, struct train_args *args_out)
         code = place_replicas(&args);
     if (code < 0 && args.bind != TOOL_BIND_AUTO && !args.ranks &&
         mode_of(&args) <= MODE_KIND)
-        return wrong("--bind places the ranks that --ranks starts: say how many");
+        return wrong("--bind needs --ranks: it places the ranks that --ranks starts");
 
     *args_out = args;
     if (args.threads[0])

@@ -89,19 +89,19 @@ int train_coded_check(const struct train_job *job)
     else if (rate_of(job) <= 0)
         wrong = "--rate must be a number with --code, such as 0.02";
     else if ((a->straggle > 0 || a->slow_times > 0) && a->compute_ms <= 0)
-        wrong = "--straggle and --slow-rank with --code make steps of --compute-ms "
-                "longer: say that, too";
+        wrong = "--straggle and --slow-rank with --code need --compute-ms, whose time "
+                "they multiply";
     else if (a->slow_times > 0 && a->slow_rank == 0)
-        wrong = "--slow-rank 0: with --code rank 0 waits for the others, and is not "
-                "slowed";
+        wrong = "--slow-rank 0: with --code, rank 0 only waits for the others and "
+                "cannot be slowed";
     else if (a->join && (a->ranks < 2 || a->n_links))
-        wrong = "--join starts the last one of --ranks later: say how many by --ranks, "
-                "at least 2, and no --link";
+        wrong = "--join needs --ranks of at least 2, the last of which starts later, "
+                "and no --link";
     else if ((a->join || a->leave) && job->seeds > 1)
-        wrong = "--leave and --join are for one seed";
+        wrong = "--leave and --join work with a single seed only";
     else if (a->join && a->leave && a->leave_rank == 0)
         wrong =
-            "--leave 0: ranks that --join come to rank 0, so another one must leave";
+            "--leave 0: with --join a rank joins at rank 0, so another rank must leave";
     if (wrong)
         fprintf(stderr, "trib-train: %s\n", wrong);
     return wrong ? 2 : -1;
@@ -346,16 +346,15 @@ static int check_ranks(const struct coded *c, char *error)
     const struct train_args *a = c->args;
 
     if (c->partitions > c->ranks)
-        snprintf(
-            error, ERROR_BYTES,
-            "--partitions %d: each has a rank of its own, and at first there %s %d",
-            c->partitions, c->ranks == 1 ? "is" : "are", c->ranks);
+        snprintf(error, ERROR_BYTES,
+                 "--partitions %d: each needs its own rank, but at first there %s %d",
+                 c->partitions, c->ranks == 1 ? "is" : "are", c->ranks);
     else if (a->leave && a->leave_rank >= c->ranks)
-        snprintf(error, ERROR_BYTES, "--leave %d: the first ranks are 0 to %d",
+        snprintf(error, ERROR_BYTES, "--leave %d: the initial ranks are 0 to %d",
                  a->leave_rank, c->ranks - 1);
     else if ((a->leave && a->leave_step >= c->steps) || a->join >= c->steps)
-        snprintf(error, ERROR_BYTES,
-                 "--leave or --join: there are no more steps than %zu", c->steps);
+        snprintf(error, ERROR_BYTES, "--leave or --join: the run has only %zu steps",
+                 c->steps);
     else
         return 0;
     return -1;

@@ -22,7 +22,8 @@ static bool lacks_slow_rank(const struct train_args *args, trib_comm_t *comm)
     if (args->slow_times <= 0 || args->slow_rank < n)
         return false;
     if (trib_rank(comm) == 0)
-        fprintf(stderr, "trib-train: --slow-rank %d: there are %d ranks, from 0 on\n",
+        fprintf(stderr,
+                "trib-train: --slow-rank %d: there are %d ranks, numbered from 0\n",
                 args->slow_rank, n);
     return true;
 }

@@ -22,7 +22,7 @@ int train_list_main(const struct train_args *args)
     const struct compare_row *row;
 
     if (args->n_words > 1) {
-        fprintf(stderr, "trib-train: list takes no word such as %s\n", args->word[1]);
+        fprintf(stderr, "trib-train: list: unexpected argument %s\n", args->word[1]);
         return 2;
     }
     puts("tasks");
@@ -31,7 +31,7 @@ int train_list_main(const struct train_args *args)
     puts("\nstrategies");
     for (int i = 0; (strategy = trib_strategy_at(i)); i++)
         printf("  %-12s %s\n", strategy->name, strategy->summary);
-    puts("\ncodecs, behind a + or by --codec");
+    puts("\ncodecs, after a + or with --codec");
     const trib_status_t st = trib_list_each(TRIB_LIST_CODECS, print_item, NULL);
     puts("\nrows of trib-train compare");
     for (int i = 0; (row = compare_row_at(i)); i++)
@@ -41,7 +41,7 @@ int train_list_main(const struct train_args *args)
                                : "sync",
                row->codec ? " " : "", row->codec ? row->codec : "",
                row->feedback ? " " : "", row->feedback ? row->feedback : "");
-    puts("\nand stragglers: samples a second with slow ranks beside others");
+    puts("\nand stragglers: samples per second if some ranks are slow");
     return st != TRIB_OK;
 }
 
@@ -57,7 +57,7 @@ const struct task_row *train_task_named(const char *name)
         names[n] = task->name;
     const char *nearest = trib_text_nearest(name, names, n);
 
-    fprintf(stderr, "trib-train: there is no task '%s'%s%s%s tasks:", name,
+    fprintf(stderr, "trib-train: unknown task '%s'%s%s%s tasks:", name,
             nearest ? "; did you mean " : "", nearest ? nearest : "",
             nearest ? "?" : ";");
     for (size_t i = 0; i < n; i++)

@@ -95,8 +95,8 @@ static int start(trib_replica_t *replica)
 
     if (trib_replica_devices(replica) > 1)
         return trib_replica_fail(replica,
-                                 "devices=%d: a task of trib-train is not cut into "
-                                 "parts of a model; examples/replicator/classifier is",
+                                 "devices=%d: trib-train cannot split a model across "
+                                 "devices; see examples/replicator/classifier",
                                  trib_replica_devices(replica));
     if (make_replica(replica, state) != 0)
         return -1;
@@ -356,7 +356,7 @@ int train_replicas_check(const struct train_job *job)
     const char *wrong = NULL;
 
     if (!job->task->ops->sample)
-        wrong = "--kind is for tasks whose samples have numbers: mlp, cnn, cnnall, "
+        wrong = "--kind is for tasks whose samples are numbered: mlp, cnn, cnnall, "
                 "cnnwide, logreg and svm";
     if (wrong)
         fprintf(stderr, "trib-train: %s\n", wrong);

@@ -237,10 +237,10 @@ static const struct column first_columns[] = {
     {"ms/step", print_step, has_no_name, false, false},
     {"hidden", print_hidden, has_own_hidden, false, false},
     {"seconds", print_seconds, has_no_name, false, false},
-    {"waited for", print_waited, has_code, false, false},
+    {"answers", print_waited, has_code, false, false},
     {"encoding MB", print_encoding, has_code, false, false},
     {"of MDS", print_encoding_share, has_code, false, false},
-    {"off plain", print_error, has_code, false, false},
+    {"difference", print_error, has_code, false, false},
 };
 static const struct column link_columns[] = {
     {"ms", print_link_step, has_link, false, false},
@@ -347,18 +347,18 @@ void train_legend_print(FILE *out, const struct train_line *lines, int n,
 
     fputc('\n', out);
     if (any(lines, n, has_trainer))
-        fputs("message: dense bytes over those that codecs and rounds left of them; "
-              "wire: bytes of dense ring sums over all bytes sent, headers too.\n",
+        fputs("message: dense bytes / bytes after codecs and rounds; wire: bytes of "
+              "dense ring sums / all bytes sent, with headers.\n",
               out);
     if (any(lines, n, has_code))
-        fputs("Of codes, waited for: ranks whose answers sufficed; encoding: what was "
-              "fetched for it, and its share of what MDS fetches; off plain: the "
-              "largest relative difference from a gradient without a code.\n",
+        fputs("Codes: answers: ranks whose answers sufficed; encoding: bytes fetched "
+              "for it, and relative to MDS; difference: largest relative difference "
+              "from an uncoded gradient.\n",
               out);
     if (link->rate)
         fprintf(
             out,
-            "Behind links, a gradient taking %g ms: ms of a step; ms of it that a rank "
+            "Over links, with gradients of %g ms: ms of a step; ms of it that a rank "
             "waits in the library; seconds to the target. -: never, or not measured.\n",
             link->compute_ms);
     if (lines->name && style == TRAIN_TABLE_TEXT)

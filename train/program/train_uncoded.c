@@ -12,8 +12,8 @@ bool train_coded_built(void)
 int train_coded_check(const struct train_job *job)
 {
     (void)job;
-    fputs("trib-train: --code: this trib-train was built without ISA-L, and has no "
-          "codes: install libisal-dev and build it again\n",
+    fputs("trib-train: --code: this trib-train was built without ISA-L and has no "
+          "codes: install libisal-dev and rebuild\n",
           stderr);
     return 2;
 }

@@ -70,15 +70,14 @@ static int check(const struct train_args *args)
         wrong = "one --link at a time; see trib-train compare for many";
     else if (args->n_links > 0 && args->service)
         wrong =
-            "--link makes hosts that reach no --service: leave that out, and a tribd "
-            "starts on a host beside them";
+            "--link creates hosts that cannot reach --service: omit it, and a tribd "
+            "starts on a host of its own";
     else if (args->n_links > 0 && args->ranks == 0)
-        wrong =
-            "--link makes hosts for the ranks that it starts: say how many by --ranks";
+        wrong = "--link needs --ranks: it creates a host for each of them";
     else if (args->ranks > 0 && tool_launched(by, sizeof(by))) {
         snprintf(sentence, sizeof(sentence),
-                 "--ranks starts ranks, and so has a launcher (this is %s): leave out "
-                 "--ranks, or unset that",
+                 "--ranks starts ranks, but a launcher already has (this is %s): omit "
+                 "--ranks, or unset that variable",
                  by);
         wrong = sentence;
     }

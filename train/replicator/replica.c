@@ -128,7 +128,7 @@ trib_status_t trib_fault_callback(struct trib_replica *r, const char *function,
         if (r->trainers[i].trainer && strcmp(text, trib_status_str(TRIB_OK)) != 0)
             trib_replica_fail(r, "%s", text);
     }
-    trib_replica_fail(r, "its function \"%s\" has returned %d", function, code);
+    trib_replica_fail(r, "its function \"%s\" returned %d", function, code);
     return r->err.status;
 }
 

@@ -125,8 +125,8 @@ trib_status_t trib_replica_map_reduce(trib_replica_t *replica, trib_map_fn map,
     if ((dtype != TRIB_F32 && dtype != TRIB_F64 && dtype != TRIB_I64) ||
         (op != TRIB_SUM && op != TRIB_MEAN && op != TRIB_MIN && op != TRIB_MAX))
         return trib_fail(&replica->err, TRIB_ERR_UNSUPPORTED,
-                         "trib_replica_map_reduce: op %s of %s; it has sum, mean, min "
-                         "and max of f32, f64 and i64",
+                         "trib_replica_map_reduce does not support op %s of %s; it "
+                         "supports sum, mean, min and max of f32, f64 and i64",
                          trib_op_name(op), trib_dtype_name(dtype));
     memset(result, 0, bytes);
     if (items == 0)

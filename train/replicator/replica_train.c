@@ -37,7 +37,7 @@ static trib_status_t fit_desc(struct trib_replica *r, trib_trainer_desc_t *desc,
     if (!kind->strategy)
         return TRIB_OK;
     if (!plain)
-        return refuse(r, "a strategy of its own, such as", desc->strategy);
+        return refuse(r, "its own strategy, such as", desc->strategy);
     const int len =
         snprintf(strategy, bytes, "%s:staleness=%d", kind->strategy, kind->staleness);
 
@@ -157,7 +157,7 @@ trib_status_t trib_replica_train(trib_replica_t *replica, trib_trainer_t *traine
 
     if (!s || !replica->in_step)
         return trib_fail(&replica->err, TRIB_ERR_INVALID, "trib_replica_train: %s",
-                         s ? "samples are there in the step function alone"
+                         s ? "samples exist only in the step function"
                            : "the trainer is not one of this replica's");
     trib_status_t st =
         trainer_taken(replica, trainer, trib_trainer_begin(trainer, &step));

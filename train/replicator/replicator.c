@@ -105,8 +105,8 @@ static trib_status_t look_for_steps(struct trib_replica *r)
             stats.steps != r->trainers[i].steps)
             return trib_fail(
                 &r->err, TRIB_ERR_UNSUPPORTED,
-                "kind \"%s\": with shares a step is trib_replica_train, and "
-                "not trib_trainer_end",
+                "kind \"%s\": with shares, make a step by trib_replica_train, not by "
+                "trib_trainer_end",
                 r->of->kind.text);
     }
     return TRIB_OK;
@@ -308,7 +308,7 @@ static trib_status_t run_threads(const struct trib_replicator *of, const char *r
     }
     if (begun < n) {
         atomic_store(&crew.stop, 1);
-        trib_fail(err, TRIB_ERR_SYSTEM, "cannot make thread %d of %d", begun + 1, n);
+        trib_fail(err, TRIB_ERR_SYSTEM, "cannot create thread %d of %d", begun + 1, n);
     }
     for (int i = 0; i < begun; i++)
         pthread_join(threads[i].id, NULL);
@@ -333,7 +333,7 @@ static trib_status_t run_many(const struct trib_replicator *of, trib_comm_t *com
     if (st != TRIB_OK)
         trib_fail(err, st, "%s", trib_last_error(comm));
     else if (text[0] == '\0')
-        trib_fail(err, TRIB_ERR_BOOT, "process 0 has no place where replicas meet");
+        trib_fail(err, TRIB_ERR_BOOT, "process 0 has no rendezvous for replicas");
     else
         st = run_threads(of, text, err);
     trib_root_destroy(root);
@@ -390,11 +390,11 @@ static trib_status_t agree(const struct trib_replicator *of, trib_comm_t *comm,
     for (int p = 0; st == TRIB_OK && p < n && err->status == TRIB_OK; p++)
         if (all[2 * p + 1])
             trib_fail(err, TRIB_ERR_INVALID,
-                      "process %d cannot begin this run; it says why", p);
+                      "process %d cannot start this run; see its error message", p);
         else if (all[2 * p] != all[0])
             trib_fail(err, TRIB_ERR_MISMATCH,
-                      "process %d has another kind, batch, sample_bytes or steps than "
-                      "process 0: \"%s\", %zu, %zu and %" PRIu64 " here",
+                      "process %d differs from process 0 in kind, batch, sample_bytes "
+                      "or steps: \"%s\", %zu, %zu and %" PRIu64 " here",
                       p, of->kind.text, of->opts.batch, of->opts.sample_bytes,
                       of->opts.steps);
     free(all);

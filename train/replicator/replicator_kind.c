@@ -100,7 +100,9 @@ trib_status_t trib_kind_parse(const char *text, struct trib_error *err,
         out->threads = (int)given.value[THREADS];
     else if (row->alone && row->takes & TAKES_THREADS)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "kind \"%s\": how many? \"threads:4\" has four", out->text);
+                         "kind \"%s\": the number of threads is missing; \"threads:4\" "
+                         "has four",
+                         out->text);
     if (given.given & 1u << DEVICES)
         out->devices = (int)given.value[DEVICES];
     out->staleness = given.given & 1u << STALENESS ? (int)given.value[STALENESS] : -1;
@@ -114,19 +116,20 @@ static trib_status_t fit_replicas(const struct trib_kind *kind, struct trib_erro
 {
     if (kind->alone && s->processes > 1)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "kind \"%s\" has one process, and this job has %d: take "
-                         "\"workers:threads=%d\", or start it alone",
+                         "kind \"%s\" has one process, but this job has %d: use "
+                         "\"workers:threads=%d\", or start a single process",
                          kind->text, s->processes, kind->threads);
     if (s->ranks % kind->devices != 0)
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "kind \"%s\": %d ranks do not make replicas of %d devices each", kind->text,
-            s->ranks, kind->devices);
+            "kind \"%s\": %d ranks cannot be divided into replicas of %d devices",
+            kind->text, s->ranks, kind->devices);
     s->replicas = s->ranks / kind->devices;
     s->groups = !kind->pushes ? 1 : kind->groups == 0 ? s->replicas : kind->groups;
     if (s->replicas % s->groups != 0)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "kind \"%s\": %d replicas do not make %d groups of one size",
+                         "kind \"%s\": %d replicas cannot be divided into %d equal "
+                         "groups",
                          kind->text, s->replicas, s->groups);
     s->in_sync = s->replicas / s->groups;
     return TRIB_OK;
@@ -139,18 +142,18 @@ static trib_status_t fit_batch(const struct trib_kind *kind, size_t batch,
 
     if (batch == 0 || batch % n != 0)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "kind \"%s\": a batch of %zu samples does not divide by %zu "
-                         "replica%s: %zu would",
+                         "kind \"%s\": a batch of %zu samples is not divisible by %zu "
+                         "replica%s: %zu would be",
                          kind->text, batch, n, n > 1 ? "s" : "", (batch / n + 1) * n);
     s->batch = batch / n;
     if (shares > 0 && shares % n != 0)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "kind \"%s\": %zu shares do not divide by %zu replicas",
+                         "kind \"%s\": %zu shares are not divisible by %zu replicas",
                          kind->text, shares, n);
     if (shares > 0 && batch % shares != 0)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "kind \"%s\": a batch of %zu samples does not divide by %zu "
-                         "shares: %zu would",
+                         "kind \"%s\": a batch of %zu samples is not divisible by %zu "
+                         "shares: %zu would be",
                          kind->text, batch, shares, (batch / shares + 1) * shares);
     return TRIB_OK;
 }
@@ -162,8 +165,8 @@ static trib_status_t fit_steps(const struct trib_kind *kind, uint64_t steps,
 
     if (steps == 0 || steps % groups != 0)
         return trib_fail(err, TRIB_ERR_INVALID,
-                         "kind \"%s\": %llu steps do not divide by %d group%s: %llu "
-                         "would",
+                         "kind \"%s\": %llu steps are not divisible by %d group%s: "
+                         "%llu would be",
                          kind->text, (unsigned long long)steps, s->groups,
                          s->groups > 1 ? "s" : "",
                          (unsigned long long)((steps / groups + 1) * groups));
@@ -181,19 +184,19 @@ static trib_status_t fit_input(const struct trib_kind *kind, struct trib_error *
                    ? TRIB_OK
                    : trib_fail(
                          err, TRIB_ERR_INVALID,
-                         "kind \"%s\": one pipeline for %d groups would have them "
-                         "wait for each other: take input=replica",
+                         "kind \"%s\": one pipeline for %d groups would make them wait "
+                         "for each other: use input=replica",
                          kind->text, s->groups);
     if (kind->threads % kind->devices != 0)
         return trib_fail(
             err, TRIB_ERR_INVALID,
-            "kind \"%s\": a process has %d of the %d devices of a replica, "
-            "so no pipeline of its own: take input=replica",
+            "kind \"%s\": a process has %d of the %d devices of a replica, so it has "
+            "no pipeline of its own: use input=replica",
             kind->text, kind->threads, kind->devices);
     if (s->in_sync % (kind->threads / kind->devices) != 0)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "kind \"%s\": a process has replicas of several groups, which "
-                         "one pipeline would have wait for each other: take "
+                         "one pipeline would make wait for each other: use "
                          "input=replica",
                          kind->text);
     return TRIB_OK;

@@ -167,7 +167,8 @@ static trib_status_t elastic_moved(struct trib_trainer *t,
 
 static void elastic_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "every %g steps ranks and centre draw together by %g",
+    snprintf(text, bytes,
+             "every %g steps ranks and center move towards each other by %g",
              trib_train_number(t, PERIOD), trib_train_number(t, BETA));
 }
 

@@ -335,8 +335,7 @@ static void local_explain(const struct trib_trainer *t, char *text, size_t bytes
 {
     snprintf(
         text, bytes,
-        "%g steps of each rank's own, then the mean of their changes%s; outer rate "
-        "%g, momentum %g%s",
+        "%g local steps, then the mean of the changes%s; outer rate %g, momentum %g%s",
         trib_train_number(t, PERIOD), trib_train_number(t, LATE) > 0 ? ", late" : "",
         trib_train_number(t, RATE), trib_train_number(t, MOMENTUM),
         trib_train_number(t, NESTEROV) != 0 ? " (Nesterov)" : "");

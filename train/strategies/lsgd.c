@@ -47,7 +47,7 @@ static trib_status_t check_numbers(struct trib_trainer *t)
 
     if (trib_train_number(t, GROUPS) > t->ranks && !t->moves)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "strategy lsgd: groups=%g, and there are %d ranks",
+                         "strategy lsgd: groups=%g, but there are %d ranks",
                          trib_train_number(t, GROUPS), t->ranks);
     if ((uint64_t)global % (uint64_t)period != 0)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
@@ -56,7 +56,7 @@ static trib_status_t check_numbers(struct trib_trainer *t)
     if (global > 0 && trib_train_number(t, GROUPS) == 1 && !t->moves)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "strategy lsgd: global=%g is for several groups: add groups=, "
-                         "or leave it out",
+                         "or remove it",
                          global);
     if (trib_train_number(t, LATE) >= period)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
@@ -111,7 +111,7 @@ static trib_status_t leader_create(struct trib_trainer *t)
         return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
     if (t->parts.codec)
         return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                         "strategy lsgd broadcasts parameters as they are, and not by "
+                         "strategy lsgd broadcasts parameters uncompressed, not by "
                          "codec \"%s\"",
                          t->parts.codec);
     trib_status_t st = trib_train_refuse_parts(t);
@@ -271,10 +271,11 @@ static void leader_explain(const struct trib_trainer *t, char *text, size_t byte
     char group[64] = "";
 
     if (l->group.comm)
-        snprintf(group, sizeof(group), "%g steps to the best rank of the group, every ",
+        snprintf(group, sizeof(group),
+                 "%g steps towards the best rank of the group, every ",
                  trib_train_number(t, PERIOD));
     snprintf(text, bytes,
-             "every %s%llu steps to the best of all, by %g; this rank has led %llu of "
+             "every %s%llu steps towards the best of all, by %g; this rank led %llu of "
              "%llu times",
              group, (unsigned long long)l->all.period, trib_train_number(t, PULL),
              (unsigned long long)(l->group.led + l->all.led),

@@ -73,8 +73,8 @@ static trib_status_t rule_of(struct trib_trainer *t, char *text, size_t bytes)
     else if (o->update)
         return trib_fail(
             &t->err, TRIB_ERR_UNSUPPORTED,
-            "strategy %s: the store applies gradients by its own rules, and "
-            "not by a callback: name an optimiser",
+            "strategy %s: the store applies gradients itself, not by a callback: name "
+            "an optimizer",
             t->choice.row->name);
     else
         trib_train_optimizer_rule(o, t->rate.rate, text, bytes);
@@ -126,11 +126,11 @@ static trib_status_t make_groups(struct trib_trainer *t, struct server *s)
         return trib_train_refuse_parts(t);
     if (trib_train_number(t, PERIOD) > 1)
         return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                         "strategy %s: with groups=%d the period is 1",
+                         "strategy %s: with groups=%d, period must be 1",
                          t->choice.row->name, groups);
     if (groups > t->ranks)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "strategy %s: groups=%d, and there are %d ranks",
+                         "strategy %s: groups=%d, but there are %d ranks",
                          t->choice.row->name, groups, t->ranks);
     trib_status_t st = trib_train_split(t, group, &s->group);
     if (st != TRIB_OK)
@@ -306,7 +306,7 @@ static trib_status_t pull_together(struct trib_trainer *t, struct server *s)
     return trib_fail(&t->err, pulled == TRIB_OK ? TRIB_ERR_PEER_LOST : pulled, "%s",
                      from == trib_rank(s->meet)
                          ? trib_store_error(s->store)
-                         : "no rank has got the model of the store");
+                         : "no rank has received the model of the store");
 }
 
 /* Include steps since the last push in the model, as if they had been pushed. The store
@@ -503,7 +503,7 @@ static uint64_t server_store_bytes(const struct trib_trainer *t)
 
 static void server_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
-    char late[64] = "no bound on how far ranks are apart";
+    char late[64] = "ranks any number of pushes apart";
 
     if (trib_train_number(t, STALENESS) >= 0)
         snprintf(late, sizeof(late), "ranks at most %g pushes apart",

@@ -24,7 +24,7 @@ static const char *const widths[] = {"auto", "1", "2", NULL};
 
 static const struct trib_keyed_key keys[KEYS] = {
     [WIDTH] = {.name = "width",
-               .must = "auto, 1 or 2, the gradients that are under way",
+               .must = "auto, 1 or 2 (gradients in flight)",
                .words = widths},
     [PREDICT] = {"predict", 0, 1, true, "0 or 1"},
 };
@@ -264,7 +264,7 @@ static trib_status_t pipe_adopt(struct trib_trainer *t, const void *fields)
     if (choice.codec >= (uint32_t)p->tuning->n_codecs || choice.width < 1 ||
         choice.width > 2)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
-                         "the state is of a choice among other codecs");
+                         "the state belongs to a choice among other codecs");
     p->tuning->n_rows = 0;
     return take_choice(t, &choice);
 }
@@ -279,10 +279,10 @@ static trib_status_t pipe_estimate(struct trib_trainer *t, size_t row,
             &t->err, TRIB_ERR_UNSUPPORTED,
             tuning ? "the choice came from a checkpoint or another communicator, "
                      "so nothing was measured here"
-                   : "width and codec are given, so nothing is estimated: "
-                     "say pipe:width=auto");
+                   : "width and codec are given, so nothing is estimated: use "
+                     "pipe:width=auto");
     if (!tuning->choice.made)
-        return trib_fail(&t->err, TRIB_ERR_BUSY, "step %d of %d is measured",
+        return trib_fail(&t->err, TRIB_ERR_BUSY, "step %d of %d is being measured",
                          tuning->timed + 1, TRIB_TRAIN_TIMED);
     if (row >= (size_t)tuning->n_rows)
         return trib_fail(&t->err, TRIB_ERR_INVALID, "row %zu of %d", row,
@@ -331,10 +331,11 @@ static trib_status_t pipe_moved(struct trib_trainer *t, const struct trib_train_
 static void pipe_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
     const struct pipe *p = t->strategy;
-    size_t at = (size_t)snprintf(
-        text, bytes, "%s, gradients taken at %s parameters",
-        p->width < 2 ? "each sum is waited for" : "gradients are applied one step late",
-        p->predicted && p->width == 2 ? "the predicted" : "the newest");
+    size_t at = (size_t)snprintf(text, bytes, "%s, gradients computed at %s parameters",
+                                 p->width < 2 ? "each step waits for its sum"
+                                              : "gradients are applied one step late",
+                                 p->predicted && p->width == 2 ? "the predicted"
+                                                               : "the newest");
 
     if (!p->tuning || at + 3 >= bytes)
         return;

@@ -88,8 +88,8 @@ static trib_status_t refuse_codecs(struct trib_trainer *t)
     if (!codec)
         return trib_train_refuse_parts(t);
     return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                     "strategy agp gives shares of parameters as they are, and not by "
-                     "\"%s\"",
+                     "strategy agp sends shares of parameters uncompressed, not by "
+                     "codec \"%s\"",
                      codec);
 }
 
@@ -356,8 +356,8 @@ static void push_free_explain(const struct trib_trainer *t, char *text, size_t b
 {
     (void)t;
     snprintf(text, bytes,
-             "shares of parameters and weights to the ranks 1, 2, 4, … further on, by "
-             "turns, added when they have come; no step waits for a rank");
+             "shares of parameters and weights to the ranks 1, 2, 4, … further on, in "
+             "turn, added on arrival; no step waits for a rank");
 }
 
 const struct trib_strategy_ops trib_strategy_agp = {.apart = true,

@@ -41,7 +41,8 @@ trib_status_t trib_push_moved(struct trib_trainer *t, const struct trib_train_mo
     if (fabs(sum - m->ranks_before) > 1e-9) {
         t->stats.lost_weight += m->ranks_before - sum;
         snprintf(m->note, m->note_bytes,
-                 "weight %.6g of %d is lost, and as much of the sum of parameters",
+                 "weight %.6g of %d is lost, with the same fraction of the sum of "
+                 "parameters",
                  m->ranks_before - sum, m->ranks_before);
     }
     if (m->is_new || fabs(sum - m->old) < 1e-12)

@@ -82,8 +82,8 @@ static int read_text(struct text_task *t, const char *path, char *error, size_t 
         snprintf(error, bytes, "%s%s%s", bad && path ? path : "",
                  bad && path ? ": " : "",
                  bad ? strerror(why)
-                     : "there is no program bible: install bible-kjv, or give a plain "
-                       "text by --data");
+                     : "program bible not found: install bible-kjv, or name a plain "
+                       "text with --data");
         return -1;
     }
     return 0;
@@ -113,7 +113,7 @@ static int make(struct text_task *t, const struct task_desc *desc, char *error,
     if (symbols > SYMBOLS_MAX || (t->to - t->from) / t->task.batch < 2 * WINDOW) {
         snprintf(error, bytes, "a text of %zu characters, %zu of them different, is %s",
                  t->count, symbols,
-                 symbols > SYMBOLS_MAX ? "no plain text" : "too short");
+                 symbols > SYMBOLS_MAX ? "not plain text" : "too short");
         return -1;
     }
     t->at = malloc(t->task.batch * sizeof(*t->at));

@@ -77,7 +77,7 @@ static int load(struct image_task *t, const struct task_desc *desc, char *error,
         return -1;
     t->task.batch = desc->batch ? desc->batch : 32;
     if (t->images.count / (size_t)desc->ranks < t->task.batch) {
-        snprintf(error, bytes, "a batch of %zu does not fit %zu images a rank",
+        snprintf(error, bytes, "a batch of %zu does not fit %zu images per rank",
                  t->task.batch, t->images.count / (size_t)desc->ranks);
         return -1;
     }

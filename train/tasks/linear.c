@@ -63,7 +63,7 @@ static int load(struct linear_task *t, const struct task_desc *desc, char *error
     t->chosen_tests = choose(&t->tests, &t->n_tests);
     t->input = malloc(MNIST_PIXELS * sizeof(float));
     if (t->n_chosen / (size_t)desc->ranks < t->task.batch) {
-        snprintf(error, bytes, "a batch of %zu does not fit %zu images a rank",
+        snprintf(error, bytes, "a batch of %zu does not fit %zu images per rank",
                  t->task.batch, t->n_chosen / (size_t)desc->ranks);
         return -1;
     }

@@ -137,7 +137,7 @@ ok "in a class or the other" above "$(value shared value)" 50
 
 expect "it is a rank under trib-run" 0 "logreg" "$run" -n 2 --tag none -- "$train" logreg \
     --data "$dir/data" --steps 4
-expect "--ranks there is refused" any "leave out --ranks" "$run" -n 2 --tag none -- \
+expect "--ranks there is refused" any "omit --ranks" "$run" -n 2 --tag none -- \
     "$train" logreg -n 2 --data "$dir/data" --steps 4
 ok "one rank trains alone" trains logreg --steps 2
 ok "curve and gradients are written" trains mlp -n 2 --batch 8 --steps 3 \
@@ -269,23 +269,23 @@ wrong "parts that no layer has" "names begin with" mlp -n 2 --batch 8 --steps 1 
     --parts lstm=int8
 wrong "a batch that does not fit" "does not fit" logreg -n 2 --batch 4000 --steps 1
 wrong "a word where a number belongs" "--steps 'many' is not" logreg --steps many
-wrong "momentum twice" "momentum twice: feedback .*, and the optimiser" logreg -n 2 --codec topk \
+wrong "momentum twice" "momentum twice: feedback .*, and the optimizer" logreg -n 2 --codec topk \
     --feedback ef14:momentum=0.9 --optimizer sgd:momentum=0.9 --steps 1
 wrong "half a straggler" "--straggle '0.5' is not" logreg --straggle 0.5
 wrong "a rank that is not there" "there are 2 ranks" logreg -n 2 --steps 1 --slow-rank 2,4
 wrong "an end of nobody" "--until 'never' must be" logreg --until never
 wrong "an end of ranks that wait for each other" "agp and downpour" logreg -n 2 \
     --strategy sgp --until first
-wrong "a codec that agp refuses" "as they are" logreg -n 2 --strategy agp+int8 --steps 1
+wrong "a codec that agp refuses" "uncompressed" logreg -n 2 --strategy agp+int8 --steps 1
 wrong "half of a slow rank" "--slow-rank '1' is not R,X" logreg --slow-rank 1
-wrong "a tribd that hosts do not reach" "leave that out" logreg -n 2 --link 1gbit \
+wrong "a tribd that hosts do not reach" "omit it" logreg -n 2 --link 1gbit \
     --service localhost:1 --strategy ps
 wrong "a file that cannot be written" "none/x.csv" logreg -n 3 --steps 1 \
     --csv "$dir/none/x.csv"
 wrong "a folder that cannot be made" "none/record: " logreg -n 3 --steps 1 \
     --record "$dir/none/record"
-wrong "a row that is not there" "no task or row" compare mlp dcg
-wrong "a task without rows" "no task or row 'cnnwide'" compare cnnwide
+wrong "a row that is not there" "unknown task or row" compare mlp dcg
+wrong "a task without rows" "unknown task or row 'cnnwide'" compare cnnwide
 wrong "a code without a linear model" "logreg and svm" mlp -n 2 --code rlnc
 wrong "a code that is not there" "did you mean" logreg -n 3 --code rlmc
 wrong "a code and a strategy" "codec has no effect" logreg -n 2 --code rlnc --codec int8
@@ -294,12 +294,12 @@ wrong "more partitions than ranks" "at first there are 2" logreg -n 2 --code rln
 wrong "too many ranks lost" "need as many ranks" logreg -n 3 --code none --leave 1,2 --steps 9
 wrong "a batch that replicas cannot share" "18 would" mlp --kind workers --replicas 3 \
     --batch 16
-wrong "a kind of a task without numbers" "samples have numbers" lstm --kind one
+wrong "a kind of a task without numbers" "samples are numbered" lstm --kind one
 wrong "a kind of many trainings" "kind has no effect" compare mlp --kind one
 wrong "replicas of no kind" "replicas has no effect" mlp --replicas 2
-wrong "devices of a task" "not cut into parts" logreg --kind workers:devices=2 --replicas 2
+wrong "devices of a task" "split a model across devices" logreg --kind workers:devices=2 --replicas 2
 wrong "an option of compare" "quick has no effect" logreg --quick
 expect "no data" any "install dataset-fashion-mnist" "$train" logreg -n 3 \
     --data "$dir/none" --steps 1
-expect "no word" 2 "say what to train" "$train"
+expect "no word" 2 "name a task" "$train"
 finish
