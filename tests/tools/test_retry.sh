@@ -87,7 +87,7 @@ expect "shake: one failure of two" 1 "tests/x/program1: 1 of 2 runs failed; logs
     "$scripts/shake" "$fake" --times 2 tests/x/program1
 grep -q 'the reason' "$fake/shake/program1.1.log"
 result $? "shake: the log of the failed run is kept"
-expect "shake: no such test" 2 "no test of this build is called tests/x/none" "$scripts/shake" "$fake" tests/x/none
+expect "shake: no such test" 2 "this build has no test tests/x/none" "$scripts/shake" "$fake" tests/x/none
 expect "shake: no number" 2 "usage: ./dev shake" "$scripts/shake" "$fake" --times x tests/x/a.sh
 expect "shake: no test" 2 "usage: ./dev shake" "$scripts/shake" "$fake"
 finish
