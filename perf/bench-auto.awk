@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-auto.awk runs.csv: a Markdown table for each transport and number of
-# ranks, of what bench-auto.sh measured.
+# benchlib.awk and bench-auto.awk runs.csv: print a Markdown table of the results of bench-auto.sh
+# for each transport and number of ranks.
 #
-# A row is a size: the time of algorithm auto, the best of the fixed ones, and their ratio, of which
-# the project wants 0.95; then codec auto, and the time of dense sums over it (0.97).
+# A row is a size: the time of algorithm auto, of the best fixed one, and their ratio (goal 0.95);
+# then the time of codec auto, and dense sums / codec auto (goal 0.97).
 
 BEGIN { FS = "," }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-codec.awk runs.csv: Markdown tables of what bench-codec.sh measured.
+# benchlib.awk and bench-codec.awk runs.csv: print the results of bench-codec.sh as Markdown tables.
 #
 # A rate is in GB/s of the float32 vector; its ratio is to memcpy of that vector in the same
 # launch. Each is the median of the launches.
@@ -31,7 +31,7 @@ function add(what, x,    key) {
     if (x != "") value[key, ++count[key]] = x + 0
 }
 
-# Leaves low, middle, high; false: there is no such row.
+# Set low, middle, high; return false if there is no such row.
 function have(what, from, who, how,    key) {
     key = what SUBSEP from SUBSEP who SUBSEP how
     if (!(key in count)) return 0
@@ -52,10 +52,10 @@ function range(form) {
     return sprintf(form " [" form "-" form "]", middle, low, high)
 }
 
-# In rows a ; stands for a comma of a name, and a ~ for a space.
+# In names of rows a ; stands for a comma and a ~ for a space.
 function text_of(who) { gsub(/;/, ",", who); return "`" who "`" }
 
-# A vote is no sum, and a model was taught this very vector.
+# Codecs without an error: a vote is not a sum, and a model was trained on this vector.
 function says_no_error(who) { return who ~ /^(signsgd|powersgd|gradiveq|lgc)/ }
 
 function rates(from,    i, p, who, line) {
@@ -83,7 +83,7 @@ function goal(what, from, who, how, want) {
     goal_want[n_goals] = want
 }
 
-# What the project promises of one thread on a vector beyond the caches.
+# Goals for one thread on a vector larger than the caches.
 function goals() {
     goal("`f16` encode", "dram", "f16", "encode", 0.9)
     goal("`f16` decode-add", "dram", "f16", "decode_add", 0.9)
@@ -120,7 +120,7 @@ function goal_table(    i, part, mark) {
 
 # --- error feedback ---
 
-# A launch's rate over that of y += x in the same launch, by the ratios of both to memcpy.
+# Rate of a launch / rate of y += x in the same launch, from the ratios of both to memcpy.
 function feedback_table(    i, who, here, key, k) {
     if (!names["dram"]) return
     print "\n**Error feedback compared with its minimal traffic, 64 MiB, one thread**\n"
@@ -142,17 +142,17 @@ function feedback_table(    i, who, here, key, k) {
     }
 }
 
-# Launches one by one, as summarise sorts.
+# Keep the launches in order, because summarise sorts `value`.
 $4 == "dram" && ($8 == "encode_ef" || $8 == "add") {
     raw[$8, $5, ++raws[$8, $5]] = $10
 }
 
 # --- peers ---
 
-# Of one round, as the machine may change between two.
+# Compare within one round, because the machine may change between rounds.
 { in_round[$1, $4, $5, $8] = $9; if ($1 > rounds) rounds = $1 + 0 }
 
-# Leaves the median over rounds of what a pass reaches over what a peer does.
+# Set middle to the median over rounds of the ratio of a pass to a peer.
 function over_peer(who, ours, how,    key, r) {
     key = "peer" SUBSEP who SUBSEP ours SUBSEP how
     for (r = 1; r <= rounds; r++)

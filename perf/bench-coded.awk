@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-coded.awk runs.csv: Markdown tables of what bench-coded.sh measured.
+# benchlib.awk and bench-coded.awk runs.csv: print the results of bench-coded.sh as Markdown tables.
 #
-# A table for each rate, number of hosts and size; its rows are contenders. Ratios are of medians
-# over launches. A goal is one of perf/results/coded.md: "gloo 12" is 12 times as fast as Gloo.
+# One table for each rate, number of hosts and size, with a row per contender. Ratios are of medians
+# over launches. The goals are those in perf/results/coded.md; "gloo 12": 12 times as fast as Gloo.
 
 BEGIN {
     FS = ","
@@ -35,7 +35,7 @@ function median(part, who,    key) {
     return middle
 }
 
-# " ✓ (≥ 12)" behind the ratio that a goal is of.
+# Return " ✓ (≥ 12)" for a ratio with a goal.
 function mark(part, who, against, found,    of, want) {
     split(part, of, SUBSEP)
     if (!((of[1], of[2] + 0, who) in goal)) return ""

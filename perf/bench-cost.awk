@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-cost.awk runs.csv: a Markdown table of what bench-cost.sh measured.
+# benchlib.awk and bench-cost.awk runs.csv: print the results of bench-cost.sh as a Markdown table.
 #
-# A row is a codec; its first figure is what encoding, feedback and a write alone take, the others
-# are whole sums, each with its ratio to that. The goal of the project is 1.5 for six codecs.
+# A row is a codec. The first column is the time of encoding, feedback and a write alone; the others
+# are whole sums, each with its ratio to the first. The goal is 1.5 for six codecs.
 
 BEGIN {
     FS = ","

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-hosts.awk runs.csv: Markdown tables of what bench-hosts.sh measured.
+# benchlib.awk and bench-hosts.awk runs.csv: print the results of bench-hosts.sh as Markdown tables.
 #
 # Each cell is the median over launches of the launch's p50 in ms, with the least and the
-# greatest launch. The bound is 2(N-1)/N vectors at the rate that iperf3 had.
+# greatest launch. The bound is 2(N-1)/N vectors at the rate of iperf3.
 
 BEGIN { FS = "," }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-mpi.awk runs.csv: Markdown tables of what bench-mpi.sh measured.
+# benchlib.awk and bench-mpi.awk runs.csv: print the results of bench-mpi.sh as Markdown tables.
 #
-# A table for each MPI and number of ranks. The ratios are those of medians: below 1 trib-mpi is
+# One table for each MPI and number of ranks. Ratios are of medians; below 1 trib-mpi is
 # faster. The goals are 0.9 of Open MPI's time at 8 to 64 bytes with 2 ranks, and 0.3 with more.
 
 BEGIN { FS = "," }
@@ -18,7 +18,7 @@ FNR == 1 { next }
     value[key, ++count[key]] = $9 + 0
 }
 
-# The median, and its text.
+# Return the median; set `text` to it, with the least and the greatest launch.
 function middle_of(key) {
     text = "-"
     if (!(key in count)) return 0

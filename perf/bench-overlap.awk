@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-overlap.awk runs.csv: Markdown tables of what bench-overlap.sh measured.
+# benchlib.awk and bench-overlap.awk runs.csv: print the results of bench-overlap.sh as Markdown tables.
 #
-# A table for each rate, number of hosts and size; its rows are codecs. Figures are medians over
-# launches. The goals: 85 % of the slowest stage, 90 % hidden.
+# One table for each rate, number of hosts and size, with a row per codec. Cells are medians over
+# launches. Goals: 85 % of the slowest stage, 90 % hidden.
 
 BEGIN {
     FS = ","

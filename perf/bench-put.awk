@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-put.awk runs.csv: Markdown tables of what bench-put.sh measured.
+# benchlib.awk and bench-put.awk runs.csv: print the results of bench-put.sh as Markdown tables.
 #
 # Each cell is the median over launches, with the least and the greatest. A ratio above 1
-# says that Tributary is better: the peer's latency over ours, our bandwidth over the peer's.
+# means that Tributary is better: the peer's latency / ours, our bandwidth / the peer's.
 
 BEGIN { FS = "," }
 

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-results.awk limits.csv runs.csv: documents of trib-perf --json, for its report.
+# benchlib.awk and bench-results.awk limits.csv runs.csv: write documents like trib-perf --json, for trib-perf report.
 #
-# -v to=PREFIX         a document is PREFIX followed by a number and .json; its name is printed
-# -v split_by=COLUMNS  a document for each of their values, which go into its run
-# -v name=COLUMN       of a row; -v own=PATTERN: those of Tributary, the others are peers
-# -v key=WORD          what names of own rows are: way, or codec; "": they have none
-# -v bytes=N           of all rows, where no column says it
+# -v to=PREFIX         write each document to PREFIX, a number and .json; print its name
+# -v split_by=COLUMNS  one document for each combination of values, which it has in "run"
+# -v name=COLUMN       the name of a row; -v own=PATTERN: names of Tributary, others are peers
+# -v key=WORD          kind of the names of own rows: way or codec; "": no names
+# -v bytes=N           size of all rows, if there is no such column
 #
-# In the environment: RESULTS_HEAD, what all documents begin with (format, version, time, argv, machine,
-# settings), and RESULTS_RUN, what the run of all has, such as "collective": "allreduce".
+# Environment: RESULTS_HEAD, the beginning of all documents (format, version, time, argv, machine,
+# settings), and RESULTS_RUN, the common members of "run", such as "collective": "allreduce".
 #
-# Columns that are known below become figures of the rows: the median over launches, quartiles of the
-# time, too. limits.csv has lines KEY,NAME,BYTES,GBPS: the KEY is the document's values with / between
-# them, or *; 0 bytes: of all sizes.
+# The columns known below become numbers of the rows: the median over launches, and for times also
+# quartiles. limits.csv has lines KEY,NAME,BYTES,GBPS: KEY is the values of a document separated by /,
+# or *; 0 bytes: all sizes.
 
 BEGIN {
     FS = ","
@@ -53,10 +53,10 @@ function add(row, what, text,    key) {
 
 function text_of(x) { gsub(/["\\]/, "\\\\&", x); return "\"" x "\"" }
 
-# Of values that summarise has sorted.
+# Quantile of values sorted by summarise.
 function quantile(key, p,    n) { n = count[key]; return value[key, 1 + int(p * (n - 1) + 0.5)] }
 
-# ", "p50_us": 5, …" of a row.
+# Return the members of a row: ", "p50_us": 5, …".
 function figures(row, ranks,    i, key, line, size, part_of, dense) {
     split(row, part_of, SUBSEP)
     size = part_of[3]
@@ -76,7 +76,7 @@ function figures(row, ranks,    i, key, line, size, part_of, dense) {
     return line
 }
 
-# Rows of one contender, a comma before each but the first of the array.
+# Rows of one contender, separated by commas.
 function rows_of(part, who, ranks, word, between, to,    i) {
     for (i = 1; i <= n_sizes[part, who]; i++) {
         printf "%s\n    {%s\"bytes\": %d%s}", between, word == "" ? "" : "\"" word "\": " text_of(who) ", ", \
@@ -86,7 +86,7 @@ function rows_of(part, who, ranks, word, between, to,    i) {
     return between
 }
 
-# The values that set a document apart. A rate such as 10gbit is that of the link.
+# The values that identify a document. A rate such as 10gbit is the link rate.
 function run_of(part,    i, of, line, column, x) {
     split(part, of, "/")
     line = run

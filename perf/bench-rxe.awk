@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-rxe.awk runs.csv: Markdown tables of what bench-rxe.sh measured.
+# benchlib.awk and bench-rxe.awk runs.csv: print the results of bench-rxe.sh as Markdown tables.
 #
 # Each cell is the median over launches, with the least and the greatest. Ratios are of
-# medians; behind a ratio stands the goal of the project, and whether it is met.
+# medians, followed by the goal and whether it is reached.
 
 BEGIN {
     FS = ","
     title["latency"] = "µs one way"
     title["bandwidth"] = "MB/s"
     title["all-reduce"] = "µs"
-    # What over what, and the goal: "<" at most, ">" at least.
+    # Numerator, denominator and goal: "<" at most, ">" at least.
     ratios["latency"] = "trib ib_write_lat <1.1;trib ib_send_lat"
     ratios["bandwidth"] = "trib ib_write_bw >0.97"
     ratios["all-reduce"] = "bound trib >0.9;openmpi-tcp trib >1;openmpi-openib trib >1;openmpi-ucx trib >1;openmpi-tcp trib-tcp >1;openmpi-sm trib-shm >1"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# benchlib.awk and bench-service.awk -v part=NAME -v workers=N PART.csv: Markdown tables of what
-# bench-service.sh measured.
+# benchlib.awk and bench-service.awk -v part=NAME -v workers=N PART.csv: print the results of
+# bench-service.sh as Markdown tables.
 #
 # Each cell is the median over launches of the launch's p50 in ms, with the least and the
 # greatest launch; ratios are of medians.
@@ -20,7 +20,7 @@ FNR == 1 { next }
     if (!($7 in known_size)) { known_size[$7] = 1; size[++sizes] = $7 }
 }
 
-# The median in ms; 0: there is none. Leaves low, middle, high in µs.
+# Return the median in ms, or 0 if there is none. Set low, middle, high in µs.
 function ms(of, who, b,    key) {
     key = of SUBSEP who SUBSEP b
     low = middle = high = 0
@@ -33,7 +33,7 @@ function cell(of, who, b) {
     return ms(of, who, b) ? number(middle / 1e3) " [" number(low / 1e3) "-" number(high / 1e3) "]" : "-"
 }
 
-# Is a ratio, where there is one, what was aimed for?
+# Return a ratio, if there is one, with ✓ or ✗ for the goal.
 function mark(a, b, least, most,    r) {
     if (a <= 0 || b <= 0) return "-"
     r = a / b
@@ -93,7 +93,7 @@ function dense(    c, i, of) {
 
 # --- blocks ---
 
-# Of the blocks of all workers, by chance.
+# Expected density of the union of all workers' blocks.
 function union(density, how) { return how == "same" ? density : 1 - (1 - density) ^ workers }
 
 function blocks(    c, i, b, part_of, t, dense_ms, gloo_ms, gain) {
@@ -143,15 +143,15 @@ function codecs(    c, i, b, t, dense_ms) {
 
 # --- hierarchy ---
 
-# The launches of the number that was chosen are of one program, asked for by name or not:
-# they count together.
+# Launches that chose a number of leaders and launches given the same number run the same program:
+# combine them.
 function pool(of, b, with,    key, i) {
     key = of SUBSEP "pooled" SUBSEP b
     for (i = 1; i <= count[of SUBSEP with SUBSEP b]; i++)
         value[key, ++count[key]] = value[of, with, b, i]
 }
 
-# Of the numbers of leaders, the best one's time.
+# Return the time of the best number of leaders.
 function best_number(of, b, chosen,    j, t, best) {
     for (j = 1; j <= 4; j *= 2) {
         t = ms(of, j == chosen ? "pooled" : "leaders-" j, b)

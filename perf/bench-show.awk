@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-show.awk -v width=COLUMNS bench.md: tables of Markdown for a terminal. Their columns are aligned;
-# where they are too many, they stand in parts below each other, each with the first column; other lines
-# are folded.
+# bench-show.awk -v width=COLUMNS bench.md: print Markdown for a terminal. Columns of tables are aligned;
+# wide tables are split into parts below each other, each with the first column; other lines are
+# wrapped.
 
 function wide(text) { gsub(/[\200-\277]/, "", text); return length(text) }
 

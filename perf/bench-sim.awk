@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-sim.awk: the table of bench-sim.sh, behind benchlib.awk, of rows
-# "round,before,after,hosts,row,what,ms". within: percent; exit code 1 if a row is farther off.
+# benchlib.awk and bench-sim.awk: print the table of bench-sim.sh from rows
+# "round,before,after,hosts,row,what,ms". within: percent; exit status 1 if an error exceeds it.
 BEGIN { FS = "," }
 NR == 1 { next }
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Rows "codec,seed,percent" as a table: each codec's mean beside that of dense sums, codec none, and
-# the standard error of the difference between trainings of one seed.
+# Print rows "codec,seed,percent" as a table: the mean of each codec, its difference from dense sums
+# (codec none), and the standard error of the difference over seeds.
 
 BEGIN { FS = "," }
 

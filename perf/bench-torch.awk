@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Rows "rate,way,round,ms,cpu_ms" as a table: the medians of each way's rounds, two columns for each
-# rate: the time of a step, and the processor time in it.
+# Print rows "rate,way,round,ms,cpu_ms" as a table: medians over rounds, with two columns per rate,
+# the time of a step and its processor time.
 
 function median(values,    n, i, k, held, list) {
     n = split(values, list, " ")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bench-wan.awk: the tables of bench-wan.sh, behind benchlib.awk, of rows
-# "round,before,after,trip,row,ms". page: empty for the table of perf/results/wan.md; else that
-# page, beside whose figures the medians then stand.
+# benchlib.awk and bench-wan.awk: print the tables of bench-wan.sh from rows
+# "round,before,after,trip,row,ms". page: empty for the table of perf/results/wan.md; otherwise that
+# page, whose numbers are printed next to the medians.
 BEGIN {
     FS = ","
     columns = split("dense int8 topk", column, " ")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # benchlib.awk and bench.awk -v place=in|out -v cores=N -v over=best|tcp limit.csv runs.csv:
-# Markdown tables of what bench.sh measured.
+# print the results of bench.sh as Markdown tables.
 #
 # Each cell is the median over launches of the launch's p50, with the least and the
 # greatest launch. A ratio is the best peer's time over Tributary's: 2 is twice as fast.
@@ -35,8 +35,8 @@ function add(group,    key) {
 
 function is_ours(label) { return label ~ /^trib-/ }
 
-# What the project promises, for 2 and 4 ranks up to 32 KiB, beyond that for 2. Over TCP
-# the memory is all the same, and its bandwidth is not the limit.
+# Goals: up to 32 KiB for 2 and 4 ranks, above for 2 ranks. Over TCP the kind of memory does not
+# matter, and its bandwidth is not the limit.
 function goal(memory, n, b) {
     if (over == "tcp") return 1
     if (b <= 32768) return 1
@@ -72,7 +72,7 @@ function row(group, n, b,    i, key, line, best, mid) {
     print line
 }
 
-# 2 ranks must read two vectors and write two: the time that this takes at best over us.
+# 2 ranks must read two vectors and write two: shortest time for this / measured time.
 function share(how, b, us) {
     if (!(limit[how, b] > 0 && us > 0)) return "-"
     return sprintf("%.2f", 4 * b / (limit[how, b] * 1e3) / us)

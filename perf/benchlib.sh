@@ -11,8 +11,8 @@ die() {
     exit 2
 }
 
-# What is under way; behind it how long the launches that are left may take, where `planned` says how
-# many there are: as long each as those so far.
+# Print the progress, and the estimated remaining time if `planned` is set to the number of launches:
+# the mean of the previous launches for each.
 say() {
     local left=''
     if [ -n "${planned:-}" ] && [ "$launches" -gt 0 ] && [ "$planned" -gt "$launches" ]; then
@@ -22,9 +22,9 @@ say() {
     if [ -t 2 ]; then printf '\r\033[K%s' "$*$left" >&2; else echo "$*" >&2; fi
 }
 
-# Reads the command line of the script that sources this. settings[NAME] is the variable that
-# --NAME VALUE sets; --NAME without a value calls on_NAME, with _ for -. What follows
-# the options goes to take_folders.
+# Parse the command line of the sourcing script. --NAME VALUE sets the variable settings[NAME];
+# --NAME without a value calls on_NAME, with _ for -. The arguments after the options are
+# passed to take_folders.
 take_arguments() { # ARGUMENT…
     local name
     command_line=("$0" "$@")
@@ -51,13 +51,13 @@ take_arguments() { # ARGUMENT…
     take_folders "$@"
 }
 
-# Is this contender, or its last part behind a /, asked for? `only`: with commas, or empty.
+# Return true if `only` is empty or contains this contender, or its part after the last /.
 wanted() { # CONTENDER
     [ -z "$only" ] || [[ ,$only, == *,$1,* || ,$only, == *,${1##*/},* ]]
 }
 
-# The folders at the end of the command line. Sets build (has perf/probe), out, runs (rows
-# of all launches) and errors (what was said).
+# Take the folders at the end of the command line. Set build (has perf/probe), out, runs (rows
+# of all launches) and errors (error output).
 take_folders() { # BUILD_DIR OUT_DIR
     [ $# -eq 2 ] || die "BUILD_DIR and OUT_DIR are needed; --help tells more"
     [ -x "$1/perf/trib-perf" ] || die "$1/perf/trib-perf is missing: build first"
@@ -70,28 +70,27 @@ take_folders() { # BUILD_DIR OUT_DIR
     echo "key,name,bytes,GBps" >"$out/limits.csv"
 }
 
-# The comment at the top of a script, from the fourth line on.
+# Print the comment at the top of a script, from the fourth line on.
 help_of() { # FILE
     sed -n '4,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$1"
 }
 
-# Runs a function that is exported, and after `limit` seconds ends it with its whole process
-# group.
+# Run an exported function; after `limit` seconds terminate its process group.
 guarded() { # FUNCTION ARGUMENT…
     # shellcheck disable=SC2016 # the inner shell expands them
     timeout -k 5 "$limit" bash -c 'set -euo pipefail; "$@"' guarded "$@"
 }
 
-# How many words there are.
+# Print the number of words.
 count_of() { # WORD…
     echo $#
 }
 
-# Contenders that were not through after `limit` seconds; they are not launched again.
+# Contenders that exceeded `limit` seconds; they are not launched again.
 declare -A late=()
 
-# Ctrl-C ends the launch under way and leaves out those that would follow, so that the tables are of
-# the launches that there are. A second one ends the script.
+# Ctrl-C ends the current launch and skips the remaining ones, so the tables contain the launches so
+# far. A second one ends the script.
 interrupted='' launches=0 first_at=$SECONDS
 interrupt() {
     trap - INT
@@ -100,14 +99,14 @@ interrupt() {
     [ -z "${launch_pid:-}" ] || end_launch "$launch_pid"
 }
 
-# Ends a launch and what it has started: `timeout` passes the signal on to its process group.
+# End a launch and its children: `timeout` forwards the signal to its process group.
 end_launch() { # PID
     local child children tries
     children=$(ps -o pid= --ppid "$1")
     for child in $children; do kill -TERM "$child" 2>/dev/null || true; done
     kill -TERM "$1" 2>/dev/null || true
     wait "$1" 2>/dev/null || true
-    for child in $children; do # each takes away what it has made
+    for child in $children; do # each removes its files and processes
         for ((tries = 0; tries < 50; tries++)); do
             kill -0 "$child" 2>/dev/null || break
             sleep 0.1
@@ -115,9 +114,9 @@ end_launch() { # PID
     done
 }
 
-# One launch between two probes of how near the cores are: its rows go behind the round, the
-# two words and commas into runs, and what is no row (a launcher's last words) into errors. KIND
-# says what, the same in all rounds.
+# Run one launch between two probes of the distance of the cores. Append its rows, prefixed with the
+# round and the results of both probes, to runs, and its other output to errors. KIND names the
+# launch, the same in all rounds.
 launch_probed() { # ROUND KIND COMMAND…
     local round=$1 kind=$2 before after rows status=0 began=$SECONDS
     local what="round $1 of $rounds, $2"
@@ -156,7 +155,7 @@ launch_probed() { # ROUND KIND COMMAND…
             <<<"$rows" >>"$runs"
 }
 
-# What the tables lack, a line each.
+# Print a line for each contender missing from the tables.
 absent_lines() {
     local name
     [ -z "$interrupted" ] || echo "Interrupted: the tables contain $launches launches."
@@ -182,7 +181,7 @@ write_section() { # NAME FILE [PAGE]
     echo "wrote $1 into $title" >&2
 }
 
-# A file with tables of Markdown, on standard output; on a terminal such that they fit.
+# Print a file with Markdown tables, fitted to the terminal if there is one.
 show_tables() { # FILE
     local columns
     if [ -t 1 ] && columns=$(stty size <&1 2>/dev/null | cut -d ' ' -f 2) && [ "${columns:-0}" -gt 0 ]; then
@@ -202,7 +201,7 @@ tell_tables() { # NAME
 # shellcheck disable=SC2034 # the scripts give it to write_page
 allreduce_run='"collective": "allreduce", "dtype": "f32", "op": "sum"'
 
-# The rates that iperf3 had, as limits; by columns rate, contender, ranks and p50_us of runs.csv.
+# Print the rates of iperf3 as limits; by columns rate, contender, ranks and p50_us of runs.csv.
 iperf_limits() {
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         $at["contender"] == "iperf3" { print $at["rate"] "/" $at["ranks"] "," $at["p50_us"] / 8 }' "$runs" |
@@ -214,7 +213,8 @@ json_text() { # TEXT: in quotation marks
     sed 's/["\\]/\\&/g; s/.*/"&"/' <<<"$1"
 }
 
-# What all documents of results have: of trib-perf, which knows the machine, and the command line.
+# The common beginning of all result documents: from trib-perf, which describes the machine, and the
+# command line.
 results_head() {
     local said word between=''
     said=$("$build/perf/trib-perf" codec none --sizes 4096 --iters 1 --json - 2>>"$errors") || return 1
@@ -228,9 +228,9 @@ results_head() {
     echo ']'
 }
 
-# The last step of a bench: documents in results/, as trib-perf --json writes them, the page that trib-perf
-# report makes of them, and where it is. Arguments: variables of bench-results.awk, and run=TEXT.
-# `rows`, where it is set, is a file that stands for runs.csv, and `page` one for bench.html.
+# The last step of a bench: write documents like trib-perf --json to results/, make a page of them with
+# trib-perf report, and print its path. Arguments: variables of bench-results.awk, and run=TEXT.
+# `rows` replaces runs.csv, and `page` replaces bench.html, if they are set.
 write_page() { # VARIABLE=VALUE…
     local to=$out/results/ head run='' word arguments=() files documents page=${page:-$out/bench.html}
     for word; do
@@ -254,7 +254,7 @@ write_page() { # VARIABLE=VALUE…
     page_of "${files[@]}"
 }
 
-# The page of documents, and where it is; or why there is none.
+# Make the page of documents and print its path, or the reason why there is none.
 page_of() { # FILE…
     local to=${page:-$out/bench.html}
     if [ -e "${1:-}" ] && "$build/perf/trib-perf" report "$@" -o "$to" 2>>"$errors"; then
@@ -264,8 +264,8 @@ page_of() { # FILE…
     fi
 }
 
-# The end of a bench: bench.md has the machine, a line that says what was measured, and the tables
-# that a program for awk makes of the launches.
+# The end of a bench: write bench.md with the machine, a line about the measurement, and the tables
+# that an awk program makes from the launches.
 tables_by_awk() { # NAME LINE
     [ ! -t 2 ] || printf '\r\033[K' >&2
     {
@@ -277,7 +277,7 @@ tables_by_awk() { # NAME LINE
     tell_tables "$1"
 }
 
-# Of new connections.
+# Print the congestion control of new connections.
 congestion() {
     cat /proc/sys/net/ipv4/tcp_congestion_control
 }

@@ -6,7 +6,7 @@
 # net_job_ranks are the number of hosts of a job and of ranks per host.
 # shellcheck disable=SC2154 # set by net.sh, benchlib.sh and peers.sh
 
-# Ranks on hosts; rank 0's output, and that of others which failed.
+# Run ranks on hosts; print the output of rank 0 and of failed ranks.
 job() { # COMMAND…
     local rank failed=0 ranks
     net_job "$@"
@@ -38,8 +38,8 @@ gloo() {
     return "$failed"
 }
 
-# A program that enters host number $1, or that of the rank where it is "rank", or, told
-# its name, as mpirun does, the host hostN.
+# Write a program that enters the host of the rank if its first argument is "rank", and otherwise the host
+# with that number or with that name, hostN, as given by mpirun.
 make_doors() {
     cat >"$net_dir/door" <<DOOR
 #!/bin/bash
@@ -55,7 +55,7 @@ DOOR
     chmod +x "$net_dir/door"
 }
 
-# Hosts with links of the rate $rate, whose connections go by $congestion.
+# Open hosts with links of rate $rate and congestion control $congestion.
 open_hosts() { # HOSTS
     [ -z "$interrupted" ] || return 0 # nothing is launched any more
     net_open "$1" 1500 4 || die "the hosts cannot be made"
@@ -64,8 +64,8 @@ open_hosts() { # HOSTS
     make_doors
 }
 
-# mpirun stays among this machine's processes, to find the others' name spaces, and has
-# host 0's network and name. A rank on each host of a job.
+# mpirun runs with the network and name of host 0, but in this machine's PID namespace, to find the
+# other namespaces. One rank on each host of a job.
 openmpi() {
     local n i list='' yield=() options
     n=${net_job_hosts:-${#net_pids[@]}}
@@ -87,7 +87,7 @@ mpich() {
         "$out/peers/mpich" "${options[@]}"
 }
 
-# From host 1 to host 0; its rate in Gbit/s stands where others have their time.
+# iperf3 from host 1 to host 0; the row has its rate in Gbit/s in place of a time.
 iperf() {
     local server gbps
     net_on 0 timeout 60 iperf3 -s -1 >/dev/null 2>&1 &
@@ -99,7 +99,7 @@ iperf() {
     echo "iperf3,${#net_pids[@]},0,1,1,$gbps,$gbps,$gbps"
 }
 
-# Launchers speak on standard output, too: only rows count. What stands before each: HEAD.
+# Print only rows, each after HEAD: launchers also write to standard output.
 launch() { # HEAD CONTENDER [ARGUMENT…]
     "${@:2}" | grep -E '^[a-z0-9-]+(,[0-9.]+){7}(,[-+0-9.einfa]*)*$' | sed "s/^/$1,/"
 }
@@ -108,7 +108,7 @@ daemon_up() { # HOST: it listens, or has ended
     grep -qs "listening at" "$net_dir/tribd$1.log" || ! kill -0 "${daemon_pid[$1]}" 2>/dev/null
 }
 
-# One on each of these hosts; they end with the hosts.
+# Start a tribd on each of these hosts; they end with the hosts.
 start_daemons() { # HOST…
     local host end=$((SECONDS + 30))
     [ -z "$interrupted" ] || return 0
@@ -128,14 +128,14 @@ start_daemons() { # HOST…
 }
 daemon_pid=()
 
-# What jobs are told of the tribd of these hosts.
+# Print the value of TRIB_SERVICE for the tribd of these hosts.
 services() { # HOST…
     local host list=''
     for host; do list+=${list:+,}$(net_address "$host"):4700; done
     echo "$list"
 }
 
-# Calls the script's `measure RATE HOSTS` in each round, for each rate and number of hosts.
+# Call the script's `measure RATE HOSTS` in each round, for each rate and number of hosts.
 measure_hosts() {
     local rate n
     trap net_close EXIT
