@@ -31,8 +31,8 @@ static void search(struct trib_agg_provider *w, uint64_t taken, int pause_ms)
     if (st != TRIB_OK)
         trib_log(
             &w->parent->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
-            "cannot search for aggregators: %s; the job gets none until it is started "
-            "again",
+            "cannot search for aggregators: %s; the job runs without them until it is "
+            "restarted",
             trib_status_str(st));
 }
 
@@ -128,8 +128,8 @@ static trib_status_t check_verdict(struct trib_comm *by, struct trib_agg_verdict
         return TRIB_OK;
     return trib_comm_fail(
         by, TRIB_ERR_PROTOCOL,
-        "rank 0 says that %d aggregators take the job, in a tree of %u bytes, "
-        "which cannot be: do all ranks run one version?",
+        "invalid message from rank 0: %d aggregators, a tree of %u bytes: do all "
+        "ranks run the same version?",
         (int)v->aggregators, (unsigned)v->tree_bytes);
 }
 
@@ -139,7 +139,7 @@ static trib_status_t open_again(void *arg, struct trib_comm **out, char *text,
     struct trib_agg_provider *w = arg;
     struct trib_comm *by = w->parent->offload->control_comm;
     struct trib_agg_verdict v = {.status = TRIB_ERR_NO_RESOURCE,
-                                 .why = "no aggregator would take the job"};
+                                 .why = "no aggregator admits the job"};
 
     assert(!w->control_link);
     if (w->discovery) {

@@ -112,7 +112,8 @@ void trib_agg_comm_dispose(struct trib_comm *comm)
     struct trib_agg_comm *c = trib_agg_comm_of(comm);
 
     if (comm->engine.head)
-        trib_engine_fail(&comm->engine, TRIB_ERR_PEER_LOST, "the aggregators are left");
+        trib_engine_fail(&comm->engine, TRIB_ERR_PEER_LOST,
+                         "disconnected from the aggregators");
     for (uint32_t i = 0; c->plans && i < TRIB_AGG_COMM_PLANS; i++)
         trib_plan_destroy(c->plans[i]);
     free(c->plans);
@@ -141,8 +142,8 @@ static trib_status_t refuse_memory(struct trib_plan *plan, uint64_t bytes,
         level++;
     return trib_comm_fail(
         plan->comm, TRIB_ERR_NO_RESOURCE,
-        "%zu elements by codec %.60s take %s bytes here; %s may have %s bytes, "
-        "and %s are held",
+        "%zu elements with codec %.60s need %s bytes; the limit of %s is %s bytes, "
+        "and %s are in use",
         plan->run.desc.count, plan->codec ? trib_codec_info(plan->codec)->text : "none",
         kib(bytes, wanted), whose[level], kib(in_the_way->most, most),
         kib(trib_quota_held_mt(in_the_way), held));
@@ -235,8 +236,8 @@ static trib_status_t announce(struct trib_plan *plan, const trib_desc_t *desc,
     if (print(plan, desc, leaving, text, sizeof(text)) >= (int)sizeof(text))
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED,
-            "codec and feedback have more than %d characters: too many for "
-            "an aggregator",
+            "the texts of codec and feedback are too long for an aggregator: more "
+            "than %d characters",
             TRIB_AGG_COMM_TEXT_MAX - 1);
     if (!take_number(c, number_out))
         return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
@@ -447,14 +448,13 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
     if (take_number_of(&rest, "freed", UINT32_MAX, &starts))
         return drop(comm, number, (uint32_t)starts)
                    ? TRIB_OK
-                   : trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
-                                    "rank 0 has freed plan %" PRIu32
-                                    ", which there is none of",
-                                    number);
+                   : trib_comm_fail(
+                         comm, TRIB_ERR_PROTOCOL,
+                         "rank 0 freed plan %" PRIu32 ", which does not exist", number);
     if (number >= TRIB_AGG_COMM_PLANS || c->plans[number] || !parse(text, &a))
         return trib_comm_fail(comm, TRIB_ERR_PROTOCOL,
                               "rank 0 announced plan %" PRIu32
-                              ": \"%.200s\", which is none",
+                              ": \"%.200s\", which is invalid",
                               number, text);
     /* Memory of a codec: two copies of the agreements, the loss of its results, and the
      * encoded chunks and values of a round (for a short vector, all of it). A quorum
@@ -463,16 +463,16 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
     if (c->memory && kept && a.desc.count > c->memory / (5 * sizeof(float)))
         return trib_comm_fail(
             comm, TRIB_ERR_NO_RESOURCE,
-            "a plan of %zu elements by codec %.60s may need more than the %zu "
-            "MiB that a plan may have here",
+            "a plan of %zu elements with codec %.60s may need more than %zu MiB, the "
+            "limit of a plan",
             a.desc.count, a.codec, c->memory >> 20);
     /* Memory of a sum of pairs: two copies of values and of positions. */
     const size_t longest =
         a.desc.count < TRIB_PAIRS_PIECE ? a.desc.count : TRIB_PAIRS_PIECE;
     if (c->memory && a.has_pairs && longest > c->memory / (4 * sizeof(double)))
         return trib_comm_fail(comm, TRIB_ERR_NO_RESOURCE,
-                              "a plan of pairs of %zu elements may need more than the "
-                              "%zu MiB that a plan may have here",
+                              "a sparse plan of %zu elements may need more than %zu "
+                              "MiB, the limit of a plan",
                               a.desc.count, c->memory >> 20);
     assert(number < TRIB_AGG_COMM_PLANS && c->plans);
     c->announced = number;
@@ -563,8 +563,9 @@ static bool start_next(struct trib_comm *comm)
     if (left >= 0) {
         char text[200];
         snprintf(text, sizeof(text),
-                 "rank %d (host %.64s, process %d) has left, others go on", left,
-                 e->peers[left].host, e->peers[left].pid);
+                 "rank %d (host %.64s, process %d) has disconnected, but other ranks "
+                 "continue",
+                 left, e->peers[left].host, e->peers[left].pid);
         trib_engine_fail(e, TRIB_ERR_PEER_LOST, text);
         return false;
     }

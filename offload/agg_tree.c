@@ -195,7 +195,7 @@ trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
     }
     free(b);
     return trib_fail(err, TRIB_ERR_PROTOCOL,
-                     "the layout of %d aggregators above %d ranks is no tree",
+                     "the layout of %d aggregators and %d ranks is not a tree",
                      aggregators, ranks);
 }
 

@@ -59,14 +59,12 @@ static trib_status_t exchange_with_aggregators(struct wireup_job *m, uint8_t *al
             break;
         if (c.kind == TRIB_CONTROL_BLOBS && c.blobs.each != bytes)
             return trib_fail(&s->err, TRIB_ERR_MISMATCH,
-                             "%s has a build of Tributary whose messages differ, of "
-                             "%u and of %zu bytes: install the same build",
+                             "%s runs a different build of Tributary, with messages "
+                             "of %u and not %zu bytes: install the same build",
                              trib_agg_provider_address(s, i), c.blobs.each, bytes);
         if (c.kind != TRIB_CONTROL_BLOBS || c.blobs.count != 1 ||
             c.blobs.first != ranks + (uint32_t)i)
-            return trib_fail(&s->err, TRIB_ERR_PROTOCOL,
-                             "%s answers with something else than what "
-                             "it is to be reached by",
+            return trib_fail(&s->err, TRIB_ERR_PROTOCOL, "%s did not send its address",
                              trib_agg_provider_address(s, i));
         memcpy(all + (ranks + (size_t)i) * bytes, c.blobs.data.at, bytes);
     }

@@ -126,7 +126,7 @@ static trib_status_t connect_to(struct trib_control_link *s, const char *address
     if (*fd_out >= 0)
         return TRIB_OK;
     return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s%s", address, why,
-                     strstr(why, "refused") ? ": is tribd started there?" : "");
+                     strstr(why, "refused") ? ": is tribd running there?" : "");
 }
 
 /* Add an error message if there is none. */
@@ -279,8 +279,9 @@ static trib_status_t check_sealed(struct trib_control_link *s,
         return TRIB_OK;
     return trib_fail(
         &s->err, TRIB_ERR_UNSUPPORTED,
-        "%s: with auth none the key of TRIB_SEAL=1 would be sent to tribd in clear: "
-        "use auth key or munge (for tribd and TRIB_SERVICE_AUTH), or no TRIB_SERVICE",
+        "%s: with auth none the key of TRIB_SEAL=1 would be sent to tribd "
+        "unencrypted: use auth key or munge (for tribd and TRIB_SERVICE_AUTH), or "
+        "unset TRIB_SERVICE",
         address);
 }
 

@@ -22,7 +22,7 @@ static void stop_commit_comm(struct trib_offload *o)
     trib_progress_thread_stop(commit_comm);
     if (commit_comm->engine.head)
         trib_engine_fail(&commit_comm->engine, TRIB_ERR_ABORTED,
-                         "the ranks have left the aggregators");
+                         "the ranks have abandoned the aggregators");
 }
 
 static void dispose_agg_comm(struct trib_offload *o)
@@ -155,14 +155,13 @@ static void log_recovery(const struct trib_offload *o, uint64_t done)
         trib_log(
             &o->parent->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
             "more aggregators are available: the ranks move to them after operation "
-                 "%" PRIu64 "; this rank repeats %" PRIu64 " operation%s",
+            "%" PRIu64 "; this rank repeats %" PRIu64 " operation%s",
             done, pending, pending == 1 ? "" : "s");
     else
-        trib_log(
-            &o->parent->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
-            "%s; the ranks go on without aggregators, and this rank repeats %" PRIu64
-            " operation%s",
-            trib_last_error(o->agg_comm), pending, pending == 1 ? "" : "s");
+        trib_log(&o->parent->log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
+                 "%s; the ranks continue without aggregators, and this rank repeats "
+                 "%" PRIu64 " operation%s",
+                 trib_last_error(o->agg_comm), pending, pending == 1 ? "" : "s");
 }
 
 /* If any rank has ended starts that are not committed, send their results to all ranks.

@@ -53,9 +53,9 @@ static trib_status_t take_layout(const struct trib_tree_layout *layout,
     if (layout->tree && job->cfg.deterministic)
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,
-            "a tree of aggregators adds partial sums, whose bits depend on "
-            "it, which TRIB_DETERMINISTIC forbids: list one level of "
-            "aggregators in TRIB_SERVICE");
+            "TRIB_DETERMINISTIC forbids a tree of aggregators, because the bits of "
+            "partial sums depend on the tree: list one level of aggregators in "
+            "TRIB_SERVICE");
     job->n = layout->n;
     memcpy(job->addresses, layout->addresses, sizeof(job->addresses));
     trib_status_t st = trib_agg_tree_pack(layout->tree, job->ranks, job->tree,
@@ -63,7 +63,7 @@ static trib_status_t take_layout(const struct trib_tree_layout *layout,
     job->tree_bytes = (uint32_t)bytes;
     if (st == TRIB_ERR_OVERFLOW)
         return trib_fail(err, st,
-                         "the ranks' racks change too often for a tree of "
+                         "the ranks alternate between racks too often for a tree of "
                          "aggregators: number the ranks rack by rack");
     return st == TRIB_OK ? count_peers(layout, job) : st;
 }

@@ -192,9 +192,8 @@ static trib_status_t start_within(struct trib_plan *plan, const void *send, void
     struct trib_offload *o = p->offload;
 
     if (p->open)
-        return trib_comm_fail(
-            plan->comm, TRIB_ERR_BUSY,
-            "the plan was started before and has not ended: wait for it first");
+        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                              "the plan is already running: wait for it first");
     find_agg_comm(p);
     while (!o->broken && trib_offload_quorum_uncommitted(p)) {
         trib_offload_quorum_fence(p);
@@ -239,9 +238,8 @@ static trib_status_t note_ready(struct trib_offload_plan *p, size_t first, size_
         const size_t room = p->max_ready ? 2 * p->max_ready : 16;
         struct trib_ready_range *fed = realloc(p->ready, room * sizeof(*fed));
         if (!fed)
-            return trib_comm_fail(
-                p->offload->parent, TRIB_ERR_NO_MEMORY,
-                "no memory to note what was named by trib_plan_ready");
+            return trib_comm_fail(p->offload->parent, TRIB_ERR_NO_MEMORY,
+                                  "no memory to record a call of trib_plan_ready");
         p->ready = fed;
         p->max_ready = room;
     }
@@ -310,8 +308,7 @@ static trib_status_t wait_within(struct trib_plan *plan)
         if (p->pending_result && trib_offload_plan_needs_input(p))
             return trib_comm_fail(
                 plan->comm, TRIB_ERR_INVALID,
-                "the plan waits for elements that trib_plan_ready has not "
-                "named");
+                "the plan waits for elements that were not passed to trib_plan_ready");
         trib_offload_plan_wait(p);
     }
     return p->status;
@@ -347,7 +344,7 @@ static trib_status_t hold_idle(struct trib_plan *plan, const char *call)
     const trib_status_t st =
         plan->offload->open
             ? trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                             "the plan still runs: wait for it before %s", call)
+                             "the plan is still running: wait for it before %s", call)
             : trib_comm_ours(plan->comm, call);
     if (st != TRIB_OK)
         let_go(plan);

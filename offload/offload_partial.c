@@ -289,9 +289,9 @@ static trib_status_t exchange(struct trib_offload *o, int root, uint64_t number,
 
     trib_status_t st = spread(o, root, &bytes, sizeof(bytes));
     if (st == TRIB_OK && bytes < sizeof(*start))
-        st = trib_comm_fail(
-            o->fallback_comm, TRIB_ERR_PROTOCOL,
-            "rank %d does not have the result of a sum that it has ended", root);
+        st = trib_comm_fail(o->fallback_comm, TRIB_ERR_PROTOCOL,
+                            "rank %d lacks the result of a sum that it has finished",
+                            root);
     if (st == TRIB_OK && !mine)
         start = malloc(bytes);
     if (st == TRIB_OK && !start)
@@ -301,7 +301,7 @@ static trib_status_t exchange(struct trib_offload *o, int root, uint64_t number,
         st = spread(o, root, start, bytes);
     if (st == TRIB_OK && !trib_quorum_valid(start, bytes, ranks_of(o)))
         st = trib_comm_fail(o->fallback_comm, TRIB_ERR_PROTOCOL,
-                            "rank %d has sent what is no result of a sum", root);
+                            "rank %d sent an invalid result of a sum", root);
     if (st != TRIB_OK && !mine)
         free(start);
     *start_out = st == TRIB_OK ? start : NULL;

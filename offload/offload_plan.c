@@ -81,9 +81,8 @@ static size_t chunk_on(const struct trib_offload_plan *p,
         trib_codec_create(text, NULL, NULL, &codec) !=
             TRIB_OK) /* creating the plan reports the error */
         return p->desc.chunk;
-    const size_t chunk =
-        trib_offload_chunk(codec, bytes, agg_comm->aggregators->n, agg_comm->cfg.chunk,
-                           agg_comm->load_store);
+    const size_t chunk = trib_offload_chunk(codec, bytes, agg_comm->aggregators->n,
+                                            agg_comm->cfg.chunk, agg_comm->load_store);
     trib_codec_destroy(codec);
     return chunk;
 }

@@ -82,7 +82,7 @@ static void open_agg_comm(struct trib_offload *o)
                  "%s from operation %" PRIu64 " on", text, o->started + 1);
     else
         trib_log(&o->parent->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
-                 "%s; the ranks go on without aggregators", text);
+                 "%s; the ranks continue without aggregators", text);
 }
 
 static trib_status_t rejoin(struct trib_offload *o)

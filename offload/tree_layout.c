@@ -73,10 +73,10 @@ static void add_address(void *arg, const char *address)
     if (!trib_tcp_root_parse(address, &at))
         wrong(t, TRIB_ERR_CONFIG, "\"%.80s\" is not host:port", address);
     else if (t->aggregators == TRIB_AGGREGATORS_MAX)
-        wrong(t, TRIB_ERR_CONFIG, "there are more than 64 aggregators, from %.80s on",
-              address);
+        wrong(t, TRIB_ERR_CONFIG,
+              "more than 64 aggregators; %.80s is the first one too many", address);
     else if (twin >= 0 && t->group_of[twin] != t->group)
-        wrong(t, TRIB_ERR_CONFIG, "%.80s stands in two groups", address);
+        wrong(t, TRIB_ERR_CONFIG, "%.80s is in two groups", address);
     if (t->status != TRIB_OK)
         return;
     assert(t->aggregators < TRIB_AGGREGATORS_MAX);
@@ -126,7 +126,7 @@ static void read_groups(struct text *t)
         if (names) {
             *names++ = '\0';
             if (t->groups == TRIB_AGGREGATORS_MAX) {
-                wrong(t, TRIB_ERR_CONFIG, "there are more than 64 groups");
+                wrong(t, TRIB_ERR_CONFIG, "more than 64 groups");
                 return;
             }
             t->group = t->groups++;
@@ -151,14 +151,14 @@ static void add_below(struct text *t, const char *address)
 
     if (child < 0) {
         wrong(t, TRIB_ERR_CONFIG,
-              "%.80s stands below %.80s, but is no aggregator of the list", address,
+              "%.80s is a child of %.80s, but it is not a listed aggregator", address,
               t->addresses[t->leader[t->group]]);
     } else if (group < 0) {
         wrong(t, TRIB_ERR_CONFIG,
               "%.80s has no hosts to sum for: write %.80s=host1,host2", address,
               address);
     } else if (t->places.above[group] >= 0 && t->places.above[group] != t->group) {
-        wrong(t, TRIB_ERR_CONFIG, "%.80s stands below %.80s, and below another group",
+        wrong(t, TRIB_ERR_CONFIG, "%.80s is a child of %.80s and of another group",
               address, t->addresses[t->leader[t->group]]);
     } else {
         t->places.above[group] = t->group;
@@ -194,7 +194,7 @@ static void check_circles(struct text *t)
         for (int v = u; v >= 0 && steps <= t->groups; v = t->places.above[v])
             steps++;
         if (steps > t->groups)
-            wrong(t, TRIB_ERR_CONFIG, "%.80s stands below itself",
+            wrong(t, TRIB_ERR_CONFIG, "%.80s is its own ancestor",
                   t->addresses[t->leader[u]]);
     }
 }
@@ -214,7 +214,7 @@ static void read_names(struct text *t)
         if (t->hosts[i].group != t->hosts[i - 1].group &&
             strcmp(t->hosts[i].host, t->hosts[i - 1].host) == 0)
             wrong(t, TRIB_ERR_CONFIG,
-                  "host %.80s stands in two groups, one of them that of %.80s",
+                  "host %.80s is in two groups: in the one of %.80s and in another",
                   t->hosts[i].host, t->addresses[t->leader[t->hosts[i].group]]);
 }
 
@@ -251,7 +251,7 @@ static void place_by_names(struct text *t, const char *const *hosts, int ranks,
     }
     if (t->status == TRIB_OK && !any)
         trib_log(log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
-                 "no rank is on a host that TRIB_SERVICE names; rank 0 is on %.64s",
+                 "no rank runs on a host named in TRIB_SERVICE; rank 0 runs on %.64s",
                  hosts[0]);
 }
 
@@ -275,11 +275,10 @@ static void place_by_racks(struct text *t, const char *file, const char *const *
     for (int i = 0; t->status == TRIB_OK && i < t->aggregators; i++)
         any |= t->places.of_aggregator[i] >= 0;
     if (t->status == TRIB_OK && !any)
-        trib_log(
-            log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
-            "no aggregator is in a rack of %.200s: name it in TRIB_SERVICE as it is "
-                 "named there, not by an address",
-            file);
+        trib_log(log, TRIB_LOG_WARN, TRIB_OFFLOAD_LOG,
+                 "no aggregator is in a rack of %.200s: in TRIB_SERVICE, use the host "
+                 "names of this file, not addresses",
+                 file);
     trib_racks_free(racks);
 }
 

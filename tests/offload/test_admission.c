@@ -19,7 +19,7 @@ static const struct {
 } rows[] = {
     {NULL, 0, " refuses: all slots are taken"},
     {NULL, 60000, " refuses: all slots are taken"},
-    {"127.0.0.1:1", 0, ": is tribd started there?"},
+    {"127.0.0.1:1", 0, ": is tribd running there?"},
     {"nonsense", 60000, "TRIB_SERVICE: \"nonsense\" is not host:port"},
 };
 

@@ -16,9 +16,9 @@ static const struct {
 } rows[] = {
     {FAKE_SILENT, TRIB_ERR_TIMEOUT, " does not answer"},
     {FAKE_ODD, TRIB_ERR_PROTOCOL,
-     " answers with something else than what it is to be reached by"},
+     " did not send its address"},
     {FAKE_SHORT, TRIB_ERR_MISMATCH,
-     " has a build of Tributary whose messages differ, of 1 and of "},
+     " runs a different build of Tributary, with messages of 1 and not "},
 };
 
 static void wire_up(struct ranks_self *self, size_t row)

@@ -95,8 +95,8 @@ static void test_tree_too_long(void **state)
                  "rack%d", r % 2);
     assert_status(trib_agg_provider_request(&w, &err), TRIB_ERR_OVERFLOW);
     assert_string_equal(trib_error_text(&err),
-                        "the ranks' racks change too often for a tree of aggregators: "
-                        "number the ranks rack by rack");
+                        "the ranks alternate between racks too often for a tree of "
+                        "aggregators: number the ranks rack by rack");
     assert_null(w.control_link);
     free(parent.engine.peers);
 }

@@ -72,14 +72,14 @@ static void check_open(struct ranks_self *self, trib_plan_t *plan, const float *
     ranks_assert(self, plan->ops->busy(plan) && plan->ops->input(plan) == x);
     ranks_assert(self, trib_plan_test(plan) == TRIB_INPROGRESS);
     expect(self, parent, trib_plan_start(plan), TRIB_ERR_BUSY,
-           "the plan was started before and has not ended: wait for it first");
+           "the plan is already running: wait for it first");
     expect(self, parent, trib_plan_state_save(plan, state, sizeof(state), &n),
            TRIB_ERR_BUSY,
-           "the plan still runs: wait for it before trib_plan_state_save");
+           "the plan is still running: wait for it before trib_plan_state_save");
     expect(self, parent, trib_plan_state_load(plan, state, 0), TRIB_ERR_BUSY,
-           "the plan still runs: wait for it before trib_plan_state_load");
+           "the plan is still running: wait for it before trib_plan_state_load");
     expect(self, parent, trib_plan_sent(plan, &mask, &n), TRIB_ERR_BUSY,
-           "the plan still runs: wait for it before trib_plan_sent");
+           "the plan is still running: wait for it before trib_plan_sent");
     ranks_ok(self, trib_plan_ready(plan, 0, 100));
 }
 

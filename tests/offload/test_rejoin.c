@@ -114,7 +114,7 @@ static void check(struct provider *w)
              (unsigned long long)w->from);
     if (j->fails)
         snprintf(says, sizeof(says),
-                 "service: no host; the ranks go on without aggregators");
+                 "service: no host; the ranks continue without aggregators");
     if (w->self->rank == 0 ? !strstr(w->line, says) : w->line[0])
         ranks_die(w->self, "\"%s\" does not say \"%s\"", w->line, says);
 }

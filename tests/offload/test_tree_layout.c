@@ -21,15 +21,15 @@ static void test_mistakes(void **state)
         {"a:1+=x", "has an empty name"},
         {"a:1+c:1=x,[", "has a [ without its ]"},
         {"a:1+c:1=x=y", "has an invalid character"},
-        {"a:1+c:1=x+a:1=y", "a:1 stands in two groups"},
-        {"a:1+c:1=x+d:1=x", "host x stands in two groups"},
-        {"a:1+c:1=n[1-9]+d:1=n[7-12]", "host n7 stands in two groups"},
-        {"a:1+c:1=x,d:1", "d:1 stands below c:1, but is no aggregator of the list"},
+        {"a:1+c:1=x+a:1=y", "a:1 is in two groups"},
+        {"a:1+c:1=x+d:1=x", "host x is in two groups"},
+        {"a:1+c:1=n[1-9]+d:1=n[7-12]", "host n7 is in two groups"},
+        {"a:1+c:1=x,d:1", "d:1 is a child of c:1, but it is not a listed aggregator"},
         {"a:1,d:1+c:1=x,d:1", "d:1 has no hosts to sum for: write d:1=host1,host2"},
         {"a:1+c:1=x,d:1+e:1=d:1+d:1=y",
-         "d:1 stands below e:1, and below another group"},
-        {"a:1+c:1=c:1,x", "c:1 stands below itself"},
-        {"a:1+c:1=d:1+d:1=c:1,x", "stands below itself"},
+         "d:1 is a child of e:1 and of another group"},
+        {"a:1+c:1=c:1,x", "c:1 is its own ancestor"},
+        {"a:1+c:1=d:1+d:1=c:1,x", "is its own ancestor"},
     };
 
     (void)state;
@@ -60,7 +60,7 @@ static void test_warnings(void **state)
     assert_true(fd >= 0 && write(fd, "r1: x a\nr2: y b\n", 16) == 16);
     close(fd);
     assert_status(lay("a:1+c:1=z", "", "x y", &err, &heard, &l), TRIB_OK);
-    assert_non_null(strstr(heard.text, "no rank is on a host that TRIB_SERVICE names"));
+    assert_non_null(strstr(heard.text, "no rank runs on a host named in TRIB_SERVICE"));
     assert_true(!l.tree && l.n == 1);
     trib_tree_layout_free(&l);
     assert_status(lay("10.0.0.1:1,10.0.0.2:1", path, "x y", &err, &heard, &l), TRIB_OK);

@@ -189,7 +189,7 @@ served() {
     [ "$status" = 0 ] && grep -q 'tribd: job .* 3 ranks' "$log.tribd" || return
     case $how in
     none) ! grep -q 'without aggregators' "$log.rank" ;;
-    *) grep -q 'go on without aggregators' "$log.rank" ;;
+    *) grep -q 'continue without aggregators' "$log.rank" ;;
     esac
 }
 

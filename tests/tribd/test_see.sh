@@ -252,8 +252,8 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     expect "kick: no such job" 1 "tribctl: no job nobody" "$build/tribd/tribctl" --config "$dir/conf" kick nobody
     says '^ended job train' kick train
     result $? "kick, by name"
-    kill -0 "${pids[train]}" && within 5 grep -q "go on without aggregators" "$dir/train.log"
-    result $? "its ranks go on without aggregators"
+    kill -0 "${pids[train]}" && within 5 grep -q "continue without aggregators" "$dir/train.log"
+    result $? "its ranks continue without aggregators"
     within 5 shows '(.jobs | length) == 1 and (.jobs[0] | .name == "next" and .state == "admitted") and
                     .events.jobs_lost == 1 and .lost.kicked == 1'
     result $? "its slots are the next job's"

@@ -125,7 +125,7 @@ judge rewrite
 [ "$(grep -c "hostile by rewrite" "$dir/hostile.log")" -gt 1 ]
 result $? "rewrite: jobs ended of what they did to the memory that they share"
 shown=("$dir/one.log")
-said_by one "rank 0 has freed plan 100, which there is none of"
+said_by one "rank 0 freed plan 100, which does not exist"
 result $? "tribd ends a job that frees what is not its own"
 for way in joins messages; do
     service "one" attack "$way" env

@@ -23,7 +23,7 @@ well() { # JOB, what happened, words, by how many ranks: it goes on, right, and 
 
 transports=(shm tcp)
 ! "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]" || transports+=(ucx)
-without="go on without aggregators"
+without="continue without aggregators"
 for transport in "${transports[@]}"; do
     start_daemon killed || finish
     TRIB_TRANSPORT=$transport start_job job "killed"

@@ -85,7 +85,7 @@ for transport in shm tcp; do
     kill -KILL "${daemon_pid[two]}"
     sleep 0.3
     kill -CONT "$late"
-    within 60 says lost "go on without aggregators"
+    within 60 says lost "continue without aggregators"
     touch "$dir/lost.stop"
     patience=90 ended lost 0 && grep -q "steps, all right" "$dir/lost.log"
     result $? "a tribd is killed before it goes on: all that was given has come out"

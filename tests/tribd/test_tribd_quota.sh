@@ -104,7 +104,7 @@ start_daemon small "job_memory = 12" || finish
 start_daemon shared "user_memory = 16" || finish
 start_steps beside "small shared" 20
 within 20 runs small beside && within 20 runs shared beside
-declare -A may=([small]="a job may have 12" [shared]="all jobs of one user may have 16")
+declare -A may=([small]="a job is 12" [shared]="all jobs of one user is 16")
 for name in small shared; do
     service "$name" expect "$name: a job with 5 plans" 0 "5 plans, all right" \
         "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" keep 5
@@ -117,7 +117,7 @@ for name in small shared; do
     service "$name" expect "$name: a job with 40 plans" 0 "40 plans, all right" \
         "$build/tools/trib-run" -n 2 -- "$build/tests/tribd/plans" keep 40
     # The plan that is too much is any of them, also a small one of the job's own.
-    grep -q "refused plan [0-9]*: [0-9]* elements by codec .* take [0-9]*K bytes here; ${may[$name]}M bytes, and [0-9KM]* are held; the ranks go on without aggregators" "$said"
+    grep -q "refused plan [0-9]*: [0-9]* elements with codec .* need [0-9]*K bytes; the limit of ${may[$name]}M bytes, and [0-9KM]* are in use; the ranks continue without aggregators" "$said"
     result $? "$name: more than it may have is refused, and it says so"
 done
 end_steps beside "beside a job that wants too much"

@@ -27,7 +27,7 @@ for transport in shm tcp; do
     where two job "both have the job, over $transport"
     kill -KILL "${daemon_pid[two]}"
     ended two 137
-    said_by_job job "go on without aggregators" 1 "one of two is killed: the ranks go on"
+    said_by_job job "continue without aggregators" 1 "one of two is killed: the ranks go on"
     said_by_job job "127.0.0.1:${daemon_port[one]} (1 of 2) sums from operation" 1 \
         "they come to the one that is left"
     where one job "which has the job"
@@ -53,7 +53,7 @@ again one || finish
 said_by_job early "(1 of 1) sums from operation" 1 "there is one: they come to it"
 where one early "which has the job"
 kill -TERM "${daemon_pid[one]}"
-said_by_job early "go on without aggregators" 1 "it drains: they leave it"
+said_by_job early "continue without aggregators" 1 "it drains: they leave it"
 ended one 0
 end_steps early "begun without"
 [ "$(grep -cF "sums from operation" "$dir/early.log")" = 1 ]
@@ -67,7 +67,7 @@ again one || finish
 shown=("$dir/one.log")
 within 20 said_by one "job met: 2 ranks" && kill -STOP "${daemon_pid[one]}"
 result $? "there is one, and it is stopped before they meet"
-said_by_job met "silent for 4000 ms: it is stopped, or its host is unreachable; the ranks go on without aggregators" \
+said_by_job met "silent for 4000 ms: it is stopped, or its host is unreachable; the ranks continue without aggregators" \
     1 "they wait 4 s for it"
 kill -CONT "${daemon_pid[one]}"
 said_by_job met "(1 of 1) sums from operation" 1 "it goes on: they come to it"
@@ -81,7 +81,7 @@ TRIB_SERVICE_RETRY_MS=0 start_steps never "three"
 within 60 sums three never && where three never "a job that would not come back"
 kill -KILL "${daemon_pid[three]}"
 ended three 137
-said_by_job never "go on without aggregators" 1 "its tribd is killed: it goes on"
+said_by_job never "continue without aggregators" 1 "its tribd is killed: it goes on"
 again three || finish
 end_steps never "never back"
 ! grep -qF "from operation" "$dir/never.log" && ! said_by three "job never"

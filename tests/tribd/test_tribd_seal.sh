@@ -44,7 +44,7 @@ sed -i -e 's/^auth = .*/auth = none/' "$dir/open.conf"
 again open
 result $? "a service without proofs"
 TRIB_SERVICE=127.0.0.1:${daemon_port[open]} TRIB_SERVICE_AUTH=none \
-    expect "it does not get the key" 0 "with auth none the key of TRIB_SEAL=1 would be sent to tribd in clear" \
+    expect "it does not get the key" 0 "with auth none the key of TRIB_SEAL=1 would be sent to tribd unencrypted" \
     "$perf" "${sums[@]}" --sizes 4K
 TRIB_SEAL=0 TRIB_SERVICE=127.0.0.1:${daemon_port[open]} TRIB_SERVICE_AUTH=none \
     expect "without seals it sums" 0 "allreduce" "$perf" "${sums[@]}" --sizes 4K

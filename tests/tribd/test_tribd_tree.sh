@@ -160,7 +160,7 @@ refused() { # NAME, TRIB_SERVICE, words
     result $? "$1: the ranks sum without aggregators, and say why"
 }
 refused "a host in two racks" "$roots+host4:4700=host[0-2]+host5:4700=host[2-3]" \
-    "host host2 stands in two groups"
+    "host host2 is in two groups"
 TRIB_RACKS=$dir/none refused "no such file" "$roots" "$dir/none"
 
 # --- losses ---
@@ -173,7 +173,7 @@ lost() { # NAME, SIGNAL, DAEMON
     end "$2" "$3"
     net_ended 120 0 1 2 3 && [ "$(net_status 0)" = 0 ] && right
     result $? "$1: the run ends, and is right"
-    grep -q "go on without aggregators" "$net_dir/rank0.out"
+    grep -q "continue without aggregators" "$net_dir/rank0.out"
     result $? "$1: the run says so"
 }
 has_summed() { [ $(($(received 6) - before)) -gt 3000000 ]; } # some dozens of vectors
@@ -197,7 +197,7 @@ within 30 said "aggregators are reachable only as a tree, and a plan uses a quor
 net_ended 120 0 1 2 3 && [ "$(net_status 0)" = 0 ] && right
 result $? "a quorum, and the tree comes later: the ranks go on, and are right"
 [ "$(grep -c "which trees do not support" "$net_dir/rank0.out")" = 1 ] &&
-    ! grep -qE "from operation|go on without aggregators" "$net_dir/rank0.out"
+    ! grep -qE "from operation|continue without aggregators" "$net_dir/rank0.out"
 result $? "that is said once, and not tried"
 # --- leaves on the hosts of the ranks ---
 
