@@ -200,7 +200,7 @@ static struct tmpi_attached *create(MPI_Comm comm)
     tmpi_next.Comm_size(comm, &a->ranks);
     tmpi_next.Comm_rank(comm, &a->rank);
     tmpi_next.Comm_get_name(comm, name, &len);
-    snprintf(a->name, sizeof(a->name), "%s", *name ? name : "without a name");
+    snprintf(a->name, sizeof(a->name), "%s", *name ? name : "(unnamed)");
     a->never = inter || a->ranks < 2;
     a->ask_at = CALLS_LEAST;
     a->owners = 1;
@@ -326,8 +326,8 @@ static int least_of_all(const int64_t *mine, int64_t *least, int n)
         }
         fprintf(stderr,
                 "tributary: mpi: some ranks were not started by trib-mpi, or take "
-                "longer than %d ms in MPI_Init: start all ranks by it, or none, or "
-                "raise TRIB_BOOT_TIMEOUT_MS\n",
+                "longer than %d ms in MPI_Init: start all ranks with trib-mpi, or "
+                "none, or raise TRIB_BOOT_TIMEOUT_MS\n",
                 tmpi_module.settings.boot_ms);
         tmpi_next.Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     }
@@ -355,8 +355,8 @@ bool tmpi_settings_agree(void)
             continue;
         if (rank == 0)
             fprintf(stderr,
-                    "tributary: mpi: the ranks have different values of %s; MPI does "
-                    "all calls\n",
+                    "tributary: mpi: the ranks have different values of %s; MPI "
+                    "handles all calls\n",
                     tmpi_setting_variable(i));
         return false;
     }

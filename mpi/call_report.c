@@ -24,12 +24,12 @@ static struct {
 
 static const char *const reasons[TMPI_REASONS] = {
     [TMPI_ALONE] = "on communicators of one rank",
-    [TMPI_EARLY] = "on communicators with too few calls, or too short ones, so far",
-    [TMPI_NEVER] = "between groups or jobs, on memory of a GPU, or as a set-up failed",
-    [TMPI_TYPE] = "of an operator or a datatype that the library does not take",
-    [TMPI_LONG] = "of a program's own operator, on more than 64 KiB of all ranks",
+    [TMPI_EARLY] = "on communicators with too few or too short calls so far",
+    [TMPI_NEVER] = "across groups or jobs, with a GPU in use, or after a failed setup",
+    [TMPI_TYPE] = "with an operator or datatype that the library does not support",
+    [TMPI_LONG] = "with a user-defined operator and more than 64 KiB in all ranks",
     [TMPI_WRONG] = "with arguments that MPI refuses",
-    [TMPI_SMALL] = "of no element, or below TRIB_MPI_MIN",
+    [TMPI_SMALL] = "without elements, or below TRIB_MPI_MIN",
 };
 
 void tmpi_report_passed(enum tmpi_kind kind, enum tmpi_reason why)
@@ -106,9 +106,9 @@ static void print_row(FILE *f, int kind, int class)
 static void print_table(FILE *f)
 {
     fprintf(f,
-            "tributary: mpi: calls of rank 0, %d communicators of the library\n"
+            "tributary: mpi: calls of rank 0, %d library communicators\n"
             "  %-20s %8s %11s %9s %12s %9s\n",
-            totals.communicators, "call", "bytes to", "by library", "by MPI",
+            totals.communicators, "call", "bytes <=", "by library", "by MPI",
             "library, us", "MPI, us");
     for (int k = 0; k < TMPI_KINDS; k++)
         for (int i = 0; i < TMPI_CLASSES; i++)
@@ -162,5 +162,5 @@ void tmpi_report_write(void)
     if (f)
         print_json(f);
     if (!f || fclose(f) != 0)
-        fprintf(stderr, "tributary: mpi: the report cannot be written to %s: %m\n", to);
+        fprintf(stderr, "tributary: mpi: cannot write the report to %s: %m\n", to);
 }

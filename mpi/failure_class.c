@@ -12,7 +12,7 @@ static int error_class;
 static void add_class(void)
 {
     tmpi_next.Add_error_class(&error_class);
-    tmpi_next.Add_error_string(error_class, "a sum of tributary has failed");
+    tmpi_next.Add_error_string(error_class, "a collective of Tributary has failed");
 }
 
 /* Return MPI's own error class if it has one, so that programs recognise it. */
@@ -37,7 +37,7 @@ static void describe(const struct tmpi_attached *a, trib_status_t status, char *
 {
     if ((int)status == TMPI_NO_MEMORY)
         snprintf(out, MPI_MAX_ERROR_STRING,
-                 "tributary: rank %d of communicator %s has no memory for the elements "
+                 "tributary: rank %d of communicator %s: no memory for the elements "
                  "of a collective",
                  a->rank, a->name);
     else

@@ -29,7 +29,7 @@ static void drop(struct tmpi_attached *a)
 {
     if (!a->comm)
         return;
-    trib_comm_abort(a->comm, "another rank has no communicator");
+    trib_comm_abort(a->comm, "another rank could not create its communicator");
     while (trib_try_free_comm(a->comm) == TRIB_INPROGRESS)
         tmpi_idle(NULL);
     a->comm = NULL;
@@ -70,8 +70,8 @@ static bool has_device(const struct tmpi_attached *a)
         return most;
     if (a->rank == 0 && !atomic_exchange(&told, true))
         fprintf(stderr,
-                "tributary: mpi: communicator %s has ranks that use a GPU: MPI does "
-                "its calls, as buffers may lie there\n",
+                "tributary: mpi: communicator %s has ranks that use a GPU: MPI "
+                "handles its calls, because buffers may be in GPU memory\n",
                 a->name);
     return true;
 }
@@ -98,7 +98,7 @@ static void join(struct tmpi_attached *a)
     if (trib_init(&opts, &a->comm) == TRIB_OK && trib_barrier(a->comm) == TRIB_OK)
         return;
     fprintf(stderr,
-            "tributary: mpi: rank %d of communicator %s: %s; MPI does its calls\n",
+            "tributary: mpi: rank %d of communicator %s: %s; MPI handles its calls\n",
             a->rank, a->name, trib_last_error(a->comm));
     drop(a);
 }

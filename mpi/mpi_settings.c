@@ -31,8 +31,7 @@ static const char *const defaults[TMPI_SETTINGS] = {
 
 static bool wrong(const char *variable, const char *value, const char *cure)
 {
-    fprintf(stderr,
-            "tributary: mpi: %s=%.60s is not possible: %s; MPI does all calls\n",
+    fprintf(stderr, "tributary: mpi: %s=%.60s is invalid: %s; MPI handles all calls\n",
             variable, value, cure);
     return false;
 }
@@ -90,8 +89,8 @@ static bool read_calls(struct tmpi_settings *s, const char *text)
         const size_t len = strcspn(at, ",");
         if (!add_kind(s, at, len))
             return wrong("TRIB_MPI_CALLS", text,
-                         "it lists calls in lower case, such as allreduce,barrier, or "
-                         "^reduce,scan for all but these");
+                         "expected a list of calls in lower case, such as "
+                         "allreduce,barrier, or ^reduce,scan for all except these");
         at += len + (at[len] == ',');
     }
     s->calls = but ? all & ~s->calls : s->calls;
@@ -127,7 +126,7 @@ static bool read_prefer(struct tmpi_settings *s, const char *text)
 {
     s->always = !strcmp(text, "tributary");
     return s->always || !strcmp(text, "faster") ||
-           wrong("TRIB_MPI_PREFER", text, "it is faster or tributary");
+           wrong("TRIB_MPI_PREFER", text, "expected faster or tributary");
 }
 
 static bool read_after(struct tmpi_settings *s, const char *text)
@@ -138,8 +137,7 @@ static bool read_after(struct tmpi_settings *s, const char *text)
     s->pays = !strcmp(text, defaults[TMPI_SETTING_after]);
     s->after = s->pays ? CALLS : strtoul(text, &end, 10);
     return s->pays || (*text >= '0' && *text <= '9' && !*end) ||
-           wrong("TRIB_MPI_AFTER", text,
-                 "it is a number of calls, or auto");
+           wrong("TRIB_MPI_AFTER", text, "expected a number of calls, or auto");
 }
 
 static void see_setting(void *arg, const trib_item_t *item)
@@ -158,7 +156,7 @@ static bool read_all(struct tmpi_settings *s)
         s->digest[i] = i == TMPI_SETTING_report ? 0 : digest_of(value_of(i));
     if (!trib_size_parse(value_of(TMPI_SETTING_min), &s->min))
         return wrong("TRIB_MPI_MIN", value_of(TMPI_SETTING_min),
-                     "it is a number of bytes, such as 4096 or 64K");
+                     "expected a number of bytes, such as 4096 or 64K");
     return read_calls(s, value_of(TMPI_SETTING_calls)) &&
            read_after(s, value_of(TMPI_SETTING_after)) &&
            read_prefer(s, value_of(TMPI_SETTING_prefer)) &&

@@ -65,12 +65,13 @@ static void start_without(char **argv)
 {
     if (is_first())
         fprintf(stderr,
-                "tributary: mpi: %s links another MPI than %s, for which this module "
-                "is: MPI does all calls; trib-mpi --mpi %s takes the other module\n",
+                "tributary: mpi: %s links a different MPI than %s, which this module "
+                "is for: MPI handles all calls; trib-mpi --mpi %s selects the other "
+                "module\n",
                 argv[0], family, other);
     tmpi_preload_drop();
     execv("/proc/self/exe", argv);
-    fprintf(stderr, "tributary: mpi: %s cannot be started without the module: %m\n",
+    fprintf(stderr, "tributary: mpi: cannot start %s without the module: %m\n",
             argv[0]);
     _exit(2);
 }
@@ -80,8 +81,8 @@ void tmpi_check_caller(const void *address)
     if (!has_near(address, other_mark) || has_near(address, mark))
         return;
     fprintf(stderr,
-            "tributary: mpi: the program calls another MPI than %s, for which this "
-            "module is: trib-mpi --mpi %s takes the other module\n",
+            "tributary: mpi: the program calls a different MPI than %s, which this "
+            "module is for: trib-mpi --mpi %s selects the other module\n",
             family, other);
     exit(2);
 }

@@ -68,7 +68,7 @@ sanitizers() { # MPI
 # A module of the other family is refused before a call, and MPI goes on.
 other_family() { # MPI OTHER
     [ -e "$build/.libs/libtributary_mpi-$2.so" ] || return 0
-    expect "$1: the module for $2 says that it is the wrong one" 0 "MPI does all calls; trib-mpi --mpi $1" \
+    expect "$1: the module for $2 says that it is the wrong one" 0 "MPI handles all calls; trib-mpi --mpi $1" \
         "${run[@]}" -n 2 "$start" --mpi "$2" "${always[@]}" "$dir/program.$1"
     grep -q "wrong 0" "$said" && [ "$(grep -c tributary: "$said")" = 1 ]
     result $? "$1: once, and the program runs"
@@ -112,7 +112,7 @@ done
 soname libmpi_abi.so.0 >"$said" 2>&1
 expect "libmpi_abi.so.0 is of no module" 2 "the ABI of MPI 5" \
     env PMI_RANK=0 TRIB_MPI_MODULES="$dir" "$start" "$dir/of_soname"
-expect "trib-mpi before mpirun" 2 "the order is mpirun" "$start" mpirun -n 2 /bin/true
+expect "trib-mpi before mpirun" 2 "wrong order: use mpirun" "$start" mpirun -n 2 /bin/true
 expect "--after that is no number" 2 "a number of calls, or auto" "$start" --after x /bin/true
 mkdir -p "$dir/a space"
 : >"$dir/a space/libtributary_mpi-mpich.so"

@@ -153,10 +153,10 @@ all_of() { # MPI
 }
 
 expect "help" 0 "usage: mpirun -n RANKS trib-mpi" "$start" --help
-expect "no program" 2 "no program is named" "$start"
+expect "no program" 2 "no program given" "$start"
 expect "an unknown option" 2 "unknown option --more" "$start" --more x
 expect "an option without its value" 2 "--min needs a value" "$start" --min
-expect "a program of no MPI" 2 "--mpi names the one" env -u PMI_RANK "$start" /bin/true
+expect "a program of no MPI" 2 "select one with --mpi" env -u PMI_RANK "$start" /bin/true
 expect "an MPI for which there is no module" 2 "TRIB_MPI_MODULES must name" \
     env TRIB_MPI_MODULES="$dir" "$start" --mpi mpich /bin/true
 built_here() { # MPI
