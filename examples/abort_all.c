@@ -22,12 +22,12 @@ int main(void)
     else if (trib_plan_start(plan) == TRIB_OK)
         trib_plan_wait(plan);
     if (trib_progress(comm) != TRIB_ERR_ABORTED)
-        return fprintf(stderr, "rank %d was not told\n", rank), 1;
+        return fprintf(stderr, "rank %d got no abort notice\n", rank), 1;
     printf("%s\n", trib_last_error(comm));
     if (trib_comm_shrink(comm, &next) != TRIB_OK || trib_size(next) != ranks)
         return fprintf(stderr, "%s\n", trib_last_error(NULL)), 1;
     trib_plan_free(plan), trib_free_comm(comm);
     const trib_status_t st = trib_allreduce(next, NULL, x, N, TRIB_F32, TRIB_SUM);
-    printf("rank %d of %d goes on\n", rank, ranks);
+    printf("rank %d of %d continues\n", rank, ranks);
     return st != TRIB_OK || trib_free_comm(next) != TRIB_OK;
 }

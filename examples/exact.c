@@ -88,7 +88,7 @@ static trib_status_t sum(trib_comm_t *comm, const struct options *o, const float
     }
     const double each = (seconds() - begin) / TIMED;
     if (st == TRIB_OK && trib_rank(comm) == 0)
-        printf("%s: sum %08x of %zu elements of %d ranks, %.0f us a sum\n", o->codec,
+        printf("%s: sum %08x of %zu elements of %d ranks, %.0f us per sum\n", o->codec,
                hash_of(y, o->elements), o->elements, trib_size(comm), each * 1e6);
     trib_plan_free(plan);
     return st;

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < 8; i++)
             sum += x[i];
     }
-    printf("%g %s\n", (double)sum, bad ? trib_last_error(comm) : "came out");
+    printf("%g %s\n", (double)sum, bad ? trib_last_error(comm) : "summed");
     snprintf(name, sizeof name, "state.%d", trib_rank(comm));
     if (argc == 1 && !bad && (file = fopen(name, "wb")))
         bad = trib_plan_state_save(plan, room[0], sizeof room[0], bytes) ||

@@ -86,7 +86,7 @@ static trib_status_t train(trib_comm_t *comm, trib_op_t op)
     }
     if (st == TRIB_OK && rank == 0)
         printf(
-            "%s: the weights of %d ranks, one of which lies, are %.3g off; %.0f us a "
+            "%s: %d ranks, one of them poisoned: weights are off by %.3g; %.0f us per "
             "sum\n",
             trib_op_name(op), size, distance(w), spent / STEPS * 1e6);
     trib_plan_free(plan);
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     trib_op_t op = TRIB_MEDIAN;
     trib_comm_t *comm;
     if (argc > 1 && trib_op_parse(argv[1], &op) != TRIB_OK) {
-        fprintf(stderr, "there is no op %s\n", argv[1]);
+        fprintf(stderr, "unknown operator %s\n", argv[1]);
         return 2;
     }
     if (trib_init(NULL, &comm) != TRIB_OK) {

@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     d.name = "steps", d.count = 1, d.dtype = TRIB_F64;
     trib_status_t st = trib_store_create(store, &d, &v);
     if (!st && trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, &version))
-        printf("from the beginning: %s\n", trib_store_error(store));
+        printf("starting from the beginning: %s\n", trib_store_error(store));
     for (int step = 0; step < 1000 && !st; step++) {
         st = trib_store_push(v, &one, NULL, NULL);
         if (st == TRIB_ERR_PEER_LOST) /* on all ranks: there is only one tribd */

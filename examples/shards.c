@@ -19,7 +19,7 @@ int main(void)
     float *x = malloc(COUNT * sizeof(*x));
     uint64_t version = 0;
     if (!x || trib_init(NULL, &comm) || trib_store_open(comm, &store)) {
-        fprintf(stderr, "there is no store\n");
+        fprintf(stderr, "cannot open a store\n");
         return 1;
     }
     d.name = "model", d.count = COUNT, d.rule = "sgd:rate=0.25,momentum=0.5";

@@ -192,7 +192,7 @@ static int finish(trib_replica_t *r)
     if (trib_replica_map_reduce(r, count_moves, TESTS, &moves, 1, TRIB_F64, TRIB_MEAN))
         return -1;
     if (trib_replica_id(r) == 0 && trib_replica_device(r) == 0)
-        printf("stands %.1f of %d moves, hash %016" PRIx64 "\n", moves, MOVES_MAX,
+        printf("balanced for %.1f of %d moves, hash %016" PRIx64 "\n", moves, MOVES_MAX,
                trib_hash(a->params, sizeof(a->params), 0));
     return 0;
 }

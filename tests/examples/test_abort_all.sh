@@ -9,7 +9,7 @@ for transport in shm tcp; do
     TRIB_TRANSPORT=$transport timeout $((60 * slow)) "$build/tools/trib-run" -n 4 -- \
         "$build/examples/abort_all" >"$said" 2>&1 &&
         [ "$(grep -c 'rank 2 .*has called trib_comm_abort: the loss is NaN' "$said")" = 4 ] &&
-        [ "$(grep -c 'of 4 goes on' "$said")" = 4 ]
+        [ "$(grep -c 'of 4 continues' "$said")" = 4 ]
     result $? "$transport: all ranks are told, and go on"
 done
 finish

@@ -13,7 +13,7 @@ part() { # SERVICE or none, RANKS, FILE...: sets came, what came out on each of 
     [ "$1" = none ] || how=(service "$1")
     (cd "$dir" && "${how[@]}" timeout $((60 * slow)) "$build/tools/trib-run" --tag none -n "$2" -- \
         "$build/examples/resume" "${@:3}") >"$said" 2>&1 || return 1
-    came=$(sed -n 's/ came out $//p; s/ came out$//p' "$said" | sort -u)
+    came=$(sed -n 's/ summed $//p; s/ summed$//p' "$said" | sort -u)
     [[ $came =~ ^[0-9]+$ ]]
 }
 

@@ -7,7 +7,7 @@
 
 off_by() { # OP: how far off the weights are
     "$build/tools/trib-run" -n 5 -- "$build/examples/robust" "$1" 2>&1 | tee "$said" |
-        sed -n 's/.* are \([^ ]*\) off.*/\1/p'
+        sed -n 's/.* are off by \([^;]*\);.*/\1/p'
 }
 
 for op in median trimmed-mean clipped-mean; do
