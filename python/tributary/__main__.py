@@ -10,7 +10,7 @@ from ._library import backend, lib, path
 
 
 def transports() -> List[Tuple[str, str]]:
-    """Return the name of each transport, and what it found on this host or why it is unusable."""
+    """Return the name of each transport, and its findings on this host or why it is unusable."""
     found: List[Tuple[str, str]] = []
 
     def take(_: Any, item: Any) -> None:

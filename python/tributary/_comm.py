@@ -345,8 +345,8 @@ class Comm(Unique):
              send_counts: Optional[Sequence[int]] = None,
              recv_counts: Optional[Sequence[int]] = None, prescale: float = 0.0,
              postscale: float = 0.0, weighted: bool = False, timeout_ms: int = 0) -> Plan:
-        """Create a plan: a collective that is created once and started often. The options
-        are those of trib_desc_t in trib_plan_create(3). All ranks create the same plan.
+        """Create a plan: a collective that is created once and started often. Options
+        are fields of trib_desc_t, see trib_plan_create(3). All ranks create the same plan.
 
         collective  allreduce reduce broadcast allgather reduce_scatter gather scatter
                     alltoall scan exscan

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""terminal.py [--said FILE] [--signal SECONDS] COLUMNS COMMAND… - run a command on a terminal of so many columns.
+"""terminal.py [--said FILE] [--signal SECONDS] COLUMNS COMMAND… - run a command on a terminal of COLUMNS columns.
 
-Prints the widest line that it wrote, in columns, and that line; FILE receives all that was
-written. --signal: Ctrl-C is typed after so many seconds. The exit code is the command's.
+Prints the width of the widest line that the command wrote, in columns, and that line; FILE
+receives all output. --signal: type Ctrl-C after SECONDS. The exit code is the command's.
 """
 import argparse
 import fcntl
