@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Gossip averaging: in each step a rank sends half of its value and weight to one other
- * rank, at distance 1, 2, 4, … If their number is a power of two, 2^k, all ranks have
- * the mean after k steps.
+ * rank. The distances are 1, 2, 4, … With 2^k ranks, all have the mean after k steps.
  *
  *     trib-run -n 4 -- gossip
  */

@@ -255,14 +255,14 @@ unsigned tmpi_attached_weight(const struct tmpi_attached *a)
         return 0;
     if (a->calls <= TIMED_ALL)
         return 1;
-    /* Multiples of the golden ratio sample any repeating pattern of calls evenly; a
+    /* Multiples of the golden ratio sample any repeating pattern of calls evenly. A
      * fixed stride of 8 could always time the same call of the pattern. */
     const uint32_t spread = (uint32_t)a->calls * 2654435769u;
     return spread < UINT32_MAX / TIMED_EVERY ? TIMED_EVERY : 0;
 }
 
 /* Return true if the library communicator must be created now. The ranks compare the
- * minimum of their times: a rank that arrives last does not wait, so its time is the
+ * minimum of their times. A rank that arrives last does not wait, so its time is the
  * cost of the calls themselves. */
 static bool is_due(struct tmpi_attached *a)
 {

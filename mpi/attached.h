@@ -4,9 +4,9 @@
  *
  * Programs create many communicators that they hardly use. The library therefore
  * creates its own only after calls on MPI's have taken long enough for this to pay.
- * Every input of the decision about a call is equal on all ranks of its communicator:
- * the number of calls so far, arguments that MPI requires to be equal, and times on
- * which the ranks have agreed.
+ * Decisions about a call depend only on inputs that are equal on all ranks of its
+ * communicator: the number of calls so far, arguments that MPI requires to be equal,
+ * and agreed times.
  */
 #ifndef MPI_ATTACHED_H
 #define MPI_ATTACHED_H
@@ -91,8 +91,8 @@ int tmpi_attached_error(MPI_Comm comm);
 /**
  * tmpi_attached_leave - let MPI free or disconnect a communicator.
  *
- * Calls on it from attribute delete functions go to MPI: if such a call attached an
- * attribute of this module, the attribute would outlive the communicator.
+ * Calls on it from attribute delete functions go to MPI. Otherwise such a call could
+ * attach an attribute of this module, which would outlive the communicator.
  */
 int tmpi_attached_leave(int (*call)(MPI_Comm *), MPI_Comm *comm);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Wait, MPI_Test and related functions. MPICH has no progress hook that could
- * complete this module's requests, so a wait is a loop of tests while any of them is in
- * flight. */
+ * complete this module's requests. A wait is therefore a loop of tests while any of
+ * them is in flight. */
 #include <sched.h>
 
 #include "mpi/entry.h"

@@ -55,9 +55,9 @@ static MPI_Count lesser(MPI_Count a, MPI_Count b)
     return a < b ? a : b;
 }
 
-/* Allocate memory for all elements, each of which covers `bytes` bytes from offset
- * `first`, and set the address of the first. With a negative extent each element is
- * below the previous one. */
+/* Allocate memory for all elements, and set the address of the first. Each element
+ * covers `bytes` bytes from offset `first`. With a negative extent each one is below
+ * the previous one. */
 static bool take_space(struct job *j, MPI_Count first, MPI_Count bytes)
 {
     const MPI_Count reach = (j->mine.count - 1) * j->mine.layout.extent;

@@ -97,9 +97,9 @@ static bool read_calls(struct tmpi_settings *s, const char *text)
     return true;
 }
 
-/* Check that the codec can be used. A codec with error feedback would add its residual
- * to the next vector of the same length, which may be a different one in an MPI
- * program. The library refuses such codecs in calls that do not name the vector. */
+/* Check that the codec can be used. In an MPI program, the next vector of the same
+ * length may be a different one, to which a codec with error feedback would add its
+ * residual. The library refuses such codecs in calls that do not name the vector. */
 static bool read_codec(struct tmpi_settings *s, const char *text)
 {
     trib_opts_t opts = TRIB_OPTS_INIT;

@@ -21,8 +21,8 @@ extern struct tmpi_next tmpi_next;
 /* MPI_X of a tool between this module and MPI; NULL: none. */
 extern struct tmpi_next tmpi_tool;
 
-/** tmpi_check_caller - end the process with a message if this address is in a library
- * that links the other family of MPI, such as one loaded by a script. */
+/** tmpi_check_caller - end the process with a message if the library at this address
+ * links the other family of MPI. A script may have loaded such a library. */
 void tmpi_check_caller(const void *address);
 
 /** tmpi_lacks - report a call to a function that the program's MPI lacks; return the

@@ -26,8 +26,8 @@ bool tmpi_packed_open(struct tmpi_packed *p, void *user, MPI_Count count,
 /**
  * tmpi_packed_expect - set the number of bytes that the ranks will move.
  *
- * If it differs from the program's elements, as in an erroneous call, zeros are moved
- * and the program's memory is not touched: the other ranks must not wait for ever.
+ * It differs from the program's elements in an erroneous call. Then zeros are moved and
+ * the program's memory is not touched, so that the other ranks do not wait for ever.
  * returns  false: no memory
  */
 bool tmpi_packed_expect(struct tmpi_packed *p, size_t bytes);

@@ -3,9 +3,9 @@
  * Errors of requests whose operation has failed in the library.
  *
  * For MPI these are generalised requests without a communicator: on an error MPI would
- * call the handler of MPI_COMM_WORLD. The error is therefore hidden from MPI. The
- * function that completes the request calls the handler of its communicator after MPI
- * has returned, and without holding a lock: the handler may leave by longjmp or by an
+ * call the handler of MPI_COMM_WORLD. The error is therefore hidden from MPI. After MPI
+ * has returned, the function that completes the request calls the handler of its
+ * communicator. It holds no lock then: the handler may leave by longjmp or by an
  * exception.
  */
 #ifndef MPI_REQUEST_ERROR_H

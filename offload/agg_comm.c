@@ -456,8 +456,8 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
                               "rank 0 announced plan %" PRIu32
                               ": \"%.200s\", which is invalid",
                               number, text);
-    /* Memory of a codec: two copies of the agreements, the loss of its results, and the
-     * encoded chunks and values of a round (for a short vector, all of it). A quorum
+    /* A codec needs two copies of the agreements, the loss of its results, and the
+     * encoded chunks and values of a round; a short vector has a single round. A quorum
      * keeps all results. */
     const bool kept = strcmp(a.codec, "none") != 0 || strcmp(a.quorum, "all") != 0;
     if (c->memory && kept && a.desc.count > c->memory / (5 * sizeof(float)))
@@ -466,7 +466,7 @@ trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
             "a plan of %zu elements with codec %.60s may need more than %zu MiB, the "
             "limit of a plan",
             a.desc.count, a.codec, c->memory >> 20);
-    /* Memory of a sum of pairs: two copies of values and of positions. */
+    /* A sum of pairs needs two copies of values and of positions. */
     const size_t longest =
         a.desc.count < TRIB_PAIRS_PIECE ? a.desc.count : TRIB_PAIRS_PIECE;
     if (c->memory && a.has_pairs && longest > c->memory / (4 * sizeof(double)))

@@ -65,7 +65,7 @@ struct trib_agg_comm_opts {
 };
 
 /**
- * trib_agg_comm_open - wire up ranks and aggregators, which exchange addresses through
+ * trib_agg_comm_open - wire up ranks and aggregators, which exchange messages through
  * x.
  *
  * cfg, log  copied; for settings on which ranks must agree (trib_config_same_text), an

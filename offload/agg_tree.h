@@ -4,7 +4,7 @@
  * computes the tree and sends it to the other ranks and to the aggregators as bytes:
  *
  *     number of groups
- *     per group:            parent, number of its aggregators, these aggregators
+ *     per group:            parent, number of aggregators, their numbers
  *     per run of ranks:     number of ranks - 1, group of these ranks
  *
  * Numbers are 16-bit little-endian. The runs cover all ranks in order.

@@ -56,14 +56,13 @@ trib_status_t trib_agreement_run(struct trib_offload *o,
 }
 
 /*
- * Two failures that this rank cannot see on agg_comm:
+ * Check for two failures that this rank cannot see on agg_comm.
  *
- * A rank may be lost. Aggregators report it, but after a pause of this rank the other
- * ranks may already have agreed without it; control_comm then shows that they gave this
- * rank up.
+ * A rank may be lost. Aggregators report that. But if this rank itself was stopped for
+ * a while, the others may have agreed without it, which only control_comm shows.
  *
- * Another rank may have lost an aggregator that is still, or again, alive for this
- * rank. That rank waits in an agreement while this one waits at the aggregator.
+ * Another rank may have lost an aggregator that this rank still reaches. That rank
+ * waits in an agreement, while this one waits at the aggregator.
  */
 void trib_agreement_look(struct trib_offload *o)
 {

@@ -89,10 +89,10 @@ struct trib_control_fresh {
     struct trib_auth *renewed; /* NULL: the key did not change */
 };
 
-/** trib_control_link_reconnect, trib_control_link_replace - reconnect session i, with
- * the key file's current key if the old key is refused; then free the old session and
- * list the new one. The first step blocks like trib_control_link_open with `prove` and
- * does not touch the old session. */
+/** trib_control_link_reconnect, trib_control_link_replace - reconnect session i, then
+ * free the old session and list the new one. If the key is refused, the key file's
+ * current key is tried. The first step blocks like trib_control_link_open with `prove`
+ * and does not touch the old session. */
 trib_status_t trib_control_link_reconnect(struct trib_control_link *s, int i,
                                           struct trib_control_fresh *out);
 void trib_control_link_replace(struct trib_control_link *s, int i,

@@ -223,9 +223,9 @@ void trib_offload_leave(struct trib_offload *o)
     trib_comm_unlock(o->agg_comm);
 }
 
-/* Always take part in one agreement. Ranks whose agg_comm has failed may wait for a
- * rank that disconnects, all ranks must run the same agreements, and this rank may have
- * results that others lack. */
+/* Always take part in one agreement: all ranks must run the same ones, and ranks whose
+ * agg_comm has failed may wait for this rank. It may also have results that others
+ * lack. */
 trib_status_t trib_offload_detach(struct trib_comm *comm)
 {
     struct trib_offload *o = comm->offload;

@@ -26,9 +26,9 @@
  * A rank outside of any call joins the recovery at its next call. Ranks that wait for
  * each other in an operation of the parent also poll agg_comm.
  *
- * Rejoining. Without agg_comm the ranks poll from time to time, at start numbers on
- * which they have agreed, whether rank 0 knows of aggregators that would admit the job.
- * If so, they open an agg_comm, and each plan moves to it with its next start
+ * Rejoining. Without agg_comm, rank 0 searches for aggregators that would admit the
+ * job. From time to time, at agreed start numbers, the ranks poll whether it has found
+ * some. If so, they open an agg_comm, and each plan moves to it with its next start
  * (rejoin.c). If more aggregators become available than agg_comm has, the ranks abandon
  * it as if it had failed, and open another one.
  *
@@ -99,7 +99,7 @@ struct trib_offload {
     uint64_t ended; /* newest start with a quorum whose result the user may have */
     uint64_t offloaded; /* starts summed by aggregators, for trib_stats */
     struct trib_committed_start *freed; /* uncommitted results of freed plans */
-    struct trib_committed_start *ahead; /* of starts this rank has not begun */
+    struct trib_committed_start *ahead; /* results of starts not yet begun here */
     uint64_t next_poll_seq; /* poll for aggregators before this start; 0: never */
     uint64_t polled_ns; /* rank 0: time of the last poll */
     uint64_t poll_every; /* rank 0: starts between two polls */

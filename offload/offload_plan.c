@@ -45,8 +45,9 @@ static bool by_buckets(const struct trib_codec_info *codec)
  *   - Linear codecs with buckets, over a network: at most 48 KiB encoded.
  *   - Linear codecs with buckets, through shared memory: several times the default in
  *     elements, since an encoded byte costs as much to forward as a dense one.
- *   - Other codecs: the default. Their loss depends on chunk boundaries and must not
- *     depend on the path, and the cost of sparse chunks depends on their number.
+ *   - Other codecs: the default. Their loss depends on chunk boundaries, and must be
+ *     the same with and without aggregators. The cost of sparse chunks depends on
+ *     their number.
  */
 size_t trib_offload_chunk(const struct trib_codec *codec, size_t bytes, int aggregators,
                           size_t most, bool load_store)

@@ -92,10 +92,11 @@ trib_status_t trib_agreement_run(struct trib_offload *o,
                                  const int64_t say[TRIB_AGREE_WORDS]);
 
 /**
- * trib_agreement_look - while this rank waits at the aggregators: fail agg_comm if a
- * rank is lost, or if another rank has abandoned agg_comm and waits in an agreement.
+ * trib_agreement_look - while this rank waits at the aggregators, check the other
+ * ranks.
  *
- * The caller holds the lock of agg_comm.
+ * Fails agg_comm if a rank is lost, or if another rank has abandoned agg_comm and waits
+ * in an agreement. The caller holds the lock of agg_comm.
  */
 void trib_agreement_look(struct trib_offload *o);
 
@@ -207,7 +208,7 @@ void trib_offload_quorum_free(struct trib_offload_plan *p);
 void trib_offload_quorum_end_all(struct trib_offload *o);
 
 /** trib_offload_quorum_forget - free the results of freed plans: of starts up to
- * o->committed, or of all starts. */
+ * o->committed, or of all starts that have ended. */
 void trib_offload_quorum_forget(struct trib_offload *o, bool all);
 
 /** trib_offload_quorum_drop_barriers - free the barriers of freed plans, after

@@ -3,11 +3,11 @@
  * Rejoins aggregators while the ranks sum by themselves.
  *
  * All ranks number starts alike. Before start next_poll_seq each rank starts an
- * agreement on control_comm and continues. A later start waits for the result: the
- * first start of a plan that was already started since the poll, which is the same
- * start on all ranks. The plan's earlier start is done, so all ranks have passed
- * next_poll_seq and have contributed. If rank 0 has found aggregators, the ranks finish
- * all starts in flight before this start, and open agg_comm.
+ * agreement on control_comm and continues. The result is awaited at the next restart of
+ * a plan that was started since then, which is the same start on all ranks. That plan's
+ * earlier start is done, so all ranks have passed next_poll_seq and have contributed.
+ * If rank 0 has found aggregators, the ranks finish all starts in flight before this
+ * start, and open agg_comm.
  */
 #include <assert.h>
 #include <inttypes.h>
