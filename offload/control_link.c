@@ -331,7 +331,7 @@ trib_status_t trib_control_link_request(struct trib_control_link *s, int i)
                                                             : "no answer");
         if (s->log)
             trib_log(s->log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
-                     "%s: place %u in the queue: %s", address, m.queued.position,
+                     "%s: position %u in the queue: %s", address, m.queued.position,
                      m.queued.text);
         if (trib_deadline_passed(until)) /* QUEUED does not extend the deadline */
             st = TRIB_INPROGRESS;

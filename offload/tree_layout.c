@@ -323,7 +323,7 @@ static void tell(const struct trib_tree_layout *l, int ranks,
             n += tree->leaf_of[r] == u;
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
             trib_log(log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
-                     "group %d%s: %s, for %d rank%s; it sends to %d", u,
+                     "group %d%s: %s, for %d rank%s; sends to group %d", u,
                      u ? "" : " (root)", l->addresses[tree->aggregators[i]], n,
                      n == 1 ? "" : "s", u ? tree->parent[u] : 0);
     }
