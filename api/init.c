@@ -13,7 +13,7 @@
 #include "comm/communicator.h"
 #include "comm/gate.h"
 #include "comm/grow.h"
-#include "offload/fallback.h"
+#include "agg/client/fallback.h"
 
 /* Way of a process to join its communicator. */
 struct way {

@@ -10,7 +10,7 @@
 #include "api/api.h"
 #include "comm/communicator.h"
 #include "comm/survivors.h"
-#include "offload/fallback.h"
+#include "agg/client/fallback.h"
 
 /* True if this rank has disconnected from a peer to release memory, and can no longer
  * communicate with that peer. */

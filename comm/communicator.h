@@ -65,7 +65,7 @@ struct trib_plan {
     struct trib_plan_scale *scale; /* plan_scale.c; or NULL */
     struct trib_plan_auto *automatic; /* codec auto: plan_auto.h; or NULL */
     struct trib_plan_asked *asked; /* the caller's description: plan_move.h; or NULL */
-    struct trib_offload_plan *offload; /* offload/ runs the plan, not `run`; or NULL */
+    struct trib_offload_plan *offload; /* agg/client/ runs the plan, not `run`; or NULL */
     struct trib_plan *exchange; /* all-reduces the statistics of run.desc.model, or
                                  * exchanges the counts of run.desc.regions; or NULL */
     float *exchanged; /* the vector of `exchange` */
@@ -116,7 +116,7 @@ struct trib_gate;
 
 struct trib_comm {
     const struct trib_comm_hooks *hooks; /* operations run by another object; or NULL */
-    struct trib_offload *offload; /* defined by offload/; NULL: no offload */
+    struct trib_offload *offload; /* defined by agg/client/; NULL: no offload */
     struct trib_aggregators *aggregators; /* serving these ranks; or NULL */
     struct trib_guard *guard; /* protects the transport of an agg_comm; or NULL */
     struct trib_config cfg;

@@ -5,7 +5,7 @@
  * Such a plan has its own table, so other plans do not pay for this. Every thread that
  * drives the engine checks for completed plans: the progress thread, and callers that
  * wait, test or make progress. A thread claims a completed start by changing its state,
- * then runs the callback without the lock. A plan run by other engines (offload/) is
+ * then runs the callback without the lock. A plan run by other engines (agg/client/) is
  * also claimed for polling.
  */
 #include <assert.h>

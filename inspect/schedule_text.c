@@ -15,7 +15,7 @@
 #include "collectives/collectives.h"
 #include "comm/communicator.h"
 #include "inspect/schedule_groups.h"
-#include "offload/agg_tree.h"
+#include "agg/client/agg_tree.h"
 
 enum { RANKS_MOST = 1024, LINE_BYTES = 200 };
 

@@ -37,7 +37,7 @@ on_profile() { profile=yes; }
 take_arguments "$@"
 command -v taskset >/dev/null || die "taskset is missing (package util-linux)"
 [ "$(nproc)" -ge 2 ] || die "two cores are needed: one for tribd, one for its workers"
-[ -x "$build/tribd/tribd" ] || die "$build/tribd/tribd is missing: build first"
+[ -x "$build/agg/daemon/tribd" ] || die "$build/agg/daemon/tribd is missing: build first"
 [ -z "$profile" ] || command -v perf >/dev/null || die "perf is missing (package linux-perf)"
 
 private=$(mktemp -d)
@@ -56,7 +56,7 @@ start_tribd() {
     port=$((20000 + RANDOM % 12000))
     http=$((port + 1))
     TRIB_TRANSPORT=shm TRIBD_THREADS=1 TRIBD_AUTH=key TRIBD_KEY=$private/key TRIBD_HTTP=127.0.0.1:$http \
-        TRIBD_LISTEN=127.0.0.1:$port taskset -c 0 "$build/tribd/tribd" >"$private/log" 2>&1 &
+        TRIBD_LISTEN=127.0.0.1:$port taskset -c 0 "$build/agg/daemon/tribd" >"$private/log" 2>&1 &
     tribd=$!
     until grep -q "listening at" "$private/log"; do
         if ! kill -0 "$tribd" 2>/dev/null || [ $SECONDS -ge $deadline ]; then

@@ -115,7 +115,7 @@ start_daemons() { # HOST…
     [ -e "$net_dir/key" ] || (umask 077 && head -c 32 /dev/urandom >"$net_dir/key")
     for host; do
         net_on "$host" env "TRIBD_LISTEN=$(net_address "$host"):4700" TRIBD_HTTP= TRIBD_AUTH=key \
-            TRIBD_KEY="$net_dir/key" TRIBD_THREADS=1 "$build/tribd/tribd" \
+            TRIBD_KEY="$net_dir/key" TRIBD_THREADS=1 "$build/agg/daemon/tribd" \
             >"$net_dir/tribd$host.log" 2>&1 </dev/null &
         daemon_pid[host]=$!
     done

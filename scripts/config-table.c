@@ -3,7 +3,7 @@
  * Print tables of the documentation from the sources: config-table md
  * (docs/config.md), man (the part of tributary.7 between its markers) or conf (the part
  * of tributary.conf.5) prints base/config.def, config-table tribd prints
- * tribd/tribd_settings.def (tribd.conf.5), config-table feedback prints
+ * agg/daemon/tribd_settings.def (tribd.conf.5), config-table feedback prints
  * compress/feedback_rules.def (docs/feedback.md). Run by scripts/generate-docs.
  */
 #include <ctype.h>
@@ -139,7 +139,7 @@ static const struct tribd_row tribd_rows[] = {
 #define START false
 #define X(name, type, when, def, min, max, unit, doc) \
     {#name, type, when, def, min, max, unit, doc},
-#include "tribd/tribd_settings.def"
+#include "agg/daemon/tribd_settings.def"
 #undef X
 #undef NUMBER
 #undef TEXT

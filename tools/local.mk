@@ -48,7 +48,7 @@ EXTRA_DIST += tools/README.md
 # Completion for bash, zsh and fish: each program prints its own from its table of options. Skipped
 # when cross-compiling; trib-run --completion SHELL does the same later.
 if TRIB_NATIVE
-COMPLETED = tools/trib-run tools/trib-info perf/trib-perf tribd/tribd tribd/tribctl
+COMPLETED = tools/trib-run tools/trib-info perf/trib-perf agg/daemon/tribd agg/daemon/tribctl
 if TRIB_EXAMPLES
 COMPLETED += train/program/trib-train
 endif

@@ -41,7 +41,7 @@
 #define TRIB_CONTROL_TEXT_MAX 512
 #define TRIB_CONTROL_PLAN_MAX 1024
 #define TRIB_CONTROL_SETTINGS_MAX 1024
-#define TRIB_CONTROL_TREE_MAX 16384 /* an encoded tree, see offload/agg_tree.h */
+#define TRIB_CONTROL_TREE_MAX 16384 /* an encoded tree, see agg/client/agg_tree.h */
 
 #define TRIB_CONTROL_AUTH_MAX 1024 /* bytes of a credential */
 #define TRIB_CONTROL_RANKS_MAX 65536

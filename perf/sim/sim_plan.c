@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "comm/plan_parts.h"
 #include "compress/codec.h"
-#include "offload/offload_plan.h"
+#include "agg/client/offload_plan.h"
 
 enum {
     NETWORK_CHUNK = 256 << 10, /* chunk size that ranks on several hosts agree on,

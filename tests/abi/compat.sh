@@ -13,7 +13,7 @@ other=$1 new=$dir/new old=$dir/old
 
 gather() { # BUILD, folder: what a release is here
     mkdir "$2"
-    cp "$1/.libs/libtributary.so.0" "$1/tools/.libs/trib-run" "$1/tribd/tribd" "$2/" &&
+    cp "$1/.libs/libtributary.so.0" "$1/tools/.libs/trib-run" "$1/agg/daemon/tribd" "$2/" &&
         cc -O1 -I "$1/include" -I "$3/include" tests/abi/mixed_sum.c "$2/libtributary.so.0" -o "$2/sum"
 }
 gather "$build" "$new" . && gather "$other" "$old" "$other/.." || exit 1

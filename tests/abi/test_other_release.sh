@@ -17,7 +17,7 @@ fi
 mkdir "$new" "$old"
 [ -e "$build/.libs/libtributary.so.0" ] || skip_all "built without a shared library"
 # libtool keeps programs of the folder of the build apart from the scripts that start them.
-cp "$build/.libs/libtributary.so.0" "$build/tools/.libs/trib-run" "$build/tribd/tribd" "$new/"
+cp "$build/.libs/libtributary.so.0" "$build/tools/.libs/trib-run" "$build/agg/daemon/tribd" "$new/"
 for file in libtributary.so.0 trib-run tribd; do
     sed "s/${version//./\\.}\x00\x00\x00\x00/$other\x00\x00\x00\x00/g" "$new/$file" >"$old/$file"
 done

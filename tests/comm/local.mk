@@ -115,9 +115,9 @@ tests_comm_test_deterministic_LDADD = $(comm_tests_link)
 tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_bad_values_LDADD = $(comm_tests_link)
-tests_comm_test_contribution_check_SOURCES = tests/offload/aggregators.h tests/comm/test_contribution_check.c
+tests_comm_test_contribution_check_SOURCES = tests/agg/client/aggregators.h tests/comm/test_contribution_check.c
 tests_comm_test_contribution_check_LDADD = $(comm_tests_link)
-tests_comm_test_damaged_SOURCES = tests/offload/aggregators.h tests/comm/test_damaged.c
+tests_comm_test_damaged_SOURCES = tests/agg/client/aggregators.h tests/comm/test_damaged.c
 tests_comm_test_damaged_LDADD = $(comm_tests_link)
 tests_comm_test_plan_stats_LDADD = $(comm_tests_link)
 tests_comm_test_grow_SOURCES = tests/comm/growing.h tests/comm/right_sums.h tests/comm/test_grow.c
@@ -172,12 +172,12 @@ tests_comm_test_feedback_rules_SOURCES = tests/comm/fed.h tests/comm/test_feedba
 tests_comm_test_feedback_rules_LDADD = $(comm_tests_link)
 tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/test_plan_state.c
 tests_comm_test_plan_state_LDADD = $(comm_tests_link)
-tests_comm_test_identity_SOURCES = tests/offload/aggregators.h tests/comm/test_identity.c
+tests_comm_test_identity_SOURCES = tests/agg/client/aggregators.h tests/comm/test_identity.c
 tests_comm_test_identity_LDADD = $(comm_tests_link)
 tests_comm_test_allgather_boot_LDADD = $(comm_tests_link)
 tests_comm_test_plan_residual_SOURCES = \
 	tests/comm/test_plan_residual.c \
-	tests/offload/aggregators.h
+	tests/agg/client/aggregators.h
 tests_comm_test_plan_residual_LDADD = $(comm_tests_link)
 tests_comm_test_plan_notify_SOURCES = tests/comm/test_plan_notify.c tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_notify_LDADD = $(comm_tests_link)
@@ -221,13 +221,13 @@ tests_comm_test_mismatch_LDADD = $(comm_tests_link)
 tests_comm_test_placed_LDADD = $(comm_tests_link)
 tests_comm_test_plan_whole_k_LDADD = $(comm_tests_link)
 tests_comm_test_plan_LDADD = $(comm_tests_link)
-tests_comm_test_repeat_SOURCES = tests/offload/aggregators.h tests/comm/test_repeat.c
+tests_comm_test_repeat_SOURCES = tests/agg/client/aggregators.h tests/comm/test_repeat.c
 tests_comm_test_repeat_LDADD = $(comm_tests_link)
 tests_comm_test_requests_LDADD = $(comm_tests_link)
 # Error bounds of codecs are computed as in trib-perf.
-tests_comm_test_robust_SOURCES = tests/offload/aggregators.h tests/comm/test_robust.c
+tests_comm_test_robust_SOURCES = tests/agg/client/aggregators.h tests/comm/test_robust.c
 tests_comm_test_robust_LDADD = $(comm_tests_link)
-tests_comm_test_rounds_SOURCES = tests/offload/aggregators.h tests/comm/test_rounds.c
+tests_comm_test_rounds_SOURCES = tests/agg/client/aggregators.h tests/comm/test_rounds.c
 tests_comm_test_rounds_LDADD = libranks.la libperf.la $(LDADD)
 tests_comm_test_survive_LDADD = $(comm_tests_link)
 tests_comm_test_survivors_LDADD = $(comm_tests_link)
@@ -257,6 +257,6 @@ tests_comm_test_over_verbs_SOURCES = \
 	tests/comm/messages.h tests/comm/test_over_verbs.c $(fake_verbs_sources)
 tests_comm_test_over_verbs_LDADD = $(comm_tests_link)
 tests_comm_test_revoked_SOURCES = \
-	tests/offload/aggregators.h tests/comm/test_revoked.c $(fake_verbs_sources)
+	tests/agg/client/aggregators.h tests/comm/test_revoked.c $(fake_verbs_sources)
 tests_comm_test_revoked_LDADD = $(comm_tests_link)
 endif

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "offload/fallback.h"
+#include "agg/client/fallback.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"

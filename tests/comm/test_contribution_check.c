@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "tests/offload/aggregators.h"
+#include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 5003, BAD_RANK = 1, BAD_AT = 4321 };
 

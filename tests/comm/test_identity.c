@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "tests/offload/aggregators.h"
+#include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

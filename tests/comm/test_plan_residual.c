@@ -9,7 +9,7 @@
 
 #include "build-config.h"
 #include "tests/harness/ranks.h"
-#include "tests/offload/aggregators.h"
+#include "tests/agg/client/aggregators.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

@@ -405,7 +405,7 @@ static void start_daemon(struct daemon_process *d, char *config, size_t bytes)
     snprintf(config, bytes, "service=127.0.0.1:%d", d->port);
 }
 
-/* Trees of aggregators: tests/offload/test_offload_plan.c. */
+/* Trees of aggregators: tests/agg/client/test_offload_plan.c. */
 static void test_at_tribd(void **state)
 {
     static const trib_dtype_t dtypes[] = {

@@ -7,7 +7,7 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include "tests/offload/aggregators.h"
+#include "tests/agg/client/aggregators.h"
 #include "tests/harness/ranks.h"
 
 enum { COUNT = 30000, STEPS = 6, WRITES = 40 };

@@ -7,7 +7,7 @@
 
 #include <sys/queue.h>
 
-#include "tests/offload/aggregators.h"
+#include "tests/agg/client/aggregators.h"
 #include "tests/harness/fake_verbs.h"
 #include "tests/harness/ranks.h"
 #include "transport/verbs/verbs.h"

@@ -10,7 +10,7 @@
 
 #include "compress/kernels/kernels.h"
 #include "compress/robust_op.h"
-#include "tests/offload/aggregators.h"
+#include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 
 enum { STEPS = 2, MOST = 9001 };

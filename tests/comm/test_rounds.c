@@ -23,7 +23,7 @@
 #include "collectives/collectives.h"
 #include "compress/codec.h"
 #include "perf/perf_oracle.h"
-#include "tests/offload/aggregators.h"
+#include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

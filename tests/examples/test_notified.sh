@@ -4,7 +4,7 @@
 # examples/notified: a callback tells of each sum, among the ranks and through a tribd.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 
 says() { # WHAT, command...
     "${@:2}" timeout $((60 * slow)) "$build/tools/trib-run" -n 3 -- "$build/examples/notified" >"$said" 2>&1

@@ -4,7 +4,7 @@
 # examples/parameters: ranks fit a vector that lives in tribd; examples/shards: one that lives in two.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 start_daemon one || finish
 
 for transport in shm tcp; do

@@ -5,7 +5,7 @@
 # bits in all synchronous ones.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 start_daemon one || finish
 programs=$build/examples/replicator
 export TRIB_TRANSPORT=shm

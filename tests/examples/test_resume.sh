@@ -5,8 +5,8 @@
 # what was put in.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-# shellcheck source=tests/tribd/daemons.sh
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+# shellcheck source=tests/agg/daemon/daemons.sh
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 
 part() { # SERVICE or none, RANKS, FILE...: sets came, what came out on each of them
     local how=()

@@ -4,7 +4,7 @@
 # examples/safe: a run goes on where the one before was; tribctl shows and removes its snapshots.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 if missing curl "snapshots"; then
     finish
 fi
@@ -18,7 +18,7 @@ safe() {
 
 safe && [ "$(grep -c 'version 2000, 2000 steps: success' "$said")" = 2 ]
 result $? "a run from the beginning"
-"$build/tribd/tribctl" --config "$dir/one.conf" snapshots >"$said" 2>&1
+"$build/agg/daemon/tribctl" --config "$dir/one.conf" snapshots >"$said" 2>&1
 grep -q "^safe .* steps  *2000 " "$said"
 result $? "tribctl snapshots shows its vector"
 curl -sf "http://127.0.0.1:${daemon_http[one]}/metrics" >"$said"
@@ -29,7 +29,7 @@ wait "${daemon_pid[one]}"
 again one
 safe && [ "$(grep -c 'version 4000, 4000 steps: success' "$said")" = 2 ]
 result $? "the next run goes on there, also after a kill -9"
-"$build/tribd/tribctl" --config "$dir/one.conf" forget safe steps >"$said" 2>&1
+"$build/agg/daemon/tribctl" --config "$dir/one.conf" forget safe steps >"$said" 2>&1
 grep -q "1 snapshot removed" "$said" && [ -z "$(ls "$dir/snapshots")" ]
 result $? "tribctl forget removes it"
 safe && [ "$(grep -c 'version 2000, 2000 steps: success' "$said")" = 2 ]

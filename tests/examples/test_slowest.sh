@@ -4,7 +4,7 @@
 # examples/slowest: the largest value and its rank, among the ranks and through a tribd.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 
 says() { # WHAT, command...
     "${@:2}" "$build/tools/trib-run" -n 3 -- "$build/examples/slowest" >"$said" 2>&1

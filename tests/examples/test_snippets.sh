@@ -6,7 +6,7 @@
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source-path=SCRIPTDIR/../..
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 SOURCE=$(cd "${abs_top_srcdir:-.}" && pwd)
 
 if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan|ubsan)_')" != 0 ]; then

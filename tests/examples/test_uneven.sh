@@ -4,7 +4,7 @@
 # examples/uneven: a mean with weights, among the ranks and through a tribd.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 
 says() { # WHAT, command...
     "${@:2}" "$build/tools/trib-run" -n 3 -- "$build/examples/uneven" >"$said" 2>&1

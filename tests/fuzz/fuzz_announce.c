@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "boot/boot.h"
-#include "offload/agg_comm.h"
+#include "agg/client/agg_comm.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

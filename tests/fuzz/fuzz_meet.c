@@ -23,7 +23,7 @@
 
 #include "base/error.h"
 #include "boot/boot.h"
-#include "offload/agg_comm.h"
+#include "agg/client/agg_comm.h"
 #include "comm/locality.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"

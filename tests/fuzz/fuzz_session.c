@@ -23,7 +23,7 @@
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
 #include "tests/fuzz/reach.h"
-#include "tribd/worker.h"
+#include "agg/daemon/worker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "collectives/collectives.h"
-#include "offload/agg_tree.h"
+#include "agg/client/agg_tree.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

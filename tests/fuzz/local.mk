@@ -100,10 +100,10 @@ tests_fuzz_fuzz_region_LDFLAGS = $(fuzz_link_flags)
 
 tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c tests/fuzz/edits.h \
 	tests/fuzz/nowhere.h \
-	tribd/worker.c tribd/worker.h \
-	tribd/aggregator.c tribd/aggregator.h \
-	tribd/job_settings.c tribd/job_settings.h \
-	tribd/aggregator_metrics.c tribd/aggregator_metrics.h
+	agg/daemon/worker.c agg/daemon/worker.h \
+	agg/daemon/aggregator.c agg/daemon/aggregator.h \
+	agg/daemon/job_settings.c agg/daemon/job_settings.h \
+	agg/daemon/aggregator_metrics.c agg/daemon/aggregator_metrics.h
 tests_fuzz_fuzz_session_LDADD = libservice.la $(fuzz_link) $(MICROHTTPD_LIBS)
 tests_fuzz_fuzz_session_LDFLAGS = $(fuzz_link_flags)
 

@@ -114,7 +114,7 @@ static void become(const struct daemon_process *d)
     int out = open(d->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    snprintf(program, sizeof(program), "%s/tribd/tribd", build ? build : "build");
+    snprintf(program, sizeof(program), "%s/agg/daemon/tribd", build ? build : "build");
     say_where(d);
     alarm(0);
     if (out >= 0 && dup2(out, 1) == 1 && dup2(out, 2) == 2)

@@ -6,9 +6,9 @@
 # shellcheck disable=SC2317 # the functions are called, by others
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 agg=("$perf" agg)
-own=("${agg[@]}" --tribd "$build/tribd/tribd")
+own=("${agg[@]}" --tribd "$build/agg/daemon/tribd")
 
 try() { # NAME, expected exit code, words that must be said, arguments
     expect "$1" "$2" "$3" "${own[@]}" "${@:4}"
@@ -102,7 +102,7 @@ service "one" expect "nobody there" 1 "job agg." "${agg[@]}" --jobs 2 --iters 2 
 grep -q "had no service for 2 of its 2 operations: no service at 127.0.0.1" "$said"
 result $? "nobody there: it says why"
 
-job agg agg --tribd "$build/tribd/tribd" --jobs 3 --sizes 64K --seconds 4
+job agg agg --tribd "$build/agg/daemon/tribd" --jobs 3 --sizes 64K --seconds 4
 has_workers() { [ "$(pgrep -c -x -P "${job_pid[agg]}" trib-perf)" -ge 6 ]; }
 within 30 has_workers && sleep 1
 kill -KILL "$(pgrep -n -x -P "${job_pid[agg]}" trib-perf)"

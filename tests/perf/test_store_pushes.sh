@@ -4,7 +4,7 @@
 # trib-perf store: pushes and pulls of a store beside all-reduces of the same bytes.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
-. "${abs_top_srcdir:-.}/tests/tribd/daemons.sh"
+. "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 start_daemon one || finish
 
 service one timeout $((120 * slow)) "$build/perf/trib-perf" store -n 2 --rounds 1 --rule sgd:rate=0.1 --csv - >"$said" 2>&1

@@ -70,7 +70,7 @@ tests_pipeline_engine_test_short_path_SOURCES = \
 tests_pipeline_link_test_billboard_SOURCES = tests/pipeline/link/test_billboard.c tests/pipeline/link/link_pair.h
 tests_pipeline_link_test_arena_SOURCES = \
 	tests/pipeline/link/test_arena.c tests/pipeline/link/link_pair.h
-tests_pipeline_payload_test_agg_sum_SOURCES = tests/offload/aggregators.h \
+tests_pipeline_payload_test_agg_sum_SOURCES = tests/agg/client/aggregators.h \
 	tests/pipeline/payload/test_agg_sum.c
 tests_pipeline_payload_test_agg_sum_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_payload_prepare_SOURCES = \

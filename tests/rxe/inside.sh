@@ -14,8 +14,8 @@ long=
 [ "${1-}" != --long ] || { long=yes && shift; }
 built=$1 data=$2 port=18514
 direct "$built" "$(mktemp -d)" examples/sum perf/trib-perf tests/comm/test_{deterministic,matrix} \
-    tests/transport/test_conformance tests/tribd/late tests/tribd/steps tools/trib-info \
-    tools/trib-run train/program/trib-train tribd/tribd
+    tests/transport/test_conformance tests/agg/daemon/late tests/agg/daemon/steps tools/trib-info \
+    tools/trib-run train/program/trib-train agg/daemon/tribd
 transport=verbs
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export CONFORMANCE_CASE_MS=100000 # the machine may be an emulated one
@@ -158,7 +158,7 @@ start_tribd() {
     chmod 600 "$log.key"
     : >"$log.tribd" # of the tribd before
     TRIB_TRANSPORT=$transport TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key \
-        TRIBD_HTTP='' "$build/tribd/tribd" >"$log.tribd" 2>&1 &
+        TRIBD_HTTP='' "$build/agg/daemon/tribd" >"$log.tribd" 2>&1 &
     daemon=$!
     for_seconds 20 grep -q listening "$log.tribd"
 }
@@ -204,7 +204,7 @@ quorum() {
     local -x TRIB_STOP_TIMEOUT_MS=60000
 
     start_tribd
-    served_ranks "$build/tests/tribd/late" "$log.stop"
+    served_ranks "$build/tests/agg/daemon/late" "$log.stop"
     for_seconds 100 said_by_ranks 'rank 2 is process' 1
     late=$(sed -n 's/.*rank 2 is process \([0-9]*\).*/\1/p' "$log.rank")
     before=$(grep -c 'lacks rank 2' "$log.rank") # a slow machine has late ones anyway
@@ -240,13 +240,13 @@ several() {
     chmod 600 "$log.key"
     : >"$log.tribd" # of the tribd before
     TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key TRIBD_HTTP=127.0.0.1:$((port + 1)) \
-        TRIBD_TRANSPORTS=$(IFS=, && echo "$*") "$build/tribd/tribd" >"$log.tribd" 2>&1 &
+        TRIBD_TRANSPORTS=$(IFS=, && echo "$*") "$build/agg/daemon/tribd" >"$log.tribd" 2>&1 &
     daemon=$!
     for_seconds 20 grep -q listening "$log.tribd"
     for kind in "${kinds[@]}"; do
         TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$log.key UCX_TLS=tcp,self \
             TRIB_SERVICE_JOB=$kind TRIB_TRANSPORT=$kind "$build/tools/trib-run" -n 2 --timeout 300 -- \
-            "$build/tests/tribd/steps" "$log.enough" 50 >"$log.$kind" 2>&1 &
+            "$build/tests/agg/daemon/steps" "$log.enough" 50 >"$log.$kind" 2>&1 &
         pids+=($!)
     done
     for_seconds 100 all_sum ${#kinds[@]} && good=1

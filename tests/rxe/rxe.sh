@@ -102,13 +102,13 @@ two_hosts() { # MTU OF-PACKETS
 # Installed as docs/deploy.md says, but into a folder, from where the guest takes it: this
 # build was configured for others.
 install_for_systemd() { # ROOT
-    local unit=$build/tribd/tribd.service to=/usr/lib/systemd/system
+    local unit=$build/agg/daemon/tribd.service to=/usr/lib/systemd/system
 
     make -C "$build" -s install DESTDIR="$1" prefix=/usr/local || return
     rm -f "$unit"
-    make -C "$build" -s tribd/tribd.service prefix=/usr/local sysconfdir=/etc &&
+    make -C "$build" -s agg/daemon/tribd.service prefix=/usr/local sysconfdir=/etc &&
         install -D -m 644 -t "$1$to" "$unit" &&
-        install -D -m 644 "$here/../../tribd/tribd.sysusers" "$1/usr/lib/sysusers.d/tribd.conf"
+        install -D -m 644 "$here/../../agg/daemon/tribd.sysusers" "$1/usr/lib/sysusers.d/tribd.conf"
     rm -f "$unit"
 }
 

@@ -78,7 +78,7 @@ start_steps() { # variables=values...
     stop_steps >/dev/null # of a test that failed
     rm -f stop
     env TRIB_SERVICE_JOB=steps TRIB_SERVICE_RETRY_MS=300 "$@" trib-run -n 2 -- \
-        "$build/tests/tribd/steps" "$folder/stop" 5 >steps.said 2>&1 &
+        "$build/tests/agg/daemon/steps" "$folder/stop" 5 >steps.said 2>&1 &
     own=$!
     soon steps_there || {
         cat steps.said

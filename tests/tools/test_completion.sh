@@ -24,7 +24,7 @@ offers_all() {
     result $good "bash: every option of $name${command[*]:+ ${command[*]}}"
 }
 
-for program in tools/trib-run tools/trib-info perf/trib-perf train/program/trib-train tribd/tribd tribd/tribctl; do
+for program in tools/trib-run tools/trib-info perf/trib-perf train/program/trib-train agg/daemon/tribd agg/daemon/tribctl; do
     name=${program##*/}
     [ -x "$build/$program" ] || continue
     "$build/$program" --completion bash >"$dir/$name.bash"

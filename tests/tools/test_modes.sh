@@ -94,7 +94,7 @@ refused "omit one of them" "$build/tools/trib-run" -n 2 --tag none -o "$dir/out"
 refused "omit one of them" "$build/tools/trib-run" -n 2 --prefix -o "$dir/out" -- true
 for verb in status drain "kick 1" "forget 1"; do
     # shellcheck disable=SC2086 # several words
-    refused "--wide has no effect in" "$build/tribd/tribctl" --wide $verb
+    refused "--wide has no effect in" "$build/agg/daemon/tribctl" --wide $verb
 done
 sim=$build/perf/sim/trib-sim
 if [ -x "$sim" ]; then

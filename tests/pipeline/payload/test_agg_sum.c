@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "tests/offload/aggregators.h"
+#include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 
 enum { STEPS = 5, MOST = 40000 };

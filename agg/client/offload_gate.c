@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agg/client/offload_gate.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <time.h>
+
+void trib_offload_gate_make(struct trib_offload *o)
+{
+    pthread_mutexattr_t attr;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&o->gate, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+/* Drive the parent's engine once, unless another thread does. */
+static void drive(struct trib_comm *parent)
+{
+    struct trib_engine *e = &parent->engine;
+
+    if (!trib_comm_try_lock(parent))
+        return;
+    if (trib_engine_progress(e))
+        trib_engine_awake(e);
+    else
+        (void)trib_engine_look(e);
+    trib_comm_unlock(parent);
+}
+
+void trib_offload_gate_enter(struct trib_offload *o)
+{
+    enum { TURNS = 100, NAP_NS = 50000 };
+
+    if (trib_comm_in_child(o->parent))
+        return;
+    for (int turns = 0; pthread_mutex_trylock(&o->gate) != 0; turns++) {
+        (void)trib_idle_look(o->parent->idle); /* the wait itself checks its result */
+        drive(o->parent);
+        if (turns < TURNS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
+}
+
+bool trib_offload_gate_try(struct trib_offload *o)
+{
+    assert(!trib_comm_in_child(o->parent));
+    return pthread_mutex_trylock(&o->gate) == 0;
+}
+
+void trib_offload_gate_leave(struct trib_offload *o)
+{
+    if (!trib_comm_in_child(o->parent))
+        pthread_mutex_unlock(&o->gate);
+}
+
+void trib_offload_wait_outside(struct trib_offload *o, struct trib_plan *plan)
+{
+    assert(plan && plan->comm != o->parent);
+    atomic_fetch_add(&o->waits, 1);
+    trib_offload_gate_leave(o);
+    (void)plan->ops->wait(plan);
+    atomic_fetch_sub(&o->waits, 1);
+    trib_offload_gate_enter(o);
+}
+
+void trib_offload_await_none(struct trib_offload *o)
+{
+    while (atomic_load(&o->waits) > 0)
+        sched_yield();
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads of an archive, which write and read its files. */
+#include "agg/daemon/archive_parts.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agg/store/store_snapshot.h"
+#include "base/fd.h"
+#include "base/quota.h"
+#include "base/time.h"
+#include "base/wait.h"
+
+enum {
+    WRITE_BYTES = 8 << 20, /* maximum bytes per write */
+    SYNC_BYTES = 64 << 20, /* bytes between two fsyncs, so that progress is visible */
+    EXPIRE_MS = 3600000, /* interval of expiry checks while idle */
+};
+
+/* Writing -------------------------------------------------------------------------- */
+
+/* Choose the number of the replaced file, or a new number. */
+static trib_status_t choose_number(struct archive *a, struct archive_task *task,
+                                   uint64_t *out)
+{
+    pthread_mutex_lock(&a->mutex);
+    const struct archive_file *f = archive_find(a, &task->key);
+    const trib_status_t st = archive_check_room(a, task);
+    *out = f ? f->number : a->last_number + 1;
+    if (st == TRIB_OK && !f)
+        a->last_number++;
+    pthread_mutex_unlock(&a->mutex);
+    return st;
+}
+
+static bool write_all(struct archive *a, int fd, const uint8_t *bytes, uint64_t n)
+{
+    uint64_t synced = 0;
+
+    for (uint64_t at = 0; at < n;) {
+        const uint64_t left = n - at;
+        const ssize_t done =
+            write(fd, bytes + at, left < WRITE_BYTES ? left : WRITE_BYTES);
+        if (done < 0 && errno != EINTR)
+            return false;
+        at += done > 0 ? (uint64_t)done : 0;
+        if (at - synced < SYNC_BYTES && at < n)
+            continue;
+        if (fsync(fd) != 0)
+            return false;
+        (void)atomic_fetch_add(&a->written, at - synced);
+        synced = at;
+    }
+    return true;
+}
+
+/* Create the temporary file. A leftover exists if a tribd was killed or could not
+ * rename it. */
+static int create_part(const struct archive *a, const char *part)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    const int fd = trib_fd_keep(openat(a->folder_fd, part, flags, 0600));
+
+    if (fd >= 0 || errno != EEXIST || unlinkat(a->folder_fd, part, 0) != 0)
+        return fd;
+    return trib_fd_keep(openat(a->folder_fd, part, flags, 0600));
+}
+
+/*
+ * Write a temporary file and rename it over the old one. False: errno or task->err has
+ * the reason. *placed_out: renamed, though perhaps not durable.
+ */
+static bool replace(struct archive *a, struct archive_task *task, const char *part,
+                    const char *whole, bool *placed_out)
+{
+    const int fd = create_part(a, part);
+
+    *placed_out = false;
+    if (fd < 0)
+        return false;
+    *placed_out = write_all(a, fd, task->bytes, task->n) &&
+                  archive_is_attached(a, &task->err) &&
+                  renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
+    const int why = errno;
+    close(fd);
+    if (*placed_out)
+        return fsync(a->folder_fd) == 0;
+    (void)unlinkat(a->folder_fd, part, 0);
+    errno = why;
+    return false;
+}
+
+/* List the written file. An unlisted file must not stay: the next snapshot of its
+ * vector would get another number. */
+static void note(struct archive *a, struct archive_task *task, uint64_t number)
+{
+    char name[ARCHIVE_NAME_BYTES];
+    struct trib_snapshot read;
+
+    if (trib_snapshot_head(task->bytes, task->n, NULL, &read) != TRIB_OK)
+        return;
+    pthread_mutex_lock(&a->mutex);
+    struct archive_file *f = archive_find(a, &task->key);
+    f = f ? f : archive_append(a);
+    task->noted = f;
+    if (f)
+        *f = (struct archive_file){number, task->n, trib_now_ns(), read.about};
+    pthread_mutex_unlock(&a->mutex);
+    if (f)
+        return;
+    archive_name_file(name, number, "");
+    (void)unlinkat(a->folder_fd, name, 0);
+    (void)trib_fail(&task->err, TRIB_ERR_NO_MEMORY,
+                    "removed the snapshot of vector %s: out of memory to list it",
+                    task->key.name);
+}
+
+static void say_failed(const struct archive *a, struct archive_task *task, bool placed)
+{
+    if (placed)
+        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM,
+                        "the snapshot of vector %s is in %.300s, but cannot sync the "
+                        "directory: %m; a power loss may restore the previous "
+                        "snapshot, if any",
+                        task->key.name, a->folder);
+    else
+        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM,
+                        "cannot write the snapshot of vector %s to %.300s: %m; the "
+                        "previous one, if any, is unchanged",
+                        task->key.name, a->folder);
+}
+
+static void write_task(struct archive *a, struct archive_task *task)
+{
+    char part[ARCHIVE_NAME_BYTES], whole[ARCHIVE_NAME_BYTES];
+    uint64_t number;
+    bool placed;
+
+    if (!archive_is_attached(a, &task->err) ||
+        choose_number(a, task, &number) != TRIB_OK)
+        return;
+    archive_name_file(part, number, ARCHIVE_PART);
+    archive_name_file(whole, number, "");
+    trib_snapshot_seal(task->bytes, task->n);
+    const bool well = replace(a, task, part, whole, &placed);
+    if (!well && !task->err.status)
+        say_failed(a, task, placed);
+    if (placed)
+        note(a, task, number);
+}
+
+/* Reading -------------------------------------------------------------------------- */
+
+static bool read_all(int fd, uint8_t *bytes, uint64_t n)
+{
+    for (uint64_t at = 0; at < n;) {
+        const ssize_t done = pread(fd, bytes + at, n - at, (off_t)at);
+        if (done == 0)
+            errno = EIO; /* the file was truncated */
+        if (done == 0 || (done < 0 && errno != EINTR))
+            return false;
+        at += done > 0 ? (uint64_t)done : 0;
+    }
+    return true;
+}
+
+static trib_status_t take_memory(struct archive_task *task, uint64_t n)
+{
+    if (task->quota && trib_quota_take_mt(task->quota, n))
+        return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
+                         "vector %s: restoring it needs %" PRIu64 " bytes, more than "
+                         "the job, its user or the service has left",
+                         task->key.name, n);
+    task->bytes = malloc(n);
+    if (task->bytes) {
+        task->n = n;
+        return TRIB_OK;
+    }
+    if (task->quota)
+        trib_quota_give_mt(task->quota, n);
+    return trib_fail(&task->err, TRIB_ERR_NO_MEMORY,
+                     "out of memory: cannot allocate %" PRIu64 " bytes on the host", n);
+}
+
+/* Read a whole file and validate it. */
+static void read_file(const struct archive *a, struct archive_task *task,
+                      const char *name)
+{
+    struct trib_error fault = {0};
+    uint64_t bytes;
+    const int fd = archive_open_file(a, name, &fault, &bytes);
+
+    if (fd < 0) {
+        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM, "%.300s/%s: %s", a->folder, name,
+                        trib_error_text(&fault));
+        return;
+    }
+    if (take_memory(task, bytes + 1) != TRIB_OK) {
+        close(fd);
+        return;
+    }
+    if (!read_all(fd, task->bytes, task->n - 1))
+        (void)trib_fail(&task->err, TRIB_ERR_SYSTEM, "%.300s/%s: %m", a->folder, name);
+    else if (trib_snapshot_read(task->bytes, task->n - 1, &fault, task->snapshot))
+        (void)trib_fail(&task->err, TRIB_ERR_MISMATCH,
+                        "cannot use the snapshot of vector %s, %.200s/%s: %s; restore "
+                        "a rank's copy, or replace the file",
+                        task->key.name, a->folder, name, trib_error_text(&fault));
+    else if (!archive_is_of(&(struct archive_file){.about = task->snapshot->about},
+                            &task->key))
+        (void)trib_fail(&task->err, TRIB_ERR_MISMATCH,
+                        "the snapshot of vector %s, %.200s/%s, was replaced by one of "
+                        "another vector",
+                        task->key.name, a->folder, name);
+    close(fd);
+}
+
+static void read_task(struct archive *a, struct archive_task *task)
+{
+    char name[ARCHIVE_NAME_BYTES] = "";
+
+    pthread_mutex_lock(&a->mutex);
+    const struct archive_file *f = archive_find(a, &task->key);
+    if (f)
+        archive_name_file(name, f->number, "");
+    pthread_mutex_unlock(&a->mutex);
+    if (!name[0]) {
+        (void)trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
+                        "no snapshot of vector %s with this key and user in %.300s: "
+                        "restore a rank's copy",
+                        task->key.name, a->folder);
+        return;
+    }
+    read_file(a, task, name);
+}
+
+/* The threads ---------------------------------------------------------------------- */
+
+/* Wait for a task. Snapshots expire while idle, too. */
+static bool wait_for_task(struct archive_thread *t)
+{
+    struct archive *a = t->archive;
+
+    while (!(t->task = archive_take_turn(a)) && (!a->stop || a->first))
+        if (!trib_cond_wait(&a->wake, &a->mutex, trib_deadline_ms(EXPIRE_MS)))
+            archive_expire(a);
+    return t->task;
+}
+
+static void work(struct archive *a, struct archive_task *task)
+{
+    const uint64_t began_ns = trib_now_ns();
+
+    if (task->writes)
+        write_task(a, task);
+    else
+        read_task(a, task);
+    if (task->writes && task->err.status)
+        archive_failed_mt(a);
+    task->took_ns = trib_now_ns() - began_ns;
+}
+
+void *archive_serve(void *arg)
+{
+    struct archive_thread *t = arg;
+    struct archive *a = t->archive;
+    const uint64_t one = 1;
+
+    trib_thread_give_way();
+    pthread_mutex_lock(&a->mutex);
+    while (wait_for_task(t)) {
+        struct archive_task *task = t->task;
+        pthread_mutex_unlock(&a->mutex);
+        work(a, task);
+        pthread_mutex_lock(&a->mutex);
+        archive_expire(a);
+        t->task = NULL;
+        task->done = true;
+        (void)!write(task->wake_fd, &one, sizeof(one));
+        pthread_cond_broadcast(&a->ended);
+        pthread_cond_broadcast(&a->wake);
+    }
+    pthread_mutex_unlock(&a->mutex);
+    return NULL;
+}
+
+void archive_give(struct archive *a, struct archive_task *task)
+{
+    assert(!task->writes || task->bytes);
+    pthread_mutex_lock(&a->mutex);
+    trib_error_clear(&task->err);
+    task->done = task->noted = false;
+    task->next = NULL;
+    *(a->last ? &a->last->next : &a->first) = task;
+    a->last = task;
+    pthread_cond_broadcast(&a->wake);
+    pthread_mutex_unlock(&a->mutex);
+}
+
+bool archive_is_done(struct archive *a, const struct archive_task *task)
+{
+    pthread_mutex_lock(&a->mutex);
+    const bool done = task->done;
+    pthread_mutex_unlock(&a->mutex);
+    return done;
+}
+
+void archive_wait(struct archive *a, const struct archive_task *task)
+{
+    pthread_mutex_lock(&a->mutex);
+    while (!task->done)
+        pthread_cond_wait(&a->ended, &a->mutex);
+    pthread_mutex_unlock(&a->mutex);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks that the snapshot directory still has its name, and opens files in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "agg/daemon/archive_parts.h"
+
+static bool is_ours(const struct stat *s, struct trib_error *fault)
+{
+    if (!S_ISREG(s->st_mode))
+        (void)trib_fail(fault, TRIB_ERR_MISMATCH, "it is not a regular file");
+    else if (s->st_uid != geteuid() && s->st_uid != 0)
+        (void)trib_fail(fault, TRIB_ERR_MISMATCH,
+                        "it is owned by user %u, not by tribd's user or root",
+                        (unsigned)s->st_uid);
+    return !fault->status;
+}
+
+/* Check the file by name first: opening a device may have side effects, and opening a
+ * FIFO may block. */
+int archive_open_file(const struct archive *a, const char *name,
+                      struct trib_error *fault, uint64_t *bytes_out)
+{
+    const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    struct stat s;
+
+    *bytes_out = 0;
+    if (fstatat(a->folder_fd, name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !is_ours(&s, fault))
+        return -1;
+    const int fd = trib_fd_keep(openat(a->folder_fd, name, flags));
+    if (fd < 0 || fstat(fd, &s) != 0)
+        (void)trib_fail(fault, TRIB_ERR_SYSTEM, "cannot open it: %m");
+    else if (is_ours(&s, fault))
+        *bytes_out = (uint64_t)s.st_size;
+    if (!fault->status)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Return true unless the directory's name no longer refers to it. If the name cannot be
+ * examined, return true. */
+bool archive_is_attached(const struct archive *a, struct trib_error *err)
+{
+    struct stat opened, named;
+
+    const bool found = stat(a->folder, &named) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        return true;
+    if (found && fstat(a->folder_fd, &opened) == 0 && opened.st_dev == named.st_dev &&
+        opened.st_ino == named.st_ino)
+        return true;
+    (void)trib_fail(err, TRIB_ERR_SYSTEM,
+                    "cannot write snapshots: %.300s is not the directory that tribd "
+                    "opened: its file system was unmounted, or another directory has "
+                    "its name: mount it again, or restart tribd",
+                    a->folder);
+    return false;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Internals of the snapshot directory, for the files that implement it. */
+#ifndef TRIBD_ARCHIVE_PARTS_H
+#define TRIBD_ARCHIVE_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agg/daemon/archive.h"
+
+#define ARCHIVE_SUFFIX ".snapshot"
+#define ARCHIVE_PART ".part"
+#define ARCHIVE_OLDER ".older" /* the vector has a newer snapshot */
+
+#define ARCHIVE_NUMBER_MAX (UINT64_MAX >> 1)
+
+enum {
+    ARCHIVE_NAME_BYTES = 40, /* "0000000000000007.snapshot.part" */
+    ARCHIVE_THREADS = 4,
+    ARCHIVE_SMALL_BYTES = 4 << 20, /* the last free thread accepts such tasks */
+    ARCHIVE_TURNS = 64, /* stores whose last turn is remembered */
+    ARCHIVE_FILES_MAX = 65536,
+};
+
+/* A valid file found at start, or written by this process. */
+struct archive_file {
+    uint64_t number; /* its file name */
+    uint64_t bytes;
+    uint64_t unused_ns; /* time since which no store uses it, unless one uses it now */
+    struct trib_snapshot_about about;
+};
+
+struct archive_thread {
+    struct archive *archive;
+    pthread_t thread;
+    struct archive_task *task; /* current task; NULL: none. Under mutex */
+};
+
+/* Last turn of a store. */
+struct archive_turn {
+    uint64_t number; /* 0: unused */
+    uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
+    char user[TRIB_SNAPSHOT_TEXT_BYTES];
+};
+
+struct archive {
+    int folder_fd;
+    char folder[512];
+    const struct trib_log *log;
+    uint64_t block; /* allocation unit of the file system */
+    struct archive_thread threads[ARCHIVE_THREADS];
+    uint32_t n_threads;
+    _Atomic uint64_t written;
+    _Atomic uint64_t failures; /* failed snapshots */
+    pthread_mutex_t mutex;
+    pthread_cond_t wake; /* a task was queued, or a thread is free */
+    pthread_cond_t ended; /* a task is done */
+
+    /* Under mutex: */
+    struct archive_limits limits;
+    struct archive_file *files; /* [room] */
+    uint32_t n, room;
+    uint64_t last_number;
+    uint64_t other_bytes; /* disk usage of files not listed */
+    uint32_t n_other;
+    uint8_t (*users)[TRIB_SNAPSHOT_OWNER_BYTES]; /* [n_users] owners of open stores */
+    uint32_t n_users;
+    struct archive_task *first, *last;
+    struct archive_turn turns[ARCHIVE_TURNS];
+    uint64_t turn; /* latest number of a turn */
+    bool stop;
+};
+
+/** archive_name_file - format a file name; more: text to append. */
+void archive_name_file(char out[ARCHIVE_NAME_BYTES], uint64_t number, const char *more);
+
+/* The list; call with archive->mutex held ------------------------------------------ */
+
+/** archive_is_of - return true if a file has this key. */
+bool archive_is_of(const struct archive_file *f, const struct archive_key *key);
+
+/** archive_find - return the file of a key; NULL: none. */
+struct archive_file *archive_find(const struct archive *a,
+                                  const struct archive_key *key);
+
+/** archive_append - append an entry to the list and return it; NULL: out of memory. */
+struct archive_file *archive_append(struct archive *a);
+
+/** archive_on_disk - return the disk usage of a file of `bytes` bytes. */
+uint64_t archive_on_disk(const struct archive *a, uint64_t bytes);
+
+/** archive_check_room - check the limits for a write in progress; errors:
+ * TRIB_ERR_NO_RESOURCE. */
+trib_status_t archive_check_room(const struct archive *a, struct archive_task *task);
+
+/** archive_take_turn - dequeue the next task; NULL: none may start now. */
+struct archive_task *archive_take_turn(struct archive *a);
+
+/* Files ---------------------------------------------------------------------------- */
+
+/**
+ * archive_open_file - open a snapshot for reading; it must be a regular file of this
+ * user or root.
+ *
+ * bytes_out    its length; 0 if not opened
+ * returns      the descriptor; -1: fault has a clause
+ */
+int archive_open_file(const struct archive *a, const char *name,
+                      struct trib_error *fault, uint64_t *bytes_out);
+
+/**
+ * archive_is_attached - return true if the directory is still reachable by its name.
+ *
+ * false    its file system was unmounted, or another directory has its name; see err
+ */
+bool archive_is_attached(const struct archive *a, struct trib_error *err);
+
+/** archive_serve - main loop of a thread; arg: a struct archive_thread. */
+void *archive_serve(void *arg);
+
+/** archive_expire - remove snapshots that no store can use any longer. */
+void archive_expire(struct archive *a);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Session queries to munged and the user database. They are tasks of the clerk, so that
+ * a hung munged delays only the clients that use it.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "agg/daemon/server_parts.h"
+
+struct inquiry {
+    struct clerk_task task; /* first: the clerk returns it */
+    struct client *client;  /* NULL: freed */
+    struct trib_question *question;
+    struct credentials *credentials; /* held: the question uses its auth */
+};
+
+static void work(struct clerk_task *task)
+{
+    trib_question_answer(((struct inquiry *)task)->question);
+}
+
+/* A question that was not processed has timed out; its session ends by its own
+ * timeout. */
+static void done(struct clerk_task *task)
+{
+    struct inquiry *q = (struct inquiry *)task;
+
+    assert(!q->client || q->client->inquiry == q);
+    if (q->client)
+        q->client->inquiry = NULL;
+    if (q->client && task->worked) {
+        /* The next step returns the error, too. */
+        (void)trib_session_answer(q->client->session, q->question);
+        q->client->ready = true;
+    } else {
+        trib_question_free(q->question);
+    }
+    credentials_release(q->credentials);
+    free(q);
+}
+
+trib_status_t inquiry_begin(struct server *s, struct client *c)
+{
+    struct trib_question *question = trib_session_question(c->session);
+    struct inquiry *q = question ? calloc(1, sizeof(*q)) : NULL;
+
+    if (!question)
+        return TRIB_INPROGRESS;
+    if (!q) {
+        trib_question_free(question);
+        return trib_session_end(c->session, TRIB_ERR_NO_MEMORY,
+                                "out of memory for a credential");
+    }
+    assert(!c->inquiry); /* a session has one question at a time */
+    q->task = (struct clerk_task){
+        .until = trib_session_due(c->session), .work = work, .done = done};
+    q->client = c;
+    q->question = question;
+    q->credentials = credentials_hold(c->credentials);
+    c->inquiry = q;
+    clerk_give(s->clerk, &q->task);
+    return TRIB_INPROGRESS;
+}
+
+void inquiry_abandon(struct server *s, struct client *c)
+{
+    struct inquiry *q = c->inquiry;
+
+    if (!q)
+        return;
+    c->inquiry = NULL;
+    q->client = NULL;
+    if (clerk_take_back(s->clerk, &q->task))
+        done(&q->task);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Internals of a server, for server*.c, admit.c, doors.c, draining.c, inquiries.c,
+ * ready.c and reload.c. */
+#ifndef TRIBD_SERVER_PARTS_H
+#define TRIBD_SERVER_PARTS_H
+
+#include "agg/metrics/http.h"
+#include "agg/jobs/jobs.h"
+#include "agg/metrics/metrics.h"
+#include "agg/protocol/session.h"
+#include "base/accept.h"
+#include "agg/daemon/clerk.h"
+#include "agg/daemon/health.h"
+#include "agg/daemon/worker.h"
+#include "agg/daemon/ctl_server.h"
+#include "agg/daemon/aggregator.h"
+#include "agg/daemon/archive.h"
+#include "agg/daemon/quotas.h"
+#include "agg/daemon/server.h"
+#include "agg/daemon/watchdog.h"
+#include "agg/daemon/credentials.h"
+#include "agg/daemon/store_job.h"
+#include "agg/daemon/store_turns.h"
+
+enum {
+    STRANGERS_MAX = 512, /* maximum unauthenticated connections; see doors.c */
+    LISTENERS_MAX = 32,
+    HANDSHAKE_MS = 5000,
+    GOODBYE_MS = 300, /* wait for a goodbye after the aggregator ended */
+    PATIENCE_MS = 2000,
+    GATE_MS = 600000, /* how long an oversized next job keeps slots free at first */
+    RECLAIM_MS = 5000, /* maximum time for which an ended job keeps its slots */
+    STUCK_MS = 10000,
+    TICK_MS = 1000,
+    BLIND_MS = 10, /* polling interval if the kernel cannot report events */
+    IDLE_MS = 10000, /* time for an authenticated client to send a request */
+    UNHEARD_MS = 10000, /* TCP_USER_TIMEOUT: a host without acknowledgements is lost */
+    /* Token bucket for a user's JOINs: burst, and interval per JOIN. A wireup takes
+     * milliseconds of a core, so unlimited joining would exhaust the cores. */
+    JOINS_AT_ONCE = 128,
+    JOIN_MS = 50,
+    JOIN_USERS = 64,
+    MESSAGES_MOST = 32, /* per client and pass, to serve others without delay */
+    PLAN_SHARE = 8, /* a plan may use 1 / PLAN_SHARE of the memory */
+};
+
+#define JOIN_NS ((uint64_t)JOIN_MS * 1000000)
+
+struct inquiry;
+struct reload;
+
+/* A connection of a job or of a future job. */
+struct client {
+    struct trib_session *session; /* NULL: closed, the aggregator is ending */
+    struct credentials *credentials;
+    struct trib_error err;
+    struct aggregator *aggregator;
+    struct store_job *store; /* has the sessions of its ranks; or NULL */
+    struct trib_control_store_join store_join; /* request that created the store */
+    uint64_t store_bytes; /* bytes held by the store when last published */
+    uint64_t over_by; /* its aggregator failed: end of the wait for GOODBYE; or 0 */
+    uint64_t job; /* id in the table of jobs; 0: none */
+    struct trib_quota quota; /* memory of the job, used by table and aggregator */
+    struct trib_control_join join;
+    uint8_t *tree; /* bytes of the tree in `join` */
+    uint64_t source;  /* digest of its source address */
+    uint64_t came_ns;
+    short watched;    /* events in the epoll set; 0: not in the set */
+    bool ready;       /* has input, according to the epoll set */
+    struct inquiry *inquiry; /* pending question at the clerk, or NULL */
+    bool proven; /* authenticated */
+    uint64_t ask_by; /* authenticated: JOIN timeout */
+    bool more;   /* the last pass may have left input unread */
+    bool asked;
+    uint64_t asked_ns; /* arrival of a JOIN waiting for its token; 0: none */
+    uint64_t *join_bucket; /* token bucket of its user, owned by the server */
+    bool left; /* it sent GOODBYE, was refused, or is lost */
+    bool freed; /* its slots were returned to `jobs` */
+    bool lends; /* idle, and its slots are lent */
+    bool said;  /* the end of its aggregator was logged */
+    char from[64]; /* cached result of server_from */
+    enum trib_service_reason lost; /* reason of the loss; 0: connection closed */
+};
+
+struct server {
+    struct settings settings;
+    struct trib_log log;
+    uint64_t log_dropped; /* dropped lines already counted in /metrics */
+    struct credentials *credentials; /* for new clients */
+    struct clerk *clerk;
+    struct reload *reload; /* in progress, or NULL */
+    const struct server_ear *reload_again; /* after another SIGHUP; or NULL */
+    struct trib_jobs *jobs;
+    struct trib_metrics *metrics;
+    struct trib_http *http;
+    struct ctl_server *ctl; /* NULL: no socket */
+    struct archive *archive; /* NULL: no snapshots */
+    struct worker **workers;
+    int n_workers;
+    struct store_turns *turns; /* for the threads of all stores */
+    struct watchdog watchdog;
+    int wake_fd;
+    int epoll_fd; /* epoll set of the clients */
+    int spare_fd; /* reserve to close when descriptors run out; -1: none */
+    uint64_t seed; /* seed of the source digests */
+    int listeners[LISTENERS_MAX];
+    int n_listeners;
+    struct trib_accept_pause pause; /* pause of the listeners */
+    bool blind; /* the kernel could not report events in this pass */
+    bool said_blind;
+    uint64_t said_until_ns;   /* token bucket for logging unauthenticated peers */
+    uint64_t strangers_left;  /* unauthenticated peers not logged */
+    bool reached; /* a listener is reachable from other hosts */
+    char net[128]; /* networks of `listen`, as net= of a transport; "": all */
+    struct client **clients; /* [n_clients_max], unordered */
+    int n_clients;
+    int n_clients_max;
+    uint64_t join_buckets[JOIN_USERS]; /* for JOINs, by hash of the user */
+    struct health health;
+    bool draining, drained; /* drain requested; drain time is over */
+    uint64_t drain_until;
+    uint64_t extend_at; /* when to ask systemd for more time */
+    uint64_t extended_for; /* snapshot bytes, plus 1, at the last request */
+};
+
+/** server_holds - return true if a client is not read because its worker is behind with
+ * plans. */
+static inline bool server_holds(const struct client *c)
+{
+    return c->aggregator && aggregator_is_behind(c->aggregator);
+}
+
+/** server_event - count an event. */
+void server_event(struct server *s, enum trib_service_counter c);
+
+/** server_publish - publish the table of jobs to the metrics, and weights to the
+ * workers. */
+void server_publish(struct server *s);
+
+/** server_hang_up - close a client's connection and end its aggregator or store; the
+ * client is freed once these are gone. */
+void server_hang_up(struct server *s, struct client *c);
+
+/** server_free_client - free clients[i]; the last client takes its index. */
+void server_free_client(struct server *s, int i);
+
+/** admit_join - process a JOIN: refuse it, or let it wait for its user's token
+ * bucket. */
+void admit_join(struct server *s, struct client *c,
+                const struct trib_control_join *join);
+
+/** admit_due - submit JOINs whose token bucket allows it, oldest first. */
+void admit_due(struct server *s);
+
+/** admit_waiting - answer jobs whose state has changed with time; false: none. */
+bool admit_waiting(struct server *s);
+
+/** store_admit_join - process a STORE_JOIN: hand the session to a store, or refuse
+ * it. */
+void store_admit_join(struct server *s, struct client *c,
+                      const struct trib_control_store_join *join);
+
+/* A request to join a store of `ranks` ranks. */
+struct store_share {
+    const char *user;
+    uint32_t ranks;
+};
+
+/**
+ * store_share_allows - return true if the limits on open files allow one more store
+ * connection.
+ *
+ * why      receives a message if not
+ */
+bool store_share_allows(const struct server *s, const struct store_share *asked,
+                        char *why, size_t bytes);
+
+/** store_admit_sweep - maintain a client's store; true: it has ended and was freed. */
+bool store_admit_sweep(struct server *s, struct client *c);
+
+/** admit_name_user - return the authenticated user of a client. */
+void admit_name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES]);
+
+/** admit_join_bucket - return the token bucket for JOINs of a client's user. */
+uint64_t *admit_join_bucket(struct server *s, const struct client *c);
+
+/** door_answer - accept the connections pending at a listener, up to a bound. */
+void door_answer(struct server *s, int listener);
+
+/** door_say_end - log why a client's session has ended. */
+void door_say_end(struct server *s, struct client *c);
+
+/** ready_note - mark clients with input as ready. */
+void ready_note(struct server *s);
+
+/** ready_watch - update the client's events in the epoll set. */
+void ready_watch(struct server *s, struct client *c);
+
+/** ready_forget - remove a session that another thread takes over from the epoll set.
+ */
+void ready_forget(struct server *s, struct client *c);
+
+/** ready_blind - treat all clients as ready, because `what` failed with errno. */
+void ready_blind(struct server *s, const char *what);
+
+/**
+ * inquiry_begin - pass the session's question, if any, to the clerk.
+ *
+ * returns  TRIB_INPROGRESS; TRIB_ERR_NO_MEMORY: the session has ended
+ */
+trib_status_t inquiry_begin(struct server *s, struct client *c);
+
+/** inquiry_abandon - discard the answer to a client's question. */
+void inquiry_abandon(struct server *s, struct client *c);
+
+/** reload_begin - reload the settings; they apply after the clerk has looked up their
+ * users. */
+void reload_begin(struct server *s, const struct server_ear *ear);
+
+/** server_memory - return the memory limit of all jobs, in bytes. */
+uint64_t server_memory(const struct settings *t);
+
+/** server_disk - return the limits on snapshots. */
+struct archive_limits server_disk(const struct settings *t);
+
+/** server_warn - log warnings about insecure settings. */
+void server_warn(const struct server *s);
+
+/** server_control - execute a command of tribctl; for struct ctl_server_ops. */
+bool server_control(void *arg, const struct ctl_request *request, char *say,
+                   size_t bytes);
+
+/** server_drain - accept no more jobs and end the current ones; uid and pid of the
+ * requester are logged. */
+void server_drain(struct server *s, uint32_t uid, uint32_t pid);
+
+/** drain_step - advance a drain: end it when due, and ask systemd for more time while
+ * snapshots are written. */
+void drain_step(struct server *s);
+
+/** server_hang_up_saying - close a job's connection and end its aggregator, whose ranks
+ * receive `say`, or nothing if NULL. */
+void server_hang_up_saying(struct server *s, struct client *c, const char *say);
+
+/** server_from - return the address of its connection, such as "10.1.2.3:45678"; valid
+ * as long as the client. */
+const char *server_from(struct client *c);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Admission of ranks to a store by STORE_JOIN.
+ *
+ * A store is a job in the table of jobs, so that limits, quotas and tribctl apply to
+ * it: one slot of 0 bytes, memory for its ranks, and vectors charged to its quota. The
+ * ranks of a store know its token, a random number from rank 0. Users cannot access
+ * stores of others.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/quota.h"
+#include "base/time.h"
+#include "base/token_bucket.h"
+#include "agg/daemon/server_parts.h"
+
+#define SUFFIX "/store"
+
+static void refuse(struct server *s, struct client *c, trib_status_t status,
+                   const char *why)
+{
+    struct trib_control m = {.kind = TRIB_CONTROL_STORE_REFUSED,
+                             .store_refused.status = (uint32_t)-status};
+
+    c->left = true;
+    snprintf(m.store_refused.text, sizeof(m.store_refused.text), "%s", why);
+    (void)trib_session_send(c->session, &m);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "store of job %s refused: %s (from %s)",
+             trib_session_job(c->session), why, server_from(c));
+    server_hang_up(s, c);
+}
+
+/* Compare in constant time. */
+static bool same_token(const uint8_t *a, const uint8_t *b)
+{
+    unsigned differs = 0;
+
+    for (int i = 0; i < TRIB_CONTROL_NONCE_BYTES; i++)
+        differs |= a[i] ^ b[i];
+    return !differs;
+}
+
+static void name_store(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
+{
+    snprintf(out, TRIB_JOB_NAME_BYTES, "%.*s%s",
+             (int)(TRIB_JOB_NAME_BYTES - sizeof(SUFFIX)), trib_session_job(c->session),
+             SUFFIX);
+}
+
+/* Return the client that represents the store of this token; NULL: none. */
+static struct client *find(struct server *s, const struct client *c,
+                           const struct trib_control_store_join *join)
+{
+    char name[TRIB_JOB_NAME_BYTES], user[TRIB_JOB_NAME_BYTES];
+
+    name_store(c, name);
+    admit_name_user(c, user);
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *other = s->clients[i];
+        if (other->store && !other->left && strcmp(other->join.job, name) == 0 &&
+            strcmp(other->join.user, user) == 0 &&
+            same_token(other->store_join.token, join->token))
+            return other;
+    }
+    return NULL;
+}
+
+/* Return the client of the store with the same snapshot key; NULL: none. */
+static struct client *find_owner(struct server *s, const struct client *c,
+                                 const struct trib_control_store_join *join)
+{
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *other = s->clients[i];
+        if (other->store && !other->left &&
+            strcmp(other->join.user, c->join.user) == 0 &&
+            same_token(other->store_join.owner, join->owner))
+            return other;
+    }
+    return NULL;
+}
+
+/* Claim the snapshot key: two stores with one key would overwrite each other's
+ * snapshots. A store whose ranks are lost is ended instead. False: the new store was
+ * refused. */
+static bool take_key(struct server *s, struct client *c,
+                     const struct trib_control_store_join *join)
+{
+    struct client *other = find_owner(s, c, join);
+
+    if (!s->archive && (join->every_ms || join->every_pushes)) {
+        refuse(s, c, TRIB_ERR_UNSUPPORTED,
+               "snapshots are disabled: set \"snapshots = DIRECTORY\" in tribd.conf "
+               "(or TRIBD_SNAPSHOTS) and restart");
+        return false;
+    }
+    if (other && !store_job_is_deserted(other->store)) {
+        refuse(s, c, TRIB_ERR_BUSY,
+               "a store with the same key is in use: end that run (stopped ranks lose "
+               "it after 5 s), or use another key");
+        return false;
+    }
+    if (other)
+        store_job_end(other->store, "another run uses its key now");
+    return true;
+}
+
+/* Hand the session over to the store; the client then has none. */
+static void hand_over(struct server *s, struct client *c, struct client *to,
+                      uint32_t rank)
+{
+    struct trib_session *session = c->session;
+
+    (void)server_from(c); /* needs the connection */
+    ready_forget(s, c);
+    if (!store_job_add(to->store, session, rank, credentials_hold(c->credentials))) {
+        credentials_release(c->credentials);
+        refuse(s, c, TRIB_ERR_NO_MEMORY, "out of memory for another rank");
+        return;
+    }
+    c->session = NULL;
+}
+
+static struct trib_snapshot_about about_of(const struct client *c,
+                                           const struct trib_control_store_join *join)
+{
+    struct trib_snapshot_about about = {.lasting = join->lasting};
+
+    assert(c->session && c->join.user[0]);
+    memcpy(about.owner, join->owner, sizeof(about.owner));
+    snprintf(about.user, sizeof(about.user), "%s", c->join.user);
+    snprintf(about.job, sizeof(about.job), "%s", trib_session_job(c->session));
+    return about;
+}
+
+/* Create a store, represented by this client; false: refused. */
+static bool make(struct server *s, struct client *c,
+                 const struct trib_control_store_join *join)
+{
+    struct trib_job_request request = {.name = c->join.job,
+                                       .user = c->join.user,
+                                       .weight = 1,
+                                       .ranks = join->ranks,
+                                       .slots = 1,
+                                       .rank_bytes = STORE_JOB_RANK_BYTES};
+    struct trib_job_answer a;
+    struct trib_error err = {0};
+
+    (void)admit_waiting(s);
+    trib_jobs_submit(s->jobs, trib_now_ns(), &request, &a);
+    if (a.verdict != TRIB_JOB_ADMIT) {
+        trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_LIMIT);
+        refuse(s, c, TRIB_ERR_NO_RESOURCE, a.text);
+        return false;
+    }
+    c->job = a.id;
+    trib_jobs_quota(s->jobs, c->job, &c->quota);
+    const struct store_job_opts opts = {.ranks = join->ranks,
+                                        .threads = (uint32_t)s->n_workers,
+                                        .quota = &c->quota,
+                                        .metrics = s->metrics,
+                                        .id = c->job,
+                                        .wake_fd = s->wake_fd,
+                                        .archive = s->archive,
+                                        .log = &s->log,
+                                        .turns = s->turns,
+                                        .every_pushes = join->every_pushes,
+                                        .every_ms = join->every_ms,
+                                        .about = about_of(c, join)};
+    const trib_status_t st = store_job_open(&opts, &err, &c->store);
+    if (st != TRIB_OK) {
+        trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_MEMORY);
+        refuse(s, c, st, trib_error_text(&err));
+        return false;
+    }
+    c->store_join = *join;
+    server_event(s, TRIB_SERVICE_COUNTS_ADMITTED);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "store %s: %u rank%s (from %s)",
+             c->join.job, join->ranks, join->ranks == 1 ? "" : "s", server_from(c));
+    return true;
+}
+
+static void join_new(struct server *s, struct client *c,
+                     const struct trib_control_store_join *join)
+{
+    if (!trib_token_bucket_take(admit_join_bucket(s, c), trib_now_ns(), JOIN_NS,
+                                JOINS_AT_ONCE)) {
+        refuse(s, c, TRIB_ERR_NO_RESOURCE,
+               "this user starts too many jobs at once: retry later");
+        return;
+    }
+    name_store(c, c->join.job);
+    admit_name_user(c, c->join.user);
+    if (take_key(s, c, join) && make(s, c, join))
+        hand_over(s, c, c, join->rank);
+    server_publish(s);
+}
+
+/* Refuse a rank that reconnects to an ended store; list its snapshots. */
+static void refuse_lost(struct server *s, struct client *c,
+                        const struct trib_control_store_join *join)
+{
+    char user[TRIB_JOB_NAME_BYTES], why[TRIB_CONTROL_TEXT_MAX];
+    const struct archive_key key = {join->owner, user, NULL};
+
+    admit_name_user(c, user);
+    snprintf(why, sizeof(why), "%s",
+             "no such store here: it has ended, or tribd was restarted");
+    if (s->archive)
+        archive_describe(s->archive, &key, why, sizeof(why));
+    refuse(s, c, TRIB_ERR_PEER_LOST, why);
+}
+
+void store_admit_join(struct server *s, struct client *c,
+                      const struct trib_control_store_join *join)
+{
+    struct client *holder = find(s, c, join);
+    char user[TRIB_JOB_NAME_BYTES], why[TRIB_CONTROL_TEXT_MAX];
+    const struct store_share share = {user, join->ranks};
+
+    admit_name_user(c, user);
+    c->asked = true;
+    if (!holder && join->again)
+        refuse_lost(s, c, join);
+    else if (!store_share_allows(s, &share, why, sizeof(why)))
+        refuse(s, c, TRIB_ERR_NO_RESOURCE, why);
+    else if (!holder)
+        join_new(s, c, join);
+    else if (!join->again || join->ranks != holder->store_join.ranks)
+        refuse(s, c, TRIB_ERR_MISMATCH, "the store exists for other ranks");
+    else
+        hand_over(s, c, holder, join->rank);
+}
+
+bool store_admit_sweep(struct server *s, struct client *c)
+{
+    const bool over = store_job_reap(c->store);
+    const uint64_t bytes = trib_quota_held_mt(&c->quota);
+
+    if (!over && bytes != c->store_bytes) {
+        c->store_bytes = bytes;
+        server_publish(s);
+    }
+    if (!over)
+        return false;
+    assert(!c->session);
+    trib_log(&s->log, TRIB_LOG_INFO, "tribd", "store %s: %s", c->join.job,
+             store_job_why(c->store));
+    store_job_free(c->store);
+    c->left = true;
+    return true;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agg/daemon/store_keeper.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agg/store/store_snapshot.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "base/quota.h"
+#include "base/time.h"
+#include "base/wait.h"
+
+enum {
+    LOOKS = 64, /* vectors checked per step */
+    RETRY_MS = 5000, /* after a periodic snapshot failed */
+    PAUSE_MS = 100, /* minimum interval of a vector's periodic snapshots; also PAUSES
+                     * times the last duration */
+    PAUSES = 3,
+};
+
+/* Snapshot state of one vector. */
+struct kept {
+    uint64_t changes; /* of the vector, at its newest snapshot */
+    uint64_t version;
+    uint64_t taken_ns;
+    uint64_t retry_ns; /* earliest periodic snapshot, after a failure or a pause */
+};
+
+struct store_keeper {
+    struct store_keeper_opts opts;
+    pthread_mutex_t mutex; /* guards all fields below, except a running task */
+    pthread_t copier;
+    bool copies; /* `copier` must be joined */
+    struct archive_task task;
+    struct trib_snapshot read;
+    bool busy;
+    struct trib_control_store_snapshot what; /* current order */
+    uint64_t changes; /* of the vector when copied; set by the copier */
+    struct kept *kept; /* [n] */
+    uint32_t n;
+    uint32_t at; /* first vector to check in the next step */
+};
+
+trib_status_t store_keeper_create(const struct store_keeper_opts *opts,
+                                  struct store_keeper **out)
+{
+    struct store_keeper *keeper = calloc(1, sizeof(*keeper));
+
+    *out = keeper;
+    if (!keeper)
+        return TRIB_ERR_NO_MEMORY;
+    keeper->opts = *opts;
+    if (opts->archive && !archive_use(opts->archive, opts->about.owner, true)) {
+        free(keeper);
+        *out = NULL;
+        return TRIB_ERR_NO_MEMORY;
+    }
+    pthread_mutex_init(&keeper->mutex, NULL);
+    return TRIB_OK;
+}
+
+/* Free the buffer of a finished task. */
+static void drop(struct store_keeper *keeper)
+{
+    struct archive_task *task = &keeper->task;
+
+    if (keeper->copies)
+        pthread_join(keeper->copier, NULL);
+    keeper->copies = false;
+    if (task->bytes && keeper->opts.quota)
+        trib_quota_give_mt(keeper->opts.quota, task->n);
+    free(task->bytes);
+    task->bytes = NULL;
+    keeper->busy = false;
+}
+
+void store_keeper_free(struct store_keeper *keeper)
+{
+    if (!keeper)
+        return;
+    if (keeper->busy) {
+        archive_wait(keeper->opts.archive, &keeper->task);
+        drop(keeper);
+    }
+    if (keeper->opts.archive)
+        (void)archive_use(keeper->opts.archive, keeper->opts.about.owner, false);
+    pthread_mutex_destroy(&keeper->mutex);
+    free(keeper->kept);
+    free(keeper);
+}
+
+static bool is_idle(const struct store_keeper *keeper)
+{
+    return keeper->opts.archive && !keeper->busy;
+}
+
+bool store_keeper_idle(struct store_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    const bool idle = is_idle(keeper);
+    pthread_mutex_unlock(&keeper->mutex);
+    return idle;
+}
+
+static struct archive_key key_of(const struct store_keeper *keeper, uint32_t vector)
+{
+    return (struct archive_key){keeper->opts.about.owner, keeper->opts.about.user,
+                                trib_store_name(keeper->opts.table, vector)};
+}
+
+/* Grow `kept` to all vectors; false: out of memory. */
+static bool grow(struct store_keeper *keeper)
+{
+    const uint32_t n = trib_store_table_size(keeper->opts.table);
+
+    if (n <= keeper->n)
+        return true;
+    struct kept *more = realloc(keeper->kept, n * sizeof(*more));
+    if (!more)
+        return false;
+    memset(more + keeper->n, 0, (n - keeper->n) * sizeof(*more));
+    keeper->kept = more;
+    keeper->n = n;
+    return true;
+}
+
+void store_keeper_found(struct store_keeper *keeper, uint32_t vector)
+{
+    const struct archive_key key = key_of(keeper, vector);
+
+    if (keeper->opts.archive)
+        trib_store_set_saved(keeper->opts.table, vector,
+                             archive_version(keeper->opts.archive, &key));
+}
+
+/* Allocate the buffer for a copy. */
+static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
+                               struct trib_error *err)
+{
+    struct archive_task *task = &keeper->task;
+    struct trib_store_image image;
+
+    trib_store_image(keeper->opts.table, vector, &image);
+    task->n = trib_snapshot_bytes(&image);
+    if (keeper->opts.quota && trib_quota_take_mt(keeper->opts.quota, task->n))
+        return trib_fail(err, TRIB_ERR_NO_RESOURCE,
+                         "vector %s: a copy for a snapshot needs more memory than the "
+                         "job, its user or the service has left",
+                         image.spec.name);
+    task->bytes = malloc(task->n);
+    if (task->bytes)
+        return TRIB_OK;
+    if (keeper->opts.quota)
+        trib_quota_give_mt(keeper->opts.quota, task->n);
+    return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                     "vector %s: out of memory on the host for a snapshot",
+                     image.spec.name);
+}
+
+/* Copy the vector and queue it for the archive. */
+static void *copy(void *arg)
+{
+    struct store_keeper *keeper = arg;
+    const struct trib_store_table *table = keeper->opts.table;
+    const uint32_t vector = keeper->what.vector;
+    struct trib_snapshot_about about = keeper->opts.about;
+    struct trib_store_image image;
+    struct trib_store_walk walk;
+
+    about.taken_s = time(NULL);
+    trib_store_walk_begin(table, vector, &walk);
+    trib_store_image(table, vector, &image);
+    keeper->changes = trib_store_changes(table, vector);
+    trib_snapshot_copy(&image, &about, &walk, keeper->task.bytes);
+    trib_store_walk_end(&walk);
+    archive_give(keeper->opts.archive, &keeper->task);
+    return NULL;
+}
+
+/* Start a copier thread; if that fails, copy in the calling thread. */
+static void begin_copy(struct store_keeper *keeper)
+{
+    keeper->copies = !trib_thread_start(&keeper->copier, copy, keeper);
+    if (!keeper->copies)
+        (void)copy(keeper);
+}
+
+static trib_status_t begin(struct store_keeper *keeper,
+                           const struct trib_control_store_snapshot *what,
+                           struct trib_error *err)
+{
+    struct archive_task *task = &keeper->task;
+
+    assert(!keeper->busy);
+    memset(task, 0, sizeof(*task));
+    task->writes = what->order == TRIB_CONTROL_SNAPSHOT_TAKE;
+    task->key = key_of(keeper, what->vector);
+    task->quota = keeper->opts.quota;
+    task->wake_fd = keeper->opts.wake_fd;
+    task->snapshot = &keeper->read;
+    const trib_status_t st =
+        task->writes ? make_room(keeper, what->vector, err) : TRIB_OK;
+    if (st != TRIB_OK)
+        return st;
+    keeper->what = *what;
+    keeper->changes = trib_store_changes(keeper->opts.table, what->vector);
+    keeper->busy = true;
+    if (task->writes)
+        begin_copy(keeper);
+    else
+        archive_give(keeper->opts.archive, task);
+    return TRIB_OK;
+}
+
+bool store_keeper_give(struct store_keeper *keeper,
+                       const struct trib_control_store_snapshot *what,
+                       struct store_kept *out)
+{
+    bool failed = false;
+
+    *out = (struct store_kept){
+        .what = *what, .changes = trib_store_changes(keeper->opts.table, what->vector)};
+    pthread_mutex_lock(&keeper->mutex);
+    if (is_idle(keeper)) /* else another thread was first; the rank keeps waiting */
+        failed = begin(keeper, what, &out->err) != TRIB_OK;
+    if (failed && what->order == TRIB_CONTROL_SNAPSHOT_TAKE)
+        archive_failed_mt(keeper->opts.archive);
+    pthread_mutex_unlock(&keeper->mutex);
+    return failed;
+}
+
+static void end_write(struct store_keeper *keeper, uint64_t now_ns)
+{
+    const uint32_t vector = keeper->what.vector;
+    struct trib_metrics_writer *w = keeper->opts.writer;
+    struct trib_snapshot read;
+
+    assert(keeper->task.bytes);
+    if (keeper->task.err.status ||
+        trib_snapshot_head(keeper->task.bytes, keeper->task.n, NULL, &read) != TRIB_OK)
+        return;
+    trib_store_set_saved(keeper->opts.table, vector, read.about.version + 1);
+    if (w)
+        trib_metrics_count(w, TRIB_JOB_COUNTS_SNAPSHOTS, 1);
+    if (w)
+        trib_metrics_count(w, TRIB_JOB_COUNTS_SNAPSHOT_BYTES, keeper->task.n);
+    if (!grow(keeper))
+        return;
+    keeper->kept[vector] = (struct kept){
+        .changes = keeper->changes,
+        .version = read.about.version,
+        .taken_ns = now_ns,
+        .retry_ns = now_ns + trib_max((uint64_t)PAUSE_MS * 1000000,
+                                      PAUSES * keeper->task.took_ns)};
+}
+
+static void end_read(struct store_keeper *keeper)
+{
+    const uint32_t vector = keeper->what.vector;
+    const struct trib_snapshot *read = &keeper->read;
+    struct trib_metrics_writer *w = keeper->opts.writer;
+
+    if (keeper->task.err.status ||
+        trib_store_put(keeper->opts.table, vector, &read->image, &keeper->task.err))
+        return;
+    trib_store_set_saved(keeper->opts.table, vector, read->about.version + 1);
+    if (w)
+        trib_metrics_count(w, TRIB_JOB_COUNTS_RESTORES, 1);
+    if (grow(keeper)) {
+        keeper->kept[vector].changes = trib_store_changes(keeper->opts.table, vector);
+        keeper->kept[vector].version = read->about.version;
+    }
+}
+
+/* Finish the current task if it is done. */
+static bool end(struct store_keeper *keeper, uint64_t now_ns, struct store_kept *out)
+{
+    struct archive_task *task = &keeper->task;
+
+    if (!keeper->busy || !archive_is_done(keeper->opts.archive, task))
+        return false;
+    if (task->writes)
+        end_write(keeper, now_ns);
+    else
+        end_read(keeper);
+    if (task->err.status)
+        trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
+                 keeper->opts.about.job, trib_error_text(&task->err));
+    if (task->err.status && grow(keeper))
+        keeper->kept[keeper->what.vector].retry_ns =
+            now_ns + (uint64_t)RETRY_MS * 1000000;
+    *out = (struct store_kept){keeper->what, keeper->changes, task->err};
+    drop(keeper);
+    return true;
+}
+
+static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t now_ns)
+{
+    const struct store_keeper_opts *o = &keeper->opts;
+    const struct kept *k = &keeper->kept[vector];
+    const uint64_t version = trib_store_version(o->table, vector);
+
+    if (trib_store_changes(o->table, vector) == k->changes || now_ns < k->retry_ns)
+        return false;
+    return (o->every_pushes && version > k->version &&
+            version - k->version >= o->every_pushes) ||
+           (o->every_ns && now_ns >= k->taken_ns + o->every_ns);
+}
+
+static bool step(struct store_keeper *keeper, uint64_t now_ns, struct store_kept *out)
+{
+    struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
+    const uint32_t n = trib_store_table_size(keeper->opts.table);
+
+    if (end(keeper, now_ns, out))
+        return true;
+    const bool by_itself = keeper->opts.every_ns || keeper->opts.every_pushes;
+    if (!by_itself || !is_idle(keeper) || !grow(keeper))
+        return false;
+    for (uint32_t i = 0; i < n && i < LOOKS && !keeper->busy; i++) {
+        what.vector = keeper->at++ % n;
+        if (!is_due(keeper, what.vector, now_ns))
+            continue;
+        *out = (struct store_kept){.what = what};
+        if (begin(keeper, &what, &out->err) == TRIB_OK)
+            continue;
+        archive_failed_mt(keeper->opts.archive);
+        trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
+                 keeper->opts.about.job, trib_error_text(&out->err));
+        keeper->kept[what.vector].retry_ns = now_ns + (uint64_t)RETRY_MS * 1000000;
+    }
+    return false;
+}
+
+bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
+                       struct store_kept *out)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    const bool ended = step(keeper, now_ns, out);
+    pthread_mutex_unlock(&keeper->mutex);
+    return ended;
+}
+
+void store_keeper_last(struct store_keeper *keeper)
+{
+    struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
+    const uint32_t n = trib_store_table_size(keeper->opts.table);
+    struct store_kept kept = {.err = {0}};
+
+    if (!keeper->opts.archive || !grow(keeper))
+        return;
+    for (uint32_t i = 0; i <= n; i++) {
+        if (keeper->busy) {
+            archive_wait(keeper->opts.archive, &keeper->task);
+            (void)end(keeper, trib_now_ns(), &kept);
+        }
+        what.vector = i;
+        if (i == n ||
+            trib_store_changes(keeper->opts.table, i) == keeper->kept[i].changes)
+            continue;
+        if (begin(keeper, &what, &kept.err) != TRIB_OK) {
+            archive_failed_mt(keeper->opts.archive);
+            trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
+                     keeper->opts.about.job, trib_error_text(&kept.err));
+        }
+        trib_error_clear(&kept.err);
+    }
+}

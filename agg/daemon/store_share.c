@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Limits on open files of stores: each rank of a store is a connection, and stores of
+ * one tenant must leave descriptors for connections of others.
+ *
+ *     all descriptors, minus tribd's own    1
+ *     connections of all stores             3/4
+ *     of the stores of one user             1/2, or 3/4 if the method has no user names
+ *     of one store                          3/8
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "agg/daemon/server_parts.h"
+
+enum { OWN_FILES = 48, EIGHTHS_ALL = 6, EIGHTHS_USER = 4, EIGHTHS_STORE = 3 };
+
+/* Return the descriptors available to clients. The limit may change at run time. */
+static uint64_t files_of_others(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return UINT32_MAX;
+    return files.rlim_cur > OWN_FILES ? files.rlim_cur - OWN_FILES : 0;
+}
+
+/* Return the open files of all stores, or of one user's stores; user: NULL for all. */
+static uint64_t files_of_stores(const struct server *s, const char *user)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < s->n_clients; i++) {
+        const struct client *c = s->clients[i];
+        if (c->store && (!user || strcmp(c->join.user, user) == 0))
+            n += store_job_files(c->store);
+    }
+    return n;
+}
+
+bool store_share_allows(const struct server *s, const struct store_share *asked,
+                        char *why, size_t bytes)
+{
+    const uint64_t files = files_of_others();
+    const uint64_t of_user =
+        files * (quotas_is_unnamed(asked->user) ? EIGHTHS_ALL : EIGHTHS_USER) / 8;
+    const uint64_t of_store = files * EIGHTHS_STORE / 8;
+
+    assert(asked->user[0] && asked->ranks > 0);
+    if (asked->ranks > of_store)
+        snprintf(why, bytes,
+                 "a store may have %ju connections here, but has %u ranks: start "
+                 "fewer, or raise tribd's limit of open files (LimitNOFILE=)",
+                 (uintmax_t)of_store, asked->ranks);
+    else if (files_of_stores(s, asked->user) >= of_user ||
+             files_of_stores(s, NULL) >= files * EIGHTHS_ALL / 8)
+        snprintf(why, bytes,
+                 "stores use all connections that they may use; the remaining open "
+                 "files are reserved for other jobs: retry later, or raise tribd's "
+                 "limit (LimitNOFILE=)");
+    else
+        return true;
+    return false;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "agg/store_client/rank_store.h"
+
+static int silent_ms(const struct trib_store *store)
+{
+    return trib_control_link_silent_ms(store->link);
+}
+
+bool trib_store_shard_is_lost(const struct trib_store *store, int shard)
+{
+    return !trib_session_ready(store->link->sessions[shard]);
+}
+
+trib_status_t trib_store_lost(struct trib_store *store, int shard, trib_status_t st)
+{
+    if (trib_idle_answer(&store->idle))
+        return trib_store_fail(store, TRIB_ERR_ABORTED,
+                               "the program's idle function aborted waiting for tribd "
+                               "at %s",
+                               store->job.addresses[shard]);
+    return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
+}
+
+trib_status_t trib_store_send(struct trib_store *store, int shard,
+                              const struct trib_control *m)
+{
+    struct trib_session *session = store->link->sessions[shard];
+
+    assert(shard >= 0 && shard < store->link->n);
+    const trib_status_t st =
+        trib_session_send_wait(session, trib_limit_deadline(silent_ms(store)), m);
+    return st == TRIB_OK ? st : trib_store_lost(store, shard, st);
+}
+
+trib_status_t trib_store_sort(struct trib_store *store, int shard,
+                              enum trib_control_kind kind, enum trib_control_kind other,
+                              const struct trib_control *m)
+{
+    struct trib_session *session = store->link->sessions[shard];
+
+    if (m->kind == kind || m->kind == other)
+        return TRIB_OK;
+    if (m->kind == TRIB_CONTROL_STORE_REFUSED)
+        return trib_store_fail(store,
+                               trib_status_of_peer(-(int64_t)m->store_refused.status),
+                               "tribd at %s refused: %s", store->job.addresses[shard],
+                               m->store_refused.text);
+    if (m->kind != TRIB_CONTROL_DRAIN) {
+        const trib_status_t st =
+            trib_session_end(session, TRIB_ERR_PROTOCOL, "unexpected message %s",
+                             trib_control_name(m->kind));
+        return trib_store_lost(store, shard, st);
+    }
+    trib_log(&store->log, TRIB_LOG_WARN, "store",
+             "tribd at %s will exit, and its vectors will be lost, except for "
+             "snapshots, if enabled: pull the vectors that you need",
+             store->job.addresses[shard]);
+    return TRIB_INPROGRESS;
+}
+
+/* Wait for a message, at most until other tribds must receive ALIVE. */
+static trib_status_t take(struct trib_store *store, int shard, uint64_t until,
+                          struct trib_control *out)
+{
+    const uint64_t alive = trib_deadline_ms(TRIB_SESSION_ALIVE_MS);
+    const trib_status_t st = trib_session_take_wait(store->link->sessions[shard],
+                                                    until < alive ? until : alive, out);
+
+    trib_store_keep_alive(store);
+    return st;
+}
+
+trib_status_t trib_store_hear(struct trib_store *store, int shard,
+                              enum trib_control_kind kind, struct trib_control *out)
+{
+    const uint64_t until = trib_limit_deadline(store->job.cfg.timeout_ms);
+    trib_status_t st;
+
+    do {
+        st = take(store, shard, until, out);
+        if (st != TRIB_OK)
+            continue;
+        st = trib_store_sort(store, shard, kind, kind, out);
+        if (st != TRIB_INPROGRESS)
+            return st;
+    } while (st == TRIB_INPROGRESS && !trib_deadline_passed(until) &&
+             !trib_idle_answer(&store->idle));
+    if (st == TRIB_INPROGRESS)
+        st = trib_session_end(store->link->sessions[shard], TRIB_ERR_TIMEOUT,
+                              "no answer within %d ms", store->job.cfg.timeout_ms);
+    return trib_store_lost(store, shard, st);
+}
+
+/* Join the store over an authenticated session. Several addresses may belong to one
+ * tribd, so each uses its own token. */
+static trib_status_t join(struct trib_store *store, int shard, bool again)
+{
+    struct trib_session *session = store->link->sessions[shard];
+    struct trib_control m = {.kind = TRIB_CONTROL_STORE_JOIN,
+                             .store_join = {.ranks = (uint32_t)store->ranks,
+                                            .rank = (uint32_t)store->rank,
+                                            .again = again,
+                                            .lasting = store->lasting,
+                                            .every_pushes = store->every_pushes,
+                                            .every_ms = store->every_ms}};
+
+    if (trib_session_version(session) < TRIB_CONTROL_VERSION_STORE)
+        return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
+                               "tribd at %s is an older release without stores: "
+                               "install the release of the ranks there",
+                               store->job.addresses[shard]);
+    if (store->job.cfg.seal && !trib_session_is_sealed(session))
+        return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
+                               "%s: auth none would send the vectors of a store to "
+                               "tribd unencrypted, in spite of TRIB_SEAL=1: use auth "
+                               "key or munge (for tribd and TRIB_SERVICE_AUTH)",
+                               store->job.addresses[shard]);
+    memcpy(m.store_join.token, store->token, sizeof(store->token));
+    memcpy(m.store_join.owner, store->owner, sizeof(store->owner));
+    m.store_join.token[0] ^= (uint8_t)shard;
+    m.store_join.owner[0] ^= (uint8_t)shard;
+    for (int i = 0; i < 4; i++)
+        m.store_join.token[1 + i] ^= (uint8_t)(store->remade[shard] >> 8 * i);
+    trib_status_t st = trib_store_send(store, shard, &m);
+    if (st == TRIB_OK)
+        st = trib_store_hear(store, shard, TRIB_CONTROL_STORE_JOINED, &m);
+    return st;
+}
+
+/* Connect without the lock: it may take seconds, and the keep-alive thread must run. */
+static trib_status_t connect_first(struct trib_store *store, int shard, bool again)
+{
+    struct trib_session *session;
+
+    trib_status_t st = trib_control_link_open(store->link, shard, true, &session);
+    if (st != TRIB_OK)
+        return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
+    trib_store_lock(store);
+    trib_control_link_add(store->link, shard, session);
+    st = join(store, shard, again);
+    trib_store_unlock(store);
+    return st;
+}
+
+trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
+{
+    trib_status_t st =
+        trib_control_link_create(&store->job, &store->log, &store->err, &store->link);
+
+    if (st != TRIB_OK)
+        return st;
+    trib_control_link_set_idle(store->link, &store->idle);
+    st = trib_store_alive_start(store);
+    for (int i = 0; i < store->job.n && st == TRIB_OK; i++)
+        st = connect_first(store, i, again);
+    return st;
+}
+
+/* Reconnect. The caller holds the lock, which is released during the connect. */
+static trib_status_t connect_again(struct trib_store *store, int shard, bool again)
+{
+    struct trib_control_link *link = store->link;
+    struct trib_control_fresh fresh;
+
+    trib_store_unlock(store);
+    const trib_status_t st = trib_control_link_reconnect(link, shard, &fresh);
+    trib_store_lock(store);
+    if (st != TRIB_OK)
+        return trib_store_fail(store, TRIB_ERR_PEER_LOST,
+                               "tribd at %s is lost, and its vectors with it: %s",
+                               store->job.addresses[shard],
+                               trib_error_text(&link->err));
+    trib_control_link_replace(link, shard, &fresh);
+    trib_log(&store->log, TRIB_LOG_INFO, "store",
+             "tribd at %s: reconnected after the connection was lost",
+             store->job.addresses[shard]);
+    const trib_status_t joined = join(store, shard, again);
+    if (joined != TRIB_OK) /* so that the session does not look joined */
+        (void)trib_session_end(link->sessions[shard], joined, "not joined");
+    return joined;
+}
+
+trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
+{
+    return connect_again(store, shard, true);
+}
+
+trib_status_t trib_store_shard_remake(struct trib_store *store, int shard)
+{
+    trib_store_lock(store);
+    const trib_status_t st = connect_again(store, shard, store->rank != 0);
+    trib_store_unlock(store);
+    return st;
+}

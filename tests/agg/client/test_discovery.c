@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The search for aggregators where there are none: it finds none, and closing it does
+ * not wait.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "base/time.h"
+#include "agg/client/control_link.h"
+
+static void make_job(struct trib_control_link_job *job)
+{
+    struct trib_error err = {0};
+
+    memset(job, 0, sizeof(*job));
+    assert_status(trib_config_load(&job->cfg, NULL, NULL, &err), TRIB_OK);
+    assert_status(trib_config_set(&job->cfg, "service_auth", "none", &err), TRIB_OK);
+    job->ranks = 2;
+    job->n = 1;
+    snprintf(job->addresses[0], sizeof(job->addresses[0]), "127.0.0.1:1");
+}
+
+static void test_none(void **state)
+{
+    static struct trib_control_link_job job;
+
+    (void)state;
+    make_job(&job);
+    for (int look_only = 0; look_only < 2; look_only++) {
+        const struct trib_discovery_opts opts = {
+            .job = &job, .look_only = look_only, .pause_ms = 1};
+        struct trib_discovery *d;
+        assert_status(trib_discovery_open(&opts, &d), TRIB_OK);
+        usleep(100000);
+        assert_false(trib_discovery_found(d));
+        assert_null(trib_discovery_take(d, NULL));
+        trib_discovery_close(d);
+    }
+    trib_discovery_close(NULL);
+}
+
+/* A search that pauses for long ends at once. */
+static void test_close(void **state)
+{
+    static struct trib_control_link_job job;
+    struct trib_discovery *d;
+
+    (void)state;
+    make_job(&job);
+    const struct trib_discovery_opts opts = {.job = &job, .pause_ms = 60000};
+    const uint64_t begin = trib_now_ns();
+    for (int i = 0; i < 20; i++) {
+        assert_status(trib_discovery_open(&opts, &d), TRIB_OK);
+        assert_false(trib_discovery_found(d));
+        trib_discovery_close(d);
+    }
+    assert_true(trib_now_ns() - begin <
+                10 * tribtest_slowness() * UINT64_C(1000000000));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_close),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The gate of an offload: one thread within it, who may enter it again; those that want
+ * to enter drive the parent's engine; threads that wait outside of it are waited for.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "tests/agg/client/aggregators.h"
+
+#include "agg/client/offload_gate.h"
+
+struct visitor {
+    struct trib_offload *o;
+    struct trib_plan *plan;
+    _Atomic int entered;
+    bool tried;
+};
+
+static void *visit(void *arg)
+{
+    struct visitor *v = arg;
+
+    v->tried = trib_offload_gate_try(v->o);
+    trib_offload_gate_enter(v->o);
+    v->entered = 1;
+    trib_offload_gate_leave(v->o);
+    return NULL;
+}
+
+static void *wait_outside(void *arg)
+{
+    struct visitor *v = arg;
+
+    trib_offload_gate_enter(v->o);
+    v->entered = 1;
+    trib_offload_wait_outside(v->o, v->plan);
+    trib_offload_gate_leave(v->o);
+    return NULL;
+}
+
+/* Another thread is kept out, until this one has left as often as it entered. */
+static void one_within(struct ranks_self *self, struct trib_offload *o)
+{
+    struct visitor v = {.o = o};
+    pthread_t thread;
+
+    trib_offload_gate_enter(o);
+    ranks_assert(self, trib_offload_gate_try(o));
+    ranks_assert(self, pthread_create(&thread, NULL, visit, &v) == 0);
+    usleep(20000);
+    ranks_assert(self, !v.entered);
+    trib_offload_gate_leave(o);
+    usleep(20000);
+    ranks_assert(self, !v.entered);
+    trib_offload_gate_leave(o);
+    ranks_assert(self, pthread_join(thread, NULL) == 0);
+    ranks_assert(self, v.entered && !v.tried);
+}
+
+/* Rank 1 comes late to a barrier of the parent. A thread of rank 0 that wants to enter
+ * ends it, as nothing else drives the engine there. */
+static void drives_parent(struct ranks_self *self, struct trib_comm *parent)
+{
+    struct visitor v = {.o = parent->offload};
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+    pthread_t thread;
+
+    d.dtype = TRIB_I8;
+    ranks_ok(self, trib_plan_create(parent, TRIB_BARRIER, &d, &plan));
+    ranks_ok(self, trib_barrier(parent));
+    usleep(self->rank ? 50000 : 0);
+    ranks_ok(self, trib_plan_start(plan));
+    if (self->rank == 0) {
+        trib_offload_gate_enter(v.o);
+        ranks_assert(self, pthread_create(&thread, NULL, visit, &v) == 0);
+        while (atomic_load(&plan->run.now.state) != TRIB_RUN_DONE)
+            usleep(1000);
+        trib_offload_gate_leave(v.o);
+        ranks_assert(self, pthread_join(thread, NULL) == 0);
+    }
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_free(plan));
+}
+
+/* A thread that waits outside is awaited. */
+static void awaited(struct ranks_self *self, struct trib_comm *parent)
+{
+    struct trib_offload *o = parent->offload;
+    struct visitor v = {.o = o};
+    trib_desc_t d = TRIB_DESC_INIT;
+    pthread_t thread;
+
+    d.dtype = TRIB_I8;
+    ranks_ok(self, trib_plan_make(o->fallback_comm, TRIB_BARRIER, &d, false, &v.plan));
+    ranks_ok(self, trib_barrier(parent));
+    usleep(self->rank ? 50000 : 0);
+    ranks_ok(self, trib_plan_start(v.plan));
+    ranks_assert(self, pthread_create(&thread, NULL, wait_outside, &v) == 0);
+    while (!v.entered)
+        sched_yield();
+    trib_offload_gate_enter(o); /* the thread is outside */
+    trib_offload_await_none(o);
+    ranks_assert(self, trib_offload_inner_succeeded(v.plan));
+    trib_offload_gate_leave(o);
+    ranks_assert(self, pthread_join(thread, NULL) == 0);
+    trib_plan_destroy(v.plan);
+}
+
+static int gate(struct ranks_self *self)
+{
+    struct aggregators *a = self->arg;
+    struct trib_comm *parent = aggregators_attach(self, a);
+
+    if (!parent)
+        return 0;
+    one_within(self, parent->offload);
+    drives_parent(self, parent);
+    awaited(self, parent);
+    aggregators_leave(self, a, parent);
+    return 0;
+}
+
+static void test_gate(void **state)
+{
+    struct aggregators a = {.ranks = 2, .n = 1};
+
+    assert_true(aggregators_open(&a));
+    ranks_pass(.size = a.ranks + a.n, .fn = gate, .arg = &a, .config = *state);
+    aggregators_close(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RANKS_ON(test_gate, "shm;progress=caller"),
+        RANKS_ON(test_gate, "tcp"),
+    };
+
+    tribtest_deadline(300);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A folder of snapshots, a vector for it, and calls to the disk that go wrong. */
+#ifndef TESTS_TRIBD_ARCHIVE_RIG_H
+#define TESTS_TRIBD_ARCHIVE_RIG_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/time.h"
+
+/* Calls that change the disk, and the clock, go through here, under their own names. */
+static ssize_t write_at(int fd, const void *bytes, size_t n);
+static int fsync_at(int fd);
+static int renameat_at(int from, const char *old, int to, const char *name);
+static uint64_t deadline_at(int ms);
+
+#define write(fd, bytes, n) write_at(fd, bytes, n)
+#define fsync(fd) fsync_at(fd)
+#define renameat(from, old, to, name) renameat_at(from, old, to, name)
+#define trib_deadline_ms(ms) deadline_at(ms)
+#include "agg/daemon/archive.c"
+#undef write
+#undef fsync
+#undef renameat
+#undef trib_deadline_ms
+
+#include "base/log.h"
+#include "tests/harness/tribtest.h"
+
+enum { COUNT = 3001, CALLS_MOST = 16 };
+
+enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED, MOVED };
+
+/* The call that goes wrong, and how. */
+static enum fault fault;
+static int calls_left;
+static const char *folder; /* that is moved away */
+static bool hours_fly;
+
+static uint64_t deadline_at(int ms)
+{
+    return trib_deadline_ms(hours_fly ? 10 : ms);
+}
+
+/* Another folder gets the name of the one that is open, as when a file system is
+ * mounted there or goes away. */
+static void move_folder(bool back)
+{
+    char away[80];
+
+    snprintf(away, sizeof(away), "%s.away", folder);
+    if (back)
+        assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rename(back ? away : folder, back ? folder : away), 0);
+    if (!back)
+        assert_int_equal(mkdir(folder, 0700), 0);
+}
+
+static void die(void)
+{
+    kill(getpid(), SIGKILL);
+    pause();
+}
+
+/* True if this call is refused. */
+static bool strike(void)
+{
+    if (fault == NONE || calls_left-- != 0)
+        return false;
+    if (fault == KILLED_BEFORE)
+        die();
+    if (fault == MOVED)
+        move_folder(false);
+    errno = ENOSPC;
+    return fault == REFUSED;
+}
+
+static void struck(void)
+{
+    if (fault == KILLED_BEHIND && calls_left == -1)
+        die();
+}
+
+/* An eventfd is not of the disk. */
+static ssize_t write_at(int fd, const void *bytes, size_t n)
+{
+    if (n == sizeof(uint64_t))
+        return write(fd, bytes, n);
+    const size_t half = n > 5000 ? 5000 : n; /* several writes of a file */
+    if (strike())
+        return -1;
+    if (fault == KILLED_AMID && calls_left == -1) {
+        (void)!write(fd, bytes, half / 2);
+        die();
+    }
+    const ssize_t done = write(fd, bytes, half);
+    struck();
+    return done;
+}
+
+static int fsync_at(int fd)
+{
+    const int done = strike() ? -1 : fsync(fd);
+
+    struck();
+    return done;
+}
+
+static int renameat_at(int from, const char *old, int to, const char *name)
+{
+    const int done = strike() ? -1 : renameat(from, old, to, name);
+
+    struck();
+    return done;
+}
+
+/* A folder with an archive, and a vector for it. */
+struct rig {
+    char folder[64];
+    struct trib_log log;
+    struct archive *archive;
+    struct trib_store_table *table;
+    struct trib_snapshot read;
+    struct archive_task task;
+    uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
+    bool own_run; /* no later one has the key */
+    int64_t age_s; /* of what is saved */
+    struct trib_error err; /* of look_again */
+};
+
+static void rig_open(struct rig *rig)
+{
+    const struct trib_store_spec spec = {"x", TRIB_F64, COUNT, "sgd:rate=1"};
+    struct trib_store_found found;
+
+    memset(rig, 0, sizeof(*rig));
+    snprintf(rig->folder, sizeof(rig->folder), "/tmp/archive.XXXXXX");
+    assert_non_null(mkdtemp(rig->folder));
+    trib_log_init(&rig->log, TRIB_LOG_ERROR, NULL, NULL);
+    assert_status(trib_store_table_create(2, NULL, &rig->table), TRIB_OK);
+    assert_status(trib_store_table_open(rig->table, &spec, NULL, &found), TRIB_OK);
+    memset(rig->owner, 7, sizeof(rig->owner));
+}
+
+static trib_status_t look_again(struct rig *rig, uint64_t disk, uint64_t user_disk)
+{
+    const struct archive_limits limits = {.disk = disk, .user_disk = user_disk};
+
+    archive_close(rig->archive);
+    rig->archive = NULL;
+    rig->err = (struct trib_error){0};
+    return archive_open(rig->folder, &limits, &rig->log, &rig->err, &rig->archive);
+}
+
+static void rig_close(struct rig *rig)
+{
+    char path[400];
+    DIR *dir = opendir(rig->folder);
+
+    archive_close(rig->archive);
+    trib_store_table_destroy(rig->table);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        snprintf(path, sizeof(path), "%s/%s", rig->folder, e->d_name);
+        (void)unlink(path);
+    }
+    closedir(dir);
+    assert_int_equal(rmdir(rig->folder), 0);
+}
+
+/* Makes the vector one whose elements are all `version`. */
+static void set(struct rig *rig, uint64_t version)
+{
+    double x[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (double)version;
+    trib_store_replace(rig->table, 0, x, version);
+}
+
+/* Has the vector written; the task has how it went. */
+static void save(struct rig *rig, const char *user)
+{
+    struct trib_snapshot_about about = {
+        .job = "job", .lasting = !rig->own_run, .taken_s = time(NULL) - rig->age_s};
+    struct trib_store_image image;
+
+    snprintf(about.user, sizeof(about.user), "%s", user);
+    memcpy(about.owner, rig->owner, sizeof(about.owner));
+    trib_store_image(rig->table, 0, &image);
+    rig->task = (struct archive_task){.writes = true,
+                                      .key = {rig->owner, user, "x"},
+                                      .n = trib_snapshot_bytes(&image),
+                                      .wake_fd = -1};
+    rig->task.bytes = malloc(rig->task.n);
+    trib_snapshot_copy(&image, &about, NULL, rig->task.bytes);
+    archive_give(rig->archive, &rig->task);
+    archive_wait(rig->archive, &rig->task);
+    assert_true(archive_is_done(rig->archive, &rig->task));
+    free(rig->task.bytes);
+}
+
+/* The version that comes back, and that each element has. */
+static uint64_t load(struct rig *rig, const char *user)
+{
+    uint64_t version = UINT64_MAX;
+    double x[COUNT];
+
+    rig->task = (struct archive_task){
+        .key = {rig->owner, user, "x"}, .wake_fd = -1, .snapshot = &rig->read};
+    archive_give(rig->archive, &rig->task);
+    archive_wait(rig->archive, &rig->task);
+    if (!rig->task.err.status) {
+        assert_status(trib_store_put(rig->table, 0, &rig->read.image, NULL), TRIB_OK);
+        trib_store_read(rig->table, 0, 0, COUNT, x);
+        version = rig->read.about.version;
+        for (int i = 0; i < COUNT; i++)
+            assert_true(x[i] == (double)version);
+        assert_int_equal(archive_version(rig->archive, &rig->task.key), version + 1);
+    }
+    free(rig->task.bytes);
+    return version;
+}
+
+static int files(const struct rig *rig)
+{
+    DIR *dir = opendir(rig->folder);
+    int n = 0;
+
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+#endif

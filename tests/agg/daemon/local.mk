@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+dist_check_SCRIPTS += tests/agg/daemon/test_tribd.sh tests/agg/daemon/test_tribd_hostile.sh \
+	tests/agg/daemon/test_tribd_attack.sh \
+	tests/agg/daemon/test_tribd_files.sh \
+	tests/agg/daemon/test_tribd_lost.sh \
+	tests/agg/daemon/test_tribd_quorum.sh tests/agg/daemon/test_tribd_quota.sh tests/agg/daemon/test_tribd_seal.sh \
+	tests/agg/daemon/test_tribd_return.sh \
+	tests/agg/daemon/test_tribd_store.sh \
+	tests/agg/daemon/test_tribd_strangers.sh \
+	tests/agg/daemon/test_tribd_munge.sh tests/agg/daemon/test_tribd_tree.sh \
+	tests/agg/daemon/test_tribd_users.sh tests/agg/daemon/test_tribd_systemd.sh
+TESTS += tests/agg/daemon/test_tribd.sh tests/agg/daemon/test_tribd_hostile.sh \
+	tests/agg/daemon/test_tribd_attack.sh \
+	tests/agg/daemon/test_tribd_files.sh \
+	tests/agg/daemon/test_tribd_lost.sh \
+	tests/agg/daemon/test_tribd_quorum.sh tests/agg/daemon/test_tribd_quota.sh tests/agg/daemon/test_tribd_seal.sh \
+	tests/agg/daemon/test_tribd_return.sh \
+	tests/agg/daemon/test_tribd_store.sh \
+	tests/agg/daemon/test_tribd_strangers.sh \
+	tests/agg/daemon/test_tribd_munge.sh tests/agg/daemon/test_tribd_tree.sh \
+	tests/agg/daemon/test_tribd_users.sh tests/agg/daemon/test_tribd_systemd.sh
+check_PROGRAMS += tests/agg/daemon/steps
+tests_agg_daemon_steps_SOURCES = tests/agg/daemon/exact_jobs.h tests/agg/daemon/steps.c
+check_PROGRAMS += tests/agg/daemon/fake_systemd
+tests_agg_daemon_fake_systemd_SOURCES = tests/agg/daemon/fake_systemd.c
+check_PROGRAMS += tests/agg/daemon/plans
+tests_agg_daemon_plans_SOURCES = tests/agg/daemon/exact_jobs.h tests/agg/daemon/plans.c
+check_PROGRAMS += tests/agg/daemon/pushes
+tests_agg_daemon_pushes_SOURCES = tests/agg/daemon/pushes.c
+check_PROGRAMS += tests/agg/daemon/late
+tests_agg_daemon_late_SOURCES = tests/agg/daemon/exact_jobs.h tests/agg/daemon/late.c
+check_PROGRAMS += tests/agg/daemon/idle
+tests_agg_daemon_idle_SOURCES = tests/agg/daemon/idle.c
+check_PROGRAMS += tests/agg/daemon/hostile
+tests_agg_daemon_hostile_SOURCES = tests/agg/client/rewriter.h tests/agg/daemon/caller.c tests/agg/daemon/caller.h \
+	tests/agg/daemon/exact_jobs.h tests/agg/daemon/hostile.c tests/agg/daemon/hostile.h \
+	tests/agg/daemon/hostile_alone.c tests/agg/daemon/hostile_strangers.c
+tests_agg_daemon_hostile_LDADD = $(SERVICE_LIBS)
+check_PROGRAMS += tests/agg/daemon/attack
+tests_agg_daemon_attack_SOURCES = tests/agg/daemon/attack.c tests/agg/daemon/attack.h tests/agg/daemon/attack_beside.c \
+	tests/agg/daemon/attack_flood.c tests/agg/daemon/attack_rank.c tests/agg/daemon/attack_words.c \
+	tests/agg/daemon/caller.c tests/agg/daemon/caller.h tests/agg/daemon/exact_jobs.h
+tests_agg_daemon_attack_LDADD = $(SERVICE_LIBS)
+EXTRA_DIST += tests/agg/daemon/attacks.sh tests/agg/daemon/daemons.sh tests/agg/daemon/soak.sh
+check_PROGRAMS += tests/agg/daemon/test_clerk tests/agg/daemon/test_worker tests/agg/daemon/test_aggregator
+TESTS += tests/agg/daemon/test_clerk tests/agg/daemon/test_worker tests/agg/daemon/test_aggregator
+tests_agg_daemon_test_clerk_SOURCES = tests/agg/daemon/test_clerk.c agg/daemon/clerk.c agg/daemon/clerk.h
+tests_agg_daemon_test_clerk_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_daemon_test_worker_SOURCES = tests/agg/daemon/test_worker.c agg/daemon/worker.c agg/daemon/worker.h
+tests_agg_daemon_test_worker_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_daemon_test_aggregator_SOURCES = tests/agg/daemon/test_aggregator.c \
+	agg/daemon/worker.c agg/daemon/worker.h \
+	agg/daemon/aggregator.c agg/daemon/aggregator.h \
+	agg/daemon/job_settings.c agg/daemon/job_settings.h \
+	agg/daemon/aggregator_metrics.c agg/daemon/aggregator_metrics.h
+tests_agg_daemon_test_aggregator_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/agg/daemon/test_archive
+TESTS += tests/agg/daemon/test_archive
+tests_agg_daemon_test_archive_SOURCES = tests/agg/daemon/test_archive.c \
+	tests/agg/daemon/archive_rig.h agg/daemon/archive.h \
+	agg/daemon/archive_list.c agg/daemon/archive_parts.h agg/daemon/archive_open.c agg/daemon/archive_turns.c \
+	agg/daemon/archive_file.c \
+	agg/daemon/quotas.c
+tests_agg_daemon_test_archive_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/agg/daemon/test_archive_turns
+TESTS += tests/agg/daemon/test_archive_turns
+tests_agg_daemon_test_archive_turns_SOURCES = tests/agg/daemon/test_archive_turns.c \
+	agg/daemon/archive_list.c agg/daemon/archive_parts.h agg/daemon/archive_turns.c agg/daemon/quotas.c
+tests_agg_daemon_test_archive_turns_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/agg/daemon/test_store_turns
+TESTS += tests/agg/daemon/test_store_turns
+tests_agg_daemon_test_store_turns_SOURCES = tests/agg/daemon/test_store_turns.c \
+	agg/daemon/store_turns.c agg/daemon/store_turns.h
+tests_agg_daemon_test_store_turns_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The folder of snapshots: killed before and after each of its system calls, and amid a
+ * write; refused by the disk at each; damaged, foreign and forgotten files; quotas.
+ */
+#include "tests/agg/daemon/archive_rig.h"
+
+/* Killed at any call, it leaves the snapshot before or the new one, whole. */
+static void test_killed(void **state)
+{
+    (void)state;
+    for (enum fault how = KILLED_BEFORE; how <= KILLED_BEHIND; how++) {
+        bool ended = false, was_new = false;
+        int call = 0;
+        for (; !ended; call++) {
+            struct rig rig;
+            int status = 0;
+            rig_open(&rig);
+            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            set(&rig, 1);
+            save(&rig, "ana");
+            assert_status(rig.task.err.status, TRIB_OK);
+            archive_close(rig.archive);
+            rig.archive = NULL;
+            fflush(NULL);
+            const pid_t pid = fork();
+            assert_true(pid >= 0);
+            if (pid == 0) {
+                fault = how;
+                calls_left = call;
+                if (look_again(&rig, 0, 0) != TRIB_OK)
+                    _exit(9);
+                set(&rig, 2);
+                save(&rig, "ana");
+                _exit(rig.task.err.status != TRIB_OK);
+            }
+            assert_int_equal(waitpid(pid, &status, 0), pid);
+            ended = WIFEXITED(status);
+            assert_true(!ended || WEXITSTATUS(status) == 0);
+            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            assert_int_equal(files(&rig), 1);
+            const uint64_t version = load(&rig, "ana");
+            assert_true(version == 2 || (version == 1 && !was_new && !ended));
+            was_new = version == 2;
+            rig_close(&rig);
+            assert_true(call < CALLS_MOST + 8);
+        }
+        assert_true(was_new && call > 8); /* 5 writes, fsync, rename, fsync */
+    }
+}
+
+/* A disk that refuses any call leaves the snapshot before, or, if it has only failed to
+ * synchronise the folder, the new one; the message says which. The next one goes, and
+ * there is one file of the vector. */
+static void refuse_each(bool has_before)
+{
+    bool well = false;
+    int refused = 0, placed = 0;
+
+    for (int call = 0; !well; call++) {
+        struct rig rig;
+        rig_open(&rig);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        set(&rig, 1);
+        if (has_before)
+            save(&rig, "ana");
+        set(&rig, 2);
+        fault = REFUSED;
+        calls_left = call;
+        save(&rig, "ana");
+        fault = NONE;
+        well = rig.task.err.status == TRIB_OK;
+        assert_true(well || (rig.task.err.status == TRIB_ERR_SYSTEM &&
+                             strstr(rig.task.err.text, "No space left")));
+        refused += !well;
+        const bool old = strstr(rig.task.err.text, "is unchanged");
+        const uint64_t version = old ? (has_before ? 1 : UINT64_MAX) : 2;
+        placed += !well && !old;
+        assert_int_equal(load(&rig, "ana"), version);
+        assert_int_equal(files(&rig), has_before || !old);
+        set(&rig, 3);
+        save(&rig, "ana");
+        assert_status(rig.task.err.status, TRIB_OK);
+        assert_int_equal(files(&rig), 1);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        assert_int_equal(load(&rig, "ana"), 3);
+        rig_close(&rig);
+    }
+    assert_true(refused > 6);
+    assert_int_equal(placed, 1);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refuse_each(true);
+    refuse_each(false);
+}
+
+/* Two files of a vector, as a release before this one could leave them: the one with
+ * the highest version counts, in this start and later ones. */
+static void test_twice(void **state)
+{
+    static const char *const names[] = {"0000000000000000.snapshot",
+                                        "0000000000000009.snapshot"};
+    const char *saved = "0000000000000001.snapshot";
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct trib_snapshots_view view;
+        struct rig rig;
+        rig_open(&rig);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        set(&rig, 3);
+        save(&rig, "ana");
+        const int at = rig.archive->folder_fd;
+        assert_int_equal(linkat(at, saved, at, names[i], 0), 0);
+        set(&rig, 4);
+        save(&rig, "ana");
+        save(&rig, "bob");
+        assert_int_equal(files(&rig), 3);
+        for (int starts = 0; starts < 2; starts++) {
+            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            archive_view(rig.archive, &view);
+            assert_int_equal(view.n, 2);
+            free(view.rows);
+            assert_int_equal(load(&rig, "ana"), 4);
+            assert_int_equal(load(&rig, "bob"), 4);
+        }
+        const struct archive_key key = {rig.owner, "ana", NULL};
+        archive_drop(rig.archive, &key);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        assert_int_equal(load(&rig, "ana"), UINT64_MAX);
+        rig_close(&rig);
+    }
+}
+
+/* A folder that the name does not find any more gets no snapshot: not before one is
+ * written, and not while one is. Once it has its name again, it gets the next. */
+static void test_moved(void **state)
+{
+    struct trib_snapshots_view view;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    folder = rig.folder;
+    set(&rig, 1);
+    save(&rig, "ana");
+    set(&rig, 2);
+    for (int written = 0; written < 2; written++) {
+        if (written) {
+            fault = MOVED;
+            calls_left = 2;
+        } else {
+            move_folder(false);
+        }
+        save(&rig, "ana");
+        fault = NONE;
+        assert_status(rig.task.err.status, TRIB_ERR_SYSTEM);
+        assert_non_null(strstr(rig.task.err.text, "unmounted"));
+        assert_int_equal(files(&rig), 0);
+        archive_view(rig.archive, &view);
+        assert_int_equal(view.failures, written + 1);
+        free(view.rows);
+        move_folder(true);
+        assert_int_equal(load(&rig, "ana"), 1);
+    }
+    save(&rig, "ana");
+    assert_status(rig.task.err.status, TRIB_OK);
+    assert_int_equal(files(&rig), 1);
+    rig_close(&rig);
+}
+
+/* Another user, key or vector finds nothing; a second tribd does not get in. */
+static void test_owners(void **state)
+{
+    struct archive *second;
+    struct trib_error err = {0};
+    struct trib_snapshots_view view;
+    char say[200], text[300] = "lost";
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    const struct archive_limits none = {0};
+    assert_status(archive_open(rig.folder, &none, &rig.log, &err, &second),
+                  TRIB_ERR_CONFIG);
+    assert_non_null(strstr(err.text, "another tribd"));
+    set(&rig, 5);
+    save(&rig, "ana");
+    assert_int_equal(load(&rig, "bob"), UINT64_MAX);
+    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
+    rig.owner[31] = 8;
+    assert_int_equal(load(&rig, "ana"), UINT64_MAX);
+    save(&rig, "ana");
+    assert_int_equal(files(&rig), 2);
+    rig.owner[31] = 7;
+    const struct archive_key key = {rig.owner, "ana", NULL};
+    archive_describe(rig.archive, &key, text, sizeof(text));
+    assert_string_equal(text, "lost; its snapshots: x version 5");
+    archive_view(rig.archive, &view);
+    assert_int_equal(view.n, 2);
+    assert_string_equal(view.rows[1].name, "x");
+    free(view.rows);
+    archive_drop(rig.archive, &key);
+    assert_int_equal(load(&rig, "ana"), UINT64_MAX);
+    assert_int_equal(files(&rig), 1);
+    assert_false(archive_forget(rig.archive, "job y", say, sizeof(say)));
+    assert_false(archive_forget(rig.archive, "jo", say, sizeof(say)));
+    assert_true(archive_forget(rig.archive, "job", say, sizeof(say)));
+    assert_int_equal(files(&rig), 0);
+    rig_close(&rig);
+}
+
+static void limit(struct rig *rig, struct archive_limits limits)
+{
+    archive_limit(rig->archive, &limits);
+}
+
+/* Bytes count as whole blocks of the disk. */
+static void test_quotas(void **state)
+{
+    const uint64_t bytes = TRIB_SNAPSHOT_HEAD_BYTES + 16 + 2 * 8 * COUNT;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    const uint64_t block = rig.archive->block;
+    const uint64_t one = (bytes + block - 1) / block * block;
+    assert_true(one > bytes);
+    limit(&rig, (struct archive_limits){.disk = 3 * one, .user_disk = 2 * one});
+    set(&rig, 1);
+    save(&rig, "ana");
+    save(&rig, "ana"); /* the old one and the new one */
+    assert_status(rig.task.err.status, TRIB_OK);
+    save(&rig, "bob");
+    save(&rig, "cat");
+    assert_status(rig.task.err.status, TRIB_OK);
+    save(&rig, "dan"); /* one too many for all */
+    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
+    limit(&rig, (struct archive_limits){.disk = 9 * one, .user_disk = 2 * one - 1});
+    save(&rig, "dan");
+    assert_status(rig.task.err.status, TRIB_OK);
+    save(&rig, "ana"); /* beside her own */
+    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
+    assert_non_null(strstr(rig.task.err.text, "tribctl snapshots"));
+    assert_int_equal(load(&rig, "ana"), 1);
+    rig_close(&rig);
+}
+
+/* Saves a snapshot of another store of a user; true: there was room. */
+static bool save_next(struct rig *rig, const char *user)
+{
+    rig->owner[0]++;
+    save(rig, user);
+    return rig->task.err.status == TRIB_OK;
+}
+
+/* A user has half of the files, and all who come by the key count as one user. */
+static void test_files(void **state)
+{
+    struct trib_snapshots_view view;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_true(rig.archive->limits.files > 0 &&
+                rig.archive->limits.files <= ARCHIVE_FILES_MAX);
+    limit(&rig, (struct archive_limits){.disk = 1 << 30, .files = 6});
+    for (int i = 0; i < 3; i++)
+        assert_true(save_next(&rig, "ana"));
+    assert_false(save_next(&rig, "ana"));
+    assert_non_null(strstr(rig.task.err.text, "user_disk_files"));
+    rig.owner[0]--;
+    save(&rig, "ana"); /* one that there is takes no other file */
+    assert_status(rig.task.err.status, TRIB_OK);
+    for (int i = 0; i < 3; i++)
+        assert_true(save_next(&rig, "key"));
+    assert_false(save_next(&rig, "bob"));
+    limit(&rig, (struct archive_limits){.disk = 1 << 30, .files = 9, .user_files = 1});
+    assert_true(save_next(&rig, "bob"));
+    assert_false(save_next(&rig, "bob"));
+    archive_view(rig.archive, &view);
+    assert_int_equal(view.n, 7);
+    assert_int_equal(view.n_most, 9);
+    assert_int_equal(view.failures, 3);
+    assert_true(view.bytes >= 7 * rig.archive->block);
+    free(view.rows);
+    rig_close(&rig);
+}
+
+/* The view describes a bounded number of them. */
+static void test_rows(void **state)
+{
+    struct trib_snapshots_view view;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    pthread_mutex_lock(&rig.archive->mutex);
+    for (int i = 0; i < ARCHIVE_ROWS_MOST + 5; i++)
+        archive_append(rig.archive)->number = ARCHIVE_NUMBER_MAX;
+    pthread_mutex_unlock(&rig.archive->mutex);
+    archive_view(rig.archive, &view);
+    assert_int_equal(view.n, ARCHIVE_ROWS_MOST + 5);
+    assert_int_equal(view.n_rows, ARCHIVE_ROWS_MOST);
+    free(view.rows);
+    rig_close(&rig);
+}
+
+/* Files that are no good stay, are not in the list, and harm no other. */
+static void test_spoiled(void **state)
+{
+    static const char *const names[] = {"0000000000000009.snapshot", "a.snapshot",
+                                        "0000000000000011.snapshot"};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 1);
+    save(&rig, "ana");
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const int fd = trib_fd_keep(openat(rig.archive->folder_fd, names[i],
+                                           O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        assert_true(fd >= 0);
+        assert_true(i == 0 || write(fd, "TribSnap and more", 17) == 17);
+        close(fd);
+    }
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "ana"), 1);
+    set(&rig, 2);
+    save(&rig, "bob");
+    assert_int_equal(load(&rig, "bob"), 2);
+    assert_int_equal(files(&rig), 5);
+    rig_close(&rig);
+}
+
+/* Has the archive run for days without a store. */
+static void let_days_pass(struct rig *rig)
+{
+    pthread_mutex_lock(&rig->archive->mutex);
+    for (uint32_t i = 0; i < rig->archive->n; i++)
+        rig->archive->files[i].unused_ns -= (uint64_t)ARCHIVE_ORPHAN_S * 1000000000;
+    pthread_mutex_unlock(&rig->archive->mutex);
+}
+
+/* Snapshots of a run that has died go once tribd has run for days without a store that
+ * has their key; what the clock says of their age counts for nothing. */
+static void test_orphans(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "lasting");
+    rig.own_run = true;
+    assert_true(archive_use(rig.archive, rig.owner, true));
+    rig.age_s = ARCHIVE_ORPHAN_S + 60;
+    save(&rig, "old");
+    rig.age_s = -ARCHIVE_ORPHAN_S;
+    save(&rig, "future");
+    let_days_pass(&rig);
+    set(&rig, 1);
+    assert_int_equal(load(&rig, "old"), 0); /* a store uses them */
+    assert_true(archive_use(rig.archive, rig.owner, false));
+    assert_int_equal(load(&rig, "old"), 0);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "future"), 0);
+    assert_int_equal(files(&rig), 3);
+    let_days_pass(&rig);
+    save(&rig, "young");
+    assert_int_equal(files(&rig), 2);
+    assert_int_equal(load(&rig, "old"), UINT64_MAX);
+    assert_int_equal(load(&rig, "lasting"), 0);
+    assert_int_equal(load(&rig, "young"), 0);
+    rig_close(&rig);
+}
+
+/* They go without a task, too. */
+static void test_idle(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "lasting");
+    rig.own_run = true;
+    save(&rig, "old");
+    hours_fly = true;
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(files(&rig), 2);
+    let_days_pass(&rig);
+    for (int i = 0; i < 1000 && files(&rig) == 2; i++)
+        usleep(10000);
+    assert_int_equal(files(&rig), 1);
+    rig_close(&rig);
+    hours_fly = false;
+}
+
+/* A folder that others may write to is refused. */
+static void test_folder(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    for (mode_t more = 020; more; more = more == 020 ? 02 : 0) {
+        assert_int_equal(chmod(rig.folder, 0700 | more), 0);
+        assert_status(look_again(&rig, 0, 0), TRIB_ERR_CONFIG);
+        assert_non_null(strstr(rig.err.text, "chmod 700"));
+    }
+    assert_int_equal(chmod(rig.folder, 0755), 0);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(rig.folder, 1, 1), 0);
+        assert_status(look_again(&rig, 0, 0), TRIB_ERR_CONFIG);
+        assert_non_null(strstr(rig.err.text, "is owned by user 1"));
+        assert_int_equal(chown(rig.folder, 0, 0), 0);
+        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    }
+    rig_close(&rig);
+}
+
+/* An entry that is no file neither hangs the start nor receives a snapshot. */
+static void test_no_files(void **state)
+{
+    struct rig rig;
+    struct stat s;
+    char target[120];
+
+    (void)state;
+    rig_open(&rig);
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    const int at = rig.archive->folder_fd;
+    snprintf(target, sizeof(target), "%s/victim", rig.folder);
+    close(trib_fd_keep(open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)));
+    assert_int_equal(symlinkat(target, at, "0000000000000001.snapshot.part"), 0);
+    assert_int_equal(mkfifoat(at, "0000000000000005.snapshot", 0600), 0);
+    assert_int_equal(symlinkat("/dev/zero", at, "0000000000000006.snapshot"), 0);
+    assert_int_equal(mkfifoat(at, "ffffffffffffffff.snapshot", 0600), 0);
+    save(&rig, "ana");
+    assert_status(rig.task.err.status, TRIB_OK);
+    assert_int_equal(stat(target, &s), 0);
+    assert_int_equal(s.st_size, 0);
+    assert_int_equal(fstatat(at, "0000000000000001.snapshot", &s, AT_SYMLINK_NOFOLLOW),
+                     0);
+    assert_true(S_ISREG(s.st_mode));
+    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "ana"), 0);
+    assert_int_equal(rig.archive->last_number, 6);
+    rig_close(&rig);
+}
+
+/* An upgrade that changes the format says which release has to read the file. */
+static void test_other_format(void **state)
+{
+    uint8_t bytes[TRIB_SNAPSHOT_HEAD_BYTES] = "TribSnap\4\3\2\1\2";
+    struct trib_snapshot out;
+    struct trib_error err = {0};
+
+    (void)state;
+    assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),
+                  TRIB_ERR_MISMATCH);
+    assert_non_null(
+        strstr(err.text, "in format 2, but this tribd reads format 1: run"));
+    bytes[12] = 1;
+    err = (struct trib_error){0};
+    assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),
+                  TRIB_ERR_MISMATCH);
+    assert_string_equal(err.text, "its head is damaged");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_twice),    cmocka_unit_test(test_moved),
+        cmocka_unit_test(test_idle),     cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_quotas),   cmocka_unit_test(test_files),
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_spoiled),
+        cmocka_unit_test(test_orphans),  cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_no_files), cmocka_unit_test(test_other_format),
+    };
+
+    tribtest_deadline(100);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

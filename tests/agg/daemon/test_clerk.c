@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/harness/tribtest.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/time.h"
+#include "agg/daemon/clerk.h"
+
+/* Offset that clock_gettime subtracts from CLOCK_REALTIME only, in seconds. */
+static time_t jump_s;
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    const int failed = (int)syscall(SYS_clock_gettime, clock, out);
+
+    if (!failed && clock == CLOCK_REALTIME)
+        out->tv_sec -= jump_s;
+    return failed;
+}
+
+/* A task that tells when it begins, and goes on when it is let. */
+struct errand {
+    struct clerk_task task; /* first */
+    sem_t *begun, *go;      /* or NULL */
+    int *order;             /* counts the tasks that were worked on */
+    int place;              /* among these, from 1; 0: it was not */
+    int done;               /* how often */
+};
+
+static void work(struct clerk_task *task)
+{
+    struct errand *e = (struct errand *)task;
+
+    e->place = ++*e->order;
+    if (e->begun)
+        sem_post(e->begun);
+    if (e->go)
+        while (sem_wait(e->go) != 0)
+            continue;
+}
+
+static void done(struct clerk_task *task)
+{
+    ((struct errand *)task)->done++;
+}
+
+struct stage {
+    int wake_fd;
+    struct clerk *clerk;
+    sem_t begun, go;
+    int order;
+    struct errand slow; /* the clerk is at it, until `go` */
+};
+
+static struct errand an_errand(struct stage *s, uint64_t until)
+{
+    return (struct errand){.task = {.work = work, .done = done, .until = until},
+                           .order = &s->order};
+}
+
+static void begin(struct stage *s)
+{
+    struct trib_error err = {0};
+
+    memset(s, 0, sizeof(*s));
+    s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    assert_true(s->wake_fd >= 0);
+    sem_init(&s->begun, 0, 0);
+    sem_init(&s->go, 0, 0);
+    assert_status(clerk_start(s->wake_fd, &err, &s->clerk), TRIB_OK);
+    s->slow = an_errand(s, 0);
+    s->slow.begun = &s->begun;
+    s->slow.go = &s->go;
+    clerk_give(s->clerk, &s->slow.task);
+    while (sem_wait(&s->begun) != 0)
+        continue;
+}
+
+static void end(struct stage *s)
+{
+    clerk_stop(s->clerk);
+    sem_destroy(&s->begun);
+    sem_destroy(&s->go);
+    close(s->wake_fd);
+}
+
+/* Until a task is done, as a server waits. */
+static void wait_for(struct stage *s, const struct errand *e)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (!e->done) {
+        struct pollfd p = {s->wake_fd, POLLIN, 0};
+        uint64_t count;
+        assert_false(trib_deadline_passed(until));
+        if (poll(&p, 1, 1000) == 1)
+            assert_int_equal(read(s->wake_fd, &count, sizeof(count)), sizeof(count));
+        clerk_tend(s->clerk);
+    }
+}
+
+/* Nothing that the caller does waits for a task that takes long. */
+static void test_one_after_the_other(void **state)
+{
+    struct stage s;
+
+    (void)state;
+    begin(&s);
+    struct errand first = an_errand(&s, 0), second = an_errand(&s, 0);
+    clerk_give(s.clerk, &first.task);
+    clerk_give(s.clerk, &second.task);
+    clerk_tend(s.clerk);
+    assert_int_equal(s.slow.done + first.done + second.done, 0);
+    sem_post(&s.go);
+    wait_for(&s, &second);
+    assert_int_equal(s.slow.place, 1);
+    assert_int_equal(first.place, 2);
+    assert_int_equal(second.place, 3);
+    assert_int_equal(s.slow.done + first.done + second.done, 3);
+    assert_true(s.slow.task.worked && second.task.worked);
+    end(&s);
+}
+
+/* A task that nobody waits for any more is not begun, and its owner is told all the
+ * same. */
+static void test_too_late(void **state)
+{
+    struct stage s;
+
+    (void)state;
+    begin(&s);
+    struct errand late = an_errand(&s, trib_now_ns() + 1);
+    struct errand timely = an_errand(&s, trib_deadline_ms(1000 * 1000));
+    clerk_give(s.clerk, &late.task);
+    clerk_give(s.clerk, &timely.task);
+    sem_post(&s.go);
+    wait_for(&s, &timely);
+    assert_int_equal(late.place, 0);
+    assert_false(late.task.worked);
+    assert_int_equal(late.done, 1);
+    assert_int_equal(timely.place, 2);
+    end(&s);
+}
+
+static void test_take_back(void **state)
+{
+    struct stage s;
+
+    (void)state;
+    begin(&s);
+    struct errand first = an_errand(&s, 0), last = an_errand(&s, 0),
+                  next = an_errand(&s, 0);
+    clerk_give(s.clerk, &first.task);
+    clerk_give(s.clerk, &last.task);
+    assert_false(clerk_take_back(s.clerk, &s.slow.task)); /* it is under way */
+    assert_true(clerk_take_back(s.clerk, &last.task));
+    assert_false(clerk_take_back(s.clerk, &last.task));
+    clerk_give(s.clerk, &next.task); /* the queue has an end all the same */
+    assert_true(clerk_take_back(s.clerk, &first.task));
+    sem_post(&s.go);
+    wait_for(&s, &next);
+    assert_int_equal(next.place, 2);
+    assert_int_equal(first.done + last.done + first.place + last.place, 0);
+    end(&s);
+}
+
+/* All tasks are their owner's again. */
+static void test_stop(void **state)
+{
+    struct stage s;
+
+    (void)state;
+    begin(&s);
+    struct errand waiting = an_errand(&s, 0);
+    clerk_give(s.clerk, &waiting.task);
+    sem_post(&s.go);
+    end(&s);
+    assert_int_equal(s.slow.done, 1);
+    assert_int_equal(waiting.done, 1);
+    clerk_stop(NULL);
+}
+
+static void *let_go(void *arg)
+{
+    struct stage *s = arg;
+
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    sem_post(&s->go);
+    return NULL;
+}
+
+/* It waits for the task at hand, though an hour passes by the time of day. */
+static void test_stop_and_jump(void **state)
+{
+    struct stage s;
+    pthread_t helper;
+
+    (void)state;
+    begin(&s);
+    assert_int_equal(pthread_create(&helper, NULL, let_go, &s), 0);
+    jump_s = 3600;
+    clerk_stop(s.clerk);
+    jump_s = 0;
+    const int was_done = s.slow.done;
+    pthread_join(helper, NULL);
+    assert_int_equal(was_done, 1);
+    s.clerk = NULL;
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_after_the_other),
+        cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_take_back),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_and_jump),
+    };
+
+    tribtest_deadline(120);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

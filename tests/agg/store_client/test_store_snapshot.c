@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Snapshots of a store: later runs that have its key, files that are no good, no room
+ * on the disk, a tribd that keeps none, one that ends in good order.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/agg/store_client/snapshot_rig.h"
+
+#define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define OTHER_KEY "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+/* The one file of a folder. */
+static void only_file(const char *folder, char path[2 * DAEMON_PATH])
+{
+    DIR *dir = opendir(folder);
+
+    path[0] = '\0';
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (e->d_name[0] != '.')
+            snprintf(path, 2 * DAEMON_PATH, "%s/%.200s", folder, e->d_name);
+    if (dir)
+        closedir(dir);
+}
+
+/* Later runs ----------------------------------------------------------------------- */
+
+static int run_by_key(struct ranks_self *self)
+{
+    const struct snapshot_rig *rig = self->arg;
+    trib_store_t *store = snapshot_rig_store(self, rig->key, 0);
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_vector_state_t state = TRIB_VECTOR_STATE_INIT;
+    trib_vector_t *v = NULL;
+    uint64_t version = 0;
+    double x[3] = {1, 2, 3};
+    const bool mine = strcmp(rig->key, KEY) == 0;
+
+    d.name = "x";
+    d.count = 3;
+    d.dtype = TRIB_F64;
+    snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
+    const trib_status_t st =
+        trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, &version);
+    if (!rig->again || !mine)
+        snapshot_rig_refused(self, store, st, TRIB_ERR_NO_RESOURCE,
+                             "no snapshot of vector x with this key");
+    if (rig->again && mine) {
+        snapshot_rig_need(self, store, st, "restore");
+        snapshot_rig_need(self, store, trib_store_state(v, &state), "state");
+        ranks_assert(self, version == 2 && state.pushes == (self->size == 2));
+        snapshot_rig_need(self, store, trib_store_pull(v, x, NULL, NULL), "pull");
+        ranks_assert(self, x[0] == 2 && x[1] == 4 && x[2] == 6);
+    } else {
+        snapshot_rig_need(self, store, trib_store_push(v, x, NULL, NULL), "push");
+        ranks_ok(self, trib_barrier(self->comm));
+        if (mine)
+            snapshot_rig_need(self, store, trib_store_snapshot(store, v, &version),
+                              "snapshot");
+        ranks_assert(self, !mine || version == 2);
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    ranks_ok(self, trib_store_free(store));
+    return 0;
+}
+
+static void test_later_runs(void **state)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    (void)state;
+    if (!snapshot_rig_open(&rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    rig.key = KEY;
+    ranks_pass(.size = 2, .fn = run_by_key, .arg = &rig, .config = config);
+    daemon_signal(&rig.d[0], SIGKILL);
+    for (int status; rig.d[0].pid > 0 && !daemon_ended(&rig.d[0], &status);)
+        usleep(1000);
+    setenv("TRIBD_SNAPSHOTS", rig.folder[0], 1);
+    assert_true(daemon_run(&rig.d[0]));
+    rig.again = true;
+    ranks_pass(.size = 2, .fn = run_by_key, .arg = &rig, .config = config);
+    ranks_pass(.size = 3, .fn = run_by_key, .arg = &rig, .config = config);
+    rig.key = OTHER_KEY;
+    ranks_pass(.size = 2, .fn = run_by_key, .arg = &rig, .config = config);
+    snapshot_rig_close(&rig);
+}
+
+/* Files that are no good ----------------------------------------------------------- */
+
+static void spoil(const char *folder, bool cut)
+{
+    char path[2 * DAEMON_PATH];
+    uint8_t byte = 0;
+
+    only_file(folder, path);
+    const int fd = open(path, O_RDWR);
+    if (fd < 0)
+        abort();
+    struct stat s;
+    if (fstat(fd, &s) || (cut && ftruncate(fd, s.st_size - 1)))
+        abort();
+    if (!cut && (pread(fd, &byte, 1, s.st_size - 5) != 1 || (byte ^= 4, false) ||
+                 pwrite(fd, &byte, 1, s.st_size - 5) != 1))
+        abort();
+    close(fd);
+}
+
+static int spoiled(struct ranks_self *self)
+{
+    struct snapshot_rig *rig = self->arg;
+    trib_store_t *store = snapshot_rig_store(self, NULL, 0);
+    trib_vector_t *v = NULL, *other = NULL;
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    uint64_t version = 0;
+    float x[1000];
+
+    for (int i = 0; i < 1000; i++)
+        x[i] = (float)i;
+    d.name = "x";
+    d.count = 1000;
+    snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
+    d.name = "other";
+    snapshot_rig_need(self, store, trib_store_create(store, &d, &other), "create");
+    snapshot_rig_need(self, store, trib_store_push(v, x, NULL, NULL), "push");
+    ranks_ok(self, trib_barrier(self->comm));
+    snapshot_rig_need(self, store, trib_store_snapshot(store, v, NULL), "snapshot");
+    ranks_ok(self, trib_barrier(self->comm));
+    for (int cut = 0; cut < 2; cut++) {
+        if (self->rank == 0)
+            spoil(rig->folder[0], cut);
+        if (cut)
+            snapshot_rig_kill(self, rig, 0);
+        ranks_ok(self, trib_barrier(self->comm));
+        snapshot_rig_refused(
+            self, store,
+            trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, NULL),
+            cut ? TRIB_ERR_NO_RESOURCE : TRIB_ERR_MISMATCH,
+            cut ? "no snapshot of vector" : "its elements are damaged");
+    }
+    ranks_assert(self, self->rank || daemon_said(&rig->d[0], "it is truncated"));
+    snapshot_rig_refused(self, store, trib_store_pull(v, x, NULL, NULL),
+                         TRIB_ERR_PEER_LOST, "is back without this vector");
+    snapshot_rig_need(self, store, trib_store_restore(store, v, 1, x, &version),
+                      "a copy");
+    ranks_assert(self, version == (uint64_t)self->size);
+    x[7] = 0;
+    snapshot_rig_need(self, store, trib_store_pull(v, x, NULL, NULL), "pull");
+    ranks_assert(self, x[7] == 7);
+    snapshot_rig_refused(self, store, trib_store_pull(other, x, NULL, NULL),
+                         TRIB_ERR_PEER_LOST, "knows of no snapshot of it");
+    ranks_ok(self, trib_store_free(store));
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0)
+        daemon_signal(&rig->d[0], SIGKILL);
+    return 0;
+}
+
+static void test_spoiled(void **state)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    (void)state;
+    if (!snapshot_rig_open(&rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 2, .fn = spoiled, .arg = &rig, .config = config, .noisy = true);
+    snapshot_rig_close(&rig);
+}
+
+/* Refusals ------------------------------------------------------------------------- */
+
+/* The disk has no room for the second snapshot: the first one stays. */
+static int no_room(struct ranks_self *self)
+{
+    const struct snapshot_rig *rig = self->arg;
+    trib_store_t *store = snapshot_rig_store(self, NULL, 0);
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_vector_t *small = NULL, *large = NULL;
+    int64_t x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+    d.name = "small";
+    d.count = 8;
+    d.dtype = TRIB_I64;
+    d.initial = x;
+    snapshot_rig_need(self, store, trib_store_create(store, &d, &small), "create");
+    d.name = "large";
+    d.count = 300000;
+    d.initial = NULL;
+    snapshot_rig_need(self, store, trib_store_create(store, &d, &large), "create");
+    snapshot_rig_need(self, store, trib_store_snapshot(store, small, NULL), "snapshot");
+    if (rig->again)
+        snapshot_rig_refused(self, store, trib_store_snapshot(store, large, NULL),
+                             TRIB_ERR_NO_RESOURCE,
+                             "exceeds tribd's settings disk or user_disk");
+    else
+        snapshot_rig_refused(self, store, trib_store_snapshot(store, large, NULL),
+                             TRIB_ERR_SYSTEM, "File too large");
+    ranks_ok(self, trib_barrier(self->comm));
+    snapshot_rig_need(self, store, trib_store_push(small, x, NULL, NULL), "push");
+    ranks_ok(self, trib_barrier(self->comm));
+    snapshot_rig_need(
+        self, store,
+        trib_store_restore(store, small, TRIB_RESTORE_SNAPSHOT, NULL, NULL), "restore");
+    snapshot_rig_need(self, store, trib_store_pull(small, x, NULL, NULL), "pull");
+    ranks_assert(self, x[7] == 8);
+    ranks_ok(self, trib_store_free(store));
+    return 0;
+}
+
+static void test_no_room(void **state)
+{
+    struct snapshot_rig rig;
+    char config[200];
+    struct rlimit before, few;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    few = before;
+    few.rlim_cur = 1 << 20;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+    const bool up = snapshot_rig_open(&rig, 1, true);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    if (!up)
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 2, .fn = no_room, .arg = &rig, .config = config, .noisy = true);
+    snapshot_rig_close(&rig);
+    setenv("TRIBD_USER_DISK", "1", 1);
+    assert_true(snapshot_rig_open(&rig, 1, true));
+    unsetenv("TRIBD_USER_DISK");
+    snapshot_rig_config(&rig, "shm", config);
+    rig.again = true;
+    ranks_pass(.size = 2, .fn = no_room, .arg = &rig, .config = config);
+    snapshot_rig_close(&rig);
+}
+
+static int without(struct ranks_self *self)
+{
+    trib_store_opts_t o = TRIB_STORE_OPTS_INIT;
+    trib_store_t *store = NULL;
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_vector_t *v = NULL;
+    float x = 1;
+
+    o.snapshot_s = 1;
+    ranks_expect(self, trib_store_open_with(self->comm, &o, &store),
+                 TRIB_ERR_UNSUPPORTED, "open");
+    ranks_assert(self, strstr(trib_last_error(self->comm), "snapshots = DIRECTORY"));
+    o.snapshot_s = -1;
+    ranks_expect(self, trib_store_open_with(self->comm, &o, &store), TRIB_ERR_INVALID,
+                 "open");
+    o.snapshot_s = 0;
+    o.key = "short";
+    ranks_expect(self, trib_store_open_with(self->comm, &o, &store), TRIB_ERR_INVALID,
+                 "open");
+    store = snapshot_rig_store(self, NULL, 0);
+    d.name = "x";
+    d.count = 1;
+    snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
+    snapshot_rig_refused(self, store, trib_store_snapshot(store, v, NULL),
+                         TRIB_ERR_UNSUPPORTED, "snapshots = DIRECTORY");
+    snapshot_rig_need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
+    ranks_ok(self, trib_store_free(store));
+    return 0;
+}
+
+static void test_without(void **state)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    (void)state;
+    if (!snapshot_rig_open(&rig, 1, false))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 2, .fn = without, .config = config);
+    snapshot_rig_close(&rig);
+}
+
+/* Rank 0 ends tribd in good order, and starts it again once its folder is free. */
+static void restart(const struct ranks_self *self, struct snapshot_rig *rig)
+{
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0) {
+        const int fd = open(rig->folder[0], O_RDONLY | O_DIRECTORY);
+        ranks_assert(self, fd >= 0);
+        kill(rig->d[0].pid, SIGTERM);
+        ranks_assert(self, flock(fd, LOCK_EX) == 0);
+        close(fd);
+        snapshot_rig_start(self, rig, 0);
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+}
+
+/* A restart that was planned loses no push, though nobody has asked for a snapshot. */
+static int drained(struct ranks_self *self)
+{
+    trib_store_t *store = snapshot_rig_store(self, NULL, 0);
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_vector_state_t state = TRIB_VECTOR_STATE_INIT;
+    trib_vector_t *v[3];
+    uint64_t version = 0;
+    double x = 1;
+
+    d.count = 1;
+    d.dtype = TRIB_F64;
+    for (int i = 0; i < 3; i++) {
+        d.name = i ? i == 1 ? "two" : "unchanged" : "one";
+        snapshot_rig_need(self, store, trib_store_create(store, &d, &v[i]), "create");
+        for (int n = 0; n < 3 && i < 2; n++)
+            snapshot_rig_need(self, store, trib_store_push(v[i], &x, NULL, NULL),
+                              "push");
+    }
+    restart(self, self->arg);
+    snapshot_rig_refused(self, store, trib_store_push(v[0], &x, NULL, NULL),
+                         TRIB_ERR_PEER_LOST, "one version ");
+    for (int i = 0; i < 2; i++) {
+        snapshot_rig_need(
+            self, store,
+            trib_store_restore(store, v[i], TRIB_RESTORE_SNAPSHOT, NULL, &version),
+            "restore");
+        ranks_assert(self, version == (uint64_t)(3 * self->size));
+        snapshot_rig_need(self, store, trib_store_state(v[i], &state), "state");
+        ranks_assert(self, state.pushes == 3);
+        snapshot_rig_need(self, store, trib_store_pull(v[i], &x, NULL, NULL), "pull");
+        ranks_assert(self, x == 3 * self->size);
+    }
+    ranks_expect(self,
+                 trib_store_restore(store, v[2], TRIB_RESTORE_SNAPSHOT, NULL, &version),
+                 TRIB_ERR_NO_RESOURCE, "a vector of zeros");
+    ranks_ok(self, trib_store_free(store));
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0)
+        daemon_signal(&((struct snapshot_rig *)self->arg)->d[0], SIGKILL);
+    return 0;
+}
+
+static void test_drained(void **state)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    (void)state;
+    setenv("TRIBD_DRAIN_MS", "100", 1);
+    if (!snapshot_rig_open(&rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 3, .fn = drained, .arg = &rig, .config = config, .noisy = true);
+    unsetenv("TRIBD_DRAIN_MS");
+    snapshot_rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_later_runs), cmocka_unit_test(test_spoiled),
+        cmocka_unit_test(test_no_room),    cmocka_unit_test(test_without),
+        cmocka_unit_test(test_drained),
+    };
+
+    tribtest_deadline(400);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
