@@ -226,7 +226,7 @@ static const struct trib_config_row *row_of_variable(const char *variable)
     return NULL;
 }
 
-/* The MPI module (mpi/) reads and validates its own settings. */
+/* The MPI module (bindings/mpi/) reads and validates its own settings. */
 static bool of_mpi_module(const char *variable)
 {
     return !strcmp(variable, "TRIB_MPI") || !strncmp(variable, "TRIB_MPI_", 9);

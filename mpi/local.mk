@@ -4,36 +4,36 @@
 # MPI. A module links its MPI, so a program that loads MPI with dlopen uses the same library.
 mpi_sources = \
 	base/text.c \
-	mpi/wrong_calls.c mpi/wrong_calls.h \
-	mpi/attached.c mpi/attached.h \
-	mpi/call_kinds.def mpi/call_kinds.h \
-	mpi/call_report.c mpi/call_report.h \
-	mpi/calls_completion.c \
-	mpi/calls_job.c \
-	mpi/calls_counts.c \
-	mpi/calls_move.c \
-	mpi/calls_nonblocking.c \
-	mpi/calls_reduce.c \
-	mpi/codec_plans.c mpi/codec_plans.h \
-	mpi/count_list.h \
-	mpi/device_context.c mpi/device_context.h \
-	mpi/element.c mpi/element.h \
-	mpi/entry.h \
-	mpi/failure_class.c mpi/failure_class.h \
-	mpi/generic_reduce.c mpi/generic_reduce.h \
-	mpi/idle_progress.c mpi/idle_progress.h \
-	mpi/library_comm.c mpi/library_comm.h \
-	mpi/mpi_settings.c mpi/mpi_settings.h \
-	mpi/next.c mpi/next.def mpi/next.h \
-	mpi/packing.c mpi/packing.h \
-	mpi/pending.c mpi/pending.h \
-	mpi/preload_list.c mpi/preload_list.h \
-	mpi/request_error.c mpi/request_error.h \
-	mpi/settings.def \
-	mpi/side_choice.c mpi/side_choice.h \
-	mpi/turn.c mpi/turn.h \
-	mpi/type_layout.c mpi/type_layout.h \
-	mpi/typemap.c mpi/typemap.h
+	bindings/mpi/wrong_calls.c bindings/mpi/wrong_calls.h \
+	bindings/mpi/attached.c bindings/mpi/attached.h \
+	bindings/mpi/call_kinds.def bindings/mpi/call_kinds.h \
+	bindings/mpi/call_report.c bindings/mpi/call_report.h \
+	bindings/mpi/calls_completion.c \
+	bindings/mpi/calls_job.c \
+	bindings/mpi/calls_counts.c \
+	bindings/mpi/calls_move.c \
+	bindings/mpi/calls_nonblocking.c \
+	bindings/mpi/calls_reduce.c \
+	bindings/mpi/codec_plans.c bindings/mpi/codec_plans.h \
+	bindings/mpi/count_list.h \
+	bindings/mpi/device_context.c bindings/mpi/device_context.h \
+	bindings/mpi/element.c bindings/mpi/element.h \
+	bindings/mpi/entry.h \
+	bindings/mpi/failure_class.c bindings/mpi/failure_class.h \
+	bindings/mpi/generic_reduce.c bindings/mpi/generic_reduce.h \
+	bindings/mpi/idle_progress.c bindings/mpi/idle_progress.h \
+	bindings/mpi/library_comm.c bindings/mpi/library_comm.h \
+	bindings/mpi/mpi_settings.c bindings/mpi/mpi_settings.h \
+	bindings/mpi/next.c bindings/mpi/next.def bindings/mpi/next.h \
+	bindings/mpi/packing.c bindings/mpi/packing.h \
+	bindings/mpi/pending.c bindings/mpi/pending.h \
+	bindings/mpi/preload_list.c bindings/mpi/preload_list.h \
+	bindings/mpi/request_error.c bindings/mpi/request_error.h \
+	bindings/mpi/settings.def \
+	bindings/mpi/side_choice.c bindings/mpi/side_choice.h \
+	bindings/mpi/turn.c bindings/mpi/turn.h \
+	bindings/mpi/type_layout.c bindings/mpi/type_layout.h \
+	bindings/mpi/typemap.c bindings/mpi/typemap.h
 mpi_ldflags = $(AM_LDFLAGS) -module -avoid-version -shared
 mpi_cflags = $(AM_CFLAGS) -fvisibility=hidden -ftls-model=initial-exec
 
@@ -57,9 +57,9 @@ libtributary_mpi_mpich_la_LDFLAGS = $(mpi_ldflags) $(filter -L%,$(MPICH_LIBS)) \
 libtributary_mpi_mpich_la_LIBADD = libtributary.la
 endif
 
-bin_SCRIPTS += mpi/trib-mpi
-EXTRA_DIST += mpi/README.md mpi/trib-mpi.in
-CLEANFILES += mpi/trib-mpi
-mpi/trib-mpi: mpi/trib-mpi.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) mpi && sed -e 's|@modules@|$(pkglibdir)|;s|@version@|$(VERSION)|' $(srcdir)/mpi/trib-mpi.in >$@.new && \
+bin_SCRIPTS += bindings/mpi/trib-mpi
+EXTRA_DIST += bindings/mpi/README.md bindings/mpi/trib-mpi.in
+CLEANFILES += bindings/mpi/trib-mpi
+bindings/mpi/trib-mpi: bindings/mpi/trib-mpi.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) mpi && sed -e 's|@modules@|$(pkglibdir)|;s|@version@|$(VERSION)|' $(srcdir)/bindings/mpi/trib-mpi.in >$@.new && \
 		chmod +x $@.new && mv $@.new $@

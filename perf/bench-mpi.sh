@@ -50,7 +50,7 @@ one() { # MPI WAY RANKS
         run+=(-bind-to core)
     fi
     run+=(-n "$3")
-    [ "$2" = plain ] || { run+=("$build/mpi/trib-mpi"); settle=100; }
+    [ "$2" = plain ] || { run+=("$build/bindings/mpi/trib-mpi"); settle=100; }
     [ "$2" != chosen ] || run+=(--after 8)
     [ "$2" != ours ] || run+=(--prefer tributary)
     "${run[@]}" "$out/peers/mpi_sums.$1" -l "$1,$2" -s "$sizes" -n "$samples" -w "$settle" \

@@ -49,7 +49,7 @@ python=$(sed -n 's/^trib_python = //p' "$build/Makefile")
 "$python" -c 'import torch' 2>/dev/null || die "$python has no torch"
 [ -e "$build/.libs/_torch_backend.so" ] || die "this build has no backend of torch.distributed"
 unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_SERVICE
-export PYTHONPATH=$here/../python TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
+export PYTHONPATH=$here/../bindings/python TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
 export GLOO_SOCKET_IFNAME=eth0 PYTHONWARNINGS=ignore
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 # by default BLAS has a thread per core
 
@@ -71,7 +71,7 @@ train_all() {
             rule=(--momentum 0.9 --rate 0.05)
             [ "$codec" = none ] || rule=(--momentum 0 --rate 0.5)
             timeout -k 5 "$limit" "$build/tools/trib-run" -n 2 -- "$python" \
-                "$here/../python/examples/fashion.py" --in-grad --codec "$codec" --seed "$seed" "${rule[@]}" \
+                "$here/../bindings/python/examples/fashion.py" --in-grad --codec "$codec" --seed "$seed" "${rule[@]}" \
                 --batch 64 --steps $((epochs * 60000 / 128)) 2>>"$errors" |
                 sed -nE "s/^.*codec ([^ ]*): ([0-9.]*) %.*/\\1,$seed,\\2/p"
         done

@@ -41,7 +41,7 @@ agg_daemon_tribd_LDADD = libtools.la $(SERVICE_LIBS)
 EXTRA_DIST += agg/daemon/tribd.service.in agg/daemon/tribd.sysusers
 CLEANFILES += agg/daemon/tribd.service
 agg/daemon/tribd.service: agg/daemon/tribd.service.in
-	$(AM_V_GEN)mkdir -p tribd && sed -e 's|@bindir[@]|$(bindir)|' -e 's|@sysconfdir[@]|$(sysconfdir)|' \
+	$(AM_V_GEN)mkdir -p agg/daemon && sed -e 's|@bindir[@]|$(bindir)|' -e 's|@sysconfdir[@]|$(sysconfdir)|' \
 		$(srcdir)/agg/daemon/tribd.service.in >$@
 if TRIB_SYSTEMD
 nodist_systemdsystemunit_DATA = agg/daemon/tribd.service

@@ -19,7 +19,7 @@ done
 ln -s /usr/bin/python3 "$dir/bin/python3"
 export PATH=$dir/bin:$BUILD/tools:$BUILD/perf:$BUILD/train/program:$BUILD/tribd:$BUILD/mpi:$PATH
 export PKG_CONFIG_PATH=$dir/pkgconfig LD_LIBRARY_PATH=$BUILD/.libs TRIB_MPI_MODULES=$BUILD/.libs
-export PYTHONPATH=$SOURCE/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LIBRARY=$BUILD/.libs/libtributary.so.0
+export PYTHONPATH=$SOURCE/bindings/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LIBRARY=$BUILD/.libs/libtributary.so.0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export TMPDIR=$dir # mpiruns that end remove what others begin to use
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC TRIB_SERVICE

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Wait, MPI_Test and related functions. MPICH has no progress hook that could
+ * complete this module's requests. A wait is therefore a loop of tests while any of
+ * them is in flight. */
+#include <sched.h>
+
+#include "bindings/mpi/entry.h"
+#include "bindings/mpi/next.h"
+#include "bindings/mpi/pending.h"
+#include "bindings/mpi/request_error.h"
+
+static int wait_one(MPI_Request *request, MPI_Status *status)
+{
+    int done = 0;
+
+    while (tmpi_pending_poll()) {
+        const int result = tmpi_next.Test(request, &done, status);
+        if (done || result != MPI_SUCCESS)
+            return result;
+        sched_yield();
+    }
+    return tmpi_next.Wait(request, status);
+}
+
+static int wait_all(int count, MPI_Request *requests, MPI_Status *statuses)
+{
+    int done = 0;
+
+    while (tmpi_pending_poll()) {
+        const int result = tmpi_next.Testall(count, requests, &done, statuses);
+        if (done || result != MPI_SUCCESS)
+            return result;
+        sched_yield();
+    }
+    return tmpi_next.Waitall(count, requests, statuses);
+}
+
+static int wait_any(int count, MPI_Request *requests, int *index, MPI_Status *status)
+{
+    int done = 0;
+
+    while (tmpi_pending_poll()) {
+        const int result = tmpi_next.Testany(count, requests, index, &done, status);
+        if (done || result != MPI_SUCCESS)
+            return result;
+        sched_yield();
+    }
+    return tmpi_next.Waitany(count, requests, index, status);
+}
+
+static int wait_some(int count, MPI_Request *requests, int *done, int *indices,
+                     MPI_Status *statuses)
+{
+    while (tmpi_pending_poll()) {
+        const int result = tmpi_next.Testsome(count, requests, done, indices, statuses);
+        if (result != MPI_SUCCESS || *done) /* MPI_UNDEFINED: no active request */
+            return result;
+        sched_yield();
+    }
+    return tmpi_next.Waitsome(count, requests, done, indices, statuses);
+}
+
+#define ONE (request, status)
+#define ALL (count, requests, statuses)
+#define ANY (count, requests, index, status)
+#define SOME (count, requests, done, indices, statuses)
+#define TEST_ONE (request, done, status)
+#define TEST_ALL (count, requests, done, statuses)
+#define TEST_ANY (count, requests, index, done, status)
+
+/* Results of calls that complete one request, or several. */
+#define OF_ONE(call) (tmpi_completion_begins(), tmpi_completed_one(call, status))
+#define OF_SOME(call, n) \
+    (tmpi_completion_begins(), tmpi_completed_some(call, n, statuses))
+#define TESTED(name, arguments) (tmpi_pending_poll(), tmpi_next.name arguments)
+
+TMPI_ENTRY(Wait, (MPI_Request * request, MPI_Status *status), ONE, OF_ONE(wait_one ONE))
+TMPI_ENTRY(Waitall, (int count, MPI_Request *requests, MPI_Status *statuses), ALL,
+           OF_SOME(wait_all ALL, &count))
+TMPI_ENTRY(Waitany, (int count, MPI_Request *requests, int *index, MPI_Status *status),
+           ANY, OF_ONE(wait_any ANY))
+TMPI_ENTRY(Waitsome,
+           (int count, MPI_Request *requests, int *done, int *indices,
+            MPI_Status *statuses),
+           SOME, OF_SOME(wait_some SOME, done))
+TMPI_ENTRY(Test, (MPI_Request * request, int *done, MPI_Status *status), TEST_ONE,
+           OF_ONE(TESTED(Test, TEST_ONE)))
+TMPI_ENTRY(Testall, (int count, MPI_Request *requests, int *done, MPI_Status *statuses),
+           TEST_ALL, OF_SOME(TESTED(Testall, TEST_ALL), &count))
+TMPI_ENTRY(Testany,
+           (int count, MPI_Request *requests, int *index, int *done,
+            MPI_Status *status),
+           TEST_ANY, OF_ONE(TESTED(Testany, TEST_ANY)))
+TMPI_ENTRY(Testsome,
+           (int count, MPI_Request *requests, int *done, int *indices,
+            MPI_Status *statuses),
+           SOME, OF_SOME(TESTED(Testsome, SOME), done))
+
+/* Result of a call that only queries requests. */
+#define SEEN(name, arguments, n, statuses) \
+    (tmpi_completion_begins(), \
+     tmpi_completion_seen(TESTED(name, arguments), n, statuses))
+
+TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
+           TEST_ONE, SEEN(Request_get_status, TEST_ONE, &(const int){1}, status))
+
+/* Added in MPI 4.1. Headers of an earlier MPI do not declare them, but the program may
+ * run with a later MPI. */
+#define ALL_LATER \
+    (int count, const MPI_Request *requests, int *done, MPI_Status *statuses)
+#define ANY_LATER \
+    (int count, const MPI_Request *requests, int *index, int *done, MPI_Status *status)
+#define SOME_LATER \
+    (int count, const MPI_Request *requests, int *done, int *indices, \
+     MPI_Status *statuses)
+
+int MPI_Request_get_status_all ALL_LATER;
+int PMPI_Request_get_status_all ALL_LATER;
+int MPI_Request_get_status_any ANY_LATER;
+int PMPI_Request_get_status_any ANY_LATER;
+int MPI_Request_get_status_some SOME_LATER;
+int PMPI_Request_get_status_some SOME_LATER;
+
+TMPI_LATER(Request_get_status_all, ALL_LATER, TEST_ALL,
+           SEEN(Request_get_status_all, TEST_ALL, &count, statuses))
+TMPI_LATER(Request_get_status_any, ANY_LATER, TEST_ANY,
+           SEEN(Request_get_status_any, TEST_ANY, &(const int){1}, status))
+TMPI_LATER(Request_get_status_some, SOME_LATER, SOME,
+           SEEN(Request_get_status_some, SOME, done, statuses))
+
+#ifndef OPEN_MPI
+/* MPICH extensions that programs use for polling. A stream is an integer handle. */
+int MPIX_Request_is_complete(MPI_Request request);
+int PMPIX_Request_is_complete(MPI_Request request);
+int MPIX_Stream_progress(int stream);
+int PMPIX_Stream_progress(int stream);
+
+/* Cannot return an error. */
+static int is_complete(MPI_Request request)
+{
+    int done = 0;
+
+    if (tmpi_next.MPIX_Request_is_complete)
+        return TESTED(MPIX_Request_is_complete, (request));
+    do_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+    return done;
+}
+
+TMPI_ENTRY_OF(MPIX_Request_is_complete, PMPIX_Request_is_complete,
+              MPIX_Request_is_complete, (MPI_Request request), (request),
+              is_complete(request))
+TMPI_ENTRY_OF(MPIX_Stream_progress, PMPIX_Stream_progress, MPIX_Stream_progress,
+              (int stream), (stream),
+              tmpi_next.MPIX_Stream_progress ? TESTED(MPIX_Stream_progress, (stream))
+                                             : tmpi_lacks("MPIX_Stream_progress"))
+#endif

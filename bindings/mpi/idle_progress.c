@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bindings/mpi/idle_progress.h"
+
+#include <dlfcn.h>
+
+#include "bindings/mpi/attached.h"
+#include "bindings/mpi/next.h"
+
+/* NULL: not Open MPI. */
+static void (*open_mpi_progress)(void);
+
+void tmpi_idle_begin(void)
+{
+    open_mpi_progress = (void (*)(void))dlsym(RTLD_DEFAULT, "opal_progress");
+    tmpi_module.quiet = MPI_COMM_NULL;
+    if (!open_mpi_progress)
+        tmpi_next.Comm_dup(MPI_COMM_WORLD, &tmpi_module.quiet);
+}
+
+/* MPICH makes progress in an MPI_Iprobe that finds no message, as on this
+ * communicator. */
+int tmpi_idle(void *arg)
+{
+    int found;
+
+    (void)arg;
+    if (open_mpi_progress)
+        open_mpi_progress();
+    else if (tmpi_module.quiet != MPI_COMM_NULL)
+        tmpi_next.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, tmpi_module.quiet, &found,
+                         MPI_STATUS_IGNORE);
+    return 0;
+}
+
+void tmpi_idle_end(void)
+{
+    if (tmpi_module.quiet != MPI_COMM_NULL)
+        tmpi_next.Comm_free(&tmpi_module.quiet);
+}

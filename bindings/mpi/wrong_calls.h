@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arguments that MPI refuses locally, before it sends anything. Such calls are left to
+ * MPI, which reports the error, and are not counted. As in MPI, this rank's next call
+ * then matches the call in which the other ranks wait. */
+#ifndef MPI_WRONG_CALLS_H
+#define MPI_WRONG_CALLS_H
+
+#include <stdbool.h>
+
+#include <mpi.h>
+
+#include "bindings/mpi/count_list.h"
+
+/** tmpi_root_is_right - return true if the communicator has this rank. */
+bool tmpi_root_is_right(int root, MPI_Comm comm);
+
+/** tmpi_buffer_is_right - check a buffer that cannot be MPI_IN_PLACE. It may be NULL if
+ * there are no elements, or if the datatype has absolute addresses (MPI_BOTTOM). */
+bool tmpi_buffer_is_right(const void *buffer, MPI_Count count, MPI_Datatype type);
+
+/** tmpi_list_is_right - the same for one block per rank. */
+bool tmpi_list_is_right(const void *buffer, const struct tmpi_list *list, int ranks,
+                        MPI_Datatype type);
+
+/**
+ * tmpi_take_loose - commit a receive datatype, or either datatype of a scatter, if
+ * needed.
+ *
+ * Open MPI accepts them uncommitted, and one rank may have forgotten to commit its own.
+ * Committing makes this rank behave like the others.
+ */
+void tmpi_take_loose(MPI_Datatype type);
+
+#endif

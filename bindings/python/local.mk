@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The package, where Python finds it; and, where torch's headers are, the backend of
+# torch.distributed, which the package looks for beside the library.
+python_package = \
+	bindings/python/tributary/__init__.py \
+	bindings/python/tributary/__main__.py \
+	bindings/python/tributary/_backend.py \
+	bindings/python/tributary/_buffers.py \
+	bindings/python/tributary/_calls.py \
+	bindings/python/tributary/_comm.py \
+	bindings/python/tributary/_errors.py \
+	bindings/python/tributary/_fed.py \
+	bindings/python/tributary/_ffi.py \
+	bindings/python/tributary/_gradient.py \
+	bindings/python/tributary/_handles.py \
+	bindings/python/tributary/_library.py \
+	bindings/python/tributary/_plan.py \
+	bindings/python/tributary/_policy.py \
+	bindings/python/tributary/_replicas.py \
+	bindings/python/tributary/py.typed \
+	bindings/python/tributary/torch.py
+
+packagedir = $(pythondir)/tributary
+if TRIB_PYTHON_PACKAGE
+dist_package_DATA = $(python_package)
+
+install-data-hook:
+	@$(trib_python) -c 'import sys; sys.exit("$(pythondir)" not in sys.path)' || \
+		echo "python3 finds the package by: export PYTHONPATH=$(pythondir)"
+uninstall-hook:
+	-rm -rf "$(DESTDIR)$(packagedir)/__pycache__"
+	-rmdir "$(DESTDIR)$(packagedir)" 2>/dev/null
+endif
+
+EXTRA_DIST += $(python_package) \
+	bindings/python/README.md \
+	bindings/python/examples/fashion.py \
+	bindings/python/examples/logistic.py \
+	bindings/python/examples/outer_steps.py \
+	bindings/python/mypy.ini \
+	bindings/python/pyproject.toml \
+	scripts/generate-python \
+	scripts/python-folder
+
+if TRIB_TORCH
+pkglib_LTLIBRARIES += _torch_backend.la
+_torch_backend_la_SOURCES = \
+	bindings/python/backend/torch_gather.cc \
+	bindings/python/backend/torch_group.cc bindings/python/backend/torch_group.hpp \
+	bindings/python/backend/torch_memory.cc bindings/python/backend/torch_memory.hpp \
+	bindings/python/backend/torch_module.cc \
+	bindings/python/backend/torch_plans.cc bindings/python/backend/torch_plans.hpp \
+	bindings/python/backend/torch_sparse.cc \
+	bindings/python/backend/torch_work.cc bindings/python/backend/torch_work.hpp
+_torch_backend_la_CPPFLAGS = $(AM_CPPFLAGS) $(TORCH_SYSTEM)
+_torch_backend_la_CXXFLAGS = -std=gnu++17 -Wall -Wextra -fvisibility=hidden
+_torch_backend_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
+_torch_backend_la_LIBADD = libtributary.la -ltorch_cpu -lc10
+endif

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# LAMMPS, mpi4py and ScaLAPACK, of both MPIs, alone and under trib-mpi; ./dev mpi has more.
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+export TMPDIR=$dir # mpiruns that end remove what others begin to use
+if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
+    skip_all "a program of others does not load a library that is built for a sanitizer"
+fi
+timeout -k 5 $((240 * slow)) python3 "${abs_top_srcdir:-.}/tests/bindings/mpi/mpi_apps.py" --quick --tap --limit $((60 * slow)) \
+    "$build" "$dir/out"

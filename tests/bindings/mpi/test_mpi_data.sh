@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What unmodified MPI programs may pass to a collective, under trib-mpi: datatypes of any
+# order, buffers that are NULL where nothing is moved, and wrong arguments.
+# shellcheck disable=SC2317 # each_mpi calls the functions by name
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+# shellcheck source=tests/bindings/mpi/both_mpis.sh
+. "${abs_top_srcdir:-.}/tests/bindings/mpi/both_mpis.sh"
+
+# MPI's own error classes, and the ranks stay together.
+refused_calls() {
+    compiled refused_calls
+    "${run[@]}" -n 3 "$dir/refused_calls.$mpi" 2>/dev/null >"$dir/plain"
+    result $? "$mpi: MPI alone refuses the wrong calls"
+    expect_seconds=60 expect "$mpi: wrong calls, and none on some ranks" 0 "wrong 0" \
+        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/refused_calls.$mpi"
+    grep -E "^(MPI_|wrong)" "$said" | diff "$dir/plain" - >"$said.differs"
+    result $? "$mpi: the error classes are those of MPI alone"
+    expect "$mpi: ranks that disagree" 0 "wrong 0" \
+        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/refused_calls.$mpi" disagree
+}
+
+all_of() {
+    refused_calls
+    compiled datatypes
+    expect "$mpi: datatypes in another order than memory" 0 "wrong 0" \
+        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/datatypes.$mpi"
+}
+
+each_mpi all_of
+finish
