@@ -5,7 +5,7 @@
 #ifndef COLLECTIVES_COLLECTIVES_H
 #define COLLECTIVES_COLLECTIVES_H
 
-#include "schedule/schedule.h"
+#include "collectives/schedule/schedule.h"
 #include "topo/cost.h"
 
 /* The inputs of the choice besides the shape. */

@@ -7,7 +7,7 @@
 
 #include <tributary/topology.h>
 
-#include "schedule/schedule.h"
+#include "collectives/schedule/schedule.h"
 #include "topo/groups.h"
 #include "topo/leaders.h"
 

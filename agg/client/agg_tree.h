@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tree of a job's aggregators above its ranks (schedule/schedule.h). Rank 0
+ * The tree of a job's aggregators above its ranks (collectives/schedule/schedule.h). Rank 0
  * computes the tree and sends it to the other ranks and to the aggregators as bytes:
  *
  *     number of groups
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
-#include "schedule/schedule.h"
+#include "collectives/schedule/schedule.h"
 
 /* Component name in log lines of this folder. */
 #define TRIB_OFFLOAD_LOG "service"

@@ -14,7 +14,7 @@
 #include "pipeline/engine/run_desc.h"
 #include "pipeline/link/link.h"
 #include "pipeline/link/registered.h"
-#include "schedule/program.h"
+#include "collectives/schedule/program.h"
 
 struct trib_engine;
 struct trib_payload_ops;

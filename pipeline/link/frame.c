@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "schedule/coll_traits.h"
+#include "collectives/schedule/coll_traits.h"
 
 /* signature, from bit 0 up: coll 4 | leaving 1 | dtype 4 | op 4 | feed 2 | root or plan
  * 16 */

@@ -59,7 +59,7 @@
 #include "pipeline/link/arena.h"
 #include "pipeline/link/frame.h"
 #include "pipeline/link/advert.h"
-#include "schedule/schedule.h"
+#include "collectives/schedule/schedule.h"
 #include "transport/transport.h"
 
 #define TRIB_ENTRY_PAYLOAD 24

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "build-config.h"
-#include "schedule/coll_traits.h"
+#include "collectives/schedule/coll_traits.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "topo/draw/draw_tree.h"
+#include "inspect/draw/draw_tree.h"
 #include "topo/racks/agg_groups.h"
 #include "tests/fuzz/reach.h"
 

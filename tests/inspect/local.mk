@@ -1,3 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-check_PROGRAMS += tests/inspect/test_rank_pages
-TESTS += tests/inspect/test_rank_pages
+inspect_tests = \
+	tests/inspect/draw/test_draw_tree \
+	tests/inspect/test_rank_pages
+check_PROGRAMS += $(inspect_tests)
+TESTS += $(inspect_tests)

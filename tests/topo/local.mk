@@ -3,7 +3,6 @@ topo_tests = \
 	tests/topo/test_calibration \
 	tests/topo/test_cost \
 	tests/topo/test_cpus \
-	tests/topo/draw/test_draw_tree \
 	tests/topo/test_groups \
 	tests/topo/test_hostlist \
 	tests/topo/test_layout \

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "base/sockets.h"
-#include "schedule/schedule.h"
+#include "collectives/schedule/schedule.h"
 
 bool caller_prepare(struct caller *c)
 {

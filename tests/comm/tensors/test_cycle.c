@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buckets that are formed anew after the first step, by the times at which tensors were
+ * ready.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "tests/comm/tensors/net.h"
+
+/* Tensors that become ready 60 ms apart are not fused after the first step. */
+static int by_time(struct ranks_self *self)
+{
+    trib_group_stats_t stats = {.size = sizeof(stats)};
+    static struct net net;
+
+    describe(&net);
+    net.opts.alone_bytes = net.opts.bucket_bytes = 1 << 20;
+    net.opts.cycle_us = 20000;
+    create(self, &net);
+    for (uint64_t step = 0; step < 3; step++) {
+        ranks_ok(self, trib_group_stats(net.group, &stats));
+        ranks_assert(self, step ? stats.buckets >= 2 : stats.buckets == 1);
+        ranks_ok(self, trib_group_start(net.group));
+        for (size_t i = 0; i < N; i++) {
+            usleep(i == N / 2 ? 60000 : 0);
+            ranks_ok(self, trib_group_ready(net.group, i));
+        }
+        ranks_ok(self, trib_group_wait(net.group));
+    }
+    for (int i = 0; i < N; i++)
+        ranks_assert(self, net.memory[i][7] ==
+                               (float)(i * self->size * self->size * self->size));
+    ranks_ok(self, trib_group_free(net.group));
+    return 0;
+}
+
+static void test_by_time(void **state)
+{
+    ranks_pass(.size = 2, .fn = by_time, .config = *state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RANKS_ON(test_by_time, "shm"),
+        RANKS_ON(test_by_time, "tcp"),
+    };
+
+    tribtest_deadline(100);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
