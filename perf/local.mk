@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
 noinst_PROGRAMS += perf/elastic perf/estimates
-perf_estimates_SOURCES = perf/estimates.c
+perf_estimates_SOURCES = perf/probes/estimates.c
 perf_estimates_LDADD = libtributary-train.la libtributary.la -lm
-perf_elastic_SOURCES = perf/elastic.c
+perf_elastic_SOURCES = perf/probes/elastic.c
 perf_elastic_LDADD = libtributary.la
 noinst_PROGRAMS += perf/cost perf/handed perf/membw perf/probe perf/wan
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbeside.la \
@@ -11,29 +11,29 @@ noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbesi
 
 # Shared by trib-perf, the probes and their tests; not part of libtributary.
 libperf_la_SOURCES = \
-	perf/arguments.c \
-	perf/calibrate.c perf/calibrate.h \
-	perf/calibratefile.c \
-	perf/colls.h \
-	perf/perf_interrupt.c perf/perf_interrupt.h \
-	perf/loss.c perf/loss.h \
-	perf/machine_json.c perf/machine_json.h \
-	perf/measure.c \
-	perf/wrong.c \
-	perf/setting_values.c \
-	perf/setters.c perf/setters.h \
-	perf/operation.c \
-	perf/perf_number.c perf/perf_number.h \
-	perf/perf_oracle.c perf/perf_oracle.h \
-	perf/output.c perf/output.h \
-	perf/overlap_bounds.c perf/overlap.h \
-	perf/pairs.c \
+	perf/coll/arguments.c \
+	perf/coll/calibrate.c perf/coll/calibrate.h \
+	perf/coll/calibratefile.c \
+	perf/coll/colls.h \
+	perf/common/perf_interrupt.c perf/common/perf_interrupt.h \
+	perf/coll/loss.c perf/coll/loss.h \
+	perf/common/machine_json.c perf/common/machine_json.h \
+	perf/coll/measure.c \
+	perf/coll/wrong.c \
+	perf/common/setting_values.c \
+	perf/common/setters.c perf/common/setters.h \
+	perf/coll/operation.c \
+	perf/common/perf_number.c perf/common/perf_number.h \
+	perf/coll/perf_oracle.c perf/coll/perf_oracle.h \
+	perf/common/output.c perf/common/output.h \
+	perf/coll/overlap_bounds.c perf/coll/overlap.h \
+	perf/coll/pairs.c \
 	perf/perf.h \
-	perf/progress.c \
-	perf/samples.c \
-	perf/sizes.c \
-	perf/smooth.c perf/smooth.h \
-	perf/writer.c
+	perf/common/progress.c \
+	perf/common/samples.c \
+	perf/common/sizes.c \
+	perf/common/smooth.c perf/common/smooth.h \
+	perf/coll/writer.c
 libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 # trib-perf put works below the public API: it also links the hidden objects, after libtributary,
@@ -111,16 +111,16 @@ PERF_LIBS = libperf.la libtools.la libtributary.la $(JANSSON_LIBS) -lm -lpthread
 PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_LIBS) \
 	$(XXHASH_LIBS)
 perf_trib_perf_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-perf_trib_perf_SOURCES = perf/trib-perf.c perf/overlap_measure.c
+perf_trib_perf_SOURCES = perf/trib-perf.c perf/coll/overlap_measure.c
 perf_trib_perf_LDADD = libperfreport.la libbeside.la libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_cost_SOURCES = perf/codec/least_cost.c
 perf_cost_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
-perf_membw_SOURCES = perf/membw.c
+perf_membw_SOURCES = perf/probes/membw.c
 perf_membw_LDADD = $(PERF_LIBS)
-perf_wan_SOURCES = perf/wan.c
-perf_probe_SOURCES = perf/probe.c
+perf_wan_SOURCES = perf/probes/wan.c
+perf_probe_SOURCES = perf/probes/probe.c
 perf_probe_LDADD = $(PERF_LIBS)
 
 # trib-perf --peers builds these if the peers are installed.

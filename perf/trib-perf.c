@@ -7,18 +7,18 @@
 
 #include "perf/agg/agg.h"
 #include "perf/beside/beside.h"
-#include "perf/calibrate.h"
+#include "perf/coll/calibrate.h"
 #include "perf/codec/codec_perf.h"
-#include "perf/perf_interrupt.h"
-#include "perf/machine_json.h"
-#include "perf/overlap.h"
+#include "perf/common/perf_interrupt.h"
+#include "perf/common/machine_json.h"
+#include "perf/coll/overlap.h"
 #include "perf/perf.h"
 #include "perf/put/put.h"
 #include "perf/report/peers_beside.h"
 #include "perf/report/perf_report.h"
-#include "perf/setters.h"
-#include "tools/tool.h"
-#include "tools/trace_merge.h"
+#include "perf/common/setters.h"
+#include "tools/common/tool.h"
+#include "tools/common/trace_merge.h"
 
 /* --- one rank --- */
 

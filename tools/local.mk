@@ -2,45 +2,45 @@
 # Shared by all programs; not installed.
 noinst_LTLIBRARIES += libtools.la
 libtools_la_SOURCES = \
-	tools/bind.c tools/bind.h \
-	tools/completion.c \
-	tools/launch.c tools/launch.h \
-	tools/option_help.c \
-	tools/option_names.c \
-	tools/option_rows.c \
-	tools/option_setters.c \
-	tools/options.c tools/options.h \
-	tools/rank_table.c tools/rank_table.h \
-	tools/ticker.c tools/ticker.h \
-	tools/tool.c tools/tool.h \
-	tools/tool_table.c tools/tool_table.h \
-	tools/trace_merge.c tools/trace_merge.h
+	tools/common/bind.c tools/common/bind.h \
+	tools/common/completion.c \
+	tools/common/launch.c tools/common/launch.h \
+	tools/common/option_help.c \
+	tools/common/option_names.c \
+	tools/common/option_rows.c \
+	tools/common/option_setters.c \
+	tools/common/options.c tools/common/options.h \
+	tools/common/rank_table.c tools/common/rank_table.h \
+	tools/common/ticker.c tools/common/ticker.h \
+	tools/common/tool.c tools/common/tool.h \
+	tools/common/tool_table.c tools/common/tool_table.h \
+	tools/common/trace_merge.c tools/common/trace_merge.h
 
 bin_PROGRAMS += tools/trib-run
 tools_trib_run_SOURCES = \
-	tools/run_parts.h \
-	tools/run_options.c \
-	tools/run_output.c \
-	tools/run_ranks.c \
-	tools/run_state.c \
-	tools/trib-run.c
+	tools/run/run_parts.h \
+	tools/run/run_options.c \
+	tools/run/run_output.c \
+	tools/run/run_ranks.c \
+	tools/run/run_state.c \
+	tools/run/trib-run.c
 tools_trib_run_LDADD = libtools.la libtributary.la
 
 bin_PROGRAMS += tools/trib-info
 tools_trib_info_SOURCES = \
-	tools/info_doctor.c \
-	tools/info_commands.h \
-	tools/info_codecs.c \
-	tools/info_json.c \
-	tools/info_options.c \
-	tools/info_reach.c \
-	tools/info_schedule.c \
-	tools/info_stacks.c \
-	tools/info_top.c \
-	tools/info_topo.c \
-	tools/info_tribd.c \
-	tools/info_trace.c \
-	tools/trib-info.c
+	tools/info/info_doctor.c \
+	tools/info/info_commands.h \
+	tools/info/info_codecs.c \
+	tools/info/info_json.c \
+	tools/info/info_options.c \
+	tools/info/info_reach.c \
+	tools/info/info_schedule.c \
+	tools/info/info_stacks.c \
+	tools/info/info_top.c \
+	tools/info/info_topo.c \
+	tools/info/info_tribd.c \
+	tools/info/info_trace.c \
+	tools/info/trib-info.c
 tools_trib_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_trib_info_LDADD = libtools.la libtributary.la $(JANSSON_LIBS)
 EXTRA_DIST += tools/README.md

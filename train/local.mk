@@ -10,20 +10,20 @@ libtrain_base_la_SOURCES = \
 	base/sized.c \
 	base/text.c
 libtrain_la_SOURCES = \
-	train/estimate.c train/estimate.h \
-	train/graph.c train/graph.h \
-	train/optimizer.c train/optimizer.h \
-	train/parts.c train/parts.h \
-	train/rate.c train/rate.h \
-	train/run_share.c train/run_share.h \
-	train/state.c \
-	train/strategies.def \
-	train/strategy.h \
-	train/strategy_table.c \
-	train/train_sum.c train/train_sum.h \
-	train/trainer.c train/trainer_desc.c train/trainer.h \
-	train/trainer_move.c \
-	train/tuning.c train/tuning.h
+	train/trainer/estimate.c train/trainer/estimate.h \
+	train/trainer/graph.c train/trainer/graph.h \
+	train/trainer/optimizer.c train/trainer/optimizer.h \
+	train/trainer/parts.c train/trainer/parts.h \
+	train/trainer/rate.c train/trainer/rate.h \
+	train/trainer/run_share.c train/trainer/run_share.h \
+	train/trainer/state.c \
+	train/trainer/strategies.def \
+	train/trainer/strategy.h \
+	train/trainer/strategy_table.c \
+	train/trainer/train_sum.c train/trainer/train_sum.h \
+	train/trainer/trainer.c train/trainer/trainer_desc.c train/trainer/trainer.h \
+	train/trainer/trainer_move.c \
+	train/trainer/tuning.c train/trainer/tuning.h
 libtrain_la_LIBADD =
 libtrain_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd
 libtributary_train_la_SOURCES =

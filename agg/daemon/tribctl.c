@@ -9,10 +9,10 @@
 #include <tributary.h>
 
 #include "base/error.h"
-#include "tools/options.h"
-#include "tools/ticker.h"
-#include "tools/tool.h"
-#include "tools/tool_table.h"
+#include "tools/common/options.h"
+#include "tools/common/ticker.h"
+#include "tools/common/tool.h"
+#include "tools/common/tool_table.h"
 #include "agg/daemon/ctl_client.h"
 #include "agg/daemon/ctl_server.h"
 #include "agg/daemon/tribd_settings.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "perf/output.h"
+#include "perf/common/output.h"
 
 /* Print the losses of each job. Return the number of jobs that have any. */
 static int say_jobs(const struct agg_args *args, const struct agg_result *p)

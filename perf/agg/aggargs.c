@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "perf/agg/agg.h"
-#include "perf/setters.h"
+#include "perf/common/setters.h"
 
 /* --- setters --- */
 

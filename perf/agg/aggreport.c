@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "perf/agg/agg.h"
-#include "perf/output.h"
+#include "perf/common/output.h"
 
 struct agg_report {
     const struct agg_args *args;

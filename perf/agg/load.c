@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "perf/perf_oracle.h"
+#include "perf/coll/perf_oracle.h"
 
 struct load {
     const struct agg_workers *workers;

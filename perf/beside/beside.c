@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/setters.h"
+#include "perf/common/setters.h"
 
 static const struct beside_kind *const kinds[] = {&beside_groups, &beside_neighbors,
                                                   &beside_store};

@@ -18,7 +18,7 @@
 #define PERF_BESIDE_BESIDE_H
 
 #include "perf/perf.h"
-#include "tools/options.h"
+#include "tools/common/options.h"
 
 enum { BESIDE_WAYS_MAX = 8, BESIDE_ROUNDS_MAX = 100000, BESIDE_OPTIONS = 10 };
 

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "perf/setters.h"
+#include "perf/common/setters.h"
 
 static bool set_sizes(const struct tool_given *given, const char *value)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "perf/beside/beside.h"
-#include "perf/output.h"
+#include "perf/common/output.h"
 
 struct beside_report {
     const struct beside_args *args;

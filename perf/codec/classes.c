@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "compress/codec.h"
-#include "perf/output.h"
+#include "perf/common/output.h"
 
 enum { N = CLASSES_ELEMENTS, BUCKET = 512 };
 #define DEVIATIONS 6

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "perf/codec/classes.h"
-#include "perf/output.h"
+#include "perf/common/output.h"
 
 enum { RANKS = 2 }; /* whose encoded vectors are merged */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "perf/codec/codec_perf.h"
-#include "perf/setters.h"
+#include "perf/common/setters.h"
 
 enum { CHUNK = 256 << 10 }; /* bytes */
 

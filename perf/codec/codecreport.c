@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "perf/codec/codec_perf.h"
-#include "perf/output.h"
+#include "perf/common/output.h"
 
 struct codec_report {
     const struct codec_args *args;

@@ -10,7 +10,7 @@
 
 #include "base/rng.h"
 #include "perf/codec/codec_perf.h"
-#include "perf/smooth.h"
+#include "perf/common/smooth.h"
 
 enum {
     DRAWN = 1 << 20, /* random elements; longer vectors repeat them */

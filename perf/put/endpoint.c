@@ -11,7 +11,7 @@
 #include "base/addresses.h"
 #include "base/host.h"
 #include "base/time.h"
-#include "tools/launch.h"
+#include "tools/common/launch.h"
 
 enum {
     EVENTS = 16,

@@ -17,7 +17,7 @@
 #ifndef PERF_PUT_PUT_H
 #define PERF_PUT_PUT_H
 
-#include "tools/launch.h"
+#include "tools/common/launch.h"
 #include "perf/perf.h"
 #include "perf/put/endpoint.h"
 

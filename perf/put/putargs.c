@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perf/setters.h"
+#include "perf/common/setters.h"
 #include "perf/put/put.h"
 
 static bool take_word(const struct tool_given *given, const char *value)

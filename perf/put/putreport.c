@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "perf/output.h"
+#include "perf/common/output.h"
 #include "perf/put/put.h"
 
 struct put_report {

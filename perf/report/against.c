@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/output.h"
+#include "perf/common/output.h"
 #include "perf/perf.h"
 
 static const struct report_row *find(const struct report_file *file,

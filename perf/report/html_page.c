@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/output.h"
+#include "perf/common/output.h"
 #include "perf/report/page_parts.h"
 
 static const char style[] =

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "perf/perf_interrupt.h"
+#include "perf/common/perf_interrupt.h"
 #include "perf/perf.h"
 
 enum { WORDS = 16, LINE = 512 };

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "tools/options.h"
+#include "tools/common/options.h"
 
 struct perf_args;
 

@@ -3,7 +3,7 @@
 
 #include "perf/report/html_page.h"
 #include "perf/report/perf_report.h"
-#include "perf/setters.h"
+#include "perf/common/setters.h"
 
 /* --- compare --- */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/colls.h"
+#include "perf/coll/colls.h"
 #include "perf/perf.h"
 
 #define SIZE_MOST 0x1p62

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/setters.h"
+#include "perf/common/setters.h"
 #include "perf/sim/sim.h"
 
 static bool read_number(const char *text, const char *unit, double *out)

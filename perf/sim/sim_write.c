@@ -2,7 +2,7 @@
 /*
  * Output rows of trib-sim: table, csv, json.
  */
-#include "perf/output.h"
+#include "perf/common/output.h"
 #include "perf/sim/sim.h"
 
 static void table_open(struct tool_table *t, const struct sim_args *args)

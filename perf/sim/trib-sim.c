@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "perf/sim/sim.h"
-#include "tools/tool.h"
+#include "tools/common/tool.h"
 
 /* Run in a child process, since SimGrid allows one simulation per process. */
 static void run_apart(const struct sim_args *args, int ranks, struct sim_result *out)

@@ -2,7 +2,7 @@
 /*
  * All-reduces of many rounds of tiny chunks, with ranks that pause at random: every
  * codec by every algorithm. All ranks must get the same bits in every step, the first
- * sum must be within what the codec may lose (perf/perf_oracle.h), and what error
+ * sum must be within what the codec may lose (perf/coll/perf_oracle.h), and what error
  * feedback holds back must be all that is missing from the sums of all steps.
  *
  *     test_rounds                     every codec by every algorithm once, with 64
@@ -22,7 +22,7 @@
 #include "collectives/builder.h"
 #include "collectives/collectives.h"
 #include "compress/codec.h"
-#include "perf/perf_oracle.h"
+#include "perf/coll/perf_oracle.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 perf_tests = \
 	tests/perf/test_classes \
-	tests/perf/test_loss \
-	tests/perf/test_overlap_bounds \
-	tests/perf/test_perf_oracle \
+	tests/perf/coll/test_loss \
+	tests/perf/coll/test_overlap_bounds \
+	tests/perf/coll/test_perf_oracle \
 	tests/perf/test_putargs \
 	tests/perf/test_putendpoints \
 	tests/perf/test_putwire \
 	tests/perf/test_report \
 	tests/perf/test_results \
-	tests/perf/test_samples \
-	tests/perf/test_sizes \
-	tests/perf/test_writer
+	tests/perf/common/test_samples \
+	tests/perf/common/test_sizes \
+	tests/perf/coll/test_writer
 check_PROGRAMS += $(perf_tests)
 TESTS += $(perf_tests)
 EXTRA_DIST += tests/regress/classes.csv
@@ -26,8 +26,8 @@ perf_test_scripts = \
 	tests/perf/test_bench_wan.sh \
 	tests/perf/test_codec.sh \
 	tests/perf/test_put.sh \
-	tests/perf/test_calibrate.sh \
-	tests/perf/test_elastic.sh \
+	tests/perf/coll/test_calibrate.sh \
+	tests/perf/probes/test_elastic.sh \
 	tests/perf/test_perf_overlap.sh \
 	tests/perf/test_beside.sh \
 	tests/perf/test_perf_report.sh \
@@ -39,28 +39,28 @@ PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
 tests_perf_test_classes_SOURCES = tests/perf/test_classes.c
 tests_perf_test_classes_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS) \
 	$(CMOCKA_LIBS)
-tests_perf_test_loss_SOURCES = tests/perf/test_loss.c
-tests_perf_test_loss_LDADD = $(PERF_TEST_LIBS)
-tests_perf_test_overlap_bounds_SOURCES = tests/perf/test_overlap_bounds.c
-tests_perf_test_overlap_bounds_LDADD = $(PERF_TEST_LIBS)
-tests_perf_test_perf_oracle_SOURCES = tests/perf/test_perf_oracle.c
-tests_perf_test_perf_oracle_LDADD = $(PERF_TEST_LIBS)
+tests_perf_coll_test_loss_SOURCES = tests/perf/coll/test_loss.c
+tests_perf_coll_test_loss_LDADD = $(PERF_TEST_LIBS)
+tests_perf_coll_test_overlap_bounds_SOURCES = tests/perf/coll/test_overlap_bounds.c
+tests_perf_coll_test_overlap_bounds_LDADD = $(PERF_TEST_LIBS)
+tests_perf_coll_test_perf_oracle_SOURCES = tests/perf/coll/test_perf_oracle.c
+tests_perf_coll_test_perf_oracle_LDADD = $(PERF_TEST_LIBS)
 tests_perf_test_putargs_SOURCES = tests/perf/test_putargs.c tests/tools/parse.h
 tests_perf_test_putargs_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
 tests_perf_test_putendpoints_SOURCES = tests/perf/test_putendpoints.c
 tests_perf_test_putendpoints_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
 tests_perf_test_putwire_SOURCES = tests/perf/test_putwire.c
 tests_perf_test_putwire_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
-tests_perf_test_samples_SOURCES = tests/perf/test_samples.c
-tests_perf_test_samples_LDADD = $(PERF_TEST_LIBS)
-tests_perf_test_sizes_SOURCES = tests/perf/test_sizes.c
-tests_perf_test_sizes_LDADD = $(PERF_TEST_LIBS)
+tests_perf_common_test_samples_SOURCES = tests/perf/common/test_samples.c
+tests_perf_common_test_samples_LDADD = $(PERF_TEST_LIBS)
+tests_perf_common_test_sizes_SOURCES = tests/perf/common/test_sizes.c
+tests_perf_common_test_sizes_LDADD = $(PERF_TEST_LIBS)
 tests_perf_test_report_SOURCES = tests/perf/test_report.c
 tests_perf_test_report_LDADD = libperfreport.la $(PERF_TEST_LIBS)
 tests_perf_test_results_SOURCES = tests/perf/test_results.c
 tests_perf_test_results_LDADD = libaggperf.la $(PERF_TEST_LIBS)
-tests_perf_test_writer_SOURCES = tests/perf/test_writer.c
-tests_perf_test_writer_LDADD = $(PERF_TEST_LIBS)
+tests_perf_coll_test_writer_SOURCES = tests/perf/coll/test_writer.c
+tests_perf_coll_test_writer_LDADD = $(PERF_TEST_LIBS)
 
 dist_check_SCRIPTS += tests/perf/test_store_pushes.sh
 TESTS += tests/perf/test_store_pushes.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # trib-perf allreduce --overlap: what it prints, and what perf/bench-overlap.sh makes of that. No
-# figure is judged here; their arithmetic is tests/perf/test_overlap_bounds.c.
+# figure is judged here; their arithmetic is tests/perf/coll/test_overlap_bounds.c.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf

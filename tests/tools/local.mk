@@ -5,18 +5,18 @@ TESTS += tests/tools/test_arguments
 tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c tests/tools/parse.h
 tests_tools_test_arguments_LDADD = $(PERF_TEST_LIBS)
 
-check_PROGRAMS += tests/tools/test_bind
-TESTS += tests/tools/test_bind
-tests_tools_test_bind_SOURCES = tests/tools/test_bind.c
-tests_tools_test_bind_LDADD = libtools.la $(LDADD)
+check_PROGRAMS += tests/tools/common/test_bind
+TESTS += tests/tools/common/test_bind
+tests_tools_common_test_bind_SOURCES = tests/tools/common/test_bind.c
+tests_tools_common_test_bind_LDADD = libtools.la $(LDADD)
 
-check_PROGRAMS += tests/tools/test_options
-TESTS += tests/tools/test_options
-tests_tools_test_options_SOURCES = tests/tools/test_options.c tests/tools/parse.h
-tests_tools_test_options_LDADD = libtools.la $(LDADD)
+check_PROGRAMS += tests/tools/common/test_options
+TESTS += tests/tools/common/test_options
+tests_tools_common_test_options_SOURCES = tests/tools/common/test_options.c tests/tools/parse.h
+tests_tools_common_test_options_LDADD = libtools.la $(LDADD)
 
 dist_check_SCRIPTS += \
-	tests/tools/test_completion.sh \
+	tests/tools/common/test_completion.sh \
 	tests/tools/test_progress.sh \
 	tests/tools/test_modes.sh \
 	tests/tools/test_widths.sh \
@@ -31,7 +31,7 @@ dist_check_SCRIPTS += \
 	tests/tools/test_stacks.sh \
 	tests/tools/test_trib_run.sh
 TESTS += \
-	tests/tools/test_completion.sh \
+	tests/tools/common/test_completion.sh \
 	tests/tools/test_progress.sh \
 	tests/tools/test_modes.sh \
 	tests/tools/test_widths.sh \

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-check_PROGRAMS += tests/train/test_trainer
-TESTS += tests/train/test_trainer
-tests_train_test_trainer_SOURCES = tests/train/test_trainer.c \
+check_PROGRAMS += tests/train/trainer/test_trainer
+TESTS += tests/train/trainer/test_trainer
+tests_train_trainer_test_trainer_SOURCES = tests/train/trainer/test_trainer.c \
 	tests/train/quadratic.c tests/train/quadratic.h
-tests_train_test_trainer_LDADD = libtrain.la $(comm_tests_link)
+tests_train_trainer_test_trainer_LDADD = libtrain.la $(comm_tests_link)
 check_PROGRAMS += tests/train/test_replicator
 TESTS += tests/train/test_replicator
 tests_train_test_replicator_SOURCES = tests/train/test_replicator.c \
@@ -16,13 +16,13 @@ tests_train_test_replicator_faults_SOURCES = tests/train/test_replicator_faults.
 	tests/train/replicas.c tests/train/replicas.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_train_test_replicator_faults_LDADD = libtrain.la $(comm_tests_link)
-check_PROGRAMS += tests/train/test_trainer_move
-TESTS += tests/train/test_trainer_move
-tests_train_test_trainer_move_SOURCES = tests/train/test_trainer_move.c \
+check_PROGRAMS += tests/train/trainer/test_trainer_move
+TESTS += tests/train/trainer/test_trainer_move
+tests_train_trainer_test_trainer_move_SOURCES = tests/train/trainer/test_trainer_move.c \
 	tests/comm/growing.h \
 	tests/train/quadratic.c tests/train/quadratic.h \
 	tests/harness/daemon.c tests/harness/daemon.h
-tests_train_test_trainer_move_LDADD = libtrain.la $(comm_tests_link)
+tests_train_trainer_test_trainer_move_LDADD = libtrain.la $(comm_tests_link)
 check_PROGRAMS += tests/train/test_properties
 TESTS += tests/train/test_properties
 tests_train_test_properties_SOURCES = tests/train/test_properties.c \
@@ -33,15 +33,15 @@ check_PROGRAMS += tests/train/test_push_free
 TESTS += tests/train/test_push_free
 tests_train_test_push_free_SOURCES = tests/train/test_push_free.c
 tests_train_test_push_free_LDADD = libtrain.la $(comm_tests_link)
-check_PROGRAMS += tests/train/test_estimate
-TESTS += tests/train/test_estimate
-tests_train_test_estimate_SOURCES = tests/train/test_estimate.c \
+check_PROGRAMS += tests/train/trainer/test_estimate
+TESTS += tests/train/trainer/test_estimate
+tests_train_trainer_test_estimate_SOURCES = tests/train/trainer/test_estimate.c \
 	tests/train/quadratic.c tests/train/quadratic.h
-tests_train_test_estimate_LDADD = libtrain.la $(comm_tests_link) -lm
-check_PROGRAMS += tests/train/test_optimizer
-TESTS += tests/train/test_optimizer
-tests_train_test_optimizer_SOURCES = tests/train/test_optimizer.c
-tests_train_test_optimizer_LDADD = libtrain.la $(comm_tests_link) -lm
+tests_train_trainer_test_estimate_LDADD = libtrain.la $(comm_tests_link) -lm
+check_PROGRAMS += tests/train/trainer/test_optimizer
+TESTS += tests/train/trainer/test_optimizer
+tests_train_trainer_test_optimizer_SOURCES = tests/train/trainer/test_optimizer.c
+tests_train_trainer_test_optimizer_LDADD = libtrain.la $(comm_tests_link) -lm
 check_PROGRAMS += tests/train/test_settle
 TESTS += tests/train/test_settle
 tests_train_test_settle_SOURCES = tests/train/test_settle.c \

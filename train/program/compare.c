@@ -8,7 +8,7 @@
 
 #include <tributary.h>
 
-#include "tools/launch.h"
+#include "tools/common/launch.h"
 #include "train/program/compare.h"
 #include "train/program/compare_parts.h"
 #include "train/program/train_coded.h"

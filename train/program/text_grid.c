@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/rank_table.h"
+#include "tools/common/rank_table.h"
 
 struct widths {
     int of[TEXT_GRID_COLUMNS_MAX];

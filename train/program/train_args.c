@@ -9,8 +9,8 @@
 
 #include <tributary.h>
 
-#include "tools/bind.h"
-#include "tools/options.h"
+#include "tools/common/bind.h"
+#include "tools/common/options.h"
 
 static bool set_seed(const struct tool_given *given, const char *value)
 {

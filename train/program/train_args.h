@@ -11,7 +11,7 @@
 
 #include <tributary/train.h>
 
-#include "tools/bind.h"
+#include "tools/common/bind.h"
 
 enum {
     TRAIN_SEEDS_MAX = 16,

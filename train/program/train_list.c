@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "train/program/compare_rows.h"
-#include "train/strategy.h"
+#include "train/trainer/strategy.h"
 
 static void print_item(void *arg, const trib_item_t *item)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "tools/launch.h"
+#include "tools/common/launch.h"
 #include "train/program/train_coded.h"
 #include "train/program/train_replicas.h"
 

@@ -8,9 +8,9 @@
 
 #include <tributary.h>
 
-#include "tools/launch.h"
-#include "tools/tool.h"
-#include "tools/tool_table.h"
+#include "tools/common/launch.h"
+#include "tools/common/tool.h"
+#include "tools/common/tool_table.h"
 #include "train/program/compare.h"
 #include "train/program/train_coded.h"
 #include "train/program/own_tribd.h"
@@ -18,7 +18,7 @@
 #include "train/program/train_replicas.h"
 #include "train/program/train_start.h"
 #include "train/program/train_table.h"
-#include "train/strategy.h"
+#include "train/trainer/strategy.h"
 #include "train/tasks/mnist.h"
 
 /* Commands: first words that are not tasks. */

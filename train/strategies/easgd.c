@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 enum { PERIOD, BETA, KEYS };
 

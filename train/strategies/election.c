@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 static trib_status_t taken(struct trib_trainer *t, const struct trib_train_election *e,
                            trib_status_t st)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 enum { PERIOD, RATE, MOMENTUM, NESTEROV, FRAGMENTS, LATE, KEYS };
 

@@ -16,7 +16,7 @@
 #include <tributary/topology.h>
 
 #include "train/strategies/election.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 enum { PERIOD, GLOBAL, PULL, GROUPS, LATE, KEYS };
 enum { GROUPS_OF_HOSTS = -1 };

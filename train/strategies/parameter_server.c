@@ -21,7 +21,7 @@
 #include <tributary/elastic.h>
 #include <tributary/store.h>
 
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 enum { STALENESS, PERIOD, GROUPS, KEYS };
 

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/trainer.h"
-#include "train/tuning.h"
+#include "train/trainer/trainer.h"
+#include "train/trainer/tuning.h"
 
 enum { WIDTH, PREDICT, KEYS };
 enum { BLOCK = 4096 };

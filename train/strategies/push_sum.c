@@ -13,7 +13,7 @@
 
 #include <tributary/neighbors.h>
 
-#include "train/graph.h"
+#include "train/trainer/graph.h"
 #include "train/strategies/push_weight.h"
 
 enum { GRAPH, PEERS, TAU, KEYS };

@@ -6,7 +6,7 @@
 #ifndef TRAIN_STRATEGIES_PUSH_WEIGHT_H
 #define TRAIN_STRATEGIES_PUSH_WEIGHT_H
 
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 /* First member of such a strategy's state. */
 struct trib_push {

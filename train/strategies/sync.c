@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 struct sync {
     float *gradient; /* [count] summed in place */

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Creation and moves of trainers. The ranks of a new communicator may come from an old
+ * one, with other ranks, or be new. They first all-gather their offers. The giver is
+ * the lowest of the ranks that are furthest ahead; it broadcasts the parameters. State
+ * local to a rank, such as a residual, stays as it is.
+ *
+ * A trainer that moves stays unchanged until nothing can fail any more, so it can be
+ * moved again if a rank is lost during the move.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/trainer/trainer.h"
+
+/* A rank's part of the all-gather: 64-bit integers. */
+struct offer {
+    int64_t status; /* of its local checks */
+    int64_t gives; /* 1: has state from an old communicator */
+    int64_t kind; /* must be equal on all ranks */
+    int64_t ahead; /* strategy_ops.ahead */
+    int64_t number, updates; /* gradients; steps of the optimiser */
+    int64_t ranks; /* size of the old communicator */
+};
+
+enum { OFFER = sizeof(struct offer) / sizeof(int64_t) };
+
+struct meeting {
+    struct trib_trainer *t, *from;
+    struct offer *all; /* [t->ranks] */
+    int giver; /* -1: all ranks are new */
+    int old; /* number of ranks with state */
+};
+
+static int64_t how_far(struct trib_trainer *t)
+{
+    struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
+    const int n = trib_train_sums(t, sums);
+    uint64_t ended = 0;
+
+    if (t->choice.row->ops->ahead)
+        return (int64_t)t->choice.row->ops->ahead(t);
+    for (int i = 0; i < n; i++)
+        ended += trib_train_sum_ended(*sums[i]);
+    return (int64_t)ended;
+}
+
+static struct offer offer_of(struct trib_trainer *t, trib_status_t mine,
+                             struct trib_trainer *from)
+{
+    struct offer o = {.status = mine, .gives = from != NULL};
+
+    if (mine == TRIB_OK)
+        o.kind = (int64_t)trib_train_kind(t);
+    if (mine != TRIB_OK || !from)
+        return o;
+    o.ahead = how_far(from);
+    o.number = (int64_t)from->number;
+    o.updates = (int64_t)from->optimizer.steps;
+    o.ranks = from->ranks;
+    return o;
+}
+
+/* All ranks decide alike, because they see the same offers. */
+static trib_status_t judge(struct meeting *m)
+{
+    struct trib_trainer *t = m->t;
+
+    m->giver = -1;
+    for (int r = 0; r < t->ranks; r++) {
+        if (m->all[r].status != TRIB_OK)
+            return trib_fail(&t->err, TRIB_ERR_INVALID,
+                             "rank %d cannot create this trainer; see its error "
+                             "message",
+                             r);
+        if (m->all[r].kind != m->all[0].kind)
+            return trib_fail(&t->err, TRIB_ERR_MISMATCH,
+                             "the trainers of rank 0 and rank %d differ in strategy, "
+                             "optimizer or vector",
+                             r);
+        m->old += m->all[r].gives != 0;
+        if (m->all[r].gives &&
+            (m->giver < 0 || m->all[r].ahead > m->all[m->giver].ahead))
+            m->giver = r;
+    }
+    t->moves = m->giver >= 0;
+    return TRIB_OK;
+}
+
+static trib_status_t tell(struct meeting *m, trib_status_t mine)
+{
+    struct trib_trainer *t = m->t;
+    const struct offer o = offer_of(t, mine, m->from);
+
+    m->all = calloc((size_t)t->ranks, sizeof(*m->all));
+    if (!m->all)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                         t->ranks);
+    const trib_status_t st = trib_allgather(t->comm, &o, m->all, OFFER, TRIB_I64);
+    if (mine != TRIB_OK || st != TRIB_OK)
+        return mine != TRIB_OK ? mine : trib_train_taken(t, st);
+    return judge(m);
+}
+
+/* Broadcast the giver's model, or rank 0's parameters if all ranks are new. */
+static trib_status_t take_params(struct meeting *m)
+{
+    struct trib_trainer *t = m->t, *from = m->from;
+
+    if (m->giver == t->rank && from->choice.row->ops->model)
+        from->choice.row->ops->model(from, t->params);
+    else if (m->giver == t->rank)
+        memcpy(t->params, from->params, t->count * sizeof(float));
+    return trib_train_taken(t, trib_broadcast(t->comm, t->params, t->count, TRIB_F32,
+                                              m->giver < 0 ? 0 : m->giver));
+}
+
+/* An error on one rank fails all; the others name that rank. */
+static trib_status_t make_strategy(struct trib_trainer *t)
+{
+    const trib_status_t made = t->choice.row->ops->create(t);
+    const trib_status_t mine = made == TRIB_OK ? trib_train_check_configured(t) : made;
+    int32_t lowest = mine == TRIB_OK ? t->ranks : t->rank;
+    const trib_status_t st =
+        trib_allreduce(t->comm, NULL, &lowest, 1, TRIB_I32, TRIB_MIN);
+
+    if (mine != TRIB_OK || st != TRIB_OK)
+        return mine != TRIB_OK ? mine : trib_train_taken(t, st);
+    return lowest == t->ranks
+               ? TRIB_OK
+               : trib_fail(&t->err, TRIB_ERR_INVALID,
+                           "rank %d cannot create this trainer; see its error message",
+                           (int)lowest);
+}
+
+/* Move the sections after the parameters: local ones are copied, shared ones are
+ * broadcast by the giver. */
+static trib_status_t take_sections(struct meeting *m)
+{
+    struct trib_train_field to[TRIB_TRAIN_SECTIONS], from[TRIB_TRAIN_SECTIONS];
+    const int n = trib_train_sections(m->t, to),
+              n_from = m->from ? trib_train_sections(m->from, from) : 0;
+    trib_status_t st = TRIB_OK;
+
+    for (int i = 1; i < n && st == TRIB_OK; i++) {
+        if (i < n_from && from[i].bytes == to[i].bytes)
+            memcpy(to[i].data, from[i].data, to[i].bytes);
+        if (to[i].shared)
+            st = trib_train_taken(m->t, trib_broadcast(m->t->comm, to[i].data,
+                                                       to[i].bytes, TRIB_U8, m->giver));
+    }
+    return st;
+}
+
+static trib_status_t take_sums(struct meeting *m, char *note, size_t bytes)
+{
+    static const char *const lost[] = {
+        [TRIB_TRAIN_DROPPED] = "this rank's contribution to the newest sum is lost",
+        [TRIB_TRAIN_ANEW] = "the residuals of this rank's codecs are lost"};
+    struct trib_train_sum **to[TRIB_TRAIN_SUMS], **from[TRIB_TRAIN_SUMS];
+    const int n = trib_train_sums(m->t, to),
+              n_from = m->from ? trib_train_sums(m->from, from) : 0;
+    trib_status_t st = TRIB_OK;
+
+    for (int i = 0; i < n && st == TRIB_OK; i++) {
+        st = trib_train_sum_taken(
+            m->t, *to[i], trib_train_sum_move(*to[i], i < n_from ? *from[i] : NULL));
+        if (m->t->parts.codec && trib_train_sum_fate(*to[i]) >= TRIB_TRAIN_DROPPED)
+            snprintf(note, bytes, "%s", lost[trib_train_sum_fate(*to[i])]);
+    }
+    return st;
+}
+
+static void take_numbers(struct meeting *m)
+{
+    struct trib_trainer *t = m->t;
+    int64_t number = 0;
+
+    for (int r = 0; r < t->ranks; r++)
+        if (m->all[r].gives && m->all[r].number > number)
+            number = m->all[r].number;
+    t->number = (uint64_t)number;
+    if (!t->choice.row->ops->apart)
+        t->optimizer.steps = (uint64_t)m->all[m->giver].updates;
+}
+
+static trib_status_t go_on(struct meeting *m)
+{
+    struct trib_trainer *t = m->t;
+    const int before = (int)m->all[m->giver].ranks;
+    char note[160] = "";
+    const struct trib_train_move move = {.ranks_before = before,
+                                         .old = m->old,
+                                         .is_new = !m->from,
+                                         .note = note,
+                                         .note_bytes = sizeof(note)};
+
+    trib_status_t st = take_sections(m);
+    if (st == TRIB_OK)
+        st = take_sums(m, note, sizeof(note));
+    take_numbers(m);
+    if (st == TRIB_OK && t->choice.row->ops->moved)
+        st = t->choice.row->ops->moved(t, &move);
+    t->stats.moves++;
+    snprintf(t->moved, sizeof(t->moved),
+             "moved at step %" PRIu64 " from %d to %d ranks, %d of them new%s%s",
+             t->number, before, t->ranks, t->ranks - m->old, note[0] ? "; " : "", note);
+    return st;
+}
+
+trib_status_t trib_train_meet(struct trib_trainer *t, trib_status_t mine,
+                              struct trib_trainer *from)
+{
+    struct meeting m = {.t = t, .from = from};
+
+    trib_status_t st = tell(&m, mine);
+    if (st == TRIB_OK)
+        st = take_params(&m);
+    if (st == TRIB_OK)
+        st = make_strategy(t);
+    if (st == TRIB_OK && m.giver >= 0)
+        st = go_on(&m);
+    free(m.all);
+    return st;
+}
+
+/* Copy a trainer to another communicator, without its strategy. */
+static trib_status_t copy(const struct trib_trainer *t, trib_comm_t *comm,
+                          struct trib_trainer *out)
+{
+    *out = *t;
+    out->comm = comm;
+    out->rank = trib_rank(comm);
+    out->ranks = trib_size(comm);
+    out->strategy = NULL;
+    out->n_split = 0;
+    out->begun = false;
+    out->params = calloc(t->count, sizeof(float));
+    trib_error_clear(&out->err);
+    trib_train_rate_move(&out->rate, out->ranks);
+    const trib_status_t st =
+        trib_train_optimizer_copy(&t->optimizer, &out->err, &out->optimizer);
+    return out->params ? st
+                       : trib_fail(&out->err, TRIB_ERR_NO_MEMORY,
+                                   "no memory for %zu parameters", t->count);
+}
+
+static void drop(struct trib_trainer *t)
+{
+    if (t->strategy)
+        t->choice.row->ops->destroy(t);
+    for (int i = 0; i < t->n_split; i++)
+        trib_free_comm(t->split[i]);
+    trib_train_optimizer_destroy(&t->optimizer);
+}
+
+trib_status_t trib_trainer_move(trib_trainer_t *trainer, trib_comm_t *comm)
+{
+    const struct trib_strategy_ops *ops = trainer->choice.row->ops;
+    struct trib_trainer next, was;
+
+    trib_status_t st = copy(trainer, comm, &next);
+    if (st == TRIB_OK && ops->collect)
+        ops->collect(trainer);
+    st = trib_train_meet(&next, st, trainer);
+    if (st != TRIB_OK) {
+        drop(&next);
+        free(next.params);
+        trainer->err = next.err;
+        return st;
+    }
+    memcpy(trainer->params, next.params, trainer->count * sizeof(float));
+    free(next.params);
+    next.params = trainer->params;
+    next.wire_at_create = trib_train_wire_bytes(&next) -
+                          (trib_train_wire_bytes(trainer) - trainer->wire_at_create);
+    was = *trainer;
+    *trainer = next;
+    drop(&was);
+    return TRIB_OK;
+}
