@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/minmax.h"
 #include "comm/communicator.h"
-#include "compress/vector_scale.h"
+#include "compress/vectors/vector_scale.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
 

@@ -20,8 +20,8 @@
 #include "base/minmax.h"
 #include "base/time.h"
 #include "compress/codec.h"
-#include "compress/vector_scale.h"
-#include "compress/vector_words.h"
+#include "compress/vectors/vector_scale.h"
+#include "compress/vectors/vector_words.h"
 
 enum {
     BLOCK = 256, /* contiguous elements: a multiple of each candidate's bucket */

@@ -17,7 +17,7 @@
 #include "comm/communicator.h"
 #include "comm/gate.h"
 #include "comm/locality.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/failure.h"
 
 /* In a trace, a communicator created from another belongs to the parent's process: its
  * label begins with the parent's rank. */

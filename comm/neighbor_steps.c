@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "comm/plan_neighbors.h"
-#include "compress/vector_split.h"
-#include "pipeline/engine/failure.h"
+#include "compress/vectors/vector_split.h"
+#include "pipeline/run/failure.h"
 
 static int tag_of(const struct trib_plan_neighbors *n, enum trib_neighbor_message kind)
 {

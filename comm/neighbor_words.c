@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "comm/communicator.h"
-#include "compress/vector_words.h"
+#include "compress/vectors/vector_words.h"
 
 struct trib_neighbor_words {
     struct trib_codec *codec;

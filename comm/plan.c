@@ -20,7 +20,7 @@
 #include "comm/plan_scale.h"
 #include "comm/plan_stats.h"
 #include "pipeline/engine/engine_wait.h"
-#include "pipeline/engine/run.h"
+#include "pipeline/run/run.h"
 #include "pipeline/payload/encode_ahead.h"
 
 trib_status_t trib_plan_make_asked(struct trib_comm *comm, trib_coll_t coll,

@@ -9,7 +9,7 @@
 #include "comm/locality.h"
 #include "comm/plan_parts.h"
 #include "comm/slot_budget.h"
-#include "pipeline/engine/run.h"
+#include "pipeline/run/run.h"
 
 enum {
     AHEAD_ROUNDS = 8, /* rounds per agreement: a window's worth */

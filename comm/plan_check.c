@@ -9,7 +9,7 @@
 #include "base/dtype.h"
 #include "comm/configured.h"
 #include "comm/plan_parts.h"
-#include "compress/robust_op.h"
+#include "compress/vectors/robust_op.h"
 
 /*
  * Return the maximum chunk in bytes. Encoded chunks are shorter than their elements: on

@@ -14,7 +14,7 @@
 #include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
-#include "pipeline/engine/run.h"
+#include "pipeline/run/run.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/run_codec.h"
 

@@ -16,7 +16,7 @@
 #include "comm/plan_sparse.h"
 #include "comm/plan_stats.h"
 #include "comm/quorum_rule.h"
-#include "compress/robust_op.h"
+#include "compress/vectors/robust_op.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/payload_state.h"
 

@@ -19,7 +19,7 @@
 #include "base/dtype.h"
 #include "base/text.h"
 #include "comm/plan_auto.h"
-#include "compress/vector_scale.h"
+#include "compress/vectors/vector_scale.h"
 
 enum state {
     SETTLED, /* no start, or its result is scaled */

@@ -13,7 +13,7 @@
 #include "comm/plan_blocks.h"
 #include "comm/plan_parts.h"
 #include "comm/plan_sparse.h"
-#include "compress/robust_op.h"
+#include "compress/vectors/robust_op.h"
 
 /* Error of estimates: an algorithm that costs more by this factor is not tried. */
 static const double NEXT_NEAR = 2;

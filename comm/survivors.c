@@ -10,8 +10,8 @@
 
 #include "base/digest.h"
 #include "base/time.h"
-#include "pipeline/engine/events.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/events.h"
+#include "pipeline/run/failure.h"
 
 enum {
     YIELDS = 100, /* polls before a sleep: replies come within microseconds, or late */

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "comm/plan_sparse.h"
-#include "compress/robust_op.h"
+#include "compress/vectors/robust_op.h"
 #include "agg/client/agg_tree.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/partial.h"

@@ -10,8 +10,8 @@
  * numbered in order of creation, which must be the same on all ranks. Each frame
  * carries its plan's number.
  */
-#ifndef OFFLOAD_AGG_COMM_H
-#define OFFLOAD_AGG_COMM_H
+#ifndef AGG_CLIENT_AGG_COMM_H
+#define AGG_CLIENT_AGG_COMM_H
 
 #include "base/quota.h"
 #include "comm/communicator.h"

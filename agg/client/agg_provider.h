@@ -9,8 +9,8 @@
  * their results. If any rank has failed, the wireup fails on all ranks, and no rank
  * keeps an agg_comm. admission.c runs these steps.
  */
-#ifndef OFFLOAD_AGG_PROVIDER_H
-#define OFFLOAD_AGG_PROVIDER_H
+#ifndef AGG_CLIENT_AGG_PROVIDER_H
+#define AGG_CLIENT_AGG_PROVIDER_H
 
 #include "agg/client/control_link.h"
 #include "agg/client/fallback.h"

@@ -9,8 +9,8 @@
  *
  * Numbers are 16-bit little-endian. The runs cover all ranks in order.
  */
-#ifndef OFFLOAD_AGG_TREE_H
-#define OFFLOAD_AGG_TREE_H
+#ifndef AGG_CLIENT_AGG_TREE_H
+#define AGG_CLIENT_AGG_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>

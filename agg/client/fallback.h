@@ -41,8 +41,8 @@
  * threads, and the parent's progress thread when it checks whether a plan has ended,
  * change this state only within a gate: offload_gate.h.
  */
-#ifndef OFFLOAD_FALLBACK_H
-#define OFFLOAD_FALLBACK_H
+#ifndef AGG_CLIENT_FALLBACK_H
+#define AGG_CLIENT_FALLBACK_H
 
 #include "agg/client/agg_comm.h"
 

@@ -11,8 +11,8 @@
  *
  * Order of locks: the parent's gate (comm/gate.h), this gate, engines.
  */
-#ifndef OFFLOAD_OFFLOAD_GATE_H
-#define OFFLOAD_OFFLOAD_GATE_H
+#ifndef AGG_CLIENT_OFFLOAD_GATE_H
+#define AGG_CLIENT_OFFLOAD_GATE_H
 
 #include "agg/client/fallback.h"
 

@@ -6,8 +6,8 @@
  * Threads: unless stated otherwise, the caller is within the gate (offload_gate.h) and
  * does not hold the lock of agg_comm.
  */
-#ifndef OFFLOAD_OFFLOAD_PLAN_H
-#define OFFLOAD_OFFLOAD_PLAN_H
+#ifndef AGG_CLIENT_OFFLOAD_PLAN_H
+#define AGG_CLIENT_OFFLOAD_PLAN_H
 
 #include "agg/client/fallback.h"
 

@@ -11,8 +11,8 @@
  *      GOODBYE ─▶ aggregator_end ───────────────────▶ let a thread dispose of it:
  *                                                     AGGREGATOR_GONE
  */
-#ifndef TRIBD_AGGREGATOR_H
-#define TRIBD_AGGREGATOR_H
+#ifndef AGG_DAEMON_AGGREGATOR_H
+#define AGG_DAEMON_AGGREGATOR_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -13,8 +13,8 @@
  * checked less often. After a sum all ranks are visited, which is proportional to its
  * contributions.
  */
-#ifndef TRIBD_AGGREGATOR_METRICS_H
-#define TRIBD_AGGREGATOR_METRICS_H
+#ifndef AGG_DAEMON_AGGREGATOR_METRICS_H
+#define AGG_DAEMON_AGGREGATOR_METRICS_H
 
 #include "agg/metrics/metrics.h"
 #include "comm/communicator.h"

@@ -13,8 +13,8 @@
  * The last free thread only accepts small tasks, or tasks of a user without a running
  * task.
  */
-#ifndef TRIBD_ARCHIVE_H
-#define TRIBD_ARCHIVE_H
+#ifndef AGG_DAEMON_ARCHIVE_H
+#define AGG_DAEMON_ARCHIVE_H
 
 #include "agg/metrics/metrics.h"
 #include "agg/store/snapshot_about.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internals of the snapshot directory, for the files that implement it. */
-#ifndef TRIBD_ARCHIVE_PARTS_H
-#define TRIBD_ARCHIVE_PARTS_H
+#ifndef AGG_DAEMON_ARCHIVE_PARTS_H
+#define AGG_DAEMON_ARCHIVE_PARTS_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -11,8 +11,8 @@
  * A task that is not started before its deadline is skipped, so a stopped munged leaves
  * no backlog. Only the server thread calls these functions.
  */
-#ifndef TRIBD_CLERK_H
-#define TRIBD_CLERK_H
+#ifndef AGG_DAEMON_CLERK_H
+#define AGG_DAEMON_CLERK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Method, key and users by which tribd authenticates jobs. They may be reloaded; a
  * connection keeps those with which it started. Server thread only.
  */
-#ifndef TRIBD_CREDENTIALS_H
-#define TRIBD_CREDENTIALS_H
+#ifndef AGG_DAEMON_CREDENTIALS_H
+#define AGG_DAEMON_CREDENTIALS_H
 
 #include "agg/protocol/auth.h"
 #include "base/log.h"

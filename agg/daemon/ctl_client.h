@@ -3,8 +3,8 @@
  * Client side of tribctl: queries status over HTTP, and sends commands to tribd's
  * control socket.
  */
-#ifndef TRIBD_CTL_CLIENT_H
-#define TRIBD_CTL_CLIENT_H
+#ifndef AGG_DAEMON_CTL_CLIENT_H
+#define AGG_DAEMON_CTL_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

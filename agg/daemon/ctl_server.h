@@ -7,8 +7,8 @@
  *
  * Server thread only; nothing here blocks.
  */
-#ifndef TRIBD_CTL_SERVER_H
-#define TRIBD_CTL_SERVER_H
+#ifndef AGG_DAEMON_CTL_SERVER_H
+#define AGG_DAEMON_CTL_SERVER_H
 
 #include <poll.h>
 #include <stdbool.h>

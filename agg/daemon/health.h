@@ -3,8 +3,8 @@
  * Liveness and readiness of the service. The control thread updates them; any thread
  * may query them, such as the HTTP thread for /healthz and /readyz.
  */
-#ifndef TRIBD_HEALTH_H
-#define TRIBD_HEALTH_H
+#ifndef AGG_DAEMON_HEALTH_H
+#define AGG_DAEMON_HEALTH_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * listed transport by its plain name, and the settings that all ranks must share. All
  * other settings are those of the service.
  */
-#ifndef TRIBD_JOB_SETTINGS_H
-#define TRIBD_JOB_SETTINGS_H
+#ifndef AGG_DAEMON_JOB_SETTINGS_H
+#define AGG_DAEMON_JOB_SETTINGS_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Weights and limits of users and jobs, from the settings. */
-#ifndef TRIBD_QUOTAS_H
-#define TRIBD_QUOTAS_H
+#ifndef AGG_DAEMON_QUOTAS_H
+#define AGG_DAEMON_QUOTAS_H
 
 #include "agg/jobs/jobs.h"
 #include "agg/daemon/tribd_settings.h"

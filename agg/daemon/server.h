@@ -3,8 +3,8 @@
  * The server: accepts, admits and ends jobs. It has one thread, which only waits for
  * sockets; aggregators (aggregator.h) do the long-running work.
  */
-#ifndef TRIBD_SERVER_H
-#define TRIBD_SERVER_H
+#ifndef AGG_DAEMON_SERVER_H
+#define AGG_DAEMON_SERVER_H
 
 #include "base/error.h"
 #include "base/log.h"

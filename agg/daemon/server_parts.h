@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internals of a server, for server*.c, admit.c, doors.c, draining.c, inquiries.c,
  * ready.c and reload.c. */
-#ifndef TRIBD_SERVER_PARTS_H
-#define TRIBD_SERVER_PARTS_H
+#ifndef AGG_DAEMON_SERVER_PARTS_H
+#define AGG_DAEMON_SERVER_PARTS_H
 
 #include "agg/metrics/http.h"
 #include "agg/jobs/jobs.h"

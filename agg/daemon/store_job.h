@@ -15,8 +15,8 @@
  * library sends ALIVE every second, so either its process is stopped, or its host is
  * unreachable.
  */
-#ifndef TRIBD_STORE_JOB_H
-#define TRIBD_STORE_JOB_H
+#ifndef AGG_DAEMON_STORE_JOB_H
+#define AGG_DAEMON_STORE_JOB_H
 
 #include <stdbool.h>
 

@@ -6,8 +6,8 @@
  * (agg/store/store_walk.h), the keeper of snapshots, and the fields under the mutex.
  * The first thread controls the lifetime of the store and its snapshots.
  */
-#ifndef TRIBD_STORE_JOB_PARTS_H
-#define TRIBD_STORE_JOB_PARTS_H
+#ifndef AGG_DAEMON_STORE_JOB_PARTS_H
+#define AGG_DAEMON_STORE_JOB_PARTS_H
 
 #include <poll.h>
 #include <pthread.h>

@@ -8,8 +8,8 @@
  *
  * Threads: all threads of the store, except store_keeper_step, which only one calls.
  */
-#ifndef TRIBD_STORE_KEEPER_H
-#define TRIBD_STORE_KEEPER_H
+#ifndef AGG_DAEMON_STORE_KEEPER_H
+#define AGG_DAEMON_STORE_KEEPER_H
 
 #include "agg/protocol/control.h"
 #include "agg/daemon/archive.h"

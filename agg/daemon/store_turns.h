@@ -12,8 +12,8 @@
  * walk continues first: the others may be behind it on the same vector, and would hold
  * a turn while blocked.
  */
-#ifndef TRIBD_STORE_TURNS_H
-#define TRIBD_STORE_TURNS_H
+#ifndef AGG_DAEMON_STORE_TURNS_H
+#define AGG_DAEMON_STORE_TURNS_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages to systemd and its journal; without systemd these functions do nothing. */
-#ifndef TRIBD_SYSTEMD_H
-#define TRIBD_SYSTEMD_H
+#ifndef AGG_DAEMON_SYSTEMD_H
+#define AGG_DAEMON_SYSTEMD_H
 
 #include <stdbool.h>
 #include <stdint.h>

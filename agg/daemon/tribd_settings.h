@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings of tribd: from its file, overridden by TRIBD_* variables. Read at the start
  * and at SIGHUP. */
-#ifndef TRIBD_TRIBD_SETTINGS_H
-#define TRIBD_TRIBD_SETTINGS_H
+#ifndef AGG_DAEMON_TRIBD_SETTINGS_H
+#define AGG_DAEMON_TRIBD_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

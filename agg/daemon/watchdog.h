@@ -4,8 +4,8 @@
  * make progress. A process that is alive but stuck is thus killed and restarted.
  * Without systemd there is no watchdog.
  */
-#ifndef TRIBD_WATCHDOG_H
-#define TRIBD_WATCHDOG_H
+#ifndef AGG_DAEMON_WATCHDOG_H
+#define AGG_DAEMON_WATCHDOG_H
 
 #include <stdbool.h>
 #include <stdint.h>

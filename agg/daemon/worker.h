@@ -3,8 +3,8 @@
  * A worker thread, which sums, and its aggregators. Stepping them takes no lock. Jobs
  * with work take turns by their weights (agg/jobs/drr.h).
  */
-#ifndef TRIBD_WORKER_H
-#define TRIBD_WORKER_H
+#ifndef AGG_DAEMON_WORKER_H
+#define AGG_DAEMON_WORKER_H
 
 #include "agg/daemon/aggregator.h"
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/minmax.h"
 #include "base/quota.h"
-#include "compress/vector_words.h"
+#include "compress/vectors/vector_words.h"
 
 enum { CHUNKS_A_TICK = 8 };
 

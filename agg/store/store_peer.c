@@ -10,7 +10,7 @@
 #include "agg/store/store_form.h"
 #include "agg/store/store_image.h"
 #include "base/error.h"
-#include "compress/vector_words.h"
+#include "compress/vectors/vector_words.h"
 
 enum state {
     IDLE, /* ready for a request */

@@ -6,8 +6,8 @@
  * one shard, selected by a digest of its name, or is split into parts in different
  * shards (store_parts.c). All ranks know a secret token that identifies their store.
  */
-#ifndef STORE_RANK_STORE_H
-#define STORE_RANK_STORE_H
+#ifndef AGG_STORE_CLIENT_RANK_STORE_H
+#define AGG_STORE_CLIENT_RANK_STORE_H
 
 #include <pthread.h>
 #include <sys/types.h>

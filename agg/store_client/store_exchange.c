@@ -11,7 +11,7 @@
 
 #include "base/minmax.h"
 #include "base/time.h"
-#include "compress/vector_words.h"
+#include "compress/vectors/vector_words.h"
 #include "agg/store_client/rank_store.h"
 
 enum {

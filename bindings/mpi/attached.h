@@ -8,8 +8,8 @@
  * communicator: the number of calls so far, arguments that MPI requires to be equal,
  * and agreed times.
  */
-#ifndef MPI_ATTACHED_H
-#define MPI_ATTACHED_H
+#ifndef BINDINGS_MPI_ATTACHED_H
+#define BINDINGS_MPI_ATTACHED_H
 
 #include <stdint.h>
 

@@ -8,8 +8,8 @@
  * communicator. It holds no lock then: the handler may leave by longjmp or by an
  * exception.
  */
-#ifndef MPI_REQUEST_ERROR_H
-#define MPI_REQUEST_ERROR_H
+#ifndef BINDINGS_MPI_REQUEST_ERROR_H
+#define BINDINGS_MPI_REQUEST_ERROR_H
 
 #include <mpi.h>
 

@@ -8,8 +8,8 @@
  * A quick check of a few calls comes first. It decides if one side takes ten times as
  * long, like an MPI that does not yield when its ranks share cores.
  */
-#ifndef MPI_SIDE_CHOICE_H
-#define MPI_SIDE_CHOICE_H
+#ifndef BINDINGS_MPI_SIDE_CHOICE_H
+#define BINDINGS_MPI_SIDE_CHOICE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  *         return tmpi_done_by_library(&t, trib_…(t.a->comm, …));
  *     return tmpi_done_by_mpi(&t, tmpi_next.…(…));
  */
-#ifndef MPI_TURN_H
-#define MPI_TURN_H
+#ifndef BINDINGS_MPI_TURN_H
+#define BINDINGS_MPI_TURN_H
 
 #include "bindings/mpi/attached.h"
 

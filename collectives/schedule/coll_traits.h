@@ -3,8 +3,8 @@
  * The table of collectives: how each uses its buffers. Code queries this table instead
  * of naming collectives.
  */
-#ifndef SCHEDULE_COLL_TRAITS_H
-#define SCHEDULE_COLL_TRAITS_H
+#ifndef COLLECTIVES_SCHEDULE_COLL_TRAITS_H
+#define COLLECTIVES_SCHEDULE_COLL_TRAITS_H
 
 #include <stdbool.h>
 

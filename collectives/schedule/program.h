@@ -6,8 +6,8 @@
  * determines whether a SEND sends the local contribution or a computed value. It
  * numbers the frames of each (peer, lane), so that the engine knows the next one.
  */
-#ifndef SCHEDULE_PROGRAM_H
-#define SCHEDULE_PROGRAM_H
+#ifndef COLLECTIVES_SCHEDULE_PROGRAM_H
+#define COLLECTIVES_SCHEDULE_PROGRAM_H
 
 #include <assert.h>
 #include <stdbool.h>

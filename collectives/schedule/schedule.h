@@ -29,8 +29,8 @@
  * form one k-ary sum. The engine adds the contributions in rank order, including the
  * local one, whatever the order of arrival.
  */
-#ifndef SCHEDULE_SCHEDULE_H
-#define SCHEDULE_SCHEDULE_H
+#ifndef COLLECTIVES_SCHEDULE_SCHEDULE_H
+#define COLLECTIVES_SCHEDULE_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

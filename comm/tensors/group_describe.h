@@ -2,8 +2,8 @@
 /*
  * Serialized description of a group, for ranks that have no such group yet.
  */
-#ifndef TENSORS_GROUP_DESCRIBE_H
-#define TENSORS_GROUP_DESCRIBE_H
+#ifndef COMM_TENSORS_GROUP_DESCRIBE_H
+#define COMM_TENSORS_GROUP_DESCRIBE_H
 
 #include "comm/tensors/tensor_group.h"
 

@@ -7,8 +7,8 @@
  * creation, or agreed on after the first step. All ranks start buckets in the same
  * order, because each decision follows from an agreement (step.c).
  */
-#ifndef TENSORS_TENSOR_GROUP_H
-#define TENSORS_TENSOR_GROUP_H
+#ifndef COMM_TENSORS_TENSOR_GROUP_H
+#define COMM_TENSORS_TENSOR_GROUP_H
 
 #include <assert.h>
 

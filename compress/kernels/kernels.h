@@ -367,7 +367,7 @@ struct trib_kernels {
     void (*f16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
     void (*bf16_random)(void *dst, const float *src, size_t n, const uint32_t key[2]);
     TRIB_CODES(f8, trib_f8);
-    /* compress/pack/bitpack.h. codes has room for n rounded up to 8; the padding is
+    /* compress/kernels/bitpack.h. codes has room for n rounded up to 8; the padding is
      * overwritten. */
     void (*bits_pack)(uint8_t *dst, uint8_t *codes, size_t n, int bits);
     void (*bits_unpack)(uint8_t *codes, const uint8_t *src, size_t n, int bits);

@@ -5,7 +5,7 @@
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_CODEC_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_CODEC_H
 
-#include "compress/pack/bitpack.h"
+#include "compress/kernels/bitpack.h"
 #include "compress/kernels/kernels_scalar.h"
 
 KERNEL uint32_t magnitude_of(float v)

@@ -18,7 +18,7 @@
 #include <htscodecs/rANS_static4x16.h>
 
 #include "base/minmax.h"
-#include "compress/pack/bitpack.h"
+#include "compress/kernels/bitpack.h"
 #include "compress/pack/varlen.h"
 
 enum {

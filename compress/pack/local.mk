@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libcompress_la_SOURCES += \
 	compress/pack/varlen_ops.c \
-	compress/pack/bitpack.h \
+	compress/kernels/bitpack.h \
 	compress/pack/elias_omega.c compress/pack/elias_omega.h \
 	compress/pack/entropy.c \
 	compress/pack/index_gaps.c compress/pack/index_gaps.h \

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "compress/pack/bitpack.h"
+#include "compress/kernels/bitpack.h"
 #include "compress/quantise/buckets.h"
 
 enum { PIECE = 1024, CODES_ROOM = 64 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "compress/pack/bitpack.h"
+#include "compress/kernels/bitpack.h"
 #include "compress/quantise/rng_keys.h"
 
 enum { PIECE = 1024 }; /* codes in memory at a time; a multiple of 8 */

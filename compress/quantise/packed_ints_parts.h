@@ -7,7 +7,7 @@
 #define COMPRESS_QUANTISE_PACKED_INTS_PARTS_H
 
 #include "base/minmax.h"
-#include "compress/pack/bitpack.h"
+#include "compress/kernels/bitpack.h"
 #include "compress/quantise/packed_ints.h"
 #include "compress/quantise/rng_keys.h"
 

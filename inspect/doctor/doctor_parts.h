@@ -3,8 +3,8 @@
  * Declarations shared by doctor.c, doctor_consistency.c, doctor_host.c and
  * doctor_pairs.c.
  */
-#ifndef DOCTOR_DOCTOR_PARTS_H
-#define DOCTOR_DOCTOR_PARTS_H
+#ifndef INSPECT_DOCTOR_DOCTOR_PARTS_H
+#define INSPECT_DOCTOR_DOCTOR_PARTS_H
 
 #include <sched.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * Findings of trib_doctor, serialized in the form sent between ranks.
  */
-#ifndef DOCTOR_DOCTOR_REPORT_H
-#define DOCTOR_DOCTOR_REPORT_H
+#ifndef INSPECT_DOCTOR_DOCTOR_REPORT_H
+#define INSPECT_DOCTOR_DOCTOR_REPORT_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 /*
  * The nodes of a drawing, independent of its output format.
  */
-#ifndef TOPO_DRAW_DRAW_NODES_H
-#define TOPO_DRAW_DRAW_NODES_H
+#ifndef INSPECT_DRAW_DRAW_NODES_H
+#define INSPECT_DRAW_DRAW_NODES_H
 
 #include "inspect/draw/draw_tree.h"
 

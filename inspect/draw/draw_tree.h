@@ -3,8 +3,8 @@
  * Draws the tree of switches, hosts, packages, NUMA nodes, caches, ranks and network
  * devices as text or for Graphviz.
  */
-#ifndef TOPO_DRAW_DRAW_TREE_H
-#define TOPO_DRAW_DRAW_TREE_H
+#ifndef INSPECT_DRAW_DRAW_TREE_H
+#define INSPECT_DRAW_DRAW_TREE_H
 
 #include <tributary/topology.h>
 

@@ -6,8 +6,8 @@
  *     calibrate.c        command line, measurements, table
  *     calibratefile.c    the file
  */
-#ifndef PERF_CALIBRATE_H
-#define PERF_CALIBRATE_H
+#ifndef PERF_COLL_CALIBRATE_H
+#define PERF_COLL_CALIBRATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

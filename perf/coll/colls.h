@@ -4,8 +4,8 @@
  * sendrecv is made of messages: each rank sends its vector to the next rank and
  * receives one from the previous rank.
  */
-#ifndef PERF_COLLS_H
-#define PERF_COLLS_H
+#ifndef PERF_COLL_COLLS_H
+#define PERF_COLL_COLLS_H
 
 #include <stdbool.h>
 #include <string.h>

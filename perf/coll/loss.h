@@ -16,8 +16,8 @@
  *     projected  the result is a projection of the sum: the whole error is at most the
  *                sum's magnitude
  */
-#ifndef PERF_LOSS_H
-#define PERF_LOSS_H
+#ifndef PERF_COLL_LOSS_H
+#define PERF_COLL_LOSS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  * bytes per second in each direction has the rate B / r, where r is the number of
  * encoded bytes sent per byte of the vector.
  */
-#ifndef PERF_OVERLAP_H
-#define PERF_OVERLAP_H
+#ifndef PERF_COLL_OVERLAP_H
+#define PERF_COLL_OVERLAP_H
 
 #include "perf/perf.h"
 

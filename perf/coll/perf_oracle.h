@@ -2,8 +2,8 @@
 /*
  * Inputs of a measured collective, and its right result.
  */
-#ifndef PERF_PERF_ORACLE_H
-#define PERF_PERF_ORACLE_H
+#ifndef PERF_COLL_PERF_ORACLE_H
+#define PERF_COLL_PERF_ORACLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

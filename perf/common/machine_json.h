@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PERF_MACHINE_JSON_H
-#define PERF_MACHINE_JSON_H
+#ifndef PERF_COMMON_MACHINE_JSON_H
+#define PERF_COMMON_MACHINE_JSON_H
 
 #include <jansson.h>
 

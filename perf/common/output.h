@@ -3,8 +3,8 @@
  * Output of results: a table for people, csv and json for programs. Each command writes
  * its own rows.
  */
-#ifndef PERF_OUTPUT_H
-#define PERF_OUTPUT_H
+#ifndef PERF_COMMON_OUTPUT_H
+#define PERF_COMMON_OUTPUT_H
 
 #include <jansson.h>
 #include <stdbool.h>

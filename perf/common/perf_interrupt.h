@@ -4,8 +4,8 @@
  * one ends the process. Signals within a second count as one, since the terminal and
  * the process that started the ranks may both send the first.
  */
-#ifndef PERF_PERF_INTERRUPT_H
-#define PERF_PERF_INTERRUPT_H
+#ifndef PERF_COMMON_PERF_INTERRUPT_H
+#define PERF_COMMON_PERF_INTERRUPT_H
 
 #include <stdbool.h>
 #include <sys/types.h>

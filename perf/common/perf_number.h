@@ -2,8 +2,8 @@
 /*
  * Elements of any dtype as numbers, for the oracle of trib-perf.
  */
-#ifndef PERF_PERF_NUMBER_H
-#define PERF_PERF_NUMBER_H
+#ifndef PERF_COMMON_PERF_NUMBER_H
+#define PERF_COMMON_PERF_NUMBER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * Setters, option rows and checks shared by the commands of trib-perf.
  */
-#ifndef PERF_SETTERS_H
-#define PERF_SETTERS_H
+#ifndef PERF_COMMON_SETTERS_H
+#define PERF_COMMON_SETTERS_H
 
 #include <stdbool.h>
 #include <stdio.h>

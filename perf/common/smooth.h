@@ -2,8 +2,8 @@
 /*
  * A smooth field, as in simulations: three waves and a little noise.
  */
-#ifndef PERF_SMOOTH_H
-#define PERF_SMOOTH_H
+#ifndef PERF_COMMON_SMOOTH_H
+#define PERF_COMMON_SMOOTH_H
 
 #include <stdint.h>
 

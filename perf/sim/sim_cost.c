@@ -2,7 +2,7 @@
 /*
  * The cost of a task: bytes of its message, and processor time.
  */
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 #include "perf/sim/sim_rank.h"
 
 enum {

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /* Advance to a frame that exists. With an agreement, its frames come first in a round;
  * the first round has no other frames, and the last round has none of the

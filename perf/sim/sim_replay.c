@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "perf/sim/sim_rank.h"
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 static void run_next(struct sim_rank *r);
 static void wake(struct sim_rank *r);

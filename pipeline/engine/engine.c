@@ -19,9 +19,9 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "pipeline/engine/engine_page.h"
-#include "pipeline/engine/events.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/engine_page.h"
+#include "pipeline/run/events.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/engine/short_path.h"
 #include "pipeline/payload/checksum.h"
 #include "pipeline/payload/encode_ahead.h"

@@ -9,11 +9,11 @@
 #ifndef PIPELINE_ENGINE_ENGINE_H
 #define PIPELINE_ENGINE_ENGINE_H
 
-#include "pipeline/engine/events.h"
-#include "pipeline/engine/engine_page.h"
-#include "pipeline/engine/failure.h"
-#include "pipeline/engine/engine_state.h"
-#include "pipeline/engine/run_buffers.h"
+#include "pipeline/run/events.h"
+#include "pipeline/run/engine_page.h"
+#include "pipeline/run/failure.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/run_buffers.h"
 #include "pipeline/engine/engine_wait.h"
 
 /**

@@ -11,8 +11,8 @@
 #include "base/time.h"
 #include "base/workers.h"
 #include "pipeline/engine/engine.h"
-#include "pipeline/engine/events.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/events.h"
+#include "pipeline/run/failure.h"
 
 enum { WORD_MS = 100 }; /* time for peers to report why a peer is unreachable */
 

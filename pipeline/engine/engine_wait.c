@@ -7,8 +7,8 @@
 
 #include "base/time.h"
 #include "pipeline/engine/engine.h"
-#include "pipeline/engine/events.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/events.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/engine/short_path.h"
 #include "pipeline/link/billboard.h"
 

@@ -5,7 +5,7 @@
 #ifndef PIPELINE_ENGINE_ENGINE_WAIT_H
 #define PIPELINE_ENGINE_ENGINE_WAIT_H
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 
 /**
  * trib_engine_look - check peers, notices and deadlines without blocking.

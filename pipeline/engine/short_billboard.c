@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/engine/engine_trace.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/engine_trace.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/link/billboard.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"

@@ -17,7 +17,7 @@
 #ifndef PIPELINE_ENGINE_SHORT_BILLBOARD_H
 #define PIPELINE_ENGINE_SHORT_BILLBOARD_H
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 
 struct trib_short_billboard;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pipeline/engine/engine_trace.h"
+#include "pipeline/run/engine_trace.h"
 #include "pipeline/engine/short_path.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/engine/short_billboard.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"

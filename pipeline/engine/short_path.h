@@ -12,7 +12,7 @@
 #ifndef PIPELINE_ENGINE_SHORT_PATH_H
 #define PIPELINE_ENGINE_SHORT_PATH_H
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 
 /**
  * trib_short_prepare - set run->short_path if the run may take this path.

@@ -7,7 +7,7 @@
 #ifndef PIPELINE_P2P_MATCHING_H
 #define PIPELINE_P2P_MATCHING_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/run/run.h"
 #include "pipeline/p2p/message.h"
 
 /* One message, on the side of its sender or its receiver. */

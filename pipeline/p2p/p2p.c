@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/p2p/p2p_state.h"
 #include "pipeline/p2p/pull.h"
 

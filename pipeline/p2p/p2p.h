@@ -13,7 +13,7 @@
 #ifndef PIPELINE_P2P_P2P_H
 #define PIPELINE_P2P_P2P_H
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/p2p/matching.h"
 
 enum {

@@ -6,7 +6,7 @@
 #ifndef PIPELINE_P2P_P2P_STATE_H
 #define PIPELINE_P2P_P2P_STATE_H
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/p2p/mailbox.h"
 #include "pipeline/p2p/matching.h"
 

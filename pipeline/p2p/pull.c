@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "pipeline/engine/run_buffers.h"
+#include "pipeline/run/run_buffers.h"
 
 /* Bytes of a message to read before other messages get their turn. */
 enum { PIECE = 1 << 20 };

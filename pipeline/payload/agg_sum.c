@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_state.h"

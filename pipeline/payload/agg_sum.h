@@ -20,7 +20,7 @@
 #ifndef PIPELINE_PAYLOAD_AGG_SUM_H
 #define PIPELINE_PAYLOAD_AGG_SUM_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 struct trib_agg_sum {
     float *floats;    /* [n_chunks * piece] newest sum of each chunk of a round */

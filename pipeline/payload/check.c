@@ -9,8 +9,8 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/number.h"
-#include "pipeline/engine/engine_state.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/failure.h"
 
 enum { BLOCK = 256 /* elements converted at a time */ };
 

@@ -11,7 +11,7 @@
 #ifndef PIPELINE_PAYLOAD_CHECK_H
 #define PIPELINE_PAYLOAD_CHECK_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 enum { TRIB_CHECK_TEXT_MAX = 48 };
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/engine/engine_state.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/payload/payload.h"
 
 /* Return the place of the checksum. A payload that does not fit the entry leaves the

@@ -15,7 +15,7 @@
 #ifndef PIPELINE_PAYLOAD_CHECKSUM_H
 #define PIPELINE_PAYLOAD_CHECKSUM_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /** trib_checksum_set - set the checksum of a SEND's frame, whose entry is filled but
  * not published. */

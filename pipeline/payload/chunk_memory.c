@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/payload_state.h"
 
 /* An unused buffer may be NULL, and C does not allow even NULL + 0. */
@@ -63,14 +63,6 @@ const uint8_t *trib_peer_result(const struct trib_run *run,
         return NULL;
     const size_t places = (view->hi - view->lo) / round * run->desc.n_chunks;
     return view->base + view->lo + c->index % places * place;
-}
-
-const uint8_t *trib_run_results(const struct trib_run *run, size_t *bytes_out)
-{
-    const struct trib_payload_state *s = run->payload;
-
-    *bytes_out = s->acc_is_read ? s->acc_rounds * run->desc.n_chunks * s->acc_bytes : 0;
-    return s->acc_is_read ? s->scratch_acc : NULL;
 }
 
 /* Return true if the peer has read the result that a SEND of this round named. */

@@ -6,17 +6,13 @@
 #ifndef PIPELINE_PAYLOAD_CHUNK_MEMORY_H
 #define PIPELINE_PAYLOAD_CHUNK_MEMORY_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /** trib_run_input - return the elements of a chunk in the caller's contribution. */
 const uint8_t *trib_run_input(const struct trib_run *run, const struct trib_chunk *c);
 
 /** trib_run_acc - return the accumulator of a chunk. */
 uint8_t *trib_run_acc(const struct trib_run *run, const struct trib_chunk *c);
-
-/** trib_run_results - return the accumulators that the peers of an aggregator read;
- * NULL and *bytes_out 0 if they read none. */
-const uint8_t *trib_run_results(const struct trib_run *run, size_t *bytes_out);
 
 /** trib_peer_result - return a chunk's result in the accumulators that an aggregator
  * has advertised to this rank, or NULL. */

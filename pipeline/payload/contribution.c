@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_state.h"

@@ -8,8 +8,8 @@
 
 #include <assert.h>
 
-#include "pipeline/engine/chunk.h"
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/chunk.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/partial.h"
 
 /* Work memory of an encode, one for the engine and one per worker. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/time.h"
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"

@@ -5,7 +5,7 @@
 #ifndef PIPELINE_PAYLOAD_DECODE_H
 #define PIPELINE_PAYLOAD_DECODE_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /** trib_coded_to_elements - decode an encoded chunk to n elements; zeros: x is all 0 at
  * entry. */

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/time.h"
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_state.h"

@@ -7,7 +7,7 @@
 
 #include "base/time.h"
 #include "base/workers.h"
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/encode.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_state.h"

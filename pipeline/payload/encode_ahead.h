@@ -19,7 +19,7 @@
 #ifndef PIPELINE_PAYLOAD_ENCODE_AHEAD_H
 #define PIPELINE_PAYLOAD_ENCODE_AHEAD_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /**
  * trib_encode_ahead_prepare - create run->payload->encode_ahead for a run with a codec,

@@ -14,7 +14,7 @@
 #ifndef PIPELINE_PAYLOAD_ERROR_FEEDBACK_H
 #define PIPELINE_PAYLOAD_ERROR_FEEDBACK_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 struct trib_feedback {
     /* The rule's functions; NULL if its only state is the residual. */

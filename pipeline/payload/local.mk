@@ -9,7 +9,7 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/encode_ahead.c pipeline/payload/encode_ahead.h \
 	pipeline/payload/error_feedback.c pipeline/payload/error_feedback.h \
 	pipeline/payload/narrow.c pipeline/payload/narrow.h \
-	pipeline/payload/pair_regions.c pipeline/payload/pair_regions.h \
+	pipeline/run/pair_regions.c pipeline/run/pair_regions.h \
 	pipeline/payload/pair_sum.c pipeline/payload/pair_sum.h \
 	pipeline/payload/pair_word.c pipeline/payload/pair_word.h \
 	pipeline/payload/partial.c pipeline/payload/partial.h \
@@ -21,7 +21,7 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/payload_pairs.c pipeline/payload/payload_pairs.h \
 	pipeline/payload/payload_raw.c pipeline/payload/payload_raw.h \
 	pipeline/payload/payload_prepare.c pipeline/payload/payload_state.h \
-	pipeline/payload/result_store.c pipeline/payload/result_store.h \
+	pipeline/run/result_store.c pipeline/run/result_store.h \
 	pipeline/payload/run_codec.c pipeline/payload/run_codec.h \
 	pipeline/payload/agg_sum.c pipeline/payload/agg_sum.h \
 	pipeline/payload/undo_log.c pipeline/payload/undo_log.h \

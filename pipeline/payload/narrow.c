@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/dtype.h"
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/payload_state.h"

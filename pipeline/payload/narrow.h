@@ -18,7 +18,7 @@
 #ifndef PIPELINE_PAYLOAD_NARROW_H
 #define PIPELINE_PAYLOAD_NARROW_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 struct trib_kernels;
 struct trib_reduce_args;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 
 /* Return the type in which values are added. */
 static trib_dtype_t acc_dtype(trib_dtype_t dtype)

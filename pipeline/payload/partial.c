@@ -8,9 +8,9 @@
 
 #include "base/fpenv.h"
 #include "base/time.h"
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/checksum.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_state.h"

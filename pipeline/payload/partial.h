@@ -30,7 +30,7 @@
 #ifndef PIPELINE_PAYLOAD_PARTIAL_H
 #define PIPELINE_PAYLOAD_PARTIAL_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /* Results of a run that remain to be sent over one link; an element of the link's
  * list. */

@@ -22,7 +22,7 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_AGREE_H
 #define PIPELINE_PAYLOAD_PAYLOAD_AGREE_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /* The agreement of all ranks before a chunk is encoded. */
 struct trib_share {

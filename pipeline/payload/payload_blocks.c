@@ -4,9 +4,9 @@
 #include <assert.h>
 
 #include "base/error.h"
-#include "pipeline/engine/engine_state.h"
-#include "pipeline/engine/failure.h"
-#include "pipeline/engine/run_buffers.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/failure.h"
+#include "pipeline/run/run_buffers.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"

@@ -10,7 +10,7 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_BLOCKS_H
 #define PIPELINE_PAYLOAD_PAYLOAD_BLOCKS_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /**
  * trib_blocks_expect - return true if a frame is valid although its count differs from

@@ -24,8 +24,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "pipeline/engine/engine_state.h"
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/decode.h"

@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/payload_coded.h"

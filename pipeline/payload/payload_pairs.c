@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"

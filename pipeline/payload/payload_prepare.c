@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "compress/robust_op.h"
-#include "pipeline/engine/engine_state.h"
+#include "compress/vectors/robust_op.h"
+#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "pipeline/payload/narrow.h"
@@ -154,6 +154,10 @@ static trib_status_t prepare_results(struct trib_engine *e, struct trib_run *run
     run->payload->acc_rounds = run->payload->acc_is_read ? e->arena.window : 1;
     run->payload->scratch_acc =
         run->payload->acc_is_read ? e->results.base : malloc(round + 64);
+    if (run->payload->acc_is_read) {
+        run->results = run->payload->scratch_acc;
+        run->results_bytes = e->arena.window * round;
+    }
     return run->payload->scratch_acc ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 

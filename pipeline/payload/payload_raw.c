@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "compress/robust_op.h"
-#include "pipeline/engine/engine_state.h"
-#include "pipeline/engine/run_buffers.h"
+#include "compress/vectors/robust_op.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/run_buffers.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"

@@ -5,7 +5,7 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_RAW_H
 #define PIPELINE_PAYLOAD_PAYLOAD_RAW_H
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 
 /** trib_raw_copy - copy the input of a chunk to its result. */
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,

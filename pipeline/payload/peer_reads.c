@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "pipeline/engine/run_buffers.h"
+#include "pipeline/run/run_buffers.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload_state.h"
 

@@ -10,7 +10,7 @@
 #ifndef PIPELINE_PAYLOAD_PEER_READS_H
 #define PIPELINE_PAYLOAD_PEER_READS_H
 
-#include "pipeline/engine/engine_state.h"
+#include "pipeline/run/engine_state.h"
 
 struct trib_peer_reads;
 

@@ -5,7 +5,7 @@
 #ifndef PIPELINE_PAYLOAD_RUN_CODEC_H
 #define PIPELINE_PAYLOAD_RUN_CODEC_H
 
-#include "pipeline/engine/run.h"
+#include "pipeline/run/run.h"
 
 /** trib_codec_flags - return the properties of the run's codec, as in compress/codec.h;
  * the run must have a codec. */

@@ -12,7 +12,7 @@
 #ifndef PIPELINE_PAYLOAD_UNDO_LOG_H
 #define PIPELINE_PAYLOAD_UNDO_LOG_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 struct trib_chunk;
 

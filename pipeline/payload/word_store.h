@@ -6,7 +6,7 @@
 #ifndef PIPELINE_PAYLOAD_WORD_STORE_H
 #define PIPELINE_PAYLOAD_WORD_STORE_H
 
-#include "pipeline/engine/chunk.h"
+#include "pipeline/run/chunk.h"
 
 /* An encoded chunk with several uses: the chunk's result, or an input that is both sent
  * and summed. */

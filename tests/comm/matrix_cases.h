@@ -9,7 +9,7 @@
 
 #include "base/dtype.h"
 #include "comm/plan_parts.h"
-#include "compress/robust_op.h"
+#include "compress/vectors/robust_op.h"
 #include "tests/comm/matrix_codecs.h"
 #include "tests/comm/oracle.h"
 

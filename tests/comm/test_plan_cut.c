@@ -6,7 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "comm/communicator.h"
-#include "pipeline/engine/run.h"
+#include "pipeline/run/run.h"
 #include "tests/harness/ranks.h"
 
 static const size_t counts[] = {0, 1, 15, 16, 17, 1000, 4096, 65537, 1000003};

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "compress/kernels/kernels.h"
-#include "compress/robust_op.h"
+#include "compress/vectors/robust_op.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 

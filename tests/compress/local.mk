@@ -11,7 +11,7 @@ compress_tests = \
 	tests/compress/test_changing \
 	tests/compress/test_claims \
 	tests/compress/test_codec \
-	tests/compress/test_codec_text \
+	tests/compress/registry/test_codec_text \
 	tests/compress/test_contract \
 	tests/compress/kernels/test_crc \
 	tests/compress/kernels/test_elements \
@@ -21,7 +21,7 @@ compress_tests = \
 	tests/compress/quantise/test_exact_sum \
 	tests/compress/test_extremes \
 	tests/compress/quantise/test_f8 \
-	tests/compress/test_feedback_rule \
+	tests/compress/registry/test_feedback_rule \
 	tests/compress/test_fuzzed \
 	tests/compress/pack/test_index_gaps \
 	tests/compress/kernels/test_gemm \
@@ -32,7 +32,7 @@ compress_tests = \
 	tests/compress/models/test_lgc \
 	tests/compress/models/test_lgc_odd \
 	tests/compress/test_vector_stats \
-	tests/compress/test_vector_words \
+	tests/compress/vectors/test_vector_words \
 	tests/compress/quantise/test_natural \
 	tests/compress/pack/test_elias_omega \
 	tests/compress/models/test_model_parts \
@@ -55,7 +55,7 @@ compress_tests = \
 	tests/compress/sparsify/test_topk \
 	tests/compress/sparsify/test_whole_k \
 	tests/compress/pack/test_varlen
-compress_tests += tests/compress/test_vector_split
+compress_tests += tests/compress/vectors/test_vector_split
 check_PROGRAMS += $(compress_tests) tests/compress/kernels/bench_gemm
 TESTS += $(compress_tests) tests/compress/test_neon.sh
 tests_compress_test_fuzzed_LDADD = libcorpus.la $(LDADD)

@@ -33,7 +33,7 @@ build() {
     [ -n "$changed" ] || return 0
     for file in compress/*.c compress/*/*.c; do
         # A file that no list names is in no library.
-        [ "$file" = compress/codec_table.c ] || grep -q "$file" compress/*/local.mk
+        [ "$file" = compress/registry/codec_table.c ] || grep -q "$file" compress/*/local.mk
         cc "${flags[@]}" -c "$file" -o "$(basename "$file" .c).o"
     done
     link build/tools/trib-info "$BUILD"/tools/trib_info-*.o "$(archives tools)"

@@ -15,7 +15,7 @@ pipeline_tests = \
 	tests/pipeline/payload/test_chunk_memory \
 	tests/pipeline/payload/test_payload_agree \
 	tests/pipeline/payload/test_payload_prepare \
-	tests/pipeline/payload/test_result_store \
+	tests/pipeline/run/test_result_store \
 	tests/pipeline/payload/test_run_codec \
 	tests/pipeline/payload/test_agg_sum \
 	tests/pipeline/payload/test_payload_coded \
@@ -31,19 +31,19 @@ pipeline_tests = \
 	tests/pipeline/payload/test_encode_ahead \
 	tests/pipeline/payload/test_error_feedback \
 	tests/pipeline/payload/test_narrow \
-	tests/pipeline/payload/test_pair_regions \
+	tests/pipeline/run/test_pair_regions \
 	tests/pipeline/payload/test_pair_sum \
 	tests/pipeline/payload/test_pair_word \
 	tests/pipeline/payload/test_payload_blocks \
 	tests/pipeline/payload/test_partial \
 	tests/pipeline/payload/test_payload_pairs \
-	tests/pipeline/engine/test_failure \
-	tests/pipeline/engine/test_events \
-	tests/pipeline/engine/test_engine_page \
-	tests/pipeline/engine/test_run_buffers \
+	tests/pipeline/run/test_failure \
+	tests/pipeline/run/test_events \
+	tests/pipeline/run/test_engine_page \
+	tests/pipeline/run/test_run_buffers \
 	tests/pipeline/engine/test_engine_wait \
 	tests/pipeline/engine/test_engine_open \
-	tests/pipeline/engine/test_run \
+	tests/pipeline/run/test_run \
 	tests/pipeline/engine/test_run_prepare \
 	tests/pipeline/link/test_registered \
 	tests/pipeline/p2p/test_mailbox \
@@ -75,10 +75,10 @@ tests_pipeline_payload_test_agg_sum_SOURCES = tests/agg/client/aggregators.h \
 tests_pipeline_payload_test_agg_sum_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_payload_prepare_SOURCES = \
 	tests/pipeline/payload/test_payload_prepare.c tests/pipeline/engine/engines.h
-tests_pipeline_payload_test_pair_regions_LDADD = $(comm_tests_link)
+tests_pipeline_run_test_pair_regions_LDADD = $(comm_tests_link)
 tests_pipeline_payload_test_pair_sum_LDADD = $(comm_tests_link)
-tests_pipeline_payload_test_result_store_SOURCES = \
-	tests/pipeline/payload/test_result_store.c tests/pipeline/payload/payload_rig.h
+tests_pipeline_run_test_result_store_SOURCES = \
+	tests/pipeline/run/test_result_store.c tests/pipeline/payload/payload_rig.h
 tests_pipeline_payload_test_payload_pairs_SOURCES = \
 	tests/pipeline/payload/test_payload_pairs.c tests/pipeline/payload/payload_rig.h
 tests_pipeline_payload_test_payload_raw_SOURCES = \
@@ -86,4 +86,4 @@ tests_pipeline_payload_test_payload_raw_SOURCES = \
 tests_pipeline_payload_test_peer_reads_SOURCES = \
 	tests/pipeline/payload/test_peer_reads.c tests/pipeline/payload/payload_rig.h
 tests_pipeline_payload_test_peer_reads_LDADD = $(comm_tests_link)
-tests_pipeline_engine_test_engine_page_LDADD = $(comm_tests_link)
+tests_pipeline_run_test_engine_page_LDADD = $(comm_tests_link)

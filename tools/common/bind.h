@@ -8,8 +8,8 @@
  * itself (taskset, a batch system, a container) apply to its ranks as well. A single
  * rank, or more ranks than cores, are not bound.
  */
-#ifndef TOOLS_BIND_H
-#define TOOLS_BIND_H
+#ifndef TOOLS_COMMON_BIND_H
+#define TOOLS_COMMON_BIND_H
 
 #include <sched.h>
 #include <stdbool.h>

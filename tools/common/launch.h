@@ -2,8 +2,8 @@
 /*
  * Start ranks on one host without a launcher: one forked process each.
  */
-#ifndef TOOLS_LAUNCH_H
-#define TOOLS_LAUNCH_H
+#ifndef TOOLS_COMMON_LAUNCH_H
+#define TOOLS_COMMON_LAUNCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
  *     option_help.c     --help
  *     completion.c      --completion bash, zsh and fish
  */
-#ifndef TOOLS_OPTIONS_H
-#define TOOLS_OPTIONS_H
+#ifndef TOOLS_COMMON_OPTIONS_H
+#define TOOLS_COMMON_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

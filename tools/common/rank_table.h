@@ -2,8 +2,8 @@
 /*
  * Table of the current activity of ranks: trib-run on SIGUSR1, trib-info stacks.
  */
-#ifndef TOOLS_RANK_TABLE_H
-#define TOOLS_RANK_TABLE_H
+#ifndef TOOLS_COMMON_RANK_TABLE_H
+#define TOOLS_COMMON_RANK_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Progress line on the terminal. After two seconds, a thread rewrites it every second,
  * as the command itself may block.
  */
-#ifndef TOOLS_TICKER_H
-#define TOOLS_TICKER_H
+#ifndef TOOLS_COMMON_TICKER_H
+#define TOOLS_COMMON_TICKER_H
 
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
 /*
  * Start-up and exit of each program.
  */
-#ifndef TOOLS_TOOL_H
-#define TOOLS_TOOL_H
+#ifndef TOOLS_COMMON_TOOL_H
+#define TOOLS_COMMON_TOOL_H
 
 #include <stdbool.h>
 #include <sys/resource.h>

@@ -3,8 +3,8 @@
  * Tables that fit the terminal. On a narrow terminal the least important columns are
  * omitted, and the last line lists them. --wide, a pipe and a file show all columns.
  */
-#ifndef TOOLS_TOOL_TABLE_H
-#define TOOLS_TOOL_TABLE_H
+#ifndef TOOLS_COMMON_TOOL_TABLE_H
+#define TOOLS_COMMON_TOOL_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

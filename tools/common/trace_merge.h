@@ -3,8 +3,8 @@
  * Merge the TRIB_TRACE files of all ranks into one, line by line. Their timestamps
  * already use the clock of rank 0.
  */
-#ifndef TOOLS_TRACE_MERGE_H
-#define TOOLS_TRACE_MERGE_H
+#ifndef TOOLS_COMMON_TRACE_MERGE_H
+#define TOOLS_COMMON_TRACE_MERGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * The commands of trib-info.
  */
-#ifndef TOOLS_INFO_COMMANDS_H
-#define TOOLS_INFO_COMMANDS_H
+#ifndef TOOLS_INFO_INFO_COMMANDS_H
+#define TOOLS_INFO_INFO_COMMANDS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * Internal interfaces of trib-run: options (run_options.c), ranks (run_ranks.c), their
  * output (run_output.c) and their state (run_state.c).
  */
-#ifndef TOOLS_RUN_PARTS_H
-#define TOOLS_RUN_PARTS_H
+#ifndef TOOLS_RUN_RUN_PARTS_H
+#define TOOLS_RUN_RUN_PARTS_H
 
 #include <poll.h>
 #include <signal.h>

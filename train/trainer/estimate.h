@@ -3,8 +3,8 @@
  * The timing model of Pipe-SGD: the time of a step for a codec and a width. The public
  * entry point is trib_estimate_step of <tributary/train.h>.
  */
-#ifndef TRAIN_ESTIMATE_H
-#define TRAIN_ESTIMATE_H
+#ifndef TRAIN_TRAINER_ESTIMATE_H
+#define TRAIN_TRAINER_ESTIMATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * Graphs of push-sum: the ranks that a rank sends to and receives from in each step.
  */
-#ifndef TRIB_TRAIN_GRAPH_H
-#define TRIB_TRAIN_GRAPH_H
+#ifndef TRAIN_TRAINER_GRAPH_H
+#define TRAIN_TRAINER_GRAPH_H
 
 #include <stdint.h>
 

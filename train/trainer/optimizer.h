@@ -2,8 +2,8 @@
 /*
  * Optimisers: update ranges of the parameters by a gradient.
  */
-#ifndef TRIB_TRAIN_OPTIMIZER_H
-#define TRIB_TRAIN_OPTIMIZER_H
+#ifndef TRAIN_TRAINER_OPTIMIZER_H
+#define TRAIN_TRAINER_OPTIMIZER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * The parts (layers) of a vector, and the codec of each.
  */
-#ifndef TRAIN_PARTS_H
-#define TRAIN_PARTS_H
+#ifndef TRAIN_TRAINER_PARTS_H
+#define TRAIN_TRAINER_PARTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * Learning rates as texts: "0.1", "linear:rate=0.1,warmup=0.05,steps=4680".
  */
-#ifndef TRAIN_RATE_H
-#define TRAIN_RATE_H
+#ifndef TRAIN_TRAINER_RATE_H
+#define TRAIN_TRAINER_RATE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Percentages of the run in texts of codecs and feedback, replaced by numbers of
  * starts: "lgc: dense=4%,train=13%" of 1170 rounds becomes "lgc:dense=47,train=152".
  */
-#ifndef TRAIN_RUN_SHARE_H
-#define TRAIN_RUN_SHARE_H
+#ifndef TRAIN_TRAINER_RUN_SHARE_H
+#define TRAIN_TRAINER_RUN_SHARE_H
 
 #include <stdint.h>
 

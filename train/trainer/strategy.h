@@ -3,8 +3,8 @@
  * Strategies: how gradients and parameters are combined at each step. To add one, write
  * a file in strategies/ and a row in strategies.def.
  */
-#ifndef TRAIN_STRATEGY_H
-#define TRAIN_STRATEGY_H
+#ifndef TRAIN_TRAINER_STRATEGY_H
+#define TRAIN_TRAINER_STRATEGY_H
 
 #include <stddef.h>
 #include <stdint.h>

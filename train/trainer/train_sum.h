@@ -3,8 +3,8 @@
  * A repeated mean of a vector over all ranks: one plan, or a group of tensors if parts
  * of the vector have their own codecs.
  */
-#ifndef TRAIN_TRAIN_SUM_H
-#define TRAIN_TRAIN_SUM_H
+#ifndef TRAIN_TRAINER_TRAIN_SUM_H
+#define TRAIN_TRAINER_TRAIN_SUM_H
 
 #include <stdbool.h>
 #include <stddef.h>

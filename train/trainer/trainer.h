@@ -2,8 +2,8 @@
 /*
  * The trainer: state and functions shared by all strategies.
  */
-#ifndef TRAIN_TRAINER_H
-#define TRAIN_TRAINER_H
+#ifndef TRAIN_TRAINER_TRAINER_H
+#define TRAIN_TRAINER_TRAINER_H
 
 #include <tributary/train.h>
 

@@ -4,8 +4,8 @@
  * it may choose. It then continues with the codec and width whose step it estimates as
  * fastest.
  */
-#ifndef TRAIN_TUNING_H
-#define TRAIN_TUNING_H
+#ifndef TRAIN_TRAINER_TUNING_H
+#define TRAIN_TRAINER_TUNING_H
 
 #include <stdbool.h>
 #include <stddef.h>

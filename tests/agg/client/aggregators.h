@@ -3,8 +3,8 @@
  * Ranks and their aggregators are processes of one job and wire up over its
  * communicator. Rank 0's announcements go through pipes.
  */
-#ifndef TESTS_OFFLOAD_AGGREGATORS_H
-#define TESTS_OFFLOAD_AGGREGATORS_H
+#ifndef TESTS_AGG_CLIENT_AGGREGATORS_H
+#define TESTS_AGG_CLIENT_AGGREGATORS_H
 
 #include <malloc.h>
 #include <sched.h>

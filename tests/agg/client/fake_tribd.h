@@ -3,8 +3,8 @@
  * A tribd of a test, on a thread of rank 0's process: it takes one job and answers its
  * JOIN as the test wants it, but sums nothing.
  */
-#ifndef TESTS_OFFLOAD_FAKE_TRIBD_H
-#define TESTS_OFFLOAD_FAKE_TRIBD_H
+#ifndef TESTS_AGG_CLIENT_FAKE_TRIBD_H
+#define TESTS_AGG_CLIENT_FAKE_TRIBD_H
 
 #include <arpa/inet.h>
 #include <pthread.h>

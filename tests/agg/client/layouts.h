@@ -2,8 +2,8 @@
 /*
  * Lays out aggregators from the texts of a test.
  */
-#ifndef TESTS_OFFLOAD_LAYOUTS_H
-#define TESTS_OFFLOAD_LAYOUTS_H
+#ifndef TESTS_AGG_CLIENT_LAYOUTS_H
+#define TESTS_AGG_CLIENT_LAYOUTS_H
 
 #include "tests/harness/tribtest.h"
 

@@ -3,8 +3,8 @@
  * A job that loses its aggregators: the memory that ranks and aggregators share, the
  * aggregators, and the provider by which ranks come to later ones.
  */
-#ifndef TESTS_OFFLOAD_LOSSY_JOB_H
-#define TESTS_OFFLOAD_LOSSY_JOB_H
+#ifndef TESTS_AGG_CLIENT_LOSSY_JOB_H
+#define TESTS_AGG_CLIENT_LOSSY_JOB_H
 
 #include "tests/harness/tribtest.h"
 

@@ -5,8 +5,8 @@
  * is the rank's own and the peer looks at. Fields are aimed at as well as any bytes;
  * most are put back at once, so that what was checked is another thing when it is used.
  */
-#ifndef TESTS_OFFLOAD_REWRITER_H
-#define TESTS_OFFLOAD_REWRITER_H
+#ifndef TESTS_AGG_CLIENT_REWRITER_H
+#define TESTS_AGG_CLIENT_REWRITER_H
 
 #include <signal.h>
 #include <stdint.h>

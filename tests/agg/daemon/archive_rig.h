@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A folder of snapshots, a vector for it, and calls to the disk that go wrong. */
-#ifndef TESTS_TRIBD_ARCHIVE_RIG_H
-#define TESTS_TRIBD_ARCHIVE_RIG_H
+#ifndef TESTS_AGG_DAEMON_ARCHIVE_RIG_H
+#define TESTS_AGG_DAEMON_ARCHIVE_RIG_H
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by attack.c, attack_rank.c, attack_words.c, attack_flood.c and
  * attack_beside.c. */
-#ifndef TESTS_TRIBD_ATTACK_H
-#define TESTS_TRIBD_ATTACK_H
+#ifndef TESTS_AGG_DAEMON_ATTACK_H
+#define TESTS_AGG_DAEMON_ATTACK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * A control connection to the tribd of TRIB_SERVICE by a program that has the key and
  * speaks for itself, without a job behind it: for hostile and attack.
  */
-#ifndef TESTS_TRIBD_CALLER_H
-#define TESTS_TRIBD_CALLER_H
+#ifndef TESTS_AGG_DAEMON_CALLER_H
+#define TESTS_AGG_DAEMON_CALLER_H
 
 #include <netinet/in.h>
 

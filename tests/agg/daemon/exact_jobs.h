@@ -3,8 +3,8 @@
  * For jobs whose sums are exact: small integers, and an end with a sentence where a
  * call fails.
  */
-#ifndef TESTS_TRIBD_EXACT_JOBS_H
-#define TESTS_TRIBD_EXACT_JOBS_H
+#ifndef TESTS_AGG_DAEMON_EXACT_JOBS_H
+#define TESTS_AGG_DAEMON_EXACT_JOBS_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by hostile.c, hostile_alone.c and hostile_strangers.c. */
-#ifndef TESTS_TRIBD_HOSTILE_H
-#define TESTS_TRIBD_HOSTILE_H
+#ifndef TESTS_AGG_DAEMON_HOSTILE_H
+#define TESTS_AGG_DAEMON_HOSTILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 /* Sparse and encoded requests of one rank, in order and out of order. */
 #include "agg/store/store_form.h"
 
-#include "compress/vector_words.h"
+#include "compress/vectors/vector_words.h"
 #include "tests/agg/store/peer_rig.h"
 
 /* Sparse requests ------------------------------------------------------------------ */

@@ -3,8 +3,8 @@
  * Daemons with folders for snapshots, which a rank kills and starts again, and stores
  * there.
  */
-#ifndef TESTS_STORE_SNAPSHOT_RIG_H
-#define TESTS_STORE_SNAPSHOT_RIG_H
+#ifndef TESTS_AGG_STORE_CLIENT_SNAPSHOT_RIG_H
+#define TESTS_AGG_STORE_CLIENT_SNAPSHOT_RIG_H
 
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranks that use a store in a tribd of their own. */
-#ifndef TESTS_STORE_STORE_RIG_H
-#define TESTS_STORE_STORE_RIG_H
+#ifndef TESTS_AGG_STORE_CLIENT_STORE_RIG_H
+#define TESTS_AGG_STORE_CLIENT_STORE_RIG_H
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "base/digest.h"
 #include "build-config.h"
 #include "compress/kernels/kernels.h"
-#include "compress/vector_words.h"
+#include "compress/vectors/vector_words.h"
 #include "tests/harness/rng_draw.h"
 #include "tests/agg/store_client/store_rig.h"
 

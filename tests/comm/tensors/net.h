@@ -3,8 +3,8 @@
  * A group of a few tensors of one size, each a bucket of its own, and the order in
  * which they are done.
  */
-#ifndef TESTS_TENSORS_NET_H
-#define TESTS_TENSORS_NET_H
+#ifndef TESTS_COMM_TENSORS_NET_H
+#define TESTS_COMM_TENSORS_NET_H
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 /*
  * Tensors of a test: drawn alike on all ranks by a seed, with an oracle for each.
  */
-#ifndef TESTS_TENSORS_TENSORS_H
-#define TESTS_TENSORS_TENSORS_H
+#ifndef TESTS_COMM_TENSORS_TENSORS_H
+#define TESTS_COMM_TENSORS_TENSORS_H
 
 #include <stdio.h>
 #include <stdlib.h>

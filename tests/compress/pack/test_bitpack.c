@@ -4,7 +4,7 @@
  */
 #include "tests/compress/vectors.h"
 
-#include "compress/pack/bitpack.h"
+#include "compress/kernels/bitpack.h"
 
 static void test_all(void **state)
 {

@@ -5,7 +5,7 @@
  */
 #include "tests/pipeline/p2p/talk.h"
 
-#include "pipeline/engine/failure.h"
+#include "pipeline/run/failure.h"
 #include "pipeline/p2p/pull.h"
 
 enum { PIECES = 3 << 20, FLOATS = PIECES / 4 + 10 };

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pipeline/run/events.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "pipeline/run/failure.h"
+
+enum {
+    ABORT_TELL_MS = 20, /* as TELL_MS, after the caller gave up */
+    TELL_MS = 300, /* time for peers that cannot accept a notice at once */
+    EVENTS = 16,
+};
+
+/* Return true if this frame is new. A duplicate, recognised by its position, would make
+ * the next frame readable before it arrives. */
+static bool is_new(const struct trib_engine *e, const struct trib_event *event)
+{
+    const struct trib_link *l = &e->links[event->peer];
+    const uint32_t lane = event->imm & 0xffffff;
+
+    if (event->kind != TRIB_EVENT_ARRIVED || event->imm >> 24 != TRIB_LINK_FRAME ||
+        lane >= TRIB_LANES || !l->recv[lane].slots) /* slots not set up yet */
+        return true;
+    const struct trib_recv_lane *r = &l->recv[lane];
+    const struct trib_entry *c =
+        (const struct trib_entry *)(r->slots + trib_slot_off(l, &e->arena, r->arrived));
+    return atomic_load_explicit(&c->position, memory_order_relaxed) == r->arrived + 1;
+}
+
+static bool take_event(struct trib_engine *e, const struct trib_event *event)
+{
+    if (e->p2p && e->p2p->ops->take_event(e, event))
+        return true;
+    if (!is_new(e, event)) {
+        trib_engine_protocol(e, event->peer, "a duplicate frame");
+        return false;
+    }
+    if (event->imm >> 24 == TRIB_LINK_CREDITS &&
+        !trib_link_credits_fit(&e->links[event->peer], event)) {
+        trib_engine_protocol(e, event->peer, "credits for frames that were never sent");
+        return false;
+    }
+    if (!trib_link_event(&e->links[event->peer], event))
+        return false;
+    if (event->kind == TRIB_EVENT_ARRIVED)
+        trib_trace_now(&e->trace, TRIB_TRACE_ARRIVED, event->peer, 0, event->len);
+    return true;
+}
+
+bool trib_engine_events(struct trib_engine *e)
+{
+    struct trib_event events[EVENTS];
+    bool moved = false;
+    int n = e->transport->ops->poll(e->transport, events, EVENTS);
+
+    for (int i = 0; i < n; i++) {
+        if (events[i].kind != TRIB_EVENT_PEER_LOST) {
+            moved |= take_event(e, &events[i]);
+            continue;
+        }
+        e->links[events[i].peer].dead = events[i].dead;
+        e->links[events[i].peer].lives = events[i].lives;
+        e->links[events[i].peer].continues = events[i].continues;
+        if (events[i].given_up)
+            trib_engine_given_up(e);
+        trib_engine_lost(e, events[i].peer, events[i].left, events[i].why);
+    }
+    return moved;
+}
+
+/* Return true if a peer on this other host is lost. Peers on this rank's own host
+ * remain reachable whichever of them died. */
+static bool host_is_lost(const struct trib_engine *e, const char *host)
+{
+    if (strcmp(e->peers[e->rank].host, host) == 0)
+        return false;
+    for (int p = 0; p < e->size; p++)
+        if (e->links[p].lost && strcmp(e->peers[p].host, host) == 0)
+            return true;
+    return false;
+}
+
+/* Notify the peers whose transport was full; return true if some still are. */
+static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
+{
+    bool untold = false;
+
+    (void)trib_engine_events(e);
+    for (int p = 0; p < e->size; p++) {
+        if (e->links[p].untold)
+            trib_engine_tell(e, p, n);
+        untold |= e->links[p].untold;
+    }
+    return untold;
+}
+
+/* Return true if some peers may have no link to this rank. Ranks that use aggregators
+ * learn of failures from those, and a stopped rank would not answer. */
+static bool has_strangers(const struct trib_engine *e)
+{
+    return e->size == e->ranks || trib_engine_is_aggregator(e);
+}
+
+static void tell_rest(struct trib_engine *e, const struct trib_oob_notice *n)
+{
+    uint64_t until =
+        trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_TELL_MS : TELL_MS);
+
+    for (int p = 0; has_strangers(e) && p < e->size && !trib_deadline_passed(until);
+         p++) {
+        struct trib_link *l = &e->links[p];
+        const struct trib_peer *peer = &e->peers[p];
+        if (p == e->rank || l->lost || l->said_lost || l->connected ||
+            host_is_lost(e, peer->host))
+            continue;
+        if (trib_link_connect(l, &e->arena, p, &peer->address, &peer->arena) == TRIB_OK)
+            trib_engine_tell(e, p, n);
+    }
+    while (tell_untold(e, n) && !trib_deadline_passed(until))
+        sched_yield();
+}
+
+void trib_engine_tell_failure(struct trib_engine *e)
+{
+    struct trib_oob_notice n = {
+        .kind = TRIB_OOB_NOTICE_FAILED, .status = e->failed, .lost = e->cause_lost};
+
+    assert(e->failed);
+    snprintf(n.text, sizeof(n.text), "%.199s", e->failure.text);
+    tell_rest(e, &n);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events of the transport: arrived frames and lost peers.
+ */
+#ifndef PIPELINE_RUN_EVENTS_H
+#define PIPELINE_RUN_EVENTS_H
+
+#include "pipeline/run/engine_state.h"
+
+/** trib_engine_events - handle the transport's events; return true if a frame
+ * arrived. */
+bool trib_engine_events(struct trib_engine *e);
+
+/**
+ * trib_engine_tell_failure - notify the peers that do not know of a failure: those
+ * without a link, and those whose transport was full.
+ *
+ * Takes up to some 100 ms, or longer if it must first connect to a peer. The caller is
+ * blocked, and a host that does not answer costs seconds, so the function stops at a
+ * deadline. Peers not reached learn of the failure from others. The engine calls this
+ * at the end of its runs unless e->tells_later, in which case its owner calls it later.
+ */
+void trib_engine_tell_failure(struct trib_engine *e);
+
+#endif
