@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "api/api.h"
-#include "comm/gate.h"
-#include "comm/grow.h"
-#include "comm/survivors.h"
+#include "comm/core/gate.h"
+#include "comm/members/grow.h"
+#include "comm/members/survivors.h"
 
 static trib_status_t check(struct trib_comm *comm, int most, struct trib_error *err)
 {

@@ -9,10 +9,10 @@
 #include "base/time.h"
 #include "api/api.h"
 #include "boot/boot.h"
-#include "comm/clock.h"
-#include "comm/communicator.h"
-#include "comm/gate.h"
-#include "comm/grow.h"
+#include "comm/life/clock.h"
+#include "comm/core/communicator.h"
+#include "comm/core/gate.h"
+#include "comm/members/grow.h"
 #include "agg/client/fallback.h"
 
 /* Way of a process to join its communicator. */

@@ -8,8 +8,8 @@
 #include <tributary/elastic.h>
 
 #include "api/api.h"
-#include "comm/communicator.h"
-#include "comm/survivors.h"
+#include "comm/core/communicator.h"
+#include "comm/members/survivors.h"
 #include "agg/client/fallback.h"
 
 /* True if this rank has disconnected from a peer to release memory, and can no longer

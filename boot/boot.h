@@ -20,7 +20,7 @@ struct trib_idle;
 struct trib_log;
 
 #define TRIB_BOOT_BLOB_MAX 2560
-#define TRIB_BOOT_EXCHANGES 2 /* all-gathers of a boot: comm/wireup.c */
+#define TRIB_BOOT_EXCHANGES 2 /* all-gathers of a boot: comm/members/wireup.c */
 #define TRIB_BOOT_PHASE_MAX 24 /* bytes of a phase name, with its NUL */
 
 struct trib_boot_opts {

@@ -2,64 +2,64 @@
 noinst_LTLIBRARIES += libcomm.la
 libtributary_all_la_LIBADD += libcomm.la
 libcomm_la_SOURCES = \
-	comm/abort.c \
-	comm/clock.c comm/clock.h \
-	comm/communicator.c comm/communicator.h \
-	comm/comm_life.c \
-	comm/configured.c comm/configured.h \
-	comm/contribution_check.c comm/contribution_check.h \
-	comm/counted_calls.c \
-	comm/deterministic.c comm/deterministic.h \
-	comm/gate.c comm/gate.h \
-	comm/grow.c comm/grow.h \
-	comm/newcomer.c \
-	comm/sync_state.c \
-	comm/identity.c comm/identity.h \
-	comm/local_create.c \
-	comm/locality.c comm/locality.h \
-	comm/losses.c \
-	comm/memory.c \
-	comm/named_plans.c \
-	comm/plan.c \
-	comm/plan_agreement.c comm/plan_parts.h \
-	comm/auto_carry.c comm/auto_carry.h \
-	comm/auto_choice.c comm/auto_choice.h \
-	comm/auto_trial.c comm/auto_trial.h \
-	comm/auto_window.c comm/auto_window.h \
-	comm/plan_auto.c comm/plan_auto.h \
-	comm/plan_blocks.c comm/plan_blocks.h \
-	comm/plan_cache.c \
-	comm/plan_check.c \
-	comm/plan_cut.c \
-	comm/plan_feedback.c \
-	comm/plan_make.c comm/plan_ops.h \
-	comm/plan_message.c comm/plan_message.h \
-	comm/plan_model.c \
-	comm/plan_neighbors.c comm/plan_neighbors.h \
-	comm/neighbor_steps.c \
-	comm/neighbor_words.c comm/neighbor_words.h \
-	comm/plan_notify.c \
-	comm/plan_own.c \
-	comm/plan_residual.c \
-	comm/plan_scale.c comm/plan_scale.h \
-	comm/plan_schedule.c \
-	comm/plan_sparse.c comm/plan_sparse.h \
-	comm/plan_state.c comm/plan_state.h \
-	comm/plan_stats.c comm/plan_stats.h \
-	comm/progress_thread.c \
-	comm/quorum_rule.c comm/quorum_rule.h \
-	comm/quorum_text.c \
-	comm/requests.c \
-	comm/survive.c \
-	comm/settings.c \
-	comm/same_state.c comm/usual_hash.h \
-	comm/slot_budget.c comm/slot_budget.h \
-	comm/sorted_pairs.c comm/sorted_pairs.h \
-	comm/split.c \
-	comm/survivors.c comm/survivors.h \
-	comm/state_merge.c \
-	comm/plan_state_move.c \
-	comm/plan_move.c comm/plan_move.h \
-	comm/wireup.c \
-	comm/wireup_check.c comm/wireup_check.h
+	comm/core/abort.c \
+	comm/life/clock.c comm/life/clock.h \
+	comm/core/communicator.c comm/core/communicator.h \
+	comm/life/comm_life.c \
+	comm/plan/configured.c comm/plan/configured.h \
+	comm/plan/contribution_check.c comm/plan/contribution_check.h \
+	comm/calls/counted_calls.c \
+	comm/plan/deterministic.c comm/plan/deterministic.h \
+	comm/core/gate.c comm/core/gate.h \
+	comm/members/grow.c comm/members/grow.h \
+	comm/members/newcomer.c \
+	comm/members/sync_state.c \
+	comm/core/identity.c comm/core/identity.h \
+	comm/core/local_create.c \
+	comm/core/locality.c comm/core/locality.h \
+	comm/members/losses.c \
+	comm/core/memory.c \
+	comm/calls/named_plans.c \
+	comm/plan/plan.c \
+	comm/plan/plan_agreement.c comm/plan/plan_parts.h \
+	comm/auto/auto_carry.c comm/auto/auto_carry.h \
+	comm/plan/auto_choice.c comm/plan/auto_choice.h \
+	comm/auto/auto_trial.c comm/auto/auto_trial.h \
+	comm/auto/auto_window.c comm/auto/auto_window.h \
+	comm/auto/plan_auto.c comm/auto/plan_auto.h \
+	comm/kinds/plan_blocks.c comm/kinds/plan_blocks.h \
+	comm/calls/plan_cache.c \
+	comm/plan/plan_check.c \
+	comm/plan/plan_cut.c \
+	comm/plan/plan_feedback.c \
+	comm/plan/plan_make.c comm/core/plan_ops.h \
+	comm/kinds/plan_message.c comm/kinds/plan_message.h \
+	comm/plan/plan_model.c \
+	comm/kinds/plan_neighbors.c comm/kinds/plan_neighbors.h \
+	comm/kinds/neighbor_steps.c \
+	comm/kinds/neighbor_words.c comm/kinds/neighbor_words.h \
+	comm/plan/plan_notify.c \
+	comm/plan/plan_own.c \
+	comm/state/plan_residual.c \
+	comm/plan/plan_scale.c comm/plan/plan_scale.h \
+	comm/plan/plan_schedule.c \
+	comm/kinds/plan_sparse.c comm/kinds/plan_sparse.h \
+	comm/state/plan_state.c comm/state/plan_state.h \
+	comm/plan/plan_stats.c comm/plan/plan_stats.h \
+	comm/core/progress_thread.c \
+	comm/plan/quorum_rule.c comm/plan/quorum_rule.h \
+	comm/core/quorum_text.c \
+	comm/calls/requests.c \
+	comm/members/survive.c \
+	comm/life/settings.c \
+	comm/state/same_state.c comm/core/usual_hash.h \
+	comm/core/slot_budget.c comm/core/slot_budget.h \
+	comm/kinds/sorted_pairs.c comm/kinds/sorted_pairs.h \
+	comm/members/split.c \
+	comm/members/survivors.c comm/members/survivors.h \
+	comm/state/state_merge.c \
+	comm/state/plan_state_move.c \
+	comm/state/plan_move.c comm/state/plan_move.h \
+	comm/members/wireup.c \
+	comm/members/wireup_check.c comm/members/wireup_check.h
 EXTRA_DIST += comm/README.md

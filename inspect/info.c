@@ -14,8 +14,8 @@
 #include "boot/boot.h"
 #include "boot/launcher.h"
 #include "compress/codec_info.h"
-#include "comm/auto_choice.h"
-#include "comm/communicator.h"
+#include "comm/plan/auto_choice.h"
+#include "comm/core/communicator.h"
 #include "topo/machine.h"
 
 const char *trib_version(void)

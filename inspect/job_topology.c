@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "inspect/draw/draw_tree.h"
 
 static trib_status_t check(const trib_topology_opts_t *opts, struct trib_error *err)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "inspect/rank_pages.h"
 
 enum { ANCESTORS_MOST = 64 };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/sized.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 /* A failed connection is part of the result and does not fail the communicator. */
 static void look(struct trib_comm *comm, int rank, trib_reach_t *reach)

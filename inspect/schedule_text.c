@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "collectives/collectives.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "inspect/schedule_groups.h"
 #include "agg/client/agg_tree.h"
 

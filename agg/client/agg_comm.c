@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "comm/plan_sparse.h"
+#include "comm/kinds/plan_sparse.h"
 #include "compress/vectors/robust_op.h"
 #include "agg/client/agg_tree.h"
 #include "pipeline/payload/check.h"

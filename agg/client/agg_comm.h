@@ -14,7 +14,7 @@
 #define AGG_CLIENT_AGG_COMM_H
 
 #include "base/quota.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "transport/common/guard.h"
 
 enum {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables through which comm/ calls offloaded plans (comm/plan_ops.h), and the
+/* The tables through which comm/ calls offloaded plans (comm/core/plan_ops.h), and the
  * function that attaches an offload. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "comm/deterministic.h"
+#include "comm/plan/deterministic.h"
 #include "agg/client/offload_gate.h"
 #include "agg/client/offload_plan.h"
 

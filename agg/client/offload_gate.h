@@ -9,7 +9,7 @@
  * for example in a recovery. Threads that want to enter then drive the parent's engine,
  * because a peer may need it before it reaches the same agreement.
  *
- * Order of locks: the parent's gate (comm/gate.h), this gate, engines.
+ * Order of locks: the parent's gate (comm/core/gate.h), this gate, engines.
  */
 #ifndef AGG_CLIENT_OFFLOAD_GATE_H
 #define AGG_CLIENT_OFFLOAD_GATE_H

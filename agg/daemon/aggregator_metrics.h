@@ -17,7 +17,7 @@
 #define AGG_DAEMON_AGGREGATOR_METRICS_H
 
 #include "agg/metrics/metrics.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 struct aggregator_metrics;
 

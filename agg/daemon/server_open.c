@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "base/sockets.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "topo/cpus.h"
 #include "agg/daemon/server_parts.h"
 

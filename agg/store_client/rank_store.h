@@ -15,7 +15,7 @@
 #include <tributary.h>
 
 #include "base/idle_function.h"
-#include "comm/sorted_pairs.h"
+#include "comm/kinds/sorted_pairs.h"
 #include "agg/client/control_link.h"
 
 /* Thread of store_alive.c. */

@@ -11,7 +11,7 @@
 #include <sys/random.h>
 
 #include "base/sized.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 /* Broadcast by rank 0. */
 struct verdict {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/sized.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "agg/store_client/rank_store.h"
 
 /* Restore request: equal on all ranks, except `copy`. */

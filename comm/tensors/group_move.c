@@ -10,7 +10,7 @@
 #include <tributary/elastic.h>
 
 #include "base/digest.h"
-#include "comm/plan_state.h"
+#include "comm/state/plan_state.h"
 
 static const char say[] = "trib_group_state_move";
 

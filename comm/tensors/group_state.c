@@ -8,7 +8,7 @@
  *                 0
  *     byte 48     for each tensor: u64 digest of its description, u32 bucket, u32 0
  *     then        for each bucket: u64 bytes, and the state of its plan
- *                 (comm/plan_state.c), padded with zeros to a multiple of 8
+ *                 (comm/state/plan_state.c), padded with zeros to a multiple of 8
  *
  * The checksum is XXH3 of everything else. The buckets are part of the state: they may
  * depend on times (cycle.c), and determine how sums are rounded.

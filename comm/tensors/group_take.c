@@ -10,7 +10,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/sized.h"
-#include "comm/configured.h"
+#include "comm/plan/configured.h"
 #include "comm/tensors/tensor_group.h"
 
 #define NONE "none"

@@ -14,7 +14,7 @@
 
 #include <tributary/group.h>
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 #define TRIB_BUCKET_NONE UINT32_MAX /* of an empty tensor */
 

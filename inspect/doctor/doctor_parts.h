@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/host.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "inspect/doctor/doctor_report.h"
 #include "topo/cpus.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "boot/boot.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 
 #define STRINGS 4
 #define TEXT_MAX 700

@@ -8,13 +8,13 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "comm/plan_parts.h"
+#include "comm/plan/plan_parts.h"
 #include "compress/codec.h"
 #include "agg/client/offload_plan.h"
 
 enum {
     NETWORK_CHUNK = 256 << 10, /* chunk size that ranks on several hosts agree on,
-                                * comm/wireup.c */
+                                * comm/members/wireup.c */
     USUAL_CHUNK = 64 << 10,
 };
 
@@ -297,7 +297,7 @@ void sim_plan_coarsen(struct sim_plan *p, uint32_t frames)
     comm->cfg.window = window > 1 ? window : 1;
 }
 
-/* Compile the program as comm/plan_make.c does. */
+/* Compile the program as comm/plan/plan_make.c does. */
 bool sim_plan_program(struct sim_plan *p, int rank, struct trib_program *out,
                       char why[SIM_WHY])
 {

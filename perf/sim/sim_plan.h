@@ -6,7 +6,7 @@
 #ifndef PERF_SIM_SIM_PLAN_H
 #define PERF_SIM_SIM_PLAN_H
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "inspect/schedule_groups.h"
 #include "perf/sim/sim.h"
 

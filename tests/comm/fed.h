@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "pipeline/payload/error_feedback.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

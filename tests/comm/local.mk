@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 comm_tests = \
 	tests/comm/test_bad_values \
-	tests/comm/test_clock \
-	tests/comm/test_counted_calls \
-	tests/comm/test_plan_blocks \
-	tests/comm/test_contribution_check \
+	tests/comm/life/test_clock \
+	tests/comm/calls/test_counted_calls \
+	tests/comm/kinds/test_plan_blocks \
+	tests/comm/plan/test_contribution_check \
 	tests/comm/test_damaged \
 	tests/comm/test_closed \
-	tests/comm/test_communicator \
+	tests/comm/core/test_communicator \
 	tests/comm/test_ef21 \
 	tests/comm/test_errors \
 	tests/comm/test_feedback \
@@ -15,82 +15,82 @@ comm_tests = \
 	tests/comm/test_feedback_rules \
 	tests/comm/test_fp_modes \
 	tests/comm/test_halves \
-	tests/comm/test_identity \
+	tests/comm/core/test_identity \
 	tests/comm/test_allgather_boot \
-	tests/comm/test_gate \
+	tests/comm/core/test_gate \
 	tests/comm/test_idle \
-	tests/comm/test_plan_notify \
-	tests/comm/test_plan_residual \
+	tests/comm/plan/test_plan_notify \
+	tests/comm/state/test_plan_residual \
 	tests/comm/test_start_with \
-	tests/comm/test_auto_carry \
-	tests/comm/test_auto_choice \
-	tests/comm/test_auto_trial \
-	tests/comm/test_auto_window \
-	tests/comm/test_plan_auto \
-	tests/comm/test_configured \
+	tests/comm/auto/test_auto_carry \
+	tests/comm/plan/test_auto_choice \
+	tests/comm/auto/test_auto_trial \
+	tests/comm/auto/test_auto_window \
+	tests/comm/auto/test_plan_auto \
+	tests/comm/plan/test_configured \
 	tests/comm/test_exact_sums \
 	tests/comm/test_linear \
 	tests/comm/test_lgc_plans \
-	tests/comm/test_plan_model \
+	tests/comm/plan/test_plan_model \
 	tests/comm/test_lossy \
 	tests/comm/test_matrix \
-	tests/comm/test_memory \
-	tests/comm/test_named_plans \
-	tests/comm/test_plan_feedback \
-	tests/comm/test_quorum_rule \
-	tests/comm/test_quorum_text \
-	tests/comm/test_locality \
+	tests/comm/core/test_memory \
+	tests/comm/calls/test_named_plans \
+	tests/comm/plan/test_plan_feedback \
+	tests/comm/plan/test_quorum_rule \
+	tests/comm/core/test_quorum_text \
+	tests/comm/core/test_locality \
 	tests/comm/test_old_structs \
 	tests/comm/test_mismatch \
 	tests/comm/test_placed \
 	tests/comm/test_means \
-	tests/comm/test_deterministic \
-	tests/comm/test_plan_state \
-	tests/comm/test_plan_stats \
-	tests/comm/test_state_merge \
+	tests/comm/plan/test_deterministic \
+	tests/comm/state/test_plan_state \
+	tests/comm/plan/test_plan_stats \
+	tests/comm/state/test_state_merge \
 	tests/comm/test_state_moves \
-	tests/comm/test_plan_state_move \
-	tests/comm/test_plan_move \
-	tests/comm/test_abort \
-	tests/comm/test_plan \
+	tests/comm/state/test_plan_state_move \
+	tests/comm/state/test_plan_move \
+	tests/comm/core/test_abort \
+	tests/comm/plan/test_plan \
 	tests/comm/test_repeat \
-	tests/comm/test_requests \
+	tests/comm/calls/test_requests \
 	tests/comm/test_robust \
 	tests/comm/test_rounds \
 	tests/comm/test_scale \
 	tests/comm/test_sealed \
-	tests/comm/test_losses \
-	tests/comm/test_same_state \
-	tests/comm/test_survivors \
-	tests/comm/test_survive \
-	tests/comm/test_grow \
-	tests/comm/test_newcomer \
-	tests/comm/test_sync_state \
-	tests/comm/test_split \
+	tests/comm/members/test_losses \
+	tests/comm/state/test_same_state \
+	tests/comm/members/test_survivors \
+	tests/comm/members/test_survive \
+	tests/comm/members/test_grow \
+	tests/comm/members/test_newcomer \
+	tests/comm/members/test_sync_state \
+	tests/comm/members/test_split \
 	tests/comm/test_threads \
 	tests/comm/test_plan_whole_k \
-	tests/comm/test_slot_budget \
-	tests/comm/test_sorted_pairs \
-	tests/comm/test_comm_life \
-	tests/comm/test_local_create \
-	tests/comm/test_plan_agreement \
-	tests/comm/test_plan_cache \
-	tests/comm/test_plan_check \
-	tests/comm/test_plan_cut \
-	tests/comm/test_plan_make \
-	tests/comm/test_plan_message \
-	tests/comm/test_plan_neighbors \
-	tests/comm/test_neighbor_steps \
-	tests/comm/test_neighbor_words \
-	tests/comm/test_plan_own \
-	tests/comm/test_plan_scale \
-	tests/comm/test_plan_schedule \
-	tests/comm/test_plan_sparse \
+	tests/comm/core/test_slot_budget \
+	tests/comm/kinds/test_sorted_pairs \
+	tests/comm/life/test_comm_life \
+	tests/comm/core/test_local_create \
+	tests/comm/plan/test_plan_agreement \
+	tests/comm/calls/test_plan_cache \
+	tests/comm/plan/test_plan_check \
+	tests/comm/plan/test_plan_cut \
+	tests/comm/plan/test_plan_make \
+	tests/comm/kinds/test_plan_message \
+	tests/comm/kinds/test_plan_neighbors \
+	tests/comm/kinds/test_neighbor_steps \
+	tests/comm/kinds/test_neighbor_words \
+	tests/comm/plan/test_plan_own \
+	tests/comm/plan/test_plan_scale \
+	tests/comm/plan/test_plan_schedule \
+	tests/comm/kinds/test_plan_sparse \
 	tests/comm/test_sparse_merges \
 	tests/comm/test_sparse_volume \
-	tests/comm/test_progress_thread \
-	tests/comm/test_settings \
-	tests/comm/test_wireup tests/comm/test_wireup_check
+	tests/comm/core/test_progress_thread \
+	tests/comm/life/test_settings \
+	tests/comm/members/test_wireup tests/comm/members/test_wireup_check
 check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
 
@@ -103,28 +103,28 @@ libranks_la_SOURCES = \
 	tests/harness/ranks.c tests/harness/ranks.h
 comm_tests_link = libranks.la $(LDADD)
 
-tests_comm_test_counted_calls_SOURCES = tests/comm/test_counted_calls.c
+tests_comm_test_counted_calls_SOURCES = tests/comm/calls/test_counted_calls.c
 tests_comm_test_counted_calls_LDADD = $(comm_tests_link)
-tests_comm_test_plan_blocks_SOURCES = tests/comm/test_plan_blocks.c \
+tests_comm_test_plan_blocks_SOURCES = tests/comm/kinds/test_plan_blocks.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_blocks_LDADD = $(comm_tests_link)
-tests_comm_test_deterministic_SOURCES = tests/comm/test_deterministic.c \
+tests_comm_test_deterministic_SOURCES = tests/comm/plan/test_deterministic.c \
 	tests/comm/deterministic_cases.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_deterministic_LDADD = $(comm_tests_link)
 tests_comm_test_bad_values_SOURCES = tests/comm/test_bad_values.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_bad_values_LDADD = $(comm_tests_link)
-tests_comm_test_contribution_check_SOURCES = tests/agg/client/aggregators.h tests/comm/test_contribution_check.c
+tests_comm_test_contribution_check_SOURCES = tests/agg/client/aggregators.h tests/comm/plan/test_contribution_check.c
 tests_comm_test_contribution_check_LDADD = $(comm_tests_link)
 tests_comm_test_damaged_SOURCES = tests/agg/client/aggregators.h tests/comm/test_damaged.c
 tests_comm_test_damaged_LDADD = $(comm_tests_link)
 tests_comm_test_plan_stats_LDADD = $(comm_tests_link)
-tests_comm_test_grow_SOURCES = tests/comm/growing.h tests/comm/right_sums.h tests/comm/test_grow.c
+tests_comm_test_grow_SOURCES = tests/comm/growing.h tests/comm/right_sums.h tests/comm/members/test_grow.c
 tests_comm_test_grow_LDADD = $(comm_tests_link)
-tests_comm_test_newcomer_SOURCES = tests/comm/growing.h tests/comm/test_newcomer.c
+tests_comm_test_newcomer_SOURCES = tests/comm/growing.h tests/comm/members/test_newcomer.c
 tests_comm_test_newcomer_LDADD = $(comm_tests_link)
-tests_comm_test_sync_state_SOURCES = tests/comm/growing.h tests/comm/test_sync_state.c
+tests_comm_test_sync_state_SOURCES = tests/comm/growing.h tests/comm/members/test_sync_state.c
 tests_comm_test_sync_state_LDADD = $(comm_tests_link)
 tests_comm_test_comm_life_LDADD = $(comm_tests_link)
 tests_comm_test_local_create_LDADD = $(comm_tests_link)
@@ -135,19 +135,19 @@ tests_comm_test_plan_cut_LDADD = $(comm_tests_link)
 tests_comm_test_plan_make_LDADD = $(comm_tests_link)
 tests_comm_test_plan_own_LDADD = $(comm_tests_link)
 tests_comm_test_plan_schedule_LDADD = $(comm_tests_link)
-tests_comm_test_plan_sparse_SOURCES = tests/comm/sparse_scene.h tests/comm/test_plan_sparse.c \
+tests_comm_test_plan_sparse_SOURCES = tests/comm/sparse_scene.h tests/comm/kinds/test_plan_sparse.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_sparse_LDADD = $(comm_tests_link)
 tests_comm_test_sparse_merges_SOURCES = tests/comm/sparse_scene.h tests/comm/test_sparse_merges.c
 tests_comm_test_sparse_merges_LDADD = $(comm_tests_link)
 tests_comm_test_sparse_volume_LDADD = $(comm_tests_link)
-tests_comm_test_plan_neighbors_SOURCES = tests/comm/test_plan_neighbors.c tests/comm/neighbor_graphs.h
+tests_comm_test_plan_neighbors_SOURCES = tests/comm/kinds/test_plan_neighbors.c tests/comm/neighbor_graphs.h
 tests_comm_test_plan_neighbors_LDADD = $(comm_tests_link) -lm
-tests_comm_test_neighbor_steps_SOURCES = tests/comm/test_neighbor_steps.c tests/comm/neighbor_graphs.h
+tests_comm_test_neighbor_steps_SOURCES = tests/comm/kinds/test_neighbor_steps.c tests/comm/neighbor_graphs.h
 tests_comm_test_neighbor_steps_LDADD = $(comm_tests_link) -lm
-tests_comm_test_neighbor_words_SOURCES = tests/comm/test_neighbor_words.c tests/comm/neighbor_graphs.h
+tests_comm_test_neighbor_words_SOURCES = tests/comm/kinds/test_neighbor_words.c tests/comm/neighbor_graphs.h
 tests_comm_test_neighbor_words_LDADD = $(comm_tests_link) -lm
-tests_comm_test_plan_message_SOURCES = tests/comm/test_plan_message.c tests/comm/messages.h \
+tests_comm_test_plan_message_SOURCES = tests/comm/kinds/test_plan_message.c tests/comm/messages.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_message_LDADD = $(comm_tests_link)
 tests_comm_test_sorted_pairs_LDADD = $(comm_tests_link)
@@ -170,18 +170,18 @@ tests_comm_test_feedback_caller_SOURCES = tests/comm/fed.h tests/comm/test_feedb
 tests_comm_test_feedback_caller_LDADD = $(comm_tests_link)
 tests_comm_test_feedback_rules_SOURCES = tests/comm/fed.h tests/comm/test_feedback_rules.c
 tests_comm_test_feedback_rules_LDADD = $(comm_tests_link)
-tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/test_plan_state.c
+tests_comm_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/state/test_plan_state.c
 tests_comm_test_plan_state_LDADD = $(comm_tests_link)
-tests_comm_test_identity_SOURCES = tests/agg/client/aggregators.h tests/comm/test_identity.c
+tests_comm_test_identity_SOURCES = tests/agg/client/aggregators.h tests/comm/core/test_identity.c
 tests_comm_test_identity_LDADD = $(comm_tests_link)
 tests_comm_test_allgather_boot_LDADD = $(comm_tests_link)
 tests_comm_test_plan_residual_SOURCES = \
-	tests/comm/test_plan_residual.c \
+	tests/comm/state/test_plan_residual.c \
 	tests/agg/client/aggregators.h
 tests_comm_test_plan_residual_LDADD = $(comm_tests_link)
-tests_comm_test_plan_notify_SOURCES = tests/comm/test_plan_notify.c tests/harness/daemon.c tests/harness/daemon.h
+tests_comm_test_plan_notify_SOURCES = tests/comm/plan/test_plan_notify.c tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_notify_LDADD = $(comm_tests_link)
-tests_comm_test_gate_SOURCES = tests/comm/test_gate.c tests/harness/daemon.c tests/harness/daemon.h
+tests_comm_test_gate_SOURCES = tests/comm/core/test_gate.c tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_gate_LDADD = $(comm_tests_link)
 tests_comm_test_idle_LDADD = $(comm_tests_link)
 tests_comm_test_start_with_LDADD = $(comm_tests_link)
@@ -193,17 +193,17 @@ tests_comm_test_fp_modes_LDADD = $(comm_tests_link)
 tests_comm_test_halves_LDADD = $(comm_tests_link)
 tests_comm_test_means_LDADD = $(comm_tests_link)
 tests_comm_test_sealed_LDADD = $(comm_tests_link)
-tests_comm_test_state_merge_SOURCES = tests/comm/fed.h tests/comm/test_state_merge.c
+tests_comm_test_state_merge_SOURCES = tests/comm/fed.h tests/comm/state/test_state_merge.c
 tests_comm_test_state_merge_LDADD = $(comm_tests_link)
 tests_comm_test_state_moves_SOURCES = tests/comm/fed.h tests/comm/test_state_moves.c
 tests_comm_test_state_moves_LDADD = $(comm_tests_link)
-tests_comm_test_abort_SOURCES = tests/comm/test_abort.c \
+tests_comm_test_abort_SOURCES = tests/comm/core/test_abort.c \
 	tests/harness/daemon.c \
 	tests/harness/daemon.h
 tests_comm_test_abort_LDADD = $(comm_tests_link)
-tests_comm_test_plan_state_move_SOURCES = tests/comm/fed.h tests/comm/test_plan_state_move.c
+tests_comm_test_plan_state_move_SOURCES = tests/comm/fed.h tests/comm/state/test_plan_state_move.c
 tests_comm_test_plan_state_move_LDADD = $(comm_tests_link)
-tests_comm_test_plan_move_SOURCES = tests/comm/fed.h tests/comm/test_plan_move.c \
+tests_comm_test_plan_move_SOURCES = tests/comm/fed.h tests/comm/state/test_plan_move.c \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_comm_test_plan_move_LDADD = $(comm_tests_link)
 tests_comm_test_exact_sums_LDADD = $(comm_tests_link)

@@ -8,7 +8,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "base/dtype.h"
-#include "comm/plan_parts.h"
+#include "comm/plan/plan_parts.h"
 #include "compress/vectors/robust_op.h"
 #include "tests/comm/matrix_codecs.h"
 #include "tests/comm/oracle.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "build-config.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"
 

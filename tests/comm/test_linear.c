@@ -10,7 +10,7 @@
 
 #include "compress/codec.h"
 #include "compress/kernels/kernels.h"
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

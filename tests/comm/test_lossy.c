@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

@@ -6,7 +6,7 @@
 
 #include <tributary/elastic.h>
 
-#include "comm/plan_state.h"
+#include "comm/state/plan_state.h"
 #include "tests/comm/oracle.h"
 
 enum { KEPT = 4 }; /* states of that many steps are remembered */

@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "boot/boot.h"
 #include "agg/client/agg_comm.h"
-#include "comm/locality.h"
+#include "comm/core/locality.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
 #include "tests/fuzz/reach.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "boot/tcp/tcp_newcomer.h"
-#include "comm/grow.h"
+#include "comm/members/grow.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

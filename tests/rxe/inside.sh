@@ -322,7 +322,7 @@ every_test() {
     check "a rank that is killed is named" death
     check "the demo trains over verbs" train none
     program test_matrix "$build/tests/comm/test_matrix" --transport verbs --every "$1" --ranks 3
-    program test_deterministic "$build/tests/comm/test_deterministic" --transport verbs --every "${3:-1}"
+    program test_deterministic "$build/tests/comm/plan/test_deterministic" --transport verbs --every "${3:-1}"
     abs_top_builddir=$built program test_tribd_faults "$built/tests/fault/test_tribd_faults" \
         --transport verbs ${2:+--only "$2" --at-once 1}
     export CONFORMANCE_TRANSPORT=verbs

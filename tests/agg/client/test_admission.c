@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "agg/client/fallback.h"
 #include "tests/harness/daemon.h"
 #include "tests/agg/client/fake_tribd.h"

@@ -5,7 +5,7 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include "comm/communicator.h"
+#include "comm/core/communicator.h"
 #include "agg/client/agg_provider.h"
 #include "tests/agg/client/fake_tribd.h"
 

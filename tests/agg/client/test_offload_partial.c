@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 
 #include "build-config.h"
-#include "comm/quorum_rule.h"
+#include "comm/plan/quorum_rule.h"
 #include "agg/client/offload_plan.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/partial.h"

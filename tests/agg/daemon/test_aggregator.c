@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 
 #include "base/time.h"
-#include "comm/wireup_check.h"
+#include "comm/members/wireup_check.h"
 #include "transport/shm/shm_layout.h"
 #include "agg/daemon/job_settings.h"
 #include "agg/daemon/worker.h"

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Merge the states saved by N ranks into states for M ranks.
+ *
+ * A rank loads the sum of the vectors of its given states, so the sum over all ranks is
+ * preserved. A mean divides by the number of ranks: there each vector is scaled by M /
+ * N to preserve the mean. Vectors that are equal on all ranks are copied. Each rank
+ * edits a state saved by its own plan and loads it, which works for plans of every
+ * kind.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/core/communicator.h"
+#include "comm/state/plan_state.h"
+#include "pipeline/payload/error_feedback.h"
+
+enum { SAVERS_MAX = 65536 };
+
+/* A message to all ranks about the states given to this one. */
+struct offer {
+    int32_t status; /* trib_status_t of the local checks */
+    uint32_t n; /* number of states; if 0, the remaining fields are 0, too */
+    uint32_t savers; /* number of ranks that saved */
+    uint32_t own; /* 1: its only state is its own, of as many ranks */
+    uint32_t step;
+    uint32_t unused;
+    struct trib_identity_kept kept;
+};
+
+struct merge {
+    struct trib_plan *plan;
+    const void *const *states;
+    const size_t *bytes;
+    size_t n;
+    uint8_t *into; /* a state of this plan, turned into the merged one */
+    size_t into_bytes;
+    struct trib_state_head head; /* of into */
+    struct offer mine;
+    struct offer *all; /* [ranks] */
+    uint8_t *given; /* one bit per saver whose state this rank was given */
+    uint8_t *all_given; /* [ranks] of `given` */
+};
+
+/* Return the bytes of the named section, or NULL. */
+static const uint8_t *section_of(const uint8_t *state, size_t bytes, const char *name,
+                                 size_t *len_out)
+{
+    struct trib_state_section h;
+    size_t next;
+
+    assert(bytes >= sizeof(struct trib_state_head));
+    for (size_t at = sizeof(struct trib_state_head); at < bytes; at = next) {
+        if (!trib_state_section_at(state, bytes, at, &h, &next))
+            return NULL;
+        *len_out = (size_t)h.bytes;
+        if (strncmp(h.name, name, sizeof(h.name)) == 0)
+            return state + at + sizeof(h);
+    }
+    return NULL;
+}
+
+static uint8_t *into_section(struct merge *m, const char *name, size_t *len_out)
+{
+    return (uint8_t *)(uintptr_t)section_of(m->into, m->into_bytes, name, len_out);
+}
+
+/* ---- local states ---------------------------------------------------------------- */
+
+/* Return the number of elements of each rank's vector. */
+static uint64_t total_of(const struct trib_state_head *h)
+{
+    return h->coll == TRIB_REDUCE_SCATTER ? h->count * h->ranks : h->count;
+}
+
+static trib_status_t check_text(struct trib_plan *plan, const char *name,
+                                const uint8_t *theirs, size_t n, const uint8_t *ours,
+                                size_t n_ours)
+{
+    char a[100], b[100];
+
+    if (n == n_ours && memcmp(theirs, ours, n) == 0)
+        return TRIB_OK;
+    if (strcmp(name, "name") == 0 && (!n || !n_ours))
+        return TRIB_OK;
+    trib_state_printable(a, sizeof(a), theirs, n);
+    trib_state_printable(b, sizeof(b), ours, n_ours);
+    return trib_state_refuse(plan, name, a, b);
+}
+
+static bool is_text(const char *name)
+{
+    return strcmp(name, "codec") == 0 || strcmp(name, "feedback") == 0 ||
+           strcmp(name, "name") == 0;
+}
+
+/* Check that the state has all sections of the plan with equal lengths. A model's
+ * learned state is not merged. */
+static trib_status_t check_sections(struct merge *m, const uint8_t *state, size_t bytes)
+{
+    char name[TRIB_STATE_NAME_BYTES + 1] = "";
+    struct trib_state_section ours;
+    size_t next, len;
+
+    for (size_t at = sizeof(m->head); at < m->into_bytes; at = next) {
+        if (!trib_state_section_at(m->into, m->into_bytes, at, &ours, &next))
+            break;
+        memcpy(name, ours.name, sizeof(ours.name));
+        const uint8_t *theirs = section_of(state, bytes, name, &len);
+        if (theirs && is_text(name)) {
+            trib_status_t st =
+                check_text(m->plan, name, theirs, len, m->into + at + sizeof(ours),
+                           (size_t)ours.bytes);
+            if (st != TRIB_OK)
+                return st;
+        } else if (!theirs || (len != ours.bytes && strcmp(name, "model") != 0)) {
+            return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
+                                  "section \"%s\" of the state does not have the "
+                                  "plan's %zu bytes",
+                                  name, (size_t)ours.bytes);
+        }
+    }
+    return TRIB_OK;
+}
+
+static trib_status_t check_total(struct merge *m, const struct trib_state_head *theirs)
+{
+    struct trib_comm *comm = m->plan->comm;
+
+    if (theirs->ranks < 1 || theirs->ranks > SAVERS_MAX ||
+        theirs->rank >= theirs->ranks)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "the state belongs to rank %" PRIu32 " of %" PRIu32,
+                              theirs->rank, theirs->ranks);
+    if (m->mine.savers && theirs->ranks != m->mine.savers)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "states of %" PRIu32 " and of %" PRIu32 " ranks cannot "
+                              "be merged: pass the states of one save",
+                              m->mine.savers, theirs->ranks);
+    if (total_of(theirs) != total_of(&m->head))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "the state has vectors of %" PRIu64 " elements, the plan "
+                              "has vectors of %" PRIu64,
+                              total_of(theirs), total_of(&m->head));
+    return TRIB_OK;
+}
+
+/* Record the saver and the step of the state. */
+static trib_status_t note(struct merge *m, const uint8_t *state, size_t bytes,
+                          const struct trib_state_head *h)
+{
+    const uint8_t bit = (uint8_t)(1u << h->rank % 8);
+    struct trib_identity_kept kept;
+    uint32_t step;
+    size_t len;
+
+    if (!m->given)
+        m->given = calloc(1, (h->ranks + 7) / 8);
+    if (!m->given)
+        return trib_comm_fail(m->plan->comm, TRIB_ERR_NO_MEMORY,
+                              "no memory for a list of %" PRIu32 " ranks", h->ranks);
+    if (m->given[h->rank / 8] & bit)
+        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
+                              "the state of rank %" PRIu32 " was passed twice",
+                              h->rank);
+    m->given[h->rank / 8] |= bit;
+    assert(h->rank < h->ranks);
+    memcpy(&step, section_of(state, bytes, "step", &len), sizeof(step));
+    memcpy(&kept, section_of(state, bytes, "noise", &len), sizeof(kept));
+    if (m->mine.savers &&
+        (step != m->mine.step || memcmp(&kept, &m->mine.kept, sizeof(kept)) != 0))
+        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
+                              "the state of rank %" PRIu32 " is from step %" PRIu32 ", "
+                              "another one from step %" PRIu32 ": pass the states of "
+                              "one save of one run",
+                              h->rank, step, m->mine.step);
+    m->mine.savers = h->ranks;
+    m->mine.step = step;
+    m->mine.kept = kept;
+    m->mine.own = m->n == 1 && h->rank == m->head.rank && h->ranks == m->head.ranks;
+    return TRIB_OK;
+}
+
+static trib_status_t take(struct merge *m, const uint8_t *state, size_t bytes)
+{
+    struct trib_state_head h;
+
+    if (!state)
+        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
+                              "one of the %zu states is NULL", m->n);
+    trib_status_t st = trib_state_check_whole(m->plan, state, bytes, &h);
+    if (st == TRIB_OK)
+        st = trib_state_check_kind(m->plan, &h, &m->head);
+    if (st == TRIB_OK)
+        st = check_total(m, &h);
+    if (st == TRIB_OK)
+        st = check_sections(m, state, bytes);
+    return st == TRIB_OK ? note(m, state, bytes, &h) : st;
+}
+
+/* Save a state of this plan and check the given states against it. */
+static trib_status_t prepare(struct merge *m)
+{
+    struct trib_comm *comm = m->plan->comm;
+
+    if (m->n && (!m->states || !m->bytes))
+        return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                              "trib_plan_state_load_from of %zu states: %s is NULL",
+                              m->n, m->states ? "bytes" : "states");
+    trib_status_t st = trib_plan_state_save(m->plan, NULL, 0, &m->into_bytes);
+    if (st != TRIB_OK)
+        return st;
+    m->into = malloc(m->into_bytes);
+    if (!m->into)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
+                              "no memory for a state of %zu bytes", m->into_bytes);
+    st = trib_plan_state_save(m->plan, m->into, m->into_bytes, &m->into_bytes);
+    if (st != TRIB_OK)
+        return st;
+    memcpy(&m->head, m->into, sizeof(m->head));
+    for (size_t i = 0; i < m->n && st == TRIB_OK; i++)
+        st = take(m, m->states[i], m->bytes[i]);
+    m->mine.n = (uint32_t)m->n;
+    return st;
+}
+
+/* ---- comparison of offers -------------------------------------------------------- */
+
+/* Return the first rank that was given a state, or -1. */
+static int first_giver(const struct merge *m)
+{
+    for (int r = 0; r < m->plan->comm->engine.size; r++)
+        if (m->all[r].n)
+            return r;
+    return -1;
+}
+
+/* All ranks reach the same decision from the same offers. */
+static trib_status_t compare_offers(struct merge *m)
+{
+    struct trib_comm *comm = m->plan->comm;
+    const int first = first_giver(m);
+
+    for (int r = 0; r < comm->engine.size; r++)
+        if (m->all[r].status != TRIB_OK)
+            return r == comm->engine.rank
+                       ? (trib_status_t)m->all[r].status
+                       : trib_comm_fail(comm, (trib_status_t)m->all[r].status,
+                                        "rank %d cannot load its states; its own error "
+                                        "message gives the reason",
+                                        r);
+    if (first < 0)
+        return trib_comm_fail(comm, TRIB_ERR_INVALID, "no rank was passed a state");
+    for (int r = first; r < comm->engine.size; r++) {
+        const struct offer *a = &m->all[first], *b = &m->all[r];
+        if (b->n && (a->savers != b->savers || a->step != b->step ||
+                     memcmp(&a->kept, &b->kept, sizeof(a->kept)) != 0))
+            return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                                  "rank %d was passed states of %" PRIu32 " ranks at "
+                                  "step %" PRIu32 ", rank %d of %" PRIu32 " ranks at "
+                                  "step %" PRIu32 ": pass the states of one save of "
+                                  "one run",
+                                  first, a->savers, a->step, r, b->savers, b->step);
+    }
+    return TRIB_OK;
+}
+
+/* Check that each saver's state was given exactly once. */
+static trib_status_t compare_savers(struct merge *m, uint32_t savers)
+{
+    struct trib_comm *comm = m->plan->comm;
+    const size_t row = (savers + 7) / 8;
+
+    assert(savers > 0 && savers <= SAVERS_MAX);
+    for (uint32_t saver = 0; saver < savers; saver++) {
+        int by = -1;
+        for (int r = 0; r < comm->engine.size; r++) {
+            if (!(m->all_given[(size_t)r * row + saver / 8] >> saver % 8 & 1))
+                continue;
+            if (by >= 0)
+                return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                                      "the state of rank %" PRIu32 " was passed to "
+                                      "rank %d and to rank %d: pass it to one",
+                                      saver, by, r);
+            by = r;
+        }
+        if (by < 0)
+            return trib_comm_fail(comm, TRIB_ERR_INVALID,
+                                  "no rank was passed the state of rank %" PRIu32 " of "
+                                  "%" PRIu32,
+                                  saver, savers);
+    }
+    return TRIB_OK;
+}
+
+static trib_status_t meet(struct merge *m)
+{
+    struct trib_comm *comm = m->plan->comm;
+    const size_t ranks = (size_t)comm->engine.size;
+
+    m->all = calloc(ranks, sizeof(*m->all));
+    if (!m->all)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
+                              "no memory for the offers of %zu ranks", ranks);
+    trib_status_t st =
+        trib_comm_exchange(comm, TRIB_ALLGATHER, &m->mine, sizeof(m->mine), m->all);
+    if (st == TRIB_OK)
+        st = compare_offers(m);
+    if (st != TRIB_OK)
+        return st;
+    const uint32_t savers = m->all[first_giver(m)].savers;
+    const size_t row = (savers + 7) / 8;
+    if (!m->given)
+        m->given = calloc(1, row);
+    m->all_given = malloc(ranks * row);
+    if (!m->given || !m->all_given)
+        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
+                              "no memory for lists of %" PRIu32 " ranks", savers);
+    st = trib_comm_exchange(comm, TRIB_ALLGATHER, m->given, row, m->all_given);
+    return st == TRIB_OK ? compare_savers(m, savers) : st;
+}
+
+/* ---- merged state ---------------------------------------------------------------- */
+
+/* Compute a vector of the merged state: the scaled sum over the given states. */
+static void sum_vector(struct merge *m, const char *name, double scale)
+{
+    size_t len = 0, their_len;
+    float *to = (float *)(void *)into_section(m, name, &len);
+    const size_t count = len / sizeof(*to);
+
+    if (!to)
+        return;
+    memset(to, 0, len);
+    for (size_t k = 0; k < m->n; k++) {
+        const uint8_t *from = section_of(m->states[k], m->bytes[k], name, &their_len);
+        assert(from && their_len == len);
+        for (size_t i = 0; i < count; i++) {
+            float x;
+            memcpy(&x, from + i * sizeof(x), sizeof(x));
+            to[i] = (float)((double)to[i] + (double)x * scale);
+        }
+    }
+}
+
+/* Copy a vector that is equal on all ranks; ranks without a state receive it from one
+ * that has it. */
+static trib_status_t copy_vector(struct merge *m, const char *name)
+{
+    struct trib_comm *comm = m->plan->comm;
+    size_t len = 0;
+    float *to = (float *)(void *)into_section(m, name, &len);
+    bool lacks = false;
+
+    assert(!to || len % sizeof(*to) == 0);
+    for (int r = 0; r < comm->engine.size; r++)
+        lacks |= !m->all[r].n;
+    if (to && m->n)
+        memcpy(to, section_of(m->states[0], m->bytes[0], name, &len), len);
+    return to && lacks
+               ? trib_broadcast(comm, to, len / sizeof(*to), TRIB_F32, first_giver(m))
+               : TRIB_OK;
+}
+
+/* A model starts over: the plan keeps its own model, step and key. */
+static void go_on(struct merge *m, const struct offer *from)
+{
+    struct trib_comm *comm = m->plan->comm;
+    size_t len;
+
+    if (!into_section(m, "model", &len)) {
+        memcpy(into_section(m, "step", &len), &from->step, sizeof(from->step));
+        memcpy(into_section(m, "noise", &len), &from->kept, sizeof(from->kept));
+    } else if (comm->engine.rank == 0) {
+        trib_log(&comm->log, TRIB_LOG_WARN, "codec",
+                 "the states of %" PRIu32 " ranks are loaded by %d: the codec's model "
+                 "is not carried over and is trained from scratch",
+                 from->savers, comm->engine.size);
+    }
+    uint8_t *sent = into_section(m, "sent", &len);
+    if (sent)
+        memset(sent, 0, len);
+}
+
+static trib_status_t merge(struct merge *m)
+{
+    const struct offer *from = &m->all[first_giver(m)];
+    const struct trib_feedback_ops *ops =
+        trib_feedback_of(&trib_plan_hold(m->plan)->run)->ops;
+    const double scale =
+        m->head.op == TRIB_MEAN ? (double)m->head.ranks / (double)from->savers : 1;
+    trib_status_t st = TRIB_OK;
+
+    trib_plan_let_go(m->plan);
+    sum_vector(m, "residual", scale);
+    for (int i = 0; ops && ops->states[i].name && st == TRIB_OK; i++) {
+        if (ops->states[i].shared)
+            st = copy_vector(m, ops->states[i].name);
+        else
+            sum_vector(m, ops->states[i].name, scale);
+    }
+    if (st != TRIB_OK)
+        return st;
+    go_on(m, from);
+    m->head.checksum = trib_state_checksum(&m->head, m->into);
+    memcpy(m->into, &m->head, sizeof(m->head));
+    return trib_plan_state_load(m->plan, m->into, m->into_bytes);
+}
+
+/* Return true if each rank was given its own state: then everything is carried over. */
+static bool all_own(const struct merge *m)
+{
+    for (int r = 0; r < m->plan->comm->engine.size; r++)
+        if (!m->all[r].own)
+            return false;
+    return true;
+}
+
+trib_status_t trib_plan_state_load_from(trib_plan_t *plan, const void *const *states,
+                                        const size_t *bytes, size_t n)
+{
+    struct merge m = {.plan = plan, .states = states, .bytes = bytes, .n = n};
+
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    trib_status_t st = trib_plan_idle(plan, "trib_plan_state_load_from");
+    if (st != TRIB_OK)
+        return st;
+    if (plan->ops->busy(plan))
+        return trib_comm_fail(
+            plan->comm, TRIB_ERR_BUSY,
+            "the plan is still running: wait for it before trib_plan_state_load_from");
+    m.mine.status = prepare(&m);
+    assert(m.mine.status != TRIB_OK || m.into);
+    st = meet(&m);
+    if (st == TRIB_OK)
+        st = all_own(&m) ? trib_plan_state_load(plan, states[0], bytes[0]) : merge(&m);
+    free(m.all_given);
+    free(m.given);
+    free(m.all);
+    free(m.into);
+    return st;
+}

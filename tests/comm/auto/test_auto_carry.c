@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The residual of one codec's plan goes on to the plan of another: to its residual, or
+ * with its next start.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "comm/auto/auto_carry.h"
+#include "comm/core/communicator.h"
+#include "tests/comm/oracle.h"
+#include "tests/harness/ranks.h"
+
+enum { COUNT = 5003 };
+
+static trib_plan_t *make(struct ranks_self *self, trib_dtype_t dtype, const char *codec)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    desc.count = COUNT;
+    desc.dtype = dtype;
+    desc.codec = codec;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &desc, &plan));
+    return plan;
+}
+
+static void store(trib_dtype_t dtype, void *at, size_t i, double value)
+{
+    oracle_store(dtype, (struct oracle_value){.f = value},
+                 (char *)at + i * trib_dtype_size(dtype));
+}
+
+static double load(trib_dtype_t dtype, const void *at, size_t i)
+{
+    return oracle_load(dtype, (const uint8_t *)at + i * trib_dtype_size(dtype)).f;
+}
+
+/* A start of a plan that holds back all but its largest elements. */
+static trib_plan_t *hold(struct ranks_self *self, trib_dtype_t dtype, void *x)
+{
+    trib_plan_t *plan = make(self, dtype, "topk:ratio=0.01");
+
+    for (size_t i = 0; i < COUNT; i++)
+        store(dtype, x, i, (double)(i % 16));
+    ranks_ok(self, trib_plan_start_with(plan, NULL, x));
+    ranks_ok(self, trib_plan_wait(plan));
+    return plan;
+}
+
+static void to_another(struct ranks_self *self, trib_dtype_t dtype, void *x)
+{
+    struct trib_auto_carry carry = {0};
+    static float was[COUNT], is[COUNT];
+    trib_plan_t *from = hold(self, dtype, x);
+    trib_plan_t *to = make(self, dtype, "dgc:ratio=0.01");
+
+    ranks_ok(self, trib_auto_carry_over(&carry, from, to));
+    ranks_assert(self, !carry.rest && trib_auto_carry_begin(&carry, to, x, true) == x);
+    ranks_ok(self, trib_plan_residual_get(from, 0, COUNT, was));
+    ranks_ok(self, trib_plan_residual_get(to, 0, COUNT, is));
+    ranks_assert(self, memcmp(was, is, sizeof(is)) == 0);
+    ranks_ok(self, trib_plan_free(from));
+    ranks_ok(self, trib_plan_free(to));
+}
+
+/* All that was held back is in the input of the next start, whole or by parts. */
+static void to_dense(struct ranks_self *self, trib_dtype_t dtype, void *x, bool whole)
+{
+    struct trib_auto_carry carry = {0};
+    static float rest[COUNT];
+    trib_plan_t *from = hold(self, dtype, x);
+    trib_plan_t *to = make(self, dtype, "none");
+
+    ranks_ok(self, trib_plan_residual_get(from, 0, COUNT, rest));
+    ranks_ok(self, trib_auto_carry_over(&carry, from, to));
+    ranks_ok(self, trib_plan_free(from));
+    for (size_t i = 0; i < COUNT; i++)
+        store(dtype, x, i, 1);
+    const void *sum = trib_auto_carry_begin(&carry, to, x, whole);
+    ranks_assert(self, sum && sum != x);
+    if (!whole) {
+        trib_auto_carry_ready(&carry, to, 4000, COUNT - 4000);
+        trib_auto_carry_ready(&carry, to, 0, 4000);
+    }
+    double held = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        const double d = load(dtype, sum, i) - (double)rest[i];
+        held += (double)rest[i];
+        if (d < 1 || d > 1)
+            ranks_die(self, "element %zu: %g is not 1 more than %g", i,
+                      load(dtype, sum, i), (double)rest[i]);
+    }
+    ranks_assert(self, held > COUNT);
+    trib_auto_carry_end(&carry);
+    ranks_assert(self, trib_auto_carry_begin(&carry, to, x, true) == x);
+    ranks_ok(self, trib_plan_free(to));
+}
+
+static int carry_all(struct ranks_self *self)
+{
+    static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_BF16};
+    static float x[COUNT];
+
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+        to_another(self, dtypes[i], x);
+        to_dense(self, dtypes[i], x, true);
+        to_dense(self, dtypes[i], x, false);
+    }
+    return 0;
+}
+
+static void test_carried(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = carry_all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_carried),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The progress thread: it exists from the first start on, and callers that wait drive
+ * in its place.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "comm/core/communicator.h"
+#include "tests/harness/ranks.h"
+
+static int runs(struct ranks_self *self)
+{
+    struct trib_progress_thread *t = &self->comm->progress_thread;
+    const bool has_thread = self->comm->cfg.progress != TRIB_PROGRESS_CALLER;
+    float x[3000] = {0};
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    d.recv = x;
+    d.count = 3000;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_assert(self, !t->running);
+    for (int i = 0; i < 20; i++) {
+        ranks_ok(self, trib_plan_start(plan));
+        ranks_assert(self, t->running == has_thread);
+        ranks_ok(self, trib_plan_wait(plan));
+        ranks_assert(self, atomic_load(&t->callers) == 0);
+    }
+    atomic_store(&t->active, 1); /* as if it had not seen that all is done */
+    ranks_ok(self, trib_allreduce(self->comm, x, x, 3000, TRIB_F32, TRIB_SUM));
+    ranks_assert(self, !atomic_load(&t->active)); /* it need not look */
+    trib_progress_thread_caller_enter(self->comm);
+    ranks_assert(self, atomic_load(&t->callers) == 1);
+    trib_progress_thread_caller_leave(self->comm);
+    trib_progress_thread_stop(self->comm);
+    trib_progress_thread_stop(self->comm); /* a second call does nothing */
+    ranks_assert(self, !t->running);
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_assert(self, t->running == has_thread);
+    ranks_ok(self, trib_plan_wait(plan));
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_runs(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 2, .fn = runs, .config = "progress=thread");
+    ranks_pass(.size = 2, .fn = runs, .config = "progress=caller");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_runs),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plans that cannot have a quorum are refused with a sentence; without aggregators
+ * others run as usual.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "comm/plan/quorum_rule.h"
+#include "tests/harness/ranks.h"
+
+#define QUORUM "0.5,deadline=5ms"
+
+static int refused(struct ranks_self *self)
+{
+    static const struct {
+        const char *codec, *feedback;
+        trib_dtype_t dtype;
+        trib_op_t op;
+    } kinds[] = {
+        {.codec = "none", .dtype = TRIB_F32, .op = TRIB_MAX},
+        {.codec = "none", .dtype = TRIB_I32},
+        {.codec = "none", .dtype = TRIB_F64},
+        {.codec = "int8"},
+        {.codec = "thc"},
+        {.codec = "powersgd"},
+        {.codec = "qsgd:bits=4"},
+        {.codec = "topk:ratio=0.1,ef=0"},
+        {.codec = "topk:ratio=0.1", .feedback = "ef21"},
+    };
+    trib_plan_t *plan;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        trib_desc_t d = TRIB_DESC_INIT;
+        float x[4] = {0};
+        d.recv = x;
+        d.count = 4;
+        d.codec = kinds[i].codec;
+        d.feedback = kinds[i].feedback;
+        d.dtype = kinds[i].dtype;
+        d.op = kinds[i].op;
+        d.quorum = QUORUM;
+        ranks_assert(self, trib_plan_allreduce(self->comm, &d, &plan) ==
+                               TRIB_ERR_UNSUPPORTED);
+        ranks_assert(self, strstr(trib_last_error(self->comm), "quorum"));
+    }
+    return 0;
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 1, .fn = refused);
+}
+
+/* Without aggregators all ranks are in each sum, whatever the quorum. */
+static int alone(struct ranks_self *self)
+{
+    float x[1500];
+    trib_desc_t d = TRIB_DESC_INIT;
+    trib_plan_t *plan;
+
+    for (int i = 0; i < 1500; i++)
+        x[i] = 1;
+    d.recv = x;
+    d.count = 1500;
+    d.quorum = QUORUM;
+    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    ranks_assert(self, plan->has_quorum && !plan->run.desc.quorum.need && !plan->codec);
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    for (int i = 0; i < 1500; i++)
+        ranks_assert(self, x[i] >= (float)self->size && x[i] <= (float)self->size);
+    ranks_ok(self, trib_plan_free(plan));
+    return 0;
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    ranks_pass(.size = 3, .fn = alone);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_alone),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
