@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/time.h"
+#include "agg/client/fallback.h"
 #include "api/api.h"
+#include "base/time.h"
 #include "boot/boot.h"
-#include "comm/life/clock.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/life/clock.h"
 #include "comm/members/grow.h"
-#include "agg/client/fallback.h"
 
 /* Way of a process to join its communicator. */
 struct way {

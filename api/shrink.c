@@ -7,10 +7,10 @@
 
 #include <tributary/elastic.h>
 
+#include "agg/client/fallback.h"
 #include "api/api.h"
 #include "comm/core/communicator.h"
 #include "comm/members/survivors.h"
-#include "agg/client/fallback.h"
 
 /* True if this rank has disconnected from a peer to release memory, and can no longer
  * communicate with that peer. */

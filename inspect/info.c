@@ -13,9 +13,9 @@
 #include "base/release.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
-#include "compress/codec_info.h"
-#include "comm/plan/auto_choice.h"
 #include "comm/core/communicator.h"
+#include "comm/plan/auto_choice.h"
+#include "compress/codec_info.h"
 #include "topo/machine.h"
 
 const char *trib_version(void)

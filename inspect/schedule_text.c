@@ -10,12 +10,12 @@
 
 #include <tributary/topology.h>
 
+#include "agg/client/agg_tree.h"
 #include "base/error.h"
 #include "base/sized.h"
 #include "collectives/collectives.h"
 #include "comm/core/communicator.h"
 #include "inspect/schedule_groups.h"
-#include "agg/client/agg_tree.h"
 
 enum { RANKS_MOST = 1024, LINE_BYTES = 200 };
 

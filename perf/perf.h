@@ -33,9 +33,9 @@
 
 #include <tributary.h>
 
+#include "perf/coll/perf_oracle.h"
 #include "tools/common/launch.h"
 #include "tools/common/options.h"
-#include "perf/coll/perf_oracle.h"
 
 struct perf_operation;
 struct perf_result;

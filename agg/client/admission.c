@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/time.h"
 #include "agg/client/agg_provider.h"
+#include "base/time.h"
 
 enum {
     LOOK_NS = 500000000, /* between two polls of the control connections */

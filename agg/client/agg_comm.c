@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/client/agg_tree.h"
 #include "base/text.h"
 #include "comm/kinds/plan_sparse.h"
 #include "compress/vectors/robust_op.h"
-#include "agg/client/agg_tree.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/partial.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/time.h"
 #include "agg/client/agg_provider.h"
+#include "base/time.h"
 
 /* The state of one wireup. */
 struct wireup_job {

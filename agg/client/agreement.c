@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "agg/client/offload_plan.h"
+#include "base/text.h"
 
 /* Short waits are normal: a rank that frees the communicator waits in the agreement for
  * ranks that have yet to receive the last sum. */

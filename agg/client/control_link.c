@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/release.h"
-#include "base/time.h"
 #include "base/sockets.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "pipeline/link/link.h"
 
 enum {

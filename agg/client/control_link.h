@@ -4,12 +4,12 @@
 #ifndef OFFLOAD_CONTROL_LINK_H
 #define OFFLOAD_CONTROL_LINK_H
 
+#include "agg/client/agg_tree.h"
 #include "agg/protocol/session.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/secret.h"
-#include "agg/client/agg_tree.h"
 
 struct trib_comm;
 

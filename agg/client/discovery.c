@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "agg/client/control_link.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "agg/client/control_link.h"
 
 enum {
     PAUSE_MOST_MS = 60000,

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "comm/plan/deterministic.h"
 #include "agg/client/offload_gate.h"
 #include "agg/client/offload_plan.h"
+#include "base/text.h"
+#include "comm/plan/deterministic.h"
 
 enum { CONTROL_CHUNK = 4096 };
 

@@ -7,8 +7,8 @@
  * not committed. A plan keeps at most one, because its next start waits until the last
  * one is committed.
  */
-#include "base/text.h"
 #include "agg/client/offload_plan.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "comm/plan/configured.h"
 #include "comm/kinds/plan_sparse.h"
+#include "comm/plan/configured.h"
 #include "pipeline/payload/undo_log.h"
 
 enum {

@@ -12,9 +12,9 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "base/time.h"
 #include "agg/client/agg_tree.h"
 #include "agg/client/offload_plan.h"
+#include "base/time.h"
 
 enum {
     STARTS_MOST = 2048, /* between two polls; starts may become slower */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/client/agg_tree.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sockets.h"
-#include "agg/client/agg_tree.h"
 #include "topo/racks/agg_groups.h"
 
 enum { NAMES_MOST = 65536 };

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/daemon/job_settings.h"
+#include "agg/daemon/server_parts.h"
 #include "base/digest.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
-#include "agg/daemon/job_settings.h"
-#include "agg/daemon/server_parts.h"
 
 static void refuse(struct server *s, struct client *c, enum trib_service_reason reason,
                    const char *why)

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/token_bucket.h"
-#include "base/time.h"
-#include "base/wait.h"
 #include "agg/client/agg_tree.h"
 #include "agg/daemon/job_settings.h"
 #include "agg/daemon/worker.h"
+#include "base/fd.h"
+#include "base/time.h"
+#include "base/token_bucket.h"
+#include "base/wait.h"
 
 /* Announcements queued for the worker: from BEHIND on, the server reads no more until
  * CAUGHT_UP are left. */

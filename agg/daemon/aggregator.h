@@ -19,10 +19,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agg/protocol/control.h"
-#include "agg/jobs/drr.h"
 #include "agg/client/agg_comm.h"
 #include "agg/daemon/aggregator_metrics.h"
+#include "agg/jobs/drr.h"
+#include "agg/protocol/control.h"
 
 struct worker;
 

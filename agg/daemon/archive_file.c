@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "agg/daemon/archive_parts.h"
+#include "base/fd.h"
 
 static bool is_ours(const struct stat *s, struct trib_error *fault)
 {

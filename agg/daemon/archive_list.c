@@ -10,12 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agg/daemon/archive_parts.h"
+#include "agg/daemon/quotas.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "agg/daemon/archive_parts.h"
-#include "agg/daemon/quotas.h"
 
 void archive_name_file(char out[ARCHIVE_NAME_BYTES], uint64_t number, const char *more)
 {

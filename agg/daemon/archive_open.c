@@ -14,12 +14,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "agg/daemon/archive_parts.h"
 #include "agg/store/store_snapshot.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "agg/daemon/archive_parts.h"
 
 /* Files ---------------------------------------------------------------------------- */
 

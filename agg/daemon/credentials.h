@@ -6,9 +6,9 @@
 #ifndef AGG_DAEMON_CREDENTIALS_H
 #define AGG_DAEMON_CREDENTIALS_H
 
+#include "agg/daemon/tribd_settings.h"
 #include "agg/protocol/auth.h"
 #include "base/log.h"
-#include "agg/daemon/tribd_settings.h"
 
 struct credentials {
     struct trib_auth *auth;

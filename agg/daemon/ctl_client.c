@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/time.h"
 #include "base/sockets.h"
+#include "base/time.h"
 
 enum {
     PATIENCE_MS = 5000,

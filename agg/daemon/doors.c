@@ -19,12 +19,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agg/daemon/server_parts.h"
 #include "base/addresses.h"
 #include "base/crowd.h"
 #include "base/fd.h"
-#include "base/token_bucket.h"
 #include "base/time.h"
-#include "agg/daemon/server_parts.h"
+#include "base/token_bucket.h"
 
 enum {
     STRANGERS_OF_SOURCE = 64,

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/time.h"
 #include "agg/daemon/server_parts.h"
 #include "agg/daemon/systemd.h"
+#include "base/time.h"
 
 enum {
     EXTEND_S = 30, /* time requested from systemd beyond drain_ms, and per extension

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agg/daemon/aggregator.h"
 #include "base/text.h"
 #include "transport/transport.h"
-#include "agg/daemon/aggregator.h"
 
 /* Timeout for a stopped peer, unless TRIB_STOP_TIMEOUT_MS is set. Its resources here
  * must be free within 5 s, even on a busy host that notices the stop late. */

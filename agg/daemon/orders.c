@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/time.h"
 #include "agg/daemon/server_parts.h"
+#include "base/time.h"
 
 /* Return the client of a job number or of a unique job name; NULL: say has the
  * reason. */

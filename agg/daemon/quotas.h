@@ -3,8 +3,8 @@
 #ifndef AGG_DAEMON_QUOTAS_H
 #define AGG_DAEMON_QUOTAS_H
 
-#include "agg/jobs/jobs.h"
 #include "agg/daemon/tribd_settings.h"
+#include "agg/jobs/jobs.h"
 
 #define QUOTAS_USERS_MAX (SETTINGS_TEXT_BYTES / 4) /* "a:1," */
 

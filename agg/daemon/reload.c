@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/error.h"
 #include "agg/daemon/server_parts.h"
 #include "agg/daemon/systemd.h"
+#include "base/error.h"
 
 struct reload {
     struct clerk_task task; /* first: the clerk returns it */

@@ -12,9 +12,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agg/daemon/server_parts.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "agg/daemon/server_parts.h"
 
 /* Clients -------------------------------------------------------------------------- */
 

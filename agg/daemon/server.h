@@ -6,9 +6,9 @@
 #ifndef AGG_DAEMON_SERVER_H
 #define AGG_DAEMON_SERVER_H
 
+#include "agg/daemon/tribd_settings.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "agg/daemon/tribd_settings.h"
 
 struct server;
 

@@ -11,15 +11,15 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "agg/daemon/server_parts.h"
 #include "agg/metrics/http_address.h"
 #include "base/addresses.h"
 #include "base/fd.h"
+#include "base/sockets.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "base/sockets.h"
 #include "comm/core/communicator.h"
 #include "topo/cpus.h"
-#include "agg/daemon/server_parts.h"
 
 static trib_status_t parse_addresses(const struct settings *t,
                                      struct trib_tcp_root roots[LISTENERS_MAX],

@@ -4,23 +4,23 @@
 #ifndef AGG_DAEMON_SERVER_PARTS_H
 #define AGG_DAEMON_SERVER_PARTS_H
 
-#include "agg/metrics/http.h"
+#include "agg/daemon/aggregator.h"
+#include "agg/daemon/archive.h"
+#include "agg/daemon/clerk.h"
+#include "agg/daemon/credentials.h"
+#include "agg/daemon/ctl_server.h"
+#include "agg/daemon/health.h"
+#include "agg/daemon/quotas.h"
+#include "agg/daemon/server.h"
+#include "agg/daemon/store_job.h"
+#include "agg/daemon/store_turns.h"
+#include "agg/daemon/watchdog.h"
+#include "agg/daemon/worker.h"
 #include "agg/jobs/jobs.h"
+#include "agg/metrics/http.h"
 #include "agg/metrics/metrics.h"
 #include "agg/protocol/session.h"
 #include "base/accept.h"
-#include "agg/daemon/clerk.h"
-#include "agg/daemon/health.h"
-#include "agg/daemon/worker.h"
-#include "agg/daemon/ctl_server.h"
-#include "agg/daemon/aggregator.h"
-#include "agg/daemon/archive.h"
-#include "agg/daemon/quotas.h"
-#include "agg/daemon/server.h"
-#include "agg/daemon/watchdog.h"
-#include "agg/daemon/credentials.h"
-#include "agg/daemon/store_job.h"
-#include "agg/daemon/store_turns.h"
 
 enum {
     STRANGERS_MAX = 512, /* maximum unauthenticated connections; see doors.c */

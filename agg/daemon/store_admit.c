@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agg/daemon/server_parts.h"
 #include "base/quota.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
-#include "agg/daemon/server_parts.h"
 
 #define SUFFIX "/store"
 

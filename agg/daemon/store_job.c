@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agg/daemon/credentials.h"
+#include "agg/daemon/store_job_parts.h"
 #include "agg/jobs/drr.h"
 #include "base/minmax.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "agg/daemon/credentials.h"
-#include "agg/daemon/store_job_parts.h"
 
 /* The threads ---------------------------------------------------------------------- */
 

@@ -13,11 +13,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agg/store/store_peer.h"
-#include "base/error.h"
 #include "agg/daemon/store_job.h"
 #include "agg/daemon/store_keeper.h"
 #include "agg/daemon/store_turns.h"
+#include "agg/store/store_peer.h"
+#include "base/error.h"
 
 enum {
     STORE_KEPT_MAX = 8, /* snapshot results kept for threads that have not seen them */

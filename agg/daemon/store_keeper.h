@@ -11,8 +11,8 @@
 #ifndef AGG_DAEMON_STORE_KEEPER_H
 #define AGG_DAEMON_STORE_KEEPER_H
 
-#include "agg/protocol/control.h"
 #include "agg/daemon/archive.h"
+#include "agg/protocol/control.h"
 
 struct store_keeper;
 struct trib_metrics_writer;

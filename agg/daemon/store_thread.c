@@ -6,10 +6,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "agg/daemon/store_job_parts.h"
 #include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "agg/daemon/store_job_parts.h"
 
 enum {
     MESSAGES_MOST = 32, /* messages from one rank per pass */

@@ -8,14 +8,14 @@
 
 #include <tributary.h>
 
+#include "agg/daemon/ctl_client.h"
+#include "agg/daemon/ctl_server.h"
+#include "agg/daemon/tribd_settings.h"
 #include "base/error.h"
 #include "tools/common/options.h"
 #include "tools/common/ticker.h"
 #include "tools/common/tool.h"
 #include "tools/common/tool_table.h"
-#include "agg/daemon/ctl_client.h"
-#include "agg/daemon/ctl_server.h"
-#include "agg/daemon/tribd_settings.h"
 
 enum { FAILED = 1, WRONG = 2 };
 

@@ -12,16 +12,16 @@
 
 #include <tributary.h>
 
+#include "agg/daemon/aggregator.h"
+#include "agg/daemon/job_settings.h"
+#include "agg/daemon/server.h"
+#include "agg/daemon/systemd.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log_pace.h"
 #include "base/text.h"
 #include "tools/common/options.h"
 #include "tools/common/tool.h"
-#include "agg/daemon/job_settings.h"
-#include "agg/daemon/aggregator.h"
-#include "agg/daemon/server.h"
-#include "agg/daemon/systemd.h"
 
 enum {
     FILES_FEW = 1024,

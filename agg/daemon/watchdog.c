@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/daemon/watchdog.h"
 
+#include "agg/daemon/systemd.h"
+#include "agg/daemon/worker.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "agg/daemon/worker.h"
-#include "agg/daemon/systemd.h"
 
 enum { FEEDINGS = 4 }; /* messages to systemd within its limit */
 

@@ -14,9 +14,9 @@
 
 #include <tributary.h>
 
+#include "agg/client/control_link.h"
 #include "base/idle_function.h"
 #include "comm/kinds/sorted_pairs.h"
-#include "agg/client/control_link.h"
 
 /* Thread of store_alive.c. */
 struct trib_store_alive {

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agg/store_client/rank_store.h"
 #include "base/time.h"
 #include "base/wait.h"
-#include "agg/store_client/rank_store.h"
 
 static void *say_alive(void *arg)
 {

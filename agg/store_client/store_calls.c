@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
 #include "agg/store_client/rank_store.h"
+#include "base/sized.h"
 
 enum {
     DISK_MS = 60000, /* disk timeout: this plus the bytes divided by the next */

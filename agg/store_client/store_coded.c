@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/store_client/rank_store.h"
 #include "base/digest.h"
 #include "base/dtype.h"
 #include "base/minmax.h"
 #include "compress/feedback_ops.h"
 #include "compress/kernels/kernels.h"
 #include "compress/vectors/vector_words.h"
-#include "agg/store_client/rank_store.h"
 
 static trib_status_t no_memory(struct trib_vector *v, const char *text)
 {

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agg/store_client/rank_store.h"
 #include "base/minmax.h"
 #include "base/time.h"
 #include "compress/vectors/vector_words.h"
-#include "agg/store_client/rank_store.h"
 
 enum {
     TRIES = 8, /* sessions per request */

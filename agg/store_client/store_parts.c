@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/store_client/rank_store.h"
 #include "base/digest.h"
 #include "base/minmax.h"
-#include "agg/store_client/rank_store.h"
 
 enum {
     UNIT = 65536, /* elements; parts start at multiples of it */

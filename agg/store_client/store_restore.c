@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/store_client/rank_store.h"
 #include "base/sized.h"
 #include "comm/core/communicator.h"
-#include "agg/store_client/rank_store.h"
 
 /* Restore request: equal on all ranks, except `copy`. */
 struct restoring {

@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/time.h"
 #include "agg/store_client/rank_store.h"
+#include "base/time.h"
 
 static int silent_ms(const struct trib_store *store)
 {

@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "bindings/mpi/wrong_calls.h"
 #include "bindings/mpi/call_report.h"
 #include "bindings/mpi/count_list.h"
 #include "bindings/mpi/entry.h"
@@ -16,6 +15,7 @@
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/packing.h"
 #include "bindings/mpi/turn.h"
+#include "bindings/mpi/wrong_calls.h"
 
 /* The blocks of all ranks in one buffer of the program. */
 struct blocks {

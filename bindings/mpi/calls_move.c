@@ -4,13 +4,13 @@
  * differ. */
 #include <limits.h>
 
-#include "bindings/mpi/wrong_calls.h"
 #include "bindings/mpi/call_report.h"
 #include "bindings/mpi/entry.h"
 #include "bindings/mpi/failure_class.h"
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/packing.h"
 #include "bindings/mpi/turn.h"
+#include "bindings/mpi/wrong_calls.h"
 
 /* A call that moves blocks of equal size from each rank or to each rank. */
 struct move {

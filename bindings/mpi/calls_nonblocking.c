@@ -2,13 +2,13 @@
 /* MPI_Iallreduce, Ibarrier and Ibcast. */
 #include <limits.h>
 
-#include "bindings/mpi/wrong_calls.h"
 #include "bindings/mpi/call_report.h"
 #include "bindings/mpi/element.h"
 #include "bindings/mpi/entry.h"
 #include "bindings/mpi/failure_class.h"
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/pending.h"
+#include "bindings/mpi/wrong_calls.h"
 
 #define IALLREDUCE_BY_MPI \
     TMPI_BY_MPI(Iallreduce, count > INT_MAX, \

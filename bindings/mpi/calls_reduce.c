@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bindings/mpi/wrong_calls.h"
 #include "bindings/mpi/call_report.h"
 #include "bindings/mpi/codec_plans.h"
 #include "bindings/mpi/count_list.h"
@@ -15,6 +14,7 @@
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/packing.h"
 #include "bindings/mpi/turn.h"
+#include "bindings/mpi/wrong_calls.h"
 
 #define BY_MPI(name) \
     TMPI_BY_MPI(name, count > INT_MAX, (send, recv, (int)count, type, op, comm), \

@@ -6,8 +6,8 @@
 #ifndef COMM_AUTO_PLAN_AUTO_H
 #define COMM_AUTO_PLAN_AUTO_H
 
-#include "comm/plan/auto_choice.h"
 #include "comm/core/communicator.h"
+#include "comm/plan/auto_choice.h"
 
 /**
  * trib_plan_make_coded - create a plan with any codec: codec auto, or as trib_plan_make

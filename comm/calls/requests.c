@@ -13,9 +13,9 @@
 #include "collectives/collectives.h"
 #include "comm/auto/plan_auto.h"
 #include "comm/core/communicator.h"
-#include "comm/plan/configured.h"
 #include "comm/core/gate.h"
 #include "comm/kinds/plan_message.h"
+#include "comm/plan/configured.h"
 
 enum { IDLE_MOST = 64 };
 

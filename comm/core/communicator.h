@@ -17,9 +17,9 @@
 #include "base/log_pace.h"
 #include "base/secret.h"
 #include "collectives/collectives.h"
-#include "comm/life/clock.h"
 #include "comm/core/identity.h"
 #include "comm/core/plan_ops.h"
+#include "comm/life/clock.h"
 #include "pipeline/engine/engine.h"
 #include "topo/calibration.h"
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/meminfo.h"
+#include "base/sized.h"
 #include "comm/core/communicator.h"
 #include "pipeline/p2p/p2p.h"
-#include "base/sized.h"
 
 /* Record the transport's error message; the caller holds the lock that guards
  * comm->cause. */

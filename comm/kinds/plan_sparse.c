@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 #include "base/sized.h"
-#include "comm/plan/contribution_check.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/plan/contribution_check.h"
 #include "comm/plan/plan_parts.h"
 #include "pipeline/payload/check.h"
 

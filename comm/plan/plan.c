@@ -9,19 +9,19 @@
 
 #include "base/sized.h"
 #include "base/time.h"
-#include "comm/plan/contribution_check.h"
+#include "comm/auto/plan_auto.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
-#include "comm/auto/plan_auto.h"
 #include "comm/kinds/plan_blocks.h"
 #include "comm/kinds/plan_neighbors.h"
-#include "comm/state/plan_move.h"
+#include "comm/plan/contribution_check.h"
 #include "comm/plan/plan_parts.h"
 #include "comm/plan/plan_scale.h"
 #include "comm/plan/plan_stats.h"
+#include "comm/state/plan_move.h"
 #include "pipeline/engine/engine_wait.h"
-#include "pipeline/run/run.h"
 #include "pipeline/payload/encode_ahead.h"
+#include "pipeline/run/run.h"
 
 trib_status_t trib_plan_make_asked(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *desc, struct trib_plan **plan_out)

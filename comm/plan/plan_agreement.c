@@ -7,8 +7,8 @@
 
 #include "base/minmax.h"
 #include "comm/core/locality.h"
-#include "comm/plan/plan_parts.h"
 #include "comm/core/slot_budget.h"
+#include "comm/plan/plan_parts.h"
 #include "pipeline/run/run.h"
 
 enum {

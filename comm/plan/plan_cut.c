@@ -10,13 +10,13 @@
 
 #include "base/dtype.h"
 #include "base/minmax.h"
-#include "comm/plan/deterministic.h"
 #include "comm/kinds/plan_blocks.h"
-#include "comm/plan/plan_parts.h"
 #include "comm/kinds/plan_sparse.h"
-#include "pipeline/run/run.h"
+#include "comm/plan/deterministic.h"
+#include "comm/plan/plan_parts.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/run_codec.h"
+#include "pipeline/run/run.h"
 
 enum {
     /* Rounds of a vector. Over a network many rounds shorten filling and draining the

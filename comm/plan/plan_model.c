@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "compress/models/model.h"
 #include "comm/core/communicator.h"
+#include "compress/models/model.h"
 #include "pipeline/payload/payload_pairs.h"
 #include "pipeline/payload/undo_log.h"
 

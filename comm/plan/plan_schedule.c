@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "comm/plan/deterministic.h"
 #include "comm/core/locality.h"
 #include "comm/kinds/plan_blocks.h"
-#include "comm/plan/plan_parts.h"
 #include "comm/kinds/plan_sparse.h"
+#include "comm/plan/deterministic.h"
+#include "comm/plan/plan_parts.h"
 #include "compress/vectors/robust_op.h"
 
 /* Error of estimates: an algorithm that costs more by this factor is not tried. */

@@ -14,8 +14,8 @@
 
 #include <tributary/elastic.h>
 
-#include "comm/core/gate.h"
 #include "comm/auto/plan_auto.h"
+#include "comm/core/gate.h"
 #include "comm/kinds/plan_blocks.h"
 #include "comm/plan/plan_scale.h"
 #include "comm/state/plan_state.h"

@@ -13,8 +13,8 @@
 
 #include <tributary/elastic.h>
 
-#include "comm/core/communicator.h"
 #include "comm/auto/plan_auto.h"
+#include "comm/core/communicator.h"
 #include "comm/state/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"

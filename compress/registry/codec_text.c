@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "compress/models/model_ops.h"
-#include "base/number.h"
 #include "compress/quantise/bounded.h"
 #include "compress/transform/rotated.h"
 

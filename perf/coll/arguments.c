@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "perf/coll/colls.h"
-#include "perf/perf.h"
 #include "perf/common/perf_number.h"
 #include "perf/common/setters.h"
+#include "perf/perf.h"
 
 #define LONGEST_NAME 63
 

@@ -15,8 +15,8 @@
 #include <time.h>
 
 #include "perf/coll/colls.h"
-#include "perf/perf.h"
 #include "perf/common/perf_interrupt.h"
+#include "perf/perf.h"
 
 #define AUTO_SECONDS 0.5
 #define AUTO_LEAST 20

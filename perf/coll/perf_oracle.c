@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "perf/coll/colls.h"
-#include "perf/common/perf_number.h"
 #include "perf/coll/perf_oracle.h"
+#include "perf/common/perf_number.h"
 #include "perf/common/smooth.h"
 
 #define BLOCK 1024 /* elements generated, reduced and compared at a time */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "perf/coll/colls.h"
-#include "perf/common/output.h"
 #include "perf/coll/overlap.h"
+#include "perf/common/output.h"
 #include "perf/perf.h"
 
 struct perf_writer {

@@ -17,9 +17,9 @@
 #ifndef PERF_PUT_PUT_H
 #define PERF_PUT_PUT_H
 
-#include "tools/common/launch.h"
 #include "perf/perf.h"
 #include "perf/put/endpoint.h"
+#include "tools/common/launch.h"
 
 /* The parsed command line. Strings point into argv. */
 struct put_args {

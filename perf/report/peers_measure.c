@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "perf/common/perf_interrupt.h"
 #include "perf/common/output.h"
+#include "perf/common/perf_interrupt.h"
 #include "perf/perf.h"
 #include "perf/report/perf_report.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "perf/common/setters.h"
 #include "perf/report/html_page.h"
 #include "perf/report/perf_report.h"
-#include "perf/common/setters.h"
 
 /* --- compare --- */
 

@@ -2,8 +2,8 @@
 /*
  * The cost of a task: bytes of its message, and processor time.
  */
-#include "pipeline/run/chunk.h"
 #include "perf/sim/sim_rank.h"
+#include "pipeline/run/chunk.h"
 
 enum {
     /* Ethernet, IP, and TCP with timestamps, per segment. */

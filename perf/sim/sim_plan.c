@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/client/offload_plan.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/plan/plan_parts.h"
 #include "compress/codec.h"
-#include "agg/client/offload_plan.h"
 
 enum {
     NETWORK_CHUNK = 256 << 10, /* chunk size that ranks on several hosts agree on,

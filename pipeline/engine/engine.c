@@ -19,14 +19,14 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "pipeline/run/engine_page.h"
-#include "pipeline/run/events.h"
-#include "pipeline/run/failure.h"
 #include "pipeline/engine/short_path.h"
 #include "pipeline/payload/checksum.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/payload.h"
+#include "pipeline/run/engine_page.h"
+#include "pipeline/run/events.h"
+#include "pipeline/run/failure.h"
 
 static void refill_feed(struct trib_run *run)
 {

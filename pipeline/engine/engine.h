@@ -9,12 +9,12 @@
 #ifndef PIPELINE_ENGINE_ENGINE_H
 #define PIPELINE_ENGINE_ENGINE_H
 
-#include "pipeline/run/events.h"
-#include "pipeline/run/engine_page.h"
-#include "pipeline/run/failure.h"
-#include "pipeline/run/engine_state.h"
-#include "pipeline/run/run_buffers.h"
 #include "pipeline/engine/engine_wait.h"
+#include "pipeline/run/engine_page.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/events.h"
+#include "pipeline/run/failure.h"
+#include "pipeline/run/run_buffers.h"
 
 /**
  * trib_engine_open - create the engine and its arena. The caller fills peers[] before

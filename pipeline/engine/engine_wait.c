@@ -7,10 +7,10 @@
 
 #include "base/time.h"
 #include "pipeline/engine/engine.h"
-#include "pipeline/run/events.h"
-#include "pipeline/run/failure.h"
 #include "pipeline/engine/short_path.h"
 #include "pipeline/link/billboard.h"
+#include "pipeline/run/events.h"
+#include "pipeline/run/failure.h"
 
 enum {
     PAUSES_PER_US = 25, /* approximate number of trib_pause calls in a microsecond */

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/run/engine_trace.h"
-#include "pipeline/run/failure.h"
 #include "pipeline/link/billboard.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_raw.h"
+#include "pipeline/run/engine_trace.h"
+#include "pipeline/run/failure.h"
 
 struct trib_short_billboard {
     struct trib_chunk chunk; /* the whole vector */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pipeline/run/engine_trace.h"
 #include "pipeline/engine/short_path.h"
+#include "pipeline/run/engine_trace.h"
 
 #include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/run/failure.h"
 #include "pipeline/engine/short_billboard.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_raw.h"
+#include "pipeline/run/failure.h"
 
 struct short_chunk {
     struct trib_chunk chunk;

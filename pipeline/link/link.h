@@ -56,10 +56,10 @@
 #include <stdbool.h>
 
 #include "base/snapshot.h"
+#include "collectives/schedule/schedule.h"
+#include "pipeline/link/advert.h"
 #include "pipeline/link/arena.h"
 #include "pipeline/link/frame.h"
-#include "pipeline/link/advert.h"
-#include "collectives/schedule/schedule.h"
 #include "transport/transport.h"
 
 #define TRIB_ENTRY_PAYLOAD 24

@@ -7,8 +7,8 @@
 #ifndef PIPELINE_P2P_MATCHING_H
 #define PIPELINE_P2P_MATCHING_H
 
-#include "pipeline/run/run.h"
 #include "pipeline/p2p/message.h"
+#include "pipeline/run/run.h"
 
 /* One message, on the side of its sender or its receiver. */
 struct trib_p2p_request {

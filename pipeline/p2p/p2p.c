@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/run/failure.h"
 #include "pipeline/p2p/p2p_state.h"
 #include "pipeline/p2p/pull.h"
+#include "pipeline/run/failure.h"
 
 static void finish(struct trib_engine *e, struct trib_p2p_request *r, trib_status_t st)
 {

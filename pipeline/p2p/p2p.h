@@ -13,8 +13,8 @@
 #ifndef PIPELINE_P2P_P2P_H
 #define PIPELINE_P2P_P2P_H
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/p2p/matching.h"
+#include "pipeline/run/engine_state.h"
 
 enum {
     TRIB_P2P_EAGER_MOST = 32,

@@ -6,9 +6,9 @@
 #ifndef PIPELINE_P2P_P2P_STATE_H
 #define PIPELINE_P2P_P2P_STATE_H
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/p2p/mailbox.h"
 #include "pipeline/p2p/matching.h"
+#include "pipeline/run/engine_state.h"
 
 /* Messages with one peer. Each request is in one of the queues. */
 struct trib_p2p_pair {

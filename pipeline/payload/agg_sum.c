@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/word_store.h"
+#include "pipeline/run/engine_state.h"
 
 /* Return true if encoding results loses something that a rank has to keep. A chunk of
  * such a codec has no more floats than fit into a slot. */

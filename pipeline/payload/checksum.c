@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/payload/payload.h"
 #include "pipeline/run/engine_state.h"
 #include "pipeline/run/failure.h"
-#include "pipeline/payload/payload.h"
 
 /* Return the place of the checksum. A payload that does not fit the entry leaves the
  * entry's payload unused; one that fits needs no big slot number. */

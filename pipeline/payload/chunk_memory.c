@@ -3,8 +3,8 @@
 
 #include <assert.h>
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/run/engine_state.h"
 
 /* An unused buffer may be NULL, and C does not allow even NULL + 0. */
 static uint8_t *place(uint8_t *buffer, size_t at)

@@ -3,11 +3,11 @@
 
 #include <assert.h>
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
+#include "pipeline/run/engine_state.h"
 
 const float *trib_as_f32(const struct trib_engine *e, const struct trib_run *run,
                            const void *p, size_t n, float *stage)

@@ -8,9 +8,9 @@
 
 #include <assert.h>
 
+#include "pipeline/payload/partial.h"
 #include "pipeline/run/chunk.h"
 #include "pipeline/run/engine_state.h"
-#include "pipeline/payload/partial.h"
 
 /* Work memory of an encode, one for the engine and one per worker. */
 struct trib_encode_workspace {

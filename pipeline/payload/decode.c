@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/time.h"
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
+#include "pipeline/run/engine_state.h"
 
 trib_status_t trib_coded_to_elements(const struct trib_run *run,
                                      struct trib_encoded word, bool zeros, float *x,

@@ -4,11 +4,11 @@
 #include <assert.h>
 
 #include "base/time.h"
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
+#include "pipeline/run/engine_state.h"
 
 static void scale_residual(const struct trib_engine *e, float *residual, size_t n,
                            float unit, bool divide)

@@ -7,11 +7,11 @@
 
 #include "base/time.h"
 #include "base/workers.h"
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/encode.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/word_store.h"
+#include "pipeline/run/engine_state.h"
 
 enum {
     WORDS_PER_THREAD = 4, /* cells: one in progress, the others done or queued */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/error_feedback.h"
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/undo_log.h"
+#include "pipeline/run/engine_state.h"
 
 #include <assert.h>
 #include <float.h>

@@ -4,11 +4,11 @@
 #include <assert.h>
 
 #include "base/dtype.h"
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
+#include "pipeline/run/engine_state.h"
 
 bool trib_narrow_is(const struct trib_run *run)
 {

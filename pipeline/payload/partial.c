@@ -8,15 +8,15 @@
 
 #include "base/fpenv.h"
 #include "base/time.h"
-#include "pipeline/run/engine_state.h"
+#include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/checksum.h"
-#include "pipeline/run/failure.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/undo_log.h"
-#include "pipeline/payload/agg_sum.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/failure.h"
 
 int trib_quorum_bits(const uint8_t *mask, size_t bytes)
 {

@@ -8,9 +8,9 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_H
 #define PIPELINE_PAYLOAD_PAYLOAD_H
 
+#include "pipeline/payload/payload_blocks.h"
 #include "pipeline/run/chunk.h"
 #include "pipeline/run/engine_state.h"
-#include "pipeline/payload/payload_blocks.h"
 
 /* The data that a frame stands for. */
 struct trib_bytes {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/run/engine_state.h"
 
 static size_t floats_of_round(const struct trib_run *run)
 {

@@ -4,13 +4,13 @@
 #include <assert.h>
 
 #include "base/error.h"
-#include "pipeline/run/engine_state.h"
-#include "pipeline/run/failure.h"
-#include "pipeline/run/run_buffers.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/peer_reads.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/failure.h"
+#include "pipeline/run/run_buffers.h"
 
 enum { REF_MIN = 16384 }; /* bytes of a chunk: copying less is no slower than a GET */
 

@@ -24,8 +24,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "pipeline/run/engine_state.h"
-#include "pipeline/run/failure.h"
+#include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/decode.h"
@@ -36,10 +35,11 @@
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_raw.h"
-#include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/word_store.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/failure.h"
 
 /* Return the partial sum of a chunk as float32. */
 static const float *partial_f32(struct trib_engine *e, struct trib_run *run,

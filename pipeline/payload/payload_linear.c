@@ -11,12 +11,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/payload_coded.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/word_store.h"
+#include "pipeline/run/engine_state.h"
 
 /* Collect the encoded chunks of a task in rank order; an earlier sum comes first. */
 static trib_status_t gather_words(struct trib_engine *e, struct trib_run *run,

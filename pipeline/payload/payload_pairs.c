@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/run/failure.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/run/failure.h"
 
 #define MORE_PAIRS "more (index, value) pairs in a chunk than the plan allows"
 

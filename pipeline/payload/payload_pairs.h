@@ -18,9 +18,9 @@
 #ifndef PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H
 #define PIPELINE_PAYLOAD_PAYLOAD_PAIRS_H
 
+#include "pipeline/payload/pair_sum.h"
 #include "pipeline/run/engine_state.h"
 #include "pipeline/run/pair_regions.h"
-#include "pipeline/payload/pair_sum.h"
 
 /* The contribution of a rank. */
 struct trib_pairs_input {

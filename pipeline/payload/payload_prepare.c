@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "compress/vectors/robust_op.h"
-#include "pipeline/run/engine_state.h"
+#include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "pipeline/payload/narrow.h"
@@ -18,8 +18,8 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/peer_reads.h"
 #include "pipeline/payload/run_codec.h"
-#include "pipeline/payload/agg_sum.h"
 #include "pipeline/payload/undo_log.h"
+#include "pipeline/run/engine_state.h"
 
 /* Return true if u also uses the encoded input of a SEND. */
 static bool same_encoded(const struct trib_task *u, bool linear)

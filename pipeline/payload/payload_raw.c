@@ -6,8 +6,6 @@
 
 #include "base/dtype.h"
 #include "compress/vectors/robust_op.h"
-#include "pipeline/run/engine_state.h"
-#include "pipeline/run/run_buffers.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
@@ -16,6 +14,8 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/peer_reads.h"
 #include "pipeline/payload/undo_log.h"
+#include "pipeline/run/engine_state.h"
+#include "pipeline/run/run_buffers.h"
 
 enum {
     PLACED_ROUNDS = 64, /* bits of trib_task.placed */

@@ -8,8 +8,8 @@
 
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
-#include "pipeline/run/result_store.h"
 #include "pipeline/payload/word_store.h"
+#include "pipeline/run/result_store.h"
 
 struct trib_pairs_state;
 struct trib_peer_reads;

@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "pipeline/run/run_buffers.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/run/run_buffers.h"
 
 enum {
     COPY_AHEAD = 1 << 20, /* bytes of a read to the final place */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/payload/undo_log.h"
 
-#include "pipeline/run/engine_state.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload_state.h"
+#include "pipeline/run/engine_state.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -11,10 +11,10 @@
 
 #include <stdatomic.h>
 
-#include "pipeline/run/run_desc.h"
+#include "collectives/schedule/program.h"
 #include "pipeline/link/link.h"
 #include "pipeline/link/registered.h"
-#include "collectives/schedule/program.h"
+#include "pipeline/run/run_desc.h"
 
 struct trib_engine;
 struct trib_payload_ops;

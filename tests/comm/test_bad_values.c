@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "agg/client/fallback.h"
+#include "tests/comm/algorithms.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
-#include "tests/comm/algorithms.h"
 
 enum { COUNT = 2304, CHUNK = 3072 /* bytes */, RANKS = 3, A_CHUNK = 0 /* as a span */ };
 #define EVERYWHERE SIZE_MAX

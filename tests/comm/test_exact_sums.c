@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#include "compress/codec.h"
 #include "comm/core/communicator.h"
+#include "compress/codec.h"
 #include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

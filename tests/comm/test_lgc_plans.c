@@ -11,8 +11,8 @@
 #include <math.h>
 
 #include "comm/core/communicator.h"
-#include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"
+#include "tests/harness/ranks.h"
 
 enum { COUNT = 2600, CHUNK = 2048 /* bytes */, DENSE = 1, TRAIN = 3, STEPS = 6 };
 

@@ -8,9 +8,9 @@
 
 #include <math.h>
 
+#include "comm/core/communicator.h"
 #include "compress/codec.h"
 #include "compress/kernels/kernels.h"
-#include "comm/core/communicator.h"
 #include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

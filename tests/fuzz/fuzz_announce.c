@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/client/agg_comm.h"
 #include "base/error.h"
 #include "boot/boot.h"
-#include "agg/client/agg_comm.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

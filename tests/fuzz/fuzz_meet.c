@@ -21,9 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agg/client/agg_comm.h"
 #include "base/error.h"
 #include "boot/boot.h"
-#include "agg/client/agg_comm.h"
 #include "comm/core/locality.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"

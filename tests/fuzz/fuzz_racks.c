@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "inspect/draw/draw_tree.h"
-#include "topo/racks/agg_groups.h"
 #include "tests/fuzz/reach.h"
+#include "topo/racks/agg_groups.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -18,12 +18,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agg/daemon/worker.h"
 #include "agg/protocol/session.h"
 #include "base/error.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
 #include "tests/fuzz/reach.h"
-#include "agg/daemon/worker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

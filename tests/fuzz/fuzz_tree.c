@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agg/client/agg_tree.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "collectives/collectives.h"
-#include "agg/client/agg_tree.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,9 +7,9 @@
 
 #include <tributary.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/ticker.h"
 #include "tools/common/tool_table.h"
+#include "tools/info/info_commands.h"
 
 static const struct tool_option options[] = {
     {"folder", "FOLDER", tool_set_text, offsetof(trib_doctor_opts_t, folder),

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/options.h"
+#include "tools/info/info_commands.h"
 
 #define AT(field) offsetof(struct info_request, field)
 #define BIT(row) (UINT32_C(1) << (row))

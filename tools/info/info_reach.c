@@ -12,8 +12,8 @@
 
 #include <tributary.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/ticker.h"
+#include "tools/info/info_commands.h"
 
 struct row { /* of a rank */
     char host[HOST_NAME_MAX + 1];

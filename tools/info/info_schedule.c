@@ -9,8 +9,8 @@
 
 #include <tributary.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/tool_table.h"
+#include "tools/info/info_commands.h"
 
 static void print_line(void *arg, const char *line)
 {

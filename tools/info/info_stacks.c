@@ -8,8 +8,8 @@
 
 #include <tributary.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/rank_table.h"
+#include "tools/info/info_commands.h"
 
 struct stacks {
     int pid; /* 0: all */

@@ -14,8 +14,8 @@
 
 #include <tributary.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/rank_table.h"
+#include "tools/info/info_commands.h"
 
 enum { LOOKS = 5, SECOND_NS = 1000000000 };
 

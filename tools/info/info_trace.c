@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/trace_merge.h"
+#include "tools/info/info_commands.h"
 
 int info_merge_trace(const struct info_request *request)
 {

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/rank_table.h"
+#include "tools/info/info_commands.h"
 
 enum {
     ANSWER_MOST = 16 << 20, /* maximum bytes of a status */

@@ -10,9 +10,9 @@
 
 #include <tributary.h>
 
-#include "tools/info/info_commands.h"
 #include "tools/common/tool.h"
 #include "tools/common/tool_table.h"
+#include "tools/info/info_commands.h"
 
 struct section {
     trib_list_t list;

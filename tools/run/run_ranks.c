@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tools/run/run_parts.h"
 #include "tools/common/tool.h"
+#include "tools/run/run_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

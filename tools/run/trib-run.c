@@ -3,9 +3,9 @@
  * trib-run: start ranks on this host; forward their output and signals, and collect
  * their exit codes.
  */
-#include "tools/run/run_parts.h"
 #include "tools/common/tool.h"
 #include "tools/common/trace_merge.h"
+#include "tools/run/run_parts.h"
 
 #include <errno.h>
 #include <stdint.h>

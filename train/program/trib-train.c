@@ -12,14 +12,14 @@
 #include "tools/common/tool.h"
 #include "tools/common/tool_table.h"
 #include "train/program/compare.h"
-#include "train/program/train_coded.h"
 #include "train/program/own_tribd.h"
+#include "train/program/train_coded.h"
 #include "train/program/train_list.h"
 #include "train/program/train_replicas.h"
 #include "train/program/train_start.h"
 #include "train/program/train_table.h"
-#include "train/trainer/strategy.h"
 #include "train/tasks/mnist.h"
+#include "train/trainer/strategy.h"
 
 /* Commands: first words that are not tasks. */
 static const struct command {

@@ -13,8 +13,8 @@
 
 #include <tributary/neighbors.h>
 
-#include "train/trainer/graph.h"
 #include "train/strategies/push_weight.h"
+#include "train/trainer/graph.h"
 
 enum { GRAPH, PEERS, TAU, KEYS };
 

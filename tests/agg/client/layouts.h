@@ -7,9 +7,9 @@
 
 #include "tests/harness/tribtest.h"
 
+#include "agg/client/agg_tree.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "agg/client/agg_tree.h"
 #include "tests/harness/group_text.h"
 
 enum { RANKS_MOST = 8, TEXT_BYTES = 1024 };

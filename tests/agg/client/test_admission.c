@@ -7,10 +7,10 @@
 
 #include <signal.h>
 
-#include "comm/core/communicator.h"
 #include "agg/client/fallback.h"
-#include "tests/harness/daemon.h"
+#include "comm/core/communicator.h"
 #include "tests/agg/client/fake_tribd.h"
+#include "tests/harness/daemon.h"
 
 static const struct {
     const char *service; /* NULL: the fake tribd, which refuses */

@@ -6,8 +6,8 @@
 #include "tests/harness/tribtest.h"
 
 #include "build-config.h"
-#include "tests/comm/matrix_codecs.h"
 #include "tests/agg/client/aggregators.h"
+#include "tests/comm/matrix_codecs.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

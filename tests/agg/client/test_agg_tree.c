@@ -2,11 +2,11 @@
 /* What TRIB_SERVICE and a file of racks make of aggregators, and trees as bytes. */
 #include "tests/harness/tribtest.h"
 
+#include "agg/client/agg_tree.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "agg/client/agg_tree.h"
-#include "tests/harness/group_text.h"
 #include "tests/agg/client/layouts.h"
+#include "tests/harness/group_text.h"
 
 static void append_tree(const struct trib_tree_layout *l, int ranks, char *text)
 {

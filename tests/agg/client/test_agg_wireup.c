@@ -5,8 +5,8 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include "comm/core/communicator.h"
 #include "agg/client/agg_provider.h"
+#include "comm/core/communicator.h"
 #include "tests/agg/client/fake_tribd.h"
 
 static const struct {

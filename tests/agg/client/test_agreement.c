@@ -5,8 +5,8 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include "base/config.h"
 #include "agg/client/offload_plan.h"
+#include "base/config.h"
 #include "tests/harness/ranks.h"
 
 static int agree(struct ranks_self *self)

@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/time.h"
 #include "agg/client/control_link.h"
+#include "base/time.h"
 
 static void make_job(struct trib_control_link_job *job, const char *address)
 {

@@ -5,8 +5,8 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include "base/time.h"
 #include "agg/client/control_link.h"
+#include "base/time.h"
 
 static void make_job(struct trib_control_link_job *job)
 {

@@ -17,11 +17,11 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "build-config.h"
-#include "agg/client/offload_plan.h"
 #include "agg/client/fallback.h"
-#include "tests/comm/oracle.h"
+#include "agg/client/offload_plan.h"
+#include "build-config.h"
 #include "tests/agg/client/lossy_job.h"
+#include "tests/comm/oracle.h"
 
 /* An input of a rank: small whole numbers. */
 static double number(uint64_t seed, int rank, uint64_t step, size_t i)

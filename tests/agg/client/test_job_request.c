@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include "comm/core/communicator.h"
 #include "agg/client/agg_provider.h"
+#include "comm/core/communicator.h"
 #include "tests/agg/client/fake_tribd.h"
 
 static int joins(struct ranks_self *self)

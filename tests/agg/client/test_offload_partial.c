@@ -14,11 +14,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "agg/client/offload_plan.h"
 #include "build-config.h"
 #include "comm/plan/quorum_rule.h"
-#include "agg/client/offload_plan.h"
-#include "pipeline/payload/undo_log.h"
 #include "pipeline/payload/partial.h"
+#include "pipeline/payload/undo_log.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 

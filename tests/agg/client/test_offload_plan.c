@@ -10,8 +10,8 @@
 #include <tributary/sparse.h>
 
 #include "pipeline/payload/error_feedback.h"
-#include "tests/comm/oracle.h"
 #include "tests/agg/client/aggregators.h"
+#include "tests/comm/oracle.h"
 
 enum { COUNT = 3000, KIB = 1024 };
 

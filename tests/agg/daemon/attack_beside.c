@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/time.h"
 #include "agg/client/fallback.h"
+#include "base/time.h"
 #include "tests/agg/daemon/attack.h"
 #include "tests/agg/daemon/exact_jobs.h"
 

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/time.h"
 #include "base/sockets.h"
+#include "base/time.h"
 #include "tests/agg/daemon/attack.h"
 #include "transport/tcp/tcp.h"
 

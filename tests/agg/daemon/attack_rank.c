@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agg/client/agg_comm.h"
 #include "base/process.h"
 #include "base/time.h"
-#include "agg/client/agg_comm.h"
 #include "tests/agg/daemon/attack.h"
 #include "transport/common/handout_wire.h"
 #include "transport/shm/shm_layout.h"

@@ -10,8 +10,8 @@
 #include <tributary.h>
 
 #include "base/host.h"
-#include "base/time.h"
 #include "base/sockets.h"
+#include "base/time.h"
 #include "tests/agg/daemon/attack.h"
 #include "transport/shm/shm_layout.h"
 

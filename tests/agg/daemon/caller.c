@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/time.h"
 #include "base/sockets.h"
+#include "base/time.h"
 #include "collectives/schedule/schedule.h"
 
 bool caller_prepare(struct caller *c)

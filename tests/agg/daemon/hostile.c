@@ -25,8 +25,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/time.h"
 #include "agg/client/fallback.h"
+#include "base/time.h"
 #include "tests/agg/client/rewriter.h"
 #include "tests/agg/daemon/exact_jobs.h"
 

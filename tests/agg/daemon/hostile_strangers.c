@@ -16,8 +16,8 @@
 #include "agg/protocol/control.h"
 #include "base/config.h"
 #include "base/fd.h"
-#include "base/time.h"
 #include "base/sockets.h"
+#include "base/time.h"
 #include "tests/agg/daemon/caller.h"
 #include "tests/agg/daemon/hostile.h"
 

@@ -10,12 +10,12 @@
 #include <time.h>
 #include <sys/eventfd.h>
 
+#include "agg/daemon/aggregator_metrics.h"
+#include "agg/daemon/job_settings.h"
+#include "agg/daemon/worker.h"
 #include "base/time.h"
 #include "comm/members/wireup_check.h"
 #include "transport/shm/shm_layout.h"
-#include "agg/daemon/job_settings.h"
-#include "agg/daemon/worker.h"
-#include "agg/daemon/aggregator_metrics.h"
 
 struct fixture {
     struct trib_log log;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The turns of users and stores at the threads of an archive, of which no two work on
  * one snapshot. */
-#include "tests/harness/tribtest.h"
 #include "agg/daemon/archive_parts.h"
+#include "tests/harness/tribtest.h"
 
 /* Tasks in the order in which they get their turns. */
 static void test_turns(void **state)

@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "agg/daemon/clerk.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "agg/daemon/clerk.h"
 
 /* Offset that clock_gettime subtracts from CLOCK_REALTIME only, in seconds. */
 static time_t jump_s;

@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "agg/daemon/store_turns.h"
 #include "agg/jobs/drr.h"
 #include "agg/store/store_walk.h"
 #include "base/time.h"
 #include "tests/harness/tribtest.h"
-#include "agg/daemon/store_turns.h"
 
 enum {
     TURN_US = 500,

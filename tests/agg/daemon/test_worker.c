@@ -9,8 +9,8 @@
 
 #include <sched.h>
 
-#include "base/time.h"
 #include "agg/daemon/worker.h"
+#include "base/time.h"
 
 enum { CHUNK = 65536, STEPS = 40000 };
 

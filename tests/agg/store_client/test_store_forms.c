@@ -11,8 +11,8 @@
 #include "build-config.h"
 #include "compress/kernels/kernels.h"
 #include "compress/vectors/vector_words.h"
-#include "tests/harness/rng_draw.h"
 #include "tests/agg/store_client/store_rig.h"
+#include "tests/harness/rng_draw.h"
 
 enum { LONG = 70001, PUSHES = 4, PAIRS = 9001, MOST_RANKS = 3 };
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "build-config.h"
 #include "agg/store_client/rank_store.h"
+#include "build-config.h"
+#include "tests/agg/store_client/snapshot_rig.h"
 #include "tests/harness/rng_draw.h"
 #include "tests/harness/tribtest.h"
-#include "tests/agg/store_client/snapshot_rig.h"
 
 enum { UNIT = 65536, MOST = 3 * UNIT + 4001, PUSHES = 7, DAEMONS = 3 };
 

@@ -11,8 +11,8 @@
 #include <math.h>
 
 #include "comm/core/communicator.h"
-#include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"
+#include "tests/harness/ranks.h"
 
 enum { COLUMNS = 48, DIRECTIONS = 3 };
 

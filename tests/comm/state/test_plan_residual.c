@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "build-config.h"
-#include "tests/harness/ranks.h"
 #include "tests/agg/client/aggregators.h"
+#include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

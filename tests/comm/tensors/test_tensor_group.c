@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "build-config.h"
-#include "tests/harness/daemon.h"
 #include "tests/comm/tensors/tensors.h"
+#include "tests/harness/daemon.h"
 
 enum { STEPS = 5 };
 

@@ -2,8 +2,8 @@
 #include "tests/harness/tribtest.h"
 
 #include "base/error.h"
-#include "tests/topo/data_layout.h"
 #include "inspect/draw/draw_tree.h"
+#include "tests/topo/data_layout.h"
 
 #define TEXT_BYTES 65536
 

@@ -5,8 +5,8 @@
  */
 #include "tests/pipeline/p2p/talk.h"
 
-#include "pipeline/run/failure.h"
 #include "pipeline/p2p/pull.h"
+#include "pipeline/run/failure.h"
 
 enum { PIECES = 3 << 20, FLOATS = PIECES / 4 + 10 };
 
