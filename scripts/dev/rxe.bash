@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154,SC2034 # variables of other files
+#: Run the tests of RDMA, more than check does, and those of tribd under systemd.
+#: ./dev rxe unit: only the latter.
+
+cmd_rxe() {
+    local how=--long
+
+    need "${build_packages[@]}" "${test_packages[@]}"
+    need_rxe
+    build_in build
+    make -C build -s -j "$jobs" tests/transport/test_conformance tests/comm/test_matrix \
+        tests/fault/test_tribd_faults tests/agg/daemon/late tests/agg/daemon/steps
+    [ "${1:-}" != unit ] || how=--unit
+    tests/rxe/rxe.sh "$how" build build/rxe/tests || true
+    scripts/count-tests build/rxe
+}
