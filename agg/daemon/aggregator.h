@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One job in this process: an aggregator of its communicator (agg/client/agg_comm.h). It
- * has its own engine, transport and slots, so that no other job can access them.
+ * One job in this process: an aggregator of its communicator
+ * (agg/client/agg_comm.h). It has its own engine, transport and slots, so that no other
+ * job can access them.
  *
  *     server thread                      aggregator                      worker
  *      JOIN ────▶ aggregator_open: a thread wires up with the ranks
@@ -32,7 +33,8 @@ struct worker;
 /*
  * Maximum memory in bytes per declared rank, in addition to slots and plans: wireup
  * messages, and tables of links and transports. Measured: 5.5 KiB with tcp only, 12.5
- * KiB with auto over shm and tcp (tests/agg/daemon/test_aggregator.c enforces the limit).
+ * KiB with auto over shm and tcp (tests/agg/daemon/test_aggregator.c enforces the
+ * limit).
  */
 #define AGGREGATOR_RANK_BYTES 16384
 

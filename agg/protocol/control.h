@@ -256,7 +256,7 @@ struct trib_control_store_index {
 
 struct trib_control_store_codec {
     uint32_t vector;
-    uint64_t bytes; /* bytes of an encoded push (compress/vectors/vector_words.h); 0: a pull */
+    uint64_t bytes; /* bytes of an encoded push (vector_words.h); 0: a pull */
     char codec[TRIB_CONTROL_CODEC_MAX + 1];
 };
 

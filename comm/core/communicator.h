@@ -65,7 +65,7 @@ struct trib_plan {
     struct trib_plan_scale *scale; /* plan_scale.c; or NULL */
     struct trib_plan_auto *automatic; /* codec auto: plan_auto.h; or NULL */
     struct trib_plan_asked *asked; /* the caller's description: plan_move.h; or NULL */
-    struct trib_offload_plan *offload; /* agg/client/ runs the plan, not `run`; or NULL */
+    struct trib_offload_plan *offload; /* agg/client/ runs the plan; or NULL */
     struct trib_plan *exchange; /* all-reduces the statistics of run.desc.model, or
                                  * exchanges the counts of run.desc.regions; or NULL */
     float *exchanged; /* the vector of `exchange` */

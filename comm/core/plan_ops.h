@@ -4,7 +4,8 @@
  *
  * The public calls check their arguments once, then dispatch through the plan's table.
  * Plans run by their communicator's own engine use trib_plan_own_ops (plan_own.c);
- * plans run by aggregators use a table of agg/client/. So comm/ names no file of agg/client/.
+ * plans run by aggregators use a table of agg/client/. So comm/ names no file of
+ * agg/client/.
  *
  * Threads: as the public calls of the same names (tributary/coll.h).
  */

@@ -2,7 +2,8 @@
 /*
  * Grow a communicator: members and newcomers wire up a bigger one. Members exchange
  * over the old communicator, newcomers with the listening member (boot/newcomers.h).
- * The old communicator is unaffected until the members commit: comm/members/survivors.h.
+ * The old communicator is unaffected until the members commit
+ * (comm/members/survivors.h).
  */
 #ifndef COMM_MEMBERS_GROW_H
 #define COMM_MEMBERS_GROW_H

@@ -118,7 +118,8 @@ static int free_port(void)
 
 /* Relative to this program's folder: when installed, and when built, where libtool may
  * put this program one folder deeper. */
-static const char *const places[] = {"tribd", "../agg/daemon/tribd", "../../agg/daemon/tribd"};
+static const char *const places[] = {"tribd", "../agg/daemon/tribd",
+                                     "../../agg/daemon/tribd"};
 
 /* Find the tribd installed or built with this program, else use PATH. */
 static void find_program(const char *asked, char *path, size_t bytes)

@@ -10,7 +10,7 @@
  * runs L = desc.share_lead rounds ahead: in round r of the program the ranks agree on
  * the scales of the vector's round r and move its round r - L. The agreement on a round
  * thus overlaps with encoding, sending and summing earlier rounds. The first L rounds
- * have no chunks of the vector, the last L none of the agreement. comm/plan/plan_agreement.c
+ * have no chunks of the vector, the last L none of the agreement. plan_agreement.c
  * chooses L and the size of a round so that the agreement is in time even if a round
  * trip is long.
  *

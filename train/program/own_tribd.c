@@ -57,8 +57,9 @@ static bool runs(const char *path)
  * build tree, where libtool adds a folder. */
 static bool find_beside(char program[PATH_BYTES])
 {
-    static const char *const places[] = {"tribd", "../sbin/tribd", "../../agg/daemon/tribd",
-                                         "../../../agg/daemon/tribd"};
+    static const char *const places[] = {
+        "tribd", "../sbin/tribd", "../../agg/daemon/tribd",
+        "../../../agg/daemon/tribd"};
     char self[PATH_BYTES];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 

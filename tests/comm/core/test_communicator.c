@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What comm/core/communicator.c promises: the sentences of errors, ranks and sizes, and that
- * a forked child may only free its copy.
+ * Test comm/core/communicator.c: error messages, ranks and sizes; a forked child may
+ * only free its copy.
  */
 #include "tests/harness/tribtest.h"
 
