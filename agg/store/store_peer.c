@@ -287,10 +287,9 @@ static bool may_pull(const struct trib_store_peer *peer)
         return false;
     if (p->bound == TRIB_CONTROL_UNBOUNDED)
         return true;
-    const uint32_t last = trib_store_behind(table, p->vector, peer->opts.rank);
-    return trib_store_clock(table, p->vector, peer->opts.rank) -
-               trib_store_clock(table, p->vector, last) <=
-           p->bound;
+    const struct trib_store_lead lead =
+        trib_store_lead(table, p->vector, peer->opts.rank);
+    return lead.own - lead.least <= p->bound;
 }
 
 /* Copy the elements of the pull, or set peer->refusal. */
@@ -334,7 +333,8 @@ static void refuse_pull(struct trib_store_peer *peer)
     const struct trib_store_table *table = peer->opts.table;
     const struct trib_control_store_pull *p = &peer->pull;
     const uint64_t version = trib_store_version(table, p->vector);
-    const uint32_t last = trib_store_behind(table, p->vector, peer->opts.rank);
+    const struct trib_store_lead lead =
+        trib_store_lead(table, p->vector, peer->opts.rank);
 
     if (version < p->at_least)
         (void)trib_fail(&peer->refusal, TRIB_ERR_TIMEOUT,
@@ -345,9 +345,8 @@ static void refuse_pull(struct trib_store_peer *peer)
         (void)trib_fail(&peer->refusal, TRIB_ERR_TIMEOUT,
                         "rank %" PRIu32 " has made %" PRIu64 " pushes, rank %" PRIu32
                         " %" PRIu64 ": more than %" PRIu32 " apart for %" PRIu32 " ms",
-                        peer->opts.rank,
-                        trib_store_clock(table, p->vector, peer->opts.rank), last,
-                        trib_store_clock(table, p->vector, last), p->bound, p->wait_ms);
+                        peer->opts.rank, lead.own, lead.last, lead.least, p->bound,
+                        p->wait_ms);
     answer_refusal(peer);
 }
 

@@ -237,18 +237,22 @@ void trib_store_leave(struct trib_store_table *table, uint32_t rank, bool left)
     atomic_store(&table->left[rank], left);
 }
 
-uint32_t trib_store_behind(const struct trib_store_table *table, uint32_t vector,
-                           uint32_t rank)
+struct trib_store_lead trib_store_lead(const struct trib_store_table *table,
+                                       uint32_t vector, uint32_t rank)
 {
     struct vector *v = trib_store_vector(table, vector);
     uint32_t last = rank;
 
+    assert(rank < table->ranks);
+    /* One lock for all clocks: between two, the slowest rank may catch up while another
+     * one still lags. */
     pthread_mutex_lock(&v->gate);
     for (uint32_t r = 0; r < table->ranks; r++)
         if (!atomic_load(&table->left[r]) && v->clock[r] < v->clock[last])
             last = r;
+    const struct trib_store_lead lead = {v->clock[rank], v->clock[last], last};
     pthread_mutex_unlock(&v->gate);
-    return last;
+    return lead;
 }
 
 /* Store elements in wire format, stripe by stripe; narrow floats are converted to

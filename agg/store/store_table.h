@@ -111,10 +111,16 @@ uint64_t trib_store_clock(const struct trib_store_table *table, uint32_t vector,
  * its pushes. */
 void trib_store_leave(struct trib_store_table *table, uint32_t rank, bool left);
 
-/** trib_store_behind - return the rank with the fewest pushes among those that have not
- * left; `rank` itself if no other has fewer. */
-uint32_t trib_store_behind(const struct trib_store_table *table, uint32_t vector,
-                           uint32_t rank);
+struct trib_store_lead {
+    uint64_t own;  /* pushes of the rank */
+    uint64_t least; /* pushes of `last`, at most `own` */
+    uint32_t last; /* the rank with the fewest pushes that has not left */
+};
+
+/** trib_store_lead - compare a rank's pushes with those of the slowest rank, all at one
+ * moment; last is `rank` itself if no other has fewer. */
+struct trib_store_lead trib_store_lead(const struct trib_store_table *table,
+                                       uint32_t vector, uint32_t rank);
 
 /**
  * trib_store_set - set all elements of a vector without pushes; its rule state is kept.

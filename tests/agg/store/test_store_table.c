@@ -7,6 +7,8 @@
 #include "agg/store/store_table.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -380,12 +382,66 @@ static void test_quota(void **state)
     assert_int_equal(trib_quota_held_mt(&quota), 0);
 }
 
+/* Ranks in step --------------------------------------------------------------------- */
+
+struct stepper {
+    struct trib_store_table *table;
+    uint32_t rank;
+    uint32_t too_early; /* reads with fewer pushes than each rank has made */
+};
+
+enum { STEPS = 3000 };
+
+/* Push, then wait until no rank has fewer pushes, as a pull with staleness 0 does. */
+static void *push_in_step(void *arg)
+{
+    struct stepper *s = arg;
+
+    for (uint64_t n = 1; n <= STEPS; n++) {
+        int32_t one = 1, x;
+        struct trib_store_table_push push = {.rank = s->rank, .number = n, .data = &one};
+        struct trib_error err = {0};
+        if (trib_store_table_push(s->table, 0, &push, NULL, &err) != TRIB_OK)
+            return NULL;
+        while (trib_store_lead(s->table, 0, s->rank).least < n)
+            sched_yield();
+        s->too_early += trib_store_read(s->table, 0, 0, 1, &x) < RANKS * n;
+        s->too_early += (uint64_t)x < RANKS * n;
+    }
+    return arg;
+}
+
+/* The slowest rank catches up while another rank still lags: the pull waits for both. */
+static void test_in_step(void **state)
+{
+    const struct trib_store_spec spec = {"step", TRIB_I32, 1, "sum"};
+    struct trib_store_table *table;
+    struct trib_store_found found;
+    struct stepper s[RANKS];
+    pthread_t threads[RANKS];
+    void *done;
+
+    (void)state;
+    assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
+    assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        s[r] = (struct stepper){table, r, 0};
+        assert_int_equal(pthread_create(&threads[r], NULL, push_in_step, &s[r]), 0);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        assert_int_equal(pthread_join(threads[r], &done), 0);
+        assert_non_null(done);
+        assert_int_equal(s[r].too_early, 0);
+    }
+    trib_store_table_destroy(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),   cmocka_unit_test(test_again),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_rule_texts),
-        cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_quota),   cmocka_unit_test(test_in_step),
     };
 
     kernels = trib_kernels_get("c");
