@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tree of a job's aggregators above its ranks (collectives/schedule/schedule.h). Rank 0
+ * The tree of a job's aggregators above its ranks (schedule.h). Rank 0
  * computes the tree and sends it to the other ranks and to the aggregators as bytes:
  *
  *     number of groups

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rank 0's control connections to the aggregators of a job (agg/protocol/session.h),
  * and the search for aggregators while the job has fewer than it names. */
-#ifndef OFFLOAD_CONTROL_LINK_H
-#define OFFLOAD_CONTROL_LINK_H
+#ifndef AGG_CLIENT_CONTROL_LINK_H
+#define AGG_CLIENT_CONTROL_LINK_H
 
 #include "agg/client/agg_tree.h"
 #include "agg/protocol/session.h"

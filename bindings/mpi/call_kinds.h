@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kinds of calls that the library can do. */
-#ifndef MPI_CALL_KINDS_H
-#define MPI_CALL_KINDS_H
+#ifndef BINDINGS_MPI_CALL_KINDS_H
+#define BINDINGS_MPI_CALL_KINDS_H
 
 #include <stdbool.h>
 

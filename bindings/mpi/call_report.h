@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The report at MPI_Finalize: number of calls done by each side, their times, and the
  * reasons for calls left to MPI. */
-#ifndef MPI_CALL_REPORT_H
-#define MPI_CALL_REPORT_H
+#ifndef BINDINGS_MPI_CALL_REPORT_H
+#define BINDINGS_MPI_CALL_REPORT_H
 
 #include "bindings/mpi/attached.h"
 

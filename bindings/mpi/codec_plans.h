@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans of all-reduces with TRIB_MPI_CODEC, one per length; the most recently used are
  * kept. */
-#ifndef MPI_CODEC_PLANS_H
-#define MPI_CODEC_PLANS_H
+#ifndef BINDINGS_MPI_CODEC_PLANS_H
+#define BINDINGS_MPI_CODEC_PLANS_H
 
 #include "bindings/mpi/attached.h"
 #include "bindings/mpi/element.h"

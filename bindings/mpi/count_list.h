@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A count and a displacement per rank: int, or MPI_Count and MPI_Aint as in the MPI 4
  * functions MPI_X_c. */
-#ifndef MPI_COUNT_LIST_H
-#define MPI_COUNT_LIST_H
+#ifndef BINDINGS_MPI_COUNT_LIST_H
+#define BINDINGS_MPI_COUNT_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

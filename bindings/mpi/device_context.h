@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Detection of GPU memory, which the library cannot access: it reads and writes buffers
  * on the CPU. */
-#ifndef MPI_DEVICE_CONTEXT_H
-#define MPI_DEVICE_CONTEXT_H
+#ifndef BINDINGS_MPI_DEVICE_CONTEXT_H
+#define BINDINGS_MPI_DEVICE_CONTEXT_H
 
 #include <stdbool.h>
 

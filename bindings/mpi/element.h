@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Maps MPI datatypes and operators to the library's. */
-#ifndef MPI_ELEMENT_H
-#define MPI_ELEMENT_H
+#ifndef BINDINGS_MPI_ELEMENT_H
+#define BINDINGS_MPI_ELEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * bindings call it. The module is loaded before a tool that the program links. MPI_X
  * therefore calls the tool's MPI_X, if there is one, which in turn calls PMPI_X. A tool
  * that is preloaded, or part of the program, comes before the module. */
-#ifndef MPI_ENTRY_H
-#define MPI_ENTRY_H
+#ifndef BINDINGS_MPI_ENTRY_H
+#define BINDINGS_MPI_ENTRY_H
 
 #include "bindings/mpi/attached.h"
 #include "bindings/mpi/next.h"

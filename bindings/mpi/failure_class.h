@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Maps errors of the library to errors of MPI. */
-#ifndef MPI_FAILURE_CLASS_H
-#define MPI_FAILURE_CLASS_H
+#ifndef BINDINGS_MPI_FAILURE_CLASS_H
+#define BINDINGS_MPI_FAILURE_CLASS_H
 
 #include "bindings/mpi/attached.h"
 

@@ -2,8 +2,8 @@
 /* Reductions that the library cannot do: user-defined operators, and datatypes such as
  * value-index pairs. All ranks' elements are gathered, then reduced by MPI_Reduce_local
  * in rank order, as non-commutative operators require. */
-#ifndef MPI_GENERIC_REDUCE_H
-#define MPI_GENERIC_REDUCE_H
+#ifndef BINDINGS_MPI_GENERIC_REDUCE_H
+#define BINDINGS_MPI_GENERIC_REDUCE_H
 
 #include "bindings/mpi/attached.h"
 

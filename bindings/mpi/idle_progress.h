@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's progress while the library waits. Programs may rely on progress in every
  * blocking call: for example, a peer's one-sided transfer may need this rank. */
-#ifndef MPI_IDLE_PROGRESS_H
-#define MPI_IDLE_PROGRESS_H
+#ifndef BINDINGS_MPI_IDLE_PROGRESS_H
+#define BINDINGS_MPI_IDLE_PROGRESS_H
 
 /** tmpi_idle_begin - determine how this MPI makes progress; collective, in MPI_Init. */
 void tmpi_idle_begin(void);

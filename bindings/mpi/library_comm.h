@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Creates the library communicator of an MPI communicator. */
-#ifndef MPI_LIBRARY_COMM_H
-#define MPI_LIBRARY_COMM_H
+#ifndef BINDINGS_MPI_LIBRARY_COMM_H
+#define BINDINGS_MPI_LIBRARY_COMM_H
 
 #include "bindings/mpi/attached.h"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# One module for each MPI, from the same sources: handles are numbers in one and pointers in the
-# other. A module links its MPI, so that a program that opens MPI by itself finds it.
+# One module per MPI, from the same sources: handles are integers in MPICH and pointers in Open
+# MPI. A module links its MPI, so a program that loads MPI with dlopen uses the same library.
 mpi_sources = \
 	base/text.c \
 	bindings/mpi/wrong_calls.c bindings/mpi/wrong_calls.h \
@@ -51,7 +51,7 @@ pkglib_LTLIBRARIES += libtributary_mpi-mpich.la
 libtributary_mpi_mpich_la_SOURCES = $(mpi_sources)
 libtributary_mpi_mpich_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_SYSTEM)
 libtributary_mpi_mpich_la_CFLAGS = $(mpi_cflags)
-# No symbol of MPICH is asked for by name, so the linker would leave it out.
+# The module references no symbol of MPICH directly, so the linker would drop the library.
 libtributary_mpi_mpich_la_LDFLAGS = $(mpi_ldflags) $(filter -L%,$(MPICH_LIBS)) \
 	-Wl,--push-state,--no-as-needed,$(firstword $(filter -lmpi%,$(MPICH_LIBS))),--pop-state
 libtributary_mpi_mpich_la_LIBADD = libtributary.la

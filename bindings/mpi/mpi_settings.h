@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings of the MPI module, read from TRIB_MPI_*. */
-#ifndef MPI_MPI_SETTINGS_H
-#define MPI_MPI_SETTINGS_H
+#ifndef BINDINGS_MPI_MPI_SETTINGS_H
+#define BINDINGS_MPI_MPI_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /* The next layers. MPI_X and PMPI_X resolve to this module, so it calls MPI through
  * these pointers to MPI's own functions. A second table has the functions of a
  * profiling tool that the program links. */
-#ifndef MPI_NEXT_H
-#define MPI_NEXT_H
+#ifndef BINDINGS_MPI_NEXT_H
+#define BINDINGS_MPI_NEXT_H
 
 #include <mpi.h>
 

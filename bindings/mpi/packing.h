@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Elements of any datatype as contiguous bytes. Each rank decides by itself whether its
  * memory is dense: a broadcast may send a matrix column and receive a vector. */
-#ifndef MPI_PACKING_H
-#define MPI_PACKING_H
+#ifndef BINDINGS_MPI_PACKING_H
+#define BINDINGS_MPI_PACKING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /* Non-blocking calls: a library request inside a generalised request of MPI. The
  * library's progress thread moves the data. A program thread that waits for a request,
  * or tests one, completes all generalised requests whose operations are done. */
-#ifndef MPI_PENDING_H
-#define MPI_PENDING_H
+#ifndef BINDINGS_MPI_PENDING_H
+#define BINDINGS_MPI_PENDING_H
 
 #include <tributary/request.h>
 

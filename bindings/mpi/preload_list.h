@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* LD_PRELOAD, with which trib-mpi loads this module. */
-#ifndef MPI_PRELOAD_LIST_H
-#define MPI_PRELOAD_LIST_H
+#ifndef BINDINGS_MPI_PRELOAD_LIST_H
+#define BINDINGS_MPI_PRELOAD_LIST_H
 
 /**
  * tmpi_preload_drop - remove the module from LD_PRELOAD, for children of this process.

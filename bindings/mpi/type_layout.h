@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory layout of a datatype: its size, and whether elements can be sent without
  * packing. */
-#ifndef MPI_TYPE_LAYOUT_H
-#define MPI_TYPE_LAYOUT_H
+#ifndef BINDINGS_MPI_TYPE_LAYOUT_H
+#define BINDINGS_MPI_TYPE_LAYOUT_H
 
 #include <stdbool.h>
 

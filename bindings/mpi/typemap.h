@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of a datatype's bytes, derived from the constructors that created it. */
-#ifndef MPI_TYPEMAP_H
-#define MPI_TYPEMAP_H
+#ifndef BINDINGS_MPI_TYPEMAP_H
+#define BINDINGS_MPI_TYPEMAP_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The package, where Python finds it; and, where torch's headers are, the backend of
-# torch.distributed, which the package looks for beside the library.
+# The package, installed where Python finds it. If torch's headers are installed, also the
+# torch.distributed backend, which the package expects next to the library.
 python_package = \
 	bindings/python/tributary/__init__.py \
 	bindings/python/tributary/__main__.py \

@@ -382,7 +382,7 @@ static void test_quota(void **state)
     assert_int_equal(trib_quota_held_mt(&quota), 0);
 }
 
-/* Ranks in step --------------------------------------------------------------------- */
+/* Ranks in step -------------------------------------------------------------------- */
 
 struct stepper {
     struct trib_store_table *table;
@@ -399,7 +399,8 @@ static void *push_in_step(void *arg)
 
     for (uint64_t n = 1; n <= STEPS; n++) {
         int32_t one = 1, x;
-        struct trib_store_table_push push = {.rank = s->rank, .number = n, .data = &one};
+        struct trib_store_table_push push = {
+            .rank = s->rank, .number = n, .data = &one};
         struct trib_error err = {0};
         if (trib_store_table_push(s->table, 0, &push, NULL, &err) != TRIB_OK)
             return NULL;
@@ -411,7 +412,7 @@ static void *push_in_step(void *arg)
     return arg;
 }
 
-/* The slowest rank catches up while another rank still lags: the pull waits for both. */
+/* The slowest rank catches up while another rank still lags: a pull waits for both. */
 static void test_in_step(void **state)
 {
     const struct trib_store_spec spec = {"step", TRIB_I32, 1, "sum"};
