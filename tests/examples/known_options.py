@@ -45,7 +45,7 @@ def commands(text):
 def main():
     pages = sorted(pathlib.Path("docs").glob("*.md")) + [pathlib.Path("README.md"), pathlib.Path("CONTRIBUTING.md")]
     known = {program: options_of(program) for program in PROGRAMS}
-    words = set(re.findall(r"^cmd_([a-z-]+)\(\)", pathlib.Path("dev").read_text(), re.M))
+    words = {path.stem for path in pathlib.Path("scripts/dev").glob("*.bash") if "\n#: " in path.read_text()}
     wrong, seen = [], 0
     for page in pages:
         text = page.read_text()

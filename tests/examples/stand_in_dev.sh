@@ -31,14 +31,15 @@ build() {
 
     changed=$(find compress -name '*.[ch]' -newer built 2>&1) || changed=all
     [ -n "$changed" ] || return 0
-    for file in compress/*.c compress/*/*.c; do
+    for file in compress/*/*.c; do
         # A file that no list names is in no library.
         [ "$file" = compress/registry/codec_table.c ] || grep -q "$file" compress/*/local.mk
         cc "${flags[@]}" -c "$file" -o "$(basename "$file" .c).o"
     done
-    link build/tools/trib-info "$BUILD"/tools/trib_info-*.o "$(archives tools)"
     # shellcheck disable=SC2046 # several words
-    link build/perf/trib-perf "$BUILD"/perf/trib_perf-*.o -Wl,--start-group \
+    link build/tools/trib-info $(find "$BUILD/tools" -name 'trib_info-*.o') "$(archives tools)"
+    # shellcheck disable=SC2046 # several words
+    link build/perf/trib-perf $(find "$BUILD/perf" -name 'trib_perf-*.o') -Wl,--start-group \
         $(archives perfreport beside aggperf codecperf compress put perf tools) -Wl,--end-group
     touch built
 }

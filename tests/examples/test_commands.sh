@@ -5,7 +5,7 @@
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 build=$(cd "$build" && pwd)
-export PATH=$build/tools:$build/perf:$build/train/program:$build/tribd:$build/mpi:$PATH PYTHONDONTWRITEBYTECODE=1
+export PATH=$build/tools:$build/perf:$build/train/program:$build/agg/daemon:$build/bindings/mpi:$PATH PYTHONDONTWRITEBYTECODE=1
 for program in trib-train trib-mpi; do
     command -v "$program" >/dev/null || skip_all "this build has no $program"
 done

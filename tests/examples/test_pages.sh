@@ -17,7 +17,7 @@ for pc in tributary tributary-train; do
     sed "s|^libdir=.*|libdir=$BUILD/.libs|; s|^includedir=.*|includedir=$SOURCE/include|" "$BUILD/$pc.pc" >"$dir/pkgconfig/$pc.pc"
 done
 ln -s /usr/bin/python3 "$dir/bin/python3"
-export PATH=$dir/bin:$BUILD/tools:$BUILD/perf:$BUILD/train/program:$BUILD/tribd:$BUILD/mpi:$PATH
+export PATH=$dir/bin:$BUILD/tools:$BUILD/perf:$BUILD/train/program:$BUILD/agg/daemon:$BUILD/bindings/mpi:$PATH
 export PKG_CONFIG_PATH=$dir/pkgconfig LD_LIBRARY_PATH=$BUILD/.libs TRIB_MPI_MODULES=$BUILD/.libs
 export PYTHONPATH=$SOURCE/bindings/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LIBRARY=$BUILD/.libs/libtributary.so.0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -119,7 +119,7 @@ STANDIN
 printf '#!/bin/sh\necho 127.0.0.1\n' >"$dir/bin/scontrol"
 chmod +x "$dir/bin/srun" "$dir/bin/scontrol"
 batch() { # FILE
-    (cd "$dir/job" && PATH=$dir/bin:$build/tools:$build/perf:$build/tribd:$PATH HOME=$dir/job SLURM_JOB_ID=7 \
+    (cd "$dir/job" && PATH=$dir/bin:$build/tools:$build/perf:$build/agg/daemon:$PATH HOME=$dir/job SLURM_JOB_ID=7 \
         SLURM_JOB_NODELIST='n[0-1]' timeout -k 5 $((60 * slow)) bash "$1" >"$said" 2>&1 </dev/null)
 }
 batch "$contrib/slurm/train.sbatch" && grep -q ' 64 KiB ' "$said" && [ -s "$dir/job/allreduce-7.json" ]

@@ -21,7 +21,7 @@ shown=("$dir/heard" "$dir/one.log")
 # --- the unit ---
 
 unit() { # systemd-analyze, at most 2.0 of 10
-    sed -e "s|@bindir@|$build/tribd|" -e "s|@sysconfdir@|$dir|" \
+    sed -e "s|@bindir@|$build/agg/daemon|" -e "s|@sysconfdir@|$dir|" \
         "${abs_top_srcdir:-.}/agg/daemon/tribd.service.in" >"$dir/tribd.service"
     systemd-analyze security --offline=true --threshold=20 "$dir/tribd.service" >"$dir/unit.log" 2>&1
 }

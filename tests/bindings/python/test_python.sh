@@ -6,8 +6,8 @@
 source=$(cd "${abs_top_srcdir:-.}" && pwd)
 build=$(cd "$build" && pwd)
 python=/usr/bin/python3
-export PYTHONPATH=$source/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
-here=$source/tests/python
+export PYTHONPATH=$source/bindings/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
+here=$source/tests/bindings/python
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
 
 has() { # MODULE, NAME...: skip them all where Python lacks it

@@ -7,7 +7,7 @@
 source=$(cd "${abs_top_srcdir:-.}" && pwd)
 build=$(cd "$build" && pwd)
 python=/usr/bin/python3
-export PYTHONPATH=$source/python PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore
+export PYTHONPATH=$source/bindings/python PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore
 export TRIBUTARY_LIBRARY=$build/.libs/libtributary.so.0
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
 

@@ -225,8 +225,8 @@ serves_alone() { # AUTH - nobody else reaches the tribd of a comparison as root;
         --progress none >"$said" 2>&1 </dev/null &
     pid=$!
     within 60 tribd_of "$pid" && tribd=$(cat "$dir/tribd") &&
-        [ "$(readlink "/proc/$agg/daemon/ns/net")" != "$home" ] &&
-        said_auth=$(tr '\0' '\n' <"/proc/$agg/daemon/environ" | sed -n 's/^TRIBD_AUTH=//p') &&
+        [ "$(readlink "/proc/$tribd/ns/net")" != "$home" ] &&
+        said_auth=$(tr '\0' '\n' <"/proc/$tribd/environ" | sed -n 's/^TRIBD_AUTH=//p') &&
         [ "$said_auth" = "$1" ]
     status=$?
     wait "$pid" && [ "$status" = 0 ] && ! kill -0 "$tribd" 2>/dev/null
