@@ -131,53 +131,53 @@ dist_peers_DATA = \
 	perf/peers/timing.h
 dist_peers_SCRIPTS = perf/peers/peers.sh perf/peers/run-peer.sh
 
-# bench.sh builds the installed peers, each with its own compiler.
+# The benches build the installed peers, each with its own compiler.
 EXTRA_DIST += \
-	perf/bench.awk \
-	perf/bench.sh \
-	perf/bench-codec.awk \
-	perf/bench-codec.sh \
-	perf/bench-collectives.sh \
-	perf/bench-core.sh \
-	perf/bench-estimates.sh \
-	perf/bench-hosts.awk \
-	perf/bench-hosts.sh \
-	perf/bench-put.awk \
-	perf/bench-put.sh \
-	perf/bench-results.awk \
-	perf/bench-show.awk \
-	perf/bench-rxe.awk \
-	perf/bench-rxe.sh \
-	perf/bench-coded.awk \
-	perf/bench-auto.awk \
-	perf/bench-auto.sh \
-	perf/bench-cost.awk \
-	perf/bench-cost.sh \
-	perf/bench-mpi.awk \
-	perf/bench-mpi.sh \
-	perf/bench-coded.sh \
-	perf/bench-overlap.awk \
-	perf/bench-overlap.sh \
-	perf/bench-service.awk \
-	perf/bench-service.sh \
-	perf/bench-sim.awk \
-	perf/bench-sim.sh \
-	perf/bench-torch-accuracy.awk \
-	perf/bench-torch.awk \
-	perf/bench-torch.sh \
-	perf/bench-wan.awk \
-	perf/bench-wan.sh \
-	perf/bench-train.sh \
-	perf/benchlib.awk \
-	perf/benchlib.sh \
-	perf/benchnet.sh \
+	perf/bench/allreduce.awk \
+	perf/bench/allreduce.sh \
+	perf/bench/codec.awk \
+	perf/bench/codec.sh \
+	perf/bench/collectives.sh \
+	perf/bench/core.sh \
+	perf/bench/estimates.sh \
+	perf/bench/hosts.awk \
+	perf/bench/hosts.sh \
+	perf/bench/put.awk \
+	perf/bench/put.sh \
+	perf/bench/results.awk \
+	perf/bench/show.awk \
+	perf/bench/rxe.awk \
+	perf/bench/rxe.sh \
+	perf/bench/coded.awk \
+	perf/bench/auto.awk \
+	perf/bench/auto.sh \
+	perf/bench/cost.awk \
+	perf/bench/cost.sh \
+	perf/bench/mpi.awk \
+	perf/bench/mpi.sh \
+	perf/bench/coded.sh \
+	perf/bench/overlap.awk \
+	perf/bench/overlap.sh \
+	perf/bench/service.awk \
+	perf/bench/service.sh \
+	perf/bench/sim.awk \
+	perf/bench/sim.sh \
+	perf/bench/torch-accuracy.awk \
+	perf/bench/torch.awk \
+	perf/bench/torch.sh \
+	perf/bench/wan.awk \
+	perf/bench/wan.sh \
+	perf/bench/train.sh \
+	perf/bench/medians.awk \
+	perf/bench/driver.sh \
+	perf/bench/between_hosts.sh \
 	perf/peers/codec_torch.py \
 	perf/peers/ddp_steps.py \
 	perf/peers/mpi_collectives.c \
 	perf/peers/mpi_sums.c \
 	perf/peers/pccl_elastic.cc \
-	perf/scaling.awk \
-	perf/scaling.sh
+	perf/bench/scaling.awk \
+	perf/bench/scaling.sh
 # Results of the benches; --write updates the tables between markers.
 EXTRA_DIST += \
 	perf/results/allreduce.md \

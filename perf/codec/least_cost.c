@@ -6,7 +6,7 @@
  *
  * One thread encodes a vector in chunks as plans do, with error feedback if the codec
  * has it, and writes a result vector once. Prints the nanoseconds of processor time per
- * element, median of the passes. bench-cost.sh compares it with whole sums.
+ * element, median of the passes. bench/cost.sh compares it with whole sums.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * mpi_sums [-l LABEL] [-s BYTES,…] [-n SAMPLES] [-t SECONDS] [-w CALLS] - time sums of
  * doubles with MPI_Allreduce, in place and out of place.
  *
- * This MPI program does not use the library's API: bench-mpi.sh runs it plain and with
+ * This MPI program does not use the library's API: bench/mpi.sh runs it plain and with
  * trib-mpi. A sample is a batch of as many calls as fit SECONDS, after a barrier,
  * divided by its calls, on the slowest rank. First the sum is checked, and CALLS calls
  * warm up both sides, an eighth of them for 512 KiB and more.

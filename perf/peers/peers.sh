@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # peers.sh - build and launch the programs that Tributary is compared with. Scripts source it
-# after benchlib.sh, and set `here` (perf/), `out`, `errors`, `sizes`, `samples`, `sample_ms`,
+# after driver.sh, and set `here` (perf/), `out`, `errors`, `sizes`, `samples`, `sample_ms`,
 # `place` (in or out) and `rewrite`.
 # shellcheck disable=SC2154 # set by the scripts
 missing=()

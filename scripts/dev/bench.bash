@@ -39,16 +39,16 @@ need_for_bench() {
 bench_here() {
     local ended=''
 
-    trap 'ended=yes' INT # bench.sh then prints the rows that it has; no second bench starts
-    perf/bench.sh "$@" build out/bench
-    [ $# -gt 0 ] || [ -n "$ended" ] || perf/bench.sh --rewrite --ranks 2 \
+    trap 'ended=yes' INT # the bench then prints the rows that it has; no second bench starts
+    perf/bench/allreduce.sh "$@" build out/bench
+    [ $# -gt 0 ] || [ -n "$ended" ] || perf/bench/allreduce.sh --rewrite --ranks 2 \
         --sizes 4096,32768,262144,1048576,2097152,16777216,67108864 build out/bench-rewrite
 }
 
 cmd_bench() {
     local name=here
 
-    if [ "${1:-}" = tcp ] || [ -x "perf/bench-${1:-}.sh" ]; then
+    if [ "${1:-}" = tcp ] || [ -x "perf/bench/${1:-}.sh" ]; then
         name=$1
         shift
     fi
@@ -56,8 +56,8 @@ cmd_bench() {
     build_in build
     case $name in
     here) bench_here "$@" ;;
-    tcp) perf/bench.sh --tcp "$@" build out/bench-tcp ;;
-    train) perf/bench-train.sh build out/bench-train "$@" ;;
-    *) "perf/bench-$name.sh" "$@" build "out/bench-$name" ;;
+    tcp) perf/bench/allreduce.sh --tcp "$@" build out/bench-tcp ;;
+    train) perf/bench/train.sh build out/bench-train "$@" ;;
+    *) "perf/bench/$name.sh" "$@" build "out/bench-$name" ;;
     esac
 }

@@ -13,7 +13,7 @@
 start_rxe() {
     make -C build -s -j "$jobs" tests/transport/test_conformance tests/comm/test_matrix \
         tests/fault/test_tribd_faults tests/agg/daemon/late >/dev/null || true
-    beside tests/rxe/rxe.sh build build/tests/rxe >/dev/null 2>&1
+    beside tests/rxe/run_rxe.sh build build/tests/rxe >/dev/null 2>&1
 }
 
 # Lint may take until the end, so it runs at the lowest priority.

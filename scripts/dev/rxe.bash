@@ -12,6 +12,6 @@ cmd_rxe() {
     make -C build -s -j "$jobs" tests/transport/test_conformance tests/comm/test_matrix \
         tests/fault/test_tribd_faults tests/agg/daemon/late tests/agg/daemon/steps
     [ "${1:-}" != unit ] || how=--unit
-    tests/rxe/rxe.sh "$how" build build/rxe/tests || true
+    tests/rxe/run_rxe.sh "$how" build build/rxe/tests || true
     scripts/count-tests build/rxe
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What net_rate shapes is no faster than it should be: the figures of perf/bench-hosts.sh rest on
+# What net_rate shapes is no faster than it should be: the figures of perf/bench/hosts.sh rest on
 # it. Nothing is said of how slow a busy machine makes a link.
 # shellcheck disable=SC2317 # at_exit is called through a trap
 # shellcheck source=tests/harness/tap.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What perf/bench-coded.sh makes of launches, whose tables are reckoned here by hand.
+# What perf/bench/coded.sh makes of launches, whose tables are reckoned here by hand.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=${abs_top_srcdir:-.}/perf
@@ -11,7 +11,7 @@ table() { # row that the table has; launches "rate,contender,hosts,bytes,ms[,wir
         awk -F, '{ us = $5 * 1000
             print NR ",near,near," $1 "," $2 "," $3 "," $4 ",3,1," us "," us "," us ",0," $6 }'
     } >"$dir/runs.csv"
-    awk -f "$perf/benchlib.awk" -f "$perf/bench-coded.awk" "$dir/runs.csv" >"$said" 2>&1
+    awk -f "$perf/bench/medians.awk" -f "$perf/bench/coded.awk" "$dir/runs.csv" >"$said" 2>&1
     grep -qF -- "$1" "$said"
     result $? "$1"
 }
@@ -29,6 +29,6 @@ table '| none | 320.0 [310.0-330.0] | 1.56 | 1.00 | 1.00 |' <<<"$some"
 table '| int8 | 80.0 [80.0-80.0] | 6.25 | 4.00 ✓ (≥ 3.7) | 4.00 |' <<<"$some"
 table '| dgc | 25.0 [25.0-25.0] | 20.00 ✓ (≥ 18) | 12.80 | 200.0 |' <<<"$some"
 table '| auto | 20.0 [20.0-20.0] | - | 1.50 ✗ (≥ 2) | - |' <<<"$some"
-expect "help" 0 "bench.md (tables)" "$perf/bench-coded.sh" --help
-expect "no folders" 2 "BUILD_DIR and OUT_DIR are needed" "$perf/bench-coded.sh" --quick
+expect "help" 0 "bench.md (tables)" "$perf/bench/coded.sh" --help
+expect "no folders" 2 "BUILD_DIR and OUT_DIR are needed" "$perf/bench/coded.sh" --quick
 finish

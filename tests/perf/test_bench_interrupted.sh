@@ -23,8 +23,8 @@ cat >"$dir/bench" <<'SCRIPT'
 #!/usr/bin/env bash
 set -euo pipefail
 rounds=50 limit=60 only='' missing=()
-# shellcheck source=perf/benchlib.sh
-. "$1/benchlib.sh"
+# shellcheck source=perf/bench/driver.sh
+. "$1/bench/driver.sh"
 declare -A settings=()
 take_arguments "$2/build" "$2/out"
 launch() { # the third one waits, as a long one does, for what it has started
@@ -72,7 +72,7 @@ A line that is so long that it cannot stand in forty columns.
 |---|--:|--:|--:|
 | 8 B | 0.67 [0.67-0.67] | 1.5 | 179.5 [179.5-179.5] |
 MD
-LC_ALL=C awk -v width=40 -f "$perf/bench-show.awk" "$dir/table.md" >"$said"
+LC_ALL=C awk -v width=40 -f "$perf/bench/show.awk" "$dir/table.md" >"$said"
 [ "$(grep -c "^size " "$said")" = 2 ] && grep -qE "^8 B +0.67 \[0.67-0.67\] +1.5$" "$said" && LC_ALL=C.UTF-8 awk 'length > 40 { exit 1 }' "$said"
 result $? "on a terminal a wide table stands in parts"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What perf/bench-mpi.sh makes of launches, whose tables are reckoned here by hand.
+# What perf/bench/mpi.sh makes of launches, whose tables are reckoned here by hand.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=${abs_top_srcdir:-.}/perf
@@ -10,7 +10,7 @@ table() { # row that the table has; launches "mpi,way,ranks,place,bytes,us" come
         echo header
         awk -F, '{ print NR ",near,near," $0 }'
     } >"$dir/runs.csv"
-    awk -f "$perf/benchlib.awk" -f "$perf/bench-mpi.awk" "$dir/runs.csv" >"$said" 2>&1
+    awk -f "$perf/bench/medians.awk" -f "$perf/bench/mpi.awk" "$dir/runs.csv" >"$said" 2>&1
     grep -qF -- "$1" "$said"
     result $? "$1"
 }
@@ -28,6 +28,6 @@ table '| 8 B | in | 0.30 [0.20-0.40] | 0.27 [0.27-0.27] | 0.28 [0.28-0.28] | 0.9
 table '| 4 KiB | out | 2.00 [2.00-2.00] | - | 1.00 [1.00-1.00] | - | 0.50 |' <<<"$some"
 table '| 8 B | in | 100.0 [100.0-100.0] | 30.0 [30.0-30.0] | - | 0.30 ✓ | - |' <<<"$some"
 table '**mpich, 4 ranks: µs, median of launches [least-greatest]**' <<<"$some"
-expect "help" 0 "bench.md (tables)" "$perf/bench-mpi.sh" --help
-expect "no folders" 2 "BUILD_DIR and OUT_DIR are needed" "$perf/bench-mpi.sh" --quick
+expect "help" 0 "bench.md (tables)" "$perf/bench/mpi.sh" --help
+expect "no folders" 2 "BUILD_DIR and OUT_DIR are needed" "$perf/bench/mpi.sh" --quick
 finish

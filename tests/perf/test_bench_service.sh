@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What perf/bench-service.sh makes of launches, whose tables are reckoned here by hand, and what it
+# What perf/bench/service.sh makes of launches, whose tables are reckoned here by hand, and what it
 # says of a wrong command line.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -12,7 +12,7 @@ table() {
         echo header
         awk -F, '{ us = $4 * 1000; print NR ",near,near," $1 "," $2 ",4," $3 ",3,1," us "," us "," us "," $5 "," $6 }'
     } >"$dir/$1.csv"
-    awk -v part="$1" -v workers=4 -f "$perf/benchlib.awk" -f "$perf/bench-service.awk" "$dir/$1.csv" \
+    awk -v part="$1" -v workers=4 -f "$perf/bench/medians.awk" -f "$perf/bench/service.awk" "$dir/$1.csv" \
         >"$said" 2>&1
     grep -qF -- "$2" "$said"
     result $? "$1: $2"
@@ -49,8 +49,8 @@ table hierarchy "| 3.00 [3.00-3.00] | 2.90 [2.90-2.90] | - | 1: 4.00 [4.00-4.00]
 1gbit,leaders-2,4096,2.9
 1gbit,leaders-auto,4096,4"
 
-expect "help" 0 "PART.csv (all launches)" "$perf/bench-service.sh" --help
-expect "a misspelt option" 2 "there is no option '--round'" "$perf/bench-service.sh" dense --round 3
-expect "an option without its value" 2 "--rounds needs a value" "$perf/bench-service.sh" --rounds
-expect "no folders" 2 "BUILD_DIR and OUT_DIR are needed" "$perf/bench-service.sh" dense --quick
+expect "help" 0 "PART.csv (all launches)" "$perf/bench/service.sh" --help
+expect "a misspelt option" 2 "there is no option '--round'" "$perf/bench/service.sh" dense --round 3
+expect "an option without its value" 2 "--rounds needs a value" "$perf/bench/service.sh" --rounds
+expect "no folders" 2 "BUILD_DIR and OUT_DIR are needed" "$perf/bench/service.sh" dense --quick
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# trib-perf allreduce --overlap: what it prints, and what perf/bench-overlap.sh makes of that. No
+# trib-perf allreduce --overlap: what it prints, and what perf/bench/overlap.sh makes of that. No
 # figure is judged here; their arithmetic is tests/perf/coll/test_overlap_bounds.c.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -48,8 +48,8 @@ round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us
 1,0,0,1gbit,int8,2,25000000,9,1,53000,1,1,10,0.47,21,20,0.47,0.46,0.97,0.96,0.46,0.95
 2,0,0,1gbit,int8,2,25000000,9,1,55000,1,1,10,0.47,21,20,0.47,0.46,0.99,0.96,0.46,0.95
 ROWS
-expect "a table" 0 "2 hosts, links of 1gbit, 25 MB" awk -f "$source/benchlib.awk" \
-    -f "$source/bench-overlap.awk" "$dir/runs.csv"
+expect "a table" 0 "2 hosts, links of 1gbit, 25 MB" awk -f "$source/bench/medians.awk" \
+    -f "$source/bench/overlap.awk" "$dir/runs.csv"
 grep -qF "| int8 | 54.0 [53.0-55.0] | 10.0 | 0.47 | 21.0 | 20.0 | 98 % ✓ | 96 % | 46 % ✗ | 95 % ✓ |" "$said" &&
     grep -qF "| none | 210.0 [210.0-210.0] | - | 0.12 |" "$said"
 result $? "has medians and marks"

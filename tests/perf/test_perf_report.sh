@@ -112,8 +112,8 @@ done
 awk 'NR == 1 || !/^rate/' "$dir"/runs-*.csv >"$dir/runs.csv"
 echo "key,name,bytes,GBps" >"$dir/limits.csv"
 RESULTS_HEAD=$(sed -n 's/^{\(.*\),$/\1/p' "$dir/old.json") RESULTS_RUN='"collective": "allreduce"' awk -v to="$dir/across" \
-    -v split_by="rate ranks" -v name=contender -v own='^[^g]' -v key=codec -f "${abs_top_srcdir:-.}/perf/benchlib.awk" \
-    -f "${abs_top_srcdir:-.}/perf/bench-results.awk" "$dir/limits.csv" "$dir/runs.csv" >"$dir/names" 2>"$said"
+    -v split_by="rate ranks" -v name=contender -v own='^[^g]' -v key=codec -f "${abs_top_srcdir:-.}/perf/bench/medians.awk" \
+    -f "${abs_top_srcdir:-.}/perf/bench/results.awk" "$dir/limits.csv" "$dir/runs.csv" >"$dir/names" 2>"$said"
 [ "$(wc -l <"$dir/names")" = 6 ]
 result $? "launches of a bench become documents"
 expect "a measurement over a link of a known rate" 0 "" "$perf" allreduce -n 2 --sizes 64K,1M --iters 2 --warmup 1 --overlap \

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# inside.sh [--long] BUILD DATA STATUS - what rxe.sh runs on the machine with the RDMA device:
+# inside.sh [--long] BUILD DATA STATUS - what run_rxe.sh runs on the machine with the RDMA device:
 # first that the device works for others, then our tests, whose TAP lines pass through. DATA
-# has a few images to train with. It exits with STATUS, whatever fails: so rxe.sh knows that
+# has a few images to train with. It exits with STATUS, whatever fails: so run_rxe.sh knows that
 # the end was reached.
 # shellcheck disable=SC2317 # functions are called through check
 set -u

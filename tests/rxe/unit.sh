@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# unit.sh ROOT BUILD STATUS - what rxe.sh runs on a machine whose process 1 is systemd: what
+# unit.sh ROOT BUILD STATUS - what run_rxe.sh runs on a machine whose process 1 is systemd: what
 # docs/deploy.md says of tribd there, with what `make install DESTDIR=ROOT` has installed. It
-# exits with STATUS, whatever fails: so rxe.sh knows that the end was reached.
+# exits with STATUS, whatever fails: so run_rxe.sh knows that the end was reached.
 # shellcheck disable=SC2317,SC2016 # functions are called through check; shells of others expand
 set -u
 here=$(dirname "$0")

@@ -1,0 +1,312 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# two_guests.sh [--long] BUILD STATUS - what run_rxe.sh runs on each of two guests that cables join:
+# sums between hosts, and trouble with the network and with the other host. Host 1 does as
+# it is told; host 0 prints TAP lines and exits with STATUS, whatever fails: so run_rxe.sh knows
+# that the end was reached. What only run_rxe.sh can do, host 0 asks for: "please pull" and
+# "please plug" a cable of host 0, "please kill" host 1.
+#
+# Both guests are emulated, side by side, on what else is busy: limits of time are many
+# times what it takes. A death is to be named within 2 s, what else there is within 5: see
+# `allowed`.
+# shellcheck disable=SC2317 # functions are called through check
+set -u
+here=$(dirname "$0")
+# shellcheck source=tests/rxe/rxelib.sh
+. "$here/rxelib.sh"
+long=
+[ "${1-}" != --long ] || { long=yes && shift; }
+direct "$1" /tmp/direct perf/trib-perf tools/trib-info
+port=7000
+transport=verbs
+
+# Host 1: a shell for each connection, until the guest is switched off.
+serve() {
+    exec timeout 1500 busybox nc -ll -p 9000 -e /bin/bash
+}
+
+# remote COMMANDS - on the other host; prints what they print.
+remote() {
+    # shellcheck disable=SC2016 # the inner shell's
+    timeout 60 bash -c 'exec {line}<>"/dev/tcp/$1/9000" && printf "%s\nexit\n" "$2" >&"$line" &&
+        cat <&"$line"' remote "$RXE_PEER" "$1"
+}
+
+peer_serves() {
+    [ "$(remote 'echo here' 2>/dev/null)" = here ]
+}
+
+# begin STOP_MS COMMAND... - a rank on each host; sets own, the process of this host's.
+begin() {
+    local job text stop_ms=$1
+    shift
+
+    port=$((port + 1))
+    job=(env "TRIB_TRANSPORT=$transport" TRIB_SIZE=2 "TRIB_ROOT=$RXE_ADDRESS:$port"
+        TRIB_BOOT_TIMEOUT_MS=100000 "TRIB_STOP_TIMEOUT_MS=$stop_ms" TRIB_TIMEOUT_MS=100000)
+    printf -v text '%q ' "${job[@]}" TRIB_RANK=1 "$@"
+    remote "rm -f /tmp/status
+        { (echo \$BASHPID >/tmp/rank; exec $text); echo \$? >/tmp/status; } >/tmp/said 2>&1 </dev/null &
+        disown" >/dev/null
+    : >"$log.rank" # of the job before, which summing would see
+    "${job[@]}" TRIB_RANK=0 "$@" >"$log.rank" 2>&1 &
+    own=$!
+}
+
+# Ends the local rank if it has not ended after so many seconds; its exit status, or 124.
+own_status() { # SECONDS
+    local end=$((SECONDS + $1)) status
+
+    while kill -0 "$own" 2>/dev/null && [ "$SECONDS" -lt "$end" ]; do
+        sleep 0.05
+    done
+    if kill -9 "$own" 2>/dev/null; then
+        echo "rank 0 has not ended after $1 s"
+        wait "$own" 2>/dev/null
+        status=124
+    else
+        wait "$own"
+        status=$?
+    fi
+    cat "$log.rank"
+    return "$status"
+}
+
+other_status() {
+    local tries status
+
+    for ((tries = 0; tries < 60; tries++)); do
+        status=$(remote 'cat /tmp/status 2>/dev/null')
+        [ -z "$status" ] || break
+        sleep 1
+    done
+    [ "$status" = 0 ] || remote "sed 's/^/host 1: /' /tmp/said | tail -n 5"
+    return "${status:-124}"
+}
+
+both_well() {
+    local own_well=yes
+
+    own_status 250 || own_well=
+    other_status && [ -n "$own_well" ]
+}
+
+# all_reduce STOP_MS SIZES ITERATIONS [OPTION]...
+all_reduce() {
+    local stop_ms=$1 sizes=$2 iters=$3
+    shift 3
+
+    begin "$stop_ms" "$build/perf/trib-perf" allreduce --sizes "$sizes" --iters "$iters" \
+        --warmup 1 --check "$@"
+}
+
+# The loss of rank 1 is named within so many seconds of `begin`.
+named() { # SECONDS
+    local status
+
+    own_status "$1"
+    status=$?
+    since "$begin" "$EPOCHREALTIME" "$1" && [ "$status" != 0 ] &&
+        [ "$status" != 124 ] && grep -q 'rank 1 (host rxe1' "$log.rank"
+}
+
+carrier_is() { # LINK 0|1
+    [ "$(cat "/sys/class/net/$1/carrier")" = "$2" ]
+}
+
+# please DO [LINK] - until it has been done.
+please() {
+    echo "please $*" >&3
+    case $1 in
+    pull) for_seconds 30 carrier_is "$2" 0 ;;
+    plug) for_seconds 30 carrier_is "$2" 1 ;;
+    esac
+}
+
+# --- tests ------------------------------------------------------------------------
+
+peer_listens() {
+    remote "rdma resource show cm_id" | grep -q "state LISTEN"
+}
+
+pings() {
+    remote "timeout 60 rping -s -a $RXE_PEER -C 10 >/dev/null 2>&1 </dev/null & disown" &&
+        for_seconds 30 peer_listens &&
+        timeout 60 rping -c -a "$RXE_PEER" -C 10
+}
+
+sums() { # [OPTION]...
+    all_reduce 8000 8,1000,64K 3 "$@" && both_well
+}
+
+# What a user gets who asks for nothing.
+chosen() {
+    transport=auto begin 8000 "$build/tools/trib-info" --reach
+    both_well && grep -q 'verbs: another host.* (0 to 1, and 1 more)' "$log.rank"
+}
+
+flap() {
+    all_reduce 20000 "$(many 12 8,64K)" 3
+    summing || { cat "$log.rank" && return 1; }
+    please pull eth0 && sleep 3 && please plug eth0 || return
+    both_well
+}
+
+loss_and_delay() {
+    local status
+
+    tc qdisc add dev eth0 root netem loss 1% delay 5ms || return
+    remote 'tc qdisc add dev eth0 root netem loss 1% delay 5ms' || return
+    all_reduce 8000 8,64K,200K 5
+    both_well
+    status=$?
+    tc -s qdisc show dev eth0
+    tc -s qdisc show dev eth0 | grep -q 'dropped [1-9]' || echo "nothing was lost"
+    tc qdisc del dev eth0 root
+    remote 'tc qdisc del dev eth0 root'
+    return "$status"
+}
+
+# A job that sums until it is disturbed; sets most, how long its loss may take to be named,
+# of which so many seconds are promised.
+sum_on() { # SECONDS
+    all_reduce 4000 "$(many 500 8,64K)" 12
+    summing || { cat "$log.rank" && return 1; }
+    most=$(allowed "$1")
+    begin=$EPOCHREALTIME
+}
+
+# The other host's rank gets a signal; sets begin, when it has got it.
+signal_rank() { # SIGNAL
+    read -r _ < <(remote "kill -$1 \$(cat /tmp/rank) && echo sent")
+    begin=$EPOCHREALTIME
+}
+
+death() {
+    sum_on 2 || return
+    signal_rank KILL
+    named "$most" && grep -q 'rank 1 (host rxe1, process [0-9]*) is lost: process [0-9]* \(has died\|closed its connection\|has ended, or closed\)' \
+        "$log.rank"
+}
+
+stop() {
+    sum_on 5 || return
+    signal_rank STOP
+    named "$most"
+    local status=$?
+    signal_rank KILL
+    return "$status"
+}
+
+link_lost() {
+    sum_on 5 || return
+    please pull eth0 || return
+    named "$most"
+    local status=$?
+    please plug eth0 || return
+    for_seconds 60 peer_serves || return
+    ! other_status && [ "$status" = 0 ]
+}
+
+# --- two rails: a second device on each host, with a cable of its own -----------------
+
+second_devices() {
+    local mtu
+
+    mtu=$(cat /sys/class/net/eth0/mtu)
+    "$here/device.sh" up rxe1 eth1 10.78.0.1 "$mtu" || return
+    remote "$(printf %q "$(realpath "$here/device.sh")") up rxe1 eth1 10.78.0.2 $mtu 2>&1 &&
+        echo well" | tee /dev/stderr | grep -qx well
+}
+
+# rails COMMAND... - with second devices; its exit status.
+rails() {
+    local away='rdma link delete rxe1; ip address flush dev eth1; ip link set eth1 down' status
+
+    second_devices && "$@"
+    status=$?
+    eval "$away"
+    remote "$away"
+    return "$status"
+}
+
+sent() { # LINK
+    cat "/sys/class/net/$1/statistics/tx_bytes"
+}
+
+# Both carry the job. One is cut while it runs, which a line says, and the sums go on and are
+# right; also when it is back, for a lost rail stays lost.
+one_cut() {
+    local before0 before1 sent0 sent1 lost='verbs rxe1 no longer reaches rank 1 .*: 1 of 2 rails'
+
+    before0=$(sent eth0) before1=$(sent eth1)
+    all_reduce 8000 "$(many 4 8,64K)" 6
+    summing || { cat "$log.rank" && return 1; }
+    sent0=$(($(sent eth0) - before0)) sent1=$(($(sent eth1) - before1))
+    echo "figure: $sent0 bytes over eth0, $sent1 over eth1"
+    if ! please pull eth1 || ! for_seconds 60 grep -q "$lost" "$log.rank" || ! please plug eth1; then
+        cat "$log.rank"
+        return 1
+    fi
+    both_well && [ "$(grep -c 'no longer reaches' "$log.rank")" = 1 ] &&
+        [ "$sent0" -gt 50000 ] && [ "$sent1" -gt 50000 ]
+}
+
+both_cut() {
+    sum_on 5 || return
+    please pull eth1 && please pull eth0 || return
+    named "$most"
+    local status=$?
+    please plug eth1 && please plug eth0 || return
+    for_seconds 60 peer_serves || return
+    ! other_status && [ "$status" = 0 ]
+}
+
+# Longer than half of the stop time-out, and much shorter than all of it: on a busy machine a
+# cable is plugged seconds after the order.
+both_flap() {
+    all_reduce 24000 "$(many 12 8,64K)" 3
+    summing || { cat "$log.rank" && return 1; }
+    please pull eth1 && please pull eth0 && sleep 13 && please plug eth1 &&
+        please plug eth0 || return
+    both_well && ! grep 'no longer reaches' "$log.rank"
+}
+
+host_lost() {
+    sum_on 5 || return
+    please kill
+    named "$most"
+}
+
+[ "$RXE_HOST" = 0 ] || serve
+exec 3>&1 # of orders
+check "two hosts: each answers" for_seconds 100 peer_serves
+check "two hosts: ten pings over RDMA" pings
+check "two hosts: verbs is chosen, both ways" chosen
+check "two hosts: sums over verbs" sums
+transport=verbs:connect=gid check "two hosts: sums over verbs, connections by GIDs" sums
+if [ -n "$long" ]; then
+    for codec in bf16 qsgd:bits=8 topk:ratio=0.25; do
+        check "two hosts: sums over verbs, $codec" sums --codec "$codec"
+    done
+    for dtype in f64 f16 i8 i64; do
+        check "two hosts: sums over verbs, $dtype" sums --dtype "$dtype"
+    done
+fi
+check "two hosts: 1 % loss and 5 ms delay: right sums" loss_and_delay
+[ -z "$long" ] || check "two hosts: the link is down for 3 s: right sums" flap
+check "two hosts, two rails: one cable is pulled: right sums" rails one_cut
+if [ -n "$long" ]; then
+    check "two hosts, two rails: both are pulled: the loss is named" rails both_cut
+    check "two hosts, two rails: both are down for 13 s: right sums" rails both_flap
+fi
+check "two hosts: a rank is killed: it is named" death
+check "two hosts: a rank is stopped: it is named" stop
+[ -z "$long" ] || check "two hosts: the link is down for good: the loss is named" link_lost
+check "two hosts: sums after all this" sums
+check "two hosts: the other host is gone: the loss is named" host_lost
+rm -rf "$log" "$log".* "$build"
+echo "the end"
+please kill # it would wait for more
+exit "$2"
