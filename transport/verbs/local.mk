@@ -12,6 +12,7 @@ libtransport_la_SOURCES += \
 	transport/verbs/verbs_cq.c \
 	transport/verbs/verbs_device.c \
 	transport/verbs/verbs_dl_api.c transport/verbs/verbs_dl_api.h \
+	transport/verbs/verbs_drain.c \
 	transport/verbs/verbs_error_text.c \
 	transport/verbs/verbs_gid_table.c \
 	transport/verbs/verbs_liveness.c \
@@ -19,8 +20,11 @@ libtransport_la_SOURCES += \
 	transport/verbs/verbs_multiport.c \
 	transport/verbs/verbs_oob_connect.c \
 	transport/verbs/verbs_oob_listener.c \
+	transport/verbs/verbs_open.c \
+	transport/verbs/verbs_peer.c \
 	transport/verbs/verbs_post.c \
 	transport/verbs/verbs_proof.c \
-	transport/verbs/verbs_qp.c
+	transport/verbs/verbs_qp.c \
+	transport/verbs/verbs_wc.c transport/verbs/verbs_wc.h
 endif
 EXTRA_DIST += transport/verbs/README.md

@@ -292,18 +292,38 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
     return (uint64_t)work << VERBS_WORK_SHIFT | (uint64_t)peer << 32 | position;
 }
 
-trib_status_t trib_verbs_no_device(struct verbs *v);
-/* Set the error of calls in a forked child. */
-trib_status_t trib_verbs_forked(struct verbs *v);
 /* The parameters after "verbs:". */
 struct verbs_params {
+    const struct trib_transport_ops *ops; /* of the transports opened */
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
     char device[MULTIRAIL_MAX * VERBS_PORT_TEXT]; /* a list; "": all devices */
     enum verbs_connect connect;
     struct trib_net_ways ways;
 };
 
-/* verbs.c: open a transport on one device, whatever list `params` has. */
+/* verbs_peer.c: the state of a peer */
+trib_status_t trib_verbs_no_device(struct verbs *v);
+/* Set the error of calls in a forked child. */
+trib_status_t trib_verbs_forked(struct verbs *v);
+/* Record for the owner that async events have happened, and end its wait. */
+void trib_verbs_wake_owner(struct verbs *v);
+/* Watch a socket in the manager's thread. */
+void trib_verbs_oob_listener_watch(struct verbs *v, int fd);
+void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd);
+struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
+                                    bool own_port, enum verbs_refusal *verdict);
+void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc);
+void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
+                         uint32_t vendor);
+
+/* verbs_open.c */
+/* Set *out to all parameters but `ops`. */
+trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
+                               struct verbs_params *out);
+void trib_verbs_close(struct trib_transport *t);
+/* Open a transport on one device, whatever list `params` has. */
 trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
                                   const struct verbs_params *params,
                                   const struct verbs_port *at,
@@ -352,6 +372,8 @@ static inline bool verbs_is_mtu(uint8_t mtu)
  * which may take seconds. */
 void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link);
 void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link);
+void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
+                          struct verbs_link *trash);
 void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route);
 void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num);
 struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num);
@@ -370,8 +392,6 @@ trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int 
 void trib_verbs_oob_listener_close(struct verbs *v);
 void trib_verbs_oob_listener_look(struct verbs *v);
 int trib_verbs_oob_listener_pause_ms(const struct verbs *v);
-void trib_verbs_oob_listener_watch(struct verbs *v, int fd);
-void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd);
 void trib_verbs_oob_fd_keep(int fd);
 
 /* verbs_proof.c: mutual authentication by the job's secret. The listener: */
@@ -431,17 +451,8 @@ bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
 trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports);
 trib_status_t trib_verbs_manager_start(struct verbs *v);
 void trib_verbs_manager_stop(struct verbs *v);
-struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
-                                    bool own_port, enum verbs_refusal *verdict);
-void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
-                          struct verbs_link *trash);
 
 /* verbs_liveness.c: loss of peers and disconnecting */
-void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc);
-void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
-                         uint32_t vendor);
 void trib_verbs_tick(struct verbs *v);
 void trib_verbs_take_async_events(struct verbs *v);
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max);
@@ -449,6 +460,8 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer);
 void trib_verbs_leave(struct trib_transport *t, const bool *which);
 
 /* verbs_post.c */
+/* Post all receives that are owed. */
+trib_status_t trib_verbs_post_receives(struct verbs *v);
 trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);
 void trib_verbs_wake(struct trib_transport *t, int peer);
@@ -461,7 +474,8 @@ int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max
 int trib_verbs_event_fd(struct trib_transport *t);
 void trib_verbs_arm(struct trib_transport *t);
 void trib_verbs_wait(struct trib_transport *t, int timeout_us);
-trib_status_t trib_verbs_post_receives(struct verbs *v);
+
+/* verbs_drain.c */
 void trib_verbs_drain(struct verbs *v, int peer, uint64_t until);
 
 /* verbs_mr.c */

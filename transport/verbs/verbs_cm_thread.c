@@ -22,45 +22,6 @@
 
 enum { BACKLOG = 1024 };
 
-static void wake_owner(struct verbs *v)
-{
-    uint64_t one = 1;
-
-    atomic_store_explicit(&v->async_events, true, memory_order_release);
-    if (write(v->wakeup_fd, &one, sizeof(one)) < 0)
-        return; /* already signalled */
-}
-
-/* Return the peer of an acceptable request, or NULL and the verdict. Call with `links`
- * held. */
-struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
-                                    bool own_port, enum verbs_refusal *verdict)
-{
-    struct verbs_peer *peer = NULL;
-
-    if (hello->magic == VERBS_MAGIC && hello->rank >= 0 && hello->rank < v->size &&
-        hello->rank != v->self)
-        peer = &v->peers[hello->rank];
-    if (!peer || hello->key != v->local.key)
-        *verdict = VERBS_STRANGER;
-    else if (hello->version != VERBS_VERSION ||
-             hello->piece_shift > VERBS_PIECE_SHIFT_MAX || !verbs_is_mtu(hello->mtu))
-        *verdict = VERBS_OTHER_VERSION;
-    else if ((hello->step != VERBS_ASKS) != verbs_has_secret(v))
-        *verdict = VERBS_OTHER_SECRET;
-    else if (hello->settings != v->settings)
-        *verdict = VERBS_OTHER_SETTINGS;
-    else if (!own_port)
-        *verdict = VERBS_OTHER_DEVICE;
-    else if (peer->closed)
-        *verdict = VERBS_LEFT;
-    else if (peer->in.qp && peer->in_established)
-        *verdict = VERBS_TWICE;
-    else
-        *verdict = VERBS_WELCOME;
-    return *verdict == VERBS_WELCOME ? peer : NULL;
-}
-
 static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *link,
                    const struct verbs_hello *hello, const struct verbs_nonces *nonces)
 {
@@ -186,21 +147,6 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
     *trash = link;
 }
 
-/* Handle the end of a connection. Call with `links` held. */
-void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
-                          struct verbs_link *trash)
-{
-    if (inlet && !p->in_established) {
-        /* The peer abandoned this attempt and may make another. */
-        trib_verbs_route_remove(v, p->in.qp->qp_num);
-        *trash = p->in;
-        memset(&p->in, 0, sizeof(p->in));
-        return;
-    }
-    p->gone = true;
-    wake_owner(v);
-}
-
 /* Handle the end of a librdmacm connection. */
 static void on_end(struct verbs *v, const struct rdma_cm_event *event,
                    struct verbs_link *trash)
@@ -233,7 +179,7 @@ static void fault_all(struct verbs *v, const char *text)
 {
     for (int i = 0; i < v->size; i++)
         snprintf(v->peers[i].fault, sizeof(v->peers[i].fault), "%s", text);
-    wake_owner(v);
+    trib_verbs_wake_owner(v);
 }
 
 static void handle(struct verbs *v, const struct rdma_cm_event *event,
@@ -287,7 +233,7 @@ static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
     if (qp != p->in.qp && qp != p->out.qp)
         return;
     snprintf(p->fault, sizeof(p->fault), "%s", text);
-    wake_owner(v);
+    trib_verbs_wake_owner(v);
 }
 
 /* Devices report the events of all their ports. */
@@ -444,9 +390,9 @@ trib_status_t trib_verbs_manager_start(struct verbs *v)
 
     v->managed = error == 0;
     errno = error;
-    return v->managed ? TRIB_OK
-                      : trib_fail(v->err, TRIB_ERR_SYSTEM,
-                                  "verbs: cannot start a thread: %m");
+    return v->managed
+               ? TRIB_OK
+               : trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot start a thread: %m");
 }
 
 void trib_verbs_manager_stop(struct verbs *v)

@@ -30,56 +30,6 @@ enum {
 
 #define NS_PER_MS UINT64_C(1000000)
 
-void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
-{
-    struct verbs_peer *p = &v->peers[peer];
-    va_list args;
-
-    if (p->base.state != TRIB_PEER_CONNECTED &&
-        !(p->base.state == TRIB_PEER_GOING &&
-          (p->said_bye || p->unclear != VERBS_CLEAR)))
-        return;
-    p->unclear = VERBS_CLEAR;
-    if (p->base.state == TRIB_PEER_CONNECTED) {
-        p->question = 0;
-        trib_peer_going(&p->base, &v->n_going);
-    }
-    va_start(args, format);
-    vsnprintf(p->base.why, sizeof(p->base.why),
-              p->said_bye ? "process %d has left" : format, args);
-    va_end(args);
-}
-
-void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
-                         uint32_t vendor)
-{
-    struct verbs_status_text text = trib_verbs_status_text(status);
-    char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
-
-    trib_verbs_ends(v, peer, here, there);
-    trib_log(v->log, TRIB_LOG_WARN, "verbs",
-             "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             here, v->label, peer, v->peers[peer].base.who.pid, there, text.clause,
-             (int)status, vendor, text.advice);
-}
-
-/*
- * A dying process loses its memory first. Its device then refuses writes slightly
- * before the end of its connection is reported. A live peer that is at fault answers
- * the question.
- */
-void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
-{
-    struct verbs_peer *p = &v->peers[peer];
-
-    p->status = wc->status;
-    p->vendor = wc->vendor_err;
-    p->ended = false;
-    p->looked_at = 0;
-    p->question = trib_peer_liveness_ask(&p->base.liveness);
-    p->unclear = VERBS_REFUSED;
-}
-
 /* Handle the async events recorded by the manager. If the manager is busy with a
  * request, leave them to the next poll. */
 void trib_verbs_take_async_events(struct verbs *v)

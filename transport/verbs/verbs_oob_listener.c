@@ -75,13 +75,6 @@ trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int 
     return TRIB_OK;
 }
 
-void trib_verbs_oob_listener_watch(struct verbs *v, int fd)
-{
-    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
-
-    (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_ADD, fd, &e);
-}
-
 /* Keep firewalls from forgetting idle connections. The interval is too long to detect a
  * dead peer. */
 void trib_verbs_oob_fd_keep(int fd)
@@ -92,11 +85,6 @@ void trib_verbs_oob_fd_keep(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
-}
-
-void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd)
-{
-    (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 /* Close all sockets without sending anything: a forked child calls this, too. */

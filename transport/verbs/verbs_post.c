@@ -14,6 +14,25 @@
 #include "base/error.h"
 #include "transport/verbs/verbs.h"
 
+trib_status_t trib_verbs_post_receives(struct verbs *v)
+{
+    struct ibv_recv_wr *bad;
+
+    while (v->owed) {
+        uint32_t n = v->owed < VERBS_BATCH ? v->owed : VERBS_BATCH;
+        for (uint32_t i = 0; i < n; i++)
+            v->empty_recvs[i] = (struct ibv_recv_wr){
+                .wr_id = verbs_work_id(VERBS_RECEIVED, 0, 0),
+                .next = i + 1 < n ? &v->empty_recvs[i + 1] : NULL,
+            };
+        if (ibv_post_srq_recv(v->srq, v->empty_recvs, &bad) != 0)
+            return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                             "verbs: cannot post receives on %s: %m", v->label);
+        v->owed -= n;
+    }
+    return TRIB_OK;
+}
+
 /* Return the free slots of a send queue. One is reserved for the goodbye. */
 static uint32_t room(const struct verbs *v, const struct verbs_peer *p)
 {

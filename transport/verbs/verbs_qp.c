@@ -276,3 +276,18 @@ struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
     return (struct verbs_route){.peer = (int)(low & ~OUTLET) - 1,
                                 .outlet = (low & OUTLET) != 0};
 }
+
+/* Handle the end of a connection. Call with `links` held. */
+void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
+                          struct verbs_link *trash)
+{
+    if (inlet && !p->in_established) {
+        /* The peer abandoned this attempt and may make another. */
+        trib_verbs_route_remove(v, p->in.qp->qp_num);
+        *trash = p->in;
+        memset(&p->in, 0, sizeof(p->in));
+        return;
+    }
+    p->gone = true;
+    trib_verbs_wake_owner(v);
+}

@@ -108,5 +108,6 @@ enum verbs_control {
     VERBS_GIVEN_UP, /* the sender considers the receiver lost */
 };
 #define VERBS_CONTROL_SHIFT 28
+#define VERBS_CONTROL_VALUE ((UINT32_C(1) << VERBS_CONTROL_SHIFT) - 1)
 
 #endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: wait until the requests posted to a peer are complete. Completions of other
+ * peers are deferred to the next poll.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/time.h"
+#include "transport/verbs/verbs.h"
+#include "transport/verbs/verbs_wc.h"
+
+enum { DRAIN_PAUSE_NS = 20000 };
+
+static bool is_drained(struct verbs *v, const struct verbs_peer *p)
+{
+    pthread_mutex_lock(&v->posting);
+    bool all =
+        !p->bye_pending &&
+        (!p->qp || p->tail == atomic_load_explicit(&p->head, memory_order_relaxed));
+    pthread_mutex_unlock(&v->posting);
+    return all;
+}
+
+static bool all_drained(struct verbs *v, int peer)
+{
+    for (int i = peer < 0 ? 0 : peer; i < (peer < 0 ? v->size : peer + 1); i++) {
+        if (!is_drained(v, &v->peers[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Defer a completion of another peer to the next poll. */
+static void defer_wc(struct verbs *v, const struct ibv_wc *wc)
+{
+    if (v->deferred_at + v->n_deferred == v->deferred_max || v->n_deferred == 0) {
+        memmove(v->deferred_cqes, v->deferred_cqes + v->deferred_at,
+                v->n_deferred * sizeof(*v->deferred_cqes));
+        v->deferred_at = 0;
+    }
+    assert(v->deferred_at + v->n_deferred < v->deferred_max);
+    v->deferred_cqes[v->deferred_at + v->n_deferred++] = *wc;
+}
+
+/*
+ * Block until everything posted to a peer, or to all peers for -1, is complete.
+ * Unresponsive peers delay this until `until` at most.
+ */
+void trib_verbs_drain(struct verbs *v, int peer, uint64_t until)
+{
+    struct timespec pause = {0, DRAIN_PAUSE_NS};
+    struct trib_event dropped;
+    struct ibv_wc wc[VERBS_BATCH];
+
+    if (peer >= 0 && !v->deferred_cqes)
+        v->deferred_cqes = malloc(v->deferred_max * sizeof(*v->deferred_cqes));
+    if (peer >= 0 && !v->deferred_cqes)
+        return;
+    while (!all_drained(v, peer) && !trib_deadline_passed(until)) {
+        int n = ibv_poll_cq(v->cq, VERBS_BATCH, wc);
+        for (int i = 0; i < n; i++) {
+            bool ours = verbs_wc_work(&wc[i]) != VERBS_RECEIVED &&
+                        verbs_wc_peer(&wc[i]) == peer;
+            if (peer < 0 || ours)
+                (void)verbs_handle_wc(v, &wc[i], &dropped);
+            else
+                defer_wc(v, &wc[i]);
+        }
+        if (peer < 0)
+            verbs_refill_srq(v);
+        if (n <= 0)
+            nanosleep(&pause, NULL);
+    }
+}

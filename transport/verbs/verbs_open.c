@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: the parameters, and opening and closing a transport on one device.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "transport/params.h"
+#include "transport/verbs/verbs.h"
+
+enum {
+    DEPTH_MAX = 4096,
+    REACH_MS = 15000,
+    INLINE_BYTES = 256, /* requested; up to this size writes are posted inline */
+    TABLE_MIN = 64,
+};
+
+static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
+                                   struct trib_error *err)
+{
+    static const char *const names[] = {
+        [VERBS_BY_BEST] = "auto", [VERBS_BY_RDMACM] = "rdmacm", [VERBS_BY_GID] = "gid"};
+
+    for (int i = 0; i <= VERBS_BY_GID; i++) {
+        *out = (enum verbs_connect)i;
+        if (strcmp(text, names[i]) == 0)
+            return TRIB_OK;
+    }
+    return trib_fail(err, TRIB_ERR_CONFIG,
+                     "verbs: connect=%s must be auto, rdmacm or gid", text);
+}
+
+trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
+                               struct verbs_params *s)
+{
+    char connect[16] = "auto", net[TRIB_NET_TEXT_BYTES] = "";
+    const struct trib_param params[] = {
+        {.name = "port", .min = 0, .max = 65535, .value = &s->port},
+        {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
+        {.name = "depth", .min = 16, .max = DEPTH_MAX, .value = &s->depth},
+        {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
+        {.name = "reach_ms", .min = 100, .max = 600000, .value = &s->reach_ms},
+        {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
+        {.name = "device", .text = s->device, .max = sizeof(s->device), .list = true},
+        {.name = "rails", .min = 1, .max = MULTIRAIL_MAX, .value = &s->rails},
+        {.name = "connect", .text = connect, .max = sizeof(connect)},
+        {.name = "net", .text = net, .max = sizeof(net), .list = true},
+    };
+
+    *s = (struct verbs_params){.ports = 1000,
+                               .depth = 128,
+                               .receives = 4096,
+                               .rails = MULTIRAIL_MAX,
+                               .reach_ms = REACH_MS,
+                               .watch = 1};
+    trib_status_t status = trib_params_parse(
+        "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
+    if (s->port && s->port + s->ports > 65536)
+        s->ports = 65536 - s->port;
+    if (status == TRIB_OK)
+        status = parse_connect(connect, &s->connect, opts->err);
+    return status == TRIB_OK
+               ? trib_net_ways_init(&s->ways, "verbs", net, opts->met, opts->err)
+               : status;
+}
+
+static uint32_t power_of_two(uint32_t least, uint32_t n)
+{
+    while (least < n)
+        least *= 2;
+    return least;
+}
+
+static trib_status_t load(struct verbs *v)
+{
+    char why[200];
+
+    if (!trib_verbs_present()) /* without devices, skip loading the libraries */
+        return trib_verbs_no_device(v);
+    if (!trib_verbs_load(&v->api, why, sizeof(why)))
+        return trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: %s; install rdma-core's libraries (Debian: libibverbs1, "
+            "librdmacm1, ibverbs-providers)",
+            why);
+    /* Registered pages must stay valid after a fork. New kernels guarantee that. */
+    if (!v->api.ibv_is_fork_initialized ||
+        v->api.ibv_is_fork_initialized() == IBV_FORK_DISABLED) {
+        errno = v->api.ibv_fork_init();
+        if (errno)
+            trib_log(v->log, TRIB_LOG_INFO, "verbs",
+                     "ibv_fork_init was called too late: %m; this process should not "
+                     "fork");
+    }
+    return TRIB_OK;
+}
+
+static struct verbs *make(const struct trib_transport_opts *opts,
+                          const struct verbs_params *s)
+{
+    struct verbs *v = calloc(1, sizeof(*v));
+    uint32_t slots = power_of_two(TABLE_MIN, 4 * (uint32_t)opts->size);
+
+    if (!v)
+        return NULL;
+    v->base.ops = s->ops;
+    v->self = opts->self;
+    v->size = opts->size;
+    v->cfg = opts->cfg;
+    v->log = opts->log;
+    v->secret = opts->secret;
+    v->idle = opts->idle;
+    v->err = opts->err;
+    v->depth = power_of_two(16, (uint32_t)s->depth);
+    v->receives = (uint32_t)s->receives;
+    v->inline_bytes = INLINE_BYTES;
+    v->reach_ms = (int)s->reach_ms;
+    trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
+    v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
+    v->connect = s->connect;
+    v->settings = trib_config_digest(opts->cfg);
+    v->stops_at = trib_now_ns();
+    pthread_mutex_init(&v->links, NULL);
+    pthread_mutex_init(&v->posting, NULL);
+    v->peers = calloc((size_t)opts->size, sizeof(*v->peers));
+    v->routes = calloc(slots, sizeof(*v->routes));
+    v->routes_mask = slots - 1;
+    return v;
+}
+
+static void release(struct verbs *v)
+{
+    trib_verbs_oob_listener_close(v);
+    for (int i = 0; v->peers && i < v->size; i++) {
+        free(v->peers[i].send_wrs);
+        trib_peer_liveness_free(&v->peers[i].base.liveness);
+        if (v->peers[i].in.by_oob)
+            close(v->peers[i].in.oob_fd);
+        if (v->peers[i].out.by_oob)
+            close(v->peers[i].out.oob_fd);
+    }
+    trib_ip_endpoint_close(&v->local);
+    if (v->wakeup_fd >= 0)
+        close(v->wakeup_fd);
+    if (v->stop >= 0)
+        close(v->stop);
+    if (v->epoll >= 0)
+        close(v->epoll);
+    pthread_mutex_destroy(&v->links);
+    pthread_mutex_destroy(&v->posting);
+    free(v->deferred_cqes);
+    free((void *)v->routes);
+    free(v->peers);
+    free(v->challenges);
+    free(v);
+}
+
+/* Tear down without goodbye messages. */
+static void take_down(struct verbs *v)
+{
+    trib_verbs_manager_stop(v);
+    trib_verbs_free_memory(v, true);
+    trib_verbs_free_queues(v);
+    release(v);
+}
+
+static trib_status_t make_descriptors(struct verbs *v)
+{
+    struct epoll_event rung = {.events = EPOLLIN};
+
+    v->wakeup_fd = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    v->stop = trib_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    v->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    rung.data.fd = v->wakeup_fd;
+    if (v->wakeup_fd < 0 || v->stop < 0 || v->epoll < 0 ||
+        epoll_ctl(v->epoll, EPOLL_CTL_ADD, v->wakeup_fd, &rung) != 0 ||
+        !trib_ip_endpoint_key(&v->local))
+        return trib_fail(v->err, TRIB_ERR_SYSTEM,
+                         "verbs: eventfd, epoll or getrandom: %m");
+    return TRIB_OK;
+}
+
+/* Return true if OOB connections are possible. They are also used next to librdmacm,
+ * because a peer may lack it. */
+static bool may_use_oob(struct verbs *v)
+{
+    struct verbs_gid_table table;
+
+    return v->connect != VERBS_BY_RDMACM &&
+           trib_verbs_gid_table_read(v, v->context, v->port_num, &table) == 0 &&
+           (table.n > 0 || table.lid);
+}
+
+/* Add advice to the error message, which names the device and the missing feature. */
+static void tell_unfit(struct verbs *v, const struct trib_transport_opts *opts,
+                       trib_status_t status)
+{
+    char text[400];
+
+    if (opts->unfit_out) {
+        *opts->unfit_out = true;
+        return;
+    }
+    snprintf(text, sizeof(text), "%s", v->err ? trib_error_text(v->err) : "");
+    trib_error_clear(v->err);
+    (void)trib_fail(v->err, status, "%s; use another device or TRIB_TRANSPORT=auto",
+                    text);
+}
+
+trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
+                                  const struct verbs_params *s,
+                                  const struct verbs_port *at,
+                                  struct trib_transport **out)
+{
+    trib_status_t status;
+    struct verbs *v = make(opts, s);
+
+    if (!v || !v->peers || !v->routes) {
+        if (v)
+            release(v);
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    trib_fd_guard(); /* libibverbs must not get descriptors 0 to 2 */
+    status = make_descriptors(v);
+    if (status == TRIB_OK)
+        status = load(v);
+    if (status == TRIB_OK)
+        status = trib_verbs_choose(v, at);
+    if (status == TRIB_OK)
+        status = trib_verbs_make_queues(v);
+    if (status == TRIB_OK)
+        status = trib_verbs_listen(v, (int)s->port, (int)s->ports);
+    if (status == TRIB_OK && *v->no_rdmacm)
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "connections on %s use GIDs: %s",
+                 v->label, v->no_rdmacm);
+    if (status == TRIB_OK && may_use_oob(v))
+        status = trib_verbs_oob_listener_open(v, (int)s->port, (int)s->ports);
+    if (status == TRIB_OK)
+        /* Use the port range of librdmacm, though these are other ports, so that a
+         * firewall needs only one range. */
+        status = trib_ip_endpoint_start(&v->local, opts, (int)s->port, (int)s->ports);
+    if (status == TRIB_OK)
+        status = trib_verbs_manager_start(v);
+    if (status != TRIB_OK) {
+        if (v->unfit)
+            tell_unfit(v, opts, status);
+        take_down(v);
+        return status;
+    }
+    *out = &v->base;
+    return TRIB_OK;
+}
+
+/* A forked child shares the device's files: objects that it destroyed would also be
+ * gone for its parent. */
+void trib_verbs_close(struct trib_transport *t)
+{
+    struct verbs *v = verbs_of(t);
+
+    if (!verbs_is_ours(v)) {
+        trib_verbs_free_memory(v, false);
+        release(v);
+        return;
+    }
+    trib_verbs_leave(&v->base, NULL);
+    take_down(v);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: the state of a peer. All other files change it through these functions.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "transport/verbs/verbs.h"
+
+trib_status_t trib_verbs_no_device(struct verbs *v)
+{
+    return trib_fail(
+        v->err, TRIB_ERR_UNSUPPORTED,
+        "verbs: this host has no RDMA device; load the adapter's driver and ib_uverbs, "
+        "install ibverbs-providers, or create a software device: rdma link add rxe0 "
+        "type rxe netdev eth0 (ibv_devices lists devices)");
+}
+
+trib_status_t trib_verbs_forked(struct verbs *v)
+{
+    return trib_fail(
+        v->err, TRIB_ERR_INVALID,
+        "verbs: process %d is a forked child and cannot use the connections of process "
+        "%d; call trib_init in the child",
+        getpid(), v->local.me.pid);
+}
+
+void trib_verbs_oob_listener_watch(struct verbs *v, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+
+    (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd)
+{
+    (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* Call with `links` held. */
+void trib_verbs_wake_owner(struct verbs *v)
+{
+    uint64_t one = 1;
+
+    atomic_store_explicit(&v->async_events, true, memory_order_release);
+    if (write(v->wakeup_fd, &one, sizeof(one)) < 0)
+        return; /* already signalled */
+}
+
+/* Return the peer of an acceptable request, or NULL and the verdict. Call with `links`
+ * held. */
+struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
+                                    bool own_port, enum verbs_refusal *verdict)
+{
+    struct verbs_peer *peer = NULL;
+
+    if (hello->magic == VERBS_MAGIC && hello->rank >= 0 && hello->rank < v->size &&
+        hello->rank != v->self)
+        peer = &v->peers[hello->rank];
+    if (!peer || hello->key != v->local.key)
+        *verdict = VERBS_STRANGER;
+    else if (hello->version != VERBS_VERSION ||
+             hello->piece_shift > VERBS_PIECE_SHIFT_MAX || !verbs_is_mtu(hello->mtu))
+        *verdict = VERBS_OTHER_VERSION;
+    else if ((hello->step != VERBS_ASKS) != verbs_has_secret(v))
+        *verdict = VERBS_OTHER_SECRET;
+    else if (hello->settings != v->settings)
+        *verdict = VERBS_OTHER_SETTINGS;
+    else if (!own_port)
+        *verdict = VERBS_OTHER_DEVICE;
+    else if (peer->closed)
+        *verdict = VERBS_LEFT;
+    else if (peer->in.qp && peer->in_established)
+        *verdict = VERBS_TWICE;
+    else
+        *verdict = VERBS_WELCOME;
+    return *verdict == VERBS_WELCOME ? peer : NULL;
+}
+
+void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    va_list args;
+
+    if (p->base.state != TRIB_PEER_CONNECTED &&
+        !(p->base.state == TRIB_PEER_GOING &&
+          (p->said_bye || p->unclear != VERBS_CLEAR)))
+        return;
+    p->unclear = VERBS_CLEAR;
+    if (p->base.state == TRIB_PEER_CONNECTED) {
+        p->question = 0;
+        trib_peer_going(&p->base, &v->n_going);
+    }
+    va_start(args, format);
+    vsnprintf(p->base.why, sizeof(p->base.why),
+              p->said_bye ? "process %d has left" : format, args);
+    va_end(args);
+}
+
+void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
+                         uint32_t vendor)
+{
+    struct verbs_status_text text = trib_verbs_status_text(status);
+    char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
+
+    trib_verbs_ends(v, peer, here, there);
+    trib_log(v->log, TRIB_LOG_WARN, "verbs",
+             "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
+             here, v->label, peer, v->peers[peer].base.who.pid, there, text.clause,
+             (int)status, vendor, text.advice);
+}
+
+/*
+ * A dying process loses its memory first. Its device then refuses writes slightly
+ * before the end of its connection is reported. A live peer that is at fault answers
+ * the question.
+ */
+void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    p->status = wc->status;
+    p->vendor = wc->vendor_err;
+    p->ended = false;
+    p->looked_at = 0;
+    p->question = trib_peer_liveness_ask(&p->base.liveness);
+    p->unclear = VERBS_REFUSED;
+}

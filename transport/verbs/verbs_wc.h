@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How work completions (WC) are handled. The path of successful completions is inline,
+ * because the poll loop runs it for each message. Errors and control messages are
+ * handled in verbs_wc.c.
+ */
+#ifndef TRANSPORT_VERBS_VERBS_WC_H
+#define TRANSPORT_VERBS_VERBS_WC_H
+
+#include <arpa/inet.h>
+#include <assert.h>
+
+#include "transport/verbs/verbs.h"
+
+/* Handle an error. Only wr_id, status and QP number are valid then. */
+void trib_verbs_handle_failed_wc(struct verbs *v, const struct ibv_wc *wc);
+/* Handle a message of the peer's transport, received on `route`. */
+void trib_verbs_handle_control(struct verbs *v, struct verbs_route route,
+                               uint32_t word);
+
+static inline enum verbs_work verbs_wc_work(const struct ibv_wc *wc)
+{
+    return (enum verbs_work)(wc->wr_id >> VERBS_WORK_SHIFT);
+}
+
+/* Return the peer of a send; receives have none. */
+static inline int verbs_wc_peer(const struct ibv_wc *wc)
+{
+    return (int)(wc->wr_id >> 32 & VERBS_CONTROL_VALUE);
+}
+
+static inline bool verbs_peer_is_open(const struct verbs_peer *p)
+{
+    return p->base.state != TRIB_PEER_LOST && p->base.state != TRIB_PEER_LEFT;
+}
+
+/* Complete all requests up to this one. Ignore completions of an abandoned queue pair:
+ * its requests already count as done. */
+static inline int verbs_handle_sent(struct verbs *v, const struct ibv_wc *wc,
+                                    struct trib_event *event)
+{
+    int peer = verbs_wc_peer(wc);
+    struct verbs_peer *p = &v->peers[peer];
+    struct verbs_send_wr send_wr = p->send_wrs[(uint32_t)wc->wr_id % v->depth];
+    uint32_t done = (uint32_t)wc->wr_id + 1;
+
+    if ((int32_t)(done - atomic_load_explicit(&p->head, memory_order_relaxed)) <= 0)
+        return 0;
+    atomic_store_explicit(&p->head, done, memory_order_release);
+    if (!send_wr.asked || !verbs_peer_is_open(p))
+        return 0;
+    *event = (struct trib_event){
+        .kind = TRIB_EVENT_WRITE_DONE, .peer = peer, .token = send_wr.token};
+    return 1;
+}
+
+static inline int verbs_handle_received(struct verbs *v, const struct ibv_wc *wc,
+                                        struct trib_event *event)
+{
+    struct verbs_route route = trib_verbs_route_find(v, wc->qp_num);
+
+    v->owed++;
+    if (route.peer < 0 || !verbs_peer_is_open(&v->peers[route.peer]))
+        return 0;
+    struct verbs_peer *p = &v->peers[route.peer];
+    if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
+        if (wc->wc_flags & IBV_WC_WITH_IMM) /* without an immediate it only wakes */
+            trib_verbs_handle_control(v, route, ntohl(wc->imm_data));
+        return 0;
+    }
+    *event = (struct trib_event){
+        .kind = TRIB_EVENT_ARRIVED,
+        .peer = route.peer,
+        .imm = ntohl(wc->imm_data),
+        .len = p->ahead + wc->byte_len,
+    };
+    p->ahead = 0;
+    return 1;
+}
+
+/* Handle one completion. Return the number of events, 0 or 1. */
+static inline int verbs_handle_wc(struct verbs *v, const struct ibv_wc *wc,
+                                  struct trib_event *event)
+{
+    if (wc->status != IBV_WC_SUCCESS) {
+        trib_verbs_handle_failed_wc(v, wc);
+        return 0;
+    }
+    switch (verbs_wc_work(wc)) {
+    case VERBS_SENT:
+        return verbs_handle_sent(v, wc, event);
+    case VERBS_SAID_BYE:
+        v->peers[verbs_wc_peer(wc)].bye_pending = false;
+        return 0;
+    default:
+        return verbs_handle_received(v, wc, event);
+    }
+}
+
+/* Replace consumed receives, many at a time. */
+static inline void verbs_refill_srq(struct verbs *v)
+{
+    if (v->owed >= VERBS_BATCH)
+        (void)trib_verbs_post_receives(v); /* on failure, the next poll retries */
+}
+
+#endif
