@@ -5,7 +5,9 @@ libcomm_la_SOURCES = \
 	comm/core/abort.c \
 	comm/life/clock.c comm/life/clock.h \
 	comm/core/communicator.c comm/core/communicator.h \
-	comm/life/comm_life.c \
+	comm/life/join.c \
+	comm/members/leave.c \
+	comm/plan/exchange.c \
 	comm/plan/configured.c comm/plan/configured.h \
 	comm/plan/contribution_check.c comm/plan/contribution_check.h \
 	comm/calls/counted_calls.c \
@@ -28,7 +30,7 @@ libcomm_la_SOURCES = \
 	comm/auto/auto_window.c comm/auto/auto_window.h \
 	comm/auto/plan_auto.c comm/auto/plan_auto.h \
 	comm/kinds/plan_blocks.c comm/kinds/plan_blocks.h \
-	comm/calls/plan_cache.c \
+	comm/calls/coll.c \
 	comm/plan/plan_check.c \
 	comm/plan/plan_cut.c \
 	comm/plan/plan_feedback.c \

@@ -473,9 +473,6 @@ void trib_plan_dispose_model(struct trib_plan *plan);
  * nothing while the plan runs. */
 void trib_plan_tell_model(const struct trib_plan *plan, char *text, size_t bytes);
 
-/** trib_plan_launch - queue the plan's run, preceded by the exchange it depends on. */
-void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv);
-
 /** trib_plan_run - start and wait, on the caller's thread. */
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv);
 

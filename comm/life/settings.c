@@ -13,35 +13,6 @@
 #include "pipeline/payload/check.h"
 #include "transport/transport.h"
 
-trib_status_t trib_settings_kernels(const struct trib_config *cfg,
-                                    const struct trib_kernels **out,
-                                    struct trib_error *err)
-{
-    static const char *const isas[] = {TRIB_AUTO, "c", "avx2", "avx512", "neon"};
-
-    assert((size_t)cfg->cpu < sizeof(isas) / sizeof(isas[0]));
-    *out = trib_kernels_get(isas[cfg->cpu]);
-    return *out
-               ? TRIB_OK
-               : trib_fail(err, TRIB_ERR_CONFIG,
-                           "TRIB_CPU=%s: this CPU does not support it", isas[cfg->cpu]);
-}
-
-trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err)
-{
-    const char *names[32];
-    size_t n = 0;
-
-    if (trib_algo_find(name))
-        return TRIB_OK;
-    for (; trib_algos[n] && n < 32; n++)
-        names[n] = trib_algos[n]->name;
-    const char *near = trib_text_nearest(name, names, n);
-    return trib_fail(err, TRIB_ERR_INVALID, "algorithm \"%s\" does not exist%s%s%s",
-                     name, near ? ": did you mean \"" : " (trib-info lists them)",
-                     near ? near : "", near ? "\"?" : "");
-}
-
 trib_status_t trib_settings_feedback(const char *text, struct trib_error *err)
 {
     struct trib_feedback_rule rule;

@@ -448,6 +448,20 @@ static trib_status_t exchange(struct trib_comm *comm, const struct trib_exchange
     return st;
 }
 
+trib_status_t trib_settings_kernels(const struct trib_config *cfg,
+                                    const struct trib_kernels **out,
+                                    struct trib_error *err)
+{
+    static const char *const isas[] = {TRIB_AUTO, "c", "avx2", "avx512", "neon"};
+
+    assert((size_t)cfg->cpu < sizeof(isas) / sizeof(isas[0]));
+    *out = trib_kernels_get(isas[cfg->cpu]);
+    return *out
+               ? TRIB_OK
+               : trib_fail(err, TRIB_ERR_CONFIG,
+                           "TRIB_CPU=%s: this CPU does not support it", isas[cfg->cpu]);
+}
+
 trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
                                const struct trib_exchange *x)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Plans whose codec has a model, and the plan by which ranks exchange what the model
- * learns between two starts. The exchange is queued before the start that needs it, so
- * the engine runs it first. The model takes the sum when that start begins.
+ * learns between two starts. The exchange is queued before the start that needs it
+ * (plan_own.c), so the engine runs it first. The model takes the sum when that start
+ * begins.
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "comm/core/communicator.h"
 #include "compress/models/model.h"
-#include "pipeline/payload/payload_pairs.h"
-#include "pipeline/payload/undo_log.h"
 
 enum { TELL_FROM = 16384 }; /* bytes of a vector below which a warning would be noise */
 
@@ -89,26 +88,4 @@ void trib_plan_dispose_model(struct trib_plan *plan)
 {
     free(plan->exchanged);
     trib_model_destroy(plan->run.desc.model);
-}
-
-void trib_plan_launch(struct trib_plan *plan, const void *send, void *recv)
-{
-    struct trib_engine *e = &plan->comm->engine;
-    struct trib_run *run = &plan->run;
-
-    plan->starts++;
-    if (plan->codec)
-        trib_plan_stamp(plan);
-    trib_undo_save_model(run);
-    run->now.exchanged = NULL;
-    if (plan->exchange && run->desc.model &&
-        trib_model_exchange(run->desc.model, run->now.step + 1, plan->exchanged)) {
-        run->now.exchanged = plan->exchanged;
-        trib_run_start(e, &plan->exchange->run, plan->exchanged, plan->exchanged);
-    }
-    if (run->desc.regions.cell) {
-        uint32_t *counts = trib_pairs_count_cells(run, send);
-        trib_run_start(e, &plan->exchange->run, counts, counts);
-    }
-    trib_run_start(e, run, send, recv);
 }

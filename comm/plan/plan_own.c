@@ -8,6 +8,9 @@
 
 #include "base/time.h"
 #include "comm/core/communicator.h"
+#include "compress/models/model.h"
+#include "pipeline/payload/payload_pairs.h"
+#include "pipeline/payload/undo_log.h"
 
 enum {
     THREAD_BEGINS = 32768
@@ -30,13 +33,36 @@ static void let_thread_rest(struct trib_comm *comm)
         atomic_store(&comm->progress_thread.active, 0);
 }
 
+/* Queue the plan's run, preceded by the exchange it depends on. */
+static void launch(struct trib_plan *plan, const void *send, void *recv)
+{
+    struct trib_engine *e = &plan->comm->engine;
+    struct trib_run *run = &plan->run;
+
+    plan->starts++;
+    if (plan->codec)
+        trib_plan_stamp(plan);
+    trib_undo_save_model(run);
+    run->now.exchanged = NULL;
+    if (plan->exchange && run->desc.model &&
+        trib_model_exchange(run->desc.model, run->now.step + 1, plan->exchanged)) {
+        run->now.exchanged = plan->exchanged;
+        trib_run_start(e, &plan->exchange->run, plan->exchanged, plan->exchanged);
+    }
+    if (run->desc.regions.cell) {
+        uint32_t *counts = trib_pairs_count_cells(run, send);
+        trib_run_start(e, &plan->exchange->run, counts, counts);
+    }
+    trib_run_start(e, run, send, recv);
+}
+
 static trib_status_t own_run(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_comm *comm = plan->comm;
 
     trib_comm_lock(comm);
     number(plan);
-    trib_plan_launch(plan, send, recv);
+    launch(plan, send, recv);
     const trib_status_t st = comm->engine.wait(&comm->engine, &plan->run);
     if (atomic_load_explicit(&comm->progress_thread.active, memory_order_relaxed))
         let_thread_rest(comm);
@@ -60,7 +86,7 @@ static trib_status_t own_start(struct trib_plan *plan, const void *send, void *r
     const trib_status_t st = trib_progress_thread_start(comm);
     if (st == TRIB_OK) {
         number(plan);
-        trib_plan_launch(plan, send, recv);
+        launch(plan, send, recv);
         trib_engine_awake(&comm->engine);
         if (thread_begins(plan))
             comm->engine.transport->ops->wake(comm->engine.transport,

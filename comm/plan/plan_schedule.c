@@ -18,6 +18,21 @@
 /* Error of estimates: an algorithm that costs more by this factor is not tried. */
 static const double NEXT_NEAR = 2;
 
+trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err)
+{
+    const char *names[32];
+    size_t n = 0;
+
+    if (trib_algo_find(name))
+        return TRIB_OK;
+    for (; trib_algos[n] && n < 32; n++)
+        names[n] = trib_algos[n]->name;
+    const char *near = trib_text_nearest(name, names, n);
+    return trib_fail(err, TRIB_ERR_INVALID, "algorithm \"%s\" does not exist%s%s%s",
+                     name, near ? ": did you mean \"" : " (trib-info lists them)",
+                     near ? near : "", near ? "\"?" : "");
+}
+
 static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
                                     const struct trib_shape *shape, bool ordered,
                                     const struct trib_algo **algo_out)

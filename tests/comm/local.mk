@@ -16,7 +16,7 @@ comm_tests = \
 	tests/comm/test_fp_modes \
 	tests/comm/test_halves \
 	tests/comm/core/test_identity \
-	tests/comm/test_allgather_boot \
+	tests/comm/life/test_join \
 	tests/comm/core/test_gate \
 	tests/comm/test_idle \
 	tests/comm/plan/test_plan_notify \
@@ -71,10 +71,11 @@ comm_tests = \
 	tests/comm/test_plan_whole_k \
 	tests/comm/core/test_slot_budget \
 	tests/comm/kinds/test_sorted_pairs \
-	tests/comm/life/test_comm_life \
+	tests/comm/members/test_leave \
 	tests/comm/core/test_local_create \
 	tests/comm/plan/test_plan_agreement \
-	tests/comm/calls/test_plan_cache \
+	tests/comm/calls/test_coll \
+	tests/comm/plan/test_exchange \
 	tests/comm/plan/test_plan_check \
 	tests/comm/plan/test_plan_cut \
 	tests/comm/plan/test_plan_make \
@@ -126,10 +127,11 @@ tests_comm_members_test_newcomer_SOURCES = tests/comm/growing.h tests/comm/membe
 tests_comm_members_test_newcomer_LDADD = $(comm_tests_link)
 tests_comm_members_test_sync_state_SOURCES = tests/comm/growing.h tests/comm/members/test_sync_state.c
 tests_comm_members_test_sync_state_LDADD = $(comm_tests_link)
-tests_comm_life_test_comm_life_LDADD = $(comm_tests_link)
+tests_comm_members_test_leave_LDADD = $(comm_tests_link)
 tests_comm_core_test_local_create_LDADD = $(comm_tests_link)
 tests_comm_plan_test_plan_agreement_LDADD = $(comm_tests_link)
-tests_comm_calls_test_plan_cache_LDADD = $(comm_tests_link)
+tests_comm_calls_test_coll_LDADD = $(comm_tests_link)
+tests_comm_plan_test_exchange_LDADD = $(comm_tests_link)
 tests_comm_plan_test_plan_check_LDADD = $(comm_tests_link)
 tests_comm_plan_test_plan_cut_LDADD = $(comm_tests_link)
 tests_comm_plan_test_plan_make_LDADD = $(comm_tests_link)
@@ -174,7 +176,7 @@ tests_comm_state_test_plan_state_SOURCES = tests/comm/fed.h tests/comm/state/tes
 tests_comm_state_test_plan_state_LDADD = $(comm_tests_link)
 tests_comm_core_test_identity_SOURCES = tests/agg/client/aggregators.h tests/comm/core/test_identity.c
 tests_comm_core_test_identity_LDADD = $(comm_tests_link)
-tests_comm_test_allgather_boot_LDADD = $(comm_tests_link)
+tests_comm_life_test_join_LDADD = $(comm_tests_link)
 tests_comm_state_test_plan_residual_SOURCES = \
 	tests/comm/state/test_plan_residual.c \
 	tests/agg/client/aggregators.h

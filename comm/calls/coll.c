@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The blocking calls and their plan cache.
+ * Blocking collectives; their plans are cached internally.
  */
 #include <assert.h>
 
