@@ -21,8 +21,9 @@ agg_daemon_tribd_SOURCES = \
 	agg/daemon/quotas.c agg/daemon/quotas.h \
 	agg/daemon/ready.c \
 	agg/daemon/reload.c \
-	agg/daemon/server.c agg/daemon/server.h \
-	agg/daemon/server_open.c agg/daemon/server_parts.h \
+	agg/daemon/server_clients.c agg/daemon/server.h \
+	agg/daemon/server_loop.c agg/daemon/server_parts.h \
+	agg/daemon/server_open.c \
 	agg/daemon/store_admit.c \
 	agg/daemon/store_share.c \
 	agg/daemon/store_turns.c agg/daemon/store_turns.h \

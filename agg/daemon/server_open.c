@@ -162,13 +162,6 @@ static trib_status_t listen_everywhere(struct server *s, struct trib_error *err)
     return st;
 }
 
-uint64_t server_memory(const struct settings *t)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-    return t->memory ? (uint64_t)t->memory << 20 : (uint64_t)pages * (uint64_t)page / 2;
-}
-
 static trib_status_t create_jobs(const struct settings *t, struct trib_error *err,
                                  struct trib_jobs **out)
 {
@@ -240,27 +233,6 @@ static trib_status_t parse_http(const struct settings *t, struct trib_tcp_root *
                          "http: \"%s\" is not host:port, such as 127.0.0.1:4780",
                          t->http);
     return trib_http_address(out->host, (uint16_t)atoi(out->port), err, &address);
-}
-
-void server_warn(const struct server *s)
-{
-    if (s->http && !trib_http_is_loopback(s->http))
-        trib_log(
-            &s->log, TRIB_LOG_WARN, "tribd",
-            "http: the names of all jobs and users can be read at %s without "
-            "authentication: restrict access with a firewall",
-            s->settings.http);
-    if (geteuid() == 0)
-        trib_log(
-            &s->log, TRIB_LOG_WARN, "tribd",
-            "this tribd runs as root, which it does not need, and jobs of all users "
-            "can reach it: run it as a separate user, as tribd.service does (by hand: "
-            "setpriv --reuid=tribd --regid=tribd --clear-groups tribd)");
-    if (s->reached && strcmp(s->settings.auth, "none") == 0)
-        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
-                 "auth = none: any host that reaches %s may use this service under any "
-                 "name",
-                 s->settings.listen);
 }
 
 static trib_status_t open_http(struct server *s, struct trib_error *err)
@@ -364,14 +336,6 @@ static trib_status_t open_manage(struct server *s, struct trib_error *err)
     return s->settings.socket[0]
                ? ctl_server_open(s->settings.socket, &ops, err, &s->ctl)
                : TRIB_OK;
-}
-
-struct archive_limits server_disk(const struct settings *t)
-{
-    return (struct archive_limits){.disk = (uint64_t)t->disk << 20,
-                                   .user_disk = (uint64_t)t->user_disk << 20,
-                                   .files = t->disk_files,
-                                   .user_files = t->user_disk_files};
 }
 
 static trib_status_t open_archive(struct server *s, struct trib_error *err)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internals of a server, for server*.c, admit.c, doors.c, draining.c, inquiries.c,
- * ready.c and reload.c. */
+/* Internals of a server, for the files of the control thread (README.md). */
 #ifndef AGG_DAEMON_SERVER_PARTS_H
 #define AGG_DAEMON_SERVER_PARTS_H
 
@@ -130,6 +129,8 @@ static inline bool server_holds(const struct client *c)
     return c->aggregator && aggregator_is_behind(c->aggregator);
 }
 
+/* Shared by all below: server_clients.c -------------------------------------------- */
+
 /** server_event - count an event. */
 void server_event(struct server *s, enum trib_service_counter c);
 
@@ -141,8 +142,23 @@ void server_publish(struct server *s);
  * client is freed once these are gone. */
 void server_hang_up(struct server *s, struct client *c);
 
+/** server_hang_up_saying - close a job's connection and end its aggregator, whose ranks
+ * receive `say`, or nothing if NULL. */
+void server_hang_up_saying(struct server *s, struct client *c, const char *say);
+
 /** server_free_client - free clients[i]; the last client takes its index. */
 void server_free_client(struct server *s, int i);
+
+/** server_memory - return the memory limit of all jobs, in bytes. */
+uint64_t server_memory(const struct settings *t);
+
+/** server_disk - return the limits on snapshots. */
+struct archive_limits server_disk(const struct settings *t);
+
+/** server_warn - log warnings about insecure settings. */
+void server_warn(const struct server *s);
+
+/* Its users ------------------------------------------------------------------------ */
 
 /** admit_join - process a JOIN: refuse it, or let it wait for its user's token
  * bucket. */
@@ -217,15 +233,6 @@ void inquiry_abandon(struct server *s, struct client *c);
  * users. */
 void reload_begin(struct server *s, const struct server_ear *ear);
 
-/** server_memory - return the memory limit of all jobs, in bytes. */
-uint64_t server_memory(const struct settings *t);
-
-/** server_disk - return the limits on snapshots. */
-struct archive_limits server_disk(const struct settings *t);
-
-/** server_warn - log warnings about insecure settings. */
-void server_warn(const struct server *s);
-
 /** server_control - execute a command of tribctl; for struct ctl_server_ops. */
 bool server_control(void *arg, const struct ctl_request *request, char *say,
                    size_t bytes);
@@ -237,10 +244,6 @@ void server_drain(struct server *s, uint32_t uid, uint32_t pid);
 /** drain_step - advance a drain: end it when due, and ask systemd for more time while
  * snapshots are written. */
 void drain_step(struct server *s);
-
-/** server_hang_up_saying - close a job's connection and end its aggregator, whose ranks
- * receive `say`, or nothing if NULL. */
-void server_hang_up_saying(struct server *s, struct client *c, const char *say);
 
 /** server_from - return the address of its connection, such as "10.1.2.3:45678"; valid
  * as long as the client. */
