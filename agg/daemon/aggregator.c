@@ -3,48 +3,17 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agg/client/agg_tree.h"
 #include "agg/daemon/job_settings.h"
 #include "agg/daemon/worker.h"
 #include "base/fd.h"
 #include "base/time.h"
-#include "base/token_bucket.h"
 #include "base/wait.h"
-
-/* Announcements queued for the worker: from BEHIND on, the server reads no more until
- * CAUGHT_UP are left. */
-enum { BEHIND = 64, CAUGHT_UP = 16 };
-
-/* Token bucket for making and freeing plans: burst, and interval per plan. */
-enum { PLANS_AT_ONCE = AGGREGATOR_PLANS_WAITING_MAX, PLAN_NS = 500000 };
-
-static void wake_server(int fd)
-{
-    const uint64_t one = 1;
-
-    (void)!write(fd, &one, sizeof(one));
-}
-
-/* Set the state. The server may free a GONE aggregator and exit, so use neither after
- * the store. If no descriptor can be duplicated, the server notices at its next
- * tick. */
-static void set_state(struct aggregator *agg, enum aggregator_state state)
-{
-    const int fd = fcntl(agg->wake_fd, F_DUPFD_CLOEXEC, 3);
-
-    atomic_store(&agg->state, state);
-    if (fd < 0)
-        return;
-    wake_server(fd);
-    close(fd);
-}
 
 /* Unpack the tree of aggregators above the ranks. */
 static trib_status_t load_tree(struct aggregator *agg,
@@ -52,14 +21,14 @@ static trib_status_t load_tree(struct aggregator *agg,
                                struct trib_error *err)
 {
     trib_status_t st = trib_agg_tree_unpack(bytes->at, bytes->n, agg->ranks,
-                                                agg->aggregators, err, &agg->tree);
+                                            agg->aggregators, err, &agg->tree);
 
     if (st != TRIB_OK)
         return st;
     agg->peers = calloc((size_t)(agg->ranks + agg->aggregators), sizeof(*agg->peers));
     agg->n_peers = agg->peers
                        ? trib_agg_tree_peers(agg->tree, agg->ranks, agg->aggregators,
-                                                 agg->index, agg->peers)
+                                             agg->index, agg->peers)
                        : -1;
     return agg->n_peers < 0
                ? trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a job")
@@ -107,7 +76,7 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
     agg->n_given = 0;
     agg->sent = false;
     memcpy(agg->blobs + (size_t)(agg->ranks + agg->index) * bytes, in, bytes);
-    wake_server(agg->wake_fd);
+    aggregator_wake_server(agg);
     while (agg->n_given < total && st == TRIB_OK) {
         if (atomic_load(&agg->ending))
             st = TRIB_ERR_ABORTED;
@@ -185,13 +154,13 @@ static void *meet_ranks(void *arg)
                                      .transports = agg->transports,
                                      .user = agg->user};
     struct trib_agg_comm_opts opts = {.rank = agg->ranks + agg->index,
-                                     .ranks = agg->ranks,
-                                     .aggregators = agg->aggregators,
-                                     .tree = agg->tree,
-                                     .memory = agg->plan_memory,
-                                     .quota = agg->quota,
-                                     .guard = &guard,
-                                     .secret = &agg->secret};
+                                      .ranks = agg->ranks,
+                                      .aggregators = agg->aggregators,
+                                      .tree = agg->tree,
+                                      .memory = agg->plan_memory,
+                                      .quota = agg->quota,
+                                      .guard = &guard,
+                                      .secret = &agg->secret};
     struct trib_exchange x = {meet, agg};
     struct trib_error err = {0};
 
@@ -205,7 +174,7 @@ static void *meet_ranks(void *arg)
         agg->descriptor = t->ops->event_fd(t);
         agg->comm->engine.tells_later = true; /* the worker has others to step */
         aggregator_metrics_wired(agg->metrics, &agg->comm->engine);
-        set_state(agg, AGGREGATOR_RUNS);
+        aggregator_set_state(agg, AGGREGATOR_RUNS);
         worker_add(agg->worker, agg);
         return NULL;
     }
@@ -214,7 +183,7 @@ static void *meet_ranks(void *arg)
     if (agg->comm)
         trib_agg_comm_dispose(agg->comm);
     agg->comm = NULL;
-    set_state(agg, AGGREGATOR_GONE);
+    aggregator_set_state(agg, AGGREGATOR_GONE);
     return NULL;
 }
 
@@ -315,7 +284,7 @@ trib_status_t aggregator_announce(struct aggregator *agg, uint32_t number,
     if (fits) {
         *(agg->last ? &agg->last->next : &agg->first) = a;
         agg->last = a;
-        agg->behind |= atomic_fetch_add(&agg->n_announced, 1) + 1 >= BEHIND;
+        agg->behind |= atomic_fetch_add(&agg->n_announced, 1) + 1 >= AGGREGATOR_BEHIND;
     }
     pthread_mutex_unlock(&agg->mutex);
     if (!fits) {
@@ -351,110 +320,4 @@ void aggregator_drain(struct aggregator *agg)
 {
     atomic_store(&agg->draining, true);
     worker_wake(agg->worker);
-}
-
-/* On its worker -------------------------------------------------------------------- */
-
-static struct plan_announcement *take_announcement(struct aggregator *agg)
-{
-    struct plan_announcement *a = NULL;
-    bool caught_up = false;
-
-    if (pthread_mutex_trylock(&agg->mutex) != 0)
-        return NULL;
-    if (agg->first) {
-        a = agg->first;
-        assert(atomic_load(&agg->n_announced) > 0);
-        agg->first = a->next;
-        if (!agg->first)
-            agg->last = NULL;
-        caught_up =
-            atomic_fetch_sub(&agg->n_announced, 1) - 1 <= CAUGHT_UP && agg->behind;
-        agg->behind &= !caught_up;
-    }
-    pthread_mutex_unlock(&agg->mutex);
-    if (caught_up)
-        wake_server(agg->wake_fd);
-    return a;
-}
-
-/* Return true if the token bucket allows a plan. A job gets its plans at once, and
- * later a limited rate, because making plans takes time from other jobs. */
-static bool may_take(struct aggregator *agg)
-{
-    return trib_token_bucket_take(&agg->plans_paid, trib_now_ns(), PLAN_NS,
-                                  PLANS_AT_ONCE);
-}
-
-/* Process one announcement per step, so that the worker can count it and serve
- * others. */
-static bool take_plan(struct aggregator *agg)
-{
-    struct plan_announcement *a = NULL;
-
-    if (atomic_load_explicit(&agg->n_announced, memory_order_relaxed) && may_take(agg))
-        a = take_announcement(agg);
-    if (!a)
-        return false;
-    agg->plans_taken++;
-    const trib_status_t st = trib_agg_comm_take_plan(agg->comm, a->number, a->text);
-    if (st != TRIB_OK) {
-        char why[400];
-        snprintf(why, sizeof(why), "an aggregator refused plan %u: %.300s", a->number,
-                 trib_last_error(agg->comm));
-        trib_engine_fail(&agg->comm->engine, st, why);
-    }
-    free(a);
-    return true;
-}
-
-bool aggregator_step(struct aggregator *agg)
-{
-    struct trib_engine *e = &agg->comm->engine;
-
-    if (e->failed)
-        return false;
-    bool moved = take_plan(agg);
-    if (!e->failed) {
-        aggregator_metrics_before_step(agg->metrics, e);
-        moved |= trib_agg_comm_step(agg->comm);
-        aggregator_metrics_after_step(agg->metrics, e);
-    }
-    if (!e->failed)
-        return moved;
-    snprintf(agg->why, sizeof(agg->why), "%.390s", trib_error_text(&e->failure));
-    set_state(agg, AGGREGATOR_FAILED);
-    return true;
-}
-
-/* Notify all ranks: only rank 0 has a control connection. */
-static void tell_ranks(struct aggregator *agg, const char *why)
-{
-    struct trib_engine *e = &agg->comm->engine;
-    char text[400];
-
-    snprintf(text, sizeof(text), "the service on host %.64s: %.300s",
-             e->peers[e->rank].host, why);
-    trib_engine_fail(e, TRIB_ERR_ABORTED, text);
-}
-
-void aggregator_dispose(struct aggregator *agg)
-{
-    char told[sizeof(agg->told)];
-
-    assert(agg->comm);
-    pthread_mutex_lock(&agg->mutex);
-    memcpy(told, agg->told, sizeof(told));
-    pthread_mutex_unlock(&agg->mutex);
-    if (!agg->why[0] && (told[0] || !atomic_load(&agg->ending)))
-        snprintf(agg->why, sizeof(agg->why), "%s",
-                 told[0] ? told : "the service is shutting down");
-    if (agg->why[0] && (told[0] || atomic_load(&agg->draining)))
-        tell_ranks(agg, agg->why);
-    if (agg->comm->engine.failed)
-        trib_engine_tell_failure(&agg->comm->engine);
-    agg->comm->engine.tells_later = false;
-    trib_agg_comm_dispose(agg->comm);
-    agg->comm = NULL;
-    set_state(agg, AGGREGATOR_GONE);
 }

@@ -42,6 +42,10 @@ struct worker;
  * communicator may have. */
 enum { AGGREGATOR_PLANS_WAITING_MAX = 2 * TRIB_AGG_COMM_PLANS };
 
+/* Announcements queued for the worker: from BEHIND on, the server reads no more until
+ * CAUGHT_UP are left. */
+enum { AGGREGATOR_BEHIND = 64, AGGREGATOR_CAUGHT_UP = 16 };
+
 enum aggregator_state {
     AGGREGATOR_WIREUP,  /* wires up with its ranks, on its own thread */
     AGGREGATOR_RUNS, /* on a worker */
@@ -74,7 +78,7 @@ struct aggregator {
     int wake_fd; /* eventfd that wakes the server */
     size_t plan_memory;
     uint64_t plans_taken; /* announcements processed by its worker */
-    uint64_t plans_paid;  /* state of the token bucket for plans, see aggregator.c */
+    uint64_t plans_paid;  /* state of the token bucket for plans */
     _Atomic uint32_t n_announced; /* queued announcements; incremented under mutex */
     uint32_t vain; /* announcements after the failure; server thread only */
     struct trib_quota *quota;
@@ -169,6 +173,15 @@ void aggregator_end(struct aggregator *agg, const char *say);
 
 /** aggregator_drain - end it between two operations. */
 void aggregator_drain(struct aggregator *agg);
+
+/* On its worker: aggregator_step.c ------------------------------------------------- */
+
+/** aggregator_set_state - set the state and wake the server; it may free a GONE
+ * aggregator at once. */
+void aggregator_set_state(struct aggregator *agg, enum aggregator_state state);
+
+/** aggregator_wake_server - wake the server thread; any thread. */
+void aggregator_wake_server(const struct aggregator *agg);
 
 /** aggregator_step - make progress without blocking; false: there was no work. Called
  * by its worker. */

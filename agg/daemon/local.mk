@@ -16,6 +16,7 @@ agg_daemon_tribd_SOURCES = \
 	agg/daemon/worker.c agg/daemon/worker.h \
 	agg/daemon/ctl_server.c agg/daemon/ctl_server.h \
 	agg/daemon/aggregator.c agg/daemon/aggregator.h \
+	agg/daemon/aggregator_step.c \
 	agg/daemon/job_settings.c agg/daemon/job_settings.h \
 	agg/daemon/orders.c \
 	agg/daemon/quotas.c agg/daemon/quotas.h \

@@ -102,6 +102,7 @@ tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c tests/fuzz/edits.h \
 	tests/fuzz/nowhere.h \
 	agg/daemon/worker.c agg/daemon/worker.h \
 	agg/daemon/aggregator.c agg/daemon/aggregator.h \
+	agg/daemon/aggregator_step.c \
 	agg/daemon/job_settings.c agg/daemon/job_settings.h \
 	agg/daemon/aggregator_metrics.c agg/daemon/aggregator_metrics.h
 tests_fuzz_fuzz_session_LDADD = libservice.la $(fuzz_link) $(MICROHTTPD_LIBS)

@@ -51,6 +51,7 @@ tests_agg_daemon_test_worker_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
 tests_agg_daemon_test_aggregator_SOURCES = tests/agg/daemon/test_aggregator.c \
 	agg/daemon/worker.c agg/daemon/worker.h \
 	agg/daemon/aggregator.c agg/daemon/aggregator.h \
+	agg/daemon/aggregator_step.c \
 	agg/daemon/job_settings.c agg/daemon/job_settings.h \
 	agg/daemon/aggregator_metrics.c agg/daemon/aggregator_metrics.h
 tests_agg_daemon_test_aggregator_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
