@@ -241,6 +241,10 @@ void trib_vector_deal(struct trib_store_request *r);
  * pushes and snapshot; whether a part is lost. */
 trib_vector_state_t trib_vector_state(const struct trib_vector *v);
 
+/** trib_vector_say_seen - append what this rank knows of a lost vector to the message;
+ * returns st. */
+trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st);
+
 /** trib_part_of - return the part that contains an element. */
 struct trib_vector_part *trib_part_of(struct trib_vector *v, uint64_t index);
 
@@ -255,6 +259,15 @@ struct trib_vector_part *trib_part_of(struct trib_vector *v, uint64_t index);
  *          the store; no part has a pending request any longer
  */
 trib_status_t trib_store_exchange(struct trib_store_request *r);
+
+/* Requests: store_request.c -------------------------------------------------------- */
+
+/** trib_vector_request - make a request to all parts; errors: as trib_store_push and
+ * trib_store_pull. */
+trib_status_t trib_vector_request(struct trib_store_request *r);
+
+/** trib_part_ask - query the version of one part only; errors: as trib_store_wait. */
+trib_status_t trib_part_ask(struct trib_vector *v, const struct trib_vector_part *p);
 
 /* Sparse requests: store_sparse.c -------------------------------------------------- */
 
@@ -308,17 +321,6 @@ void trib_vector_codecs_free(struct trib_vector *v);
 
 /* Calls: store_calls.c ------------------------------------------------------------- */
 
-/** trib_vector_say_seen - append what this rank knows of a lost vector to the message;
- * returns st. */
-trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st);
-
-/** trib_vector_request - make a request to all parts; errors: as trib_store_push and
- * trib_store_pull. */
-trib_status_t trib_vector_request(struct trib_store_request *r);
-
-/** trib_part_ask - query the version of one part only; errors: as trib_store_wait. */
-trib_status_t trib_part_ask(struct trib_vector *v, const struct trib_vector_part *p);
-
 /** trib_vector_open - find or create the vector in its shards; errors: as
  * trib_store_create. */
 trib_status_t trib_vector_open(struct trib_vector *vector);
@@ -337,6 +339,8 @@ trib_status_t trib_vector_replace(struct trib_vector *vector, const void *data,
 trib_status_t trib_vector_snapshot(struct trib_vector *vector,
                                    enum trib_control_snapshot order,
                                    uint64_t *version_out);
+
+/* Collective calls: store_open.c --------------------------------------------------- */
 
 /** trib_store_agree - return the worst status of all ranks on every rank. */
 trib_status_t trib_store_agree(struct trib_store *store, trib_status_t own);

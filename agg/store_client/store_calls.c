@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pushes and pulls. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,55 +13,6 @@ enum {
     DISK_BYTES_A_MS = 10000,
     WAIT_MOST = 40000000,
 };
-
-trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st)
-{
-    const trib_vector_state_t s = trib_vector_state(v);
-    char why[sizeof(v->store->err.text)];
-    char saved[64] = "this rank knows of no snapshot of it";
-
-    snprintf(why, sizeof(why), "%.300s", trib_error_text(&v->store->err));
-    if (s.saved != TRIB_VERSION_NONE)
-        snprintf(saved, sizeof(saved), "version %" PRIu64 " is in a snapshot", s.saved);
-    return trib_store_fail(v->store, st,
-                           "%s; the newest version of vector %s that this rank knows "
-                           "is %" PRIu64 ", and %s: use trib_store_restore",
-                           why, v->name, s.version, saved);
-}
-
-/* Return true if a request restores lost elements. */
-static bool restores(const struct trib_store_request *r)
-{
-    return r->purpose == TRIB_CONTROL_PUSH_RESTORE ||
-           r->order == TRIB_CONTROL_SNAPSHOT_RESTORE;
-}
-
-trib_status_t trib_vector_request(struct trib_store_request *r)
-{
-    struct trib_vector *v = r->vector;
-    const struct trib_vector_part *p = v->parts;
-
-    trib_error_clear(&v->store->err);
-    while (p < v->parts + v->n_parts - 1 && !p->lost)
-        p++;
-    if (p->lost && !restores(r)) {
-        (void)trib_store_fail(v->store, TRIB_ERR_PEER_LOST,
-                              "tribd at %s was lost, and is back without this vector",
-                              v->store->job.addresses[p->shard]);
-        return trib_vector_say_seen(v, TRIB_ERR_PEER_LOST);
-    }
-    trib_vector_deal(r);
-    return trib_store_exchange(r);
-}
-
-trib_status_t trib_part_ask(struct trib_vector *v, const struct trib_vector_part *p)
-{
-    struct trib_store_request r = {
-        .vector = v, .only = p, .bound = TRIB_CONTROL_UNBOUNDED};
-
-    trib_vector_deal(&r);
-    return trib_store_exchange(&r);
-}
 
 static trib_status_t open_part(struct trib_vector *v, struct trib_vector_part *p)
 {

@@ -2,9 +2,7 @@
 /* Collective calls: rank 0 acts first, and all ranks learn the outcome. */
 #include "agg/store_client/rank_store.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,24 +22,6 @@ struct verdict {
     char why[400];
     char addresses[TRIB_AGGREGATORS_MAX][TRIB_CONFIG_TEXT_BYTES];
 };
-
-trib_status_t trib_store_fail(struct trib_store *store, trib_status_t status,
-                              const char *fmt, ...)
-{
-    char text[sizeof(store->err.text)];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    trib_error_clear(&store->err);
-    return trib_fail(&store->err, status, "%s", text);
-}
-
-const char *trib_store_error(const trib_store_t *store)
-{
-    return store ? trib_error_text(&store->err) : "no store";
-}
 
 trib_status_t trib_store_agree(struct trib_store *store, trib_status_t own)
 {

@@ -6,6 +6,7 @@
  * whole vector. Short vectors are the exception.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,21 @@ trib_vector_state_t trib_vector_state(const struct trib_vector *v)
     }
     s.saved = s.saved ? s.saved - 1 : TRIB_VERSION_NONE;
     return s;
+}
+
+trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st)
+{
+    const trib_vector_state_t s = trib_vector_state(v);
+    char why[sizeof(v->store->err.text)];
+    char saved[64] = "this rank knows of no snapshot of it";
+
+    snprintf(why, sizeof(why), "%.300s", trib_error_text(&v->store->err));
+    if (s.saved != TRIB_VERSION_NONE)
+        snprintf(saved, sizeof(saved), "version %" PRIu64 " is in a snapshot", s.saved);
+    return trib_store_fail(v->store, st,
+                           "%s; the newest version of vector %s that this rank knows "
+                           "is %" PRIu64 ", and %s: use trib_store_restore",
+                           why, v->name, s.version, saved);
 }
 
 /* Shares of a request -------------------------------------------------------------- */
