@@ -252,16 +252,10 @@ static inline const struct trib_job *trib_jobs_at(const struct trib_jobs_view *v
 
 /** trib_job_fixed_bytes - return the memory of a job's slots and ranks, held since its
  * admission. */
-static inline uint64_t trib_job_fixed_bytes(const struct trib_job *job)
-{
-    return job->slots ? job->slots * job->slot_bytes + job->ranks_bytes : 0;
-}
+uint64_t trib_job_fixed_bytes(const struct trib_job *job);
 
 /** trib_job_bytes - return all memory that a job holds: slots, ranks and plans. */
-static inline uint64_t trib_job_bytes(const struct trib_job *job)
-{
-    return trib_job_fixed_bytes(job) + job->plan_bytes;
-}
+uint64_t trib_job_bytes(const struct trib_job *job);
 
 /** trib_job_state_name - return "queued", "admitted" or "draining". */
 const char *trib_job_state_name(enum trib_job_state state);

@@ -66,6 +66,20 @@ struct trib_jobs {
     double waiting_weights; /* sum of the weights of waiting users */
 };
 
+/* --- agg/jobs/jobs.c --- */
+
+/** trib_jobs_find - return the entry of a job; NULL: none. */
+struct trib_jobs_entry *trib_jobs_find(const struct trib_jobs *jobs, uint64_t id);
+
+/** trib_jobs_account_of - return the account of a user; a new one if it has none. */
+struct trib_jobs_account *trib_jobs_account_of(struct trib_jobs *jobs,
+                                               const char *name);
+
+/** trib_jobs_set_lent - lend the slots of an idle job, or count them again. */
+void trib_jobs_set_lent(struct trib_jobs *jobs, struct trib_jobs_entry *e, bool idle);
+
+/* --- agg/jobs/limits.c --- */
+
 /**
  * trib_jobs_slots_left - return the number of slots that the limits leave to a job that
  * holds nothing yet, after memory for its ranks. 0 also if the limit of jobs is

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Remaining limits of a user or of the service. */
+/* Resources that jobs hold, and that the limits of a user or of the service leave. */
 #include <assert.h>
 
 #include "agg/jobs/jobs_table.h"
+
+uint64_t trib_job_fixed_bytes(const struct trib_job *job)
+{
+    return job->slots ? job->slots * job->slot_bytes + job->ranks_bytes : 0;
+}
+
+uint64_t trib_job_bytes(const struct trib_job *job)
+{
+    return trib_job_fixed_bytes(job) + job->plan_bytes;
+}
 
 uint32_t trib_jobs_slots_left(const struct trib_jobs_limits *limits,
                         const struct trib_jobs_limits *held, const struct trib_job *job)
