@@ -196,7 +196,7 @@ static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max
 {
     struct ucx *u = ucx_of(t);
 
-    if (atomic_load_explicit(&u->knocking, memory_order_relaxed))
+    if (atomic_load_explicit(&u->lock_waiters, memory_order_relaxed))
         sched_yield();
     pthread_mutex_lock(&u->lock);
     int n = trib_ucx_reap(u, events, max);
@@ -207,7 +207,7 @@ static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max
         n += trib_ucx_deliver(u, events + n, max - n);
     }
     if (atomic_load_explicit(&u->async_events, memory_order_acquire))
-        trib_ucx_take_async_events(u);
+        trib_ucx_handle_async_events(u);
     pthread_mutex_unlock(&u->lock);
 
     /* Only the owner writes `polls`. */
@@ -222,7 +222,7 @@ static int ucx_poll(struct trib_transport *t, struct trib_event *events, int max
             trib_ucx_tick(u);
         }
     }
-    if (u->n_going && n < max)
+    if (u->n_losing && n < max)
         n += trib_ucx_report_losses(u, events + n, max - n);
     return n;
 }
@@ -241,7 +241,7 @@ static void ucx_arm(struct trib_transport *t)
     bool busy = u->api.ucp_worker_arm(u->worker) != UCS_OK;
     pthread_mutex_unlock(&u->lock);
     if (busy)
-        trib_ucx_ring(u);
+        trib_ucx_signal_owner(u);
 }
 
 static void ucx_wait(struct trib_transport *t, int timeout_us)

@@ -5,8 +5,8 @@
  * Payload travels as UCP active messages. Each pair of ranks also has up to two plain
  * TCP sockets, one per connecting direction. On such a socket the ranks first verify
  * that they belong together and exchange their worker addresses. Then the socket
- * carries control messages (struct ucx_word), such as wake and goodbye. A closed socket
- * means that the peer's process has died, whatever UCX reports.
+ * carries control messages (struct ucx_control), such as wake and goodbye. A closed
+ * socket means that the peer's process has died, whatever UCX reports.
  *
  * Three threads drive UCX. The owner posts and polls. The manager (ucx_cm_thread.c)
  * accepts connections and reads control messages, also while the owner computes. The
@@ -80,7 +80,7 @@ struct ucx_peer {
     bool expected; /* handshake done: accept its messages */
     uint64_t in_key; /* expected in its messages */
     ucs_status_t fault; /* first error of the endpoint */
-    const char *misdeed; /* protocol violation by the peer; NULL: none */
+    const char *violation; /* protocol violation by the peer; NULL: none */
     struct ucx_send_req *send_reqs; /* ring of `depth` */
     /* head: oldest request kept. tail: next free, and the number of the next
      * message. */
@@ -95,7 +95,7 @@ struct ucx_peer {
     int out, in; /* sockets connected and accepted by this rank; -1: none */
     bool closed; /* refuse further connections from it */
     bool gone; /* a socket has been closed */
-    bool said_bye;
+    bool got_bye;
     bool answered; /* UCX_GOT_ALL was sent: all its messages have arrived */
     uint64_t sent; /* from its UCX_BYE */
     bool dropped; /* the peer has abandoned this rank */
@@ -138,7 +138,7 @@ struct ucx {
     size_t name_len;
     int efd; /* event descriptor of the worker */
     pthread_mutex_t lock;
-    _Atomic int knocking; /* the manager waits for `lock`: yield */
+    _Atomic int lock_waiters; /* the manager waits for `lock`: yield */
     uint32_t ready; /* sum over all peers */
     uint32_t backlog; /* peers with entries in send_reqs */
     uint64_t unflushed; /* bytes written since UCX was last known to be flushed */
@@ -152,7 +152,7 @@ struct ucx {
     int manager_epoll; /* the manager sleeps on this */
     struct trib_net_port listener;
     struct trib_accept_pause pause; /* manager only */
-    bool resting; /* the listener is not in manager_epoll */
+    bool accept_paused; /* the listener is not in manager_epoll */
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;
@@ -167,7 +167,7 @@ struct ucx {
     _Atomic uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;
-    int n_going;
+    int n_losing;
     int turn; /* the peer whose messages are reported first */
 };
 
@@ -203,8 +203,8 @@ void *trib_ucx_name_room(size_t bytes);
 void trib_ucx_endpoint_close(struct ucx *u, int peer);
 unsigned trib_ucx_progress(struct ucx *u);
 bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until);
-void trib_ucx_nap(struct ucx *u);
-void trib_ucx_ring(struct ucx *u);
+void trib_ucx_sleep(struct ucx *u);
+void trib_ucx_signal_owner(struct ucx *u);
 void trib_ucx_devices(char *text, size_t bytes);
 
 /* ucx_proof.c: mutual authentication by the job's secret */
@@ -222,11 +222,12 @@ bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *
 trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports);
 trib_status_t trib_ucx_manager_start(struct ucx *u);
 void trib_ucx_manager_stop(struct ucx *u);
-void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out);
+void trib_ucx_watch_fd(struct ucx *u, int fd, int peer, bool out);
 /* Close *fd and set it to -1. Closing alone would leave it in manager_epoll while a
  * forked child holds it. */
-void trib_ucx_hang_up(struct ucx *u, int *fd);
-void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value);
+void trib_ucx_close_fd(struct ucx *u, int *fd);
+void trib_ucx_send_control(struct ucx *u, int peer, enum ucx_control_kind kind,
+                           uint64_t value);
 
 /* ucx_helper.c */
 /* Call once heartbeats have started. */
@@ -248,7 +249,7 @@ TRIB_TRANSPORT_PEERS(trib_ucx);
 
 /* ucx_liveness.c: loss of peers and disconnecting */
 void trib_ucx_tick(struct ucx *u);
-void trib_ucx_take_async_events(struct ucx *u);
+void trib_ucx_handle_async_events(struct ucx *u);
 int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max);
 void trib_ucx_disconnect(struct trib_transport *t, int peer);
 /* Disconnect from all selected peers under one deadline. */
@@ -262,15 +263,16 @@ int trib_ucx_reap(struct ucx *u, struct trib_event *events, int max);
 void trib_ucx_wake(struct trib_transport *t, int peer);
 
 /* ucx_receive.c */
-ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
-                           void *data, size_t length, const ucp_am_recv_param_t *param);
+ucs_status_t trib_ucx_recv_cb(void *arg, const void *header, size_t header_length,
+                              void *data, size_t length,
+                              const ucp_am_recv_param_t *param);
 int trib_ucx_deliver(struct ucx *u, struct trib_event *events, int max);
 
 /* ucx_mem.c */
 TRIB_TRANSPORT_MEMORY(trib_ucx);
 /* Return the target of a peer's write, or NULL if it is not inside a region. Call with
  * `lock` held. */
-uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head);
+uint8_t *trib_ucx_target(struct ucx *u, const struct ucx_head *head);
 
 /* ucx_error_text.c: error messages */
 const char *trib_ucx_status_text(const struct trib_ucx_api *api, ucs_status_t status);

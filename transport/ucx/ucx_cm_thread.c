@@ -26,20 +26,20 @@ enum {
     REFUSED_MS = 1000, /* for a refused peer to read the reason before the connection
                         * ends */
     WIRE_MS = 10000, /* limit for progressing a wire-up */
-    HELP_MS = 1, /* interval of progress during wire-up */
-    LOOK_MS = 50, /* interval between checks for overdue pending connections */
-    AT_ONCE = 32,
+    PROGRESS_MS = 1, /* interval of progress during wire-up */
+    CHECK_MS = 50, /* interval between checks for overdue pending connections */
+    EVENTS_MAX = 32,
 };
 
 /* Kind of a descriptor in manager_epoll. The label also holds the peer. */
-enum { AT_STOP, AT_LISTENER, AT_GUEST, AT_OUT, AT_IN };
+enum { AT_STOP, AT_LISTENER, AT_PENDING, AT_OUT, AT_IN };
 
 static uint64_t label(int what, int peer)
 {
     return (uint64_t)what << 32 | (uint32_t)peer;
 }
 
-static void let_in(struct ucx *u, int fd, uint64_t what)
+static void add_to_epoll(struct ucx *u, int fd, uint64_t what)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u64 = what};
 
@@ -47,12 +47,12 @@ static void let_in(struct ucx *u, int fd, uint64_t what)
         (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_MOD, fd, &e);
 }
 
-void trib_ucx_look_at(struct ucx *u, int fd, int peer, bool out)
+void trib_ucx_watch_fd(struct ucx *u, int fd, int peer, bool out)
 {
-    let_in(u, fd, label(out ? AT_OUT : AT_IN, peer));
+    add_to_epoll(u, fd, label(out ? AT_OUT : AT_IN, peer));
 }
 
-void trib_ucx_hang_up(struct ucx *u, int *fd)
+void trib_ucx_close_fd(struct ucx *u, int *fd)
 {
     if (*fd < 0)
         return;
@@ -61,42 +61,43 @@ void trib_ucx_hang_up(struct ucx *u, int *fd)
     *fd = -1;
 }
 
-static void tell_owner(struct ucx *u)
+static void notify_owner(struct ucx *u)
 {
     atomic_store_explicit(&u->async_events, true, memory_order_release);
-    trib_ucx_ring(u);
+    trib_ucx_signal_owner(u);
 }
 
 /* A new socket has room for a message. If the buffer is full, its contents already wake
  * the reader. */
-static void say(int fd, enum ucx_word_kind kind, uint64_t value)
+static void send_control(int fd, enum ucx_control_kind kind, uint64_t value)
 {
-    struct ucx_word word = {.magic = UCX_MAGIC, .kind = kind, .value = value};
+    struct ucx_control control = {.magic = UCX_MAGIC, .kind = kind, .value = value};
 
-    (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)send(fd, &control, sizeof(control), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Send on both sockets, so that the peer cannot see either end before reading the
  * message. A wake needs only one socket. */
-void trib_ucx_say(struct ucx *u, int peer, enum ucx_word_kind kind, uint64_t value)
+void trib_ucx_send_control(struct ucx *u, int peer, enum ucx_control_kind kind,
+                           uint64_t value)
 {
     struct ucx_peer *p = &u->peers[peer];
 
     pthread_mutex_lock(&u->links);
     if (p->out >= 0)
-        say(p->out, kind, value);
+        send_control(p->out, kind, value);
     if (p->in >= 0 && (kind != UCX_WAKE || p->out < 0))
-        say(p->in, kind, value);
+        send_control(p->in, kind, value);
     pthread_mutex_unlock(&u->links);
 }
 
 /* Call with `links` held. */
-static void hear(struct ucx_peer *p, const struct ucx_word *word)
+static void handle_control(struct ucx_peer *p, const struct ucx_control *control)
 {
-    switch ((enum ucx_word_kind)word->kind) {
+    switch ((enum ucx_control_kind)control->kind) {
     case UCX_BYE:
-        p->said_bye = true;
-        p->sent = word->value;
+        p->got_bye = true;
+        p->sent = control->value;
         return;
     case UCX_GOT_ALL:
         p->got_all = true;
@@ -116,22 +117,22 @@ static void hear(struct ucx_peer *p, const struct ucx_word *word)
 }
 
 /* Read all available control messages. Stop watching a socket once it has ended. */
-static void listen_to(struct ucx *u, int peer, bool out)
+static void read_control(struct ucx *u, int peer, bool out)
 {
     struct ucx_peer *p = &u->peers[peer];
-    struct ucx_word word;
+    struct ucx_control control;
 
     pthread_mutex_lock(&u->links);
     int fd = out ? p->out : p->in;
     while (fd >= 0) {
-        ssize_t n = recv(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_PEEK);
+        ssize_t n = recv(fd, &control, sizeof(control), MSG_DONTWAIT | MSG_PEEK);
         if ((n < 0 && (errno == EAGAIN || errno == EINTR)) ||
-            (n > 0 && n < (ssize_t)sizeof(word)))
+            (n > 0 && n < (ssize_t)sizeof(control)))
             break; /* an incomplete message */
         if (n > 0)
-            n = recv(fd, &word, sizeof(word), MSG_DONTWAIT);
-        if (n == (ssize_t)sizeof(word) && word.magic == UCX_MAGIC) {
-            hear(p, &word);
+            n = recv(fd, &control, sizeof(control), MSG_DONTWAIT);
+        if (n == (ssize_t)sizeof(control) && control.magic == UCX_MAGIC) {
+            handle_control(p, &control);
             continue;
         }
         (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_DEL, fd, NULL);
@@ -139,7 +140,7 @@ static void listen_to(struct ucx *u, int peer, bool out)
         break;
     }
     pthread_mutex_unlock(&u->links);
-    tell_owner(u);
+    notify_owner(u);
 }
 
 static uint64_t refusal(enum ucx_refusal why, uint32_t has)
@@ -148,7 +149,7 @@ static uint64_t refusal(enum ucx_refusal why, uint32_t has)
 }
 
 /* Check the fields of a hello; the worker address that follows is not needed. */
-static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
+static uint64_t check_hello(const struct ucx *u, const struct ucx_hello *h)
 {
     if (h->version != UCX_VERSION)
         return refusal(UCX_OTHER_VERSION, UCX_VERSION);
@@ -165,12 +166,12 @@ static uint64_t judge(const struct ucx *u, const struct ucx_hello *h)
     return UCX_WELCOME_HERE;
 }
 
-static void warn(struct ucx *u, const struct ucx_pending_conn *g, const char *what)
+static void warn(struct ucx *u, const struct ucx_pending_conn *c, const char *what)
 {
-    trib_stranger_warn(&u->strangers, u->log, "ucx", g->ip, u->listener.port, what);
+    trib_stranger_warn(&u->strangers, u->log, "ucx", c->ip, u->listener.port, what);
 }
 
-static void refuse(struct ucx *u, struct ucx_pending_conn *g, uint64_t why)
+static void refuse(struct ucx *u, struct ucx_pending_conn *c, uint64_t why)
 {
     static const char *const reasons[] = {
         [UCX_OTHER_VERSION] = "uses another version of the ucx protocol",
@@ -187,27 +188,27 @@ static void refuse(struct ucx *u, struct ucx_pending_conn *g, uint64_t why)
     uint32_t reason = (uint32_t)why;
 
     if (reason != UCX_HAS_LEFT)
-        warn(u, g, reasons[reason]);
-    say(g->fd, UCX_REFUSE, why);
-    (void)shutdown(g->fd, SHUT_WR);
-    g->refused = true;
-    g->until = trib_deadline_ms(REFUSED_MS);
+        warn(u, c, reasons[reason]);
+    send_control(c->fd, UCX_REFUSE, why);
+    (void)shutdown(c->fd, SHUT_WR);
+    c->refused = true;
+    c->until = trib_deadline_ms(REFUSED_MS);
 }
 
 /* Take `lock` from the manager. The owner busy-polls and would starve this thread; it
- * yields while `knocking` is non-zero. */
-static void knock(struct ucx *u)
+ * yields while `lock_waiters` is non-zero. */
+static void lock_as_manager(struct ucx *u)
 {
-    atomic_fetch_add(&u->knocking, 1);
+    atomic_fetch_add(&u->lock_waiters, 1);
     pthread_mutex_lock(&u->lock);
-    atomic_fetch_sub(&u->knocking, 1);
+    atomic_fetch_sub(&u->lock_waiters, 1);
 }
 
 /* Create the peer's endpoint, with its error handler, before welcoming the peer.
  * Otherwise UCX would create one on its own that has no handler. */
-static uint64_t expect(struct ucx *u, const struct ucx_pending_conn *g)
+static uint64_t prepare_endpoint(struct ucx *u, const struct ucx_pending_conn *c)
 {
-    struct ucx_peer *p = &u->peers[g->hello.rank];
+    struct ucx_peer *p = &u->peers[c->hello.rank];
 
     pthread_mutex_lock(&u->links);
     enum ucx_refusal why = p->closed    ? UCX_HAS_LEFT
@@ -216,41 +217,41 @@ static uint64_t expect(struct ucx *u, const struct ucx_pending_conn *g)
     pthread_mutex_unlock(&u->links);
     if (why != UCX_WELCOME_HERE)
         return refusal(why, 0);
-    knock(u);
-    ucs_status_t status = trib_ucx_endpoint(u, g->hello.rank, g->name);
+    lock_as_manager(u);
+    ucs_status_t status = trib_ucx_endpoint(u, c->hello.rank, c->name);
     p->expected = status == UCS_OK;
-    p->in_key = trib_ucx_pending_key(u, g);
+    p->in_key = trib_ucx_pending_key(u, c);
     pthread_mutex_unlock(&u->lock);
     return status == UCS_OK ? UCX_WELCOME_HERE : refusal(UCX_NO_ENDPOINT, 0);
 }
 
 /* Answer a complete handshake. Return true if it became a peer. */
-static bool answer(struct ucx *u, struct ucx_pending_conn *g)
+static bool finish_handshake(struct ucx *u, struct ucx_pending_conn *c)
 {
-    struct ucx_peer *p = &u->peers[g->hello.rank];
-    uint64_t why = expect(u, g);
+    struct ucx_peer *p = &u->peers[c->hello.rank];
+    uint64_t why = prepare_endpoint(u, c);
 
     pthread_mutex_lock(&u->links);
-    if (why == UCX_WELCOME_HERE && p->closed) /* closed since expect() */
+    if (why == UCX_WELCOME_HERE && p->closed) /* closed since prepare_endpoint() */
         why = UCX_HAS_LEFT;
     if (why == UCX_WELCOME_HERE) {
-        say(g->fd, UCX_WELCOME, u->name_len);
-        if (send(g->fd, u->name, u->name_len, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+        send_control(c->fd, UCX_WELCOME, u->name_len);
+        if (send(c->fd, u->name, u->name_len, MSG_DONTWAIT | MSG_NOSIGNAL) !=
             (ssize_t)u->name_len)
-            (void)shutdown(g->fd, SHUT_RDWR);
-        p->in = g->fd;
+            (void)shutdown(c->fd, SHUT_RDWR);
+        p->in = c->fd;
         p->wire_until = trib_deadline_ms(WIRE_MS);
-        trib_ucx_look_at(u, g->fd, g->hello.rank, false);
+        trib_ucx_watch_fd(u, c->fd, c->hello.rank, false);
     }
     pthread_mutex_unlock(&u->links);
     if (why == UCX_WELCOME_HERE)
         return true;
-    refuse(u, g, why);
+    refuse(u, c, why);
     return false;
 }
 
 /* Check for end of stream: the other side has read the refusal and closed. */
-static bool has_gone(int fd)
+static bool is_closed(int fd)
 {
     char rest[4096];
     ssize_t n;
@@ -263,87 +264,87 @@ static bool has_gone(int fd)
 
 /* Return where the next byte after the hello goes: first the worker address, then the
  * proof. *left_out receives the bytes missing there. */
-static uint8_t *place_of(struct ucx_pending_conn *g, uint32_t *left_out)
+static uint8_t *recv_place(struct ucx_pending_conn *c, uint32_t *left_out)
 {
-    uint32_t at = g->have - (uint32_t)sizeof(g->hello), name = g->hello.name_len;
+    uint32_t at = c->have - (uint32_t)sizeof(c->hello), name = c->hello.name_len;
 
-    *left_out = at < name ? name - at : name + (uint32_t)sizeof(g->proof) - at;
-    return at < name ? g->name + at : g->proof + (at - name);
+    *left_out = at < name ? name - at : name + (uint32_t)sizeof(c->proof) - at;
+    return at < name ? c->name + at : c->proof + (at - name);
 }
 
 /* Read the next bytes of hello, address and proof. Return a negative value if none will
  * come, 0 if none are available now. */
-static ssize_t take_bytes(struct ucx_pending_conn *g)
+static ssize_t recv_pending(struct ucx_pending_conn *c)
 {
-    const uint32_t whole = sizeof(g->hello);
-    bool head = g->have < whole;
-    uint32_t left = whole - g->have;
-    uint8_t *to = head ? (uint8_t *)&g->hello + g->have : place_of(g, &left);
-    ssize_t n = recv(g->fd, to, left, MSG_DONTWAIT);
+    const uint32_t whole = sizeof(c->hello);
+    bool head = c->have < whole;
+    uint32_t left = whole - c->have;
+    uint8_t *to = head ? (uint8_t *)&c->hello + c->have : recv_place(c, &left);
+    ssize_t n = recv(c->fd, to, left, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    g->have += n > 0 ? (uint32_t)n : 0;
+    c->have += n > 0 ? (uint32_t)n : 0;
     return n > 0 ? n : -1;
 }
 
-static bool turn_away(struct ucx *u, struct ucx_pending_conn *g)
+static bool drop_pending(struct ucx *u, struct ucx_pending_conn *c)
 {
     /* Otherwise it may be a rank that has died or disconnected since. */
-    if (!g->refused && !g->proves)
-        warn(u, g, "did not send a valid hello");
-    trib_ucx_hang_up(u, &g->fd);
+    if (!c->refused && !c->proves)
+        warn(u, c, "did not send a valid hello");
+    trib_ucx_close_fd(u, &c->fd);
     return true;
 }
 
 /* Continue after the hello. Return true if the connection became a peer or was
  * closed. */
-static bool welcome(struct ucx *u, struct ucx_pending_conn *g)
+static bool continue_handshake(struct ucx *u, struct ucx_pending_conn *c)
 {
-    uint32_t named = (uint32_t)sizeof(g->hello) + g->hello.name_len;
+    uint32_t named = (uint32_t)sizeof(c->hello) + c->hello.name_len;
 
-    if (g->have == named && !ucx_has_secret(u))
-        return answer(u, g);
-    if (g->have == named)
-        return !trib_ucx_challenge(u, g) && turn_away(u, g);
-    if (g->have < named + sizeof(g->proof))
+    if (c->have == named && !ucx_has_secret(u))
+        return finish_handshake(u, c);
+    if (c->have == named)
+        return !trib_ucx_challenge(u, c) && drop_pending(u, c);
+    if (c->have < named + sizeof(c->proof))
         return false;
-    if (trib_ucx_pending_proved(u, g))
-        return answer(u, g);
-    refuse(u, g, refusal(UCX_NOT_PROVED, 0));
+    if (trib_ucx_pending_proved(u, c))
+        return finish_handshake(u, c);
+    refuse(u, c, refusal(UCX_NOT_PROVED, 0));
     return false;
 }
 
 /* Read from a pending connection. Return true if it became a peer or was closed. */
-static bool attend(struct ucx *u, struct ucx_pending_conn *g)
+static bool progress_pending(struct ucx *u, struct ucx_pending_conn *c)
 {
     ssize_t n = 1;
 
-    while (!g->refused && (n = take_bytes(g)) > 0) {
-        if (g->have >= sizeof(g->hello.magic) && g->hello.magic != UCX_MAGIC)
-            return turn_away(u, g);
-        if (g->have == sizeof(g->hello)) {
-            uint64_t why = judge(u, &g->hello);
-            g->name =
-                why == UCX_WELCOME_HERE ? trib_ucx_name_room(g->hello.name_len) : NULL;
-            if (!g->name)
-                refuse(u, g, why ? why : refusal(UCX_NO_ENDPOINT, 0));
-        } else if (g->have > sizeof(g->hello) && welcome(u, g)) {
+    while (!c->refused && (n = recv_pending(c)) > 0) {
+        if (c->have >= sizeof(c->hello.magic) && c->hello.magic != UCX_MAGIC)
+            return drop_pending(u, c);
+        if (c->have == sizeof(c->hello)) {
+            uint64_t why = check_hello(u, &c->hello);
+            c->name =
+                why == UCX_WELCOME_HERE ? trib_ucx_name_room(c->hello.name_len) : NULL;
+            if (!c->name)
+                refuse(u, c, why ? why : refusal(UCX_NO_ENDPOINT, 0));
+        } else if (c->have > sizeof(c->hello) && continue_handshake(u, c)) {
             return true;
         }
     }
-    if (g->refused && (has_gone(g->fd) || trib_deadline_passed(g->until))) {
-        trib_ucx_hang_up(u, &g->fd);
+    if (c->refused && (is_closed(c->fd) || trib_deadline_passed(c->until))) {
+        trib_ucx_close_fd(u, &c->fd);
         return true;
     }
-    bool over = n < 0 || trib_deadline_passed(g->until);
-    return !g->refused && over ? turn_away(u, g) : false;
+    bool over = n < 0 || trib_deadline_passed(c->until);
+    return !c->refused && over ? drop_pending(u, c) : false;
 }
 
-static void attend_all(struct ucx *u)
+static void progress_all_pending(struct ucx *u)
 {
     for (int i = 0; i < u->n_pending; i++) {
-        if (!attend(u, &u->pending_conns[i]))
+        if (!progress_pending(u, &u->pending_conns[i]))
             continue;
         free(u->pending_conns[i].name);
         u->pending_conns[i--] = u->pending_conns[--u->n_pending];
@@ -351,7 +352,7 @@ static void attend_all(struct ucx *u)
 }
 
 /* Evict the pending connection with the earliest deadline if there is no free slot. */
-static void make_room(struct ucx *u)
+static void evict_pending(struct ucx *u)
 {
     int first = 0;
 
@@ -361,14 +362,14 @@ static void make_room(struct ucx *u)
         if (u->pending_conns[i].until < u->pending_conns[first].until)
             first = i;
     }
-    (void)turn_away(u, &u->pending_conns[first]);
+    (void)drop_pending(u, &u->pending_conns[first]);
     free(u->pending_conns[first].name);
     u->pending_conns[first] = u->pending_conns[--u->n_pending];
 }
 
 /* Stop watching the listener for a while after a failed accept. It stays readable and
  * would end each sleep. */
-static void rest(struct ucx *u, int error)
+static void pause_accept(struct ucx *u, int error)
 {
     if (trib_accept_failed(&u->pause, error)) {
         errno = error;
@@ -376,37 +377,37 @@ static void rest(struct ucx *u, int error)
                  "rank %d cannot accept connections from peers: %m (%s)", u->self,
                  trib_accept_cure(error));
     }
-    u->resting = trib_accept_paused(&u->pause);
-    if (u->resting)
+    u->accept_paused = trib_accept_paused(&u->pause);
+    if (u->accept_paused)
         (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_DEL, u->listener.fd, NULL);
 }
 
-static void look_at_listener_again(struct ucx *u)
+static void resume_accept(struct ucx *u)
 {
-    if (!u->resting || trib_accept_paused(&u->pause))
+    if (!u->accept_paused || trib_accept_paused(&u->pause))
         return;
-    u->resting = false;
-    let_in(u, u->listener.fd, label(AT_LISTENER, 0));
+    u->accept_paused = false;
+    add_to_epoll(u, u->listener.fd, label(AT_LISTENER, 0));
 }
 
 /* Accept at most max_pending connections per call, so that none is evicted before its
  * hello was checked. */
-static void accept_some(struct ucx *u)
+static void accept_pending(struct ucx *u)
 {
     uint8_t ip[16];
 
     for (int i = 0; i < u->max_pending; i++) {
         int fd = trib_net_accept(&u->listener, ip);
         if (fd < 0) {
-            rest(u, errno);
+            pause_accept(u, errno);
             return;
         }
-        make_room(u);
+        evict_pending(u);
         assert(u->n_pending < u->max_pending);
         u->pending_conns[u->n_pending++] =
             (struct ucx_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
         memcpy(u->pending_conns[u->n_pending - 1].ip, ip, sizeof(ip));
-        let_in(u, fd, label(AT_GUEST, 0));
+        add_to_epoll(u, fd, label(AT_PENDING, 0));
     }
 }
 
@@ -427,20 +428,20 @@ static bool is_wiring(struct ucx *u)
 }
 
 /* Skip if `lock` is taken: its holder makes the same progress. */
-static void help(struct ucx *u)
+static void progress_ucx(struct ucx *u)
 {
     if (pthread_mutex_trylock(&u->lock) != 0)
         return;
     unsigned n = trib_ucx_progress(u);
     pthread_mutex_unlock(&u->lock);
     if (n)
-        trib_ucx_ring(u);
+        trib_ucx_signal_owner(u);
 }
 
 /* Return how many messages of a peer have arrived, reported or not. */
-static uint64_t arrived(struct ucx *u, const struct ucx_peer *p)
+static uint64_t count_arrived(struct ucx *u, const struct ucx_peer *p)
 {
-    knock(u);
+    lock_as_manager(u);
     const uint64_t n = p->next + p->ready;
     pthread_mutex_unlock(&u->lock);
     return n;
@@ -448,55 +449,55 @@ static uint64_t arrived(struct ucx *u, const struct ucx_peer *p)
 
 /* Answer the goodbye of each peer whose messages have all arrived. Return true if more
  * are to come. */
-static bool answer_farewells(struct ucx *u)
+static bool answer_byes(struct ucx *u)
 {
     bool more = false;
 
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
         pthread_mutex_lock(&u->links);
-        const bool waits = p->said_bye && !p->answered && !p->gone && !p->closed;
+        const bool waits = p->got_bye && !p->answered && !p->gone && !p->closed;
         const uint64_t sent = p->sent;
         pthread_mutex_unlock(&u->links);
         if (!waits)
             continue;
-        if (arrived(u, p) < sent) {
+        if (count_arrived(u, p) < sent) {
             more = true;
             continue;
         }
         pthread_mutex_lock(&u->links);
         p->answered = true;
         pthread_mutex_unlock(&u->links);
-        trib_ucx_say(u, i, UCX_GOT_ALL, 0);
+        trib_ucx_send_control(u, i, UCX_GOT_ALL, 0);
     }
     return more;
 }
 
-static void *manage(void *arg)
+static void *manager_main(void *arg)
 {
     struct ucx *u = arg;
-    struct epoll_event events[AT_ONCE];
+    struct epoll_event events[EVENTS_MAX];
     bool on = true;
 
     while (on) {
-        bool wiring = is_wiring(u) | answer_farewells(u);
-        look_at_listener_again(u);
-        int n = epoll_wait(u->manager_epoll, events, AT_ONCE,
-                           wiring         ? HELP_MS
-                           : u->resting   ? TRIB_ACCEPT_PAUSE_MS
-                           : u->n_pending ? LOOK_MS
-                                          : -1);
+        bool wiring = is_wiring(u) | answer_byes(u);
+        resume_accept(u);
+        int n = epoll_wait(u->manager_epoll, events, EVENTS_MAX,
+                           wiring             ? PROGRESS_MS
+                           : u->accept_paused ? TRIB_ACCEPT_PAUSE_MS
+                           : u->n_pending     ? CHECK_MS
+                                              : -1);
         for (int i = 0; i < n; i++) {
             int what = (int)(events[i].data.u64 >> 32);
             if (what == AT_OUT || what == AT_IN)
-                listen_to(u, (int)(uint32_t)events[i].data.u64, what == AT_OUT);
+                read_control(u, (int)(uint32_t)events[i].data.u64, what == AT_OUT);
             else if (what == AT_LISTENER)
-                accept_some(u);
+                accept_pending(u);
             on = on && what != AT_STOP;
         }
-        attend_all(u);
+        progress_all_pending(u);
         if (wiring)
-            help(u);
+            progress_ucx(u);
     }
     return NULL;
 }
@@ -509,14 +510,14 @@ trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports)
     if (status != TRIB_OK)
         return status;
     trib_net_fence(&u->local.ways.choice, "ucx", u->log, &u->listener);
-    let_in(u, u->listener.fd, label(AT_LISTENER, 0));
-    let_in(u, u->stop, label(AT_STOP, 0));
+    add_to_epoll(u, u->listener.fd, label(AT_LISTENER, 0));
+    add_to_epoll(u, u->stop, label(AT_STOP, 0));
     return TRIB_OK;
 }
 
 trib_status_t trib_ucx_manager_start(struct ucx *u)
 {
-    int error = trib_thread_start(&u->manager, manage, u);
+    int error = trib_thread_start(&u->manager, manager_main, u);
 
     u->managed = error == 0;
     errno = error;

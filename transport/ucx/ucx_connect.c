@@ -45,18 +45,18 @@ struct call {
     int peer;
     int fd;
     uint64_t until;
-    uint64_t looked_at; /* for trib_peer_liveness_due */
+    uint64_t checked_at; /* for trib_peer_liveness_due */
     const struct trib_ip_address *address;
 };
 
 /* Return true unless the peer is known to have died, or was stopped for
  * stop_timeout_ms. */
-static bool lives(struct ucx *u, struct call *c)
+static bool is_alive(struct ucx *u, struct call *c)
 {
     char why[TRIB_WHY_MAX];
 
     return !trib_peer_liveness_lost(&u->peers[c->peer].base.liveness,
-                                    trib_peer_liveness_due(&c->looked_at),
+                                    trib_peer_liveness_due(&c->checked_at),
                                     u->cfg->stop_timeout_ms, why, sizeof(why));
 }
 
@@ -79,7 +79,7 @@ static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
         if (!later)
             return false;
         if (!trib_idle_answer(u->idle) && !trib_deadline_passed(c->until) &&
-            lives(u, c)) {
+            is_alive(u, c)) {
             (void)trib_wait_fd(fd, POLLIN, trib_deadline_ms(SLICE_MS), u->idle);
             continue;
         }
@@ -130,7 +130,7 @@ static trib_status_t unanswered(struct ucx *u, const struct trib_ip_address *a,
 }
 
 /* The process that listens at this port is not the peer. */
-static trib_status_t not_it(struct ucx *u, const struct trib_ip_address *a)
+static trib_status_t fail_wrong_process(struct ucx *u, const struct trib_ip_address *a)
 {
     return trib_fail(u->err, TRIB_ERR_PEER_LOST,
                      "the process that answers at port %u is not process %d of this "
@@ -138,19 +138,20 @@ static trib_status_t not_it(struct ucx *u, const struct trib_ip_address *a)
                      a->port, a->pid);
 }
 
-/* Authenticate both sides by the job's secret. `word` holds the listener's first
+/* Authenticate both sides by the job's secret. `control` holds the listener's first
  * control message and receives the one after the challenge. */
-static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello *hello,
-                           struct ucx_word *word)
+static trib_status_t answer_challenge(struct ucx *u, struct call *c,
+                                      const struct ucx_hello *hello,
+                                      struct ucx_control *control)
 {
-    struct ucx_challenge challenge = {.word = *word};
+    struct ucx_challenge challenge = {.control = *control};
     uint8_t proof[TRIB_PROOF_BYTES];
 
-    if (word->magic == UCX_MAGIC && word->kind == UCX_REFUSE)
+    if (control->magic == UCX_MAGIC && control->kind == UCX_REFUSE)
         return TRIB_OK; /* the caller reports why */
-    if (word->magic != UCX_MAGIC || word->kind != UCX_CHALLENGE)
-        return not_it(u, c->address);
-    if (!read_all(u, c, challenge.nonce, sizeof(challenge) - sizeof(challenge.word)))
+    if (control->magic != UCX_MAGIC || control->kind != UCX_CHALLENGE)
+        return fail_wrong_process(u, c->address);
+    if (!read_all(u, c, challenge.nonce, sizeof(challenge) - sizeof(challenge.control)))
         return unanswered(u, c->address, errno);
     bool right = trib_ucx_answer_challenge(u, c->peer, hello, &challenge, proof);
     /* Send zeros, so that a listener with another secret reports the mismatch, too. */
@@ -163,38 +164,39 @@ static trib_status_t prove(struct ucx *u, struct call *c, const struct ucx_hello
             "authentication failed: process %d, or another that answers in its place, "
             "does not have this job's secret; set the same TRIB_KEY on all ranks",
             c->address->pid);
-    if (!sent || !read_all(u, c, word, sizeof(*word)))
+    if (!sent || !read_all(u, c, control, sizeof(*control)))
         return unanswered(u, c->address, errno);
     return TRIB_OK;
 }
 
 /* Exchange hello and answer. *name_out receives the peer's worker address, to be freed
  * by the caller. */
-static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
+static trib_status_t handshake(struct ucx *u, struct call *c, void **name_out)
 {
     const struct trib_ip_address *a = c->address;
     struct ucx_hello hello;
-    struct ucx_word word;
+    struct ucx_control control;
     char why[TRIB_WHY_MAX];
 
     *name_out = NULL;
-    if (!send_hello(u, c->fd, a, &hello) || !read_all(u, c, &word, sizeof(word)))
+    if (!send_hello(u, c->fd, a, &hello) || !read_all(u, c, &control, sizeof(control)))
         return unanswered(u, a, errno);
-    trib_status_t status = ucx_has_secret(u) ? prove(u, c, &hello, &word) : TRIB_OK;
+    trib_status_t status =
+        ucx_has_secret(u) ? answer_challenge(u, c, &hello, &control) : TRIB_OK;
     if (status != TRIB_OK)
         return status;
-    if (word.magic == UCX_MAGIC && word.kind == UCX_REFUSE) {
-        trib_ucx_refusal_text(word.value, why, sizeof(why));
+    if (control.magic == UCX_MAGIC && control.kind == UCX_REFUSE) {
+        trib_ucx_refusal_text(control.value, why, sizeof(why));
         return trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d refused rank %d: %s",
                          a->pid, u->self, why);
     }
-    if (word.magic != UCX_MAGIC || word.kind != UCX_WELCOME || word.value == 0 ||
-        word.value > UCX_NAME_MAX)
-        return not_it(u, a);
-    void *name = trib_ucx_name_room((size_t)word.value);
+    if (control.magic != UCX_MAGIC || control.kind != UCX_WELCOME ||
+        control.value == 0 || control.value > UCX_NAME_MAX)
+        return fail_wrong_process(u, a);
+    void *name = trib_ucx_name_room((size_t)control.value);
     if (!name)
         return trib_fail(u->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    if (!read_all(u, c, name, (size_t)word.value)) {
+    if (!read_all(u, c, name, (size_t)control.value)) {
         free(name);
         return unanswered(u, a, errno);
     }
@@ -205,13 +207,13 @@ static trib_status_t greet(struct ucx *u, struct call *c, void **name_out)
 static bool has_ended(struct ucx *u, int peer)
 {
     pthread_mutex_lock(&u->links);
-    bool ended = u->peers[peer].gone || u->peers[peer].said_bye;
+    bool ended = u->peers[peer].gone || u->peers[peer].got_bye;
     pthread_mutex_unlock(&u->links);
     return ended;
 }
 
 /* UCX connects with the first message, so flush one. */
-static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
+static trib_status_t wire_up(struct ucx *u, struct call *c, const void *name)
 {
     int peer = c->peer;
     struct ucx_peer *p = &u->peers[peer];
@@ -230,7 +232,7 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
     for (bool up = false; status == TRIB_OK && !up;) {
         up = trib_ucx_flush(u, peer, trib_deadline_ms(SLICE_MS));
         if (up) {
-            trib_ucx_say(u, peer, UCX_UP, 0);
+            trib_ucx_send_control(u, peer, UCX_UP, 0);
             return TRIB_OK;
         }
         if (has_ended(u, peer))
@@ -240,7 +242,7 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
         ucs_status_t fault = p->fault;
         pthread_mutex_unlock(&u->lock);
         if (fault == UCS_OK && !trib_idle_look(u->idle) &&
-            !trib_deadline_passed(c->until) && lives(u, c))
+            !trib_deadline_passed(c->until) && is_alive(u, c))
             continue;
         status =
             trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->base.who.pid,
@@ -250,12 +252,12 @@ static trib_status_t wire(struct ucx *u, struct call *c, const void *name)
 }
 
 /* Close the endpoint of a failed connection; UCX would keep trying to connect it. */
-static void undo(struct ucx *u, int peer)
+static void undo_connect(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
 
     pthread_mutex_lock(&u->links);
-    trib_ucx_hang_up(u, &p->out);
+    trib_ucx_close_fd(u, &p->out);
     bool has_other = p->in >= 0 && !p->gone;
     pthread_mutex_unlock(&u->links);
     pthread_mutex_lock(&u->lock);
@@ -264,11 +266,11 @@ static void undo(struct ucx *u, int peer)
     pthread_mutex_unlock(&u->lock);
 }
 
-static trib_status_t make(struct ucx *u, struct call *c)
+static trib_status_t connect_peer(struct ucx *u, struct call *c)
 {
     struct ucx_peer *p = &u->peers[c->peer];
     void *name;
-    trib_status_t status = greet(u, c, &name);
+    trib_status_t status = handshake(u, c, &name);
 
     if (status != TRIB_OK) {
         close(c->fd);
@@ -276,12 +278,12 @@ static trib_status_t make(struct ucx *u, struct call *c)
     }
     pthread_mutex_lock(&u->links);
     p->out = c->fd;
-    trib_ucx_look_at(u, c->fd, c->peer, true);
+    trib_ucx_watch_fd(u, c->fd, c->peer, true);
     pthread_mutex_unlock(&u->links);
-    status = wire(u, c, name);
+    status = wire_up(u, c, name);
     free(name);
     if (status != TRIB_OK)
-        undo(u, c->peer);
+        undo_connect(u, c->peer);
     return status;
 }
 
@@ -307,12 +309,11 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
     const int stop_ms = u->cfg->stop_timeout_ms;
     struct call call = {.peer = peer,
                         .fd = fd,
-                        .until = trib_limit_deadline(stop_ms && stop_ms < CONNECT_MS
-                                                             ? CONNECT_MS
-                                                             : stop_ms),
-                        .looked_at = trib_now_ns(),
+                        .until = trib_limit_deadline(
+                            stop_ms && stop_ms < CONNECT_MS ? CONNECT_MS : stop_ms),
+                        .checked_at = trib_now_ns(),
                         .address = &a};
-    status = make(u, &call);
+    status = connect_peer(u, &call);
     if (status != TRIB_OK) {
         trib_peer_liveness_end(&p->base.liveness);
         return status;

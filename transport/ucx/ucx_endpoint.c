@@ -8,8 +8,8 @@ enum { CLOSE_MS = 1000 }; /* for UCX to release an endpoint */
 
 /* Progress until the request and all pending ones complete. Return false at the
  * deadline. */
-static bool finish(struct ucx *u, ucs_status_ptr_t request, const uint32_t *pending,
-                   uint64_t until)
+static bool wait_request(struct ucx *u, ucs_status_ptr_t request,
+                         const uint32_t *pending, uint64_t until)
 {
     bool real = UCS_PTR_IS_PTR(request), over = false;
 
@@ -38,7 +38,7 @@ void trib_ucx_endpoint_close(struct ucx *u, int peer)
     if (!p->ep)
         return;
     ucs_status_ptr_t request = u->api.ucp_ep_close_nbx(p->ep, &force);
-    if (!finish(u, request, &p->pending, trib_deadline_ms(CLOSE_MS)))
+    if (!wait_request(u, request, &p->pending, trib_deadline_ms(CLOSE_MS)))
         trib_log(u->log, TRIB_LOG_WARN, "ucx",
                  "UCX still holds %u request%s of lost rank %d", p->pending,
                  p->pending == 1 ? "" : "s", peer);

@@ -23,9 +23,8 @@ static void begin_flush(struct ucx *u)
 
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
-        ucs_status_ptr_t request = p->ep && p->fault == UCS_OK
-                                       ? u->api.ucp_ep_flush_nbx(p->ep, &none)
-                                       : NULL;
+        ucs_status_ptr_t request =
+            p->ep && p->fault == UCS_OK ? u->api.ucp_ep_flush_nbx(p->ep, &none) : NULL;
         p->flush = UCS_PTR_IS_PTR(request) ? request : NULL;
     }
     u->flushing = u->unflushed;
@@ -64,7 +63,7 @@ static bool is_unfinished(struct ucx *u)
 
 /* Make progress once. *more_out is set if something moved, so that another call may
  * help. Return true if UCX may still hold data. */
-static bool move_on(struct ucx *u, bool *more_out)
+static bool progress_once(struct ucx *u, bool *more_out)
 {
     *more_out = false;
     if (pthread_mutex_trylock(&u->lock) != 0)
@@ -90,11 +89,11 @@ static bool help(void *arg)
     u->polls_seen = polls;
     while (more && unfinished && !trib_deadline_passed(until) &&
            atomic_load_explicit(&u->polls, memory_order_relaxed) == polls) {
-        unfinished = move_on(u, &more);
+        unfinished = progress_once(u, &more);
         moved |= more;
     }
     if (moved)
-        trib_ucx_ring(u); /* messages of peers may have arrived, too */
+        trib_ucx_signal_owner(u); /* messages of peers may have arrived, too */
     return unfinished;
 }
 

@@ -18,18 +18,17 @@
 #include "transport/ucx/ucx.h"
 
 enum {
-    GOING_MS = 50, /* for messages in flight from a dead peer, unless UCX reports the
-                    * end */
+    IN_FLIGHT_MS = 50, /* for messages from a dead peer, unless UCX reports the end */
     LEFT_MS = 500, /* for messages in flight from a peer that has disconnected */
     LEAVE_MS = 200, /* for sent messages to arrive */
 };
 
 /* Mark a peer as lost. A peer that was never connected is marked, too, but its loss is
  * not reported. */
-static void going(struct ucx *u, int peer, const char *format, ...)
+static void lose_peer(struct ucx *u, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void going(struct ucx *u, int peer, const char *format, ...)
+static void lose_peer(struct ucx *u, int peer, const char *format, ...)
 {
     struct ucx_peer *p = &u->peers[peer];
     va_list args;
@@ -37,35 +36,35 @@ static void going(struct ucx *u, int peer, const char *format, ...)
     if (!trib_peer_is_there(&p->base))
         return;
     p->mute = p->base.state == TRIB_PEER_UNKNOWN;
-    trib_peer_going(&p->base, &u->n_going);
+    trib_peer_going(&p->base, &u->n_losing);
     va_start(args, format);
     vsnprintf(p->base.why, sizeof(p->base.why), format, args);
     va_end(args);
 }
 
 /* Call with `lock` and `links` held. */
-static void take_news_of(struct ucx *u, int peer)
+static void handle_events_of(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
 
-    if (p->misdeed)
-        going(u, peer, "process %d %s", p->base.who.pid, p->misdeed);
+    if (p->violation)
+        lose_peer(u, peer, "process %d %s", p->base.who.pid, p->violation);
     else if (p->dropped)
-        going(u, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
-    else if (p->said_bye || p->gone)
-        going(u, peer, "process %d closed its connection", p->base.who.pid);
+        lose_peer(u, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
+    else if (p->got_bye || p->gone)
+        lose_peer(u, peer, "process %d closed its connection", p->base.who.pid);
     else if (p->fault != UCS_OK)
-        going(u, peer, "process %d: %s", p->base.who.pid,
-              trib_ucx_status_text(&u->api, p->fault));
+        lose_peer(u, peer, "process %d: %s", p->base.who.pid,
+                  trib_ucx_status_text(&u->api, p->fault));
 }
 
 /* Call with `lock` held. */
-void trib_ucx_take_async_events(struct ucx *u)
+void trib_ucx_handle_async_events(struct ucx *u)
 {
     atomic_store_explicit(&u->async_events, false, memory_order_relaxed);
     pthread_mutex_lock(&u->links);
     for (int i = 0; i < u->size; i++)
-        take_news_of(u, i);
+        handle_events_of(u, i);
     pthread_mutex_unlock(&u->links);
 }
 
@@ -79,12 +78,12 @@ void trib_ucx_tick(struct ucx *u)
         if (p->base.state == TRIB_PEER_CONNECTED &&
             trib_peer_liveness_lost(&p->base.liveness, due, u->cfg->stop_timeout_ms,
                                     why, sizeof(why)))
-            going(u, i, "%s", why);
+            lose_peer(u, i, "%s", why);
     }
 }
 
 /* Close the peer's sockets and endpoint, and refuse further connections from it. */
-static void part(struct ucx *u, int peer, enum trib_peer_state state)
+static void close_peer(struct ucx *u, int peer, enum trib_peer_state state)
 {
     struct ucx_peer *p = &u->peers[peer];
 
@@ -92,8 +91,8 @@ static void part(struct ucx *u, int peer, enum trib_peer_state state)
     pthread_mutex_lock(&u->links);
     p->closed = true;
     p->wire_until = 0;
-    trib_ucx_hang_up(u, &p->out);
-    trib_ucx_hang_up(u, &p->in);
+    trib_ucx_close_fd(u, &p->out);
+    trib_ucx_close_fd(u, &p->in);
     pthread_mutex_unlock(&u->links);
     pthread_mutex_lock(&u->lock);
     p->expected = false;
@@ -109,7 +108,7 @@ static void part(struct ucx *u, int peer, enum trib_peer_state state)
 
 /* Return true if no further message of this peer can arrive. *left_out is set if it
  * said goodbye. */
-static bool has_come(struct ucx *u, int peer, bool *left_out)
+static bool all_arrived(struct ucx *u, int peer, bool *left_out)
 {
     struct ucx_peer *p = &u->peers[peer];
     double ms = (double)(trib_now_ns() - p->base.going_at) / 1e6;
@@ -119,15 +118,15 @@ static bool has_come(struct ucx *u, int peer, bool *left_out)
     const bool ended = p->fault != UCS_OK; /* UCX has read its connection to the end */
     pthread_mutex_unlock(&u->lock);
     pthread_mutex_lock(&u->links);
-    *left_out = p->said_bye;
-    bool all = p->said_bye ? next >= p->sent || ms > LEFT_MS
-                           : (ended && p->gone) || ms > GOING_MS;
-    bool gone = p->gone && !p->misdeed && !p->dropped;
+    *left_out = p->got_bye;
+    bool all = p->got_bye ? next >= p->sent || ms > LEFT_MS
+                          : (ended && p->gone) || ms > IN_FLIGHT_MS;
+    bool gone = p->gone && !p->violation && !p->dropped;
     /* The kernel shows the end of a process slightly later than the end of its
      * sockets. */
-    if (gone && !p->said_bye && p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL)
-        all &= trib_peer_liveness_dead(&p->base.liveness) || ms > GOING_MS;
-    p->base.given_up = p->dropped && !p->said_bye;
+    if (gone && !p->got_bye && p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL)
+        all &= trib_peer_liveness_dead(&p->base.liveness) || ms > IN_FLIGHT_MS;
+    p->base.given_up = p->dropped && !p->got_bye;
     pthread_mutex_unlock(&u->links);
     if (*left_out)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
@@ -141,22 +140,22 @@ int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max)
 {
     int n = 0;
 
-    for (int i = 0; i < u->size && n < max && u->n_going; i++) {
+    for (int i = 0; i < u->size && n < max && u->n_losing; i++) {
         struct ucx_peer *p = &u->peers[i];
         bool left;
-        if (p->base.state != TRIB_PEER_GOING || !has_come(u, i, &left))
+        if (p->base.state != TRIB_PEER_GOING || !all_arrived(u, i, &left))
             continue;
-        trib_ucx_say(u, i, left ? UCX_GOT_ALL : UCX_DROP, 0);
+        trib_ucx_send_control(u, i, left ? UCX_GOT_ALL : UCX_DROP, 0);
         if (!p->mute)
             trib_peer_report(&p->base, i, left, &events[n++]);
-        part(u, i, TRIB_PEER_LOST);
-        assert(u->n_going > 0);
-        u->n_going--;
+        close_peer(u, i, TRIB_PEER_LOST);
+        assert(u->n_losing > 0);
+        u->n_losing--;
     }
     return n;
 }
 
-static void say_bye(struct ucx *u, int peer)
+static void send_bye(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
 
@@ -165,7 +164,7 @@ static void say_bye(struct ucx *u, int peer)
     pthread_mutex_lock(&u->lock);
     uint64_t sent = p->tail;
     pthread_mutex_unlock(&u->lock);
-    trib_ucx_say(u, peer, UCX_BYE, sent);
+    trib_ucx_send_control(u, peer, UCX_BYE, sent);
 }
 
 static bool is_one_of(const bool *which, int peer)
@@ -174,7 +173,7 @@ static bool is_one_of(const bool *which, int peer)
 }
 
 /* Do not wait for a peer that is disconnecting, too. */
-static bool waits_for_us(struct ucx *u, int first, int last, const bool *which)
+static bool is_awaited(struct ucx *u, int first, int last, const bool *which)
 {
     bool waits = false;
 
@@ -182,29 +181,29 @@ static bool waits_for_us(struct ucx *u, int first, int last, const bool *which)
     for (int i = first; i <= last && !waits; i++) {
         const struct ucx_peer *p = &u->peers[i];
         waits = is_one_of(which, i) && trib_peer_is_there(&p->base) &&
-                (p->out >= 0 || p->in >= 0) && !p->got_all && !p->said_bye &&
-                !p->gone && !p->dropped;
+                (p->out >= 0 || p->in >= 0) && !p->got_all && !p->got_bye && !p->gone &&
+                !p->dropped;
     }
     pthread_mutex_unlock(&u->links);
     return waits;
 }
 
-static void wait_until_got(struct ucx *u, int first, int last, const bool *which,
-                           uint64_t until)
+static void await_got_all(struct ucx *u, int first, int last, const bool *which,
+                          uint64_t until)
 {
-    while (waits_for_us(u, first, last, which) && !trib_deadline_passed(until)) {
+    while (is_awaited(u, first, last, which) && !trib_deadline_passed(until)) {
         pthread_mutex_lock(&u->lock);
         unsigned n = trib_ucx_progress(u);
         if (n == 0)
             (void)u->api.ucp_worker_arm(u->worker);
         pthread_mutex_unlock(&u->lock);
         if (n == 0)
-            trib_ucx_nap(u);
+            trib_ucx_sleep(u);
     }
 }
 
 /* Say goodbye to all peers at once: a large job must not wait for each in turn. */
-static void leave(struct ucx *u, int first, int last, const bool *which)
+static void disconnect_peers(struct ucx *u, int first, int last, const bool *which)
 {
     uint64_t until = trib_deadline_ms(LEAVE_MS);
 
@@ -214,13 +213,13 @@ static void leave(struct ucx *u, int first, int last, const bool *which)
     pthread_mutex_unlock(&u->links);
     for (int i = first; i <= last; i++)
         if (is_one_of(which, i))
-            say_bye(u, i);
-    wait_until_got(u, first, last, which, until);
+            send_bye(u, i);
+    await_got_all(u, first, last, which, until);
     for (int i = first; i <= last; i++) {
         if (!is_one_of(which, i) || u->peers[i].base.state == TRIB_PEER_LEFT)
             continue;
-        u->n_going -= u->peers[i].base.state == TRIB_PEER_GOING;
-        part(u, i, TRIB_PEER_LEFT);
+        u->n_losing -= u->peers[i].base.state == TRIB_PEER_GOING;
+        close_peer(u, i, TRIB_PEER_LEFT);
     }
 }
 
@@ -229,12 +228,12 @@ void trib_ucx_disconnect(struct trib_transport *t, int peer)
     struct ucx *u = ucx_of(t);
 
     if (peer >= 0 && peer < u->size && u->peers[peer].base.state != TRIB_PEER_LEFT)
-        leave(u, peer, peer, NULL);
+        disconnect_peers(u, peer, peer, NULL);
 }
 
 void trib_ucx_leave(struct trib_transport *t, const bool *which)
 {
     struct ucx *u = ucx_of(t);
 
-    leave(u, 0, u->size - 1, which);
+    disconnect_peers(u, 0, u->size - 1, which);
 }

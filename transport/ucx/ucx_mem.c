@@ -47,13 +47,13 @@ static bool receives_into(const struct ucx_peer *p, uint32_t region)
 
 /* A fetch in progress would write into memory after its region has ended. Close the
  * endpoint of any peer with such a fetch. */
-static void cut_off(struct ucx *u, uint32_t id)
+static void close_fetching_peers(struct ucx *u, uint32_t id)
 {
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
         if (!p->ep || !receives_into(p, id))
             continue;
-        p->misdeed = "was still writing into a deregistered region";
+        p->violation = "was still writing into a deregistered region";
         p->expected = false; /* closing makes progress, which must not start another
                               * fetch */
         trib_ucx_endpoint_close(u, i);
@@ -69,7 +69,7 @@ void trib_ucx_dereg(struct trib_transport *t, struct trib_region *opaque)
     if (!region)
         return;
     pthread_mutex_lock(&u->lock);
-    cut_off(u, region->id);
+    close_fetching_peers(u, region->id);
     trib_table_remove(&u->table, region);
     pthread_mutex_unlock(&u->lock);
 }
@@ -101,7 +101,7 @@ trib_status_t trib_ucx_import(struct trib_transport *t, int peer,
     return status;
 }
 
-uint8_t *trib_ucx_place(struct ucx *u, const struct ucx_head *head)
+uint8_t *trib_ucx_target(struct ucx *u, const struct ucx_head *head)
 {
     return trib_table_place(&u->table, head->region, head->off, head->len);
 }

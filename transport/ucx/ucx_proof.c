@@ -49,7 +49,7 @@ uint64_t trib_ucx_pending_key(struct ucx *u, const struct ucx_pending_conn *g)
 
 bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g)
 {
-    struct ucx_challenge c = {.word = {.magic = UCX_MAGIC, .kind = UCX_CHALLENGE}};
+    struct ucx_challenge c = {.control = {.magic = UCX_MAGIC, .kind = UCX_CHALLENGE}};
     struct trib_proof about;
 
     if (!trib_nonce_make(g->nonce))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx: receiving writes. UCX calls trib_ucx_take for each message: a small one is
+ * ucx: receiving writes. UCX calls trib_ucx_recv_cb for each message: a small one is
  * copied to its target, a large one is fetched directly into it. Fetches complete in
  * any order; the inbox restores the order of each peer's messages. All functions but
  * deliver run in UCX's progress, with `lock` held. All headers and payloads are
@@ -40,15 +40,15 @@ static bool inbox_grow(struct ucx_peer *p, uint64_t number)
     return true;
 }
 
-static void misdeed(struct ucx *u, struct ucx_peer *p, const char *what)
+static void report_violation(struct ucx *u, struct ucx_peer *p, const char *what)
 {
-    if (!p->misdeed)
-        p->misdeed = what;
+    if (!p->violation)
+        p->violation = what;
     p->expected = false;
     atomic_store_explicit(&u->async_events, true, memory_order_release);
 }
 
-static void arrived(struct ucx *u, struct ucx_peer *p, struct ucx_arrival *a)
+static void set_arrived(struct ucx *u, struct ucx_peer *p, struct ucx_arrival *a)
 {
     a->here = true;
     p->ready++;
@@ -56,7 +56,7 @@ static void arrived(struct ucx *u, struct ucx_peer *p, struct ucx_arrival *a)
 }
 
 /* Reuse descriptors through a free list instead of allocating one per message. */
-static struct ucx_fetch *new_fetch(struct ucx *u)
+static struct ucx_fetch *get_fetch(struct ucx *u)
 {
     struct ucx_fetch *f = u->fetches;
 
@@ -66,14 +66,14 @@ static struct ucx_fetch *new_fetch(struct ucx *u)
     return f;
 }
 
-static void drop_fetch(struct ucx_fetch *f)
+static void put_fetch(struct ucx_fetch *f)
 {
     f->next = f->ucx->fetches;
     f->ucx->fetches = f;
 }
 
-static void on_fetched(void *request, ucs_status_t status, size_t length,
-                       void *user_data)
+static void handle_fetched(void *request, ucs_status_t status, size_t length,
+                           void *user_data)
 {
     struct ucx_fetch *f = user_data;
     struct ucx_peer *p = &f->ucx->peers[f->peer];
@@ -83,13 +83,13 @@ static void on_fetched(void *request, ucs_status_t status, size_t length,
     p->pending--;
     a->region = 0;
     if (status == UCS_OK && length == a->len)
-        arrived(f->ucx, p, a);
+        set_arrived(f->ucx, p, a);
     else if (p->fault == UCS_OK)
         p->fault = status == UCS_OK ? UCS_ERR_MESSAGE_TRUNCATED : status;
     if (p->fault != UCS_OK)
         atomic_store_explicit(&f->ucx->async_events, true, memory_order_release);
     f->ucx->api.ucp_request_free(request);
-    drop_fetch(f);
+    put_fetch(f);
 }
 
 /* Fetch a payload that is still in the sender's memory. */
@@ -97,17 +97,17 @@ static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
                           uint8_t *to)
 {
     struct ucx_peer *p = &u->peers[h->rank];
-    struct ucx_fetch *f = new_fetch(u);
+    struct ucx_fetch *f = get_fetch(u);
 
     if (!f) {
-        misdeed(u, p, "sent more messages than this rank has memory for");
+        report_violation(u, p, "sent more messages than this rank has memory for");
         return UCS_ERR_NO_MEMORY;
     }
     *f = (struct ucx_fetch){.ucx = u, .peer = h->rank, .number = h->number};
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
-        .cb.recv_am = on_fetched,
+        .cb.recv_am = handle_fetched,
         .user_data = f,
     };
     p->pending++;
@@ -118,13 +118,13 @@ static ucs_status_t fetch(struct ucx *u, const struct ucx_head *h, void *data,
         u->api.ucp_am_recv_data_nbx(u->worker, data, to, (size_t)h->len, &param);
     if (!request) { /* completed immediately, without a callback */
         p->pending--;
-        drop_fetch(f);
+        put_fetch(f);
         slot(p, h->number)->region = 0;
-        arrived(u, p, slot(p, h->number));
+        set_arrived(u, p, slot(p, h->number));
     } else if (UCS_PTR_IS_ERR(request)) {
         slot(p, h->number)->region = 0;
         p->pending--;
-        drop_fetch(f);
+        put_fetch(f);
         if (p->fault == UCS_OK)
             p->fault = UCS_PTR_STATUS(request);
         atomic_store_explicit(&u->async_events, true, memory_order_release);
@@ -146,7 +146,8 @@ static struct ucx_peer *sender(struct ucx *u, const void *header, size_t bytes,
     return p->expected && h->key == p->in_key ? p : NULL;
 }
 
-static const char *judge(struct ucx_peer *p, const struct ucx_head *h, size_t length)
+static const char *check_header(struct ucx_peer *p, const struct ucx_head *h,
+                                size_t length)
 {
     if ((h->kind != UCX_WRITE && h->kind != UCX_QUIET) || h->len != length)
         return "sent an invalid write";
@@ -157,7 +158,7 @@ static const char *judge(struct ucx_peer *p, const struct ucx_head *h, size_t le
 
 /* Copy a payload to its target. The owner reads credits and notices without `lock`
  * while the helper may write them, so aligned words are stored atomically. */
-static void put(uint8_t *to, const uint8_t *from, size_t bytes)
+static void store_payload(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     enum { WORDS_MOST = 512 };
     size_t at = 0;
@@ -177,8 +178,9 @@ static void put(uint8_t *to, const uint8_t *from, size_t bytes)
         memcpy(to + at, from + at, bytes - at);
 }
 
-ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
-                           void *data, size_t length, const ucp_am_recv_param_t *param)
+ucs_status_t trib_ucx_recv_cb(void *arg, const void *header, size_t header_length,
+                              void *data, size_t length,
+                              const ucp_am_recv_param_t *param)
 {
     struct ucx *u = arg;
     struct ucx_head h;
@@ -187,12 +189,12 @@ ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
 
     if (p && h.kind == UCX_FIRST)
         return UCS_OK;
-    const char *wrong = p ? judge(p, &h, length) : NULL;
-    uint8_t *to = p && !wrong && h.len ? trib_ucx_place(u, &h) : NULL;
+    const char *wrong = p ? check_header(p, &h, length) : NULL;
+    uint8_t *to = p && !wrong && h.len ? trib_ucx_target(u, &h) : NULL;
     if (p && !wrong && h.len && !to)
         wrong = "wrote outside a region";
     if (wrong)
-        misdeed(u, p, wrong);
+        report_violation(u, p, wrong);
     if (!p || wrong)
         return far ? UCS_ERR_REJECTED : UCS_OK;
     struct ucx_arrival *a = slot(p, h.number);
@@ -201,12 +203,12 @@ ucs_status_t trib_ucx_take(void *arg, const void *header, size_t header_length,
     if (far)
         return fetch(u, &h, data, to);
     if (h.len)
-        put(to, data, (size_t)h.len);
-    arrived(u, p, a);
+        store_payload(to, data, (size_t)h.len);
+    set_arrived(u, p, a);
     return UCS_OK;
 }
 
-static int deliver_of(struct ucx *u, int peer, struct trib_event *events, int max)
+static int deliver_peer(struct ucx *u, int peer, struct trib_event *events, int max)
 {
     struct ucx_peer *p = &u->peers[peer];
     int n = 0;
@@ -233,7 +235,7 @@ int trib_ucx_deliver(struct ucx *u, struct trib_event *events, int max)
 
     for (int i = 0; i < u->size && n < max && u->ready; i++) {
         u->turn = u->turn + 1 < u->size ? u->turn + 1 : 0;
-        n += deliver_of(u, u->turn, events + n, max - n);
+        n += deliver_peer(u, u->turn, events + n, max - n);
     }
     return n;
 }

@@ -48,7 +48,7 @@ enum ucx_refusal {
     UCX_NOT_PROVED, /* wrong proof of the connecting side */
 };
 
-enum ucx_word_kind {
+enum ucx_control_kind {
     UCX_WELCOME = 1, /* value: length of the worker address that follows */
     /* value: enum ucx_refusal; bits 32..63: the listener's version (protocol or UCX) */
     UCX_REFUSE,
@@ -61,16 +61,16 @@ enum ucx_word_kind {
 };
 
 /* A control message, sent in both directions of each socket. */
-struct ucx_word {
+struct ucx_control {
     uint32_t magic;
     uint32_t kind;
     uint64_t value;
 };
-static_assert(sizeof(struct ucx_word) == 16, "no padding");
+static_assert(sizeof(struct ucx_control) == 16, "no padding");
 
 /* Answers a hello. The connecting side replies with its proof of TRIB_PROOF_BYTES. */
 struct ucx_challenge {
-    struct ucx_word word;
+    struct ucx_control control;
     uint8_t nonce[TRIB_NONCE_BYTES];
     uint8_t proof[TRIB_PROOF_BYTES];
 };

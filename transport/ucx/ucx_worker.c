@@ -22,7 +22,7 @@ enum { TURNS = 16 }; /* progress calls per poll */
 
 #define LINE_MAX_BYTES 256
 
-void trib_ucx_ring(struct ucx *u)
+void trib_ucx_signal_owner(struct ucx *u)
 {
     uint64_t one = 1;
 
@@ -96,7 +96,7 @@ static ucs_status_t make_worker(struct ucx *u)
                       UCP_AM_HANDLER_PARAM_FIELD_ARG | UCP_AM_HANDLER_PARAM_FIELD_FLAGS,
         .id = UCX_AM_ID,
         .flags = UCP_AM_FLAG_WHOLE_MSG,
-        .cb = trib_ucx_take,
+        .cb = trib_ucx_recv_cb,
         .arg = u,
     };
     ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS};
@@ -165,7 +165,7 @@ void trib_ucx_worker_free(struct ucx *u)
 }
 
 /* Error handler of endpoints. UCX calls it from progress, so `lock` is held. */
-static void on_fault(void *arg, ucp_ep_h ep, ucs_status_t status)
+static void handle_fault(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     struct ucx_send_req *self = arg;
     struct ucx_peer *p = &self->ucx->peers[self->peer];
@@ -175,7 +175,7 @@ static void on_fault(void *arg, ucp_ep_h ep, ucs_status_t status)
     if (p->fault == UCS_OK)
         p->fault = status == UCS_OK ? UCS_ERR_IO_ERROR : status;
     atomic_store_explicit(&self->ucx->async_events, true, memory_order_release);
-    trib_ucx_ring(self->ucx);
+    trib_ucx_signal_owner(self->ucx);
 }
 
 /* UCX takes an address without its length and parses it by the lengths inside. In a
@@ -207,7 +207,7 @@ ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name)
                       UCP_EP_PARAM_FIELD_ERR_HANDLER,
         .address = name,
         .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler = {.cb = on_fault, .arg = &p->send_reqs[0]},
+        .err_handler = {.cb = handle_fault, .arg = &p->send_reqs[0]},
     };
     p->fault = UCS_OK;
     return u->api.ucp_ep_create(u->worker, &params, &p->ep);
@@ -228,7 +228,7 @@ unsigned trib_ucx_progress(struct ucx *u)
 }
 
 /* Sleep up to 1 ms, or until UCX has an event. */
-void trib_ucx_nap(struct ucx *u)
+void trib_ucx_sleep(struct ucx *u)
 {
     struct pollfd fd = {.fd = u->efd, .events = POLLIN};
 
@@ -261,7 +261,7 @@ bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until)
             continue;
         (void)u->api.ucp_worker_arm(u->worker);
         pthread_mutex_unlock(&u->lock);
-        trib_ucx_nap(u);
+        trib_ucx_sleep(u);
         pthread_mutex_lock(&u->lock);
     }
     if (real)

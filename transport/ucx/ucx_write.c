@@ -15,7 +15,7 @@ static struct ucx_send_req *send_req(const struct ucx *u, struct ucx_peer *p,
     return &p->send_reqs[number & (u->depth - 1)];
 }
 
-static void on_sent(void *request, ucs_status_t status, void *user_data)
+static void handle_sent(void *request, ucs_status_t status, void *user_data)
 {
     struct ucx_send_req *t = user_data;
     struct ucx_peer *p = &t->ucx->peers[t->peer];
@@ -39,7 +39,7 @@ static ucs_status_t post(struct ucx *u, int peer, struct ucx_send_req *t,
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-        .cb.send = on_sent,
+        .cb.send = handle_sent,
         .user_data = t,
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
@@ -57,7 +57,7 @@ static ucs_status_t post(struct ucx *u, int peer, struct ucx_send_req *t,
 }
 
 /* Drop completed requests at the head whose completion need not be reported. */
-static void forget(struct ucx *u, struct ucx_peer *p)
+static void release_done(struct ucx *u, struct ucx_peer *p)
 {
     bool had = p->head != p->tail;
 
@@ -76,7 +76,7 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
     if (p->fault != UCS_OK || !p->ep)
         return TRIB_ERR_NO_RESOURCE; /* the loss is about to be reported */
     if (p->tail - p->head == u->depth)
-        forget(u, p);
+        release_done(u, p);
     if (p->tail - p->head == u->depth)
         return TRIB_ERR_NO_RESOURCE;
     struct ucx_send_req *t = send_req(u, p, p->tail);
@@ -105,7 +105,7 @@ static trib_status_t enqueue(struct ucx *u, int peer, const struct trib_write *w
             p->fault = status;
         atomic_store_explicit(&u->async_events, true, memory_order_release);
     }
-    forget(u, p);
+    release_done(u, p);
     return TRIB_OK;
 }
 
@@ -152,13 +152,13 @@ static int reap_peer(struct ucx *u, int peer, struct trib_event *events, int max
     struct ucx_peer *p = &u->peers[peer];
     int n = 0;
 
-    forget(u, p);
+    release_done(u, p);
     while (n < max && p->head != p->tail && send_req(u, p, p->head)->done) {
         events[n++] = (struct trib_event){.kind = TRIB_EVENT_WRITE_DONE,
                                           .peer = peer,
                                           .token = send_req(u, p, p->head)->token};
         send_req(u, p, p->head)->signal = false;
-        forget(u, p);
+        release_done(u, p);
     }
     return n;
 }
@@ -181,7 +181,7 @@ void trib_ucx_wake(struct trib_transport *t, int peer)
 
     assert(peer >= 0 && peer < u->size);
     if (peer == u->self)
-        trib_ucx_ring(u);
+        trib_ucx_signal_owner(u);
     else
-        trib_ucx_say(u, peer, UCX_WAKE, 0);
+        trib_ucx_send_control(u, peer, UCX_WAKE, 0);
 }

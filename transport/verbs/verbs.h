@@ -44,7 +44,7 @@ struct verbs_port {
 #define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with the NUL */
 
 /* The kind of work that a completion reports, in the upper four bits of its wr_id. */
-enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SAID_BYE };
+enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SENT_BYE };
 #define VERBS_WORK_SHIFT 60
 
 struct verbs_region {
@@ -150,14 +150,14 @@ struct verbs_peer {
     uint8_t device; /* index among the peer's devices */
     char by[TRIB_WHY_MAX]; /* description of the connection */
     uint64_t key;
-    bool said_bye; /* goodbye received: the end of its connection is no death */
+    bool got_bye; /* goodbye received: the end of its connection is no death */
     bool finished; /* goodbye received and nothing is in flight */
     enum verbs_unclear_failure unclear;
     bool ended; /* REFUSED: its connection has ended since */
     enum ibv_wc_status status; /* REFUSED: status of the failed completion */
     uint32_t vendor; /* REFUSED: vendor error of the completion */
     uint64_t question; /* REFUSED: from trib_peer_liveness_ask */
-    uint64_t looked_at;
+    uint64_t checked_at;
     uint64_t ahead; /* bytes of the pieces that precede their write */
     /* guarded by `posting`; `head` is written by the owner only */
     struct ibv_qp *qp; /* QP of the outlet; NULL: do not post */
@@ -247,7 +247,7 @@ struct verbs {
     uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;
-    int n_going;
+    int n_losing;
 };
 
 /* Return false in a forked child. A child shares the device's files; its calls would
@@ -308,15 +308,16 @@ trib_status_t trib_verbs_forked(struct verbs *v);
 /* Record for the owner that async events have happened, and end its wait. */
 void trib_verbs_wake_owner(struct verbs *v);
 /* Watch a socket in the manager's thread. */
-void trib_verbs_oob_listener_watch(struct verbs *v, int fd);
-void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd);
-struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
-                                    bool own_port, enum verbs_refusal *verdict);
-void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
+void trib_verbs_watch_fd(struct verbs *v, int fd);
+void trib_verbs_unwatch_fd(struct verbs *v, int fd);
+struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
+                                          const struct verbs_hello *hello,
+                                          bool own_port, enum verbs_refusal *verdict);
+void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc);
-void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
-                         uint32_t vendor);
+void trib_verbs_note_refusal(struct verbs *v, int peer, const struct ibv_wc *wc);
+void trib_verbs_report_error(struct verbs *v, int peer, enum ibv_wc_status status,
+                             uint32_t vendor);
 
 /* verbs_open.c */
 /* Set *out to all parameters but `ops`. */
@@ -372,13 +373,13 @@ static inline bool verbs_is_mtu(uint8_t mtu)
  * which may take seconds. */
 void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link);
 void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link);
-void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
-                          struct verbs_link *trash);
+void trib_verbs_link_ended(struct verbs *v, struct verbs_peer *p, bool inlet,
+                           struct verbs_link *trash);
 void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route);
 void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num);
 struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num);
-struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const void *data,
-                                        size_t bytes);
+struct rdma_conn_param trib_verbs_conn_param(const struct verbs_link *link,
+                                             const void *data, size_t bytes);
 
 /* verbs_gid_table.c: GIDs of the local port */
 /* Read the table for each connection: GIDs change with addresses. Return 0 or an errno;
@@ -390,7 +391,7 @@ int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
  * close. */
 trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports);
 void trib_verbs_oob_listener_close(struct verbs *v);
-void trib_verbs_oob_listener_look(struct verbs *v);
+void trib_verbs_oob_listener_poll(struct verbs *v);
 int trib_verbs_oob_listener_pause_ms(const struct verbs *v);
 void trib_verbs_oob_fd_keep(int fd);
 
@@ -415,13 +416,13 @@ bool trib_verbs_oob_request_proved(const struct verbs *v,
 void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                             struct verbs_answer *answer, size_t bytes);
 /* The connecting side: */
-bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
-                      struct verbs_nonces *nonces);
+bool trib_verbs_begin_hello(const struct verbs *v, struct verbs_hello *hello,
+                            struct verbs_nonces *nonces);
 /* Return false if the listener's proof is wrong. */
-bool trib_verbs_challenged(const struct verbs *v, int peer,
-                           const struct verbs_hello *hello,
-                           const struct verbs_answer *answer,
-                           struct verbs_nonces *nonces);
+bool trib_verbs_check_challenge(const struct verbs *v, int peer,
+                                const struct verbs_hello *hello,
+                                const struct verbs_answer *answer,
+                                struct verbs_nonces *nonces);
 void trib_verbs_prove_request(const struct verbs *v, int peer,
                               const struct verbs_nonces *nonces,
                               struct verbs_hello *hello);
@@ -430,7 +431,7 @@ void trib_verbs_prove_oob_request(const struct verbs *v,
                                   const struct verbs_oob_request *request,
                                   uint8_t proof[TRIB_PROOF_BYTES]);
 /* Return true if there is no secret. */
-bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
+bool trib_verbs_check_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                              const struct verbs_answer *answer, size_t bytes);
 
 /* verbs_oob_connect.c: outgoing OOB requests. No further address is tried after
@@ -438,8 +439,8 @@ bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *n
 trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      const struct verbs_address *a, uint64_t until,
                                      char *why, size_t bytes);
-trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *why,
-                               size_t bytes);
+trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
+                                    char *why, size_t bytes);
 
 /* verbs_connect.c */
 TRIB_TRANSPORT_PEERS(trib_verbs);
@@ -454,7 +455,7 @@ void trib_verbs_manager_stop(struct verbs *v);
 
 /* verbs_liveness.c: loss of peers and disconnecting */
 void trib_verbs_tick(struct verbs *v);
-void trib_verbs_take_async_events(struct verbs *v);
+void trib_verbs_handle_async_events(struct verbs *v);
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max);
 void trib_verbs_disconnect(struct trib_transport *t, int peer);
 void trib_verbs_leave(struct trib_transport *t, const bool *which);
@@ -466,8 +467,8 @@ trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);
 void trib_verbs_wake(struct trib_transport *t, int peer);
 /* Send VERBS_BYE or VERBS_GIVEN_UP as the last message. */
-void trib_verbs_say_last(struct verbs *v, int peer, enum verbs_control word);
-bool trib_verbs_post_proof(struct verbs *v, int peer);
+void trib_verbs_send_last(struct verbs *v, int peer, enum verbs_control word);
+bool trib_verbs_post_probe(struct verbs *v, int peer);
 
 /* verbs_cq.c */
 int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max);
@@ -499,8 +500,8 @@ const char *trib_verbs_refusal_text(enum verbs_refusal refusal);
 #define VERBS_END_TEXT 80
 /* Write the addresses or GIDs of both ends of a peer's outlet. For the owner's
  * thread. */
-void trib_verbs_ends(struct verbs *v, int peer, char here[VERBS_END_TEXT],
-                     char there[VERBS_END_TEXT]);
+void trib_verbs_end_texts(struct verbs *v, int peer, char here[VERBS_END_TEXT],
+                          char there[VERBS_END_TEXT]);
 char *trib_verbs_gid_text(const struct verbs_gid *gid, bool own,
                           char text[VERBS_END_TEXT]);
 

@@ -22,8 +22,9 @@
 
 enum { BACKLOG = 1024 };
 
-static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *link,
-                   const struct verbs_hello *hello, const struct verbs_nonces *nonces)
+static int accept_request(struct verbs *v, struct verbs_peer *p,
+                          struct verbs_link *link, const struct verbs_hello *hello,
+                          const struct verbs_nonces *nonces)
 {
     struct verbs_answer answer = {
         .magic = VERBS_MAGIC,
@@ -45,7 +46,7 @@ static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *lin
                          (struct verbs_route){.peer = hello->rank});
     if (verbs_has_secret(v))
         trib_verbs_seal_answer(v, nonces, &answer, sizeof(answer));
-    struct rdma_conn_param param = trib_verbs_param(link, &answer, sizeof(answer));
+    struct rdma_conn_param param = trib_verbs_conn_param(link, &answer, sizeof(answer));
     if (v->api.rdma_accept(link->id, &param) == 0)
         return 0;
     error = errno;
@@ -54,7 +55,7 @@ static int welcome(struct verbs *v, struct verbs_peer *p, struct verbs_link *lin
 }
 
 /* Get the address of the other end. Return false if it is unknown. */
-static bool address_of(const struct rdma_cm_id *id, uint8_t ip[16])
+static bool peer_address(const struct rdma_cm_id *id, uint8_t ip[16])
 {
     const struct sockaddr *at = &id->route.addr.dst_addr;
 
@@ -64,8 +65,8 @@ static bool address_of(const struct rdma_cm_id *id, uint8_t ip[16])
     return true;
 }
 
-static void warn(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
-                 const struct verbs_hello *hello)
+static void warn_refused(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
+                         const struct verbs_hello *hello)
 {
     uint8_t ip[16];
     char what[120];
@@ -74,12 +75,12 @@ static void warn(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
              "requested a connection as rank %d (process %d): reason %d", hello->rank,
              hello->pid, (int)why);
     trib_stranger_warn(
-        &v->strangers, v->log, "verbs", address_of(id, ip) ? ip : NULL, v->port,
+        &v->strangers, v->log, "verbs", peer_address(id, ip) ? ip : NULL, v->port,
         why == VERBS_NOT_PROVED ? "did not prove that it has the secret of this job"
                                 : what);
 }
 
-static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
+static void reject(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
                    const struct verbs_hello *hello)
 {
     struct verbs_answer answer = {.magic = VERBS_MAGIC,
@@ -90,14 +91,14 @@ static void refuse(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
     if (why == VERBS_CHALLENGE && !trib_verbs_open_challenge(v, hello, &answer))
         answer.refusal = VERBS_NO_ROOM;
     else if (why != VERBS_CHALLENGE && why != VERBS_LEFT)
-        warn(v, id, why, hello);
+        warn_refused(v, id, why, hello);
     (void)v->api.rdma_reject(id, &answer, sizeof(answer));
 }
 
 /* If the job has a secret, answer the first request with a challenge and accept the
  * second one by its proof. */
-static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello,
-                                struct verbs_nonces *nonces_out)
+static enum verbs_refusal check_proof(struct verbs *v, const struct verbs_hello *hello,
+                                      struct verbs_nonces *nonces_out)
 {
     if (!verbs_has_secret(v))
         return VERBS_WELCOME;
@@ -109,8 +110,8 @@ static enum verbs_refusal prove(struct verbs *v, const struct verbs_hello *hello
 
 /* Handle a connection request. *trash receives a connection to be destroyed once the
  * event is acknowledged. */
-static void on_request(struct verbs *v, const struct rdma_cm_event *event,
-                       struct verbs_link *trash)
+static void handle_request(struct verbs *v, const struct rdma_cm_event *event,
+                           struct verbs_link *trash)
 {
     const struct rdma_conn_param *said = &event->param.conn;
     struct verbs_link link = {.id = event->id};
@@ -121,12 +122,12 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
     if (said->private_data && said->private_data_len >= sizeof(hello))
         memcpy(&hello, said->private_data, sizeof(hello));
     struct verbs_peer *p =
-        trib_verbs_judge(v, &hello, trib_verbs_is_own(v, event->id), &verdict);
+        trib_verbs_check_hello(v, &hello, trib_verbs_is_own(v, event->id), &verdict);
 
     if (p)
-        verdict = prove(v, &hello, &nonces);
+        verdict = check_proof(v, &hello, &nonces);
     if (p && verdict == VERBS_WELCOME) {
-        int error = welcome(v, p, &link, &hello, &nonces);
+        int error = accept_request(v, p, &link, &hello, &nonces);
         if (error == 0) {
             /* The peer has abandoned an earlier attempt; its end was not reported
              * yet. */
@@ -143,19 +144,19 @@ static void on_request(struct verbs *v, const struct rdma_cm_event *event,
                  hello.rank);
         verdict = VERBS_NO_ROOM;
     }
-    refuse(v, link.id, verdict, &hello);
+    reject(v, link.id, verdict, &hello);
     *trash = link;
 }
 
 /* Handle the end of a librdmacm connection. */
-static void on_end(struct verbs *v, const struct rdma_cm_event *event,
-                   struct verbs_link *trash)
+static void handle_end(struct verbs *v, const struct rdma_cm_event *event,
+                       struct verbs_link *trash)
 {
     struct verbs_peer *p = event->id->context;
 
     if (p && (event->id == p->in.id || event->id == p->out.id)) /* otherwise dropped
                                                                  * already */
-        trib_verbs_link_over(v, p, event->id == p->in.id, trash);
+        trib_verbs_link_ended(v, p, event->id == p->in.id, trash);
 }
 
 /*
@@ -163,8 +164,8 @@ static void on_end(struct verbs *v, const struct rdma_cm_event *event,
  * the peer's link address, for instance after a cable was pulled. The peer may be back
  * soon; if not, writes to it fail.
  */
-static void on_unreachable(struct verbs *v, const struct rdma_cm_event *event,
-                           struct verbs_link *trash)
+static void handle_unreachable(struct verbs *v, const struct rdma_cm_event *event,
+                               struct verbs_link *trash)
 {
     struct verbs_peer *p = event->id->context;
 
@@ -172,24 +173,24 @@ static void on_unreachable(struct verbs *v, const struct rdma_cm_event *event,
         trib_log(v->log, TRIB_LOG_INFO, "verbs", "rank %d is currently unreachable",
                  (int)(p - v->peers));
     else
-        on_end(v, event, trash);
+        handle_end(v, event, trash);
 }
 
-static void fault_all(struct verbs *v, const char *text)
+static void set_fault_all(struct verbs *v, const char *text)
 {
     for (int i = 0; i < v->size; i++)
         snprintf(v->peers[i].fault, sizeof(v->peers[i].fault), "%s", text);
     trib_verbs_wake_owner(v);
 }
 
-static void handle(struct verbs *v, const struct rdma_cm_event *event,
-                   struct verbs_link *trash)
+static void handle_cm_event(struct verbs *v, const struct rdma_cm_event *event,
+                            struct verbs_link *trash)
 {
     struct verbs_peer *p;
 
     switch (event->event) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
-        on_request(v, event, trash);
+        handle_request(v, event, trash);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
         p = event->id->context;
@@ -199,20 +200,20 @@ static void handle(struct verbs *v, const struct rdma_cm_event *event,
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_REJECTED:
-        on_end(v, event, trash);
+        handle_end(v, event, trash);
         break;
     case RDMA_CM_EVENT_UNREACHABLE:
-        on_unreachable(v, event, trash);
+        handle_unreachable(v, event, trash);
         break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        fault_all(v, "this host's RDMA device was removed");
+        set_fault_all(v, "this host's RDMA device was removed");
         break;
     default: /* timewait exit, address change: no connection ends by them */
         break;
     }
 }
 
-static void read_event(struct verbs *v)
+static void read_cm_event(struct verbs *v)
 {
     struct verbs_link trash = {0};
     struct rdma_cm_event *event;
@@ -220,13 +221,13 @@ static void read_event(struct verbs *v)
     if (v->api.rdma_get_cm_event(v->events, &event) != 0)
         return;
     pthread_mutex_lock(&v->links);
-    handle(v, event, &trash);
+    handle_cm_event(v, event, &trash);
     pthread_mutex_unlock(&v->links);
     (void)v->api.rdma_ack_cm_event(event);
     trib_verbs_link_drop(v, &trash);
 }
 
-static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
+static void set_fault(struct verbs *v, const struct ibv_qp *qp, const char *text)
 {
     struct verbs_peer *p = qp->qp_context;
 
@@ -237,7 +238,7 @@ static void fault_of(struct verbs *v, const struct ibv_qp *qp, const char *text)
 }
 
 /* Devices report the events of all their ports. */
-static bool of_other_port(const struct verbs *v, const struct ibv_async_event *event)
+static bool is_other_port(const struct verbs *v, const struct ibv_async_event *event)
 {
     return v->one_port && event->element.port_num != v->port_num;
 }
@@ -262,36 +263,36 @@ static const char *port_text(enum ibv_event_type type)
     }
 }
 
-static void handle_async(struct verbs *v, const struct ibv_async_event *event)
+static void handle_async_event(struct verbs *v, const struct ibv_async_event *event)
 {
     const char *text = port_text(event->event_type);
 
     if (text) {
-        if (!of_other_port(v, event))
+        if (!is_other_port(v, event))
             trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
                      event->element.port_num, v->device, text);
         return;
     }
     switch (event->event_type) {
     case IBV_EVENT_QP_ACCESS_ERR:
-        fault_of(v, event->element.qp, "it wrote outside this rank's regions");
+        set_fault(v, event->element.qp, "it wrote outside this rank's regions");
         break;
     case IBV_EVENT_QP_REQ_ERR:
-        fault_of(v, event->element.qp, "it sent an invalid request");
+        set_fault(v, event->element.qp, "it sent an invalid request");
         break;
     case IBV_EVENT_QP_FATAL:
-        fault_of(v, event->element.qp,
-                 "the device reported a fatal error of its queue pair");
+        set_fault(v, event->element.qp,
+                  "the device reported a fatal error of its queue pair");
         break;
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
-        fault_all(v, "a queue of this host's RDMA device has failed");
+        set_fault_all(v, "a queue of this host's RDMA device has failed");
         break;
     case IBV_EVENT_DEVICE_FATAL:
-        fault_all(v, "this host's RDMA device has failed");
+        set_fault_all(v, "this host's RDMA device has failed");
         break;
     case IBV_EVENT_PORT_ERR:
-        if (!of_other_port(v, event))
+        if (!is_other_port(v, event))
             trib_log(v->log, TRIB_LOG_WARN, "verbs",
                      "port %d of %s is down: peers are lost unless it comes back soon; "
                      "check its cable, its switch and ibv_devinfo",
@@ -302,20 +303,20 @@ static void handle_async(struct verbs *v, const struct ibv_async_event *event)
     }
 }
 
-static void read_async(struct verbs *v)
+static void read_async_event(struct verbs *v)
 {
     struct ibv_async_event event;
 
     if (v->api.ibv_get_async_event(v->context, &event) != 0)
         return;
     pthread_mutex_lock(&v->links);
-    handle_async(v, &event);
+    handle_async_event(v, &event);
     pthread_mutex_unlock(&v->links);
     v->api.ibv_ack_async_event(&event);
 }
 
 /* Run until `stop` is signalled. A failed descriptor is no longer polled. */
-static void *manage(void *arg)
+static void *manager_main(void *arg)
 {
     struct verbs *v = arg;
     struct pollfd fds[] = {
@@ -327,19 +328,19 @@ static void *manage(void *arg)
 
     while (!fds[0].revents) {
         int n = trib_poll(fds, 4, trib_verbs_oob_listener_pause_ms(v));
-        trib_verbs_oob_listener_look(v);
+        trib_verbs_oob_listener_poll(v);
         if (n <= 0)
             continue;
         if (fds[1].revents & POLLIN)
-            read_event(v);
+            read_cm_event(v);
         if (fds[2].revents & POLLIN)
-            read_async(v);
+            read_async_event(v);
         for (int i = 1; i < 3; i++) {
             if ((fds[i].revents & (POLLERR | POLLNVAL)) == 0)
                 continue;
             fds[i].fd = -1;
             pthread_mutex_lock(&v->links);
-            fault_all(v, "this host's RDMA device has disappeared");
+            set_fault_all(v, "this host's RDMA device has disappeared");
             pthread_mutex_unlock(&v->links);
         }
     }
@@ -386,7 +387,7 @@ trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports)
 
 trib_status_t trib_verbs_manager_start(struct verbs *v)
 {
-    int error = trib_thread_start(&v->manager, manage, v);
+    int error = trib_thread_start(&v->manager, manager_main, v);
 
     v->managed = error == 0;
     errno = error;

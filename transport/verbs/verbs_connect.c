@@ -83,7 +83,7 @@ static bool fail(struct attempt *a, trib_status_t status, const char *format, ..
 }
 
 /* Report the peer's refusal, or the connection manager's reason code. */
-static void rejected(struct attempt *a, int reason)
+static void explain_rejection(struct attempt *a, int reason)
 {
     const struct verbs_answer *said = &a->answer;
 
@@ -99,7 +99,7 @@ static void rejected(struct attempt *a, int reason)
     }
 }
 
-static void explain(struct attempt *a, enum rdma_cm_event_type event, int status)
+static void explain_event(struct attempt *a, enum rdma_cm_event_type event, int status)
 {
     errno = status < 0 ? -status : status;
     switch (event) {
@@ -117,7 +117,7 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
              "no answer; with RoCE, UDP port 4791 must be open: try rping");
         break;
     case RDMA_CM_EVENT_REJECTED:
-        rejected(a, status);
+        explain_rejection(a, status);
         break;
     default:
         fail(a, TRIB_ERR_PEER_LOST, "librdmacm reports event %d, status %d", (int)event,
@@ -127,7 +127,7 @@ static void explain(struct attempt *a, enum rdma_cm_event_type event, int status
 }
 
 /* Wait for the next event of this attempt. Fail unless it is `wanted`. */
-static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
+static bool await_event(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
 {
     struct rdma_cm_event *event = NULL;
     int left = trib_deadline_left_ms(a->until);
@@ -151,7 +151,7 @@ static bool await(struct attempt *a, enum rdma_cm_event_type wanted, int ms)
         memcpy(&a->answer, said->private_data, sizeof(a->answer));
     bool right = event->event == wanted && event->status == 0;
     if (!right)
-        explain(a, event->event, event->status);
+        explain_event(a, event->event, event->status);
     (void)a->v->api.rdma_ack_cm_event(event);
     return right;
 }
@@ -166,7 +166,7 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
                                  RESOLVE_MS) != 0)
         return fail(a, TRIB_ERR_PEER_LOST,
                     "no RDMA device of this host reaches it: %m; check ip route get");
-    if (!await(a, RDMA_CM_EVENT_ADDR_RESOLVED, RESOLVE_MS + SLACK_MS))
+    if (!await_event(a, RDMA_CM_EVENT_ADDR_RESOLVED, RESOLVE_MS + SLACK_MS))
         return false;
     if (!trib_verbs_is_own(v, a->link.id)) {
         struct verbs_port way = {.number = v->one_port ? a->link.id->port_num : 0};
@@ -179,7 +179,7 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
     }
     if (v->api.rdma_resolve_route(a->link.id, RESOLVE_MS) != 0)
         return fail(a, TRIB_ERR_PEER_LOST, "no route: %m");
-    return await(a, RDMA_CM_EVENT_ROUTE_RESOLVED, RESOLVE_MS + SLACK_MS);
+    return await_event(a, RDMA_CM_EVENT_ROUTE_RESOLVED, RESOLVE_MS + SLACK_MS);
 }
 
 /* Fill in the first request, or the second one with the proof. Return false if there
@@ -187,12 +187,12 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
 static bool fill_hello(struct attempt *a, struct verbs_hello *hello)
 {
     if (!a->challenged)
-        return trib_verbs_begin(a->v, hello, &a->nonces);
+        return trib_verbs_begin_hello(a->v, hello, &a->nonces);
     trib_verbs_prove_request(a->v, a->peer, &a->nonces, hello);
     return true;
 }
 
-static bool shake_hands(struct attempt *a, const struct verbs_address *address)
+static bool handshake(struct attempt *a, const struct verbs_address *address)
 {
     struct verbs *v = a->v;
     struct verbs_hello hello = {
@@ -216,15 +216,16 @@ static bool shake_hands(struct attempt *a, const struct verbs_address *address)
                     v->label, error == ENOMEM ? "; " : "",
                     error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
     }
-    struct rdma_conn_param param = trib_verbs_param(&a->link, &hello, sizeof(hello));
+    struct rdma_conn_param param =
+        trib_verbs_conn_param(&a->link, &hello, sizeof(hello));
     if (v->api.rdma_connect(a->link.id, &param) != 0)
         return fail(a, TRIB_ERR_SYSTEM, "rdma_connect: %m");
-    if (!await(a, RDMA_CM_EVENT_CONNECT_RESPONSE, ANSWER_MS))
+    if (!await_event(a, RDMA_CM_EVENT_CONNECT_RESPONSE, ANSWER_MS))
         return false;
     if (a->answer.magic != VERBS_MAGIC || a->answer.key != address->key ||
         a->answer.version != VERBS_VERSION || !verbs_is_mtu(a->answer.mtu) ||
         (verbs_has_secret(v) && !a->challenged) ||
-        !trib_verbs_answer_holds(v, &a->nonces, &a->answer, sizeof(a->answer)))
+        !trib_verbs_check_answer(v, &a->nonces, &a->answer, sizeof(a->answer)))
         return fail(a, TRIB_ERR_PEER_LOST,
                     "the process that answers there is not the peer");
     a->link.mtu = a->answer.mtu < hello.mtu ? a->answer.mtu : hello.mtu;
@@ -252,7 +253,7 @@ static bool try_address(struct attempt *a, struct verbs_peer *p,
         v->api.rdma_create_id(a->channel, &a->link.id, p, RDMA_PS_TCP) != 0)
         fail(a, TRIB_ERR_SYSTEM, "cannot create an id: %m");
     else
-        connected = resolve(a, ip, address->port) && shake_hands(a, address);
+        connected = resolve(a, ip, address->port) && handshake(a, address);
     if (connected) {
         /* Events of the id may arrive as soon as it has migrated: the manager must find
          * it. */
@@ -288,8 +289,8 @@ bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
 
 /* Send a request. If it is answered by a challenge, send a second one with the
  * proof. */
-static bool try_twice(struct attempt *a, const struct verbs_address *address,
-                      const struct verbs_ip *ip)
+static bool try_with_proof(struct attempt *a, const struct verbs_address *address,
+                           const struct verbs_ip *ip)
 {
     struct verbs *v = a->v;
     struct verbs_peer *p = &v->peers[a->peer];
@@ -301,7 +302,8 @@ static bool try_twice(struct attempt *a, const struct verbs_address *address,
     if (!verbs_has_secret(v) || a->answer.magic != VERBS_MAGIC ||
         a->answer.key != address->key || a->answer.refusal != VERBS_CHALLENGE)
         return false;
-    a->challenged = trib_verbs_challenged(v, a->peer, &hello, &a->answer, &a->nonces);
+    a->challenged =
+        trib_verbs_check_challenge(v, a->peer, &hello, &a->answer, &a->nonces);
     if (!a->challenged) {
         memset(&a->answer, 0, sizeof(a->answer));
         return fail(
@@ -314,8 +316,8 @@ static bool try_twice(struct attempt *a, const struct verbs_address *address,
 
 /* Connect through librdmacm. Return true if connected, or if the peer itself
  * refused. */
-static bool ask_manager(struct attempt *a, int peer,
-                        const struct verbs_address *address)
+static bool connect_by_rdmacm(struct attempt *a, int peer,
+                              const struct verbs_address *address)
 {
     struct verbs *v = a->v;
 
@@ -327,7 +329,7 @@ static bool ask_manager(struct attempt *a, int peer,
         if (trib_verbs_leads_back(v, address, &address->ip[i]))
             continue;
         verbs_ip_text(&address->ip[i], a->at);
-        if (try_twice(a, address, &address->ip[i])) {
+        if (try_with_proof(a, address, &address->ip[i])) {
             a->status = TRIB_OK;
             return true;
         }
@@ -371,10 +373,10 @@ static void connect_by_oob(struct attempt *a, int peer,
     verbs_ip_text(&a->v->peers[peer].where, a->at);
 }
 
-static trib_status_t unreachable(struct verbs *v, int peer,
-                                 const struct verbs_address *address,
-                                 const struct attempt *by_manager,
-                                 const struct attempt *by_oob)
+static trib_status_t fail_unreachable(struct verbs *v, int peer,
+                                      const struct verbs_address *address,
+                                      const struct attempt *by_manager,
+                                      const struct attempt *by_oob)
 {
     const struct attempt *last = *by_oob->why ? by_oob : by_manager;
     const struct attempt *tried = *by_oob->at || !*by_manager->at ? by_oob : by_manager;
@@ -432,7 +434,7 @@ void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route
 }
 
 /* Record the peer's identity and enable posting to it. */
-static void connected(struct verbs *v, int peer, const struct verbs_address *a)
+static void set_connected(struct verbs *v, int peer, const struct verbs_address *a)
 {
     struct verbs_peer *p = &v->peers[peer];
     const struct trib_ip_identity who = {
@@ -450,42 +452,43 @@ static void connected(struct verbs *v, int peer, const struct verbs_address *a)
 }
 
 /* Try librdmacm first, because it queries the network. Then try GIDs. */
-static trib_status_t reach(struct verbs *v, int peer, const struct verbs_address *a,
-                           uint64_t until)
+static trib_status_t connect_device(struct verbs *v, int peer,
+                                    const struct verbs_address *a, uint64_t until)
 {
     struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
     bool by_manager = v->listener && (a->n || !a->oob_port);
     bool again = !by_manager;
 
     if (by_manager)
-        again = !ask_manager(&manager, peer, a) && v->connect == VERBS_BY_BEST;
+        again = !connect_by_rdmacm(&manager, peer, a) && v->connect == VERBS_BY_BEST;
     if (by_manager && manager.status == TRIB_OK) {
         snprintf(v->peers[peer].by, sizeof(v->peers[peer].by), "librdmacm, %s",
                  manager.at);
-        connected(v, peer, a);
+        set_connected(v, peer, a);
         return TRIB_OK;
     }
     if (again)
         connect_by_oob(&gids, peer, a);
     if (again && gids.status == TRIB_OK) {
-        connected(v, peer, a);
-        gids.status = trib_verbs_prove(v, peer, until, gids.why, sizeof(gids.why));
+        set_connected(v, peer, a);
+        gids.status = trib_verbs_probe_path(v, peer, until, gids.why, sizeof(gids.why));
     }
     if (again && gids.status == TRIB_OK)
         return TRIB_OK;
-    return unreachable(v, peer, a, &manager, &gids);
+    return fail_unreachable(v, peer, a, &manager, &gids);
 }
 
 /* Try the peer's devices in turn. They share the time limit. */
-static trib_status_t reach_one(struct verbs *v, int peer,
-                               const struct verbs_choice *choice)
+static trib_status_t connect_any(struct verbs *v, int peer,
+                                 const struct verbs_choice *choice)
 {
     uint64_t end = trib_deadline_ms(v->reach_ms);
     trib_status_t status = TRIB_ERR_PEER_LOST;
 
     for (int i = 0; i < choice->n; i++) {
         int share_ms = trib_deadline_left_ms(end) / (choice->n - i);
-        status = reach(v, peer, &choice->address[i], trib_deadline_ms(share_ms));
+        status =
+            connect_device(v, peer, &choice->address[i], trib_deadline_ms(share_ms));
         if (status == TRIB_OK) {
             v->peers[peer].device = choice->device[i];
             if (i > 0)
@@ -512,5 +515,5 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
         p->send_wrs = calloc(v->depth, sizeof(*p->send_wrs));
     if (!p->send_wrs)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    return reach_one(v, peer, &choice);
+    return connect_any(v, peer, &choice);
 }

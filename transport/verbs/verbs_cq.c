@@ -34,7 +34,7 @@ static int fetch_wcs(struct verbs *v, struct ibv_wc *wc, int max)
 static void check_peers(struct verbs *v)
 {
     if (atomic_load_explicit(&v->async_events, memory_order_relaxed))
-        trib_verbs_take_async_events(v);
+        trib_verbs_handle_async_events(v);
     if (++v->polls % POLLS_PER_CLOCK != 0 && v->tick_at != 0 &&
         !atomic_load_explicit(&v->slept, memory_order_relaxed))
         return;
@@ -62,7 +62,7 @@ int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max
         empty = got < wanted && v->n_deferred == 0;
     }
     verbs_refill_srq(v);
-    if (v->n_going && empty && n < max)
+    if (v->n_losing && empty && n < max)
         n += trib_verbs_report_losses(v, events + n, max - n);
     return n;
 }

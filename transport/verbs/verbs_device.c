@@ -29,7 +29,7 @@ enum {
 
 /* Return the feature that devices of this kind lack, or NULL. iWARP providers refuse a
  * write with immediate when it is posted; no capability bit shows that. */
-static const char *lack_of(const struct ibv_device *device)
+static const char *missing_feature(const struct ibv_device *device)
 {
     return device->transport_type == IBV_TRANSPORT_IWARP
                ? "is an iWARP device, which cannot write with an immediate"
@@ -42,11 +42,11 @@ static bool is_unknown(int error)
     return error == EOPNOTSUPP || error == ENOSYS || error == EPROTONOSUPPORT;
 }
 
-static trib_status_t unfit(struct verbs *v, const char *fmt, ...)
+static trib_status_t fail_unfit(struct verbs *v, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Fail because the device lacks a required feature. */
-static trib_status_t unfit(struct verbs *v, const char *fmt, ...)
+static trib_status_t fail_unfit(struct verbs *v, const char *fmt, ...)
 {
     char text[200];
     va_list args;
@@ -103,7 +103,7 @@ bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id)
            (!v->one_port || id->port_num == v->port_num);
 }
 
-static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *out)
+static bool probe_address(struct verbs *v, const struct verbs_ip *ip, struct place *out)
 {
     struct sockaddr_storage address;
     struct ibv_port_attr port = {0};
@@ -117,7 +117,7 @@ static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *ou
     if (found) {
         snprintf(out->device, sizeof(out->device), "%s", id->verbs->device->name);
         out->port = id->port_num;
-        out->lacks = lack_of(id->verbs->device);
+        out->lacks = missing_feature(id->verbs->device);
         found = v->api.ibv_query_port(id->verbs, id->port_num, (void *)&port) == 0;
         out->active = port.state == IBV_PORT_ACTIVE;
         out->layer = port.link_layer;
@@ -127,7 +127,7 @@ static bool look_at(struct verbs *v, const struct verbs_ip *ip, struct place *ou
     return found;
 }
 
-static void use(struct verbs *v, const struct place *place)
+static void use_port(struct verbs *v, const struct place *place)
 {
     memcpy(v->device, place->device, sizeof(v->device));
     v->port_num = place->port;
@@ -150,7 +150,7 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
 
     for (int i = 0; i < n && v->n_ips < VERBS_ADDRESSES; i++) {
         struct place place;
-        if (!look_at(v, &all[i], &place) ||
+        if (!probe_address(v, &all[i], &place) ||
             (*wanted->device && strcmp(wanted->device, place.device) != 0) ||
             (wanted->number && wanted->number != place.port))
             continue;
@@ -163,7 +163,7 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
             continue;
         }
         if (v->n_ips == 0)
-            use(v, &place);
+            use_port(v, &place);
         if (strcmp(v->device, place.device) == 0)
             v->ip[v->n_ips++] = all[i];
     }
@@ -181,8 +181,8 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
 
 /* Choose a device through librdmacm. If there is none, v->no_rdmacm receives the
  * reason. */
-static void ask_manager(struct verbs *v, const struct verbs_port *wanted,
-                        const char *names)
+static void choose_by_rdmacm(struct verbs *v, const struct verbs_port *wanted,
+                             const char *names)
 {
     if (v->connect == VERBS_BY_GID) {
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "verbs:connect=gid is set");
@@ -240,7 +240,7 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
         snprintf(place.device, sizeof(place.device), "%s", device->name);
         place.layer = table.layer;
         place.message_max = port.max_msg_sz;
-        use(v, &place);
+        use_port(v, &place);
         v->context = context;
     }
     if (error)
@@ -260,7 +260,7 @@ static trib_status_t choose_port(struct verbs *v, const struct verbs_port *wante
     bool lacking = false;
 
     for (int i = 0; list[i] && !v->context; i++) {
-        const char *lacks = lack_of(list[i]);
+        const char *lacks = missing_feature(list[i]);
         if (*wanted->device && strcmp(wanted->device, list[i]->name) != 0)
             continue;
         lacking = lacking || lacks;
@@ -305,8 +305,8 @@ static trib_status_t check_port(struct verbs *v, const struct verbs_port *wanted
                      n == 1 ? "" : "s");
 }
 
-static trib_status_t choose_in(struct verbs *v, const struct verbs_port *wanted,
-                               struct ibv_device **list)
+static trib_status_t choose_from(struct verbs *v, const struct verbs_port *wanted,
+                                 struct ibv_device **list)
 {
     struct ibv_device *there = NULL;
     char names[128] = "";
@@ -325,11 +325,11 @@ static trib_status_t choose_in(struct verbs *v, const struct verbs_port *wanted,
     trib_status_t status = there ? check_port(v, wanted, there) : TRIB_OK;
     if (status != TRIB_OK)
         return status;
-    ask_manager(v, wanted, names);
+    choose_by_rdmacm(v, wanted, names);
     if (!*v->no_rdmacm)
         return open_chosen(v, list);
     if (v->connect == VERBS_BY_RDMACM && there)
-        v->unfit = lack_of(there) != NULL;
+        v->unfit = missing_feature(there) != NULL;
     if (v->connect == VERBS_BY_RDMACM)
         return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s", v->no_rdmacm);
     return choose_port(v, wanted, list);
@@ -344,7 +344,7 @@ trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted
     if (!list || !list[0])
         status = trib_verbs_no_device(v);
     else
-        status = choose_in(v, wanted, list);
+        status = choose_from(v, wanted, list);
     v->one_port = wanted->number != 0;
     memcpy(chosen.device, v->device, sizeof(chosen.device));
     trib_verbs_port_text(&chosen, v->label);
@@ -382,7 +382,7 @@ void trib_verbs_devices(char *text, size_t bytes)
     for (int i = 0; list && list[i]; i++)
         append_ports(&v.api, list[i], text, bytes);
     if (text[0]) {
-        ask_manager(&v, &any, "");
+        choose_by_rdmacm(&v, &any, "");
         trib_text_append(text, bytes, " (by %s)", *v.no_rdmacm ? "GIDs" : "librdmacm");
     } else {
         trib_text_append(text, bytes, "no RDMA device");
@@ -430,10 +430,10 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
             v->size, (unsigned long)entries, v->device, attr.max_cqe);
     /* A full send queue always holds a signalled request, so it drains. */
     if (v->depth > (uint32_t)attr.max_qp_wr)
-        return unfit(v, "supports %d requests per connection, but %d are needed",
-                     attr.max_qp_wr, DEPTH_MIN);
+        return fail_unfit(v, "supports %d requests per connection, but %d are needed",
+                          attr.max_qp_wr, DEPTH_MIN);
     if (attr.max_srq_wr < 1)
-        return unfit(v, "%s", NO_SRQ);
+        return fail_unfit(v, "%s", NO_SRQ);
     v->signal_every = v->depth / 4 < SIGNAL_EVERY ? v->depth / 4 : SIGNAL_EVERY;
     v->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms);
     *entries_out = (uint32_t)entries;
@@ -457,8 +457,8 @@ static trib_status_t try_queue_pair(struct verbs *v)
     if (!error)
         return TRIB_OK;
     if (is_unknown(error) || error == EINVAL)
-        return unfit(v,
-                     "does not support reliable connections (RC) with remote writes");
+        return fail_unfit(
+            v, "does not support reliable connections (RC) with remote writes");
     errno = error;
     return no_queue(v, "queue pair", v->depth);
 }
@@ -478,8 +478,8 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
                          "verbs: cannot create a protection domain or completion "
                          "channel on %s: %m",
                          v->device);
-    struct epoll_event told = {.events = EPOLLIN, .data.fd = v->channel->fd};
-    if (epoll_ctl(v->epoll, EPOLL_CTL_ADD, v->channel->fd, &told) != 0)
+    struct epoll_event readable = {.events = EPOLLIN, .data.fd = v->channel->fd};
+    if (epoll_ctl(v->epoll, EPOLL_CTL_ADD, v->channel->fd, &readable) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: epoll: %m");
     v->cq = v->api.ibv_create_cq(v->context, (int)entries, NULL, v->channel, 0);
     if (!v->cq)
@@ -487,7 +487,7 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
     struct ibv_srq_init_attr init = {.attr = {.max_wr = v->receives, .max_sge = 1}};
     v->srq = v->api.ibv_create_srq(v->pd, &init);
     if (!v->srq)
-        return is_unknown(errno) ? unfit(v, "%s", NO_SRQ)
+        return is_unknown(errno) ? fail_unfit(v, "%s", NO_SRQ)
                                  : no_queue(v, "shared receive queue", v->receives);
     status = try_queue_pair(v);
     if (status != TRIB_OK)

@@ -117,8 +117,8 @@ char *trib_verbs_gid_text(const struct verbs_gid *gid, bool own,
     return text;
 }
 
-void trib_verbs_ends(struct verbs *v, int peer, char here[VERBS_END_TEXT],
-                     char there[VERBS_END_TEXT])
+void trib_verbs_end_texts(struct verbs *v, int peer, char here[VERBS_END_TEXT],
+                          char there[VERBS_END_TEXT])
 {
     const struct verbs_link *out = &v->peers[peer].out;
     const struct sockaddr *from = out->id ? rdma_get_local_addr(out->id) : NULL;

@@ -18,21 +18,21 @@
 #include "transport/verbs/verbs.h"
 
 enum {
-    GOING_MS = 50, /* for data in flight from a dead peer */
-    NEWS_MS = 1000, /* for an answer from a peer that refused a request and whose
+    IN_FLIGHT_MS = 50, /* for data in flight from a dead peer */
+    ANSWER_MS = 1000, /* for an answer from a peer that refused a request and whose
                      * connection ended */
     DYING_MS = 3000, /* for any sign of a peer that refused a request: a process may
                       * take long to exit */
-    LOOK_MS = 5, /* interval between checks for such signs */
+    CHECK_MS = 5, /* interval between checks for such signs */
     LEAVE_MS = 200, /* for posted requests to complete */
-    WORD_MS = 20, /* for the abort notice to reach the peer's device */
+    NOTICE_MS = 20, /* for the abort notice to reach the peer's device */
 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
 /* Handle the async events recorded by the manager. If the manager is busy with a
  * request, leave them to the next poll. */
-void trib_verbs_take_async_events(struct verbs *v)
+void trib_verbs_handle_async_events(struct verbs *v)
 {
     if (pthread_mutex_trylock(&v->links) != 0)
         return;
@@ -40,11 +40,12 @@ void trib_verbs_take_async_events(struct verbs *v)
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
         if (*p->fault)
-            trib_verbs_going(v, i, "process %d: %s", p->base.who.pid, p->fault);
-        else if (p->gone && p->unclear == VERBS_REFUSED && !p->said_bye)
+            trib_verbs_lose_peer(v, i, "process %d: %s", p->base.who.pid, p->fault);
+        else if (p->gone && p->unclear == VERBS_REFUSED && !p->got_bye)
             p->ended = true; /* the cause is still unknown */
         else if (p->gone)
-            trib_verbs_going(v, i, "process %d closed its connection", p->base.who.pid);
+            trib_verbs_lose_peer(v, i, "process %d closed its connection",
+                                 p->base.who.pid);
     }
     pthread_mutex_unlock(&v->links);
 }
@@ -60,11 +61,11 @@ void trib_verbs_tick(struct verbs *v)
             continue;
         if (trib_peer_liveness_lost(&p->base.liveness, due, v->cfg->stop_timeout_ms,
                                     why, sizeof(why))) {
-            trib_verbs_going(v, i, "%s", why);
+            trib_verbs_lose_peer(v, i, "%s", why);
             p->may_return = !trib_peer_liveness_dead(&p->base.liveness);
         } else if (p->base.liveness.by == TRIB_LIVENESS_BY_HEARTBEAT &&
                    trib_peer_liveness_dead(&p->base.liveness)) {
-            trib_verbs_going(v, i, TRIB_PEER_ENDED, p->base.who.pid);
+            trib_verbs_lose_peer(v, i, TRIB_PEER_ENDED, p->base.who.pid);
         }
     }
 }
@@ -73,7 +74,7 @@ void trib_verbs_tick(struct verbs *v)
  * End both connections and refuse further ones. Their objects are destroyed later: on a
  * dead port the kernel may take seconds, and the loss must be reported first.
  */
-static void part(struct verbs *v, int peer, enum trib_peer_state state)
+static void sever_peer(struct verbs *v, int peer, enum trib_peer_state state)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_link links[2];
@@ -103,7 +104,7 @@ static void part(struct verbs *v, int peer, enum trib_peer_state state)
     trib_peer_liveness_end(&p->base.liveness);
 }
 
-static void bury(struct verbs *v, int peer)
+static void destroy_severed(struct verbs *v, int peer)
 {
     for (int i = 0; i < 2; i++)
         trib_verbs_link_drop(v, &v->peers[peer].severed[i]);
@@ -111,45 +112,45 @@ static void bury(struct verbs *v, int peer)
 
 /* Return true once it is known whether a peer whose device refused a request has
  * died. */
-static bool is_clear(struct verbs *v, int peer, uint64_t now)
+static bool resolve_refusal(struct verbs *v, int peer, uint64_t now)
 {
     struct verbs_peer *p = &v->peers[peer];
 
     if (p->base.liveness.by != TRIB_LIVENESS_BY_NOBODY &&
-        now - p->looked_at < LOOK_MS * NS_PER_MS)
+        now - p->checked_at < CHECK_MS * NS_PER_MS)
         return false;
-    p->looked_at = now;
+    p->checked_at = now;
     bool late = now - p->base.going_at > DYING_MS * NS_PER_MS;
     bool mute = p->base.liveness.by == TRIB_LIVENESS_BY_HEARTBEAT && p->ended &&
-                now - p->base.going_at > NEWS_MS * NS_PER_MS;
+                now - p->base.going_at > ANSWER_MS * NS_PER_MS;
     bool lives = trib_peer_liveness_answered(&p->base.liveness, p->question);
     bool dead = !lives && (mute || trib_peer_liveness_dead(&p->base.liveness));
     if (!dead && !lives && !late && p->base.liveness.by != TRIB_LIVENESS_BY_NOBODY)
         return false;
     if (dead)
-        trib_verbs_going(v, peer, TRIB_PEER_ENDED, p->base.who.pid);
+        trib_verbs_lose_peer(v, peer, TRIB_PEER_ENDED, p->base.who.pid);
     else
-        trib_verbs_complain(v, peer, p->status, p->vendor);
+        trib_verbs_report_error(v, peer, p->status, p->vendor);
     p->unclear = VERBS_CLEAR;
     return true;
 }
 
 /* Return true if the loss of a peer can be reported. */
-static bool is_over(struct verbs *v, int peer)
+static bool can_report(struct verbs *v, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
     uint64_t now = trib_now_ns();
 
     if (p->finished)
         return true;
-    return now - p->base.going_at > GOING_MS * NS_PER_MS &&
-           (p->unclear != VERBS_REFUSED || is_clear(v, peer, now));
+    return now - p->base.going_at > IN_FLIGHT_MS * NS_PER_MS &&
+           (p->unclear != VERBS_REFUSED || resolve_refusal(v, peer, now));
 }
 
 /* Writes may fail before a peer's death is noticed: report the death as the cause. */
-static void explain(struct verbs_peer *p)
+static void explain_loss(struct verbs_peer *p)
 {
-    if (p->said_bye || p->base.given_up ||
+    if (p->got_bye || p->base.given_up ||
         trib_peer_liveness_answered(&p->base.liveness, p->question) ||
         !trib_peer_liveness_dead(&p->base.liveness))
         return;
@@ -165,24 +166,24 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
 {
     int n = 0;
 
-    for (int i = 0; i < v->size && n < max && v->n_going; i++) {
+    for (int i = 0; i < v->size && n < max && v->n_losing; i++) {
         struct verbs_peer *p = &v->peers[i];
-        if (p->base.state != TRIB_PEER_GOING || !is_over(v, i))
+        if (p->base.state != TRIB_PEER_GOING || !can_report(v, i))
             continue;
-        explain(p);
-        trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
+        explain_loss(p);
+        trib_peer_report(&p->base, i, p->got_bye, &events[n++]);
         if (p->may_return) {
-            trib_verbs_say_last(v, i, VERBS_GIVEN_UP);
-            trib_verbs_drain(v, i, trib_deadline_ms(WORD_MS));
+            trib_verbs_send_last(v, i, VERBS_GIVEN_UP);
+            trib_verbs_drain(v, i, trib_deadline_ms(NOTICE_MS));
         }
-        part(v, i, TRIB_PEER_LOST);
-        assert(v->n_going > 0);
-        v->n_going--;
+        sever_peer(v, i, TRIB_PEER_LOST);
+        assert(v->n_losing > 0);
+        v->n_losing--;
     }
     return n;
 }
 
-static void close_door(struct verbs *v, int first, int last)
+static void refuse_requests(struct verbs *v, int first, int last)
 {
     pthread_mutex_lock(&v->links);
     for (int i = first; i <= last; i++)
@@ -198,23 +199,23 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
         !verbs_is_ours(v))
         return;
     struct verbs_peer *p = &v->peers[peer];
-    close_door(v, peer, peer);
+    refuse_requests(v, peer, peer);
     if (p->base.state == TRIB_PEER_GOING)
-        v->n_going--;
+        v->n_losing--;
     if (trib_peer_is_there(&p->base)) {
-        trib_verbs_say_last(v, peer, VERBS_BYE);
+        trib_verbs_send_last(v, peer, VERBS_BYE);
         trib_verbs_drain(v, peer, trib_deadline_ms(LEAVE_MS));
     }
-    part(v, peer, TRIB_PEER_LEFT);
-    bury(v, peer);
+    sever_peer(v, peer, TRIB_PEER_LEFT);
+    destroy_severed(v, peer);
 }
 
 /* Say goodbye to all peers at once: a large job must not wait for each in turn. */
-static void say_goodbyes(struct verbs *v, const bool *which, uint64_t until)
+static void send_goodbyes(struct verbs *v, const bool *which, uint64_t until)
 {
     for (int i = 0; i < v->size; i++) {
         if ((!which || which[i]) && trib_peer_is_there(&v->peers[i].base))
-            trib_verbs_say_last(v, i, VERBS_BYE);
+            trib_verbs_send_last(v, i, VERBS_BYE);
     }
     if (!which)
         trib_verbs_drain(v, -1, until);
@@ -232,14 +233,14 @@ void trib_verbs_leave(struct trib_transport *t, const bool *which)
         return;
     for (int i = 0; i < v->size; i++)
         if (!which || which[i])
-            close_door(v, i, i);
-    say_goodbyes(v, which, trib_deadline_ms(LEAVE_MS));
+            refuse_requests(v, i, i);
+    send_goodbyes(v, which, trib_deadline_ms(LEAVE_MS));
     for (int i = 0; i < v->size; i++) {
         if ((which && !which[i]) || v->peers[i].base.state == TRIB_PEER_LEFT)
             continue;
         if (v->peers[i].base.state == TRIB_PEER_GOING)
-            v->n_going--;
-        part(v, i, TRIB_PEER_LEFT);
-        bury(v, i);
+            v->n_losing--;
+        sever_peer(v, i, TRIB_PEER_LEFT);
+        destroy_severed(v, i);
     }
 }

@@ -73,8 +73,8 @@ static uint64_t iova_of(const void *ptr, size_t len)
 }
 
 /* Make a region. Takes ownership of the mr. */
-static trib_status_t keep(struct verbs *v, struct verbs_region known,
-                          struct trib_region **out)
+static trib_status_t add_region(struct verbs *v, struct verbs_region known,
+                                struct trib_region **out)
 {
     struct verbs_region *region = calloc(1, sizeof(*region));
 
@@ -116,7 +116,7 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     uint64_t iova;
     struct ibv_mr *mr = register_one(v, ptr, len, &iova);
     if (mr)
-        return keep(
+        return add_region(
             v, (struct verbs_region){.mr = mr, .ptr = ptr, .iova = iova, .len = len},
             out);
     bool memory = errno == ENOMEM || errno == EAGAIN;
@@ -155,7 +155,7 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
     struct ibv_mr *mr =
         v->api.ibv_reg_dmabuf_mr(v->pd, d->offset, d->len, iova, d->fd, ACCESS);
     if (mr)
-        return keep(
+        return add_region(
             v,
             (struct verbs_region){.mr = mr, .ptr = d->ptr, .iova = iova, .len = d->len},
             out);

@@ -101,7 +101,7 @@ static trib_status_t read_list(const char *text, struct devices *d,
 /* Find the active ports, if there are several. The first port of each device comes
  * first, because ports of one device share its memory bandwidth. A device with one
  * active port is listed without a port number. */
-static void look(struct devices *d, int max)
+static void find_ports(struct devices *d, int max)
 {
     uint32_t active[DEVICES_MAX] = {0};
     struct trib_verbs_api api;
@@ -290,7 +290,7 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
     if (d.n > params->rails)
         d.n = (int)params->rails;
     if (!params->device[0] && params->rails > 1)
-        look(&d, (int)params->rails);
+        find_ports(&d, (int)params->rails);
     if (d.n > 1)
         return open_several(opts, &d, out);
     return trib_verbs_open_one(opts, params, &d.at[0], out);

@@ -25,7 +25,7 @@
 enum {
     DIAL_MS = 2000, /* for one address of a peer */
     REPLY_MS = 8000, /* for the peer's manager: its host may be busy */
-    PROOF_MS = 5000, /* for an empty write and its acknowledgement */
+    PROBE_MS = 5000, /* for an empty write and its acknowledgement */
 };
 
 /* One request to one peer. */
@@ -58,7 +58,7 @@ static trib_status_t fail(struct oob_attempt *d, trib_status_t status,
 
 /* Return the deadline of a step: `ms` from now and not after `until`, but at least
  * DIAL_MS from now. */
-static uint64_t step(uint64_t until, int ms)
+static uint64_t step_deadline(uint64_t until, int ms)
 {
     int left = trib_deadline_left_ms(until);
 
@@ -104,7 +104,7 @@ static bool receive(int fd, void *to, size_t bytes, uint64_t deadline,
     return true;
 }
 
-static trib_status_t turned_away(struct oob_attempt *d)
+static trib_status_t report_refusal(struct oob_attempt *d)
 {
     const struct verbs_answer *said = &d->reply.answer;
     bool differs =
@@ -119,9 +119,9 @@ static trib_status_t turned_away(struct oob_attempt *d)
 }
 
 /* Send `n` bytes and receive the reply. */
-static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
+static trib_status_t send_request(struct oob_attempt *d, const void *bytes, size_t n)
 {
-    uint64_t deadline = step(d->until, REPLY_MS);
+    uint64_t deadline = step_deadline(d->until, REPLY_MS);
     int wait_ms = trib_deadline_left_ms(deadline);
 
     if (send(d->link.oob_fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
@@ -141,7 +141,7 @@ static trib_status_t ask(struct oob_attempt *d, const void *bytes, size_t n)
 }
 
 /* Answer the challenge, which is the reply to the request unless it is a refusal. */
-static trib_status_t prove(struct oob_attempt *d)
+static trib_status_t answer_challenge(struct oob_attempt *d)
 {
     uint8_t proof[TRIB_PROOF_BYTES];
 
@@ -150,9 +150,9 @@ static trib_status_t prove(struct oob_attempt *d)
                    ? fail(d, TRIB_ERR_PEER_LOST,
                           "authentication failed: it does not prove that it belongs to "
                           "this job")
-                   : turned_away(d);
-    if (!trib_verbs_challenged(d->v, d->peer, &d->request.hello, &d->reply.answer,
-                               &d->nonces)) {
+                   : report_refusal(d);
+    if (!trib_verbs_check_challenge(d->v, d->peer, &d->request.hello, &d->reply.answer,
+                                    &d->nonces)) {
         /* Send zeros, so that a listener with another secret reports the mismatch,
          * too. */
         memset(proof, 0, sizeof(proof));
@@ -163,29 +163,29 @@ static trib_status_t prove(struct oob_attempt *d)
             "same TRIB_KEY on all ranks");
     }
     trib_verbs_prove_oob_request(d->v, &d->nonces, &d->request, proof);
-    return ask(d, proof, sizeof(proof));
+    return send_request(d, proof, sizeof(proof));
 }
 
 static trib_status_t exchange(struct oob_attempt *d)
 {
     trib_status_t status =
-        ask(d, &d->request, trib_verbs_oob_request_bytes(&d->request));
+        send_request(d, &d->request, trib_verbs_oob_request_bytes(&d->request));
 
     if (status == TRIB_OK && verbs_has_secret(d->v))
-        status = prove(d);
+        status = answer_challenge(d);
     if (status != TRIB_OK)
         return status;
     if (d->reply.answer.refusal != VERBS_WELCOME)
-        return turned_away(d);
+        return report_refusal(d);
     if (d->reply.answer.key != d->request.hello.key ||
         d->reply.answer.version != VERBS_VERSION ||
-        !trib_verbs_answer_holds(d->v, &d->nonces, &d->reply.answer, sizeof(d->reply)))
+        !trib_verbs_check_answer(d->v, &d->nonces, &d->reply.answer, sizeof(d->reply)))
         return fail(d, TRIB_ERR_PEER_LOST,
                     "the process that answers there is not the peer");
     return TRIB_OK;
 }
 
-static trib_status_t follow(struct oob_attempt *d)
+static trib_status_t apply_reply(struct oob_attempt *d)
 {
     const struct verbs_oob_reply *r = &d->reply;
     const struct verbs_gid_table *own = &d->request.table;
@@ -215,8 +215,8 @@ static trib_status_t follow(struct oob_attempt *d)
 }
 
 /* Fill in the request and create its queue pair. */
-static trib_status_t prepare(struct oob_attempt *d, struct verbs_peer *p,
-                             const struct verbs_address *a)
+static trib_status_t prepare_request(struct oob_attempt *d, struct verbs_peer *p,
+                                     const struct verbs_address *a)
 {
     struct verbs *v = d->v;
     int error =
@@ -245,7 +245,7 @@ static trib_status_t prepare(struct oob_attempt *d, struct verbs_peer *p,
         .key = a->key,
         .settings = v->settings,
     };
-    if (!trib_verbs_begin(v, &d->request.hello, &d->nonces))
+    if (!trib_verbs_begin_hello(v, &d->request.hello, &d->nonces))
         return fail(d, TRIB_ERR_SYSTEM, "getrandom: %m");
     d->request.qp_num = d->link.qp->qp_num;
     d->request.psn = d->link.path.own_psn;
@@ -273,11 +273,11 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
             "%.100s port %u (TCP) cannot be reached: %m%s; is the port open and the "
             "process running? Choose other ports with verbs:port=N,ports=N",
             found.at, a->oob_port, found.cure);
-    trib_status_t status = prepare(&d, p, a);
+    trib_status_t status = prepare_request(&d, p, a);
     if (status == TRIB_OK)
         status = exchange(&d);
     if (status == TRIB_OK)
-        status = follow(&d);
+        status = apply_reply(&d);
     if (status != TRIB_OK) {
         trib_verbs_link_drop(v, &d.link);
         return status;
@@ -291,7 +291,7 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
 }
 
 /* Drop the outlet and reset the peer to not connected. */
-static void take_back(struct verbs *v, int peer)
+static void reset_outlet(struct verbs *v, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_link link;
@@ -309,12 +309,12 @@ static void take_back(struct verbs *v, int peer)
     trib_verbs_link_drop(v, &link);
     trib_peer_liveness_end(&p->base.liveness);
     if (p->base.state == TRIB_PEER_GOING)
-        v->n_going--;
+        v->n_losing--;
     p->unclear = VERBS_CLEAR;
     p->base.state = TRIB_PEER_UNKNOWN;
 }
 
-static void describe(struct verbs_peer *p)
+static void describe_path(struct verbs_peer *p)
 {
     const struct verbs_path *path = &p->out.path;
     char own[VERBS_END_TEXT], peer[VERBS_END_TEXT];
@@ -325,22 +325,22 @@ static void describe(struct verbs_peer *p)
              trib_verbs_way_text(path->way));
 }
 
-trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *why,
-                               size_t bytes)
+trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
+                                    char *why, size_t bytes)
 {
-    struct verbs_ready word = {.magic = VERBS_MAGIC, .version = VERBS_VERSION};
+    struct verbs_ready ready = {.magic = VERBS_MAGIC, .version = VERBS_VERSION};
     struct verbs_peer *p = &v->peers[peer];
     char cause[TRIB_WHY_MAX + 4] = "";
 
-    describe(p);
-    if (trib_verbs_post_proof(v, peer))
-        trib_verbs_drain(v, peer, step(until, PROOF_MS));
+    describe_path(p);
+    if (trib_verbs_post_probe(v, peer))
+        trib_verbs_drain(v, peer, step_deadline(until, PROBE_MS));
     bool here = p->base.state == TRIB_PEER_CONNECTED &&
                 p->tail == atomic_load_explicit(&p->head, memory_order_relaxed);
     if (here &&
-        send(p->out.oob_fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word)) {
+        send(p->out.oob_fd, &ready, sizeof(ready), MSG_NOSIGNAL) == sizeof(ready)) {
         trib_verbs_oob_fd_keep(p->out.oob_fd);
-        trib_verbs_oob_listener_watch(v, p->out.oob_fd);
+        trib_verbs_watch_fd(v, p->out.oob_fd);
         trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
                  "rank %d to rank %d by GIDs, MTU %u: %s", v->self, peer,
                  128u << p->out.path.mtu, p->by);
@@ -352,6 +352,6 @@ trib_status_t trib_verbs_prove(struct verbs *v, int peer, uint64_t until, char *
              "no RDMA packet gets through from %s%s; with RoCE, UDP port 4791 must be "
              "open: try ibv_rc_pingpong with these GIDs",
              p->by, cause);
-    take_back(v, peer);
+    reset_outlet(v, peer);
     return TRIB_ERR_PEER_LOST;
 }

@@ -29,8 +29,8 @@
 #include "transport/verbs/verbs.h"
 
 enum {
-    CALL_MS = 5000, /* for connections that send no request */
-    PAUSE_MS = 200, /* interval between checks of deadlines */
+    REQUEST_MS = 5000, /* for connections that send no request */
+    CHECK_MS = 200, /* interval between checks of deadlines */
     EVENTS = 16,
 };
 
@@ -71,7 +71,7 @@ trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int 
     trib_net_fence(&v->local.ways.choice, "verbs", v->log, &oob->at);
     add_addresses(v);
     trib_verbs_oob_fd_keep(oob->at.fd); /* accepted sockets inherit the options */
-    trib_verbs_oob_listener_watch(v, oob->at.fd);
+    trib_verbs_watch_fd(v, oob->at.fd);
     return TRIB_OK;
 }
 
@@ -106,30 +106,30 @@ void trib_verbs_oob_listener_close(struct verbs *v)
 }
 
 /* Remove a pending connection. Close it unless a link has taken it over. */
-static void see_off(struct verbs *v, int at, bool hang_up)
+static void remove_pending(struct verbs *v, int at, bool close_fd)
 {
     struct verbs_oob_listener *oob = &v->oob;
     assert(at >= 0 && at < oob->n_pending);
-    struct verbs_pending_conn *g = oob->pending[at];
-    if (hang_up) {
-        trib_verbs_oob_listener_unwatch(v, g->fd);
-        (void)shutdown(g->fd, SHUT_WR);
-        close(g->fd);
+    struct verbs_pending_conn *c = oob->pending[at];
+    if (close_fd) {
+        trib_verbs_unwatch_fd(v, c->fd);
+        (void)shutdown(c->fd, SHUT_WR);
+        close(c->fd);
     }
-    free(g);
+    free(c);
     oob->pending[at] = oob->pending[--oob->n_pending];
 }
 
-static void say(const struct verbs *v, const struct verbs_pending_conn *g,
-                struct verbs_oob_reply *reply)
+static void send_reply(const struct verbs *v, const struct verbs_pending_conn *c,
+                       struct verbs_oob_reply *reply)
 {
-    int fd = g->fd;
+    int fd = c->fd;
 
     reply->answer.magic = VERBS_MAGIC;
     reply->answer.version = VERBS_VERSION;
     reply->answer.key = v->local.key;
-    if (g->proves && reply->answer.refusal != VERBS_CHALLENGE)
-        trib_verbs_seal_answer(v, &g->nonces, &reply->answer, sizeof(*reply));
+    if (c->proves && reply->answer.refusal != VERBS_CHALLENGE)
+        trib_verbs_seal_answer(v, &c->nonces, &reply->answer, sizeof(*reply));
     /* The send buffer of a new connection has room for it. */
     (void)send(fd, reply, sizeof(*reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -144,9 +144,9 @@ static uint32_t random_psn(void)
 
 /* Create the inlet for a request. On failure return false; reply->answer has the
  * reason. */
-static bool answer(struct verbs *v, struct verbs_peer *p,
-                   const struct verbs_oob_request *request, struct verbs_link *link,
-                   struct verbs_oob_reply *reply)
+static bool make_inlet(struct verbs *v, struct verbs_peer *p,
+                       const struct verbs_oob_request *request, struct verbs_link *link,
+                       struct verbs_oob_reply *reply)
 {
     struct verbs_gid_table own;
     int error = trib_verbs_gid_table_read(v, v->context, v->port_num, &own);
@@ -192,7 +192,7 @@ static bool answer(struct verbs *v, struct verbs_peer *p,
     return true;
 }
 
-static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *g,
+static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *c,
                          const struct verbs_hello *hello, unsigned refusal)
 {
     char what[120];
@@ -200,25 +200,25 @@ static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *g,
     snprintf(what, sizeof(what),
              "requested a connection as rank %d (process %d): reason %u", hello->rank,
              hello->pid, refusal);
-    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->oob.at.port, what);
+    trib_stranger_warn(&v->strangers, v->log, "verbs", c->ip, v->oob.at.port, what);
 }
 
 /* Handle a complete request. Return true if the connection became the peer's inlet.
  * Call with `links` held. */
-static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
-                         const struct verbs_oob_request *request,
-                         struct verbs_link *trash)
+static bool accept_request(struct verbs *v, struct verbs_pending_conn *c,
+                           const struct verbs_oob_request *request,
+                           struct verbs_link *trash)
 {
-    struct verbs_link link = {.by_oob = true, .oob_fd = g->fd};
+    struct verbs_link link = {.by_oob = true, .oob_fd = c->fd};
     struct verbs_oob_reply reply = {0};
     enum verbs_refusal verdict;
-    struct verbs_peer *p = trib_verbs_judge(v, &request->hello, true, &verdict);
+    struct verbs_peer *p = trib_verbs_check_hello(v, &request->hello, true, &verdict);
 
     reply.answer.refusal = (uint8_t)verdict;
-    if (!p || !answer(v, p, request, &link, &reply)) {
+    if (!p || !make_inlet(v, p, request, &link, &reply)) {
         if (reply.answer.refusal != VERBS_LEFT)
-            warn_of_rank(v, g, &request->hello, reply.answer.refusal);
-        say(v, g, &reply);
+            warn_of_rank(v, c, &request->hello, reply.answer.refusal);
+        send_reply(v, c, &reply);
         *trash = link;
         trash->by_oob = false; /* the socket stays with the pending connection */
         return false;
@@ -234,127 +234,127 @@ static bool take_request(struct verbs *v, struct verbs_pending_conn *g,
                           memory_order_relaxed);
     trib_verbs_route_put(v, link.qp->qp_num,
                          (struct verbs_route){.peer = request->hello.rank});
-    say(v, g, &reply);
+    send_reply(v, c, &reply);
     return true;
 }
 
 /* Send the challenge for a complete request. Return false if the request is refused. */
-static bool challenge(struct verbs *v, struct verbs_pending_conn *g,
-                      const struct verbs_oob_request *request)
+static bool send_challenge(struct verbs *v, struct verbs_pending_conn *c,
+                           const struct verbs_oob_request *request)
 {
     struct verbs_oob_reply reply = {0};
     enum verbs_refusal verdict;
 
     pthread_mutex_lock(&v->links);
-    bool fits = trib_verbs_judge(v, &request->hello, true, &verdict) != NULL;
+    bool fits = trib_verbs_check_hello(v, &request->hello, true, &verdict) != NULL;
     pthread_mutex_unlock(&v->links);
     reply.answer.refusal = (uint8_t)verdict;
-    if (fits && trib_verbs_challenge(v, &request->hello, &g->nonces, &reply.answer)) {
-        g->proves = true;
-        g->have = 0;
+    if (fits && trib_verbs_challenge(v, &request->hello, &c->nonces, &reply.answer)) {
+        c->proves = true;
+        c->have = 0;
     } else if (verdict != VERBS_LEFT) {
-        warn_of_rank(v, g, &request->hello, reply.answer.refusal);
+        warn_of_rank(v, c, &request->hello, reply.answer.refusal);
     }
-    say(v, g, &reply);
-    return g->proves;
+    send_reply(v, c, &reply);
+    return c->proves;
 }
 
-static void turn_away(struct verbs *v, struct verbs_pending_conn *g,
-                      enum verbs_parsed heard)
+static void refuse_pending(struct verbs *v, struct verbs_pending_conn *c,
+                           enum verbs_parsed parsed)
 {
     struct verbs_oob_reply reply = {0};
 
     reply.answer.refusal =
-        heard == VERBS_PARSED_VERSION ? VERBS_OTHER_VERSION : VERBS_NONSENSE;
-    if (heard == VERBS_PARSED_VERSION || heard == VERBS_PARSED_NONSENSE)
-        say(v, g, &reply);
-    if (g->proves && heard == VERBS_PARSED_PART)
+        parsed == VERBS_PARSED_VERSION ? VERBS_OTHER_VERSION : VERBS_NONSENSE;
+    if (parsed == VERBS_PARSED_VERSION || parsed == VERBS_PARSED_NONSENSE)
+        send_reply(v, c, &reply);
+    if (c->proves && parsed == VERBS_PARSED_PART)
         return; /* may be a rank that has died or disconnected since */
-    trib_stranger_warn(&v->strangers, v->log, "verbs", g->ip, v->oob.at.port,
-                       g->proves ? "did not prove that it has the secret of this job"
-                       : heard == VERBS_PARSED_VERSION
-                           ? "uses another version of the verbs protocol"
-                       : heard == VERBS_PARSED_NONSENSE ? "sent a malformed request"
-                                                        : "did not send a valid hello");
+    trib_stranger_warn(
+        &v->strangers, v->log, "verbs", c->ip, v->oob.at.port,
+        c->proves ? "did not prove that it has the secret of this job"
+        : parsed == VERBS_PARSED_VERSION  ? "uses another version of the verbs protocol"
+        : parsed == VERBS_PARSED_NONSENSE ? "sent a malformed request"
+                                          : "did not send a valid hello");
 }
 
 /* Read the next bytes of a request, or of the proof that follows it. */
-static ssize_t take_bytes(struct verbs_pending_conn *g)
+static ssize_t recv_pending(struct verbs_pending_conn *c)
 {
-    uint8_t *at = g->proves ? g->proof : g->bytes;
-    size_t most = g->proves ? sizeof(g->proof) : sizeof(g->bytes);
-    ssize_t n = recv(g->fd, at + g->have, most - g->have, 0);
+    uint8_t *at = c->proves ? c->proof : c->bytes;
+    size_t most = c->proves ? sizeof(c->proof) : sizeof(c->bytes);
+    ssize_t n = recv(c->fd, at + c->have, most - c->have, 0);
 
-    g->have += n > 0 ? (size_t)n : 0;
+    c->have += n > 0 ? (size_t)n : 0;
     return n;
 }
 
 /* Check the proof. Return VERBS_PARSED_PART while it is incomplete. */
-static enum verbs_parsed hear_proof(const struct verbs *v,
-                                    const struct verbs_pending_conn *g,
-                                    struct verbs_oob_request *request)
+static enum verbs_parsed check_proof(const struct verbs *v,
+                                     const struct verbs_pending_conn *c,
+                                     struct verbs_oob_request *request)
 {
-    if (g->have < sizeof(g->proof))
+    if (c->have < sizeof(c->proof))
         return VERBS_PARSED_PART;
-    (void)trib_verbs_oob_request_parse(g->bytes, g->request_bytes, request);
-    return trib_verbs_oob_request_proved(v, &g->nonces, request, g->proof)
+    (void)trib_verbs_oob_request_parse(c->bytes, c->request_bytes, request);
+    return trib_verbs_oob_request_proved(v, &c->nonces, request, c->proof)
                ? VERBS_PARSED_ALL
                : VERBS_PARSED_STRANGER;
 }
 
-static void hear_guest(struct verbs *v, int at)
+static void read_pending(struct verbs *v, int at)
 {
-    struct verbs_pending_conn *g = v->oob.pending[at];
+    struct verbs_pending_conn *c = v->oob.pending[at];
     struct verbs_link trash = {0};
     struct verbs_oob_request request;
     bool taken = false;
-    ssize_t n = take_bytes(g);
+    ssize_t n = recv_pending(c);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    enum verbs_parsed heard =
-        g->proves ? hear_proof(v, g, &request)
-                  : trib_verbs_oob_request_parse(g->bytes, g->have, &request);
-    if (heard == VERBS_PARSED_PART && n > 0)
+    enum verbs_parsed parsed =
+        c->proves ? check_proof(v, c, &request)
+                  : trib_verbs_oob_request_parse(c->bytes, c->have, &request);
+    if (parsed == VERBS_PARSED_PART && n > 0)
         return;
-    if (heard == VERBS_PARSED_ALL && verbs_has_secret(v) && !g->proves) {
-        g->request_bytes = g->have;
-        if (!challenge(v, g, &request))
-            see_off(v, at, true);
+    if (parsed == VERBS_PARSED_ALL && verbs_has_secret(v) && !c->proves) {
+        c->request_bytes = c->have;
+        if (!send_challenge(v, c, &request))
+            remove_pending(v, at, true);
         return;
     }
-    if (heard == VERBS_PARSED_ALL) {
+    if (parsed == VERBS_PARSED_ALL) {
         pthread_mutex_lock(&v->links);
-        taken = take_request(v, g, &request, &trash);
+        taken = accept_request(v, c, &request, &trash);
         pthread_mutex_unlock(&v->links);
     } else {
-        turn_away(v, g, heard);
+        refuse_pending(v, c, parsed);
     }
-    see_off(v, at, !taken);
+    remove_pending(v, at, !taken);
     trib_verbs_link_drop(v, &trash);
 }
 
 /* Finish pending connections with a complete request first. Then evict the one with the
  * earliest deadline. */
-static void make_room(struct verbs *v)
+static void evict_pending(struct verbs *v)
 {
     struct verbs_oob_listener *oob = &v->oob;
     int first = 0;
 
     for (int i = oob->n_pending - 1; i >= 0 && oob->n_pending == oob->max_pending; i--)
-        hear_guest(v, i);
+        read_pending(v, i);
     if (oob->n_pending < oob->max_pending)
         return;
     for (int i = 1; i < oob->n_pending; i++) {
         if (oob->pending[i]->until < oob->pending[first]->until)
             first = i;
     }
-    turn_away(v, oob->pending[first], VERBS_PARSED_STRANGER);
-    see_off(v, first, true);
+    refuse_pending(v, oob->pending[first], VERBS_PARSED_STRANGER);
+    remove_pending(v, first, true);
 }
 
 /* Wait briefly after a failed accept: the listener stays readable. */
-static void rest(struct verbs *v, int error)
+static void pause_accept(struct verbs *v, int error)
 {
     const struct timespec nap = {0, 10000000};
 
@@ -368,7 +368,7 @@ static void rest(struct verbs *v, int error)
         nanosleep(&nap, NULL);
 }
 
-static void let_in(struct verbs *v)
+static void accept_pending(struct verbs *v)
 {
     struct verbs_oob_listener *oob = &v->oob;
     uint8_t ip[16];
@@ -376,27 +376,27 @@ static void let_in(struct verbs *v)
     for (int i = 0; i < oob->max_pending; i++) { /* the rest waits for the next call */
         int fd = trib_net_accept(&oob->at, ip);
         if (fd < 0) {
-            rest(v, errno);
+            pause_accept(v, errno);
             return;
         }
-        struct verbs_pending_conn *g = calloc(1, sizeof(*g));
-        if (!g) {
+        struct verbs_pending_conn *c = calloc(1, sizeof(*c));
+        if (!c) {
             close(fd);
             return;
         }
-        make_room(v);
-        g->fd = fd;
-        memcpy(g->ip, ip, sizeof(g->ip));
-        g->until = trib_deadline_ms(CALL_MS);
+        evict_pending(v);
+        c->fd = fd;
+        memcpy(c->ip, ip, sizeof(c->ip));
+        c->until = trib_deadline_ms(REQUEST_MS);
         assert(oob->n_pending < oob->max_pending);
-        oob->pending[oob->n_pending++] = g;
-        trib_verbs_oob_listener_watch(v, fd);
+        oob->pending[oob->n_pending++] = c;
+        trib_verbs_watch_fd(v, fd);
     }
 }
 
 /* Read a message or the end of stream from an oob_fd. Return true if the connection
  * has ended. */
-static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *established)
+static bool read_oob_fd(struct verbs *v, struct verbs_link *link, bool *established)
 {
     struct verbs_ready word;
     ssize_t n = recv(link->oob_fd, &word, sizeof(word), MSG_PEEK | MSG_DONTWAIT);
@@ -405,7 +405,7 @@ static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *establishe
         return false;
     if (n < 0 && errno != ECONNRESET) { /* a network error, not the peer: RDMA packets
                                          * will tell */
-        trib_verbs_oob_listener_unwatch(v, link->oob_fd);
+        trib_verbs_unwatch_fd(v, link->oob_fd);
         return false;
     }
     if (n < 0)
@@ -419,7 +419,7 @@ static bool hear_wire(struct verbs *v, struct verbs_link *link, bool *establishe
     return false;
 }
 
-static void hear_peer(struct verbs *v, int fd)
+static void handle_oob_fd(struct verbs *v, int fd)
 {
     struct verbs_link trash = {0};
     bool whole = true;
@@ -430,9 +430,9 @@ static void hear_peer(struct verbs *v, int fd)
         bool in = p->in.by_oob && p->in.oob_fd == fd;
         if (!in && !(p->out.by_oob && p->out.oob_fd == fd))
             continue;
-        if (hear_wire(v, in ? &p->in : &p->out, in ? &p->in_established : &whole)) {
-            trib_verbs_oob_listener_unwatch(v, fd);
-            trib_verbs_link_over(v, p, in, &trash);
+        if (read_oob_fd(v, in ? &p->in : &p->out, in ? &p->in_established : &whole)) {
+            trib_verbs_unwatch_fd(v, fd);
+            trib_verbs_link_ended(v, p, in, &trash);
         }
         break;
     }
@@ -440,7 +440,7 @@ static void hear_peer(struct verbs *v, int fd)
     trib_verbs_link_drop(v, &trash);
 }
 
-static int guest_with(const struct verbs *v, int fd)
+static int find_pending(const struct verbs *v, int fd)
 {
     for (int i = 0; i < v->oob.n_pending; i++) {
         if (v->oob.pending[i]->fd == fd)
@@ -451,28 +451,28 @@ static int guest_with(const struct verbs *v, int fd)
 
 int trib_verbs_oob_listener_pause_ms(const struct verbs *v)
 {
-    return v->oob.n_pending ? PAUSE_MS : -1;
+    return v->oob.n_pending ? CHECK_MS : -1;
 }
 
-void trib_verbs_oob_listener_look(struct verbs *v)
+void trib_verbs_oob_listener_poll(struct verbs *v)
 {
     struct epoll_event events[EVENTS];
     int n = v->oob.epoll >= 0 ? epoll_wait(v->oob.epoll, events, EVENTS, 0) : 0;
 
     for (int i = 0; i < n; i++) {
         int fd = events[i].data.fd;
-        int guest = guest_with(v, fd);
+        int pending_at = find_pending(v, fd);
         if (fd == v->oob.at.fd)
-            let_in(v);
-        else if (guest >= 0)
-            hear_guest(v, guest);
+            accept_pending(v);
+        else if (pending_at >= 0)
+            read_pending(v, pending_at);
         else
-            hear_peer(v, fd);
+            handle_oob_fd(v, fd);
     }
     for (int i = v->oob.n_pending - 1; i >= 0; i--) {
         if (!trib_deadline_passed(v->oob.pending[i]->until))
             continue;
-        turn_away(v, v->oob.pending[i], VERBS_PARSED_STRANGER);
-        see_off(v, i, true);
+        refuse_pending(v, v->oob.pending[i], VERBS_PARSED_STRANGER);
+        remove_pending(v, i, true);
     }
 }

@@ -203,8 +203,8 @@ static bool may_use_oob(struct verbs *v)
 }
 
 /* Add advice to the error message, which names the device and the missing feature. */
-static void tell_unfit(struct verbs *v, const struct trib_transport_opts *opts,
-                       trib_status_t status)
+static void advise_unfit(struct verbs *v, const struct trib_transport_opts *opts,
+                         trib_status_t status)
 {
     char text[400];
 
@@ -254,7 +254,7 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {
         if (v->unfit)
-            tell_unfit(v, opts, status);
+            advise_unfit(v, opts, status);
         take_down(v);
         return status;
     }

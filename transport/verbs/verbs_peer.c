@@ -30,14 +30,14 @@ trib_status_t trib_verbs_forked(struct verbs *v)
         getpid(), v->local.me.pid);
 }
 
-void trib_verbs_oob_listener_watch(struct verbs *v, int fd)
+void trib_verbs_watch_fd(struct verbs *v, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
 
     (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-void trib_verbs_oob_listener_unwatch(struct verbs *v, int fd)
+void trib_verbs_unwatch_fd(struct verbs *v, int fd)
 {
     (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
@@ -54,8 +54,9 @@ void trib_verbs_wake_owner(struct verbs *v)
 
 /* Return the peer of an acceptable request, or NULL and the verdict. Call with `links`
  * held. */
-struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *hello,
-                                    bool own_port, enum verbs_refusal *verdict)
+struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
+                                          const struct verbs_hello *hello,
+                                          bool own_port, enum verbs_refusal *verdict)
 {
     struct verbs_peer *peer = NULL;
 
@@ -82,33 +83,33 @@ struct verbs_peer *trib_verbs_judge(struct verbs *v, const struct verbs_hello *h
     return *verdict == VERBS_WELCOME ? peer : NULL;
 }
 
-void trib_verbs_going(struct verbs *v, int peer, const char *format, ...)
+void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
 {
     struct verbs_peer *p = &v->peers[peer];
     va_list args;
 
     if (p->base.state != TRIB_PEER_CONNECTED &&
         !(p->base.state == TRIB_PEER_GOING &&
-          (p->said_bye || p->unclear != VERBS_CLEAR)))
+          (p->got_bye || p->unclear != VERBS_CLEAR)))
         return;
     p->unclear = VERBS_CLEAR;
     if (p->base.state == TRIB_PEER_CONNECTED) {
         p->question = 0;
-        trib_peer_going(&p->base, &v->n_going);
+        trib_peer_going(&p->base, &v->n_losing);
     }
     va_start(args, format);
     vsnprintf(p->base.why, sizeof(p->base.why),
-              p->said_bye ? "process %d has left" : format, args);
+              p->got_bye ? "process %d has left" : format, args);
     va_end(args);
 }
 
-void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
-                         uint32_t vendor)
+void trib_verbs_report_error(struct verbs *v, int peer, enum ibv_wc_status status,
+                             uint32_t vendor)
 {
     struct verbs_status_text text = trib_verbs_status_text(status);
     char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
 
-    trib_verbs_ends(v, peer, here, there);
+    trib_verbs_end_texts(v, peer, here, there);
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
              here, v->label, peer, v->peers[peer].base.who.pid, there, text.clause,
@@ -120,14 +121,14 @@ void trib_verbs_complain(struct verbs *v, int peer, enum ibv_wc_status status,
  * before the end of its connection is reported. A live peer that is at fault answers
  * the question.
  */
-void trib_verbs_refused(struct verbs *v, int peer, const struct ibv_wc *wc)
+void trib_verbs_note_refusal(struct verbs *v, int peer, const struct ibv_wc *wc)
 {
     struct verbs_peer *p = &v->peers[peer];
 
     p->status = wc->status;
     p->vendor = wc->vendor_err;
     p->ended = false;
-    p->looked_at = 0;
+    p->checked_at = 0;
     p->question = trib_peer_liveness_ask(&p->base.liveness);
     p->unclear = VERBS_REFUSED;
 }

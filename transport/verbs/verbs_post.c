@@ -34,7 +34,7 @@ trib_status_t trib_verbs_post_receives(struct verbs *v)
 }
 
 /* Return the free slots of a send queue. One is reserved for the goodbye. */
-static uint32_t room(const struct verbs *v, const struct verbs_peer *p)
+static uint32_t free_slots(const struct verbs *v, const struct verbs_peer *p)
 {
     return v->depth - 1 -
            (p->tail - atomic_load_explicit(&p->head, memory_order_acquire));
@@ -60,8 +60,8 @@ static int post(struct verbs *v, int peer, struct ibv_send_wr *wr,
 }
 
 /* Send a control message to the peer's transport, without payload. */
-static int post_word(struct verbs *v, int peer, enum verbs_control kind, uint32_t value,
-                     bool asked)
+static int post_control(struct verbs *v, int peer, enum verbs_control kind,
+                        uint32_t value, bool asked)
 {
     struct ibv_send_wr wr = {
         .opcode = kind ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
@@ -71,7 +71,7 @@ static int post_word(struct verbs *v, int peer, enum verbs_control kind, uint32_
     return post(v, peer, &wr, (struct verbs_send_wr){.asked = asked}, true);
 }
 
-static trib_status_t check(struct verbs *v, int peer, const struct trib_write *w)
+static trib_status_t check_bounds(struct verbs *v, int peer, const struct trib_write *w)
 {
     const struct verbs_region *local = (const struct verbs_region *)w->local;
     const struct verbs_remote *remote = (const struct verbs_remote *)w->remote;
@@ -126,18 +126,18 @@ static trib_status_t post_write(struct verbs *v, int peer, const struct trib_wri
             v->err, TRIB_ERR_RANGE,
             "a write of %zu bytes is too long for %s: raise verbs:depth=%u", w->len,
             v->label, v->depth);
-    if (!p->qp || room(v, p) < needed)
+    if (!p->qp || free_slots(v, p) < needed)
         return TRIB_ERR_NO_RESOURCE;
     if (pieces && !w->quiet)
-        error = post_word(v, peer, VERBS_PIECES, (uint32_t)pieces, false);
+        error = post_control(v, peer, VERBS_PIECES, (uint32_t)pieces, false);
     for (size_t i = 0; i <= pieces && !error; i++)
         error =
             post_part(v, peer, w, i * piece, i < pieces ? piece : w->len - i * piece);
     if (!error)
         return TRIB_OK;
     errno = error;
-    trib_verbs_going(v, peer, "a write to process %d cannot be posted: %m",
-                     p->base.who.pid);
+    trib_verbs_lose_peer(v, peer, "a write to process %d cannot be posted: %m",
+                         p->base.who.pid);
     return TRIB_ERR_PEER_LOST;
 }
 
@@ -150,7 +150,7 @@ trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
     const struct verbs_peer *p = &v->peers[peer];
     trib_status_t status = trib_peer_check_write(p->base.state);
     if (status == TRIB_OK && write->len)
-        status = check(v, peer, write);
+        status = check_bounds(v, peer, write);
     if (status != TRIB_OK)
         return status;
     pthread_mutex_lock(&v->posting);
@@ -173,14 +173,14 @@ void trib_verbs_wake(struct trib_transport *t, int peer)
     }
     struct verbs_peer *p = &v->peers[peer];
     pthread_mutex_lock(&v->posting);
-    if (p->qp && room(v, p) > 0)
-        (void)post_word(v, peer, 0, 0, false);
+    if (p->qp && free_slots(v, p) > 0)
+        (void)post_control(v, peer, 0, 0, false);
     pthread_mutex_unlock(&v->posting);
 }
 
 /* Post an empty write. It consumes no receive at the peer: only the peer's device
  * responds. */
-bool trib_verbs_post_proof(struct verbs *v, int peer)
+bool trib_verbs_post_probe(struct verbs *v, int peer)
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 
@@ -189,16 +189,16 @@ bool trib_verbs_post_proof(struct verbs *v, int peer)
     pthread_mutex_unlock(&v->posting);
     errno = error;
     if (error)
-        trib_verbs_going(v, peer, "an empty write cannot be posted: %m");
+        trib_verbs_lose_peer(v, peer, "an empty write cannot be posted: %m");
     return error == 0;
 }
 
 /* Send on both connections. On the outlet the message follows all writes. */
-void trib_verbs_say_last(struct verbs *v, int peer, enum verbs_control word)
+void trib_verbs_send_last(struct verbs *v, int peer, enum verbs_control word)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct ibv_send_wr wr = {
-        .wr_id = verbs_work_id(VERBS_SAID_BYE, peer, 0),
+        .wr_id = verbs_work_id(VERBS_SENT_BYE, peer, 0),
         .opcode = IBV_WR_SEND_WITH_IMM,
         .send_flags = IBV_SEND_SIGNALED,
         .imm_data = htonl((uint32_t)word << VERBS_CONTROL_SHIFT),
@@ -211,6 +211,6 @@ void trib_verbs_say_last(struct verbs *v, int peer, enum verbs_control word)
     pthread_mutex_unlock(&v->links);
     pthread_mutex_lock(&v->posting);
     if (p->qp)
-        (void)post_word(v, peer, word, 0, true);
+        (void)post_control(v, peer, word, 0, true);
     pthread_mutex_unlock(&v->posting);
 }

@@ -23,8 +23,8 @@ _Static_assert(sizeof(struct verbs_nonces) + sizeof(struct verbs_oob_request) <=
 
 enum { OPEN_MS = 20000 }; /* for the second request */
 
-static void claim(const struct verbs_hello *hello, int listener,
-                  const struct verbs_nonces *nonces, struct trib_proof *out)
+static void fill_proof(const struct verbs_hello *hello, int listener,
+                       const struct verbs_nonces *nonces, struct trib_proof *out)
 {
     *out = (struct trib_proof){
         .label = LABEL, .listener = hello->key, .rank = {hello->rank, listener}};
@@ -45,8 +45,8 @@ static void mac_of(const struct verbs *v, const char *label,
     trib_secret_mac(v->secret, label, all, sizeof(*nonces) + n, out);
 }
 
-static bool same(const struct verbs *v, const uint8_t a[TRIB_PROOF_BYTES],
-                 const uint8_t *b)
+static bool macs_equal(const struct verbs *v, const uint8_t a[TRIB_PROOF_BYTES],
+                       const uint8_t *b)
 {
     return v->secret->sodium.equal(a, b, TRIB_PROOF_BYTES) == 0;
 }
@@ -61,7 +61,7 @@ bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello
     memcpy(nonces->caller, hello->proof, sizeof(nonces->caller));
     if (!trib_nonce_make(nonces->listener))
         return false;
-    claim(hello, v->self, nonces, &about);
+    fill_proof(hello, v->self, nonces, &about);
     memcpy(answer->nonce, nonces->listener, sizeof(answer->nonce));
     trib_proof_make(v->secret, &about, TRIB_PROOF_LISTENER, answer->proof);
     answer->refusal = VERBS_CHALLENGE;
@@ -94,7 +94,7 @@ bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello
         struct trib_proof about;
         if (!p->until || p->rank != hello->rank || trib_deadline_passed(p->until))
             continue;
-        claim(hello, v->self, &p->nonces, &about);
+        fill_proof(hello, v->self, &p->nonces, &about);
         if (!trib_proof_holds(v->secret, &about, TRIB_PROOF_CALLER, hello->proof,
                               sizeof(hello->proof)))
             continue;
@@ -114,7 +114,7 @@ bool trib_verbs_oob_request_proved(const struct verbs *v,
 
     mac_of(v, LABEL " call", nonces, request, trib_verbs_oob_request_bytes(request),
            right);
-    return same(v, right, proof);
+    return macs_equal(v, right, proof);
 }
 
 /* Authenticate an answer, or a reply that begins with one. The MAC covers all other
@@ -131,8 +131,8 @@ void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *no
 
 /* The connecting side -------------------------------------------------------------- */
 
-bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
-                      struct verbs_nonces *nonces)
+bool trib_verbs_begin_hello(const struct verbs *v, struct verbs_hello *hello,
+                            struct verbs_nonces *nonces)
 {
     memset(nonces, 0, sizeof(*nonces));
     hello->step = VERBS_ASKS;
@@ -145,15 +145,15 @@ bool trib_verbs_begin(const struct verbs *v, struct verbs_hello *hello,
     return true;
 }
 
-bool trib_verbs_challenged(const struct verbs *v, int peer,
-                           const struct verbs_hello *hello,
-                           const struct verbs_answer *answer,
-                           struct verbs_nonces *nonces)
+bool trib_verbs_check_challenge(const struct verbs *v, int peer,
+                                const struct verbs_hello *hello,
+                                const struct verbs_answer *answer,
+                                struct verbs_nonces *nonces)
 {
     struct trib_proof about;
 
     memcpy(nonces->listener, answer->nonce, sizeof(nonces->listener));
-    claim(hello, peer, nonces, &about);
+    fill_proof(hello, peer, nonces, &about);
     return trib_proof_holds(v->secret, &about, TRIB_PROOF_LISTENER, answer->proof,
                             sizeof(answer->proof));
 }
@@ -165,7 +165,7 @@ void trib_verbs_prove_request(const struct verbs *v, int peer,
     uint8_t proof[TRIB_PROOF_BYTES];
     struct trib_proof about;
 
-    claim(hello, peer, nonces, &about);
+    fill_proof(hello, peer, nonces, &about);
     trib_proof_make(v->secret, &about, TRIB_PROOF_CALLER, proof);
     hello->step = VERBS_PROVES;
     memcpy(hello->proof, proof, sizeof(hello->proof));
@@ -180,7 +180,7 @@ void trib_verbs_prove_oob_request(const struct verbs *v,
            proof);
 }
 
-bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *nonces,
+bool trib_verbs_check_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                              const struct verbs_answer *answer, size_t bytes)
 {
     union {
@@ -195,5 +195,5 @@ bool trib_verbs_answer_holds(const struct verbs *v, const struct verbs_nonces *n
     memcpy(&copy, answer, bytes);
     memcpy(proof, answer->proof, sizeof(proof));
     trib_verbs_seal_answer(v, nonces, &copy.answer, bytes);
-    return same(v, copy.answer.proof, proof);
+    return macs_equal(v, copy.answer.proof, proof);
 }

@@ -32,7 +32,7 @@ enum {
     (IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | \
      IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 
-static struct ibv_qp *create(struct verbs *v, void *owner, bool outlet)
+static struct ibv_qp *create_qp(struct verbs *v, void *owner, bool outlet)
 {
     struct ibv_qp *qp = NULL;
     uint32_t bytes = outlet ? v->inline_bytes : 0;
@@ -59,8 +59,8 @@ static struct ibv_qp *create(struct verbs *v, void *owner, bool outlet)
     return qp;
 }
 
-static void follow_path(const struct verbs *v, const struct verbs_path *path,
-                        struct ibv_qp_attr *attr)
+static void path_attributes(const struct verbs *v, const struct verbs_path *path,
+                            struct ibv_qp_attr *attr)
 {
     switch (attr->qp_state) {
     case IBV_QPS_INIT:
@@ -92,12 +92,12 @@ static int attributes(struct verbs *v, const struct verbs_link *link,
 
     if (!link->by_oob)
         return v->api.rdma_init_qp_attr(link->id, attr, &mask) == 0 ? 0 : errno;
-    follow_path(v, &link->path, attr);
+    path_attributes(v, &link->path, attr);
     return 0;
 }
 
-static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *attr,
-                int wanted)
+static int modify_qp(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *attr,
+                     int wanted)
 {
     int error = attributes(v, link, attr);
 
@@ -123,7 +123,7 @@ static int move(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *at
 
 int trib_verbs_try_queue_pair(struct verbs *v)
 {
-    struct ibv_qp *qp = create(v, NULL, true);
+    struct ibv_qp *qp = create_qp(v, NULL, true);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                                .port_num = v->port_num,
                                .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
@@ -150,7 +150,7 @@ int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 
-    link->qp = create(v, owner, outlet);
+    link->qp = create_qp(v, owner, outlet);
     if (!link->qp)
         return errno;
     int error = attributes(v, link, &attr);
@@ -165,9 +165,9 @@ int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link)
 {
     struct ibv_qp_attr receive = {.qp_state = IBV_QPS_RTR};
     struct ibv_qp_attr send = {.qp_state = IBV_QPS_RTS};
-    int error = move(v, link, &receive, RTR_MASK);
+    int error = modify_qp(v, link, &receive, RTR_MASK);
 
-    return error ? error : move(v, link, &send, RTS_MASK);
+    return error ? error : modify_qp(v, link, &send, RTS_MASK);
 }
 
 void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link)
@@ -179,7 +179,7 @@ void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link)
     if (link->id)
         (void)v->api.rdma_disconnect(link->id); /* fails if not connected */
     if (link->by_oob) { /* a forked child may hold oob_fd, too */
-        trib_verbs_oob_listener_unwatch(v, link->oob_fd);
+        trib_verbs_unwatch_fd(v, link->oob_fd);
         (void)shutdown(link->oob_fd, SHUT_RDWR);
         close(link->oob_fd);
         link->by_oob = false;
@@ -196,8 +196,8 @@ void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
     memset(link, 0, sizeof(*link));
 }
 
-struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const void *data,
-                                        size_t bytes)
+struct rdma_conn_param trib_verbs_conn_param(const struct verbs_link *link,
+                                             const void *data, size_t bytes)
 {
     return (struct rdma_conn_param){
         .private_data = data,
@@ -215,10 +215,10 @@ struct rdma_conn_param trib_verbs_param(const struct verbs_link *link, const voi
 /*
  * Hash table from QP number to route. Entries are added under `links` before anything
  * can arrive. The owner looks them up without a lock. A removed entry leaves a
- * tombstone (GRAVE), which is reused.
+ * tombstone (TOMBSTONE), which is reused.
  */
 #define EMPTY UINT64_C(0)
-#define GRAVE UINT64_MAX
+#define TOMBSTONE UINT64_MAX
 #define OUTLET UINT32_C(0x80000000)
 
 static uint32_t first_slot(const struct verbs *v, uint32_t qp_num)
@@ -234,7 +234,7 @@ void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route r
 
     for (uint32_t i = 0; i <= v->routes_mask; i++, at = (at + 1) & v->routes_mask) {
         uint64_t here = atomic_load_explicit(&v->routes[at], memory_order_relaxed);
-        if (here != EMPTY && here != GRAVE)
+        if (here != EMPTY && here != TOMBSTONE)
             continue;
         atomic_store_explicit(&v->routes[at], (uint64_t)qp_num << 32 | low,
                               memory_order_release);
@@ -252,7 +252,7 @@ static int64_t slot_of(const struct verbs *v, uint32_t qp_num)
         uint64_t here = atomic_load_explicit(&v->routes[at], memory_order_acquire);
         if (here == EMPTY)
             return -1;
-        if (here != GRAVE && (uint32_t)(here >> 32) == qp_num)
+        if (here != TOMBSTONE && (uint32_t)(here >> 32) == qp_num)
             return at;
     }
     return -1;
@@ -263,7 +263,7 @@ void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num)
     int64_t at = slot_of(v, qp_num);
 
     if (at >= 0)
-        atomic_store_explicit(&v->routes[at], GRAVE, memory_order_relaxed);
+        atomic_store_explicit(&v->routes[at], TOMBSTONE, memory_order_relaxed);
 }
 
 struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
@@ -278,8 +278,8 @@ struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
 }
 
 /* Handle the end of a connection. Call with `links` held. */
-void trib_verbs_link_over(struct verbs *v, struct verbs_peer *p, bool inlet,
-                          struct verbs_link *trash)
+void trib_verbs_link_ended(struct verbs *v, struct verbs_peer *p, bool inlet,
+                           struct verbs_link *trash)
 {
     if (inlet && !p->in_established) {
         /* The peer abandoned this attempt and may make another. */

@@ -22,17 +22,17 @@ void trib_verbs_handle_control(struct verbs *v, struct verbs_route route, uint32
                    << atomic_load_explicit(&p->piece_shift, memory_order_relaxed);
         break;
     case VERBS_BYE:
-        p->said_bye = true;
+        p->got_bye = true;
         /* A BYE on the inlet is the last message. After a BYE on the outlet, writes
          * may still arrive on the inlet. */
         if (!route.outlet || !has_inlet(v, p))
             p->finished = true;
-        trib_verbs_going(v, route.peer, "process %d has left", p->base.who.pid);
+        trib_verbs_lose_peer(v, route.peer, "process %d has left", p->base.who.pid);
         break;
     case VERBS_GIVEN_UP:
         p->base.given_up = true;
-        trib_verbs_going(v, route.peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
-        if (p->base.state == TRIB_PEER_GOING && !p->said_bye)
+        trib_verbs_lose_peer(v, route.peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
+        if (p->base.state == TRIB_PEER_GOING && !p->got_bye)
             trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
         break;
     default:
@@ -51,8 +51,8 @@ static void handle_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 
     if (p->base.state != TRIB_PEER_CONNECTED)
         return;
-    trib_verbs_going(v, peer, "process %d: %s", p->base.who.pid,
-                     trib_verbs_status_text(wc->status).clause);
+    trib_verbs_lose_peer(v, peer, "process %d: %s", p->base.who.pid,
+                         trib_verbs_status_text(wc->status).clause);
     switch (wc->status) {
     case IBV_WC_WR_FLUSH_ERR:
         p->unclear = VERBS_FLUSHED;
@@ -61,13 +61,13 @@ static void handle_error(struct verbs *v, const struct ibv_wc *wc, int peer)
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_OP_ERR:
     case IBV_WC_REM_ABORT_ERR:
-        trib_verbs_refused(v, peer, wc);
+        trib_verbs_note_refusal(v, peer, wc);
         return;
     default:
         break;
     }
     if (!trib_peer_liveness_dead(&p->base.liveness)) /* death is explanation enough */
-        trib_verbs_complain(v, peer, wc->status, wc->vendor_err);
+        trib_verbs_report_error(v, peer, wc->status, wc->vendor_err);
 }
 
 static bool is_outlet(const struct verbs *v, const struct ibv_wc *wc)
@@ -87,7 +87,7 @@ void trib_verbs_handle_failed_wc(struct verbs *v, const struct ibv_wc *wc)
         if (is_outlet(v, wc)) /* ignore an abandoned queue pair */
             handle_error(v, wc, verbs_wc_peer(wc));
         break;
-    case VERBS_SAID_BYE:
+    case VERBS_SENT_BYE:
         v->peers[verbs_wc_peer(wc)].bye_pending = false;
         break;
     default: {

@@ -14,7 +14,7 @@
 
 /* The answer of a rank to this greeting; 0 bytes: it hung up. */
 static ssize_t answer(uint16_t port, const void *hello, size_t len,
-                      struct ucx_word *out)
+                      struct ucx_control *out)
 {
     struct sockaddr_storage to;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -71,7 +71,7 @@ static void test_refusals(void **state)
     cases[5].hello.release++;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct greeting g = {.hello = cases[i].hello};
-        struct ucx_word word;
+        struct ucx_control word;
         assert_int_equal(answer(a.port, &g, sizeof(g), &word), sizeof(word));
         assert_int_equal(word.magic, UCX_MAGIC);
         assert_int_equal(word.kind, UCX_REFUSE);
@@ -107,7 +107,7 @@ static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *para
 static void test_short_names(void **state)
 {
     struct pair pair = {.lines = 0};
-    struct ucx_word word;
+    struct ucx_control word;
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -143,7 +143,7 @@ static void test_short_names(void **state)
 static void test_strangers(void **state)
 {
     struct pair pair;
-    struct ucx_word word;
+    struct ucx_control word;
 
     (void)state;
     pair_open(&pair, "ucx", "ucx");
@@ -159,7 +159,7 @@ static void test_burst(void **state)
 {
     enum { CROWD = 2 + TRIB_NET_STRANGERS + 8 };
     struct sockaddr_storage to;
-    struct ucx_word word;
+    struct ucx_control word;
     struct pair pair;
     int fd[CROWD];
 
@@ -205,7 +205,7 @@ static void test_no_descriptor(void **state)
     const struct ucx_hello hello = {.magic = UCX_MAGIC, .version = UCX_VERSION + 1};
     struct sockaddr_storage to;
     struct rlimit all, none;
-    struct ucx_word word;
+    struct ucx_control word;
     struct pair pair;
 
     (void)state;

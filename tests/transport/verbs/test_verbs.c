@@ -345,7 +345,7 @@ static void test_deferred_cqes(void **state)
     struct trib_write w = {.imm = 5};
     assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_OK);
     struct verbs *v = (struct verbs *)pair.t[0];
-    trib_verbs_say_last(v, 1, VERBS_BYE);
+    trib_verbs_send_last(v, 1, VERBS_BYE);
     trib_verbs_drain(v, 1, trib_deadline_ms(5000));
     expect_arrival(&pair, 0, 5, 0);
     expect_loss(&pair, 1, "has left");
@@ -438,8 +438,8 @@ static void test_flush(void **state)
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
     assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
     assert_int_equal(v->peers[1].base.state, TRIB_PEER_GOING);
-    trib_verbs_going(v, 1, "the cause");
-    trib_verbs_going(v, 1, "a consequence");
+    trib_verbs_lose_peer(v, 1, "the cause");
+    trib_verbs_lose_peer(v, 1, "a consequence");
     expect_loss(&pair, 0, "the cause");
     pair_close(&pair);
 }
