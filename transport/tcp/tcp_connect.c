@@ -3,15 +3,10 @@
  * tcp: opening and closing connections, and detecting losses.
  */
 #include <assert.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,25 +28,6 @@ enum {
     /* for their proofs, which a thread sends whatever else a peer does */
     PROOF_MS = 500,
 };
-
-void trib_socket_watch_fd(struct tcp *tcp, int fd)
-{
-    struct epoll_event e = {.events = EPOLLIN, .data.u64 = tcp_mark(fd, -1)};
-
-    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
-}
-
-void trib_socket_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events)
-{
-    struct epoll_event e = {.events = events, .data.u64 = tcp_mark(fd, peer)};
-
-    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, fd, &e);
-}
-
-void trib_socket_unwatch_fd(struct tcp *tcp, int fd)
-{
-    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_DEL, fd, NULL);
-}
 
 trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out)
 {
@@ -119,41 +95,6 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
     p->base.state = TRIB_PEER_CONNECTED;
     trib_socket_move(tcp, peer);
     return TRIB_OK;
-}
-
-static void going(struct tcp *tcp, int peer, const char *format, va_list args)
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-
-    if (p->base.state != TRIB_PEER_CONNECTED &&
-        !(p->base.state == TRIB_PEER_GOING && p->said_bye))
-        return;
-    if (p->base.state == TRIB_PEER_CONNECTED)
-        trib_peer_going(&p->base, &tcp->n_going);
-    vsnprintf(p->base.why, sizeof(p->base.why), format, args);
-    if (p->said_bye)
-        trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
-}
-
-void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    going(tcp, peer, format, args);
-    va_end(args);
-}
-
-void trib_socket_blame(struct tcp *tcp, int peer, const char *format, ...)
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-    va_list args;
-
-    if (p->base.state == TRIB_PEER_CONNECTED)
-        p->blamed = true;
-    va_start(args, format);
-    going(tcp, peer, format, args);
-    va_end(args);
 }
 
 /* A reset of its connection does not mean that a process has died, so ask by heartbeat.
@@ -345,8 +286,8 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
         const bool was_lost = which && p->base.state == TRIB_PEER_LOST;
         if (was_lost && which[i])
             trib_peer_liveness_say_continues(&p->base.liveness);
-        p->leaving = !was_lost && p->base.state != TRIB_PEER_LEFT &&
-                     (!which || which[i]);
+        p->leaving =
+            !was_lost && p->base.state != TRIB_PEER_LEFT && (!which || which[i]);
         if (p->leaving)
             trib_socket_say_bye(tcp, i);
     }

@@ -5,10 +5,8 @@
  * reader's time (ADR 16). Each rank still connects, so both directions open no matter
  * which rank comes first.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "transport/tcp/tcp.h"

@@ -7,9 +7,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/tcp/tcp.h"
@@ -31,25 +29,6 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
     trib_net_fence(&tcp->local.ways.choice, "tcp", tcp->log, &tcp->listener);
     trib_socket_watch_fd(tcp, tcp->listener.fd);
     return TRIB_OK;
-}
-
-/* Read pending data first: otherwise the kernel answers the close with a reset, which
- * may overtake data sent before. */
-static void drain(int fd)
-{
-    char rest[4096];
-
-    while (recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0)
-        continue;
-}
-
-void trib_socket_hang_up(struct tcp *tcp, int fd)
-{
-    trib_socket_unwatch_fd(tcp, fd);
-    trib_socket_unwatch_proof(tcp, fd);
-    (void)shutdown(fd, SHUT_WR);
-    drain(fd);
-    close(fd);
 }
 
 static void warn(struct tcp *tcp, const struct tcp_pending_conn *g, const char *what)
@@ -183,14 +162,6 @@ void trib_socket_accept(struct tcp *tcp)
     }
 }
 
-void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
-{
-    struct tcp_head word = {
-        .magic = TCP_MAGIC, .kind = kind, .imm = reason, .off = TCP_VERSION};
-
-    (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 /* Check the parts of a hello that depend on no peer's state. */
 static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hello *h)
 {
@@ -288,7 +259,7 @@ static bool has_gone(const struct tcp_pending_conn *g)
 {
     char byte;
 
-    drain(g->fd);
+    trib_socket_drain(g->fd);
     ssize_t n = recv(g->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }

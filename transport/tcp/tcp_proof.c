@@ -7,21 +7,16 @@
  * nonce and its proof; then the connecting side sends its proof. The heartbeat threads
  * do all of this, too: a rank's writes reach a peer even if neither polls for a while.
  */
+#include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/config.h"
-#include "base/fd.h"
 #include "base/time.h"
 #include "transport/tcp/tcp.h"
 
 #define LABEL "tcp 7"
-
-enum { READY = 16 };
 
 _Static_assert(TCP_VERSION == 7, "the label of a proof names the version");
 
@@ -98,18 +93,6 @@ bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_pending_conn *g)
 
 /* Connecting side ------------------------------------------------------------------ */
 
-bool trib_socket_stays_part(int fd, size_t n)
-{
-    struct pollfd end = {.fd = fd, .events = POLLRDHUP};
-    uint8_t bytes[sizeof(struct tcp_challenge)];
-
-    assert(n <= sizeof(bytes));
-    if (poll(&end, 1, 0) <= 0)
-        return false;
-    /* The rest may have arrived together with the end, after the first peek. */
-    return recv(fd, bytes, n, MSG_DONTWAIT | MSG_PEEK) < (ssize_t)n;
-}
-
 /* tcp.lock is held. From now on, `own` is no longer read for a proof. */
 static void end_proof(struct tcp *tcp, struct tcp_peer *p, enum tcp_proof result)
 {
@@ -161,82 +144,12 @@ static void take_challenge(struct tcp *tcp, int peer)
         p->fd = p->own; /* else the end of the stream shows the failure */
 }
 
-static void help_proofs(struct tcp *tcp)
+void trib_socket_poll_challenge(struct tcp *tcp, int peer)
 {
-    struct epoll_event ready[READY];
-    uint64_t one = 1;
-    int n = epoll_wait(tcp->proofs, ready, READY, 0);
-    bool door = false;
-
-    for (int i = 0; i < n; i++) {
-        int peer = (int)(ready[i].data.u64 >> 32) - 1;
-        door |= peer < 0;
-        if (peer < 0)
-            continue;
-        pthread_mutex_lock(&tcp->lock);
-        if (tcp->peers[peer].proof == TCP_PROOF_AWAITED)
-            take_challenge(tcp, peer);
-        pthread_mutex_unlock(&tcp->lock);
-        (void)trib_socket_flush(tcp, peer);
-    }
-    if (door) {
-        pthread_mutex_lock(&tcp->lock);
-        trib_socket_keep_door(tcp);
-        pthread_mutex_unlock(&tcp->lock);
-    }
-    if (n > 0 && write(tcp->wakeup_fd, &one, sizeof(one)) < 0)
-        return; /* a wakeup is pending already */
-}
-
-/* Runs on the heartbeat thread: the owner may compute for seconds, or wait in another
- * communicator, but its writes must reach a peer that polls. */
-static bool help(void *arg)
-{
-    struct tcp *tcp = arg;
-
-    if (tcp->proofs >= 0)
-        help_proofs(tcp);
-    return trib_socket_push_for_owner(tcp);
-}
-
-bool trib_socket_helper_open(struct tcp *tcp)
-{
-    if (tcp_has_secret(tcp)) {
-        tcp->proofs = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-        if (tcp->proofs < 0)
-            return false;
-        trib_socket_watch_proof(tcp, tcp->listener.fd, -1);
-    }
-    trib_heartbeat_help(tcp->local.heartbeat, tcp->proofs, help, tcp);
-    tcp->is_helped = true;
-    return true;
-}
-
-/* Edge-triggered: input that is left to the owner does not keep the thread busy. */
-void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer)
-{
-    struct epoll_event e = {.events = EPOLLIN | EPOLLET,
-                            .data.u64 = tcp_mark(fd, peer)};
-
-    if (tcp->proofs >= 0)
-        (void)epoll_ctl(tcp->proofs, EPOLL_CTL_ADD, fd, &e);
-}
-
-void trib_socket_unwatch_proof(struct tcp *tcp, int fd)
-{
-    if (tcp->proofs >= 0)
-        (void)epoll_ctl(tcp->proofs, EPOLL_CTL_DEL, fd, NULL);
-}
-
-void trib_socket_helper_close(struct tcp *tcp)
-{
-    /* A forked child does not have the thread. */
-    if (tcp->is_helped && getpid() == tcp->local.me.pid)
-        trib_heartbeat_help(tcp->local.heartbeat, -1, NULL, NULL);
-    tcp->is_helped = false;
-    if (tcp->proofs >= 0)
-        close(tcp->proofs);
-    tcp->proofs = -1;
+    pthread_mutex_lock(&tcp->lock);
+    if (tcp->peers[peer].proof == TCP_PROOF_AWAITED)
+        take_challenge(tcp, peer);
+    pthread_mutex_unlock(&tcp->lock);
 }
 
 void trib_socket_await_proof(struct tcp *tcp, int peer)

@@ -68,35 +68,6 @@ void trib_socket_seal_in(struct tcp *tcp, int peer, const struct trib_proof *abo
         begin(tcp, about, &s->in_in, &s->in_out);
 }
 
-void trib_socket_forged(struct tcp *tcp, int peer)
-{
-    trib_socket_blame(
-        tcp, peer,
-        "data from process %d was changed, repeated, dropped or reordered on its way: "
-        "the network between the two is being tampered with (TRIB_SEAL)",
-        tcp->peers[peer].base.who.pid);
-}
-
-void trib_socket_ended(struct tcp *tcp, int peer)
-{
-    tcp->peers[peer].hung_up = true;
-    trib_socket_going(tcp, peer, "process %d closed its connection%s",
-                      tcp->peers[peer].base.who.pid,
-                      tcp->seals ? ", or it was cut or tampered with: see the error "
-                                   "message of that process"
-                                 : "");
-}
-
-void trib_socket_given_up(struct tcp *tcp, int peer)
-{
-    struct tcp_peer *p = &tcp->peers[peer];
-
-    p->base.given_up = true;
-    trib_socket_going(tcp, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
-    if (p->base.state == TRIB_PEER_GOING && !p->blamed)
-        trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
-}
-
 /* Outgoing ------------------------------------------------------------------------- */
 
 void trib_socket_say_back(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
