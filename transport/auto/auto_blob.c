@@ -2,7 +2,7 @@
 /* Blobs and addresses composed of records of several inner transports. */
 #include <string.h>
 
-#include "transport/auto/auto.h"
+#include "transport/auto/auto_peer.h"
 
 bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,
                    const uint8_t *what, size_t len)

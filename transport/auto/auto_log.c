@@ -2,7 +2,7 @@
 /* Errors of inner transports, and the end of heartbeats that no inner transport
  * needs. */
 #include "base/error.h"
-#include "transport/auto/auto.h"
+#include "transport/auto/auto_peer.h"
 #include "transport/common/heartbeat.h"
 
 void trib_auto_quiet(struct choosing *c)

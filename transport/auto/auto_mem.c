@@ -13,11 +13,6 @@
 #include "base/text.h"
 #include "transport/auto/auto.h"
 
-static bool in_use(const struct choosing *c, int i)
-{
-    return c->inners[i].t && (c->used & auto_bit(&c->inners[i]));
-}
-
 /* Return the limit of the first choice for each kind of pair. caps() tells later
  * whether all ranks share this choice. */
 void trib_auto_pinned_limit(struct trib_transport *t, bool near,
@@ -118,7 +113,7 @@ static trib_status_t register_all(struct choosing *c, struct auto_region *r)
 
     for (int i = 0; i < c->n_inners; i++) {
         struct trib_transport *t = c->inners[i].t;
-        if (in_use(c, i) && !r->inner[i]) {
+        if (trib_auto_in_use(c, i) && !r->inner[i]) {
             trib_status_t status = register_one(r, t, &r->inner[i]);
             if (status != TRIB_OK) {
                 r->inner[i] = NULL;
@@ -206,7 +201,8 @@ trib_status_t trib_auto_borrow(struct trib_transport *t, void *ptr, size_t len,
     int borrowed = 0;
 
     for (int i = 0; i < c->n_inners; i++)
-        if (in_use(c, i) && !c->inners[i].row->maps && !c->inners[i].t->ops->borrow)
+        if (trib_auto_in_use(c, i) && !c->inners[i].row->maps &&
+            !c->inners[i].t->ops->borrow)
             return TRIB_ERR_UNSUPPORTED;
     struct auto_region *r = region_make(c);
     if (!r)
@@ -216,7 +212,7 @@ trib_status_t trib_auto_borrow(struct trib_transport *t, void *ptr, size_t len,
     r->len = len;
     for (int i = 0; status == TRIB_OK && i < c->n_inners; i++) {
         struct trib_transport *inner = c->inners[i].t;
-        if (!in_use(c, i) || c->inners[i].row->maps)
+        if (!trib_auto_in_use(c, i) || c->inners[i].row->maps)
             continue;
         status = inner->ops->borrow(inner, ptr, len, written, &r->inner[i]);
         if (status != TRIB_OK)
@@ -241,7 +237,7 @@ static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size
 
     for (int i = 0; i < c->n_inners; i++) {
         struct trib_transport *t = c->inners[i].t;
-        if (!in_use(c, i))
+        if (!trib_auto_in_use(c, i))
             continue;
         trib_error_clear(&c->inner_err);
         status = (r->callers ? t->ops->alloc_user : t->ops->alloc)(t, len, ptr_out,
@@ -412,6 +408,33 @@ static void keep_blob(struct auto_remote *remote, const struct trib_blob *blob)
         *remote->blob = *blob;
 }
 
+/* Import all regions of a peer again after its inner has changed. */
+static trib_status_t import_again(struct choosing *c, int peer)
+{
+    trib_status_t status = TRIB_OK;
+    struct auto_remote *r;
+
+    LIST_FOREACH(r, &c->remotes, entry)
+    {
+        if (r->peer != peer || status != TRIB_OK)
+            continue;
+        struct trib_transport *old = c->inners[r->inner].t;
+        old->ops->release(old, r->remote);
+        r->remote = NULL;
+        status = r->blob ? import_part(c, peer, r->blob, r)
+                         : trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    }
+    return status;
+}
+
+trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
+                             const char *why)
+{
+    const trib_status_t status = trib_auto_connect_next(c, peer, reason, why);
+
+    return status == TRIB_OK ? import_again(c, peer) : status;
+}
+
 trib_status_t trib_auto_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out)
 {
@@ -445,24 +468,6 @@ trib_status_t trib_auto_import(struct trib_transport *t, int peer,
     LIST_INSERT_HEAD(&c->remotes, remote, entry);
     *out = (struct trib_remote *)remote;
     return TRIB_OK;
-}
-
-trib_status_t trib_auto_moved(struct choosing *c, int peer)
-{
-    trib_status_t status = TRIB_OK;
-    struct auto_remote *r;
-
-    LIST_FOREACH(r, &c->remotes, entry)
-    {
-        if (r->peer != peer || status != TRIB_OK)
-            continue;
-        struct trib_transport *old = c->inners[r->inner].t;
-        old->ops->release(old, r->remote);
-        r->remote = NULL;
-        status = r->blob ? import_part(c, peer, r->blob, r)
-                         : trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    }
-    return status;
 }
 
 void trib_auto_stays(struct choosing *c, int peer)
@@ -510,36 +515,6 @@ bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *opaque)
     struct trib_transport *inner = choosing_of(t)->inners[remote->inner].t;
 
     return remote->remote && inner->ops->stale(inner, remote->remote);
-}
-
-/* Return the inner in use for a peer, or its first choice; NULL: none. */
-static struct trib_transport *inner_of(const struct choosing *c, int peer)
-{
-    const struct auto_peer *p = &c->peers[peer];
-    int i = atomic_load_explicit(&p->inner, memory_order_relaxed);
-
-    for (int k = 0; i < 0 && k < c->n_inners; k++)
-        if (in_use(c, k) && (p->choices & auto_bit(&c->inners[k])))
-            i = k;
-    return i < 0 ? NULL : c->inners[i].t;
-}
-
-bool trib_auto_reads(struct trib_transport *t, int peer)
-{
-    struct trib_transport *inner = inner_of(choosing_of(t), peer);
-
-    return inner && inner->ops->reads(inner, peer);
-}
-
-trib_status_t trib_auto_read(struct trib_transport *t, int peer, uint64_t from,
-                             void *to, size_t len)
-{
-    struct choosing *c = choosing_of(t);
-    struct trib_transport *inner = inner_of(c, peer);
-
-    if (!inner)
-        return trib_no_read(t, peer, from, to, len);
-    return trib_auto_pass(c, inner->ops->read(inner, peer, from, to, len));
 }
 
 void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque,

@@ -19,19 +19,14 @@
  * If memory cannot be registered (limit of locked memory), the next choice is used,
  * too, as long as nothing was written: writes to a peer must arrive in order.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/text.h"
-#include "base/time.h"
 #include "transport/auto/auto.h"
-
-/* A peer that does not answer costs seconds. So it counts for all ranks of its host,
- * and each inner spends at most WASTE_NS on such peers. */
-#define SILENT_NS UINT64_C(1000000000)
-#define WASTE_NS UINT64_C(5000000000)
 
 trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *out)
 {
@@ -65,32 +60,6 @@ trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *o
     return TRIB_OK;
 }
 
-/* Extract the address of one inner. Return false if there is none. */
-static bool inner_address(const struct trib_address *whole, int id,
-                          struct trib_address *out)
-{
-    size_t len;
-    const uint8_t *bytes =
-        trib_auto_get(whole->bytes, whole->len, sizeof(struct auto_address), id, &len);
-
-    memset(out, 0, sizeof(*out));
-    if (!bytes)
-        return false;
-    out->len = (uint16_t)len;
-    memcpy(out->bytes, bytes, len);
-    return true;
-}
-
-/* Return the index of the first choice, or -1. */
-static int first_choice(const struct choosing *c, uint16_t choices)
-{
-    for (int i = 0; i < c->n_inners; i++) {
-        if (c->inners[i].t && (choices & auto_bit(&c->inners[i])))
-            return i;
-    }
-    return -1;
-}
-
 /* Return true if a peer claims to be this process. */
 static bool is_this_process(const struct choosing *c, const struct auto_address *a)
 {
@@ -108,7 +77,7 @@ static void without_maps(const struct choosing *c, struct auto_peer *p)
 /* Rule 3: a mapping candidate is the only choice. */
 static void prefer_maps(const struct choosing *c, struct auto_peer *p)
 {
-    int i = first_choice(c, p->choices);
+    int i = trib_auto_first_choice(c, p->choices);
 
     if (i >= 0 && c->inners[i].row->maps)
         p->choices = auto_bit(&c->inners[i]);
@@ -145,29 +114,6 @@ static trib_status_t look(struct choosing *c, int peer,
     return TRIB_OK;
 }
 
-/* Shorten an inner's error message: omit its name and the ranks. */
-static const char *short_reason(const char *name, const char *why)
-{
-    size_t n = strlen(name);
-    char over[32];
-
-    if (strncmp(why, name, n) == 0 && strncmp(why + n, ": ", 2) == 0)
-        return why + n + 2;
-    snprintf(over, sizeof(over), " over %s at ", name);
-    const char *at = strstr(why, over);
-    return at ? at + strlen(over) - 3 : why;
-}
-
-static void note_refused(struct auto_peer *p, const char *name, const char *why)
-{
-    char text[2 * TRIB_WHY_MAX];
-
-    snprintf(text, sizeof(text), "%s%s%s: %.150s", p->refused ? p->refused : "",
-             p->refused ? "; " : "", name, short_reason(name, why));
-    free(p->refused);
-    p->refused = strdup(text);
-}
-
 /* Rule 2: check whether this rank can open the memory of all near ranks. */
 static void try_near(struct choosing *c, const struct trib_address *addresses)
 {
@@ -175,14 +121,14 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
 
     for (int r = 0; r < c->size; r++) {
         struct auto_peer *p = &c->peers[r];
-        int i = r == c->self ? -1 : first_choice(c, p->choices);
+        int i = r == c->self ? -1 : trib_auto_first_choice(c, p->choices);
         if (i < 0 || !c->inners[i].row->maps ||
-            !inner_address(&addresses[r], c->inners[i].row->id, &a))
+            !trib_auto_inner_address(&addresses[r], c->inners[i].row->id, &a))
             continue;
         struct trib_transport *t = c->inners[i].t;
         trib_status_t status = t->ops->reach(t, r, &a);
         if (status == TRIB_ERR_UNSUPPORTED) {
-            note_refused(p, t->ops->name, c->inner_err.text);
+            trib_auto_note_refused(p, t->ops->name, c->inner_err.text);
             if (c->serves && (c->used & auto_bit(&c->inners[i])))
                 trib_log(c->log, TRIB_LOG_INFO, TRIB_AUTO,
                          "%s is not used for the job, because it does not reach rank "
@@ -205,11 +151,12 @@ static uint16_t worth_using(const struct choosing *c)
             used |= auto_bit(&c->inners[i]);
     }
     for (int r = 0; r < c->size; r++) {
-        int i = r == c->self ? -1 : first_choice(c, c->peers[r].choices & c->used);
+        int i = r == c->self ? -1
+                             : trib_auto_first_choice(c, c->peers[r].choices & c->used);
         if (i >= 0)
             used |= auto_bit(&c->inners[i]);
     }
-    int any = first_choice(c, c->used);
+    int any = trib_auto_first_choice(c, c->used);
     return used || any < 0 ? used : auto_bit(&c->inners[any]);
 }
 
@@ -228,12 +175,12 @@ static void warn_of_unfit(const struct choosing *c)
     for (int i = 0; any_far && is_first && i < c->n_inners; i++) {
         const struct auto_inner *inner = &c->inners[i];
         const char *name = inner->row->ops->name;
-        const int next = first_choice(c, c->far);
+        const int next = trib_auto_first_choice(c, c->far);
         if (inner->unfit)
             trib_log(c->log, TRIB_LOG_WARN, TRIB_AUTO,
                      "%s is used for ranks of other hosts instead of %s: %s",
                      next < 0 ? "no transport" : c->inners[next].row->ops->name, name,
-                     short_reason(name, inner->why));
+                     trib_auto_short_reason(name, inner->why));
     }
 }
 
@@ -252,7 +199,7 @@ trib_status_t trib_auto_caps(struct trib_transport *t,
     warn_of_unfit(c);
     c->used = worth_using(c);
     for (int r = 0; r < c->size; r++) {
-        int i = first_choice(c, c->peers[r].choices & c->used);
+        int i = trib_auto_first_choice(c, c->peers[r].choices & c->used);
         if (r != c->self && !c->peers[r].foreign && (i < 0 || !c->inners[i].row->maps))
             maps = false;
         if (r != c->self && i >= 0 && c->inners[i].row->maps && !trib_auto_reads(t, r))
@@ -308,7 +255,7 @@ static void why_not_better(const struct choosing *c, int peer, int chosen, char 
         if ((inner->row->maps && !p->near) || (p->refused && strstr(p->refused, name)))
             continue;
         bool allowed = (p->near ? c->near : c->far) & auto_bit(inner);
-        const char *why = !inner->t  ? short_reason(name, inner->why)
+        const char *why = !inner->t  ? trib_auto_short_reason(name, inner->why)
                           : !allowed ? "not selected"
                           : p->foreign && inner->row->maps
                               ? "it claims to be this process"
@@ -323,7 +270,8 @@ void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out)
 {
     const struct choosing *c = choosing_of(t);
     const struct auto_peer *p = &c->peers[peer];
-    int i = p->state == AUTO_PEER_UNKNOWN ? first_choice(c, p->choices) : p->inner;
+    int i = p->state == AUTO_PEER_UNKNOWN ? trib_auto_first_choice(c, p->choices)
+                                          : p->inner;
 
     assert(peer >= 0 && peer < c->size);
     out->apart = peer != c->self && p->known && !p->near;
@@ -356,93 +304,11 @@ trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
 
     if (status == TRIB_OK && !c->peers[peer].known)
         status = look(c, peer, address);
-    if (status != TRIB_OK || first_choice(c, c->peers[peer].choices) >= 0)
+    if (status != TRIB_OK || trib_auto_first_choice(c, c->peers[peer].choices) >= 0)
         return status;
     char why[2 * TRIB_WHY_MAX];
     why_not_better(c, peer, c->n_inners, why, sizeof(why));
     return trib_fail(c->err, TRIB_ERR_UNSUPPORTED, "no transport reaches it: %s", why);
-}
-
-/* Return why an inner is not tried, or NULL if it is. */
-static const char *not_worth_trying(const struct choosing *c, int peer, int i)
-{
-    const struct auto_inner *inner = &c->inners[i];
-
-    if (inner->poor[0])
-        return inner->poor;
-    for (int r = 0; r < c->size; r++) {
-        if ((c->peers[r].silent & auto_bit(inner)) &&
-            c->peers[r].host == c->peers[peer].host)
-            return "another rank of its host did not answer there";
-    }
-    return inner->wasted_ns < WASTE_NS
-               ? NULL
-               : "not tried: too many peers did not answer there";
-}
-
-static trib_status_t shake_hands(struct choosing *c, int peer, int i,
-                                 const struct trib_address *address)
-{
-    struct auto_inner *inner = &c->inners[i];
-    uint64_t begin = trib_now_ns();
-    trib_status_t status = inner->t->ops->connect(inner->t, peer, address);
-    uint64_t took = trib_now_ns() - begin;
-
-    if (status != TRIB_OK && took >= SILENT_NS) {
-        inner->wasted_ns += took;
-        c->peers[peer].silent |= auto_bit(inner);
-    }
-    return status;
-}
-
-/* Remove an inner from a peer's choices and log the fallback. */
-static void fall_back(struct choosing *c, int peer, int i, const char *why)
-{
-    struct auto_inner *inner = &c->inners[i];
-    struct auto_peer *p = &c->peers[peer];
-    const char *name = inner->row->ops->name;
-
-    p->choices &= (uint16_t)~auto_bit(inner);
-    note_refused(p, name, why);
-    if (!inner->told && first_choice(c, p->choices) >= 0)
-        trib_log(c->log, TRIB_LOG_INFO, TRIB_AUTO,
-                 "peer %d is not reached by %s, falling back to the next transport: %s "
-                 "(trib-info --reach shows all peers)",
-                 peer, name, short_reason(name, why));
-    inner->told = true;
-}
-
-/* Try the choices in turn. Record why each of them failed. */
-static trib_status_t connect_by(struct choosing *c, int peer,
-                                const struct trib_address *address)
-{
-    struct auto_peer *p = &c->peers[peer];
-    trib_status_t status = TRIB_ERR_UNSUPPORTED;
-    struct trib_address a;
-
-    for (int i = 0; i < c->n_inners; i++) {
-        struct auto_inner *inner = &c->inners[i];
-        if (!inner->t || !(p->choices & auto_bit(inner)) ||
-            !inner_address(address, inner->row->id, &a))
-            continue;
-        bool last = first_choice(c, p->choices & (uint16_t)~auto_bit(inner)) < 0;
-        const char *why = last ? NULL : not_worth_trying(c, peer, i);
-        status = why ? TRIB_ERR_UNSUPPORTED : shake_hands(c, peer, i, &a);
-        if (status == TRIB_OK) {
-            p->inner = i;
-            trib_log(c->log, TRIB_LOG_DEBUG, TRIB_AUTO, "peer %d is reached by %s%s%s",
-                     peer, inner->row->ops->name, p->refused ? ": " : "",
-                     p->refused ? p->refused : "");
-            return TRIB_OK;
-        }
-        if (last && !p->refused)
-            return trib_auto_pass(c, status);
-        fall_back(c, peer, i, why ? why : trib_error_text(&c->inner_err));
-        trib_error_clear(&c->inner_err);
-    }
-    return trib_fail(c->err, status, "%s",
-                     p->refused ? p->refused
-                                : "no transport reaches it");
 }
 
 /* Keep the address while another choice remains, to connect again through it. */
@@ -451,27 +317,13 @@ static trib_status_t keep_address(struct choosing *c, struct auto_peer *p,
 {
     uint16_t others = p->choices & (uint16_t)~auto_bit(&c->inners[p->inner]);
 
-    if (first_choice(c, others) < 0)
+    if (trib_auto_first_choice(c, others) < 0)
         return TRIB_OK;
     p->address = malloc(sizeof(*p->address));
     if (!p->address)
         return trib_fail(c->err, TRIB_ERR_NO_MEMORY, "out of memory");
     *p->address = *address;
     return TRIB_OK;
-}
-
-trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
-                             const char *why)
-{
-    struct auto_peer *p = &c->peers[peer];
-
-    assert(p->state == AUTO_PEER_CONNECTED && !p->wrote);
-    if (!p->address)
-        return trib_fail(c->err, reason, "%s", why);
-    fall_back(c, peer, p->inner, why);
-    trib_error_clear(&c->inner_err);
-    trib_status_t status = connect_by(c, peer, p->address);
-    return status == TRIB_OK ? trib_auto_moved(c, peer) : status;
 }
 
 trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
@@ -490,7 +342,7 @@ trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
         return status;
     if (!c->settled)
         prefer_maps(c, &c->peers[peer]);
-    status = connect_by(c, peer, address);
+    status = trib_auto_connect_first(c, peer, address);
     if (status == TRIB_OK)
         status = keep_address(c, &c->peers[peer], address);
     if (status == TRIB_OK)
