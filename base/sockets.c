@@ -273,8 +273,8 @@ static trib_status_t listen_failed(const struct trib_tcp_root *root,
                      root->host, root->port, host);
 }
 
-int trib_tcp_bind(const struct trib_tcp_root *root,
-                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+int trib_sockets_bind(const struct trib_tcp_root *root,
+                      int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
 {
     struct addrinfo *list = NULL;
     uint64_t deadline = trib_deadline_ms(PORT_IN_USE_MS);
@@ -294,10 +294,11 @@ int trib_tcp_bind(const struct trib_tcp_root *root,
     return error;
 }
 
-trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
-                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
+trib_status_t trib_sockets_listen(const struct trib_tcp_root *root,
+                                  struct trib_error *err,
+                                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
 {
-    int error = trib_tcp_bind(root, fds_out, n_out);
+    int error = trib_sockets_bind(root, fds_out, n_out);
 
     return error ? listen_failed(root, err, error) : TRIB_OK;
 }
@@ -368,8 +369,8 @@ static int dial_also(const struct trib_tcp_root *root, const struct patience *un
     return 1 + error;
 }
 
-int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline,
-                     struct trib_idle *idle, char *why, size_t bytes)
+int trib_sockets_connect(const struct trib_tcp_root *root, uint64_t deadline,
+                         struct trib_idle *idle, char *why, size_t bytes)
 {
     const struct patience until = {deadline, idle};
     struct patience resolver = {trib_deadline_ms(RESOLVE_MS), idle};
@@ -397,7 +398,7 @@ int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline,
     return fd;
 }
 
-bool trib_tcp_sent(int fd)
+bool trib_sockets_sent(int fd)
 {
     int left = 0;
 

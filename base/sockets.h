@@ -35,7 +35,7 @@ const char *trib_tcp_root_from(const struct trib_tcp_root *root, char text[64]);
 bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out);
 
 /**
- * trib_tcp_bind - listen at the root's address.
+ * trib_sockets_bind - listen at the root's address.
  *
  * A numeric address and "localhost" are bound as given. Other names, or several, bind
  * every address of this host, because /etc/hosts often maps a host's own name to
@@ -44,19 +44,20 @@ bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out);
  * fds_out   non-blocking; *n_out of them
  * returns   0, or the errno: EADDRINUSE, EADDRNOTAVAIL (not a local address), …
  */
-int trib_tcp_bind(const struct trib_tcp_root *root,
-                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
+int trib_sockets_bind(const struct trib_tcp_root *root,
+                      int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
 
 /**
- * trib_tcp_listen - trib_tcp_bind for rank 0, with an error message.
+ * trib_sockets_listen - trib_sockets_bind for rank 0, with an error message.
  *
  * errors    TRIB_ERR_BOOT
  */
-trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_error *err,
-                              int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
+trib_status_t trib_sockets_listen(const struct trib_tcp_root *root,
+                                  struct trib_error *err,
+                                  int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
 
 /**
- * trib_tcp_connect - try each address of the root once, at intervals of 200 ms; the
+ * trib_sockets_connect - try each address of the root once, at intervals of 200 ms; the
  * first success wins. Names are resolved only if no listed address connects.
  *
  * deadline  on the clock of trib_now_ns, also for name resolution; at most 2 s per
@@ -66,11 +67,11 @@ trib_status_t trib_tcp_listen(const struct trib_tcp_root *root, struct trib_erro
  * returns   a non-blocking socket, or -1 with the errno of the last address (0: the
  *           name could not be resolved)
  */
-int trib_tcp_connect(const struct trib_tcp_root *root, uint64_t deadline,
-                     struct trib_idle *idle, char *why, size_t bytes);
+int trib_sockets_connect(const struct trib_tcp_root *root, uint64_t deadline,
+                         struct trib_idle *idle, char *why, size_t bytes);
 
-/** trib_tcp_sent - return true if the peer's kernel has acknowledged all written
+/** trib_sockets_sent - return true if the peer's kernel has acknowledged all written
  * data. */
-bool trib_tcp_sent(int fd);
+bool trib_sockets_sent(int fd);
 
 #endif

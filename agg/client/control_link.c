@@ -121,8 +121,8 @@ static trib_status_t connect_to(struct trib_control_link *s, const char *address
         return trib_fail(&s->err, TRIB_ERR_CONFIG,
                          "TRIB_SERVICE: \"%s\" is not host:port, such as agg0:4700",
                          address);
-    *fd_out = trib_tcp_connect(&at, trib_deadline_ms(handshake_ms(&s->job->cfg)),
-                               s->idle, why, sizeof(why));
+    *fd_out = trib_sockets_connect(&at, trib_deadline_ms(handshake_ms(&s->job->cfg)),
+                                   s->idle, why, sizeof(why));
     if (*fd_out >= 0)
         return TRIB_OK;
     return trib_fail(&s->err, TRIB_ERR_BOOT, "no service at %s: %s%s", address, why,

@@ -121,7 +121,7 @@ trib_status_t ctl_client_status(const char *address, struct trib_error *err, cha
                          address);
     if (strcmp(at.host, "*") == 0) /* all addresses of this host */
         snprintf(at.host, sizeof(at.host), "localhost");
-    t.fd = trib_tcp_connect(&at, t.until, NULL, why, sizeof(why));
+    t.fd = trib_sockets_connect(&at, t.until, NULL, why, sizeof(why));
     if (t.fd < 0)
         return trib_fail(err, TRIB_ERR_PEER_LOST, "cannot reach a tribd at %s: %s",
                          address, why);

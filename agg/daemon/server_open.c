@@ -53,8 +53,8 @@ static const char *cure_of(int error)
                                     : "";
 }
 
-/* Resolve a host name. Unlike trib_tcp_bind, which the ranks use, listen only on its
- * addresses and not on all of the host. */
+/* Resolve a host name. Unlike trib_sockets_bind, which the ranks use, listen only on
+ * its addresses and not on all of the host. */
 static trib_status_t resolve(const struct trib_tcp_root *root, struct trib_error *err,
                              struct addrinfo **out)
 {
@@ -75,7 +75,7 @@ static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *roo
 {
     int fds[TRIB_TCP_LISTENERS_MAX], n = 0;
 
-    const int error = trib_tcp_bind(root, fds, &n);
+    const int error = trib_sockets_bind(root, fds, &n);
     if (error)
         return trib_fail(err, TRIB_ERR_BOOT, "listen: cannot listen at %s:%s: %s%s",
                          root->host, root->port, strerror(error), cure_of(error));

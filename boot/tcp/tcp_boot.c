@@ -281,7 +281,7 @@ static void say_farewell(struct trib_tcp_client *t)
         trib_deadline_ms(trib_idle_answer(t->idle) ? TRIB_TCP_ABORT_MS : FAREWELL_MS);
 
     while (!trib_deadline_passed(deadline)) {
-        if (trib_tcp_client_flush(t) || (t->out_len == 0 && trib_tcp_sent(t->fd)))
+        if (trib_tcp_client_flush(t) || (t->out_len == 0 && trib_sockets_sent(t->fd)))
             return;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
@@ -328,7 +328,7 @@ static trib_status_t open_server(struct trib_tcp_client *t, const char *root)
                                         .log = t->log};
     int pair[2];
     trib_status_t status =
-        trib_tcp_listen(&t->root, t->err, opts.listeners, &opts.n_listeners);
+        trib_sockets_listen(&t->root, t->err, opts.listeners, &opts.n_listeners);
 
     if (status != TRIB_OK)
         return status;

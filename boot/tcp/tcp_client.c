@@ -135,8 +135,8 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
     uint64_t refused = trib_deadline_ms(REFUSED_MS);
     bool warned = again;
 
-    while ((t->fd = trib_tcp_connect(&t->root, t->deadline, t->idle, last,
-                                     sizeof(last))) < 0) {
+    while ((t->fd = trib_sockets_connect(&t->root, t->deadline, t->idle, last,
+                                         sizeof(last))) < 0) {
         int error = errno;
         if (trib_idle_answer(t->idle))
             return trib_tcp_client_gives_up(t, "join");

@@ -274,7 +274,7 @@ static bool may_leave(const struct trib_tcp_server *s)
         const struct trib_tcp_conn *c = &s->conns[i];
         if (c->fd >= 0 && c->hello &&
             (c->out_len || c->tell & ~(unsigned)TRIB_TELL_TICK ||
-             !trib_tcp_sent(c->fd)))
+             !trib_sockets_sent(c->fd)))
             return false;
     }
     return true;

@@ -53,7 +53,7 @@ trib_status_t put_meet_client(struct put_endpoint *endpoint,
     char why[128], who[96], before[128] = "";
     int fd;
 
-    while ((fd = trib_tcp_connect(where, deadline, NULL, why, sizeof(why))) < 0) {
+    while ((fd = trib_sockets_connect(where, deadline, NULL, why, sizeof(why))) < 0) {
         bool known = errno != 0; /* the address resolved */
         if (!known && !before[0])
             return trib_fail(&endpoint->err, TRIB_ERR_BOOT, "%s: %s", where->host, why);
@@ -164,7 +164,7 @@ trib_status_t put_meet_server(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where)
 {
     int listeners[TRIB_TCP_LISTENERS_MAX], n = 0;
-    int error = trib_tcp_bind(where, listeners, &n);
+    int error = trib_sockets_bind(where, listeners, &n);
 
     if (error != 0)
         return cannot_listen(endpoint, where, error);

@@ -106,7 +106,7 @@ static void say(struct start *s, int c, const uint8_t *bytes, size_t n)
         hang_up(s, c);
         return;
     }
-    for (int i = 0; i < 2000 && !trib_tcp_sent(s->fd[c]); i++)
+    for (int i = 0; i < 2000 && !trib_sockets_sent(s->fd[c]); i++)
         sched_yield();
     (void)hear(s, c);
 }

@@ -185,8 +185,8 @@ static long metrics_bytes(void)
 
     if (!http || !trib_tcp_root_parse(http, &at))
         return -1;
-    const int fd = trib_tcp_connect(&at, trib_deadline_ms(CALLER_PATIENCE_MS), NULL,
-                                    why, sizeof(why));
+    const int fd = trib_sockets_connect(&at, trib_deadline_ms(CALLER_PATIENCE_MS), NULL,
+                                        why, sizeof(why));
     if (fd < 0)
         return -1;
     /* It does not block: connect has a deadline. */

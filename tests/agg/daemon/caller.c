@@ -39,8 +39,8 @@ bool caller_come(struct caller *c, const char *job, bool prove)
     trib_error_clear(&c->err);
     if (!trib_tcp_root_parse(c->cfg.service, &at))
         return false;
-    opts.fd = trib_tcp_connect(&at, trib_deadline_ms(CALLER_PATIENCE_MS), NULL, why,
-                               sizeof(why));
+    opts.fd = trib_sockets_connect(&at, trib_deadline_ms(CALLER_PATIENCE_MS), NULL, why,
+                                   sizeof(why));
     if (opts.fd < 0 || trib_session_open(&opts, &c->session) != TRIB_OK)
         return false;
     return !prove || trib_session_meet_wait(

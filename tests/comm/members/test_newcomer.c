@@ -140,7 +140,7 @@ static void send_garbage(struct ranks_self *self, const char *text)
     ranks_assert(self, trib_tcp_root_parse(place, &root));
     for (int i = 0; i < 100; i++) {
         const int fd =
-            trib_tcp_connect(&root, trib_deadline_ms(2000), NULL, why, sizeof(why));
+            trib_sockets_connect(&root, trib_deadline_ms(2000), NULL, why, sizeof(why));
         ranks_assert(self, fd >= 0);
         uint8_t bytes[64];
         for (size_t k = 0; k < sizeof(bytes); k++)
