@@ -54,14 +54,14 @@ static void close_fd(int fd)
 /* Free everything without saying goodbye. */
 static void release(struct tcp *tcp)
 {
-    trib_socket_helper_close(tcp);
+    trib_tcp_helper_close(tcp);
     for (int i = 0; tcp->peers && i < tcp->size; i++) {
         if (tcp->peers[i].own != tcp->peers[i].in.fd)
             close_fd(tcp->peers[i].own);
         close_fd(tcp->peers[i].in.fd);
         free(tcp->peers[i].in.buf);
         free(tcp->peers[i].in.raw);
-        trib_socket_free_seals(&tcp->peers[i]);
+        trib_tcp_free_seals(&tcp->peers[i]);
         free(tcp->peers[i].queue);
         trib_peer_liveness_free(&tcp->peers[i].base.liveness);
     }
@@ -140,10 +140,10 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
     tcp->aes = aes && tcp->seals && trib_record_has_aes(opts->secret);
     status = make_descriptors(tcp);
     if (status == TRIB_OK)
-        status = trib_socket_listen(tcp, (int)port, (int)ports);
+        status = trib_tcp_listen(tcp, (int)port, (int)ports);
     if (status == TRIB_OK)
         status = trib_ip_endpoint_start(&tcp->local, opts, (int)port, (int)ports);
-    if (status == TRIB_OK && !trib_socket_helper_open(tcp))
+    if (status == TRIB_OK && !trib_tcp_helper_open(tcp))
         status = trib_fail(tcp->err, TRIB_ERR_SYSTEM, "tcp: epoll: %m");
     if (status != TRIB_OK) {
         release(tcp);
@@ -165,10 +165,10 @@ static void tcp_close(struct trib_transport *t)
     struct tcp *tcp = tcp_of(t);
 
     if (getpid() == tcp->local.me.pid) {
-        trib_socket_accept(tcp);
-        trib_socket_greet(tcp);
-        trib_socket_leave(t, NULL);
-        trib_socket_dismiss(tcp);
+        trib_tcp_accept(tcp);
+        trib_tcp_progress_pending(tcp);
+        trib_tcp_leave(t, NULL);
+        trib_tcp_drain_pending(tcp);
     }
     release(tcp);
 }
@@ -182,7 +182,7 @@ static int read_ready(struct tcp *tcp, struct trib_event *events, int max)
     for (int i = 0; i < found && n < max; i++) {
         int peer = (int)(ready[i].data.u64 >> 32) - 1;
         if (peer >= 0 && tcp->peers[peer].in.fd >= 0)
-            n += trib_socket_receive(tcp, peer, events + n, max - n);
+            n += trib_tcp_receive(tcp, peer, events + n, max - n);
     }
     return n;
 }
@@ -207,8 +207,7 @@ static int read_inlets(struct tcp *tcp, struct trib_event *events, int max)
     for (int left = tcp->n_inlets; left > 0 && n < max && tcp->n_inlets; left--) {
         if (tcp->next_inlet >= tcp->n_inlets)
             tcp->next_inlet = 0;
-        n += trib_socket_receive(tcp, tcp->inlets[tcp->next_inlet++], events + n,
-                                 max - n);
+        n += trib_tcp_receive(tcp, tcp->inlets[tcp->next_inlet++], events + n, max - n);
     }
     return n;
 }
@@ -216,7 +215,7 @@ static int read_inlets(struct tcp *tcp, struct trib_event *events, int max)
 static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     struct tcp *tcp = tcp_of(t);
-    int n = trib_socket_reap(tcp, events, max);
+    int n = trib_tcp_reap(tcp, events, max);
     bool slept = atomic_load_explicit(&tcp->slept, memory_order_relaxed);
 
     /* Only the owner writes the count. */
@@ -227,11 +226,11 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
         atomic_store_explicit(&tcp->slept, false, memory_order_relaxed);
         if (now >= tcp->tick_at) {
             tcp->tick_at = now + TICK_NS;
-            trib_socket_tick(tcp);
+            trib_tcp_tick(tcp);
         } else if (tcp->n_pending || tcp->n_inlets < tcp->size - 1) {
-            trib_socket_accept(tcp);
-            trib_socket_greet(tcp);
-            trib_socket_look_at_outlets(tcp, slept ? tcp->size : 1);
+            trib_tcp_accept(tcp);
+            trib_tcp_progress_pending(tcp);
+            trib_tcp_poll_outlets(tcp, slept ? tcp->size : 1);
         }
     }
     if (n < max) {
@@ -240,7 +239,7 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
         tcp->rest = n == max || (tcp->rest && any_rest(tcp));
     }
     if (tcp->n_going && n < max)
-        n += trib_socket_report_losses(tcp, events + n, max - n);
+        n += trib_tcp_report_losses(tcp, events + n, max - n);
     return n;
 }
 
@@ -282,33 +281,33 @@ const struct trib_transport_ops trib_tcp_ops = {
     .nets = true,
     .detail = "ranks of any hosts: sockets",
     .texts = texts,
-    .devices = trib_socket_devices,
+    .devices = trib_tcp_devices,
     .open = tcp_open,
     .close = tcp_close,
-    .address = trib_socket_address,
-    .reach = trib_socket_reach,
+    .address = trib_tcp_address,
+    .reach = trib_tcp_reach,
     .pinned_limit = trib_no_pinned_limit,
     TRIB_OPS_WITHOUT_MAPS,
     .route = trib_only_route,
-    .connect = trib_socket_connect,
-    .disconnect = trib_socket_disconnect,
-    .leave = trib_socket_leave,
-    .alloc = trib_socket_alloc,
-    .alloc_user = trib_socket_alloc,
-    .reg = trib_socket_reg,
+    .connect = trib_tcp_connect,
+    .disconnect = trib_tcp_disconnect,
+    .leave = trib_tcp_leave,
+    .alloc = trib_tcp_alloc,
+    .alloc_user = trib_tcp_alloc,
+    .reg = trib_tcp_reg,
     .reg_dmabuf = trib_mapped_reg_dmabuf,
-    .borrow = trib_socket_borrow,
-    .give_back = trib_socket_give_back,
-    .dereg = trib_socket_dereg,
-    .export_region = trib_socket_export,
-    .import_region = trib_socket_import,
+    .borrow = trib_tcp_borrow,
+    .give_back = trib_tcp_give_back,
+    .dereg = trib_tcp_dereg,
+    .export_region = trib_tcp_export,
+    .import_region = trib_tcp_import,
     .release = trib_table_release_op,
     .length = trib_table_length_op,
-    .write = trib_socket_write,
+    .write = trib_tcp_write,
     .poll = tcp_poll,
     .event_fd = tcp_event_fd,
     .arm = trib_no_arm,
     .wait = tcp_wait,
-    .wake = trib_socket_wake,
+    .wake = trib_tcp_wake,
     .away = tcp_away,
 };

@@ -29,7 +29,7 @@ enum {
     PROOF_MS = 500,
 };
 
-trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address *out)
+trib_status_t trib_tcp_address(struct trib_transport *t, struct trib_address *out)
 {
     const struct tcp *tcp = tcp_of(t);
 
@@ -37,8 +37,8 @@ trib_status_t trib_socket_address(struct trib_transport *t, struct trib_address 
     return TRIB_OK;
 }
 
-trib_status_t trib_socket_reach(struct trib_transport *t, int peer,
-                                const struct trib_address *address)
+trib_status_t trib_tcp_reach(struct trib_transport *t, int peer,
+                             const struct trib_address *address)
 {
     const struct tcp *tcp = tcp_of(t);
     const struct trib_peers peers = tcp_peers(tcp);
@@ -57,7 +57,7 @@ static trib_status_t connect_and_greet(struct tcp *tcp, int peer,
 
     if (status != TRIB_OK)
         return status;
-    if (!trib_socket_greeting(tcp, peer, &hello) ||
+    if (!trib_tcp_make_hello(tcp, peer, &hello) ||
         send(*fd_out, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
         close(*fd_out);
         *fd_out = -1;
@@ -67,8 +67,8 @@ static trib_status_t connect_and_greet(struct tcp *tcp, int peer,
     return TRIB_OK;
 }
 
-trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
-                                  const struct trib_address *address)
+trib_status_t trib_tcp_connect(struct trib_transport *t, int peer,
+                               const struct trib_address *address)
 {
     struct tcp *tcp = tcp_of(t);
     const struct trib_peers peers = tcp_peers(tcp);
@@ -82,18 +82,18 @@ trib_status_t trib_socket_connect(struct trib_transport *t, int peer,
     struct tcp_peer *p = &tcp->peers[peer];
     if (!p->queue)
         p->queue = calloc(TCP_QUEUE, sizeof(*p->queue));
-    if (!p->queue || !trib_socket_seals(tcp, peer))
+    if (!p->queue || !trib_tcp_alloc_seals(tcp, peer))
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
     p->key = a.key;
     status = connect_and_greet(tcp, peer, &a, &p->own, &found);
     if (status != TRIB_OK)
         return status;
-    trib_socket_watch_fd(tcp, p->own);
+    trib_tcp_watch_fd(tcp, p->own);
     const struct trib_ip_identity who = trib_ip_identity_of(&a);
     trib_ip_endpoint_watch(&tcp->local, peer, &who, found.ip, &p->base);
-    trib_socket_await_proof(tcp, peer);
+    trib_tcp_await_proof(tcp, peer);
     p->base.state = TRIB_PEER_CONNECTED;
-    trib_socket_move(tcp, peer);
+    trib_tcp_move(tcp, peer);
     return TRIB_OK;
 }
 
@@ -130,7 +130,7 @@ static void take_last_word(struct tcp *tcp, struct tcp_peer *p)
     if (p->said_bye || p->blamed || p->base.given_up ||
         !trib_peer_liveness_continues(&p->base.liveness))
         return;
-    trib_socket_going(tcp, (int)(p - tcp->peers), "%s", "");
+    trib_tcp_mark_lost(tcp, (int)(p - tcp->peers), "%s", "");
     trib_peer_explain(&p->base, "process %d runs, and continues without this rank",
                       p->base.who.pid);
 }
@@ -168,7 +168,7 @@ static bool gave_up_silently(struct tcp *tcp, const struct tcp_peer *p)
 }
 
 /* Report a lost peer only after everything that it sent. */
-int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int max)
+int trib_tcp_report_losses(struct tcp *tcp, struct trib_event *events, int max)
 {
     int n = 0;
 
@@ -183,8 +183,8 @@ int trib_socket_report_losses(struct tcp *tcp, struct trib_event *events, int ma
         }
         trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
         if (!p->said_bye)
-            trib_socket_say_given_up(tcp, i);
-        trib_socket_close_peer(tcp, i);
+            trib_tcp_send_given_up(tcp, i);
+        trib_tcp_close_peer(tcp, i);
         p->base.state = TRIB_PEER_LOST;
         assert(tcp->n_going > 0);
         tcp->n_going--;
@@ -215,8 +215,7 @@ static bool is_on_its_way(struct tcp *tcp, int peer)
     struct tcp_peer *p = &tcp->peers[peer];
 
     return p->leaving && p->base.state == TRIB_PEER_CONNECTED &&
-           (!trib_socket_flush(tcp, peer) || !p->welcome ||
-            is_unacknowledged(tcp, peer));
+           (!trib_tcp_flush(tcp, peer) || !p->welcome || is_unacknowledged(tcp, peer));
 }
 
 /* Return true if writes wait for the peer's proof, and so have not even reached its
@@ -235,7 +234,7 @@ static bool gets_time(struct tcp *tcp, int peer, uint64_t proven_by)
 {
     if (awaits_proof(tcp, &tcp->peers[peer]))
         return !trib_deadline_passed(proven_by);
-    return trib_socket_flush(tcp, peer) && is_unacknowledged(tcp, peer);
+    return trib_tcp_flush(tcp, peer) && is_unacknowledged(tcp, peer);
 }
 
 /* Return the descriptor to wait for. On a shared connection, data from the peer is
@@ -267,15 +266,15 @@ static void wait_for_farewells(struct tcp *tcp, int first, int last)
         for (int i = first; i <= last; i++) {
             if (!is_on_its_way(tcp, i) || (late && !gets_time(tcp, i, proven_by)))
                 continue;
-            trib_socket_look_at_outlet(tcp, i);
+            trib_tcp_poll_outlet(tcp, i);
             if (is_on_its_way(tcp, i))
                 wait = words_from(&tcp->peers[i]);
         }
         if (wait.fd < 0)
             return;
         (void)poll(&wait, 1, 1);
-        trib_socket_accept(tcp); /* peers may be waiting for this rank, too */
-        trib_socket_greet(tcp);
+        trib_tcp_accept(tcp); /* peers may be waiting for this rank, too */
+        trib_tcp_progress_pending(tcp);
     } while (!trib_deadline_passed(known_by));
 }
 
@@ -289,7 +288,7 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
         p->leaving =
             !was_lost && p->base.state != TRIB_PEER_LEFT && (!which || which[i]);
         if (p->leaving)
-            trib_socket_say_bye(tcp, i);
+            trib_tcp_send_disconnect(tcp, i);
     }
     wait_for_farewells(tcp, first, last);
     for (int i = first; i <= last; i++) {
@@ -298,13 +297,13 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
             continue;
         if (p->base.state == TRIB_PEER_GOING) /* noticed just now, or before */
             tcp->n_going--;
-        trib_socket_close_peer(tcp, i);
+        trib_tcp_close_peer(tcp, i);
         p->base.state = TRIB_PEER_LEFT;
         p->leaving = false;
     }
 }
 
-void trib_socket_disconnect(struct trib_transport *t, int peer)
+void trib_tcp_disconnect(struct trib_transport *t, int peer)
 {
     struct tcp *tcp = tcp_of(t);
 
@@ -312,7 +311,7 @@ void trib_socket_disconnect(struct trib_transport *t, int peer)
         leave(tcp, peer, peer, NULL);
 }
 
-void trib_socket_leave(struct trib_transport *t, const bool *which)
+void trib_tcp_leave(struct trib_transport *t, const bool *which)
 {
     struct tcp *tcp = tcp_of(t);
 
@@ -334,23 +333,23 @@ static void acknowledge_less(struct tcp_inlet *in)
     in->heard = false;
 }
 
-void trib_socket_tick(struct tcp *tcp)
+void trib_tcp_tick(struct tcp *tcp)
 {
     uint64_t due = trib_peer_liveness_due(&tcp->stops_at);
     char why[TRIB_WHY_MAX];
 
-    trib_socket_accept(tcp);
-    trib_socket_greet(tcp);
+    trib_tcp_accept(tcp);
+    trib_tcp_progress_pending(tcp);
     for (int i = 0; i < tcp->size; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        trib_socket_look_at_outlet(tcp, i);
-        trib_socket_move(tcp, i);
+        trib_tcp_poll_outlet(tcp, i);
+        trib_tcp_move(tcp, i);
         if (p->in.fd >= 0)
             acknowledge_less(&p->in);
         if (p->base.state == TRIB_PEER_CONNECTED &&
             trib_peer_liveness_lost(&p->base.liveness, due, tcp->cfg->stop_timeout_ms,
                                     why, sizeof(why)))
-            trib_socket_going(tcp, i, "%s", why);
+            trib_tcp_mark_lost(tcp, i, "%s", why);
         if (p->base.state == TRIB_PEER_CONNECTED)
             take_last_word(tcp, p);
     }

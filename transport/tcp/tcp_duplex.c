@@ -11,7 +11,7 @@
 
 #include "transport/tcp/tcp.h"
 
-bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
+bool trib_tcp_attach_inlet(struct tcp *tcp, int peer, int fd)
 {
     struct tcp_inlet *in = &tcp->peers[peer].in;
 
@@ -29,8 +29,8 @@ bool trib_socket_seat(struct tcp *tcp, int peer, int fd)
                                               : &tcp->peers[peer].seals->in_in;
     pthread_mutex_lock(&tcp->lock);
     const struct tcp_peer *p = &tcp->peers[peer];
-    trib_socket_watch_for(tcp, fd, peer,
-                          p->fd == fd && p->awaits_room ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    trib_tcp_watch_for(tcp, fd, peer,
+                       p->fd == fd && p->awaits_room ? EPOLLIN | EPOLLOUT : EPOLLIN);
     pthread_mutex_unlock(&tcp->lock);
     tcp->inlets[tcp->n_inlets++] = peer;
     return true;
@@ -49,13 +49,13 @@ static void unseat(struct tcp *tcp, int peer)
     }
 }
 
-void trib_socket_move(struct tcp *tcp, int peer)
+void trib_tcp_move(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
     if (tcp->self > peer && p->base.state == TRIB_PEER_CONNECTED && !p->moving &&
         p->in.fd >= 0)
-        p->moving = trib_socket_enqueue_move(tcp, peer);
+        p->moving = trib_tcp_enqueue_move(tcp, peer);
 }
 
 /* A listener that refuses the connection gives the reason. */
@@ -81,16 +81,16 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
     const struct tcp_peer *p = &tcp->peers[peer];
 
     if (head->imm == TCP_OTHER_VERSION)
-        trib_socket_blame(
+        trib_tcp_blame(
             tcp, peer,
             "process %d refused rank %d: it speaks version %u of tcp, this rank "
             "version %d; install the same version",
             p->base.who.pid, tcp->self, (unsigned)head->off, TCP_VERSION);
     else
-        trib_socket_blame(tcp, peer, "process %d refused rank %d: %s", p->base.who.pid,
-                          tcp->self,
-                          head->imm <= TCP_OTHER_SEAL ? reasons[head->imm]
-                                                      : reasons[TCP_NOT_REFUSED]);
+        trib_tcp_blame(tcp, peer, "process %d refused rank %d: %s", p->base.who.pid,
+                       tcp->self,
+                       head->imm <= TCP_OTHER_SEAL ? reasons[head->imm]
+                                                   : reasons[TCP_NOT_REFUSED]);
 }
 
 /* Receive frames on this rank's connection, once all frames on the peer's are read. */
@@ -99,8 +99,8 @@ static void read_back(struct tcp *tcp, int peer)
     struct tcp_peer *p = &tcp->peers[peer];
 
     if (p->both_ways && p->last && p->own >= 0 && p->own != p->in.fd &&
-        !trib_socket_seat(tcp, peer, p->own))
-        trib_socket_going(tcp, peer, "out of memory");
+        !trib_tcp_attach_inlet(tcp, peer, p->own))
+        trib_tcp_mark_lost(tcp, peer, "out of memory");
 }
 
 /* If the peer has seen TCP_LAST, close the connection that this rank moved away
@@ -113,7 +113,7 @@ static bool moved(struct tcp *tcp, int peer)
     bool yes = p->moving && p->fd != p->own;
     pthread_mutex_unlock(&tcp->lock);
     if (yes) {
-        trib_socket_hang_up(tcp, p->own);
+        trib_tcp_close_fd(tcp, p->own);
         p->own = -1;
         p->welcome = true;
     }
@@ -129,35 +129,35 @@ static bool is_proved(const struct tcp *tcp, enum tcp_proof proof)
 static bool take_word(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
-    enum tcp_proof proof = trib_socket_proof(tcp, peer);
+    enum tcp_proof proof = trib_tcp_proof_state(tcp, peer);
     struct tcp_head head;
     bool sealed = false;
 
     if (proof == TCP_PROOF_AWAITED)
         return false;
     if (proof == TCP_PROOF_WRONG) {
-        trib_socket_blame(
+        trib_tcp_blame(
             tcp, peer,
             "authentication failed: process %d, or another that answers in its place, "
             "does not have this job's secret; set the same TRIB_KEY on all ranks",
             p->base.who.pid);
         return false;
     }
-    const int n = trib_socket_take_word(p, &head, &sealed);
+    const int n = trib_tcp_read_control(p, &head, &sealed);
     const bool word = n == 1;
     if (n == 0)
         return false;
     /* A refusal is readable in every version, and may be unencrypted: a forged one
      * merely ends the connection, as cutting it would. */
     if (n == TCP_FORGED || (word && tcp->seals && !sealed && head.kind != TCP_REFUSE)) {
-        trib_socket_forged(tcp, peer);
+        trib_tcp_forged(tcp, peer);
         return false;
     }
     if (word && !is_proved(tcp, proof) && head.kind != TCP_REFUSE &&
         head.kind != TCP_BYE) {
-        trib_socket_blame(tcp, peer,
-                          "process %d has not proved that it belongs to this job",
-                          p->base.who.pid);
+        trib_tcp_blame(tcp, peer,
+                       "process %d has not proved that it belongs to this job",
+                       p->base.who.pid);
         return false;
     }
     if (word && head.kind == TCP_ACCEPT) {
@@ -176,13 +176,13 @@ static bool take_word(struct tcp *tcp, int peer)
         p->base.given_up |= head.imm == TCP_WAS_LOST && is_proved(tcp, proof);
     }
     if (word && head.kind == TCP_GIVEN_UP)
-        trib_socket_given_up(tcp, peer);
+        trib_tcp_given_up(tcp, peer);
     p->said_bye |= word && head.kind == TCP_BYE;
-    trib_socket_ended(tcp, peer);
+    trib_tcp_stream_ended(tcp, peer);
     return false;
 }
 
-void trib_socket_look_at_outlet(struct tcp *tcp, int peer)
+void trib_tcp_poll_outlet(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
@@ -192,15 +192,15 @@ void trib_socket_look_at_outlet(struct tcp *tcp, int peer)
         continue;
 }
 
-void trib_socket_look_at_outlets(struct tcp *tcp, int peers)
+void trib_tcp_poll_outlets(struct tcp *tcp, int peers)
 {
     for (int i = 0; i < peers; i++) {
         tcp->next_outlet = tcp->next_outlet + 1 < tcp->size ? tcp->next_outlet + 1 : 0;
-        trib_socket_look_at_outlet(tcp, tcp->next_outlet);
+        trib_tcp_poll_outlet(tcp, tcp->next_outlet);
     }
 }
 
-bool trib_socket_last(struct tcp *tcp, int peer)
+bool trib_tcp_handle_last(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     int fd = p->in.fd;
@@ -210,14 +210,14 @@ bool trib_socket_last(struct tcp *tcp, int peer)
         return false;
     p->last = true;
     unseat(tcp, peer);
-    trib_socket_say_back(tcp, peer, fd, TCP_LAST);
-    trib_socket_hang_up(tcp, fd);
-    trib_socket_look_at_outlet(tcp, peer);
+    trib_tcp_reply(tcp, peer, fd, TCP_LAST);
+    trib_tcp_close_fd(tcp, fd);
+    trib_tcp_poll_outlet(tcp, peer);
     read_back(tcp, peer);
     return true;
 }
 
-void trib_socket_inlet_close(struct tcp *tcp, int peer)
+void trib_tcp_close_inlet(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     int fd = p->in.fd;
@@ -231,14 +231,14 @@ void trib_socket_inlet_close(struct tcp *tcp, int peer)
     p->own = p->own == fd ? -1 : p->own;
     p->finished = true;
     unseat(tcp, peer);
-    trib_socket_hang_up(tcp, fd);
+    trib_tcp_close_fd(tcp, fd);
 }
 
-void trib_socket_close_peer(struct tcp *tcp, int peer)
+void trib_tcp_close_peer(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
-    trib_socket_stop_proving(tcp, p);
+    trib_tcp_cancel_proof(tcp, p);
     pthread_mutex_lock(&tcp->lock);
     p->fd = p->next_fd = -1;
     p->awaits_room = false;
@@ -250,8 +250,8 @@ void trib_socket_close_peer(struct tcp *tcp, int peer)
         p->seals->record.have = p->seals->record.sent = 0;
     pthread_mutex_unlock(&tcp->lock);
     if (p->own >= 0 && p->own != p->in.fd)
-        trib_socket_hang_up(tcp, p->own);
+        trib_tcp_close_fd(tcp, p->own);
     p->own = -1;
-    trib_socket_inlet_close(tcp, peer);
+    trib_tcp_close_inlet(tcp, peer);
     trib_peer_liveness_end(&p->base.liveness);
 }

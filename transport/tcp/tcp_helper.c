@@ -24,12 +24,12 @@ static void help_proofs(struct tcp *tcp)
         door |= peer < 0;
         if (peer < 0)
             continue;
-        trib_socket_poll_challenge(tcp, peer);
-        (void)trib_socket_flush(tcp, peer);
+        trib_tcp_poll_challenge(tcp, peer);
+        (void)trib_tcp_flush(tcp, peer);
     }
     if (door) {
         pthread_mutex_lock(&tcp->lock);
-        trib_socket_keep_door(tcp);
+        trib_tcp_progress_listener(tcp);
         pthread_mutex_unlock(&tcp->lock);
     }
     if (n > 0 && write(tcp->wakeup_fd, &one, sizeof(one)) < 0)
@@ -44,23 +44,23 @@ static bool help(void *arg)
 
     if (tcp->proofs >= 0)
         help_proofs(tcp);
-    return trib_socket_push_for_owner(tcp);
+    return trib_tcp_push_for_owner(tcp);
 }
 
-bool trib_socket_helper_open(struct tcp *tcp)
+bool trib_tcp_helper_open(struct tcp *tcp)
 {
     if (tcp_has_secret(tcp)) {
         tcp->proofs = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
         if (tcp->proofs < 0)
             return false;
-        trib_socket_watch_proof(tcp, tcp->listener.fd, -1);
+        trib_tcp_watch_proof(tcp, tcp->listener.fd, -1);
     }
     trib_heartbeat_help(tcp->local.heartbeat, tcp->proofs, help, tcp);
     tcp->is_helped = true;
     return true;
 }
 
-void trib_socket_helper_close(struct tcp *tcp)
+void trib_tcp_helper_close(struct tcp *tcp)
 {
     /* A forked child does not have the thread. */
     if (tcp->is_helped && getpid() == tcp->local.me.pid)

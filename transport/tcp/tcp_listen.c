@@ -19,7 +19,7 @@ enum {
     DISMISS_MS = 100, /* for proofs in flight when this rank closes */
 };
 
-trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
+trib_status_t trib_tcp_listen(struct tcp *tcp, int first_port, int ports)
 {
     trib_status_t status =
         trib_net_bind("tcp", SOCK_STREAM, first_port, ports, &tcp->listener, tcp->err);
@@ -27,7 +27,7 @@ trib_status_t trib_socket_listen(struct tcp *tcp, int first_port, int ports)
     if (status != TRIB_OK)
         return status;
     trib_net_fence(&tcp->local.ways.choice, "tcp", tcp->log, &tcp->listener);
-    trib_socket_watch_fd(tcp, tcp->listener.fd);
+    trib_tcp_watch_fd(tcp, tcp->listener.fd);
     return TRIB_OK;
 }
 
@@ -42,16 +42,16 @@ static void turn_away(struct tcp *tcp, struct tcp_pending_conn *g)
     /* else it may be a rank that has died or disconnected */
     if (!g->refused && !g->proves)
         warn(tcp, g, "did not send a valid hello");
-    trib_socket_hang_up(tcp, g->fd);
+    trib_tcp_close_fd(tcp, g->fd);
 }
 
-void trib_socket_dismiss(struct tcp *tcp)
+void trib_tcp_drain_pending(struct tcp *tcp)
 {
     bool busy = true;
 
     for (uint64_t until = trib_deadline_ms(DISMISS_MS);
          busy && !trib_deadline_passed(until);) {
-        trib_socket_greet(tcp);
+        trib_tcp_progress_pending(tcp);
         busy = false;
         pthread_mutex_lock(&tcp->lock);
         for (int i = 0; i < tcp->n_pending; i++)
@@ -100,7 +100,7 @@ static void rest(struct tcp *tcp, int error)
                  trib_accept_cure(error));
     }
     if (trib_accept_paused(&tcp->pause) && !tcp->resting) {
-        trib_socket_unwatch_fd(tcp, tcp->listener.fd);
+        trib_tcp_unwatch_fd(tcp, tcp->listener.fd);
         tcp->resting = true;
     }
 }
@@ -112,7 +112,7 @@ static bool rested(struct tcp *tcp)
         return true;
     if (trib_accept_paused(&tcp->pause))
         return false;
-    trib_socket_watch_fd(tcp, tcp->listener.fd);
+    trib_tcp_watch_fd(tcp, tcp->listener.fd);
     tcp->resting = false;
     return true;
 }
@@ -138,14 +138,14 @@ static bool let_in(struct tcp *tcp)
     struct tcp_pending_conn *g = &tcp->pending_conns[tcp->n_pending++];
     *g = (struct tcp_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
     memcpy(g->ip, ip, sizeof(g->ip));
-    trib_socket_watch_fd(tcp, fd);
-    trib_socket_watch_proof(tcp, fd, -1);
+    trib_tcp_watch_fd(tcp, fd);
+    trib_tcp_watch_proof(tcp, fd, -1);
     return true;
 }
 
 /* Accept at most max_pending connections, so that none is evicted before its hello is
  * read. */
-void trib_socket_accept(struct tcp *tcp)
+void trib_tcp_accept(struct tcp *tcp)
 {
     if (!rested(tcp))
         return;
@@ -207,7 +207,7 @@ static void refuse(struct tcp *tcp, struct tcp_pending_conn *g, enum tcp_refusal
 
     if (claims[reason])
         warn(tcp, g, claims[reason]);
-    trib_socket_say(g->fd, TCP_REFUSE, reason);
+    trib_tcp_send_control(g->fd, TCP_REFUSE, reason);
     (void)shutdown(g->fd, SHUT_WR);
     g->refused = true;
     g->until = trib_deadline_ms(REFUSED_MS);
@@ -218,10 +218,10 @@ static bool keep_keys(struct tcp *tcp, const struct tcp_pending_conn *g)
 {
     struct trib_proof about;
 
-    if (!trib_socket_seals(tcp, g->hello.rank))
+    if (!trib_tcp_alloc_seals(tcp, g->hello.rank))
         return false;
-    trib_socket_claim_of(tcp, g, &about);
-    trib_socket_seal_in(tcp, g->hello.rank, &about);
+    trib_tcp_pending_claim(tcp, g, &about);
+    trib_tcp_seal_in(tcp, g->hello.rank, &about);
     return true;
 }
 
@@ -239,17 +239,17 @@ static bool answer(struct tcp *tcp, struct tcp_pending_conn *g)
     }
     const bool keyed = keep_keys(tcp, g);
     if (p->base.state == TRIB_PEER_LEFT) { /* it must not take this rank for dead */
-        trib_socket_say_back(tcp, h->rank, g->fd, TCP_BYE);
-        trib_socket_hang_up(tcp, g->fd);
+        trib_tcp_reply(tcp, h->rank, g->fd, TCP_BYE);
+        trib_tcp_close_fd(tcp, g->fd);
         return true;
     }
-    trib_socket_unwatch_proof(tcp, g->fd);
-    if (!keyed || !trib_socket_seat(tcp, h->rank, g->fd)) {
-        trib_socket_hang_up(tcp, g->fd);
+    trib_tcp_unwatch_proof(tcp, g->fd);
+    if (!keyed || !trib_tcp_attach_inlet(tcp, h->rank, g->fd)) {
+        trib_tcp_close_fd(tcp, g->fd);
         return true;
     }
-    trib_socket_say_back(tcp, h->rank, g->fd, TCP_ACCEPT);
-    trib_socket_move(tcp, h->rank);
+    trib_tcp_reply(tcp, h->rank, g->fd, TCP_ACCEPT);
+    trib_tcp_move(tcp, h->rank);
     return true;
 }
 
@@ -259,7 +259,7 @@ static bool has_gone(const struct tcp_pending_conn *g)
 {
     char byte;
 
-    trib_socket_drain(g->fd);
+    trib_tcp_drain(g->fd);
     ssize_t n = recv(g->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
@@ -282,7 +282,7 @@ static bool hear_proof(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     if (!take_bytes(g, g->proof, sizeof(g->proof)))
         return false;
-    g->proved = !g->gone && trib_socket_guest_proved(tcp, g);
+    g->proved = !g->gone && trib_tcp_pending_proved(tcp, g);
     g->odd = !g->proved;
     return true;
 }
@@ -305,13 +305,13 @@ static bool is_ready(struct tcp *tcp, struct tcp_pending_conn *g)
         g->odd = true;
         return true;
     }
-    g->gone = !trib_socket_challenge(tcp, g);
+    g->gone = !trib_tcp_send_challenge(tcp, g);
     return g->gone || hear_proof(tcp, g);
 }
 
 /* Runs on the heartbeat thread, with tcp.lock held. Steps that need the owner's poll
  * are left to it. */
-void trib_socket_keep_door(struct tcp *tcp)
+void trib_tcp_progress_listener(struct tcp *tcp)
 {
     while (tcp->n_pending < tcp->max_pending && let_in(tcp))
         continue;
@@ -327,7 +327,7 @@ static bool settle(struct tcp *tcp, struct tcp_pending_conn *g, bool late)
     if (g->refused) {
         bool over = late || has_gone(g);
         if (over)
-            trib_socket_hang_up(tcp, g->fd);
+            trib_tcp_close_fd(tcp, g->fd);
         return over;
     }
     bool hello =
@@ -350,10 +350,10 @@ static void keep(struct tcp *tcp, struct tcp_pending_conn *g)
         tcp->pending_conns[tcp->n_pending++] = *g;
     pthread_mutex_unlock(&tcp->lock);
     if (!room)
-        trib_socket_hang_up(tcp, g->fd);
+        trib_tcp_close_fd(tcp, g->fd);
 }
 
-void trib_socket_greet(struct tcp *tcp)
+void trib_tcp_progress_pending(struct tcp *tcp)
 {
     pthread_mutex_lock(&tcp->lock);
     for (int i = 0, left = tcp->n_pending; left > 0 && i < tcp->n_pending; left--) {

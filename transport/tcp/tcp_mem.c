@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "transport/tcp/tcp.h"
 
-trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
-                              struct trib_region **out)
+trib_status_t trib_tcp_reg(struct trib_transport *t, void *ptr, size_t len,
+                           struct trib_region **out)
 {
     struct tcp *tcp = tcp_of(t);
     struct trib_table_region *region;
@@ -21,8 +21,8 @@ trib_status_t trib_socket_reg(struct trib_transport *t, void *ptr, size_t len,
     return status;
 }
 
-trib_status_t trib_socket_alloc(struct trib_transport *t, size_t len, void **ptr_out,
-                                struct trib_region **region_out)
+trib_status_t trib_tcp_alloc(struct trib_transport *t, size_t len, void **ptr_out,
+                             struct trib_region **region_out)
 {
     struct tcp *tcp = tcp_of(t);
     struct trib_table_region *region;
@@ -43,15 +43,15 @@ static void cut_off(struct tcp *tcp, uint32_t id)
         struct tcp_peer *p = &tcp->peers[i];
         if (!p->in.in_payload || p->in.left == 0 || p->in.head.region != id)
             continue;
-        trib_socket_blame(
+        trib_tcp_blame(
             tcp, i,
             "process %d was still writing into memory that is no longer registered",
             p->base.who.pid);
-        trib_socket_inlet_close(tcp, i);
+        trib_tcp_close_inlet(tcp, i);
     }
 }
 
-void trib_socket_dereg(struct trib_transport *t, struct trib_region *opaque)
+void trib_tcp_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
     struct tcp *tcp = tcp_of(t);
     struct trib_table_region *region = (struct trib_table_region *)opaque;
@@ -61,10 +61,10 @@ void trib_socket_dereg(struct trib_transport *t, struct trib_region *opaque)
     trib_table_remove(&tcp->table, region);
 }
 
-trib_status_t trib_socket_borrow(struct trib_transport *t, void *ptr, size_t len,
-                                 bool written, struct trib_region **out)
+trib_status_t trib_tcp_borrow(struct trib_transport *t, void *ptr, size_t len,
+                              bool written, struct trib_region **out)
 {
-    trib_status_t status = trib_socket_reg(t, ptr, len, out);
+    trib_status_t status = trib_tcp_reg(t, ptr, len, out);
 
     if (status == TRIB_OK)
         ((struct trib_table_region *)*out)->closed = !written;
@@ -103,8 +103,8 @@ static void move_region(struct tcp *tcp, struct trib_table_region *region,
     region->allocated = true;
 }
 
-void trib_socket_give_back(struct trib_transport *t, struct trib_region *opaque,
-                           bool broken)
+void trib_tcp_give_back(struct trib_transport *t, struct trib_region *opaque,
+                        bool broken)
 {
     struct tcp *tcp = tcp_of(t);
     struct trib_table_region *region = (struct trib_table_region *)opaque;
@@ -120,15 +120,14 @@ void trib_socket_give_back(struct trib_transport *t, struct trib_region *opaque,
     for (int i = 0; broken && i < tcp->size; i++) {
         if (tcp->peers[i].base.state != TRIB_PEER_CONNECTED)
             continue;
-        trib_socket_going(tcp, i, "out of memory");
-        trib_socket_close_peer(tcp, i);
+        trib_tcp_mark_lost(tcp, i, "out of memory");
+        trib_tcp_close_peer(tcp, i);
     }
-    trib_socket_dereg(t, opaque);
+    trib_tcp_dereg(t, opaque);
 }
 
-trib_status_t trib_socket_export(struct trib_transport *t,
-                                 const struct trib_region *region,
-                                 struct trib_blob *out)
+trib_status_t trib_tcp_export(struct trib_transport *t,
+                              const struct trib_region *region, struct trib_blob *out)
 {
     struct trib_table_stamp stamp = {.magic = TCP_MAGIC, .key = tcp_of(t)->local.key};
 
@@ -136,8 +135,8 @@ trib_status_t trib_socket_export(struct trib_transport *t,
     return TRIB_OK;
 }
 
-trib_status_t trib_socket_import(struct trib_transport *t, int peer,
-                                 const struct trib_blob *blob, struct trib_remote **out)
+trib_status_t trib_tcp_import(struct trib_transport *t, int peer,
+                              const struct trib_blob *blob, struct trib_remote **out)
 {
     struct tcp *tcp = tcp_of(t);
     struct trib_table_remote *remote;
@@ -154,7 +153,7 @@ trib_status_t trib_socket_import(struct trib_transport *t, int peer,
     return status;
 }
 
-uint8_t *trib_socket_place(struct tcp *tcp, const struct tcp_head *head)
+uint8_t *trib_tcp_place(struct tcp *tcp, const struct tcp_head *head)
 {
     return trib_table_place(&tcp->table, head->region, head->off, head->len);
 }

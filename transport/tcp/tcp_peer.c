@@ -13,27 +13,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void trib_socket_watch_fd(struct tcp *tcp, int fd)
+void trib_tcp_watch_fd(struct tcp *tcp, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u64 = tcp_mark(fd, -1)};
 
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-void trib_socket_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events)
+void trib_tcp_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.u64 = tcp_mark(fd, peer)};
 
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, fd, &e);
 }
 
-void trib_socket_unwatch_fd(struct tcp *tcp, int fd)
+void trib_tcp_unwatch_fd(struct tcp *tcp, int fd)
 {
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 /* Edge-triggered: input that is left to the owner does not keep the thread busy. */
-void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer)
+void trib_tcp_watch_proof(struct tcp *tcp, int fd, int peer)
 {
     struct epoll_event e = {.events = EPOLLIN | EPOLLET,
                             .data.u64 = tcp_mark(fd, peer)};
@@ -42,13 +42,13 @@ void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer)
         (void)epoll_ctl(tcp->proofs, EPOLL_CTL_ADD, fd, &e);
 }
 
-void trib_socket_unwatch_proof(struct tcp *tcp, int fd)
+void trib_tcp_unwatch_proof(struct tcp *tcp, int fd)
 {
     if (tcp->proofs >= 0)
         (void)epoll_ctl(tcp->proofs, EPOLL_CTL_DEL, fd, NULL);
 }
 
-void trib_socket_drain(int fd)
+void trib_tcp_drain(int fd)
 {
     char rest[4096];
 
@@ -58,16 +58,16 @@ void trib_socket_drain(int fd)
 
 /* Read pending data first: otherwise the kernel answers the close with a reset, which
  * may overtake data sent before. */
-void trib_socket_hang_up(struct tcp *tcp, int fd)
+void trib_tcp_close_fd(struct tcp *tcp, int fd)
 {
-    trib_socket_unwatch_fd(tcp, fd);
-    trib_socket_unwatch_proof(tcp, fd);
+    trib_tcp_unwatch_fd(tcp, fd);
+    trib_tcp_unwatch_proof(tcp, fd);
     (void)shutdown(fd, SHUT_WR);
-    trib_socket_drain(fd);
+    trib_tcp_drain(fd);
     close(fd);
 }
 
-void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
+void trib_tcp_send_control(int fd, enum tcp_kind kind, enum tcp_refusal reason)
 {
     struct tcp_head word = {
         .magic = TCP_MAGIC, .kind = kind, .imm = reason, .off = TCP_VERSION};
@@ -75,7 +75,7 @@ void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason)
     (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-bool trib_socket_stays_part(int fd, size_t n)
+bool trib_tcp_is_truncated(int fd, size_t n)
 {
     struct pollfd end = {.fd = fd, .events = POLLRDHUP};
     uint8_t bytes[sizeof(struct tcp_challenge)];
@@ -101,7 +101,7 @@ static void going(struct tcp *tcp, int peer, const char *format, va_list args)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
 }
 
-void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
+void trib_tcp_mark_lost(struct tcp *tcp, int peer, const char *format, ...)
 {
     va_list args;
 
@@ -110,7 +110,7 @@ void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
     va_end(args);
 }
 
-void trib_socket_blame(struct tcp *tcp, int peer, const char *format, ...)
+void trib_tcp_blame(struct tcp *tcp, int peer, const char *format, ...)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     va_list args;
@@ -122,31 +122,31 @@ void trib_socket_blame(struct tcp *tcp, int peer, const char *format, ...)
     va_end(args);
 }
 
-void trib_socket_forged(struct tcp *tcp, int peer)
+void trib_tcp_forged(struct tcp *tcp, int peer)
 {
-    trib_socket_blame(
+    trib_tcp_blame(
         tcp, peer,
         "data from process %d was changed, repeated, dropped or reordered on its way: "
         "the network between the two is being tampered with (TRIB_SEAL)",
         tcp->peers[peer].base.who.pid);
 }
 
-void trib_socket_ended(struct tcp *tcp, int peer)
+void trib_tcp_stream_ended(struct tcp *tcp, int peer)
 {
     tcp->peers[peer].hung_up = true;
-    trib_socket_going(tcp, peer, "process %d closed its connection%s",
-                      tcp->peers[peer].base.who.pid,
-                      tcp->seals ? ", or it was cut or tampered with: see the error "
-                                   "message of that process"
-                                 : "");
+    trib_tcp_mark_lost(tcp, peer, "process %d closed its connection%s",
+                       tcp->peers[peer].base.who.pid,
+                       tcp->seals ? ", or it was cut or tampered with: see the error "
+                                    "message of that process"
+                                  : "");
 }
 
-void trib_socket_given_up(struct tcp *tcp, int peer)
+void trib_tcp_given_up(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
     p->base.given_up = true;
-    trib_socket_going(tcp, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
+    trib_tcp_mark_lost(tcp, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
     if (p->base.state == TRIB_PEER_GOING && !p->blamed)
         trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
 }

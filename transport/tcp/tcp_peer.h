@@ -197,35 +197,35 @@ static inline uint32_t tcp_flags(const struct tcp *tcp)
 }
 
 /* Add to the owner's epoll set; then record whose frames arrive there. */
-void trib_socket_watch_fd(struct tcp *tcp, int fd);
-void trib_socket_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events);
+void trib_tcp_watch_fd(struct tcp *tcp, int fd);
+void trib_tcp_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events);
 /* Needed even before close(): while a forked child holds the socket, closing does not
  * remove it from epoll. */
-void trib_socket_unwatch_fd(struct tcp *tcp, int fd);
+void trib_tcp_unwatch_fd(struct tcp *tcp, int fd);
 /* Let the heartbeat thread watch a socket of a peer; -1: of no known peer. */
-void trib_socket_watch_proof(struct tcp *tcp, int fd, int peer);
-void trib_socket_unwatch_proof(struct tcp *tcp, int fd);
+void trib_tcp_watch_proof(struct tcp *tcp, int fd, int peer);
+void trib_tcp_unwatch_proof(struct tcp *tcp, int fd);
 
 /* Read and drop all pending data. */
-void trib_socket_drain(int fd);
-void trib_socket_hang_up(struct tcp *tcp, int fd);
+void trib_tcp_drain(int fd);
+void trib_tcp_close_fd(struct tcp *tcp, int fd);
 /* Send a control frame directly: only if no other bytes are queued. */
-void trib_socket_say(int fd, enum tcp_kind kind, enum tcp_refusal reason);
+void trib_tcp_send_control(int fd, enum tcp_kind kind, enum tcp_refusal reason);
 /* Return true if the stream has ended before its next n bytes were complete. Otherwise
  * the rest is still on its way. */
-bool trib_socket_stays_part(int fd, size_t n);
+bool trib_tcp_is_truncated(int fd, size_t n);
 
 /* Mark the peer lost; its reason may still change. */
-void trib_socket_going(struct tcp *tcp, int peer, const char *format, ...)
+void trib_tcp_mark_lost(struct tcp *tcp, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Mark the peer lost because of its misbehaviour. If it dies later, this reason
  * remains. */
-void trib_socket_blame(struct tcp *tcp, int peer, const char *format, ...)
+void trib_tcp_blame(struct tcp *tcp, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Mark the peer lost: it sent a forged record, or its stream has ended. */
-void trib_socket_forged(struct tcp *tcp, int peer);
-void trib_socket_ended(struct tcp *tcp, int peer);
+void trib_tcp_forged(struct tcp *tcp, int peer);
+void trib_tcp_stream_ended(struct tcp *tcp, int peer);
 /* The peer has declared this rank lost. */
-void trib_socket_given_up(struct tcp *tcp, int peer);
+void trib_tcp_given_up(struct tcp *tcp, int peer);
 
 #endif

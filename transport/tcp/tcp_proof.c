@@ -33,7 +33,7 @@ static void claim(const struct tcp_hello *hello, int listener, uint32_t flags,
     memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
 }
 
-bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out)
+bool trib_tcp_make_hello(struct tcp *tcp, int peer, struct tcp_hello *out)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
@@ -50,15 +50,15 @@ bool trib_socket_greeting(struct tcp *tcp, int peer, struct tcp_hello *out)
     return made;
 }
 
-void trib_socket_claim_of(const struct tcp *tcp, const struct tcp_pending_conn *g,
-                          struct trib_proof *out)
+void trib_tcp_pending_claim(const struct tcp *tcp, const struct tcp_pending_conn *g,
+                            struct trib_proof *out)
 {
     claim(&g->hello, tcp->self, tcp_flags(tcp), g->nonce, out);
 }
 
 /* Listening side ------------------------------------------------------------------- */
 
-bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
+bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
 {
     struct tcp_challenge c = {.head = {.magic = TCP_MAGIC,
                                        .kind = TCP_CHALLENGE,
@@ -69,7 +69,7 @@ bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
     if (!trib_nonce_make(g->nonce))
         return false;
     memcpy(c.nonce, g->nonce, sizeof(c.nonce));
-    trib_socket_claim_of(tcp, g, &about);
+    trib_tcp_pending_claim(tcp, g, &about);
     trib_proof_make(tcp->secret, &about, TRIB_PROOF_LISTENER, c.proof);
     /* A new connection has room for it. */
     if (send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(c))
@@ -82,11 +82,11 @@ bool trib_socket_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
     return true;
 }
 
-bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_pending_conn *g)
+bool trib_tcp_pending_proved(struct tcp *tcp, const struct tcp_pending_conn *g)
 {
     struct trib_proof about;
 
-    trib_socket_claim_of(tcp, g, &about);
+    trib_tcp_pending_claim(tcp, g, &about);
     return trib_proof_holds(tcp->secret, &about, TRIB_PROOF_CALLER, g->proof,
                             sizeof(g->proof));
 }
@@ -96,7 +96,7 @@ bool trib_socket_guest_proved(struct tcp *tcp, const struct tcp_pending_conn *g)
 /* tcp.lock is held. From now on, `own` is no longer read for a proof. */
 static void end_proof(struct tcp *tcp, struct tcp_peer *p, enum tcp_proof result)
 {
-    trib_socket_unwatch_proof(tcp, p->own);
+    trib_tcp_unwatch_proof(tcp, p->own);
     p->proof = result;
 }
 
@@ -118,7 +118,7 @@ static void take_challenge(struct tcp *tcp, int peer)
     bool part =
         n > 0 && (!word || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
                             c.head.kind == TCP_CHALLENGE));
-    if (part && !trib_socket_stays_part(p->own, sizeof(c)))
+    if (part && !trib_tcp_is_truncated(p->own, sizeof(c)))
         return; /* the rest is still on its way */
     if (part || !word || c.head.magic != TCP_MAGIC || c.head.kind != TCP_CHALLENGE) {
         end_proof(tcp, p, TCP_PROOF_NONE); /* refused, or closed: the owner finds out */
@@ -137,14 +137,14 @@ static void take_challenge(struct tcp *tcp, int peer)
         return;
     }
     trib_proof_make(tcp->secret, &about, TRIB_PROOF_CALLER, proof);
-    trib_socket_seal_own(tcp, peer, &about);
+    trib_tcp_seal_own(tcp, peer, &about);
     end_proof(tcp, p, TCP_PROOF_DONE);
     if (send(p->own, proof, sizeof(proof), MSG_DONTWAIT | MSG_NOSIGNAL) ==
         sizeof(proof))
         p->fd = p->own; /* else the end of the stream shows the failure */
 }
 
-void trib_socket_poll_challenge(struct tcp *tcp, int peer)
+void trib_tcp_poll_challenge(struct tcp *tcp, int peer)
 {
     pthread_mutex_lock(&tcp->lock);
     if (tcp->peers[peer].proof == TCP_PROOF_AWAITED)
@@ -152,21 +152,21 @@ void trib_socket_poll_challenge(struct tcp *tcp, int peer)
     pthread_mutex_unlock(&tcp->lock);
 }
 
-void trib_socket_await_proof(struct tcp *tcp, int peer)
+void trib_tcp_await_proof(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
     pthread_mutex_lock(&tcp->lock);
     if (tcp_has_secret(tcp)) {
         p->proof = TCP_PROOF_AWAITED;
-        trib_socket_watch_proof(tcp, p->own, peer);
+        trib_tcp_watch_proof(tcp, p->own, peer);
     } else {
         p->fd = p->own;
     }
     pthread_mutex_unlock(&tcp->lock);
 }
 
-void trib_socket_stop_proving(struct tcp *tcp, struct tcp_peer *p)
+void trib_tcp_cancel_proof(struct tcp *tcp, struct tcp_peer *p)
 {
     pthread_mutex_lock(&tcp->lock);
     if (p->proof == TCP_PROOF_AWAITED)
@@ -174,7 +174,7 @@ void trib_socket_stop_proving(struct tcp *tcp, struct tcp_peer *p)
     pthread_mutex_unlock(&tcp->lock);
 }
 
-enum tcp_proof trib_socket_proof(struct tcp *tcp, int peer)
+enum tcp_proof trib_tcp_proof_state(struct tcp *tcp, int peer)
 {
     pthread_mutex_lock(&tcp->lock);
     enum tcp_proof proof = tcp->peers[peer].proof;

@@ -103,24 +103,22 @@ static bool begin_frame(struct tcp *tcp, int peer)
         return true;
     if (h->magic == TCP_MAGIC && h->kind == TCP_BYE) {
         p->said_bye = true;
-        trib_socket_going(tcp, peer, "process %d has left", p->base.who.pid);
+        trib_tcp_mark_lost(tcp, peer, "process %d has left", p->base.who.pid);
         return true;
     }
     if (h->magic == TCP_MAGIC && h->kind == TCP_GIVEN_UP && h->len == 0) {
-        trib_socket_given_up(tcp, peer);
+        trib_tcp_given_up(tcp, peer);
         return true;
     }
-    if (h->magic == TCP_MAGIC && h->kind == TCP_LAST && trib_socket_last(tcp, peer))
+    if (h->magic == TCP_MAGIC && h->kind == TCP_LAST && trib_tcp_handle_last(tcp, peer))
         return true;
     if (h->magic != TCP_MAGIC || (h->kind != TCP_WRITE && h->kind != TCP_QUIET)) {
-        trib_socket_blame(tcp, peer, "process %d sent an invalid frame",
-                          p->base.who.pid);
+        trib_tcp_blame(tcp, peer, "process %d sent an invalid frame", p->base.who.pid);
         return false;
     }
-    in->to = h->len ? trib_socket_place(tcp, h) : NULL;
+    in->to = h->len ? trib_tcp_place(tcp, h) : NULL;
     if (h->len && !in->to) {
-        trib_socket_blame(tcp, peer, "process %d wrote outside a region",
-                          p->base.who.pid);
+        trib_tcp_blame(tcp, peer, "process %d wrote outside a region", p->base.who.pid);
         return false;
     }
     in->left = (size_t)h->len;
@@ -132,7 +130,7 @@ static bool begin_frame(struct tcp *tcp, int peer)
     return true;
 }
 
-int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, int max)
+int trib_tcp_receive(struct tcp *tcp, int peer, struct trib_event *events, int max)
 {
     struct tcp_inlet *in = &tcp->peers[peer].in;
     int n = 0;
@@ -152,19 +150,19 @@ int trib_socket_receive(struct tcp *tcp, int peer, struct trib_event *events, in
             }
         } else if (take_head(in)) {
             if (!begin_frame(tcp, peer))
-                trib_socket_inlet_close(tcp, peer);
+                trib_tcp_close_inlet(tcp, peer);
             continue;
         }
-        ssize_t got = in->seal  ? trib_socket_take_record(in)
+        ssize_t got = in->seal  ? trib_tcp_read_record(in)
                       : in->dry ? 0
                                 : take_bytes(in);
         if (got == 0)
             break;
         if (got == TCP_FORGED)
-            trib_socket_forged(tcp, peer);
+            trib_tcp_forged(tcp, peer);
         if (got < 0) {
-            trib_socket_ended(tcp, peer);
-            trib_socket_inlet_close(tcp, peer);
+            trib_tcp_stream_ended(tcp, peer);
+            trib_tcp_close_inlet(tcp, peer);
         }
     }
     in->rest = n == max && in->fd >= 0;

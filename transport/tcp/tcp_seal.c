@@ -18,7 +18,7 @@
 /* record size of a control frame */
 enum { WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE };
 
-bool trib_socket_seals(struct tcp *tcp, int peer)
+bool trib_tcp_alloc_seals(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
@@ -31,7 +31,7 @@ bool trib_socket_seals(struct tcp *tcp, int peer)
     return !tcp->seals || p->seals;
 }
 
-void trib_socket_free_seals(struct tcp_peer *p)
+void trib_tcp_free_seals(struct tcp_peer *p)
 {
     if (!p->seals)
         return;
@@ -52,7 +52,7 @@ static void begin(const struct tcp *tcp, const struct trib_proof *about,
     trib_record_begin(listener, tcp->secret, about, TRIB_PROOF_LISTENER, aes);
 }
 
-void trib_socket_seal_own(struct tcp *tcp, int peer, const struct trib_proof *about)
+void trib_tcp_seal_own(struct tcp *tcp, int peer, const struct trib_proof *about)
 {
     struct tcp_seals *s = tcp->peers[peer].seals;
 
@@ -60,7 +60,7 @@ void trib_socket_seal_own(struct tcp *tcp, int peer, const struct trib_proof *ab
         begin(tcp, about, &s->own_out, &s->own_in);
 }
 
-void trib_socket_seal_in(struct tcp *tcp, int peer, const struct trib_proof *about)
+void trib_tcp_seal_in(struct tcp *tcp, int peer, const struct trib_proof *about)
 {
     struct tcp_seals *s = tcp->peers[peer].seals;
 
@@ -70,14 +70,14 @@ void trib_socket_seal_in(struct tcp *tcp, int peer, const struct trib_proof *abo
 
 /* Outgoing ------------------------------------------------------------------------- */
 
-void trib_socket_say_back(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
+void trib_tcp_reply(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
 {
     const struct tcp_head head = {.magic = TCP_MAGIC, .kind = kind, .off = TCP_VERSION};
     struct tcp_seals *s = tcp->peers[peer].seals;
     uint8_t record[WORD];
 
     if (!s) {
-        trib_socket_say(fd, kind, TCP_NOT_REFUSED);
+        trib_tcp_send_control(fd, kind, TCP_NOT_REFUSED);
         return;
     }
     memcpy(record + sizeof(struct trib_record_head), &head, sizeof(head));
@@ -107,7 +107,7 @@ static void fill(struct tcp_peer *p, const struct iovec *iov, int n)
     r->sent = 0;
 }
 
-ssize_t trib_socket_send_record(struct tcp_peer *p, const struct iovec *iov, int n)
+ssize_t trib_tcp_send_record(struct tcp_peer *p, const struct iovec *iov, int n)
 {
     struct tcp_record *r = &p->seals->record;
 
@@ -136,7 +136,7 @@ static size_t next_bytes(const struct tcp_inlet *in)
     return head.len + TRIB_RECORD_MORE;
 }
 
-/* Read from the socket. Return values as trib_socket_take_record. */
+/* Read from the socket. Return values as trib_tcp_read_record. */
 static ssize_t fetch(struct tcp_inlet *in)
 {
     ssize_t got;
@@ -161,7 +161,7 @@ static ssize_t fetch(struct tcp_inlet *in)
 }
 
 /* On entry the buffer holds less than a head, so it has room for a record. */
-ssize_t trib_socket_take_record(struct tcp_inlet *in)
+ssize_t trib_tcp_read_record(struct tcp_inlet *in)
 {
     size_t whole = next_bytes(in);
 
@@ -182,7 +182,7 @@ ssize_t trib_socket_take_record(struct tcp_inlet *in)
 }
 
 /* Read a control frame once it is complete, and no byte after it: frames may follow. */
-int trib_socket_take_word(struct tcp_peer *p, struct tcp_head *head, bool *sealed)
+int trib_tcp_read_control(struct tcp_peer *p, struct tcp_head *head, bool *sealed)
 {
     uint8_t bytes[WORD];
     struct trib_record_head first = {0};
@@ -196,7 +196,7 @@ int trib_socket_take_word(struct tcp_peer *p, struct tcp_head *head, bool *seale
     *sealed = p->seals && p->seals->own_in.sodium && first.magic == TRIB_RECORD_MAGIC;
     const size_t whole = *sealed ? sizeof(bytes) : sizeof(*head);
     if ((size_t)n < whole)
-        return trib_socket_stays_part(p->own, whole) ? -1 : 0;
+        return trib_tcp_is_truncated(p->own, whole) ? -1 : 0;
     (void)!recv(p->own, bytes, whole, MSG_DONTWAIT);
     if (!*sealed) {
         memcpy(head, bytes, sizeof(*head));

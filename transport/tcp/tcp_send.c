@@ -59,8 +59,8 @@ static void await_room(struct tcp *tcp, struct tcp_peer *p, bool yes)
 {
     if (p->awaits_room == yes)
         return;
-    trib_socket_watch_for(tcp, p->fd, (int)(p - tcp->peers),
-                          yes ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    trib_tcp_watch_for(tcp, p->fd, (int)(p - tcp->peers),
+                       yes ? EPOLLIN | EPOLLOUT : EPOLLIN);
     p->awaits_room = yes;
     if (yes)
         trib_heartbeat_soon(tcp->local.heartbeat);
@@ -109,7 +109,7 @@ static void push_out(struct tcp *tcp, struct tcp_peer *p)
 
     while (p->fd >= 0 && p->sent != p->tail) {
         const int parts = gather(p, iov);
-        ssize_t n = p->seals ? trib_socket_send_record(p, iov, parts)
+        ssize_t n = p->seals ? trib_tcp_send_record(p, iov, parts)
                              : send_list(p->fd, iov, parts);
         if (n < 0 && errno == EINTR)
             continue;
@@ -128,7 +128,7 @@ static bool backlogged(const struct tcp_peer *p)
     return p->head != p->tail;
 }
 
-bool trib_socket_flush(struct tcp *tcp, int peer)
+bool trib_tcp_flush(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
@@ -139,7 +139,7 @@ bool trib_socket_flush(struct tcp *tcp, int peer)
     return done;
 }
 
-bool trib_socket_push_for_owner(struct tcp *tcp)
+bool trib_tcp_push_for_owner(struct tcp *tcp)
 {
     const uint32_t polls = atomic_load_explicit(&tcp->polls, memory_order_relaxed);
     const bool is_silent = polls == tcp->polls_seen;
@@ -199,7 +199,7 @@ static trib_status_t enqueue(struct tcp *tcp, struct tcp_peer *p,
     return status;
 }
 
-bool trib_socket_enqueue_move(struct tcp *tcp, int peer)
+bool trib_tcp_enqueue_move(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     struct tcp_entry move[2] = {
@@ -216,8 +216,8 @@ bool trib_socket_enqueue_move(struct tcp *tcp, int peer)
     return status == TRIB_OK;
 }
 
-trib_status_t trib_socket_write(struct trib_transport *t, int peer,
-                                const struct trib_write *write)
+trib_status_t trib_tcp_write(struct trib_transport *t, int peer,
+                             const struct trib_write *write)
 {
     struct tcp *tcp = tcp_of(t);
     struct tcp_peer *p = &tcp->peers[peer];
@@ -247,7 +247,7 @@ trib_status_t trib_socket_write(struct trib_transport *t, int peer,
 }
 
 /* If the queue is full, the peer's wait ends anyway. */
-void trib_socket_wake(struct trib_transport *t, int peer)
+void trib_tcp_wake(struct trib_transport *t, int peer)
 {
     struct tcp *tcp = tcp_of(t);
     struct tcp_entry wake = {.head = {.magic = TCP_MAGIC, .kind = TCP_WAKE}};
@@ -262,7 +262,7 @@ void trib_socket_wake(struct trib_transport *t, int peer)
 
 /* Send BYE on the connection that carries the frames, and on the peer's connection if
  * that is another one. */
-void trib_socket_say_bye(struct tcp *tcp, int peer)
+void trib_tcp_send_disconnect(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     struct tcp_entry bye = {.head = {.magic = TCP_MAGIC, .kind = TCP_BYE}};
@@ -272,10 +272,10 @@ void trib_socket_say_bye(struct tcp *tcp, int peer)
     bool there = p->in.fd < 0 || p->fd == p->in.fd || p->next_fd == p->in.fd;
     pthread_mutex_unlock(&tcp->lock);
     if (!there)
-        trib_socket_say_back(tcp, peer, p->in.fd, TCP_BYE);
+        trib_tcp_reply(tcp, peer, p->in.fd, TCP_BYE);
 }
 
-void trib_socket_say_given_up(struct tcp *tcp, int peer)
+void trib_tcp_send_given_up(struct tcp *tcp, int peer)
 {
     const struct tcp_entry word = {.head = {.magic = TCP_MAGIC, .kind = TCP_GIVEN_UP}};
     struct tcp_peer *p = &tcp->peers[peer];
@@ -293,7 +293,7 @@ void trib_socket_say_given_up(struct tcp *tcp, int peer)
     const int back = p->in.fd != p->fd ? p->in.fd : -1;
     pthread_mutex_unlock(&tcp->lock);
     if (back >= 0)
-        trib_socket_say_back(tcp, peer, back, TCP_GIVEN_UP);
+        trib_tcp_reply(tcp, peer, back, TCP_GIVEN_UP);
 }
 
 /* Report the writes that the kernel has accepted. */
@@ -314,7 +314,7 @@ static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int m
     return n;
 }
 
-int trib_socket_reap(struct tcp *tcp, struct trib_event *events, int max)
+int trib_tcp_reap(struct tcp *tcp, struct trib_event *events, int max)
 {
     int n = 0;
 

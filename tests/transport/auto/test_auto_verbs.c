@@ -375,7 +375,7 @@ static void end_heartbeats(struct choosing *c)
     for (int i = 0; i < c->n_inners; i++) {
         struct trib_transport *inner = c->inners[i].t;
         if (inner && inner->ops == &trib_tcp_ops)
-            trib_socket_helper_close((struct tcp *)inner);
+            trib_tcp_helper_close((struct tcp *)inner);
     }
     trib_heartbeat_close(c->heartbeat);
     c->heartbeat = NULL;

@@ -353,7 +353,7 @@ static void test_given_up(void **state)
             assert_status(pair_write(&pair, 8, 1), TRIB_OK);
         for (int i = 0; i < 2 && writes; i++)
             assert_true(pair_await(&pair, !i, &e) > 0);
-        trib_socket_going(tcp_of(pair.t[0]), 1, "process 7 is stopped");
+        trib_tcp_mark_lost(tcp_of(pair.t[0]), 1, "process 7 is stopped");
         assert_int_equal(pair_await(&pair, 0, &e), 1);
         assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
         assert_false(e.given_up);
@@ -409,7 +409,7 @@ static void test_silently_given_up(void **state)
             stand_still(400);
         if (!(what & LIVES))
             assert_int_equal(kill(child, SIGKILL), 0);
-        trib_socket_close_peer(tcp_of(pair.t[0]), 1);
+        trib_tcp_close_peer(tcp_of(pair.t[0]), 1);
         assert_int_equal(pair_await(&pair, 1, &e), 1);
         assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
         /* A busy machine may have kept this process away, too. */
