@@ -219,7 +219,7 @@ quorum() {
     wait "$daemon"
     cat "$log.tribd" "$log.rank"
     [ "$status" = 0 ] && grep -q 'tribd: job .* 3 ranks' "$log.tribd" &&
-        ! grep -q 'without .* service' "$log.rank" &&
+        ! grep -q 'without aggregators' "$log.rank" &&
         [ "$(grep -c 'lacks rank 2' "$log.rank")" -gt "$before" ] &&
         grep -q 'steps, all right' "$log.rank"
 }
