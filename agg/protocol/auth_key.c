@@ -79,8 +79,8 @@ static trib_status_t check_file(int fd, const char *path, struct trib_error *err
     const bool shared = info.st_mode & 07177;
     if (shared && !((info.st_mode & 07777) == 0440 && acl_names_only_us(fd)))
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "key file %s has mode %04o: only its owner may read it (chmod "
-                         "600 %s); if others could read it, create a new key",
+                         "key file %s has mode %04o, not 600 or 400 (chmod 600 %s); if "
+                         "other users could read it, create a new key",
                          path, (unsigned)(info.st_mode & 07777), path);
     if (info.st_size < TRIB_AUTH_KEY_FILE_MIN || info.st_size > TRIB_AUTH_KEY_FILE_MAX)
         return trib_fail(err, TRIB_ERR_CONFIG,
@@ -152,8 +152,8 @@ static trib_status_t key_open(struct trib_auth *auth, const struct trib_auth_opt
     if (!opts->key_file || !opts->key_file[0])
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,
-            "no key file is set: create one (head -c 32 /dev/urandom), mode 600, "
-            "identical on both sides");
+            "no key file is set (TRIB_SERVICE_KEY; key of tribd): create one (head -c "
+            "32 /dev/urandom), mode 600, identical on both sides");
     trib_status_t status = open_file(auth, opts->key_file, err, auth->key);
     auth->has_previous = opts->previous_key_file && opts->previous_key_file[0];
     if (status == TRIB_OK && auth->has_previous)

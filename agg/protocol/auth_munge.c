@@ -218,7 +218,8 @@ static trib_status_t refused(const struct trib_handshake *hs, munge_err_t error,
 
     if (error == EMUNGE_CRED_REPLAYED)
         return trib_fail(err, TRIB_ERR_CONFIG,
-                         "the credential of the %s was used before: this is a replay",
+                         "the credential of the %s was used before: this is a replay, "
+                         "or another member of the MUNGE realm used a copy first",
                          who);
     if (error == EMUNGE_CRED_EXPIRED || error == EMUNGE_CRED_REWOUND)
         return trib_fail(
@@ -228,7 +229,7 @@ static trib_status_t refused(const struct trib_handshake *hs, munge_err_t error,
     return trib_fail(
         err, TRIB_ERR_CONFIG,
         "munged rejects the credential of the %s (%s): both hosts need the same "
-        "munge.key",
+        "munge.key, which munged reads only when it starts",
         who, hs->auth->munge->munge_strerror(error));
 }
 
@@ -282,7 +283,7 @@ static trib_status_t judge(struct trib_handshake *hs, const struct question *q,
         return trib_fail(
             err, TRIB_ERR_CONFIG,
             "the aggregator runs as user %u, which this job does not trust: set "
-            "TRIB_SERVICE_USER, or run it as root or user %u",
+            "TRIB_SERVICE_USER to this user's name, or run it as root or user %u",
             (unsigned)q->uid, (unsigned)geteuid());
     if (hs->role == TRIB_CONTROL_AGGREGATOR)
         find_user(q->uid, hs->peer.user);
@@ -337,7 +338,9 @@ static trib_status_t try_it(const struct trib_munge *munge, struct trib_error *e
     if (status != TRIB_OK)
         return status;
     if (q->error != EMUNGE_SUCCESS)
-        status = no_answer(munge, munge->munge_strerror(q->error), err);
+        status = trib_fail(err, TRIB_ERR_UNSUPPORTED,
+                           "munged on %s cannot create a credential (%s): see its log",
+                           place_of(munge), munge->munge_strerror(q->error));
     question_free(q);
     return status;
 }

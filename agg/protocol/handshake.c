@@ -108,7 +108,8 @@ static trib_status_t wrong_proof(const struct trib_handshake *hs,
     if (hs->method->number == TRIB_AUTH_KEY)
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "the keys of the %s and the %s differ, or a message was "
-                         "modified: use the same key file on both sides",
+                         "modified: use the same key file on both sides (tribd reads "
+                         "a changed file at SIGHUP)",
                          other(hs), self(hs));
     return trib_fail(err, TRIB_ERR_CONFIG,
                      "invalid proof of the %s: a message was modified or replayed",
@@ -180,7 +181,7 @@ static trib_status_t choose_method(struct turn *t, unsigned offer)
     return trib_fail(
         t->err, TRIB_ERR_CONFIG,
         "no common authentication method: the job supports %s, the aggregator %s; "
-        "enable one on both sides",
+        "enable one on both sides (TRIB_SERVICE_AUTH; auth of tribd)",
         trib_auth_offered(offer, theirs, sizeof(theirs)),
         trib_auth_offered(t->hs->auth->offer, ours, sizeof(ours)));
 }
@@ -204,8 +205,8 @@ static trib_status_t choose_version(struct turn *t, uint32_t *version_out)
 static trib_status_t take_hello(struct turn *t)
 {
     struct trib_handshake *hs = t->hs;
-    struct trib_control m = {
-        .kind = TRIB_CONTROL_WELCOME, .welcome = {.methods = hs->auth->offer}};
+    struct trib_control m = {.kind = TRIB_CONTROL_WELCOME,
+                             .welcome = {.methods = hs->auth->offer}};
     snprintf(m.welcome.library, sizeof(m.welcome.library), "%s", trib_release);
     trib_status_t status = choose_version(t, &m.welcome.version);
 
