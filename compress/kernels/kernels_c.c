@@ -114,11 +114,13 @@ static void packed_ints_sum_u8_scalar(uint8_t *sum,
 
 static void bits_pack_scalar(uint8_t *dst, uint8_t *codes, size_t n, int bits)
 {
+    assert(bits >= 1 && bits <= 8);
     trib_bits_pack(dst, codes, n, bits, 0);
 }
 
 static void bits_unpack_scalar(uint8_t *codes, const uint8_t *src, size_t n, int bits)
 {
+    assert(bits >= 1 && bits <= 8);
     trib_bits_unpack(codes, src, n, bits, 0);
 }
 

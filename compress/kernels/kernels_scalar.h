@@ -11,6 +11,7 @@
 #ifndef COMPRESS_KERNELS_KERNELS_SCALAR_H
 #define COMPRESS_KERNELS_KERNELS_SCALAR_H
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -173,12 +174,22 @@ KERNEL float weigh(const struct trib_reduce_args *r, int k, float v)
     return r->weight ? r->weight[k] * v : v;
 }
 
+/* Return true if the arguments keep the contract of struct trib_reduce_args. Overlaps
+ * are not checked: only the callers' types tell the size of an element. */
+KERNEL bool reduce_is_valid(const struct trib_reduce_args *r)
+{
+    return r->n_src >= 1 && r->n_src <= TRIB_REDUCE_MAX_SRC && r->n_dst >= 1 &&
+           r->n_dst <= TRIB_REDUCE_MAX_DST && r->ranks >= 0;
+}
+
 KERNEL void reduce_float(const struct trib_reduce_args *r, float (*op)(float, float),
                          float (*load)(const void *, size_t),
                          void (*save)(void *, size_t, float))
 {
     const float divisor = r->weight ? r->divisor : (float)r->ranks;
     float acc[SCALAR_BLOCK];
+
+    assert(reduce_is_valid(r) && !(divisor < 0));
     for (size_t i = 0, m; i < r->n; i += m) {
         m = block_of(r->n - i);
         for (size_t b = 0; b < m; b++)
@@ -198,6 +209,8 @@ KERNEL void reduce_double(const struct trib_reduce_args *r,
                           double (*op)(double, double))
 {
     double acc[SCALAR_BLOCK];
+
+    assert(reduce_is_valid(r) && !r->weight);
     for (size_t i = 0, m; i < r->n; i += m) {
         m = block_of(r->n - i);
         for (size_t b = 0; b < m; b++)
@@ -223,6 +236,8 @@ KERNEL void reduce_int(const struct trib_reduce_args *r,
                        int64_t (*op)(int64_t, int64_t), const struct int_format f)
 {
     int64_t acc[SCALAR_BLOCK];
+
+    assert(reduce_is_valid(r) && !r->weight && (f.divide || !r->ranks));
     for (size_t i = 0, m; i < r->n; i += m) {
         m = block_of(r->n - i);
         for (size_t b = 0; b < m; b++)

@@ -50,6 +50,8 @@ static bool bounded_quantise(int32_t *q, const float *x, size_t n,
                              const struct trib_bounded_grid *g)
 {
     int32_t beyond = 0;
+
+    assert(g->per_step > 0 && g->largest >= 0);
 #define SOME(i, count) beyond |= bounded_quantise_some(q + (i), x + (i), count, g)
     BOUNDED_BLOCKS(n, SOME);
 #undef SOME
@@ -198,6 +200,8 @@ KERNEL int32_t bounded_differences_some(int32_t *restrict d, const int32_t *rest
 static bool bounded_differences(int32_t *d, const int32_t *q, size_t n)
 {
     int32_t any = q[0];
+
+    assert(n > 0);
 #define SOME(i, count) any |= bounded_differences_some(d + 1 + (i), q + 1 + (i), count)
     BOUNDED_BLOCKS(n - 1, SOME);
 #undef SOME
@@ -209,6 +213,7 @@ static bool bounded_differences(int32_t *d, const int32_t *q, size_t n)
 KERNEL const uint8_t *bounded_block_unpack(uint32_t *d, unsigned head,
                                            const uint8_t *codes)
 {
+    assert(head < TRIB_BOUNDED_HEADS);
     unsigned width = trib_bounded_words(head);
     uint32_t base, bits;
     if (head >= TRIB_BOUNDED_BASES && head < TRIB_BOUNDED_CENTRED) {

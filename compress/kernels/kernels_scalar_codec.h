@@ -83,6 +83,7 @@ KERNEL size_t select_at_least_scalar(const float *x, size_t n, uint32_t threshol
                                      uint32_t *positions_out)
 {
     size_t m = 0;
+    assert(n <= UINT32_MAX);
     for (size_t i = 0; i < n; i++) {
         positions_out[m] = (uint32_t)i;
         m += magnitude_of(x[i]) >= threshold;
@@ -113,6 +114,7 @@ KERNEL uint32_t random_hash(uint32_t i, const uint32_t key[2])
     KERNEL void name##_encode_scalar_from(uint8_t *codes, const float *x, size_t n, \
                                           size_t first, const struct args *a) \
     { \
+        assert(name##_is_valid(a) && n <= UINT32_MAX); /* i is hashed as 32 bits */ \
         for (size_t i = first; i < n; i++) \
             codes[i] = (uint8_t)name##_code(x[i], (uint32_t)i, a); \
     } \
@@ -129,6 +131,17 @@ KERNEL uint32_t random_hash(uint32_t i, const uint32_t key[2])
             acc[i] += a->weight * name##_value(codes[i], a); \
     }
 /* clang-format on */
+
+/* Return true if `sign` is the bit above codes of levels up to `highest`. */
+KERNEL bool sign_is_above(uint32_t sign, uint32_t highest)
+{
+    return sign > highest && sign <= 128 && (sign & (sign - 1)) == 0;
+}
+
+KERNEL bool qsgd_is_valid(const struct trib_qsgd_args *l)
+{
+    return l->highest > 0 && sign_is_above(l->sign, l->highest);
+}
 
 KERNEL uint8_t qsgd_code(float x, uint32_t i, const struct trib_qsgd_args *l)
 {
@@ -148,6 +161,11 @@ KERNEL float qsgd_value(uint8_t code, const struct trib_qsgd_args *l)
 }
 
 SCALAR_CODEC(qsgd, trib_qsgd_args)
+
+KERNEL bool natural_is_valid(const struct trib_natural_args *o)
+{
+    return o->highest > 0 && sign_is_above(o->sign, (uint32_t)o->highest);
+}
 
 KERNEL uint8_t natural_code(float x, uint32_t i, const struct trib_natural_args *o)
 {

@@ -23,6 +23,7 @@ KERNEL float row_times_scalar(const float *row, const struct trib_factors *f, si
 KERNEL void project_rows_scalar(float *m, const float *x, const struct trib_factors *f,
                                 float *out)
 {
+    assert(f->ld >= f->cols || f->rank <= 1);
     for (size_t r = 0; r < f->rows; r++, m += f->cols) {
         for (size_t i = 0; x && i < f->cols; i++)
             m[i] += x[r * f->cols + i];
@@ -47,6 +48,7 @@ KERNEL void take_row_scalar(float *row, size_t from, const struct trib_factors *
 KERNEL void take_rows_scalar(float *m, const struct trib_factors *f,
                              const float *weights)
 {
+    assert(f->ld >= f->cols || f->rank <= 1);
     for (size_t r = 0; r < f->rows; r++)
         take_row_scalar(m + r * f->cols, 0, f, weights + r * f->rank);
 }

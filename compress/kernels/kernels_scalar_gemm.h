@@ -9,6 +9,10 @@
 
 KERNEL void gemm_scalar(const struct trib_gemm *g)
 {
+    /* Rows do not overlap. */
+    assert(g->ldc >= g->n || g->m <= 1);
+    assert(g->lda >= (g->a_transposed ? g->m : g->k) || g->m <= 1 || g->k <= 1);
+    assert(g->ldb >= (g->b_transposed ? g->k : g->n) || g->n <= 1 || g->k <= 1);
     const size_t a_row = g->a_transposed ? 1 : g->lda,
                  a_term = g->a_transposed ? g->lda : 1;
     const size_t b_term = g->b_transposed ? 1 : g->ldb,

@@ -21,6 +21,9 @@ KERNEL uint8_t grid_symbol(float x, uint32_t i, const struct trib_grid *g)
 KERNEL void grid_encode_scalar_from(uint8_t *symbols, const float *x, size_t n,
                                     size_t first, const struct trib_grid *g)
 {
+    assert(n <= UINT32_MAX && g->value[0] == 0);
+    assert(g->highest > 0 && g->highest < TRIB_GRID_POINTS_MAX);
+    assert((float)g->value[TRIB_GRID_SYMBOLS - 1] == g->highest);
     for (size_t i = first; i < n; i++)
         symbols[i] = grid_symbol(x[i], (uint32_t)i, g);
 }

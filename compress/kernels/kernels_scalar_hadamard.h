@@ -37,6 +37,7 @@ KERNEL float hadamard_signed(float v, const uint32_t *words, size_t i)
 
 KERNEL void hadamard_scalar(float *z, const float *y, const struct trib_hadamard *h)
 {
+    assert(h->log2_n >= 0 && h->log2_n <= TRIB_HADAMARD_LOG2_MAX);
     const size_t n = (size_t)1 << h->log2_n;
     uint32_t words[HADAMARD_WORDS];
     hadamard_signs(h, words);

@@ -97,6 +97,7 @@ KERNEL bool located_before(struct located a, struct located b)
 KERNEL void reduce_located(const struct trib_reduce_args *r,
                            const struct located_format f, bool largest)
 {
+    assert(reduce_is_valid(r) && !r->ranks && !r->weight);
     for (size_t at = 0; at < r->n / 2 * 2 * f.bytes; at += 2 * f.bytes) {
         struct located first = located_load(f, (const char *)r->src[0] + at, largest);
         for (int k = 1; k < r->n_src; k++) {

@@ -69,6 +69,7 @@ KERNEL void half_random_scalar_from(uint8_t *dst, const float *src, size_t n,
                                     size_t first, const uint32_t key[2],
                                     const struct narrow f)
 {
+    assert(n <= UINT32_MAX);
     for (size_t i = first; i < n; i++) {
         const uint32_t h = random_hash((uint32_t)i, key);
         const uint32_t code = narrow_random(float_of(magnitude_of(src[i])), h, f);
@@ -81,6 +82,7 @@ KERNEL void f8_encode_scalar_from(uint8_t *codes, const float *x, size_t n,
                                   size_t first, const struct trib_f8 *f)
 {
     const struct narrow format = f->e5m2 ? narrow_e5m2 : narrow_e4m3;
+    assert(n <= UINT32_MAX);
     for (size_t i = first; i < n; i++) {
         const float y = float_of(magnitude_of(x[i])) * f->scale;
         const uint32_t code =
@@ -142,6 +144,12 @@ KERNEL void f8_add_scalar(float *acc, const uint8_t *codes, size_t n,
     const struct narrow format = f->e5m2 ? narrow_e5m2 : narrow_e4m3;
     for (size_t i = 0; i < n; i++)
         acc[i] += f->weight * f8_value(codes[i], format, f->norm);
+}
+
+KERNEL bool dither_is_valid(const struct trib_dither_args *p)
+{
+    return p->highest > 0 && sign_is_above(p->sign, (uint32_t)p->highest) &&
+           p->level[0] == 0;
 }
 
 KERNEL uint8_t dither_code(float x, uint32_t i, const struct trib_dither_args *p)

@@ -11,6 +11,7 @@ KERNEL size_t add_select_scalar(float *acc, const float *x, float *zeros, size_t
                                 uint32_t threshold, uint32_t *positions_out)
 {
     size_t m = 0;
+    assert(n <= UINT32_MAX);
     for (size_t i = 0; i < n; i++) {
         acc[i] += x[i];
         if (zeros)
@@ -33,6 +34,7 @@ KERNEL size_t select_ahead_scalar_from(const float *g, const float *d, size_t fr
                                        uint32_t *positions_out)
 {
     size_t m = 0;
+    assert(n <= UINT32_MAX - a->first); /* positions have 32 bits */
     for (size_t i = from; i < n; i++) {
         const float ahead = a->factor * d[i];
         positions_out[m] = a->first + (uint32_t)i;
@@ -53,6 +55,7 @@ KERNEL size_t blocks_nonzero_scalar(const float *x, size_t n, size_t block,
                                     uint32_t *numbers_out)
 {
     size_t m = 0;
+    assert(block > 0 && n / block <= UINT32_MAX);
     for (size_t at = 0; at < n; at += block)
         if (any_nonzero_scalar(x + at, n - at < block ? n - at : block))
             numbers_out[m++] = (uint32_t)(at / block);

@@ -13,12 +13,18 @@
 KERNEL void range_scalar(const float *x, size_t n, float out[2])
 {
     float most = x[0], least = x[0];
+    assert(n > 0);
     for (size_t i = 1; i < n; i++) {
         most = x[i] > most ? x[i] : most;
         least = x[i] < least ? x[i] : least;
     }
     out[0] = most + 0.0f;
     out[1] = 0.0f - least;
+}
+
+KERNEL bool shared_scale_is_valid(const struct trib_shared_scale_args *g)
+{
+    return g->low <= g->high && g->low + (float)g->offset >= 0;
 }
 
 KERNEL uint32_t shared_scale_code(float x, uint32_t i,
@@ -35,6 +41,7 @@ KERNEL void shared_scale_encode_u16_scalar_from(uint8_t *symbols, const float *x
                                                 size_t n, size_t first,
                                                 const struct trib_shared_scale_args *g)
 {
+    assert(shared_scale_is_valid(g) && n <= UINT32_MAX);
     for (size_t i = first; i < n; i++) {
         const uint16_t symbol = (uint16_t)shared_scale_code(x[i], (uint32_t)i, g);
         memcpy(symbols + 2 * i, &symbol, sizeof symbol);
@@ -60,6 +67,7 @@ KERNEL void shared_scale_keep_scalar_from(uint8_t *symbols, float *x, size_t n,
                                           size_t first,
                                           const struct trib_shared_scale_args *g)
 {
+    assert(shared_scale_is_valid(g) && n <= UINT32_MAX);
     for (size_t i = first; i < n; i++) {
         symbols[i] = (uint8_t)shared_scale_code(x[i], (uint32_t)i, g);
         x[i] = shared_scale_rest(x[i], symbols[i], g);
@@ -70,6 +78,7 @@ KERNEL void shared_scale_keep_u16_scalar_from(uint8_t *symbols, float *x, size_t
                                          size_t first,
                                          const struct trib_shared_scale_args *g)
 {
+    assert(shared_scale_is_valid(g) && n <= UINT32_MAX);
     for (size_t i = first; i < n; i++) {
         const uint16_t symbol = (uint16_t)shared_scale_code(x[i], (uint32_t)i, g);
         memcpy(symbols + 2 * i, &symbol, sizeof symbol);
@@ -109,6 +118,7 @@ KERNEL void packed_ints_sum_u8_scalar_from(uint8_t *sum,
                                       const struct trib_packed_ints_sum *s,
                                       size_t first)
 {
+    assert(s->n_src > 0);
     for (size_t i = first; i < s->n; i++) {
         uint16_t all = 0;
         for (size_t k = 0; k < s->n_src; k++)
@@ -120,6 +130,7 @@ KERNEL void packed_ints_sum_u8_scalar_from(uint8_t *sum,
 KERNEL void packed_ints_vote_scalar(uint8_t *lanes, size_t n, uint32_t more,
                                     uint32_t tie)
 {
+    assert(more <= INT32_MAX && tie <= INT32_MAX);
     for (size_t i = 0; i < n; i++)
         lanes[i] = (uint8_t)((lanes[i] >= more) + (lanes[i] >= tie));
 }

@@ -37,6 +37,8 @@ KERNEL uint64_t stratified_next_size(struct stratified_cursor *c,
 KERNEL void stratified_positions_scalar(const struct trib_stratified *s, size_t first,
                                     size_t count, uint32_t *positions_out)
 {
+    assert(s->k > 0 && s->k <= s->n && s->n <= UINT32_MAX);
+    assert(first <= s->k && count <= s->k - first);
     const struct stratified_cursor stride = stratified_cursor_at(s, 1);
     struct stratified_cursor c = stratified_cursor_at(s, first);
     for (size_t i = 0; i < count; i++) {
