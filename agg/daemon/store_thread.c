@@ -72,7 +72,8 @@ static void remove_member(struct store_thread *t, uint32_t rank,
     job->members[rank] = NULL;
     job->presence[rank] = (uint8_t)now;
     t->n_here--;
-    trib_store_leave(job->table, rank, now == STORE_RANK_LEFT);
+    trib_store_set_presence(job->table, rank,
+                            now == STORE_RANK_LEFT ? TRIB_STORE_LEFT : TRIB_STORE_LOST);
     pthread_mutex_lock(&job->mutex);
     job->n_lost += now == STORE_RANK_LOST;
     if (--job->n_here == 0)
@@ -111,7 +112,7 @@ static void add_member(struct store_thread *t, struct store_member *m)
     job->empty_ns = 0;
     pthread_mutex_unlock(&job->mutex);
     job->presence[m->rank] = STORE_RANK_HERE;
-    trib_store_leave(job->table, m->rank, false);
+    trib_store_set_presence(job->table, m->rank, TRIB_STORE_PRESENT);
     job->members[m->rank] = m;
     t->n_here++;
     m->more = true; /* input after STORE_JOIN is buffered: poll would miss it */

@@ -277,19 +277,26 @@ static trib_status_t take_push(struct trib_store_peer *peer,
     return st;
 }
 
-/* Return true if the vector is new enough and no rank lags too far. */
-static bool may_pull(const struct trib_store_peer *peer)
+/* Return what the pull waits for, all at one moment. Without a bound, ranks are not
+ * compared. */
+static struct trib_store_lead look(const struct trib_store_peer *peer)
 {
     const struct trib_store_table *table = peer->opts.table;
     const struct trib_control_store_pull *p = &peer->pull;
 
-    if (trib_store_version(table, p->vector) < p->at_least)
-        return false;
     if (p->bound == TRIB_CONTROL_UNBOUNDED)
-        return true;
-    const struct trib_store_lead lead =
-        trib_store_lead(table, p->vector, peer->opts.rank);
-    return lead.own - lead.least <= p->bound;
+        return (struct trib_store_lead){.version =
+                                            trib_store_version(table, p->vector)};
+    return trib_store_lead(table, p->vector, peer->opts.rank);
+}
+
+/* Return true if the vector is new enough and no rank lags too far. */
+static bool may_pull(const struct trib_store_peer *peer,
+                     const struct trib_store_lead *now)
+{
+    const struct trib_control_store_pull *p = &peer->pull;
+
+    return now->version >= p->at_least && now->own - now->least <= p->bound;
 }
 
 /* Copy the elements of the pull, or set peer->refusal. */
@@ -327,26 +334,39 @@ static void end_pull(struct trib_store_peer *peer)
     answer_state(peer, peer->pull.vector, out.version, out.bytes);
 }
 
-/* Refuse a pull whose wait timed out; name the missing version or the lagging rank. */
-static void refuse_pull(struct trib_store_peer *peer)
+/* Describe lost ranks, for which the pull may have waited; "" if there are none. */
+static void name_lost(const struct trib_store_peer *peer, char *out, size_t bytes)
 {
-    const struct trib_store_table *table = peer->opts.table;
-    const struct trib_control_store_pull *p = &peer->pull;
-    const uint64_t version = trib_store_version(table, p->vector);
-    const struct trib_store_lead lead =
-        trib_store_lead(table, p->vector, peer->opts.rank);
+    uint32_t first = 0;
+    const uint32_t n = trib_store_lost_ranks(peer->opts.table, &first);
 
-    if (version < p->at_least)
+    out[0] = '\0';
+    if (n == 1)
+        snprintf(out, bytes, "; rank %" PRIu32 " is lost", first);
+    else if (n)
+        snprintf(out, bytes, "; %" PRIu32 " ranks are lost, the first is rank %" PRIu32,
+                 n, first);
+}
+
+/* Refuse a pull whose wait timed out; name the missing version or the lagging rank. */
+static void refuse_pull(struct trib_store_peer *peer, const struct trib_store_lead *now)
+{
+    const struct trib_control_store_pull *p = &peer->pull;
+    char lost[80];
+
+    name_lost(peer, lost, sizeof(lost));
+    if (now->version < p->at_least)
         (void)trib_fail(&peer->refusal, TRIB_ERR_TIMEOUT,
                         "the vector has version %" PRIu64 "; version %" PRIu64 " was "
-                        "not reached within %" PRIu32 " ms",
-                        version, p->at_least, p->wait_ms);
+                        "not reached within %" PRIu32 " ms%s",
+                        now->version, p->at_least, p->wait_ms, lost);
     else
         (void)trib_fail(&peer->refusal, TRIB_ERR_TIMEOUT,
                         "rank %" PRIu32 " has made %" PRIu64 " pushes, rank %" PRIu32
-                        " %" PRIu64 ": more than %" PRIu32 " apart for %" PRIu32 " ms",
-                        peer->opts.rank, lead.own, lead.last, lead.least, p->bound,
-                        p->wait_ms);
+                        " %" PRIu64 ": more than %" PRIu32 " apart for %" PRIu32
+                        " ms%s",
+                        peer->opts.rank, now->own, now->last, now->least, p->bound,
+                        p->wait_ms, lost);
     answer_refusal(peer);
 }
 
@@ -376,9 +396,10 @@ static trib_status_t take_pull(struct trib_store_peer *peer,
                          m->vector, all, m->count, m->first);
     peer->pull = *m;
     peer->due_ns = 0;
+    const struct trib_store_lead now = look(peer);
     if (peer->refusal.status)
         answer_refusal(peer);
-    else if (may_pull(peer))
+    else if (may_pull(peer, &now))
         end_pull(peer);
     else
         peer->state = WAITING;
@@ -391,10 +412,11 @@ void trib_store_peer_wake(struct trib_store_peer *peer, uint64_t now_ns)
         return;
     if (!peer->due_ns)
         peer->due_ns = now_ns + (uint64_t)peer->pull.wait_ms * 1000000;
-    if (may_pull(peer))
+    const struct trib_store_lead now = look(peer);
+    if (may_pull(peer, &now))
         end_pull(peer);
     else if (now_ns >= peer->due_ns)
-        refuse_pull(peer);
+        refuse_pull(peer, &now);
 }
 
 uint64_t trib_store_peer_due(const struct trib_store_peer *peer)

@@ -28,10 +28,10 @@ trib_status_t trib_store_table_create(uint32_t ranks, struct trib_quota *quota,
     table->ranks = ranks;
     table->quota = quota;
     table->kernels = trib_kernels_get(NULL);
-    table->left = calloc(ranks, sizeof(*table->left));
+    table->presence = calloc(ranks, sizeof(*table->presence));
     table->vectors = calloc(TRIB_STORE_VECTORS_MAX, sizeof(struct vector *));
     pthread_mutex_init(&table->opening, NULL);
-    if (table->left && table->vectors)
+    if (table->presence && table->vectors)
         return TRIB_OK;
     trib_store_table_destroy(table);
     *out = NULL;
@@ -61,7 +61,7 @@ void trib_store_table_destroy(struct trib_store_table *table)
         free_vector(table, table->vectors[i]);
     pthread_mutex_destroy(&table->opening);
     free(table->vectors);
-    free(table->left);
+    free(table->presence);
     free(table);
 }
 
@@ -231,10 +231,22 @@ uint64_t trib_store_clock(const struct trib_store_table *table, uint32_t vector,
     return clock;
 }
 
-void trib_store_leave(struct trib_store_table *table, uint32_t rank, bool left)
+void trib_store_set_presence(struct trib_store_table *table, uint32_t rank,
+                             enum trib_store_presence presence)
 {
     assert(rank < table->ranks);
-    atomic_store(&table->left[rank], left);
+    atomic_store(&table->presence[rank], (uint8_t)presence);
+}
+
+uint32_t trib_store_lost_ranks(const struct trib_store_table *table,
+                               uint32_t *first_out)
+{
+    uint32_t n = 0;
+
+    for (uint32_t r = 0; r < table->ranks; r++)
+        if (atomic_load(&table->presence[r]) == TRIB_STORE_LOST && !n++)
+            *first_out = r;
+    return n;
 }
 
 struct trib_store_lead trib_store_lead(const struct trib_store_table *table,
@@ -248,9 +260,13 @@ struct trib_store_lead trib_store_lead(const struct trib_store_table *table,
      * one still lags. */
     pthread_mutex_lock(&v->gate);
     for (uint32_t r = 0; r < table->ranks; r++)
-        if (!atomic_load(&table->left[r]) && v->clock[r] < v->clock[last])
+        if (atomic_load(&table->presence[r]) != TRIB_STORE_LEFT &&
+            v->clock[r] < v->clock[last])
             last = r;
-    const struct trib_store_lead lead = {v->clock[rank], v->clock[last], last};
+    const struct trib_store_lead lead = {.version = v->version,
+                                         .own = v->clock[rank],
+                                         .least = v->clock[last],
+                                         .last = last};
     pthread_mutex_unlock(&v->gate);
     return lead;
 }

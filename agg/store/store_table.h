@@ -107,12 +107,23 @@ uint64_t trib_store_version(const struct trib_store_table *table, uint32_t vecto
 uint64_t trib_store_clock(const struct trib_store_table *table, uint32_t vector,
                           uint32_t rank);
 
-/** trib_store_leave - set whether a rank has left for good: others no longer wait for
- * its pushes. */
-void trib_store_leave(struct trib_store_table *table, uint32_t rank, bool left);
+enum trib_store_presence {
+    TRIB_STORE_PRESENT, /* also a rank that has not joined yet */
+    TRIB_STORE_LOST, /* may come back: others wait for its pushes */
+    TRIB_STORE_LEFT, /* has left for good: others no longer wait for its pushes */
+};
+
+/** trib_store_set_presence - set whether a rank is connected; initially present. */
+void trib_store_set_presence(struct trib_store_table *table, uint32_t rank,
+                             enum trib_store_presence presence);
+
+/** trib_store_lost_ranks - return the number of lost ranks; *first_out: the first. */
+uint32_t trib_store_lost_ranks(const struct trib_store_table *table,
+                               uint32_t *first_out);
 
 struct trib_store_lead {
-    uint64_t own;  /* pushes of the rank */
+    uint64_t version; /* of the vector */
+    uint64_t own; /* pushes of the rank */
     uint64_t least; /* pushes of `last`, at most `own` */
     uint32_t last; /* the rank with the fewest pushes that has not left */
 };

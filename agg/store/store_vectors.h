@@ -38,7 +38,7 @@ struct trib_store_table {
     uint32_t ranks;
     struct trib_quota *quota;
     const struct trib_kernels *kernels;
-    _Atomic bool *left; /* [ranks] */
+    _Atomic uint8_t *presence; /* [ranks] enum trib_store_presence */
     struct vector **vectors; /* [TRIB_STORE_VECTORS_MAX], `n` in use */
     _Atomic uint32_t n;
     pthread_mutex_t opening; /* serialises lookups by name */

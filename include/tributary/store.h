@@ -412,7 +412,10 @@ TRIB_API trib_status_t trib_store_residual_set(trib_vector_t *vector, size_t fir
  *
  * From now on a pull of this rank blocks while another rank lags behind it by more than
  * `bound` pushes to that vector. 0: the ranks push in lockstep. Ranks that have freed
- * the store do not count. All ranks should set the same bound.
+ * the store do not count. A lost rank does, because it may come back: a pull waits for
+ * it until its timeout (trib_pull_opts_t.timeout_ms, 120 s by default) and fails with
+ * TRIB_ERR_TIMEOUT; trib_store_error says that the rank is lost. TRIB_STALE_ANY lets
+ * the other ranks continue without it. All ranks should set the same bound.
  *
  * bound    pushes; TRIB_STALE_ANY, the initial value: no bound
  * errors   TRIB_ERR_INVALID

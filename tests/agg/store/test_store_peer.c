@@ -186,7 +186,16 @@ static void test_waits(void **state)
     push(rig, 3, TRIB_CONTROL_PUSH);
     (void)hear(rig, TRIB_CONTROL_STORE_DONE);
     wait_for(rig, 0, 0);
-    trib_store_leave(rig->table, 0, true); /* nobody waits for who has left */
+    trib_store_set_presence(rig->table, 0, TRIB_STORE_LOST); /* it may come back */
+    refused_for(rig, "rank 1 has made 3 pushes, rank 0 2: more than 0 apart for 10 ms; "
+                     "rank 0 is lost");
+    wait_for(rig, 9, TRIB_CONTROL_UNBOUNDED);
+    trib_store_set_presence(rig->table, 1, TRIB_STORE_LOST);
+    refused_for(rig, "version 9 was not reached within 10 ms; 2 ranks are lost, the "
+                     "first is rank 0");
+    trib_store_set_presence(rig->table, 1, TRIB_STORE_PRESENT);
+    wait_for(rig, 0, 0);
+    trib_store_set_presence(rig->table, 0, TRIB_STORE_LEFT); /* for good: no wait */
     trib_store_peer_wake(rig->peer, 2000);
     hear_elements(rig, 0, 3, 5, 5);
     rig_close(rig);
