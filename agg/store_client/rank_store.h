@@ -43,6 +43,7 @@ struct trib_store {
     uint64_t every_pushes; /* snapshot intervals */
     uint32_t every_ms;
     uint32_t remade[TRIB_AGGREGATORS_MAX]; /* times recreated; equal on all ranks */
+    bool denied; /* the latest join reached a tribd that no longer has the store */
     struct trib_vector *vectors;
     uint32_t bound; /* staleness bound of pulls, as in STORE_PULL */
     trib_store_stats_t stats;

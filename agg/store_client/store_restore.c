@@ -102,8 +102,8 @@ static trib_status_t look_at(struct trib_vector *v, struct trib_vector_part *p)
     return st;
 }
 
-/* Check each shard with a part of these vectors for its store; gone[k]: shard k lost
- * it. */
+/* Check each shard with a part of these vectors for its store; gone[k]: shard k says
+ * that it has lost it. A shard that this rank cannot reach may still have it. */
 static trib_status_t look(struct trib_store *store, const struct restoring *r,
                           int32_t *gone)
 {
@@ -112,8 +112,9 @@ static trib_status_t look(struct trib_store *store, const struct restoring *r,
             const int k = v->parts[i].shard;
             if ((r->only && r->only != v) || gone[k])
                 continue;
+            store->denied = false;
             const trib_status_t st = look_at(v, &v->parts[i]);
-            gone[k] = st == TRIB_ERR_PEER_LOST;
+            gone[k] = st == TRIB_ERR_PEER_LOST && store->denied;
             if (st != TRIB_OK && !gone[k])
                 return st;
         }

@@ -128,6 +128,7 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
     trib_status_t st = trib_store_send(store, shard, &m);
     if (st == TRIB_OK)
         st = trib_store_hear(store, shard, TRIB_CONTROL_STORE_JOINED, &m);
+    store->denied = st == TRIB_ERR_PEER_LOST && !trib_store_shard_is_lost(store, shard);
     return st;
 }
 

@@ -346,7 +346,7 @@ TRIB_API trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *v
  * thread   collective over the store's communicator, by a thread that may use it
  * errors   TRIB_ERR_NO_RESOURCE: no snapshot with this key, name and user;
  *          TRIB_ERR_MISMATCH: its file is damaged, foreign, or of another dtype, length
- *          or rule, and is kept; TRIB_ERR_PEER_LOST: tribd is not available yet;
+ *          or rule, and is kept; TRIB_ERR_PEER_LOST: a rank cannot reach tribd yet;
  *          TRIB_ERR_INVALID. An error on one rank is an error on all
  */
 TRIB_API trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *vector,
