@@ -121,13 +121,21 @@ static void add_member(struct store_thread *t, struct store_member *m)
 
 void store_thread_take_comers(struct store_thread *t)
 {
+    struct store_member *in_order = NULL;
+
     pthread_mutex_lock(&t->job->mutex);
     struct store_member *coming = t->coming;
     t->coming = NULL;
     pthread_mutex_unlock(&t->job->mutex);
-    while (coming) {
+    while (coming) { /* the newest is first: of two joins of a rank, the later counts */
         struct store_member *m = coming;
         coming = m->next;
+        m->next = in_order;
+        in_order = m;
+    }
+    while (in_order) {
+        struct store_member *m = in_order;
+        in_order = m->next;
         add_member(t, m);
     }
 }
