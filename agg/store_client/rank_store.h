@@ -159,6 +159,10 @@ trib_status_t trib_store_fail(struct trib_store *store, trib_status_t status,
  * in store->err. */
 trib_status_t trib_store_alive_start(struct trib_store *store);
 
+/** trib_store_alive_runs - return true if this process has it: it is not a forked
+ * child. */
+bool trib_store_alive_runs(const struct trib_store *store);
+
 /** trib_store_alive_stop - end it, if it was started. */
 void trib_store_alive_stop(struct trib_store *store);
 
@@ -188,6 +192,10 @@ trib_status_t trib_store_shard_remake(struct trib_store *store, int shard);
  * caller holds the lock, which is released during the connect; errors:
  * TRIB_ERR_PEER_LOST and others, in store->err. */
 trib_status_t trib_store_shard_again(struct trib_store *store, int shard);
+
+/** trib_store_shards_rejoin - reconnect to shards whose connection was lost, before the
+ * store is freed: else this rank would count as lost there, and others would wait. */
+void trib_store_shards_rejoin(struct trib_store *store);
 
 /** trib_store_lost - copy the message of an ended session to store->err; returns the
  * status of the call. */

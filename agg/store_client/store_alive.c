@@ -49,16 +49,16 @@ trib_status_t trib_store_alive_start(struct trib_store *store)
 }
 
 /* A forked child lacks this thread, and its copy of the lock may be locked forever. */
-static bool runs(const struct trib_store_alive *alive)
+bool trib_store_alive_runs(const struct trib_store *store)
 {
-    return alive->pid && alive->pid == getpid();
+    return store->alive.pid && store->alive.pid == getpid();
 }
 
 void trib_store_alive_stop(struct trib_store *store)
 {
     struct trib_store_alive *alive = &store->alive;
 
-    if (!runs(alive))
+    if (!trib_store_alive_runs(store))
         return;
     pthread_mutex_lock(&alive->lock);
     alive->stop = true;
@@ -72,12 +72,12 @@ void trib_store_alive_stop(struct trib_store *store)
 
 void trib_store_lock(struct trib_store *store)
 {
-    if (runs(&store->alive))
+    if (trib_store_alive_runs(store))
         pthread_mutex_lock(&store->alive.lock);
 }
 
 void trib_store_unlock(struct trib_store *store)
 {
-    if (runs(&store->alive))
+    if (trib_store_alive_runs(store))
         pthread_mutex_unlock(&store->alive.lock);
 }

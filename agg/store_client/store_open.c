@@ -187,6 +187,8 @@ trib_status_t trib_store_free(trib_store_t *store)
 {
     if (!store)
         return TRIB_OK;
+    if (store->vectors)
+        trib_store_shards_rejoin(store);
     while (store->vectors) {
         struct trib_vector *v = store->vectors;
         store->vectors = v->next_vector;

@@ -5,6 +5,8 @@
 #include "agg/store_client/rank_store.h"
 #include "base/time.h"
 
+enum { REJOIN_MS = 2000 }; /* to rejoin lost shards when the store is freed */
+
 static int silent_ms(const struct trib_store *store)
 {
     return trib_control_link_silent_ms(store->link);
@@ -188,6 +190,32 @@ static trib_status_t connect_again(struct trib_store *store, int shard, bool aga
 trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
 {
     return connect_again(store, shard, true);
+}
+
+/* Return true if the connection was lost, also if that was not noticed yet. */
+static bool was_cut(struct trib_session *session)
+{
+    struct trib_control m;
+    trib_status_t st = TRIB_OK;
+
+    while (st == TRIB_OK)
+        st = trib_session_step(session, &m);
+    return st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_TIMEOUT;
+}
+
+void trib_store_shards_rejoin(struct trib_store *store)
+{
+    const uint64_t until = trib_deadline_ms(REJOIN_MS);
+
+    if (!trib_store_alive_runs(store)) /* a forked child is not the rank */
+        return;
+    if (!store->job.cfg.timeout_ms || store->job.cfg.timeout_ms > REJOIN_MS)
+        store->job.cfg.timeout_ms = REJOIN_MS;
+    trib_store_lock(store);
+    for (int i = 0; i < store->link->n && !trib_deadline_passed(until); i++)
+        if (was_cut(store->link->sessions[i]))
+            (void)trib_store_shard_again(store, i);
+    trib_store_unlock(store);
 }
 
 trib_status_t trib_store_shard_remake(struct trib_store *store, int shard)

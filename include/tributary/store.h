@@ -27,9 +27,9 @@
  * applies each push once, and has its own version. The version of the vector is the
  * lowest of these: all ranges have at least that many pushes, and some may already have
  * pushes in progress. A call that waits for a version, or for ranks that lag, waits for
- * all ranges. Snapshots are taken of each range. Elements are sent over the encrypted
- * control connections of tribd, independently of the communicator's transport and
- * order.
+ * all ranges that it reads. Snapshots are taken of each range. Elements are sent over
+ * the encrypted control connections of tribd, independently of the communicator's
+ * transport and order.
  *
  * Memory counts against the quotas of the job's user: each vector with the state of its
  * rule, and for each rank its longest pushed or pulled vector and its longest list of
@@ -118,8 +118,10 @@ TRIB_API trib_status_t trib_store_open_with(trib_comm_t *comm,
 /**
  * trib_store_free - disconnect from the store and free its handles; NULL is allowed.
  *
- * Also frees the handles of its vectors. Waits for no other rank. The vectors are
- * deleted when all ranks have disconnected.
+ * Also frees the handles of its vectors. Waits for no other rank. After a lost
+ * connection it reconnects first, which takes up to 10 s if tribd does not respond: a
+ * rank that only disappeared would count as lost. The vectors are deleted when all
+ * ranks have disconnected.
  * errors   none
  */
 TRIB_API trib_status_t trib_store_free(trib_store_t *store);
@@ -240,6 +242,11 @@ typedef struct trib_push_opts {
  * next push with such a codec adds it; a failed push leaves it unchanged. Random
  * numbers depend on TRIB_SEED, the vector's name, the rank and the number of the push.
  * opts->result is returned without a codec.
+ *
+ * A push that failed may have been applied. So the next push to the vector counts as
+ * its repetition: if the failed push was applied, the next one is not. Either repeat
+ * the failed push, or call trib_store_wait(vector, 0, 0, NULL) first and compare
+ * trib_vector_state_t.pushes.
  * data     [count] elements: a gradient, or for elastic the rank's own w
  * opts     NULL: all defaults
  * version_out NULL: not wanted

@@ -38,3 +38,9 @@ check_PROGRAMS += tests/agg/store_client/test_store_again
 TESTS += tests/agg/store_client/test_store_again
 tests_agg_store_client_test_store_again_SOURCES = tests/agg/store_client/test_store_again.c
 tests_agg_store_client_test_store_again_LDADD = $(comm_tests_link)
+check_PROGRAMS += tests/agg/store_client/test_store_cut
+TESTS += tests/agg/store_client/test_store_cut
+tests_agg_store_client_test_store_cut_SOURCES = tests/agg/store_client/test_store_cut.c tests/agg/store_client/store_rig.h \
+	tests/harness/cutting_proxy.c tests/harness/cutting_proxy.h \
+	tests/harness/daemon.c tests/harness/daemon.h
+tests_agg_store_client_test_store_cut_LDADD = $(comm_tests_link)

@@ -43,7 +43,8 @@ static bool begin(struct daemon_process *d)
 }
 
 /* 1 to 3 ranks run `fn` beside a tribd. */
-static void ranks_on_daemon(int (*fn)(struct ranks_self *self), const char *transport)
+static inline void ranks_on_daemon(int (*fn)(struct ranks_self *self),
+                                   const char *transport)
 {
     struct daemon_process d;
     char config[160];
@@ -58,7 +59,7 @@ static void ranks_on_daemon(int (*fn)(struct ranks_self *self), const char *tran
 }
 
 /* Two ranks run `fn` over connections to a tribd that are cut. */
-static void ranks_cut(int (*fn)(struct ranks_self *self))
+static inline void ranks_cut(int (*fn)(struct ranks_self *self))
 {
     struct daemon_process d;
     char config[160];

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank whose connection to tribd was cut: others that wait for it name it, a restore
+ * in which it cannot connect leaves the store as it is, and when it frees the store the
+ * others no longer wait for it.
+ */
+#include <arpa/inet.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/agg/store_client/store_rig.h"
+
+enum { FDS_MAX = 200, SOON_MS = 400 };
+
+/* Shut down this process's connections to a port of 127.0.0.1; return their number. */
+static int cut(int port)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < FDS_MAX; fd++) {
+        struct sockaddr_in at;
+        socklen_t bytes = sizeof(at);
+        if (getpeername(fd, (struct sockaddr *)&at, &bytes) == 0 &&
+            at.sin_family == AF_INET && ntohs(at.sin_port) == port)
+            n += shutdown(fd, SHUT_RDWR) == 0;
+    }
+    return n;
+}
+
+/* Use all file descriptors, so that no connection can be opened. */
+static int use_all(int used[FDS_MAX])
+{
+    struct rlimit most;
+    int n = 0;
+
+    getrlimit(RLIMIT_NOFILE, &most);
+    most.rlim_cur = FDS_MAX;
+    setrlimit(RLIMIT_NOFILE, &most);
+    while ((used[n] = dup(0)) >= 0)
+        n++;
+    return n;
+}
+
+static void names_the_lost(const struct ranks_self *self, trib_store_t *store,
+                           trib_vector_t *v)
+{
+    trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
+    int32_t x = 1;
+
+    p.timeout_ms = SOON_MS;
+    need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
+    refused(self, store, trib_store_pull(v, &x, &p, NULL), TRIB_ERR_TIMEOUT,
+            "rank 0 has made 2 pushes, rank 1 1: more than 0 apart for 400 ms; rank 1 "
+            "is lost");
+    refused(self, store, trib_store_wait(v, 9, SOON_MS, NULL), TRIB_ERR_TIMEOUT,
+            "version 9 was not reached within 400 ms; rank 1 is lost");
+}
+
+/* Rank 1 cannot connect: the vector stays, and is not taken for lost. */
+static void unreached(const struct ranks_self *self, trib_store_t *store,
+                      trib_vector_t *v)
+{
+    int used[FDS_MAX], n = self->rank ? use_all(used) : 0;
+    trib_vector_state_t s = TRIB_VECTOR_STATE_INIT;
+    uint64_t version;
+    int32_t x = 0;
+
+    refused(self, store, trib_store_restore(store, NULL, TRIB_RESTORE_LOST, NULL, NULL),
+            TRIB_ERR_PEER_LOST, self->rank ? "is lost" : "another rank failed");
+    while (n > 0)
+        close(used[--n]);
+    need(self, store, trib_store_restore(store, NULL, TRIB_RESTORE_LOST, NULL, NULL),
+         "nothing to restore");
+    need(self, store, trib_store_pull(v, &x, NULL, &version), "pull");
+    ranks_assert(self, version == 3 && x == 3);
+    need(self, store, trib_store_state(v, &s), "state");
+    ranks_assert(self, !s.lost && s.pushes == (self->rank ? 1 : 2));
+}
+
+static int walk(struct ranks_self *self)
+{
+    const int port = *(const int *)self->arg;
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
+    trib_store_t *store = NULL;
+    int32_t x = 1;
+
+    ranks_ok(self, trib_store_open(self->comm, &store));
+    d.name = "x";
+    d.count = 1;
+    d.dtype = TRIB_I32;
+    trib_vector_t *v = make(self, store, &d);
+    need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
+    ranks_assert(self, self->rank == 0 || cut(port) == 1);
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0) {
+        need(self, store, trib_store_set_staleness(store, 0), "a bound");
+        names_the_lost(self, store, v);
+        need(self, store, trib_store_set_staleness(store, TRIB_STALE_ANY), "no bound");
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    unreached(self, store, v);
+    if (self->rank == 1) {
+        ranks_assert(self, cut(port) == 1);
+        ranks_ok(self, trib_store_free(store));
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 0) {
+        p.timeout_ms = 10 * SOON_MS;
+        need(self, store, trib_store_set_staleness(store, 0), "a bound");
+        need(self, store, trib_store_pull(v, &x, &p, NULL), "a pull without rank 1");
+        ranks_ok(self, trib_store_free(store));
+    }
+    return 0;
+}
+
+static void test_cut(void **state)
+{
+    struct daemon_process d;
+    char config[160];
+
+    (void)state;
+    if (!begin(&d))
+        tribtest_skip("built without libmicrohttpd");
+    snprintf(config, sizeof(config), "transport=shm;service=127.0.0.1:%d", d.port);
+    ranks_pass(.size = 2, .fn = walk, .arg = &d.port, .config = config, .noisy = true);
+    daemon_end(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut)};
+
+    tribtest_deadline(200);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
