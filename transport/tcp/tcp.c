@@ -51,7 +51,7 @@ static void close_fd(int fd)
         close(fd);
 }
 
-/* Free everything without saying goodbye. */
+/* Free everything without a disconnect notice. */
 static void release(struct tcp *tcp)
 {
     trib_tcp_helper_close(tcp);
@@ -159,7 +159,7 @@ static trib_status_t tcp_open(const struct trib_transport_opts *opts,
     return TRIB_OK;
 }
 
-/* Peers that connected but were never checked get a goodbye, too. */
+/* Peers that connected but were never checked get a disconnect notice, too. */
 static void tcp_close(struct trib_transport *t)
 {
     struct tcp *tcp = tcp_of(t);
@@ -189,10 +189,10 @@ static int read_ready(struct tcp *tcp, struct trib_event *events, int max)
 
 /* Return true if an inlet still has buffered frames. A pass may skip an inlet, since
  * the list changes when a peer moves to another connection. */
-static bool any_rest(const struct tcp *tcp)
+static bool any_buffered(const struct tcp *tcp)
 {
     for (int i = 0; i < tcp->n_inlets; i++) {
-        if (tcp->peers[tcp->inlets[i]].in.rest)
+        if (tcp->peers[tcp->inlets[i]].in.buffered)
             return true;
     }
     return false;
@@ -202,7 +202,7 @@ static int read_inlets(struct tcp *tcp, struct trib_event *events, int max)
 {
     int n = 0;
 
-    if (tcp->n_inlets > FEW && !tcp->rest)
+    if (tcp->n_inlets > FEW && !tcp->buffered)
         return read_ready(tcp, events, max);
     for (int left = tcp->n_inlets; left > 0 && n < max && tcp->n_inlets; left--) {
         if (tcp->next_inlet >= tcp->n_inlets)
@@ -236,9 +236,9 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
     if (n < max) {
         n += read_inlets(tcp, events + n, max - n);
         assert(n <= max);
-        tcp->rest = n == max || (tcp->rest && any_rest(tcp));
+        tcp->buffered = n == max || (tcp->buffered && any_buffered(tcp));
     }
-    if (tcp->n_going && n < max)
+    if (tcp->n_losing && n < max)
         n += trib_tcp_report_losses(tcp, events + n, max - n);
     return n;
 }

@@ -42,10 +42,11 @@ int trib_tcp_read_control(struct tcp_peer *p, struct tcp_head *head, bool *seale
 /* Fill in the hello for a peer; false: the kernel has no random bytes. */
 bool trib_tcp_make_hello(struct tcp *tcp, int peer, struct tcp_hello *out);
 /* Send the challenge; return false on failure. */
-bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *g);
-bool trib_tcp_pending_proved(struct tcp *tcp, const struct tcp_pending_conn *g);
+bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *pending);
+bool trib_tcp_pending_proved(struct tcp *tcp, const struct tcp_pending_conn *pending);
 /* Write the statement that a pending connection proved; its keys derive from that. */
-void trib_tcp_pending_claim(const struct tcp *tcp, const struct tcp_pending_conn *g,
+void trib_tcp_pending_claim(const struct tcp *tcp,
+                            const struct tcp_pending_conn *pending,
                             struct trib_proof *out);
 /* Wait for the peer's proof on `own`; then, or at once without a secret, writes may be
  * sent. */

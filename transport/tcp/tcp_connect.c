@@ -18,12 +18,12 @@
 
 enum {
     GOING_MS = 50, /* for data that a lost peer may have left in its stream */
-    LIFE_MS = 500, /* for the heartbeat answer of a peer that hung up */
+    LIFE_MS = 500, /* for the heartbeat answer of a peer that closed its connection */
     /* for the stream of a dead peer: its kernel sends the stream to the end, and
      * retransmits lost segments */
     DEAD_MS = 1500,
-    LEAVE_MS = 100, /* for the goodbyes to all peers that are left together */
-    /* for their kernels to acknowledge the goodbyes, over a lossy network */
+    LEAVE_MS = 100, /* for the notices to all peers that are disconnected together */
+    /* for their kernels to acknowledge the notices, over a lossy network */
     KNOWN_MS = 2000,
     /* for their proofs, which a thread sends whatever else a peer does */
     PROOF_MS = 500,
@@ -47,9 +47,9 @@ trib_status_t trib_tcp_reach(struct trib_transport *t, int peer,
     return trib_ip_endpoint_read(&tcp->local, &peers, peer, address, &a);
 }
 
-static trib_status_t connect_and_greet(struct tcp *tcp, int peer,
-                                       const struct trib_ip_address *a, int *fd_out,
-                                       struct trib_net_found *found)
+static trib_status_t connect_and_send_hello(struct tcp *tcp, int peer,
+                                            const struct trib_ip_address *a,
+                                            int *fd_out, struct trib_net_found *found)
 {
     struct tcp_hello hello;
     trib_status_t status =
@@ -85,7 +85,7 @@ trib_status_t trib_tcp_connect(struct trib_transport *t, int peer,
     if (!p->queue || !trib_tcp_alloc_seals(tcp, peer))
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
     p->key = a.key;
-    status = connect_and_greet(tcp, peer, &a, &p->own, &found);
+    status = connect_and_send_hello(tcp, peer, &a, &p->own, &found);
     if (status != TRIB_OK)
         return status;
     trib_tcp_watch_fd(tcp, p->own);
@@ -100,13 +100,13 @@ trib_status_t trib_tcp_connect(struct trib_transport *t, int peer,
 /* A reset of its connection does not mean that a process has died, so ask by heartbeat.
  * A live process answers at once; the host of an ended one refuses at once, unless a
  * firewall drops that. Return true if there is an answer, or none can be expected. */
-static bool life_is_known(struct tcp_peer *p, uint64_t ms)
+static bool is_liveness_known(struct tcp_peer *p, uint64_t ms)
 {
     struct trib_peer_liveness *l = &p->base.liveness;
     char why[TRIB_WHY_MAX];
 
     if (l->by == TRIB_LIVENESS_BY_NOBODY || ms > LIFE_MS ||
-        (l->by == TRIB_LIVENESS_BY_KERNEL && !p->hung_up))
+        (l->by == TRIB_LIVENESS_BY_KERNEL && !p->closed_conn))
         return true;
     if (!p->base.asked && !trib_peer_liveness_lost(l, 0, 0, why, sizeof(why)))
         p->base.asked = trib_peer_liveness_ask(l);
@@ -123,11 +123,11 @@ static bool life_is_known(struct tcp_peer *p, uint64_t ms)
     return true;
 }
 
-/* A peer that has continued without this rank says so by a datagram, since the
+/* A peer that has continued without this rank sends a datagram, since the
  * connection may have ended, or carry nothing. */
-static void take_last_word(struct tcp *tcp, struct tcp_peer *p)
+static void check_continues(struct tcp *tcp, struct tcp_peer *p)
 {
-    if (p->said_bye || p->blamed || p->base.given_up ||
+    if (p->got_disconnect || p->blamed || p->base.given_up ||
         !trib_peer_liveness_continues(&p->base.liveness))
         return;
     trib_tcp_mark_lost(tcp, (int)(p - tcp->peers), "%s", "");
@@ -137,16 +137,17 @@ static void take_last_word(struct tcp *tcp, struct tcp_peer *p)
 
 /* Return true if the loss of a peer may be reported now. A kernel reports the end of a
  * process shortly after the end of its connections. */
-static bool is_over(struct tcp_peer *p)
+static bool is_loss_final(struct tcp_peer *p)
 {
     const uint64_t ms = (trib_now_ns() - p->base.going_at) / 1000000;
     const bool by_kernel = p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL;
     const bool dead = by_kernel && trib_peer_liveness_dead(&p->base.liveness);
 
-    if (p->said_bye || p->base.given_up)
+    if (p->got_disconnect || p->base.given_up)
         return p->finished || ms > GOING_MS;
     if (!dead)
-        return ((p->finished && !by_kernel) || ms > GOING_MS) && life_is_known(p, ms);
+        return ((p->finished && !by_kernel) || ms > GOING_MS) &&
+               is_liveness_known(p, ms);
     if (!p->finished && p->in.fd >= 0 && ms <= DEAD_MS)
         return false;
     if (!p->blamed)
@@ -155,13 +156,13 @@ static bool is_over(struct tcp_peer *p)
 }
 
 /*
- * A peer that declares this rank lost sends a notice before it hangs up, unless a frame
+ * A peer that declares this rank lost sends a notice before it closes, unless a frame
  * is half sent. If this rank was away for nearly the time-out, a live process on this
- * host that hung up silently has done the same.
+ * host that closed silently has done the same.
  */
 static bool gave_up_silently(struct tcp *tcp, const struct tcp_peer *p)
 {
-    return p->hung_up && !p->said_bye && !p->blamed &&
+    return p->closed_conn && !p->got_disconnect && !p->blamed &&
            p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL && tcp->local.heartbeat &&
            !trib_peer_liveness_dead(&p->base.liveness) &&
            trib_heartbeat_away(tcp->local.heartbeat, true) != 0;
@@ -172,27 +173,27 @@ int trib_tcp_report_losses(struct tcp *tcp, struct trib_event *events, int max)
 {
     int n = 0;
 
-    for (int i = 0; i < tcp->size && n < max && tcp->n_going; i++) {
+    for (int i = 0; i < tcp->size && n < max && tcp->n_losing; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        if (p->base.state != TRIB_PEER_GOING || !is_over(p))
+        if (p->base.state != TRIB_PEER_GOING || !is_loss_final(p))
             continue;
-        take_last_word(tcp, p);
+        check_continues(tcp, p);
         if (gave_up_silently(tcp, p)) {
             p->base.given_up = true;
             trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
         }
-        trib_peer_report(&p->base, i, p->said_bye, &events[n++]);
-        if (!p->said_bye)
+        trib_peer_report(&p->base, i, p->got_disconnect, &events[n++]);
+        if (!p->got_disconnect)
             trib_tcp_send_given_up(tcp, i);
         trib_tcp_close_peer(tcp, i);
         p->base.state = TRIB_PEER_LOST;
-        assert(tcp->n_going > 0);
-        tcp->n_going--;
+        assert(tcp->n_losing > 0);
+        tcp->n_losing--;
     }
     return n;
 }
 
-/* Return true if the peer's kernel may still acknowledge the goodbye. If the goodbye is
+/* Return true if the peer's kernel may still acknowledge the notice. If the notice is
  * lost in the network, data from the peer to a closed socket would reset the
  * connection. A kernel that has reset the connection acknowledges nothing, nor does one
  * whose process does not read. */
@@ -210,16 +211,16 @@ static bool is_unacknowledged(struct tcp *tcp, int peer)
 }
 
 /* Return true if the peer has yet to take queued writes, or to accept this rank. */
-static bool is_on_its_way(struct tcp *tcp, int peer)
+static bool is_disconnect_pending(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
-    return p->leaving && p->base.state == TRIB_PEER_CONNECTED &&
-           (!trib_tcp_flush(tcp, peer) || !p->welcome || is_unacknowledged(tcp, peer));
+    return p->disconnecting && p->base.state == TRIB_PEER_CONNECTED &&
+           (!trib_tcp_flush(tcp, peer) || !p->accepted || is_unacknowledged(tcp, peer));
 }
 
 /* Return true if writes wait for the peer's proof, and so have not even reached its
- * kernel. The goodbye does not count. */
+ * kernel. The disconnect notice does not count. */
 static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 {
     pthread_mutex_lock(&tcp->lock);
@@ -230,7 +231,7 @@ static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 
 /* Return true if a late peer gets more time: its proof is still due, or its kernel has
  * room but the network loses packets. */
-static bool gets_time(struct tcp *tcp, int peer, uint64_t proven_by)
+static bool may_wait(struct tcp *tcp, int peer, uint64_t proven_by)
 {
     if (awaits_proof(tcp, &tcp->peers[peer]))
         return !trib_deadline_passed(proven_by);
@@ -240,7 +241,7 @@ static bool gets_time(struct tcp *tcp, int peer, uint64_t proven_by)
 /* Return the descriptor to wait for. On a shared connection, data from the peer is
  * not read here. If such data were pending, poll() would not block, so request no
  * events. */
-static struct pollfd words_from(const struct tcp_peer *p)
+static struct pollfd outlet_pollfd(const struct tcp_peer *p)
 {
     const bool shared = p->both_ways || p->own == p->in.fd;
 
@@ -253,7 +254,7 @@ static struct pollfd words_from(const struct tcp_peer *p)
  * they are. Peers that are late but alive share more time for their proofs. A stopped
  * peer does not get its stop time-out a second time.
  */
-static void wait_for_farewells(struct tcp *tcp, int first, int last)
+static void wait_for_disconnects(struct tcp *tcp, int first, int last)
 {
     const uint64_t until = trib_deadline_ms(LEAVE_MS);
     const uint64_t proven_by = trib_deadline_ms(PROOF_MS);
@@ -264,11 +265,12 @@ static void wait_for_farewells(struct tcp *tcp, int first, int last)
         const bool late = trib_deadline_passed(until);
         wait.fd = -1;
         for (int i = first; i <= last; i++) {
-            if (!is_on_its_way(tcp, i) || (late && !gets_time(tcp, i, proven_by)))
+            if (!is_disconnect_pending(tcp, i) ||
+                (late && !may_wait(tcp, i, proven_by)))
                 continue;
             trib_tcp_poll_outlet(tcp, i);
-            if (is_on_its_way(tcp, i))
-                wait = words_from(&tcp->peers[i]);
+            if (is_disconnect_pending(tcp, i))
+                wait = outlet_pollfd(&tcp->peers[i]);
         }
         if (wait.fd < 0)
             return;
@@ -285,21 +287,21 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
         const bool was_lost = which && p->base.state == TRIB_PEER_LOST;
         if (was_lost && which[i])
             trib_peer_liveness_say_continues(&p->base.liveness);
-        p->leaving =
+        p->disconnecting =
             !was_lost && p->base.state != TRIB_PEER_LEFT && (!which || which[i]);
-        if (p->leaving)
+        if (p->disconnecting)
             trib_tcp_send_disconnect(tcp, i);
     }
-    wait_for_farewells(tcp, first, last);
+    wait_for_disconnects(tcp, first, last);
     for (int i = first; i <= last; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        if (!p->leaving)
+        if (!p->disconnecting)
             continue;
         if (p->base.state == TRIB_PEER_GOING) /* noticed just now, or before */
-            tcp->n_going--;
+            tcp->n_losing--;
         trib_tcp_close_peer(tcp, i);
         p->base.state = TRIB_PEER_LEFT;
-        p->leaving = false;
+        p->disconnecting = false;
     }
 }
 
@@ -323,7 +325,7 @@ void trib_tcp_leave(struct trib_transport *t, const bool *which)
  * with a packet of its own. In its interactive mode the kernel acknowledges only every
  * other write. A pause of 40 ms ends that mode, so it is set again here.
  */
-static void acknowledge_less(struct tcp_inlet *in)
+static void limit_acks(struct tcp_inlet *in)
 {
     int no = 0;
 
@@ -345,12 +347,12 @@ void trib_tcp_tick(struct tcp *tcp)
         trib_tcp_poll_outlet(tcp, i);
         trib_tcp_move(tcp, i);
         if (p->in.fd >= 0)
-            acknowledge_less(&p->in);
+            limit_acks(&p->in);
         if (p->base.state == TRIB_PEER_CONNECTED &&
             trib_peer_liveness_lost(&p->base.liveness, due, tcp->cfg->stop_timeout_ms,
                                     why, sizeof(why)))
             trib_tcp_mark_lost(tcp, i, "%s", why);
         if (p->base.state == TRIB_PEER_CONNECTED)
-            take_last_word(tcp, p);
+            check_continues(tcp, p);
     }
 }

@@ -36,7 +36,7 @@ bool trib_tcp_attach_inlet(struct tcp *tcp, int peer, int fd)
     return true;
 }
 
-static void unseat(struct tcp *tcp, int peer)
+static void detach_inlet(struct tcp *tcp, int peer)
 {
     struct tcp_inlet *in = &tcp->peers[peer].in;
 
@@ -94,7 +94,7 @@ static void refused(struct tcp *tcp, int peer, const struct tcp_head *head)
 }
 
 /* Receive frames on this rank's connection, once all frames on the peer's are read. */
-static void read_back(struct tcp *tcp, int peer)
+static void receive_on_own(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
@@ -105,7 +105,7 @@ static void read_back(struct tcp *tcp, int peer)
 
 /* If the peer has seen TCP_LAST, close the connection that this rank moved away
  * from. */
-static bool moved(struct tcp *tcp, int peer)
+static bool finish_move(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
@@ -115,7 +115,7 @@ static bool moved(struct tcp *tcp, int peer)
     if (yes) {
         trib_tcp_close_fd(tcp, p->own);
         p->own = -1;
-        p->welcome = true;
+        p->accepted = true;
     }
     return yes;
 }
@@ -126,7 +126,7 @@ static bool is_proved(const struct tcp *tcp, enum tcp_proof proof)
 }
 
 /* Read one control frame; return false if there is nothing more to read. */
-static bool take_word(struct tcp *tcp, int peer)
+static bool read_control(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     enum tcp_proof proof = trib_tcp_proof_state(tcp, peer);
@@ -144,40 +144,41 @@ static bool take_word(struct tcp *tcp, int peer)
         return false;
     }
     const int n = trib_tcp_read_control(p, &head, &sealed);
-    const bool word = n == 1;
+    const bool is_frame = n == 1;
     if (n == 0)
         return false;
     /* A refusal is readable in every version, and may be unencrypted: a forged one
      * merely ends the connection, as cutting it would. */
-    if (n == TCP_FORGED || (word && tcp->seals && !sealed && head.kind != TCP_REFUSE)) {
+    if (n == TCP_FORGED ||
+        (is_frame && tcp->seals && !sealed && head.kind != TCP_REFUSE)) {
         trib_tcp_forged(tcp, peer);
         return false;
     }
-    if (word && !is_proved(tcp, proof) && head.kind != TCP_REFUSE &&
-        head.kind != TCP_BYE) {
+    if (is_frame && !is_proved(tcp, proof) && head.kind != TCP_REFUSE &&
+        head.kind != TCP_DISCONNECT) {
         trib_tcp_blame(tcp, peer,
                        "process %d has not proved that it belongs to this job",
                        p->base.who.pid);
         return false;
     }
-    if (word && head.kind == TCP_ACCEPT) {
-        p->welcome = true;
+    if (is_frame && head.kind == TCP_ACCEPT) {
+        p->accepted = true;
         return true;
     }
-    if (word && head.kind == TCP_BOTH_WAYS && tcp->self < peer) {
+    if (is_frame && head.kind == TCP_BOTH_WAYS && tcp->self < peer) {
         p->both_ways = true;
-        read_back(tcp, peer);
+        receive_on_own(tcp, peer);
         return false;
     }
-    if (word && head.kind == TCP_LAST && moved(tcp, peer))
+    if (is_frame && head.kind == TCP_LAST && finish_move(tcp, peer))
         return false;
-    if (word && head.kind == TCP_REFUSE) {
+    if (is_frame && head.kind == TCP_REFUSE) {
         refused(tcp, peer, &head);
         p->base.given_up |= head.imm == TCP_WAS_LOST && is_proved(tcp, proof);
     }
-    if (word && head.kind == TCP_GIVEN_UP)
+    if (is_frame && head.kind == TCP_GIVEN_UP)
         trib_tcp_given_up(tcp, peer);
-    p->said_bye |= word && head.kind == TCP_BYE;
+    p->got_disconnect |= is_frame && head.kind == TCP_DISCONNECT;
     trib_tcp_stream_ended(tcp, peer);
     return false;
 }
@@ -188,7 +189,7 @@ void trib_tcp_poll_outlet(struct tcp *tcp, int peer)
 
     if (p->own < 0 || p->own == p->in.fd || p->both_ways)
         return;
-    while (take_word(tcp, peer))
+    while (read_control(tcp, peer))
         continue;
 }
 
@@ -209,11 +210,11 @@ bool trib_tcp_handle_last(struct tcp *tcp, int peer)
         p->in.raw_at != p->in.raw_have)
         return false;
     p->last = true;
-    unseat(tcp, peer);
+    detach_inlet(tcp, peer);
     trib_tcp_reply(tcp, peer, fd, TCP_LAST);
     trib_tcp_close_fd(tcp, fd);
     trib_tcp_poll_outlet(tcp, peer);
-    read_back(tcp, peer);
+    receive_on_own(tcp, peer);
     return true;
 }
 
@@ -230,7 +231,7 @@ void trib_tcp_close_inlet(struct tcp *tcp, int peer)
     pthread_mutex_unlock(&tcp->lock);
     p->own = p->own == fd ? -1 : p->own;
     p->finished = true;
-    unseat(tcp, peer);
+    detach_inlet(tcp, peer);
     trib_tcp_close_fd(tcp, fd);
 }
 

@@ -17,17 +17,17 @@ static void help_proofs(struct tcp *tcp)
     struct epoll_event ready[READY];
     uint64_t one = 1;
     int n = epoll_wait(tcp->proofs, ready, READY, 0);
-    bool door = false;
+    bool on_listener = false;
 
     for (int i = 0; i < n; i++) {
         int peer = (int)(ready[i].data.u64 >> 32) - 1;
-        door |= peer < 0;
+        on_listener |= peer < 0;
         if (peer < 0)
             continue;
         trib_tcp_poll_challenge(tcp, peer);
         (void)trib_tcp_flush(tcp, peer);
     }
-    if (door) {
+    if (on_listener) {
         pthread_mutex_lock(&tcp->lock);
         trib_tcp_progress_listener(tcp);
         pthread_mutex_unlock(&tcp->lock);

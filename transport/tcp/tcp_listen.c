@@ -31,18 +31,19 @@ trib_status_t trib_tcp_listen(struct tcp *tcp, int first_port, int ports)
     return TRIB_OK;
 }
 
-static void warn(struct tcp *tcp, const struct tcp_pending_conn *g, const char *what)
+static void warn(struct tcp *tcp, const struct tcp_pending_conn *pending,
+                 const char *what)
 {
-    trib_stranger_warn(&tcp->strangers, tcp->log, "tcp", g->ip, tcp->listener.port,
-                       what);
+    trib_stranger_warn(&tcp->unauthenticated, tcp->log, "tcp", pending->ip,
+                       tcp->listener.port, what);
 }
 
-static void turn_away(struct tcp *tcp, struct tcp_pending_conn *g)
+static void drop_pending(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
     /* else it may be a rank that has died or disconnected */
-    if (!g->refused && !g->proves)
-        warn(tcp, g, "did not send a valid hello");
-    trib_tcp_close_fd(tcp, g->fd);
+    if (!pending->refused && !pending->challenged)
+        warn(tcp, pending, "did not send a valid hello");
+    trib_tcp_close_fd(tcp, pending->fd);
 }
 
 void trib_tcp_drain_pending(struct tcp *tcp)
@@ -55,7 +56,7 @@ void trib_tcp_drain_pending(struct tcp *tcp)
         busy = false;
         pthread_mutex_lock(&tcp->lock);
         for (int i = 0; i < tcp->n_pending; i++)
-            busy |= tcp->pending_conns[i].proves && !tcp->pending_conns[i].refused;
+            busy |= tcp->pending_conns[i].challenged && !tcp->pending_conns[i].refused;
         pthread_mutex_unlock(&tcp->lock);
         if (busy)
             (void)poll(NULL, 0, 1);
@@ -63,18 +64,18 @@ void trib_tcp_drain_pending(struct tcp *tcp)
 }
 
 /* tcp.lock is held. */
-static struct tcp_pending_conn take_out(struct tcp *tcp, int i)
+static struct tcp_pending_conn remove_pending(struct tcp *tcp, int i)
 {
-    struct tcp_pending_conn g = tcp->pending_conns[i];
+    struct tcp_pending_conn pending = tcp->pending_conns[i];
 
     tcp->pending_conns[i] = tcp->pending_conns[--tcp->n_pending];
-    return g;
+    return pending;
 }
 
 /* If the table is full, evict the connection with the earliest deadline. */
 static void make_room(struct tcp *tcp)
 {
-    struct tcp_pending_conn g = {.fd = -1};
+    struct tcp_pending_conn pending = {.fd = -1};
     int first = 0;
 
     pthread_mutex_lock(&tcp->lock);
@@ -83,15 +84,15 @@ static void make_room(struct tcp *tcp)
             first = i;
     }
     if (tcp->n_pending == tcp->max_pending)
-        g = take_out(tcp, first);
+        pending = remove_pending(tcp, first);
     pthread_mutex_unlock(&tcp->lock);
-    if (g.fd >= 0)
-        turn_away(tcp, &g);
+    if (pending.fd >= 0)
+        drop_pending(tcp, &pending);
 }
 
 /* Stop polling the listener after accept() failed: it stays readable, and would end
  * every sleep. */
-static void rest(struct tcp *tcp, int error)
+static void pause_listener(struct tcp *tcp, int error)
 {
     if (trib_accept_failed(&tcp->pause, error)) {
         errno = error;
@@ -99,35 +100,35 @@ static void rest(struct tcp *tcp, int error)
                  "rank %d cannot accept connections from peers: %m (%s)", tcp->self,
                  trib_accept_cure(error));
     }
-    if (trib_accept_paused(&tcp->pause) && !tcp->resting) {
+    if (trib_accept_paused(&tcp->pause) && !tcp->listener_paused) {
         trib_tcp_unwatch_fd(tcp, tcp->listener.fd);
-        tcp->resting = true;
+        tcp->listener_paused = true;
     }
 }
 
 /* Return true if the listener may be polled again. */
-static bool rested(struct tcp *tcp)
+static bool resume_listener(struct tcp *tcp)
 {
-    if (!tcp->resting)
+    if (!tcp->listener_paused)
         return true;
     if (trib_accept_paused(&tcp->pause))
         return false;
     trib_tcp_watch_fd(tcp, tcp->listener.fd);
-    tcp->resting = false;
+    tcp->listener_paused = false;
     return true;
 }
 
 /* A fruitless accept() makes a socket and drops it: 10 us, against 0.3 us for
  * poll(). */
-static bool at_the_door(const struct tcp *tcp)
+static bool is_connection_waiting(const struct tcp *tcp)
 {
-    struct pollfd door = {.fd = tcp->listener.fd, .events = POLLIN};
+    struct pollfd listener = {.fd = tcp->listener.fd, .events = POLLIN};
 
-    return poll(&door, 1, 0) != 0;
+    return poll(&listener, 1, 0) != 0;
 }
 
 /* tcp.lock is held. Return false if no connection is waiting, or accept() failed. */
-static bool let_in(struct tcp *tcp)
+static bool accept_one(struct tcp *tcp)
 {
     uint8_t ip[16];
     int fd = trib_net_accept(&tcp->listener, ip);
@@ -135,9 +136,9 @@ static bool let_in(struct tcp *tcp)
     if (fd < 0)
         return false;
     assert(tcp->n_pending < tcp->max_pending);
-    struct tcp_pending_conn *g = &tcp->pending_conns[tcp->n_pending++];
-    *g = (struct tcp_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
-    memcpy(g->ip, ip, sizeof(g->ip));
+    struct tcp_pending_conn *pending = &tcp->pending_conns[tcp->n_pending++];
+    *pending = (struct tcp_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
+    memcpy(pending->ip, ip, sizeof(pending->ip));
     trib_tcp_watch_fd(tcp, fd);
     trib_tcp_watch_proof(tcp, fd, -1);
     return true;
@@ -147,23 +148,23 @@ static bool let_in(struct tcp *tcp)
  * read. */
 void trib_tcp_accept(struct tcp *tcp)
 {
-    if (!rested(tcp))
+    if (!resume_listener(tcp))
         return;
-    for (int i = 0; i < tcp->max_pending && at_the_door(tcp); i++) {
+    for (int i = 0; i < tcp->max_pending && is_connection_waiting(tcp); i++) {
         make_room(tcp);
         pthread_mutex_lock(&tcp->lock);
-        bool came = tcp->n_pending == tcp->max_pending || let_in(tcp);
+        bool came = tcp->n_pending == tcp->max_pending || accept_one(tcp);
         int error = errno;
         pthread_mutex_unlock(&tcp->lock);
         if (!came) {
-            rest(tcp, error);
+            pause_listener(tcp, error);
             return;
         }
     }
 }
 
 /* Check the parts of a hello that depend on no peer's state. */
-static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hello *h)
+static enum tcp_refusal check_hello(const struct tcp *tcp, const struct tcp_hello *h)
 {
     if (h->version != TCP_VERSION)
         return TCP_OTHER_VERSION;
@@ -178,21 +179,23 @@ static enum tcp_refusal judge_hello(const struct tcp *tcp, const struct tcp_hell
     return differs ? TCP_OTHER_FLAGS : TCP_NOT_REFUSED;
 }
 
-static enum tcp_refusal judge(const struct tcp *tcp, const struct tcp_pending_conn *g)
+static enum tcp_refusal check_pending(const struct tcp *tcp,
+                                      const struct tcp_pending_conn *pending)
 {
-    enum tcp_refusal reason = judge_hello(tcp, &g->hello);
+    enum tcp_refusal reason = check_hello(tcp, &pending->hello);
 
     if (reason != TCP_NOT_REFUSED)
         return reason;
-    if (tcp_has_secret(tcp) && !g->proved)
+    if (tcp_has_secret(tcp) && !pending->proved)
         return TCP_NOT_PROVED;
-    const struct tcp_peer *p = &tcp->peers[g->hello.rank];
+    const struct tcp_peer *p = &tcp->peers[pending->hello.rank];
     if (p->base.state == TRIB_PEER_LOST)
         return TCP_WAS_LOST;
     return p->in.fd >= 0 || p->last ? TCP_TWICE : TCP_NOT_REFUSED;
 }
 
-static void refuse(struct tcp *tcp, struct tcp_pending_conn *g, enum tcp_refusal reason)
+static void refuse(struct tcp *tcp, struct tcp_pending_conn *pending,
+                   enum tcp_refusal reason)
 {
     static const char *const claims[] = {
         [TCP_OTHER_VERSION] = "speaks another version of tcp",
@@ -206,114 +209,117 @@ static void refuse(struct tcp *tcp, struct tcp_pending_conn *g, enum tcp_refusal
     };
 
     if (claims[reason])
-        warn(tcp, g, claims[reason]);
-    trib_tcp_send_control(g->fd, TCP_REFUSE, reason);
-    (void)shutdown(g->fd, SHUT_WR);
-    g->refused = true;
-    g->until = trib_deadline_ms(REFUSED_MS);
+        warn(tcp, pending, claims[reason]);
+    trib_tcp_send_control(pending->fd, TCP_REFUSE, reason);
+    (void)shutdown(pending->fd, SHUT_WR);
+    pending->refused = true;
+    pending->until = trib_deadline_ms(REFUSED_MS);
 }
 
 /* Allocate the keys of an accepted connection; false: out of memory. */
-static bool keep_keys(struct tcp *tcp, const struct tcp_pending_conn *g)
+static bool derive_keys(struct tcp *tcp, const struct tcp_pending_conn *pending)
 {
     struct trib_proof about;
 
-    if (!trib_tcp_alloc_seals(tcp, g->hello.rank))
+    if (!trib_tcp_alloc_seals(tcp, pending->hello.rank))
         return false;
-    trib_tcp_pending_claim(tcp, g, &about);
-    trib_tcp_seal_in(tcp, g->hello.rank, &about);
+    trib_tcp_pending_claim(tcp, pending, &about);
+    trib_tcp_seal_in(tcp, pending->hello.rank, &about);
     return true;
 }
 
 /* Answer a complete hello, with its proof if required. Return true if the connection
  * was accepted or closed. */
-static bool answer(struct tcp *tcp, struct tcp_pending_conn *g)
+static bool answer(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
-    const struct tcp_hello *h = &g->hello;
-    enum tcp_refusal reason = judge(tcp, g);
+    const struct tcp_hello *h = &pending->hello;
+    enum tcp_refusal reason = check_pending(tcp, pending);
     struct tcp_peer *p = reason == TCP_NOT_REFUSED ? &tcp->peers[h->rank] : NULL;
 
     if (!p) {
-        refuse(tcp, g, reason);
+        refuse(tcp, pending, reason);
         return false;
     }
-    const bool keyed = keep_keys(tcp, g);
+    const bool keyed = derive_keys(tcp, pending);
     if (p->base.state == TRIB_PEER_LEFT) { /* it must not take this rank for dead */
-        trib_tcp_reply(tcp, h->rank, g->fd, TCP_BYE);
-        trib_tcp_close_fd(tcp, g->fd);
+        trib_tcp_reply(tcp, h->rank, pending->fd, TCP_DISCONNECT);
+        trib_tcp_close_fd(tcp, pending->fd);
         return true;
     }
-    trib_tcp_unwatch_proof(tcp, g->fd);
-    if (!keyed || !trib_tcp_attach_inlet(tcp, h->rank, g->fd)) {
-        trib_tcp_close_fd(tcp, g->fd);
+    trib_tcp_unwatch_proof(tcp, pending->fd);
+    if (!keyed || !trib_tcp_attach_inlet(tcp, h->rank, pending->fd)) {
+        trib_tcp_close_fd(tcp, pending->fd);
         return true;
     }
-    trib_tcp_reply(tcp, h->rank, g->fd, TCP_ACCEPT);
+    trib_tcp_reply(tcp, h->rank, pending->fd, TCP_ACCEPT);
     trib_tcp_move(tcp, h->rank);
     return true;
 }
 
 /* Return true if the stream has ended, which means that the other side has read the
  * refusal. */
-static bool has_gone(const struct tcp_pending_conn *g)
+static bool has_closed(const struct tcp_pending_conn *pending)
 {
     char byte;
 
-    trib_tcp_drain(g->fd);
-    ssize_t n = recv(g->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    trib_tcp_drain(pending->fd);
+    ssize_t n = recv(pending->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 /* Read up to `most` bytes into `at`. Return true if they are complete or the stream has
  * ended. */
-static bool take_bytes(struct tcp_pending_conn *g, void *at, size_t most)
+static bool read_bytes(struct tcp_pending_conn *pending, void *at, size_t most)
 {
-    ssize_t n = recv(g->fd, (uint8_t *)at + g->have, most - g->have, MSG_DONTWAIT);
+    ssize_t n = recv(pending->fd, (uint8_t *)at + pending->have, most - pending->have,
+                     MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    g->gone = n <= 0;
-    g->have += n > 0 ? (size_t)n : 0;
-    return g->gone || g->have == most;
+    pending->closed = n <= 0;
+    pending->have += n > 0 ? (size_t)n : 0;
+    return pending->closed || pending->have == most;
 }
 
 /* Read the proof, and no byte after it. */
-static bool hear_proof(struct tcp *tcp, struct tcp_pending_conn *g)
+static bool read_proof(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
-    if (!take_bytes(g, g->proof, sizeof(g->proof)))
+    if (!read_bytes(pending, pending->proof, sizeof(pending->proof)))
         return false;
-    g->proved = !g->gone && trib_tcp_pending_proved(tcp, g);
-    g->odd = !g->proved;
+    pending->proved = !pending->closed && trib_tcp_pending_proved(tcp, pending);
+    pending->for_owner = !pending->proved;
     return true;
 }
 
 /* Advance a pending connection. tcp.lock is held, by the owner or the heartbeat thread.
  * Return true if the owner must handle the connection. */
-static bool is_ready(struct tcp *tcp, struct tcp_pending_conn *g)
+static bool is_ready(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
-    if (g->refused || g->gone || g->proved || g->odd)
+    if (pending->refused || pending->closed || pending->proved || pending->for_owner)
         return true;
-    if (g->proves)
-        return hear_proof(tcp, g);
-    bool whole = take_bytes(g, &g->hello, sizeof(g->hello));
-    bool ours = g->have < sizeof(g->hello.magic) || g->hello.magic == TCP_MAGIC;
-    bool other = g->have >= VERSION_KNOWN && g->hello.version != TCP_VERSION;
-    if (!g->gone && ours && !other && !whole)
+    if (pending->challenged)
+        return read_proof(tcp, pending);
+    bool whole = read_bytes(pending, &pending->hello, sizeof(pending->hello));
+    bool ours = pending->have < sizeof(pending->hello.magic) ||
+                pending->hello.magic == TCP_MAGIC;
+    bool other =
+        pending->have >= VERSION_KNOWN && pending->hello.version != TCP_VERSION;
+    if (!pending->closed && ours && !other && !whole)
         return false;
-    if (g->gone || !ours || !tcp_has_secret(tcp) ||
-        judge_hello(tcp, &g->hello) != TCP_NOT_REFUSED) {
-        g->odd = true;
+    if (pending->closed || !ours || !tcp_has_secret(tcp) ||
+        check_hello(tcp, &pending->hello) != TCP_NOT_REFUSED) {
+        pending->for_owner = true;
         return true;
     }
-    g->gone = !trib_tcp_send_challenge(tcp, g);
-    return g->gone || hear_proof(tcp, g);
+    pending->closed = !trib_tcp_send_challenge(tcp, pending);
+    return pending->closed || read_proof(tcp, pending);
 }
 
 /* Runs on the heartbeat thread, with tcp.lock held. Steps that need the owner's poll
  * are left to it. */
 void trib_tcp_progress_listener(struct tcp *tcp)
 {
-    while (tcp->n_pending < tcp->max_pending && let_in(tcp))
+    while (tcp->n_pending < tcp->max_pending && accept_one(tcp))
         continue;
     for (int i = 0; i < tcp->n_pending; i++) {
         if (!tcp->pending_conns[i].refused)
@@ -322,35 +328,36 @@ void trib_tcp_progress_listener(struct tcp *tcp)
 }
 
 /* Return true if the connection was accepted or closed. */
-static bool settle(struct tcp *tcp, struct tcp_pending_conn *g, bool late)
+static bool finish_pending(struct tcp *tcp, struct tcp_pending_conn *pending, bool late)
 {
-    if (g->refused) {
-        bool over = late || has_gone(g);
+    if (pending->refused) {
+        bool over = late || has_closed(pending);
         if (over)
-            trib_tcp_close_fd(tcp, g->fd);
+            trib_tcp_close_fd(tcp, pending->fd);
         return over;
     }
-    bool hello =
-        g->proves || (g->have >= VERSION_KNOWN && g->hello.magic == TCP_MAGIC &&
-                      (g->have == sizeof(g->hello) || g->hello.version != TCP_VERSION));
-    if (g->gone || late || !hello) {
-        turn_away(tcp, g);
+    bool hello = pending->challenged ||
+                 (pending->have >= VERSION_KNOWN && pending->hello.magic == TCP_MAGIC &&
+                  (pending->have == sizeof(pending->hello) ||
+                   pending->hello.version != TCP_VERSION));
+    if (pending->closed || late || !hello) {
+        drop_pending(tcp, pending);
         return true;
     }
-    return answer(tcp, g);
+    return answer(tcp, pending);
 }
 
 /* Put a refused connection back among the pending ones, so that the peer can read the
  * refusal. */
-static void keep(struct tcp *tcp, struct tcp_pending_conn *g)
+static void keep_pending(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
     pthread_mutex_lock(&tcp->lock);
     bool room = tcp->n_pending < tcp->max_pending;
     if (room)
-        tcp->pending_conns[tcp->n_pending++] = *g;
+        tcp->pending_conns[tcp->n_pending++] = *pending;
     pthread_mutex_unlock(&tcp->lock);
     if (!room)
-        trib_tcp_close_fd(tcp, g->fd);
+        trib_tcp_close_fd(tcp, pending->fd);
 }
 
 void trib_tcp_progress_pending(struct tcp *tcp)
@@ -362,10 +369,10 @@ void trib_tcp_progress_pending(struct tcp *tcp)
             i++;
             continue;
         }
-        struct tcp_pending_conn g = take_out(tcp, i);
+        struct tcp_pending_conn pending = remove_pending(tcp, i);
         pthread_mutex_unlock(&tcp->lock);
-        if (!settle(tcp, &g, late))
-            keep(tcp, &g);
+        if (!finish_pending(tcp, &pending, late))
+            keep_pending(tcp, &pending);
         pthread_mutex_lock(&tcp->lock);
     }
     pthread_mutex_unlock(&tcp->lock);

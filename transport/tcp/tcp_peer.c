@@ -69,10 +69,10 @@ void trib_tcp_close_fd(struct tcp *tcp, int fd)
 
 void trib_tcp_send_control(int fd, enum tcp_kind kind, enum tcp_refusal reason)
 {
-    struct tcp_head word = {
+    struct tcp_head frame = {
         .magic = TCP_MAGIC, .kind = kind, .imm = reason, .off = TCP_VERSION};
 
-    (void)send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)send(fd, &frame, sizeof(frame), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 bool trib_tcp_is_truncated(int fd, size_t n)
@@ -92,12 +92,12 @@ static void going(struct tcp *tcp, int peer, const char *format, va_list args)
     struct tcp_peer *p = &tcp->peers[peer];
 
     if (p->base.state != TRIB_PEER_CONNECTED &&
-        !(p->base.state == TRIB_PEER_GOING && p->said_bye))
+        !(p->base.state == TRIB_PEER_GOING && p->got_disconnect))
         return;
     if (p->base.state == TRIB_PEER_CONNECTED)
-        trib_peer_going(&p->base, &tcp->n_going);
+        trib_peer_going(&p->base, &tcp->n_losing);
     vsnprintf(p->base.why, sizeof(p->base.why), format, args);
-    if (p->said_bye)
+    if (p->got_disconnect)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
 }
 
@@ -133,7 +133,7 @@ void trib_tcp_forged(struct tcp *tcp, int peer)
 
 void trib_tcp_stream_ended(struct tcp *tcp, int peer)
 {
-    tcp->peers[peer].hung_up = true;
+    tcp->peers[peer].closed_conn = true;
     trib_tcp_mark_lost(tcp, peer, "process %d closed its connection%s",
                        tcp->peers[peer].base.who.pid,
                        tcp->seals ? ", or it was cut or tampered with: see the error "

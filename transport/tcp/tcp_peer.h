@@ -53,10 +53,11 @@ struct tcp_inlet {
     size_t at, have; /* buf[at..have) is not parsed yet */
     bool in_payload;
     bool dry; /* the last read emptied the socket */
-    bool rest; /* buf may hold more frames: the caller had no room for another event */
+    /* buf may hold more frames: the caller had no room for another event */
+    bool buffered;
     bool heard, active; /* data came since the last tick, and in the tick before */
     struct tcp_head head; /* of the frame in progress, or the last one */
-    int beside; /* frames for which only a small part of buf is filled */
+    int small_reads; /* frames for which only a small part of buf is filled */
     uint8_t *to; /* destination of the rest of the payload */
     size_t left;
     /* [TCP_BUFFER]; encrypted: room for TCP_RECORD bytes and a partial head */
@@ -84,19 +85,20 @@ struct tcp_seals {
 struct tcp_peer {
     struct trib_peer_base base;
     uint64_t key; /* from its address */
-    bool said_bye; /* the peer disconnects: the end of its stream is not a death */
+    bool
+        got_disconnect; /* the peer disconnects: the end of its stream is not a death */
     bool finished; /* its stream existed and has ended */
-    bool hung_up; /* it closed a connection, with a goodbye or without */
+    bool closed_conn; /* it closed a connection, with a notice or without */
     /* lost because of bytes that it sent, or because it refused this rank */
     bool blamed;
     int own; /* the connection that this rank made, -1: none; may equal in.fd */
     enum tcp_proof proof; /* on `own`; protected by tcp.lock */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* of this rank, on `own` */
-    bool welcome; /* the peer has accepted this rank's connection */
+    bool accepted; /* the peer has accepted this rank's connection */
     bool both_ways; /* the peer sends frames back on `own` */
     bool last; /* TCP_LAST was received: the peer now sends nowhere else */
     bool moving; /* from `own` to the peer's connection */
-    bool leaving; /* this rank has sent its goodbye, and waits for delivery */
+    bool disconnecting; /* it was sent TCP_DISCONNECT, and delivery is awaited */
     struct tcp_inlet in;
     struct tcp_seals *seals; /* NULL: no encryption, or no connection yet */
     /* The members below are protected by tcp.lock: any thread may call wake(). */
@@ -113,10 +115,10 @@ struct tcp_peer {
 struct tcp_pending_conn {
     int fd;
     size_t have; /* bytes of hello, or of proof */
-    bool proves; /* the hello is complete, and a challenge was sent */
+    bool challenged; /* the hello is complete, and a challenge was sent */
     bool proved; /* the proof is correct */
-    bool gone; /* its stream has ended */
-    bool odd; /* it was not challenged, or its proof failed: the owner answers */
+    bool closed; /* its stream has ended */
+    bool for_owner; /* it was not challenged, or its proof failed: the owner answers */
     uint8_t nonce[TRIB_NONCE_BYTES]; /* of the challenge */
     uint8_t proof[TRIB_PROOF_BYTES];
     uint8_t ip[16];
@@ -140,7 +142,7 @@ struct tcp {
      * of peers whose proof is awaited; -1: no secret */
     int proofs;
     struct trib_net_port listener;
-    struct trib_strangers strangers;
+    struct trib_strangers unauthenticated; /* limits the warnings */
     int wakeup_fd; /* eventfd: ends this rank's own wait */
     int epoll; /* all sockets and wakeup_fd */
     pthread_mutex_t lock;
@@ -150,12 +152,12 @@ struct tcp {
     _Atomic int n_pending;
     int max_pending;
     struct trib_accept_pause pause; /* of the listener, while no descriptor is free */
-    bool resting; /* the listener is not in `epoll` */
+    bool listener_paused; /* the listener is not in `epoll` */
     int *inlets; /* peers whose frames are received here */
     int n_inlets;
     int next_inlet;
     int next_outlet;
-    bool rest; /* some inlet has buffered frames, which epoll does not show */
+    bool buffered; /* some inlet has buffered frames, which epoll does not show */
     _Atomic int backlog; /* peers whose queue is not empty */
     struct trib_region_table table; /* local regions and imports */
     _Atomic uint32_t polls;
@@ -164,7 +166,7 @@ struct tcp {
     _Atomic bool slept; /* the next poll checks connections at once */
     uint64_t tick_at;
     uint64_t stops_at; /* time of the last check for stopped peers */
-    int n_going;
+    int n_losing;
 };
 
 /* The epoll data of a descriptor: its number in the lower half, 1 + its peer in the

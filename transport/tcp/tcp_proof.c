@@ -50,15 +50,16 @@ bool trib_tcp_make_hello(struct tcp *tcp, int peer, struct tcp_hello *out)
     return made;
 }
 
-void trib_tcp_pending_claim(const struct tcp *tcp, const struct tcp_pending_conn *g,
+void trib_tcp_pending_claim(const struct tcp *tcp,
+                            const struct tcp_pending_conn *pending,
                             struct trib_proof *out)
 {
-    claim(&g->hello, tcp->self, tcp_flags(tcp), g->nonce, out);
+    claim(&pending->hello, tcp->self, tcp_flags(tcp), pending->nonce, out);
 }
 
 /* Listening side ------------------------------------------------------------------- */
 
-bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
+bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
     struct tcp_challenge c = {.head = {.magic = TCP_MAGIC,
                                        .kind = TCP_CHALLENGE,
@@ -66,29 +67,29 @@ bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *g)
                                        .off = TCP_VERSION}};
     struct trib_proof about;
 
-    if (!trib_nonce_make(g->nonce))
+    if (!trib_nonce_make(pending->nonce))
         return false;
-    memcpy(c.nonce, g->nonce, sizeof(c.nonce));
-    trib_tcp_pending_claim(tcp, g, &about);
+    memcpy(c.nonce, pending->nonce, sizeof(c.nonce));
+    trib_tcp_pending_claim(tcp, pending, &about);
     trib_proof_make(tcp->secret, &about, TRIB_PROOF_LISTENER, c.proof);
     /* A new connection has room for it. */
-    if (send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(c))
+    if (send(pending->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(c))
         return false;
-    g->proves = true;
-    g->have = 0;
+    pending->challenged = true;
+    pending->have = 0;
     /* The peer answers at its next poll, which may be as late as timeout_ms allows. */
     uint64_t until = trib_limit_deadline(tcp->cfg->timeout_ms);
-    g->until = until > g->until ? until : g->until;
+    pending->until = until > pending->until ? until : pending->until;
     return true;
 }
 
-bool trib_tcp_pending_proved(struct tcp *tcp, const struct tcp_pending_conn *g)
+bool trib_tcp_pending_proved(struct tcp *tcp, const struct tcp_pending_conn *pending)
 {
     struct trib_proof about;
 
-    trib_tcp_pending_claim(tcp, g, &about);
-    return trib_proof_holds(tcp->secret, &about, TRIB_PROOF_CALLER, g->proof,
-                            sizeof(g->proof));
+    trib_tcp_pending_claim(tcp, pending, &about);
+    return trib_proof_holds(tcp->secret, &about, TRIB_PROOF_CALLER, pending->proof,
+                            sizeof(pending->proof));
 }
 
 /* Connecting side ------------------------------------------------------------------ */
@@ -102,7 +103,7 @@ static void end_proof(struct tcp *tcp, struct tcp_peer *p, enum tcp_proof result
 
 /* tcp.lock is held. Leave the frame at the front of `own` unread unless it is a
  * challenge. */
-static void take_challenge(struct tcp *tcp, int peer)
+static void read_challenge(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
     struct tcp_challenge c;
@@ -114,13 +115,14 @@ static void take_challenge(struct tcp *tcp, int peer)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    bool word = n >= (ssize_t)sizeof(c.head);
+    bool has_head = n >= (ssize_t)sizeof(c.head);
     bool part =
-        n > 0 && (!word || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
-                            c.head.kind == TCP_CHALLENGE));
+        n > 0 && (!has_head || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
+                                c.head.kind == TCP_CHALLENGE));
     if (part && !trib_tcp_is_truncated(p->own, sizeof(c)))
         return; /* the rest is still on its way */
-    if (part || !word || c.head.magic != TCP_MAGIC || c.head.kind != TCP_CHALLENGE) {
+    if (part || !has_head || c.head.magic != TCP_MAGIC ||
+        c.head.kind != TCP_CHALLENGE) {
         end_proof(tcp, p, TCP_PROOF_NONE); /* refused, or closed: the owner finds out */
         return;
     }
@@ -148,7 +150,7 @@ void trib_tcp_poll_challenge(struct tcp *tcp, int peer)
 {
     pthread_mutex_lock(&tcp->lock);
     if (tcp->peers[peer].proof == TCP_PROOF_AWAITED)
-        take_challenge(tcp, peer);
+        read_challenge(tcp, peer);
     pthread_mutex_unlock(&tcp->lock);
 }
 

@@ -13,7 +13,7 @@
 
 enum {
     LARGE = 16384, /* bytes of a payload that should bypass the buffer */
-    BESIDE = 4096, /* buffer bytes read along with large payloads: the next heads */
+    SMALL_READ = 4096, /* buffer bytes read along with large payloads: the next heads */
     BETWEEN = 4, /* small frames allowed between two large ones */
 };
 
@@ -23,7 +23,7 @@ static size_t room_of(const struct tcp_inlet *in)
 {
     size_t room = TCP_BUFFER - in->have;
 
-    return in->beside && room > BESIDE ? BESIDE : room;
+    return in->small_reads && room > SMALL_READ ? SMALL_READ : room;
 }
 
 /* If fewer bytes come than fit, the socket is empty: asking again would waste a system
@@ -45,7 +45,7 @@ static ssize_t receive(struct tcp_inlet *in)
 
 /* Read from the socket: first to the payload's destination, then into the buffer.
  * Return 0: nothing now; negative: the stream has ended. */
-static ssize_t take_bytes(struct tcp_inlet *in)
+static ssize_t read_bytes(struct tcp_inlet *in)
 {
     if (in->at && in->at == in->have)
         in->at = in->have = 0;
@@ -65,7 +65,7 @@ static ssize_t take_bytes(struct tcp_inlet *in)
 }
 
 /* Move buffered payload bytes to their destination. */
-static void take_payload(struct tcp_inlet *in)
+static void read_payload(struct tcp_inlet *in)
 {
     size_t n = in->have - in->at < in->left ? in->have - in->at : in->left;
 
@@ -79,7 +79,7 @@ static void take_payload(struct tcp_inlet *in)
 
 /* Take the next head if the buffer holds all of it; otherwise move the buffered bytes
  * to the front. */
-static bool take_head(struct tcp_inlet *in)
+static bool read_head(struct tcp_inlet *in)
 {
     if (in->have - in->at < sizeof(in->head)) {
         memmove(in->buf, in->buf + in->at, in->have - in->at);
@@ -101,8 +101,8 @@ static bool begin_frame(struct tcp *tcp, int peer)
 
     if (h->magic == TCP_MAGIC && h->kind == TCP_WAKE && h->len == 0)
         return true;
-    if (h->magic == TCP_MAGIC && h->kind == TCP_BYE) {
-        p->said_bye = true;
+    if (h->magic == TCP_MAGIC && h->kind == TCP_DISCONNECT) {
+        p->got_disconnect = true;
         trib_tcp_mark_lost(tcp, peer, "process %d has left", p->base.who.pid);
         return true;
     }
@@ -124,9 +124,9 @@ static bool begin_frame(struct tcp *tcp, int peer)
     in->left = (size_t)h->len;
     in->in_payload = true;
     if (h->len >= LARGE)
-        in->beside = BETWEEN;
-    else if (in->beside)
-        in->beside--;
+        in->small_reads = BETWEEN;
+    else if (in->small_reads)
+        in->small_reads--;
     return true;
 }
 
@@ -138,7 +138,7 @@ int trib_tcp_receive(struct tcp *tcp, int peer, struct trib_event *events, int m
     in->dry = false;
     while (n < max && in->fd >= 0) {
         if (in->in_payload) {
-            take_payload(in);
+            read_payload(in);
             if (in->left == 0) {
                 in->in_payload = false;
                 if (in->head.kind == TCP_WRITE)
@@ -148,14 +148,14 @@ int trib_tcp_receive(struct tcp *tcp, int peer, struct trib_event *events, int m
                                                       .len = in->head.len};
                 continue;
             }
-        } else if (take_head(in)) {
+        } else if (read_head(in)) {
             if (!begin_frame(tcp, peer))
                 trib_tcp_close_inlet(tcp, peer);
             continue;
         }
         ssize_t got = in->seal  ? trib_tcp_read_record(in)
                       : in->dry ? 0
-                                : take_bytes(in);
+                                : read_bytes(in);
         if (got == 0)
             break;
         if (got == TCP_FORGED)
@@ -165,6 +165,6 @@ int trib_tcp_receive(struct tcp *tcp, int peer, struct trib_event *events, int m
             trib_tcp_close_inlet(tcp, peer);
         }
     }
-    in->rest = n == max && in->fd >= 0;
+    in->buffered = n == max && in->fd >= 0;
     return n;
 }

@@ -16,7 +16,7 @@
 #include "transport/tcp/tcp.h"
 
 /* record size of a control frame */
-enum { WORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE };
+enum { CONTROL_RECORD = sizeof(struct tcp_head) + TRIB_RECORD_MORE };
 
 bool trib_tcp_alloc_seals(struct tcp *tcp, int peer)
 {
@@ -74,7 +74,7 @@ void trib_tcp_reply(struct tcp *tcp, int peer, int fd, enum tcp_kind kind)
 {
     const struct tcp_head head = {.magic = TCP_MAGIC, .kind = kind, .off = TCP_VERSION};
     struct tcp_seals *s = tcp->peers[peer].seals;
-    uint8_t record[WORD];
+    uint8_t record[CONTROL_RECORD];
 
     if (!s) {
         trib_tcp_send_control(fd, kind, TCP_NOT_REFUSED);
@@ -184,7 +184,7 @@ ssize_t trib_tcp_read_record(struct tcp_inlet *in)
 /* Read a control frame once it is complete, and no byte after it: frames may follow. */
 int trib_tcp_read_control(struct tcp_peer *p, struct tcp_head *head, bool *sealed)
 {
-    uint8_t bytes[WORD];
+    uint8_t bytes[CONTROL_RECORD];
     struct trib_record_head first = {0};
     ssize_t n = recv(p->own, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_PEEK);
 

@@ -103,7 +103,7 @@ static ssize_t send_list(int fd, struct iovec *iov, int n)
 }
 
 /* tcp.lock is held. */
-static void push_out(struct tcp *tcp, struct tcp_peer *p)
+static void push(struct tcp *tcp, struct tcp_peer *p)
 {
     struct iovec iov[2 * BATCH];
 
@@ -123,7 +123,7 @@ static void push_out(struct tcp *tcp, struct tcp_peer *p)
         await_room(tcp, p, false);
 }
 
-static bool backlogged(const struct tcp_peer *p)
+static bool has_backlog(const struct tcp_peer *p)
 {
     return p->head != p->tail;
 }
@@ -133,7 +133,7 @@ bool trib_tcp_flush(struct tcp *tcp, int peer)
     struct tcp_peer *p = &tcp->peers[peer];
 
     pthread_mutex_lock(&tcp->lock);
-    push_out(tcp, p);
+    push(tcp, p);
     bool done = p->sent == p->tail;
     pthread_mutex_unlock(&tcp->lock);
     return done;
@@ -150,7 +150,7 @@ bool trib_tcp_push_for_owner(struct tcp *tcp)
     for (int i = 0; i < tcp->size; i++) {
         struct tcp_peer *p = &tcp->peers[i];
         if (is_silent && p->awaits_room)
-            push_out(tcp, p);
+            push(tcp, p);
         waits |= p->awaits_room && p->fd >= 0;
     }
     pthread_mutex_unlock(&tcp->lock);
@@ -158,14 +158,14 @@ bool trib_tcp_push_for_owner(struct tcp *tcp)
 }
 
 /* Drop sent entries at the head that need no WRITE_DONE. */
-static void forget(struct tcp *tcp, struct tcp_peer *p)
+static void drop_done(struct tcp *tcp, struct tcp_peer *p)
 {
-    bool had = backlogged(p);
+    bool had = has_backlog(p);
 
     assert(p->sent - p->head <= TCP_QUEUE && p->tail - p->sent <= TCP_QUEUE);
     while (p->head != p->sent && !entry_at(p, p->head)->signal)
         p->head++;
-    if (had && !backlogged(p))
+    if (had && !has_backlog(p))
         atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
 }
 
@@ -176,7 +176,7 @@ static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
     if ((p->fd < 0 && p->proof != TCP_PROOF_AWAITED) ||
         TCP_QUEUE - (p->tail - p->head) < n)
         return TRIB_ERR_NO_RESOURCE;
-    if (!backlogged(p))
+    if (!has_backlog(p))
         atomic_fetch_add_explicit(&tcp->backlog, 1, memory_order_relaxed);
     for (uint32_t i = 0; i < n; i++)
         *entry_at(p, p->tail++) = entries[i];
@@ -185,8 +185,8 @@ static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
      * quiet one. */
     if (entries[0].head.kind == TCP_QUIET)
         return TRIB_OK;
-    push_out(tcp, p);
-    forget(tcp, p);
+    push(tcp, p);
+    drop_done(tcp, p);
     return TRIB_OK;
 }
 
@@ -260,35 +260,36 @@ void trib_tcp_wake(struct trib_transport *t, int peer)
         return; /* a wakeup is pending already */
 }
 
-/* Send BYE on the connection that carries the frames, and on the peer's connection if
- * that is another one. */
+/* Send TCP_DISCONNECT on the connection that carries the frames, and on the peer's
+ * connection if that is another one. */
 void trib_tcp_send_disconnect(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
-    struct tcp_entry bye = {.head = {.magic = TCP_MAGIC, .kind = TCP_BYE}};
+    struct tcp_entry notice = {.head = {.magic = TCP_MAGIC, .kind = TCP_DISCONNECT}};
 
     pthread_mutex_lock(&tcp->lock);
-    (void)append(tcp, p, &bye, 1);
+    (void)append(tcp, p, &notice, 1);
     bool there = p->in.fd < 0 || p->fd == p->in.fd || p->next_fd == p->in.fd;
     pthread_mutex_unlock(&tcp->lock);
     if (!there)
-        trib_tcp_reply(tcp, peer, p->in.fd, TCP_BYE);
+        trib_tcp_reply(tcp, peer, p->in.fd, TCP_DISCONNECT);
 }
 
 void trib_tcp_send_given_up(struct tcp *tcp, int peer)
 {
-    const struct tcp_entry word = {.head = {.magic = TCP_MAGIC, .kind = TCP_GIVEN_UP}};
+    const struct tcp_entry notice = {
+        .head = {.magic = TCP_MAGIC, .kind = TCP_GIVEN_UP}};
     struct tcp_peer *p = &tcp->peers[peer];
 
     pthread_mutex_lock(&tcp->lock);
-    push_out(tcp, p);
+    push(tcp, p);
     const bool whole = p->fd >= 0 && p->sent_bytes == 0 &&
                        (!p->seals || p->seals->record.sent == p->seals->record.have);
     if (whole) {
-        if (backlogged(p))
+        if (has_backlog(p))
             atomic_fetch_sub_explicit(&tcp->backlog, 1, memory_order_relaxed);
         p->head = p->tail = p->sent;
-        (void)append(tcp, p, &word, 1);
+        (void)append(tcp, p, &notice, 1);
     }
     const int back = p->in.fd != p->fd ? p->in.fd : -1;
     pthread_mutex_unlock(&tcp->lock);
@@ -302,14 +303,14 @@ static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int m
     struct tcp_peer *p = &tcp->peers[peer];
     int n = 0;
 
-    push_out(tcp, p);
-    forget(tcp, p);
+    push(tcp, p);
+    drop_done(tcp, p);
     while (n < max && p->head != p->sent) {
         events[n++] = (struct trib_event){.kind = TRIB_EVENT_WRITE_DONE,
                                           .peer = peer,
                                           .token = entry_at(p, p->head)->token};
         entry_at(p, p->head)->signal = false;
-        forget(tcp, p);
+        drop_done(tcp, p);
     }
     return n;
 }
@@ -322,7 +323,7 @@ int trib_tcp_reap(struct tcp *tcp, struct trib_event *events, int max)
         return 0;
     pthread_mutex_lock(&tcp->lock);
     for (int i = 0; i < tcp->size && n < max; i++) {
-        if (tcp->peers[i].queue && backlogged(&tcp->peers[i]))
+        if (tcp->peers[i].queue && has_backlog(&tcp->peers[i]))
             n += reap_peer(tcp, i, events + n, max - n);
     }
     pthread_mutex_unlock(&tcp->lock);

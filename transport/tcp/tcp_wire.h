@@ -30,7 +30,7 @@ enum tcp_kind {
     TCP_WRITE = 1,
     TCP_QUIET, /* a write without an event */
     TCP_WAKE,
-    TCP_BYE,
+    TCP_DISCONNECT,
     /* Sent only by the listening side. ACCEPT and REFUSE never change their layout: */
     TCP_ACCEPT,
     TCP_REFUSE, /* imm: enum tcp_refusal; off: the listener's version */
