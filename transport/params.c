@@ -118,10 +118,10 @@ trib_status_t trib_params_parse(const char *owner, const char *text,
                                 const struct trib_param *params, size_t n,
                                 struct trib_error *err)
 {
-    bool look = text && *text == TRIB_PARAMS_LOOK;
+    bool check_only = text && *text == TRIB_PARAMS_CHECK;
 
     assert(n <= TRIB_PARAMS_MAX);
-    if (look)
+    if (check_only)
         text++;
     while (text && *text) {
         size_t len = item_len(text, params, n);
@@ -131,5 +131,5 @@ trib_status_t trib_params_parse(const char *owner, const char *text,
             return status;
         text += len + (text[len] == ',');
     }
-    return look ? TRIB_INPROGRESS : TRIB_OK;
+    return check_only ? TRIB_INPROGRESS : TRIB_OK;
 }

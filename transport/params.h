@@ -24,14 +24,14 @@ struct trib_param {
 #define TRIB_PARAMS_MAX 16
 
 /* Prefix of a text that is only validated. Users cannot write this character. */
-#define TRIB_PARAMS_LOOK '\1'
+#define TRIB_PARAMS_CHECK '\1'
 
 /**
  * trib_params_parse - parse the "name=value,…" parameters of `owner`.
  *
  * text     "" or NULL for none
  * returns  TRIB_OK; TRIB_INPROGRESS if the text is valid and begins with
- *          TRIB_PARAMS_LOOK: the caller then returns this status and creates nothing
+ *          TRIB_PARAMS_CHECK: the caller then returns this status and creates nothing
  * errors   TRIB_ERR_CONFIG: unknown name (the message suggests the nearest one), not a
  *          number, out of range
  */

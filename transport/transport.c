@@ -192,22 +192,22 @@ static trib_status_t copy_text(const char *text, struct trib_error *err,
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "the transport text has %zu characters, but the limit is %d",
                          len, TEXT_MAX - 1);
-    if (strchr(text, TRIB_PARAMS_LOOK))
+    if (strchr(text, TRIB_PARAMS_CHECK))
         return trib_fail(err, TRIB_ERR_CONFIG,
                          "the transport text contains the control character \\%03o",
-                         TRIB_PARAMS_LOOK);
+                         TRIB_PARAMS_CHECK);
     memcpy(copy, text, len + 1);
     return TRIB_OK;
 }
 
-/* Validate parameters only: open() parses them first and stops at TRIB_PARAMS_LOOK. */
-static trib_status_t look_at(const char *name, bool decorator,
-                             struct trib_transport_opts *opts, const char *params)
+/* Validate parameters only: open() parses them first and stops at TRIB_PARAMS_CHECK. */
+static trib_status_t check_params(const char *name, bool decorator,
+                                  struct trib_transport_opts *opts, const char *params)
 {
     struct trib_transport *t = NULL;
     char text[TEXT_MAX + 1];
 
-    snprintf(text, sizeof(text), "%c%s", TRIB_PARAMS_LOOK, params);
+    snprintf(text, sizeof(text), "%c%s", TRIB_PARAMS_CHECK, params);
     opts->params = text;
     trib_status_t status =
         decorator ? decorate(name, opts, NULL, &t) : open_backend(name, opts, &t);
@@ -225,11 +225,11 @@ trib_status_t trib_transport_check(const char *text, struct trib_error *err)
     if (status != TRIB_OK)
         return status;
     char *rest = cut_part(copy, &params);
-    status = look_at(copy, false, &opts, params);
+    status = check_params(copy, false, &opts, params);
     while (status == TRIB_OK && rest) {
         char *name = rest;
         rest = cut_part(name, &params);
-        status = look_at(name, true, &opts, params);
+        status = check_params(name, true, &opts, params);
     }
     return status;
 }

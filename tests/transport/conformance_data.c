@@ -66,13 +66,13 @@ out:
 static void agree(struct rig *rig, uint32_t imm)
 {
     const struct trib_write w = {.imm = imm};
-    bool told = false, heard = false;
+    bool written = false, heard = false;
     struct trib_event e;
     unsigned turns = 0;
     int peer = !rig->s->rank;
 
-    while (!(told && heard) && !rig->s->failures && !spawn_expired(rig->s)) {
-        told = told || rig->t->ops->write(rig->t, peer, &w) == TRIB_OK;
+    while (!(written && heard) && !rig->s->failures && !spawn_expired(rig->s)) {
+        written = written || rig->t->ops->write(rig->t, peer, &w) == TRIB_OK;
         if (rig->t->ops->poll(rig->t, &e, 1) == 0) {
             tribtest_rest(&turns);
             continue;
@@ -80,7 +80,7 @@ static void agree(struct rig *rig, uint32_t imm)
         SPAWN_CHECK(rig->s, !heard && e.kind == TRIB_EVENT_ARRIVED && e.imm == imm);
         heard = true;
     }
-    SPAWN_CHECK(rig->s, told && heard);
+    SPAWN_CHECK(rig->s, written && heard);
 }
 
 /* Large and small ones by turns, both ways at once: a backend may bring the large ones
@@ -169,7 +169,7 @@ out:
     rig_close(&rig);
 }
 
-/* A receiver that does not look makes the sender's writes fail, and none is lost. */
+/* A receiver that does not poll makes the sender's writes fail, and none is lost. */
 static void check_pressure(struct spawn *s, const struct row *row)
 {
     struct rig rig;

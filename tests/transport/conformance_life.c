@@ -440,7 +440,7 @@ out:
     rig_close(&rig);
 }
 
-/* One place is written twice before anybody looks, and once more after an answer. The
+/* One place is written twice before anybody polls, and once more after an answer. The
  * events come in order; at each of them the place has one of the values that were under
  * way, and after the answer nothing older ends there. */
 static void check_place_twice(struct spawn *s, const struct row *row)

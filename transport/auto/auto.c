@@ -164,7 +164,7 @@ static bool is_mixed(const struct choosing *c, const struct auto_peer *p)
 }
 
 /* Disconnect mixed peers from the inner with our writes first, so that the writes
- * arrive before the goodbyes of other inners. */
+ * arrive before the disconnect notices of other inners. */
 static void leave_mixed(struct choosing *c)
 {
     for (int r = 0; c->peers && r < c->size; r++) {

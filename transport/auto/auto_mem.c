@@ -81,11 +81,11 @@ static bool do_without(struct choosing *c, const struct auto_region *r, int i)
     if (inner->row->cheap || inner->row->maps)
         return false;
     if (r->callers) {
-        if (!inner->poor[0] && !inner->told_memory)
+        if (!inner->poor[0] && !inner->memory_logged)
             trib_log(c->log, TRIB_LOG_WARN, TRIB_AUTO,
                      "registered memory is copied on its way over %s: %s",
                      inner->row->ops->name, c->inner_err.text);
-        inner->told_memory = true;
+        inner->memory_logged = true;
     } else if (!inner->poor[0]) {
         snprintf(inner->poor, sizeof(inner->poor), "%s",
                  trib_error_text(&c->inner_err));

@@ -117,8 +117,8 @@ static const char *not_worth_trying(const struct choosing *c, int peer, int i)
                : "not tried: too many peers did not answer there";
 }
 
-static trib_status_t shake_hands(struct choosing *c, int peer, int i,
-                                 const struct trib_address *address)
+static trib_status_t connect_timed(struct choosing *c, int peer, int i,
+                                   const struct trib_address *address)
 {
     struct auto_inner *inner = &c->inners[i];
     uint64_t begin = trib_now_ns();
@@ -141,12 +141,12 @@ static void fall_back(struct choosing *c, int peer, int i, const char *why)
 
     p->choices &= (uint16_t)~auto_bit(inner);
     trib_auto_note_refused(p, name, why);
-    if (!inner->told && trib_auto_first_choice(c, p->choices) >= 0)
+    if (!inner->fallback_logged && trib_auto_first_choice(c, p->choices) >= 0)
         trib_log(c->log, TRIB_LOG_INFO, TRIB_AUTO,
                  "peer %d is not reached by %s, falling back to the next transport: %s "
                  "(trib-info --reach shows all peers)",
                  peer, name, trib_auto_short_reason(name, why));
-    inner->told = true;
+    inner->fallback_logged = true;
 }
 
 trib_status_t trib_auto_connect_first(struct choosing *c, int peer,
@@ -164,7 +164,7 @@ trib_status_t trib_auto_connect_first(struct choosing *c, int peer,
         bool last =
             trib_auto_first_choice(c, p->choices & (uint16_t)~auto_bit(inner)) < 0;
         const char *why = last ? NULL : not_worth_trying(c, peer, i);
-        status = why ? TRIB_ERR_UNSUPPORTED : shake_hands(c, peer, i, &a);
+        status = why ? TRIB_ERR_UNSUPPORTED : connect_timed(c, peer, i, &a);
         if (status == TRIB_OK) {
             p->inner = i;
             trib_log(c->log, TRIB_LOG_DEBUG, TRIB_AUTO, "peer %d is reached by %s%s%s",

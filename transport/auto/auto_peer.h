@@ -78,8 +78,8 @@ struct auto_inner {
     char poor[TRIB_WHY_MAX]; /* why it cannot register memory; "": it can */
     uint64_t wasted_ns; /* spent on peers that did not answer on this inner */
     bool unfit; /* t NULL: this host has its device, but the device lacks a feature */
-    bool told; /* a fallback to another inner was logged */
-    bool told_memory; /* failed registration of user memory was logged */
+    bool fallback_logged; /* a fallback to another inner was logged */
+    bool memory_logged; /* failed registration of user memory was logged */
 };
 
 struct auto_region {
@@ -114,7 +114,7 @@ struct choosing {
     int64_t ranks_per_host; /* 0: actual hosts */
     uint16_t near, far; /* as in struct auto_address */
     uint16_t used; /* bit 1 << id: memory is registered there */
-    bool settled;
+    bool agreed;
     bool serves; /* this side is an aggregator */
     struct auto_inner inners[AUTO_INNERS];
     int n_inners;

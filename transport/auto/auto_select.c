@@ -84,8 +84,8 @@ static void prefer_maps(const struct choosing *c, struct auto_peer *p)
 }
 
 /* Rule 1: examine a peer's address. */
-static trib_status_t look(struct choosing *c, int peer,
-                          const struct trib_address *address)
+static trib_status_t read_address(struct choosing *c, int peer,
+                                  const struct trib_address *address)
 {
     struct auto_peer *p = &c->peers[peer];
     struct auto_address a = {0};
@@ -191,7 +191,8 @@ trib_status_t trib_auto_caps(struct trib_transport *t,
     bool maps = true, reads = true;
 
     for (int r = 0; r < c->size; r++) {
-        trib_status_t status = r == c->self ? TRIB_OK : look(c, r, &addresses[r]);
+        trib_status_t status =
+            r == c->self ? TRIB_OK : read_address(c, r, &addresses[r]);
         if (status != TRIB_OK)
             return status;
     }
@@ -225,7 +226,7 @@ void trib_auto_agree(struct trib_transport *t, const uint32_t *caps)
     }
     if (c->size == 1)
         needed = c->used;
-    c->settled = true;
+    c->agreed = true;
     c->asked = false;
     c->n_sleep = 0;
     for (int i = 0; i < c->n_inners; i++) {
@@ -303,7 +304,7 @@ trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
             : TRIB_OK;
 
     if (status == TRIB_OK && !c->peers[peer].known)
-        status = look(c, peer, address);
+        status = read_address(c, peer, address);
     if (status != TRIB_OK || trib_auto_first_choice(c, c->peers[peer].choices) >= 0)
         return status;
     char why[2 * TRIB_WHY_MAX];
@@ -340,7 +341,7 @@ trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
     trib_status_t status = trib_auto_reach(t, peer, address);
     if (status != TRIB_OK)
         return status;
-    if (!c->settled)
+    if (!c->agreed)
         prefer_maps(c, &c->peers[peer]);
     status = trib_auto_connect_first(c, peer, address);
     if (status == TRIB_OK)

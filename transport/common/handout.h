@@ -86,14 +86,14 @@ struct trib_handout_owner {
 };
 
 /**
- * trib_handout_knock - check that a process's socket can be reached and has the right
+ * trib_handout_probe - check that a process's socket can be reached and has the right
  * owner.
  *
  * The other process then finds trib_handout_asked true. Does not block.
  *
  * errors   TRIB_ERR_UNSUPPORTED: no (the message gives the reason)
  */
-trib_status_t trib_handout_knock(const struct trib_handout_owner *owner,
+trib_status_t trib_handout_probe(const struct trib_handout_owner *owner,
                                  struct trib_error *err);
 
 /**
@@ -103,7 +103,7 @@ trib_status_t trib_handout_knock(const struct trib_handout_owner *owner,
  *
  * errors   TRIB_ERR_PEER_LOST: the process ended, or does not answer in time;
  *          TRIB_ERR_INVALID: it has no such segment (any longer); TRIB_ERR_UNSUPPORTED
- *          as trib_handout_knock
+ *          as trib_handout_probe
  * owner    the caller closes the descriptors of *out that are not -1
  */
 trib_status_t trib_handout_ask(const struct trib_handout_owner *owner, uint64_t key,
@@ -116,7 +116,7 @@ struct trib_handout_call {
     /* connection with the request sent; 0: the owner's connection queue was full so
      * far */
     int fd;
-    bool stalled; /* sent so late that the owner may have hung up already */
+    bool stalled; /* sent so late that the owner may have closed already */
 };
 
 /**

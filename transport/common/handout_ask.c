@@ -104,7 +104,7 @@ static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
     return status;
 }
 
-trib_status_t trib_handout_knock(const struct trib_handout_owner *o,
+trib_status_t trib_handout_probe(const struct trib_handout_owner *o,
                                  struct trib_error *err)
 {
     int fd;
@@ -189,7 +189,7 @@ static trib_status_t read_answer(struct trib_handout_call *call, int pid,
 }
 
 /* Connect and send the request; a new socket has room for it. If this process was
- * delayed in between, under load or by a stop, the owner may have hung up. This is no
+ * delayed in between, under load or by a stop, the owner may have closed. This is no
  * sign of the owner's death, so the request is sent again. Half of the owner's patience
  * counts as such a delay, since the clocks of two processes may differ. */
 static trib_status_t begin(const struct trib_handout_owner *o,

@@ -21,7 +21,7 @@ enum trib_handout_answer { TRIB_HANDOUT_HERE = 1, TRIB_HANDOUT_NONE = 2 };
 
 enum {
     TRIB_HANDOUT_FDS = 2,
-    /* How long the owner waits for the request before it hangs up. A requester sends
+    /* How long the owner waits for the request before it closes. A requester sends
      * its request at once, unless it is stopped in between. */
     TRIB_HANDOUT_REQUEST_MS = 1000,
 };

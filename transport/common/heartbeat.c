@@ -207,7 +207,7 @@ static void take_returned(struct trib_heartbeat *p)
             continue;
         if (n < 0)
             return;
-        if (n == (ssize_t)sizeof(b) && m.msg_namelen && trib_net_says_closed(&m))
+        if (n == (ssize_t)sizeof(b) && m.msg_namelen && trib_net_is_port_closed(&m))
             take_refusal(p, &b, (const struct sockaddr *)&to);
     }
 }
@@ -539,8 +539,8 @@ bool trib_heartbeat_answered(struct trib_heartbeat *p, int peer, uint64_t number
     return answered;
 }
 
-void trib_heartbeat_say_continues(struct trib_heartbeat *p, int peer,
-                                  const struct trib_heartbeat_peer *who)
+void trib_heartbeat_send_continues(struct trib_heartbeat *p, int peer,
+                                   const struct trib_heartbeat_peer *who)
 {
     pthread_mutex_lock(&p->lock);
     p->peers[peer].who = *who;

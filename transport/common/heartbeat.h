@@ -119,15 +119,15 @@ bool trib_heartbeat_answered(struct trib_heartbeat *heartbeat, int peer,
                              uint64_t number);
 
 /**
- * trib_heartbeat_say_continues - notify a peer that the job has continued without it.
+ * trib_heartbeat_send_continues - notify a peer that the job has continued without it.
  *
  * Sends several datagrams, which are not acknowledged. They also reach a peer that is
  * stopped or makes no call.
  *
  * who      its heartbeat socket; the peer need not be watched
  */
-void trib_heartbeat_say_continues(struct trib_heartbeat *heartbeat, int peer,
-                                  const struct trib_heartbeat_peer *who);
+void trib_heartbeat_send_continues(struct trib_heartbeat *heartbeat, int peer,
+                                   const struct trib_heartbeat_peer *who);
 
 /** trib_heartbeat_continues - return true if a peer ever sent that notice. Cheap. */
 bool trib_heartbeat_continues(struct trib_heartbeat *heartbeat, int peer);

@@ -128,7 +128,7 @@ uint64_t trib_net_space(void)
     return stat("/proc/self/ns/net", &net) == 0 ? net.st_ino : 0;
 }
 
-bool trib_net_says_closed(struct msghdr *m)
+bool trib_net_is_port_closed(struct msghdr *m)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
         struct sock_extended_err e;

@@ -17,7 +17,7 @@
 
 /* Silent connections that a port keeps, in addition to one per rank, so that a burst of
  * ranks shuts no rank out. Beyond this limit the oldest connection is dropped. */
-#define TRIB_NET_STRANGERS 64
+#define TRIB_NET_UNAUTHENTICATED 64
 
 #define TRIB_NET_AT_BYTES 200
 
@@ -140,8 +140,8 @@ int trib_net_reach(struct trib_net_ways *ways, const struct trib_net_place *plac
 /** trib_net_space - return the inode of the network namespace; 0: unknown. */
 uint64_t trib_net_space(void);
 
-/** trib_net_says_closed - return true if a MSG_ERRQUEUE message says that the remote
+/** trib_net_is_port_closed - return true if a MSG_ERRQUEUE message says that the remote
  * port is closed. */
-bool trib_net_says_closed(struct msghdr *m);
+bool trib_net_is_port_closed(struct msghdr *m);
 
 #endif

@@ -21,7 +21,7 @@ enum {
     /* common bits that make two routed addresses count as near */
     ROUTED_BITS_4 = 96 + 16,
     ROUTED_BITS_6 = 48,
-    TOLD = 3, /* failed attempts listed in a message */
+    LISTED = 3, /* failed attempts listed in a message */
 };
 
 trib_status_t trib_net_ways_init(struct trib_net_ways *ways, const char *owner,
@@ -233,22 +233,22 @@ static void collect(struct search *s, const struct trib_net_place *place)
 }
 
 /* List the addresses tried, each with its error if that differs from errno. */
-static void say_at(const struct way *way, const struct trib_dial_to *to, int n,
-                   struct trib_net_found *out)
+static void list_attempts(const struct way *way, const struct trib_dial_to *to, int n,
+                          struct trib_net_found *out)
 {
     const int last = errno;
     char ip[TRIB_IP_TEXT_BYTES];
-    int told = 0;
+    int listed = 0;
 
     out->at[0] = '\0';
-    for (int i = 0; i < n && told < TOLD; i++, told++) {
+    for (int i = 0; i < n && listed < LISTED; i++, listed++) {
         trib_net_text(way[i].ip, ip, sizeof(ip));
-        trib_text_append(out->at, sizeof(out->at), "%s%s", told ? ", " : "", ip);
+        trib_text_append(out->at, sizeof(out->at), "%s%s", listed ? ", " : "", ip);
         if (to[i].error != last)
             trib_text_append(out->at, sizeof(out->at), " (%s)", strerror(to[i].error));
     }
-    if (n > told)
-        trib_text_append(out->at, sizeof(out->at), " and %d more", n - told);
+    if (n > listed)
+        trib_text_append(out->at, sizeof(out->at), " and %d more", n - listed);
     errno = last;
 }
 
@@ -266,7 +266,7 @@ static int dial_ways(const struct search *s, const struct way *way, int n,
     int fd = trib_dial(&dial, &which);
     memcpy(out->ip, way[fd >= 0 ? which : n - 1].ip, 16);
     if (fd < 0)
-        say_at(way, to, n, out);
+        list_attempts(way, to, n, out);
     return fd;
 }
 

@@ -7,8 +7,8 @@
 #include "base/time.h"
 
 enum {
-    LOOK_MS = 25, /* between two checks of /proc */
-    CLIP_LOOKS = 4,
+    CHECK_MS = 25, /* between two checks of /proc */
+    CLIP_CHECKS = 4,
     /* of the time-out: one check counts for at most half of it, however late it
      * comes */
     CLIP_PART = 2,
@@ -58,7 +58,7 @@ void trib_peer_liveness_end(struct trib_peer_liveness *w)
 
 uint64_t trib_peer_liveness_due(uint64_t *last)
 {
-    const uint64_t step = LOOK_MS * UINT64_C(1000000);
+    const uint64_t step = CHECK_MS * UINT64_C(1000000);
     uint64_t now = trib_now_ns(), elapsed = now - *last;
 
     if (elapsed < step)
@@ -72,15 +72,15 @@ uint64_t trib_peer_liveness_due(uint64_t *last)
  * stopped itself. */
 static uint64_t clip(uint64_t elapsed, uint64_t stop_timeout_ns)
 {
-    const uint64_t looks = CLIP_LOOKS * LOOK_MS * UINT64_C(1000000);
+    const uint64_t clip = CLIP_CHECKS * CHECK_MS * UINT64_C(1000000);
     const uint64_t part = stop_timeout_ns / CLIP_PART;
-    const uint64_t most = part > looks ? part : looks;
+    const uint64_t most = part > clip ? part : clip;
 
     return elapsed < most ? elapsed : most;
 }
 
-static bool look(struct trib_peer_liveness *w, uint64_t due, int stop_timeout_ms,
-                 char *why, size_t bytes)
+static bool check_process(struct trib_peer_liveness *w, uint64_t due,
+                          int stop_timeout_ms, char *why, size_t bytes)
 {
     const uint64_t stop_timeout_ns = trib_limit_ns(stop_timeout_ms);
     enum trib_process_state state = trib_process_watch_look(&w->process);
@@ -105,7 +105,7 @@ bool trib_peer_liveness_lost(struct trib_peer_liveness *w, uint64_t due,
 {
     switch (w->by) {
     case TRIB_LIVENESS_BY_KERNEL:
-        return due && look(w, due, stop_timeout_ms, why, bytes);
+        return due && check_process(w, due, stop_timeout_ms, why, bytes);
     case TRIB_LIVENESS_BY_HEARTBEAT:
         return trib_heartbeat_lost(w->heartbeat, w->peer, why, bytes);
     default:
@@ -139,10 +139,10 @@ bool trib_peer_liveness_answered(const struct trib_peer_liveness *w, uint64_t qu
     return w->asks && trib_heartbeat_answered(w->heartbeat, w->peer, question);
 }
 
-void trib_peer_liveness_say_continues(const struct trib_peer_liveness *w)
+void trib_peer_liveness_send_continues(const struct trib_peer_liveness *w)
 {
     if (w->heartbeat)
-        trib_heartbeat_say_continues(w->heartbeat, w->peer, &w->heart);
+        trib_heartbeat_send_continues(w->heartbeat, w->peer, &w->heart);
 }
 
 bool trib_peer_liveness_continues(const struct trib_peer_liveness *w)

@@ -78,9 +78,9 @@ uint64_t trib_peer_liveness_ask(struct trib_peer_liveness *w);
  * was alive when asked. */
 bool trib_peer_liveness_answered(const struct trib_peer_liveness *w, uint64_t question);
 
-/** trib_peer_liveness_say_continues - notify a lost peer that the job has continued
+/** trib_peer_liveness_send_continues - notify a lost peer that the job has continued
  * without it; allowed after trib_peer_liveness_end, too. */
-void trib_peer_liveness_say_continues(const struct trib_peer_liveness *w);
+void trib_peer_liveness_send_continues(const struct trib_peer_liveness *w);
 
 /** trib_peer_liveness_continues - return true if the peer sent that notice. */
 bool trib_peer_liveness_continues(const struct trib_peer_liveness *w);

@@ -245,7 +245,7 @@ trib_status_t trib_segment_reach(const struct trib_segment_id *id, int pid,
     if (status == TRIB_OK)
         close(fd);
     if (status == TRIB_ERR_UNSUPPORTED && id->handout)
-        return trib_handout_knock(
+        return trib_handout_probe(
             &(struct trib_handout_owner){.name = id->handout, .pid = pid}, err);
     return status == TRIB_OK ? TRIB_OK : trib_fail(err, status, "%s", barred.text);
 }

@@ -136,7 +136,7 @@ struct shm {
     uint64_t stop_timeout_ns;
     uint64_t stop_check_ns; /* interval between checks for stopped peers */
     uint64_t tick_at; /* on the coarse clock: next liveness check; 0: now */
-    uint64_t stop_looked_at;
+    uint64_t stops_checked_at;
     struct pollfd *pidfds;
     int *pidfd_peer;
 
@@ -146,7 +146,7 @@ struct shm {
     LIST_HEAD(, shm_region) regions;
     LIST_HEAD(, shm_remote) remotes;
     /* already warned that trib_alloc returned memory that is not shared */
-    bool told_private;
+    bool private_logged;
     bool agreed; /* peers[].reads holds for both directions */
     /* process_vm_readv and _writev are enabled and have not been refused so far */
     bool cma;

@@ -39,7 +39,7 @@ trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
     if (!shm->guard->serves && trib_handout_admit(shm->handout, a->pid) != TRIB_OK)
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
                          "too many aggregators on this host for shared memory");
-    return trib_handout_knock(&owner, shm->err);
+    return trib_handout_probe(&owner, shm->err);
 }
 
 /* Return true for a local datagram socket. This process writes to no other descriptor

@@ -180,11 +180,11 @@ trib_status_t trib_shm_alloc_user(struct trib_transport *t, size_t len, void **p
 
     if (len == 0 || len > SIZE_MAX / 4 || trib_segment_check(len, &why) == TRIB_OK)
         return trib_shm_alloc(t, len, ptr_out, region_out);
-    if (!shm->told_private)
+    if (!shm->private_logged)
         trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME,
                  "memory of trib_alloc is not shared, so its data is copied: %s",
                  why.text);
-    shm->told_private = true;
+    shm->private_logged = true;
     trib_status_t status = alloc_private(shm, len, &region);
     if (status != TRIB_OK)
         return status;

@@ -371,7 +371,7 @@ static void peer_ended(struct shm *shm, struct shm_peer *p)
 }
 
 /* One system call for all peers. */
-static void look_for_deaths(struct shm *shm)
+static void check_deaths(struct shm *shm)
 {
     nfds_t n = 0;
 
@@ -403,15 +403,15 @@ static void look_for_deaths(struct shm *shm)
  * Count only time during which this process watched: when a whole job resumes after
  * suspension, its peers must not appear lost.
  */
-static void look_for_stops(struct shm *shm, uint64_t now)
+static void check_stops(struct shm *shm, uint64_t now)
 {
-    uint64_t elapsed = now - shm->stop_looked_at;
+    uint64_t elapsed = now - shm->stops_checked_at;
 
     if (elapsed < shm->stop_check_ns)
         return;
     if (elapsed > 4 * shm->stop_check_ns)
         elapsed = 4 * shm->stop_check_ns;
-    shm->stop_looked_at = now;
+    shm->stops_checked_at = now;
     for (int i = 0; i < shm->n_active; i++) {
         struct shm_peer *p = &shm->peers[shm->active[i]];
         if (p->state != TRIB_PEER_CONNECTED || p->same_process)
@@ -433,6 +433,6 @@ void trib_shm_liveness(struct shm *shm, uint64_t now)
         return;
     shm->tick_at = now + TICK_NS;
     serve_who_asked(shm);
-    look_for_deaths(shm);
-    look_for_stops(shm, now);
+    check_deaths(shm);
+    check_stops(shm, now);
 }

@@ -98,7 +98,7 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->stops_at = trib_now_ns();
     tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
     tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
-    tcp->max_pending = opts->size + TRIB_NET_STRANGERS;
+    tcp->max_pending = opts->size + TRIB_NET_UNAUTHENTICATED;
     tcp->pending_conns = calloc((size_t)tcp->max_pending, sizeof(*tcp->pending_conns));
     for (int i = 0; tcp->peers && i < opts->size; i++)
         tcp->peers[i] =

@@ -286,7 +286,7 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
         struct tcp_peer *p = &tcp->peers[i];
         const bool was_lost = which && p->base.state == TRIB_PEER_LOST;
         if (was_lost && which[i])
-            trib_peer_liveness_say_continues(&p->base.liveness);
+            trib_peer_liveness_send_continues(&p->base.liveness);
         p->disconnecting =
             !was_lost && p->base.state != TRIB_PEER_LEFT && (!which || which[i]);
         if (p->disconnecting)

@@ -77,7 +77,7 @@ static struct ucx *make(const struct trib_transport_opts *opts,
     u->stops_at = trib_now_ns();
     pthread_mutex_init(&u->lock, NULL);
     pthread_mutex_init(&u->links, NULL);
-    u->max_pending = opts->size + TRIB_NET_STRANGERS;
+    u->max_pending = opts->size + TRIB_NET_UNAUTHENTICATED;
     u->pending_conns = calloc((size_t)u->max_pending, sizeof(*u->pending_conns));
     u->peers = calloc((size_t)opts->size, sizeof(*u->peers));
     for (int i = 0; u->peers && i < opts->size; i++)

@@ -61,7 +61,7 @@ trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int 
 
     if (status != TRIB_OK)
         return status;
-    oob->max_pending = v->size + TRIB_NET_STRANGERS;
+    oob->max_pending = v->size + TRIB_NET_UNAUTHENTICATED;
     oob->pending = calloc((size_t)oob->max_pending, sizeof(*oob->pending));
     if (!oob->pending)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");

@@ -72,7 +72,7 @@ bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello
 bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
                                struct verbs_answer *answer)
 {
-    const int most = v->size + TRIB_NET_STRANGERS;
+    const int most = v->size + TRIB_NET_UNAUTHENTICATED;
 
     if (!v->challenges)
         v->challenges = calloc((size_t)most, sizeof(*v->challenges));
@@ -89,7 +89,7 @@ bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
 bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out)
 {
-    for (int i = 0; v->challenges && i < v->size + TRIB_NET_STRANGERS; i++) {
+    for (int i = 0; v->challenges && i < v->size + TRIB_NET_UNAUTHENTICATED; i++) {
         struct verbs_cm_challenge *p = &v->challenges[i];
         struct trib_proof about;
         if (!p->until || p->rank != hello->rank || trib_deadline_passed(p->until))

@@ -80,7 +80,7 @@ static inline void assert_works(struct pair *pair)
     }
 }
 
-/* Side 0 leaves: what it wrote before comes first, and its end is told once. */
+/* Side 0 leaves: what it wrote before comes first, and its loss is reported once. */
 static inline void assert_ends_well(struct pair *pair)
 {
     struct trib_event e;

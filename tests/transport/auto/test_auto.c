@@ -148,8 +148,8 @@ static int open_files(void)
     return n;
 }
 
-/* Both sides survey; then they settle with caps of which `without` are taken away. */
-static void open_settled(struct pair *pair, const char *text, uint32_t without)
+/* Both sides compute caps; then they agree on caps without `without`. */
+static void open_agreed(struct pair *pair, const char *text, uint32_t without)
 {
     struct trib_address address[2];
     struct trib_blob region[2];
@@ -189,11 +189,11 @@ static void test_both_ends_choose_alike(void **state)
     struct pair pair;
 
     (void)state;
-    open_settled(&pair, "auto", 0);
+    open_agreed(&pair, "auto", 0);
     assert_route(&pair, "shm", "same host");
     assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
     pair_close(&pair);
-    open_settled(&pair, "auto", SHM);
+    open_agreed(&pair, "auto", SHM);
     assert_route(&pair, "tcp", "shm: ");
     assert_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
     assert_null(pair.t[1]->ops->map(pair.t[1], pair.remote[1], NULL));
@@ -236,11 +236,11 @@ static void test_what_nobody_needs_is_closed(void **state)
     int before = open_files();
 
     (void)state;
-    open_settled(&near, "auto", 0);
+    open_agreed(&near, "auto", 0);
     int files_near = open_files() - before;
     pair_close(&near);
     assert_int_equal(open_files(), before);
-    open_settled(&far, "auto:ranks_per_host=1", 0);
+    open_agreed(&far, "auto:ranks_per_host=1", 0);
     for (int i = 0; i < 2; i++) {
         const struct choosing *c = choosing_of(far.t[i]);
         assert_null(c->inners[0].t);
@@ -248,7 +248,7 @@ static void test_what_nobody_needs_is_closed(void **state)
     }
     pair_close(&far);
     assert_int_equal(open_files(), before);
-    open_settled(&near, "shm", 0);
+    open_agreed(&near, "shm", 0);
     assert_int_equal(files_near, open_files() - before);
     pair_close(&near);
 }
@@ -375,7 +375,7 @@ static trib_status_t absent_open(const struct trib_transport_opts *opts,
 static void open_with(struct pair *pair, const struct trib_transport_ops *first,
                       bool with_tcp)
 {
-    static struct trib_candidate rows[3]; /* the transports look at them till the end */
+    static struct trib_candidate rows[3]; /* the transports read them until close() */
     struct trib_address address[2];
     struct trib_blob region[2];
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory that "auto" cannot register with verbs, over a device in memory: both ends go
- * by another way, and the cure is said once.
+ * by another transport, and the cure is logged once.
  */
 #include "tests/transport/auto/auto_verbs_rig.h"
 
 #include <errno.h>
 
-/* None can be registered: both go by tcp, and the cure is said once by each. */
+/* None can be registered: both use tcp, and each logs the cure once. */
 static void test_no_memory_at_all(void **state)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();

@@ -277,7 +277,7 @@ static void test_end_by_another_way(void **state)
     pair.t[1]->ops->close(pair.t[1]);
 }
 
-/* The death of a peer is told once, by the way on which this side reaches it. */
+/* The death of a peer is reported once, by the inner of this side's writes. */
 static void test_cut(void **state)
 {
     struct trib_event e;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An absence is a gap between two ticks that is longer than a busy machine makes; it is
- * known to the owner for a while from its first look on, whoever ran first.
+ * known to the owner for a while from its first check on, whoever ran first.
  */
 #include "tests/harness/tribtest.h"
 
@@ -100,8 +100,8 @@ static void test_doubtful(void **state)
     assert_in_range(doubtful(&a), 400 * MS, 60000 * MS);
 }
 
-/* An owner that computes for long after its return looks as late. */
-static void test_late_look(void **state)
+/* An owner that computes for long after its return checks as late. */
+static void test_late_check(void **state)
 {
     struct trib_absence a;
 
@@ -116,11 +116,9 @@ static void test_late_look(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_absence),
-        cmocka_unit_test(test_doubtful),
-        cmocka_unit_test(test_late_look),
+        cmocka_unit_test(test_limits),     cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_absence),    cmocka_unit_test(test_doubtful),
+        cmocka_unit_test(test_late_check),
     };
 
     tribtest_deadline(60);

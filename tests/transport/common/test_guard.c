@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Guards: which peers are strangers, which backends and which user a guard lets in.
+ * Guards: which peers are not trusted, which backends and which user a guard lets in.
  */
 #include "tests/harness/tribtest.h"
 

@@ -16,9 +16,9 @@
 #define NOBODY 65534
 
 /* Asks as ranks of one user ask each other. */
-static trib_status_t knock(uint32_t name, int pid, struct trib_error *err)
+static trib_status_t probe(uint32_t name, int pid, struct trib_error *err)
 {
-    return trib_handout_knock(&(struct trib_handout_owner){.name = name, .pid = pid},
+    return trib_handout_probe(&(struct trib_handout_owner){.name = name, .pid = pid},
                               err);
 }
 
@@ -55,7 +55,7 @@ static void test_hands_out(void **state)
 
     (void)state;
     assert_false(trib_handout_asked(h));
-    assert_status(knock(trib_handout_name(h), 4711, &err), TRIB_OK);
+    assert_status(probe(trib_handout_name(h), 4711, &err), TRIB_OK);
     assert_true(trib_handout_asked(h));
     assert_status(trib_handout_serve(h, &err), TRIB_OK);
     assert_false(trib_handout_asked(h));
@@ -102,7 +102,7 @@ static void test_gone(void **state)
     trib_error_clear(&err);
     assert_status(ask(name, KEY, 4711, &got, &err), TRIB_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "cannot reach the socket from which process"));
-    assert_status(knock(name, 4711, NULL), TRIB_ERR_UNSUPPORTED);
+    assert_status(probe(name, 4711, NULL), TRIB_ERR_UNSUPPORTED);
     trib_handout_close(NULL);
     assert_int_equal(trib_handout_name(NULL), 0);
     assert_false(trib_handout_asked(NULL));
@@ -128,7 +128,7 @@ static void test_nonsense(void **state)
     static const struct {
         const char *bytes;
         size_t len;
-    } said[] = {
+    } requests[] = {
         {"", 0}, {"x", 1}, {"0123456789abcdef", 16}, {"0123456789abcdefghi", 19}};
     struct trib_error err = {0};
     int fd, got = -1;
@@ -137,17 +137,17 @@ static void test_nonsense(void **state)
     (void)state;
     assert_status(trib_handout_serve(h, &err), TRIB_OK);
     int silent = connect_raw(trib_handout_name(h));
-    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
         char byte;
         int raw = connect_raw(trib_handout_name(h));
-        (void)!send(raw, said[i].bytes, said[i].len, MSG_NOSIGNAL);
+        (void)!send(raw, requests[i].bytes, requests[i].len, MSG_NOSIGNAL);
         assert_int_equal(recv(raw, &byte, 1, 0) > 0, 0);
         close(raw);
     }
     assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
     close(got);
     close(silent);
-    trib_handout_close(h); /* with one at the door */
+    trib_handout_close(h); /* with one pending connection */
     close(fd);
 }
 

@@ -32,7 +32,7 @@ static void test_no_socket(void **state)
     struct trib_handout_fds fds;
 
     (void)state;
-    assert_status(trib_handout_knock(&owner, &err), TRIB_ERR_UNSUPPORTED);
+    assert_status(trib_handout_probe(&owner, &err), TRIB_ERR_UNSUPPORTED);
     assert_true(trib_handout_step(&owner, 1, &call, &fds, &err) < 0);
     assert_int_equal(call.until, 0);
     assert_int_equal(call.fd, 0);
@@ -89,7 +89,7 @@ static void test_unknown_key(void **state)
 }
 
 /* A process that stood still between its connection and its question, while the owner
- * hung up, asks anew and does not call the owner dead. */
+ * closed, asks again and does not call the owner dead. */
 static void test_stalled(void **state)
 {
     struct trib_handout_owner owner;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Heartbeats: who answers lives, who is silent is lost, strangers count for nothing.
+ * Heartbeats: a rank that answers lives, a silent one is lost, and unauthenticated
+ * datagrams are dropped.
  */
 #include "tests/harness/tribtest.h"
 
@@ -162,7 +163,7 @@ static void test_never_heard(void **state)
 }
 
 /* Whatever comes to the port: no answer, no life for the silent. */
-static void test_strangers(void **state)
+static void test_unauthenticated(void **state)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
@@ -453,7 +454,7 @@ static void test_continues(void **state)
                                       .key = trib_heartbeat_key(a.heartbeat)};
     memcpy(who.ip, trib_net_loopback, sizeof(who.ip));
     assert_false(trib_heartbeat_continues(a.heartbeat, 1));
-    trib_heartbeat_say_continues(b.heartbeat, 0, &who);
+    trib_heartbeat_send_continues(b.heartbeat, 0, &who);
     trib_heartbeat_close(b.heartbeat);
     while (!trib_heartbeat_continues(a.heartbeat, 1) && !trib_deadline_passed(until))
         usleep(2000);
@@ -557,7 +558,7 @@ int main(void)
         cmocka_unit_test(test_who_answers_lives),
         cmocka_unit_test(test_forgotten),
         cmocka_unit_test(test_never_heard),
-        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_unauthenticated),
         cmocka_unit_test(test_secrets),
         cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_stopped_process),

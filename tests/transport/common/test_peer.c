@@ -92,26 +92,26 @@ static void test_address(void **state)
     struct {
         uint32_t magic;
         uint8_t rest[60];
-    } told = {.magic = 0x54726231, .rest = {7, 8, 9}}, heard;
+    } sent = {.magic = 0x54726231, .rest = {7, 8, 9}}, received;
     struct trib_address address;
 
     (void)state;
-    trib_peer_address(&told, sizeof(told), &address);
-    assert_status(trib_peer_read_address(&address, 0, "test", told.magic, &heard,
-                                         sizeof(heard), &err),
+    trib_peer_address(&sent, sizeof(sent), &address);
+    assert_status(trib_peer_read_address(&address, 0, "test", sent.magic, &received,
+                                         sizeof(received), &err),
                   TRIB_OK);
-    assert_memory_equal(&heard, &told, sizeof(told));
+    assert_memory_equal(&received, &sent, sizeof(sent));
     trib_error_clear(&err);
-    assert_status(trib_peer_read_address(&address, 0, "test", told.magic + 1, &heard,
-                                         sizeof(heard), &err),
+    assert_status(trib_peer_read_address(&address, 0, "test", sent.magic + 1, &received,
+                                         sizeof(received), &err),
                   TRIB_ERR_INVALID);
     assert_string_equal(err.text, "peer 0: not an address of test");
-    assert_int_equal(heard.rest[0], 0);
+    assert_int_equal(received.rest[0], 0);
     for (uint16_t len = 0; len < address.len; len++) {
         struct trib_address cut = address;
         cut.len = len;
-        assert_status(trib_peer_read_address(&cut, 0, "test", told.magic, &heard,
-                                             sizeof(heard), &err),
+        assert_status(trib_peer_read_address(&cut, 0, "test", sent.magic, &received,
+                                             sizeof(received), &err),
                       TRIB_ERR_INVALID);
     }
 }

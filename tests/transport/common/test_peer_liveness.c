@@ -32,10 +32,10 @@ struct watched {
 static void begin(struct watched *w)
 {
     struct trib_process me;
-    int go[2], told[2];
+    int go[2], ready[2];
 
     assert_int_equal(pipe(go), 0);
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(ready), 0);
     w->pid = fork();
     assert_true(w->pid >= 0);
     if (w->pid == 0) {
@@ -43,14 +43,14 @@ static void begin(struct watched *w)
         char byte;
         close(go[1]);
         trib_process_self(&self);
-        (void)!write(told[1], &self, sizeof(self));
+        (void)!write(ready[1], &self, sizeof(self));
         _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);
     }
     close(go[0]);
-    close(told[1]);
+    close(ready[1]);
     w->hold = go[1];
-    assert_int_equal(read(told[0], &w->who, sizeof(w->who)), sizeof(w->who));
-    close(told[0]);
+    assert_int_equal(read(ready[0], &w->who, sizeof(w->who)), sizeof(w->who));
+    close(ready[0]);
     trib_process_self(&me);
     const struct trib_peer_liveness_opts opts = {
         .me = &me, .who = &w->who, .proc = true, .peer = 1};
@@ -67,7 +67,7 @@ static void end(struct watched *w)
     assert_int_equal(waitpid(w->pid, NULL, 0), w->pid);
 }
 
-/* Looks until the peer is lost or `ms` have passed. */
+/* Check until the peer is lost or `ms` have passed. */
 static bool lost_within(struct watched *w, int ms, char why[160])
 {
     const uint64_t until = trib_deadline_ms(ms);
@@ -113,8 +113,8 @@ static void test_stop(void **state)
     end(&w);
 }
 
-/* One late look does not count for all of the time before it. */
-static void test_late_look(void **state)
+/* One late check does not count for all of the time before it. */
+static void test_late_check(void **state)
 {
     char why[160] = "";
     struct watched w;
@@ -230,9 +230,9 @@ static void test_refused_for_a_while(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_death), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_late_look), cmocka_unit_test(test_due),
-        cmocka_unit_test(test_nobody), cmocka_unit_test(test_refused_for_a_while),
+        cmocka_unit_test(test_death),      cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_late_check), cmocka_unit_test(test_due),
+        cmocka_unit_test(test_nobody),     cmocka_unit_test(test_refused_for_a_while),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static inline int dial(uint16_t port)
     return fd;
 }
 
-/* The answer of side 1 to this greeting; 0 bytes: it hung up. */
+/* The answer of side 1 to this hello; 0 bytes: it closed the connection. */
 static inline ssize_t answer(struct pair *pair, int fd, const void *hello, size_t len,
                       struct tcp_head *out)
 {

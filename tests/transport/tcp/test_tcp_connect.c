@@ -339,7 +339,7 @@ static void test_leaving_silent_peers(void **state)
     close(listener);
 }
 
-/* A peer that is given up is told so, in whatever state its connections are, and also
+/* A peer that is given up is notified, in whatever state its connections are, and also
  * where writes wait for room. */
 static void test_given_up(void **state)
 {

@@ -14,17 +14,17 @@
 #define WRITES 200 /* more than a socket takes that nobody reads */
 
 static bool deaf; /* nobody sees who connects */
-static bool rude; /* who connects is hung up on */
+static bool rude; /* each accepted connection is closed */
 
 int accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 {
-    int guest = deaf ? -1 : (int)syscall(SYS_accept4, fd, from, len, flags);
+    int pending = deaf ? -1 : (int)syscall(SYS_accept4, fd, from, len, flags);
 
-    if (guest < 0 || !rude) {
+    if (pending < 0 || !rude) {
         errno = deaf ? EAGAIN : errno;
-        return guest;
+        return pending;
     }
-    close(guest);
+    close(pending);
     errno = EAGAIN;
     return -1;
 }
@@ -99,7 +99,7 @@ static void post(struct bed *b, int i)
         s->posted++;
 }
 
-static void look(struct bed *b, int i)
+static void poll_side(struct bed *b, int i)
 {
     struct trib_event e;
 
@@ -131,7 +131,7 @@ static void exchange(struct bed *b)
            !trib_deadline_passed(deadline)) {
         for (int i = 0; i < 2; i++) {
             post(b, i);
-            look(b, i);
+            poll_side(b, i);
         }
     }
     for (int i = 0; i < 2; i++) {
@@ -151,13 +151,13 @@ static bool one_connection(struct bed *b)
            higher->own < 0 && higher->in.fd >= 0 && higher->fd == higher->in.fd;
 }
 
-static void settle(struct bed *b)
+static void poll_until_moved(struct bed *b)
 {
     uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
 
     while (!one_connection(b) && !trib_deadline_passed(deadline)) {
-        look(b, 0);
-        look(b, 1);
+        poll_side(b, 0);
+        poll_side(b, 1);
     }
     assert_true(one_connection(b));
 }
@@ -170,7 +170,7 @@ static void test_one_after_the_other(void **state)
     for (int first = 0; first < 2; first++) {
         bed_open(&b, first, false);
         exchange(&b);
-        settle(&b);
+        poll_until_moved(&b);
         pair_close(&b.pair);
     }
 }
@@ -190,13 +190,13 @@ static void test_both_at_once(void **state)
         }
         deaf = false;
         exchange(&b);
-        settle(&b);
+        poll_until_moved(&b);
         pair_close(&b.pair);
     }
 }
 
 /* Both have connected at the same time, and the higher rank, which had written once,
- * has moved; the lower one has not looked. */
+ * has moved; the lower one has not polled. */
 static void bed_open_moved(struct bed *b)
 {
     const struct tcp_peer *higher;
@@ -207,7 +207,7 @@ static void bed_open_moved(struct bed *b)
     post(b, 1);
     deaf = false;
     while (!higher->moving && !trib_deadline_passed(deadline))
-        look(b, 1);
+        poll_side(b, 1);
     assert_true(higher->moving);
 }
 
@@ -224,14 +224,14 @@ static void test_moved_too_early(void **state)
     deaf = true;
     post(&b, 1);
     while (!lower->both_ways && !trib_deadline_passed(deadline))
-        look(&b, 0);
+        poll_side(&b, 0);
     assert_true(lower->both_ways);
     for (int n = 0; n < 1000; n++)
-        look(&b, 0);
+        poll_side(&b, 0);
     assert_int_equal(b.sides[1].arrived, 0);
     deaf = false;
     exchange(&b);
-    settle(&b);
+    poll_until_moved(&b);
     pair_close(&b.pair);
 }
 
@@ -245,8 +245,8 @@ static void test_end_of_what_was_left(void **state)
     bed_open_moved(&b);
     rude = true;
     while (!b.sides[1].lost && !trib_deadline_passed(deadline)) {
-        look(&b, 0);
-        look(&b, 1);
+        poll_side(&b, 0);
+        poll_side(&b, 1);
     }
     rude = false;
     assert_true(b.sides[1].lost);
@@ -267,14 +267,14 @@ static void test_leaves(void **state)
         bed_open(&b, 0, round < 4);
         deaf = round < 2; /* leaves before anybody has moved */
         if (!deaf)
-            settle(&b);
+            poll_until_moved(&b);
         b.sides[leaver].write.len = 4096; /* what sockets take though nobody reads */
         for (int n = 0; n < 3; n++)
             post(&b, leaver);
         deaf = false;
         b.pair.t[leaver]->ops->close(b.pair.t[leaver]);
         while (!b.sides[stays].lost && !trib_deadline_passed(deadline))
-            look(&b, stays);
+            poll_side(&b, stays);
         assert_true(b.sides[stays].lost);
         assert_true(b.sides[stays].left);
         assert_int_equal(b.sides[leaver].arrived, 3);
@@ -321,7 +321,7 @@ static void test_words_out_of_place(void **state)
                                                   sizeof(word) - (size_t)got, 0)) > 0)
                 got += n;
         }
-        assert_int_equal(n, 0); /* taken, and hung up on */
+        assert_int_equal(n, 0); /* accepted, and closed */
         assert_int_equal(got, sizeof(word[0]));
         assert_int_equal(word[0].kind, TCP_ACCEPT);
         assert_false(tcp_of(t)->peers[!cases[c].self].last);

@@ -51,7 +51,7 @@ static void test_refusals(void **state)
     pair_close(&pair);
 }
 
-static void test_strangers(void **state)
+static void test_unauthenticated(void **state)
 {
     struct pair pair;
     struct tcp_head head;
@@ -66,10 +66,10 @@ static void test_strangers(void **state)
     pair_close(&pair);
 }
 
-/* Silent strangers take all places and do not leave: a rank comes in all the same. */
-static void test_silent_strangers(void **state)
+/* Silent connections fill the table and stay: a rank is accepted all the same. */
+static void test_silent_unauthenticated(void **state)
 {
-    enum { CROWD = 2 + TRIB_NET_STRANGERS };
+    enum { CROWD = 2 + TRIB_NET_UNAUTHENTICATED };
     struct trib_address address;
     struct pair pair = {0};
     struct trib_event e;
@@ -109,7 +109,7 @@ static void test_silent_strangers(void **state)
     pair_close(&pair);
 }
 
-/* Side 0 is told by name why its connection to side 1 was not taken. */
+/* Side 0 reports why side 1 refused its connection. */
 static void is_lost(void (*change)(struct trib_ip_address *), int size,
                     const char *sentence)
 {
@@ -144,7 +144,7 @@ static void other_key(struct trib_ip_address *a)
     a->key++;
 }
 
-static void test_told_why(void **state)
+static void test_refusal_reason(void **state)
 {
     (void)state;
     is_lost(other_key, 2, "refused rank 0: this rank's key belongs to another job");
@@ -389,9 +389,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_silent_strangers),
-        cmocka_unit_test(test_told_why),
+        cmocka_unit_test(test_unauthenticated),
+        cmocka_unit_test(test_silent_unauthenticated),
+        cmocka_unit_test(test_refusal_reason),
         cmocka_unit_test(test_no_descriptor),
         cmocka_unit_test(test_memory_taken_back),
         cmocka_unit_test(test_child_holds_sockets),

@@ -96,7 +96,7 @@ static void test_wrong_proofs(void **state)
     fails(&pair, other, proof, &head);
     for (size_t i = 0; i < sizeof(mem); i++)
         assert_int_equal(mem[i], 0);
-    /* None of them has taken the seat. */
+    /* None of them was attached. */
     assert_int_equal(answer(&pair, fd, right, sizeof(right), &word), sizeof(word));
     assert_int_equal(word.kind, TCP_ACCEPT);
     other = begin(&pair, &hello, &again);

@@ -40,7 +40,7 @@ static void pump(struct bed *b)
     }
 }
 
-static bool settled(const struct bed *b)
+static bool has_moved(const struct bed *b)
 {
     const struct tcp_peer *lower = &tcp_of(b->pair.t[0])->peers[1];
     const struct tcp_peer *higher = &tcp_of(b->pair.t[1])->peers[0];
@@ -81,14 +81,14 @@ static void open_sides(struct bed *b, bool sealed, const char *const texts[2])
 }
 
 /* One connection carries both directions, so that the next record is the next write. */
-static void open_settled(struct bed *b, bool sealed, const char *text)
+static void open_moved(struct bed *b, bool sealed, const char *text)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
 
     open_sides(b, sealed, (const char *const[]){text, text});
-    while (!settled(b) && !trib_deadline_passed(until))
+    while (!has_moved(b) && !trib_deadline_passed(until))
         pump(b);
-    assert_true(settled(b));
+    assert_true(has_moved(b));
 }
 
 static void close_sides(struct bed *b)
@@ -157,7 +157,7 @@ static void spoil(const char *text, enum tap_deed deed, size_t at, const char *r
 {
     struct bed b;
 
-    open_settled(&b, true, text);
+    open_moved(&b, true, text);
     even_out(&b);
     b.tap.deed = deed;
     b.tap.at = at;
@@ -209,7 +209,7 @@ static void test_sent_back(void **state)
         spoil(ciphers[c], TAP_REFLECT, 0, "");
 }
 
-/* A stream that ends between two records, or within one, is no farewell. */
+/* A stream that ends between two records, or within one, is no disconnect. */
 static void test_cut(void **state)
 {
     static const size_t places[] = {0, 1, 8, 40, 4151};
@@ -225,7 +225,7 @@ static void test_repeated(void **state)
     (void)state;
     for (size_t c = 0; c < 2; c++) {
         struct bed b;
-        open_settled(&b, true, ciphers[c]);
+        open_moved(&b, true, ciphers[c]);
         b.tap.deed = TAP_KEEP;
         assert_status(pair_write(&b.pair, PAIR_LEN, 1), TRIB_OK);
         await_arrivals(&b, 1, 1);
@@ -248,14 +248,14 @@ static void test_of_another_connection(void **state)
     struct bed b;
 
     (void)state;
-    open_settled(&b, true, "tcp");
+    open_moved(&b, true, "tcp");
     b.tap.deed = TAP_KEEP;
     assert_status(pair_write(&b.pair, PAIR_LEN, 1), TRIB_OK);
     await_arrivals(&b, 1, 1);
     memcpy(before.copy, b.tap.copy, sizeof(before.copy));
     before.copied = b.tap.copied;
     close_sides(&b);
-    open_settled(&b, true, "tcp");
+    open_moved(&b, true, "tcp");
     memcpy(b.tap.copy, before.copy, sizeof(before.copy));
     b.tap.copied = before.copied;
     tap_replay(&b.tap, 0);
@@ -273,7 +273,7 @@ static void test_not_sealed(void **state)
     struct bed b;
 
     (void)state;
-    open_settled(&b, true, "tcp");
+    open_moved(&b, true, "tcp");
     memset(b.tap.copy, 1, 64);
     memcpy(b.tap.copy, &head, sizeof(head));
     b.tap.copied = 64;
@@ -297,7 +297,7 @@ static void test_legible(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct bed b;
-        open_settled(&b, i > 0, texts[i]);
+        open_moved(&b, i > 0, texts[i]);
         assert_status(pair_write(&b.pair, PAIR_LEN, 1), TRIB_OK);
         assert_status(pair_write(&b.pair, 8, 2), TRIB_OK);
         await_arrivals(&b, 1, 2);
@@ -327,7 +327,7 @@ static void test_ciphers(void **state)
     }
 }
 
-/* Taking a flag out of a greeting on its way leads to no connection. */
+/* Removing a flag from a hello on its way leads to no connection. */
 static void test_downgrades(void **state)
 {
     static const struct {

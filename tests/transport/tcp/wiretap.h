@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A tap in the wire between two sides of a pair: it passes on what they send, in both
- * directions of each connection, keeps a copy, and does to one record what it is told
+ * directions of each connection, keeps a copy, and changes one record as asked
  * to.
  *
  * Side i gets the other side's address with the tap's port in it. tap_pump moves what
@@ -41,7 +41,7 @@ struct tap_way {
     int writer; /* the side whose bytes these are */
     bool calls; /* it has made the connection: a hello and a proof come first, else a
                  * challenge */
-    size_t greeting; /* bytes of those that are still to come */
+    size_t handshake; /* bytes of those that are still to come */
     bool ended;
     uint8_t *bytes;
     size_t have;
@@ -50,7 +50,7 @@ struct tap_way {
 struct tap {
     struct trib_net_port port[2]; /* [i]: in the place of side i's */
     uint16_t real[2];
-    bool sealed; /* records follow the greetings */
+    bool sealed; /* records follow the handshakes */
     uint32_t hello_loses, challenge_loses; /* flags that the tap takes out of both */
     struct tap_way ways[2 * TAP_CALLS];
     int n;
@@ -100,7 +100,7 @@ static inline void tap_into(struct tap *tap, int i, struct trib_address *address
 
 static inline void tap_send(const struct tap_way *w, const uint8_t *bytes, size_t n)
 {
-    if (n) /* a side that has hung up is a side that has hung up */
+    if (n) /* the side may have closed */
         (void)send(w->to, bytes, n, MSG_NOSIGNAL);
 }
 
@@ -125,23 +125,23 @@ static inline void tap_accept(struct tap *tap, int listener)
                          .to = callee,
                          .writer = !listener,
                          .calls = true,
-                         .greeting = sizeof(struct tcp_hello) + TRIB_PROOF_BYTES,
+                         .handshake = sizeof(struct tcp_hello) + TRIB_PROOF_BYTES,
                          .bytes = malloc(TAP_ROOM)};
     tap->ways[tap->n++] = (struct tap_way){.from = callee,
                                            .to = caller,
                                            .writer = listener,
-                                           .greeting = sizeof(struct tcp_challenge),
+                                           .handshake = sizeof(struct tcp_challenge),
                                            .bytes = malloc(TAP_ROOM)};
 }
 
-/* A piece of a greeting that has come whole, with its flags changed where that is asked
+/* A complete piece of a handshake, with its flags changed where that is asked
  * for. */
-static inline size_t tap_greeting(struct tap *tap, struct tap_way *w)
+static inline size_t tap_handshake(struct tap *tap, struct tap_way *w)
 {
     struct tcp_hello h;
     struct tcp_challenge c;
-    const bool hello = w->calls && w->greeting > TRIB_PROOF_BYTES;
-    const size_t n = hello ? sizeof(h) : w->greeting;
+    const bool hello = w->calls && w->handshake > TRIB_PROOF_BYTES;
+    const size_t n = hello ? sizeof(h) : w->handshake;
 
     if (w->have < n)
         return 0;
@@ -155,7 +155,7 @@ static inline size_t tap_greeting(struct tap *tap, struct tap_way *w)
         memcpy(w->bytes, &c, n);
     }
     tap_send(w, w->bytes, n);
-    w->greeting -= n;
+    w->handshake -= n;
     return n;
 }
 
@@ -216,8 +216,8 @@ static inline size_t tap_piece(struct tap *tap, struct tap_way *w)
 {
     if (!w->have || w->ended)
         return 0;
-    if (tap->sealed && w->greeting)
-        return tap_greeting(tap, w);
+    if (tap->sealed && w->handshake)
+        return tap_handshake(tap, w);
     if (tap->sealed)
         return tap_record(tap, w);
     tap_send(w, w->bytes, w->have);

@@ -157,7 +157,7 @@ static void test_strangers(void **state)
  * for, all at once: it gets its answer. */
 static void test_burst(void **state)
 {
-    enum { CROWD = 2 + TRIB_NET_STRANGERS + 8 };
+    enum { CROWD = 2 + TRIB_NET_UNAUTHENTICATED + 8 };
     struct sockaddr_storage to;
     struct ucx_control word;
     struct pair pair;
