@@ -17,6 +17,7 @@
 #include "comm/plan/auto_choice.h"
 #include "compress/codec_info.h"
 #include "topo/machine.h"
+#include "transport/open.h"
 
 const char *trib_version(void)
 {

@@ -5,7 +5,7 @@
 #ifndef TRANSPORT_BACKENDS_H
 #define TRANSPORT_BACKENDS_H
 
-#include "transport/transport.h"
+#include "transport/ops.h"
 
 extern const struct trib_transport_ops trib_auto_ops;
 extern const struct trib_transport_ops trib_shm_ops;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/transport.h"
+#include "transport/open.h"
 
 #include <assert.h>
 #include <stdio.h>

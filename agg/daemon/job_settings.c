@@ -6,7 +6,7 @@
 
 #include "agg/daemon/aggregator.h"
 #include "base/text.h"
-#include "transport/transport.h"
+#include "transport/open.h"
 
 /* Timeout for a stopped peer, unless TRIB_STOP_TIMEOUT_MS is set. Its resources here
  * must be free within 5 s, even on a busy host that notices the stop late. */

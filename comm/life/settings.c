@@ -11,7 +11,7 @@
 #include "comm/plan/auto_choice.h"
 #include "comm/plan/quorum_rule.h"
 #include "pipeline/payload/check.h"
-#include "transport/transport.h"
+#include "transport/open.h"
 
 trib_status_t trib_settings_feedback(const char *text, struct trib_error *err)
 {

@@ -16,6 +16,7 @@
 #include "comm/core/gate.h"
 #include "comm/core/locality.h"
 #include "pipeline/run/failure.h"
+#include "transport/op_defaults.h"
 
 /* In a trace, a communicator created from another belongs to the parent's process: its
  * label begins with the parent's rank. */

@@ -23,6 +23,8 @@
 #include "comm/members/wireup_check.h"
 #include "topo/cpus.h"
 #include "topo/machine.h"
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 
 enum {
     CHUNK_OF_NETWORKS = 256 << 10,

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "topo/machine.h"
 #include "topo/rdma.h"
+#include "transport/open.h"
 
 #define OK TRIB_VERDICT_OK
 #define WARN TRIB_VERDICT_WARN

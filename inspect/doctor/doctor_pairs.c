@@ -17,6 +17,7 @@
 #include "boot/boot.h"
 #include "transport/backends.h"
 #include "transport/common/heartbeat.h"
+#include "transport/open.h"
 
 #define OK TRIB_VERDICT_OK
 #define WARN TRIB_VERDICT_WARN

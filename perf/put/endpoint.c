@@ -12,6 +12,7 @@
 #include "base/host.h"
 #include "base/time.h"
 #include "tools/common/launch.h"
+#include "transport/open.h"
 
 enum {
     EVENTS = 16,

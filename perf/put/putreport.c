@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "perf/common/output.h"
 #include "perf/put/put.h"
+#include "transport/ops.h"
 
 struct put_report {
     const struct put_args *args;

@@ -9,6 +9,7 @@
 #include "base/snapshot.h"
 #include "pipeline/link/arena_layout.h"
 #include "pipeline/link/link_words.h"
+#include "transport/open.h"
 
 static trib_status_t make_staging(struct trib_arena *a)
 {

@@ -36,7 +36,7 @@
  * Without load/store reach it sends this number in the immediate of a write without
  * data, and the sender stores it at the event. Writing the number to memory would not
  * work: the transport orders events only, and memory that two writes share may keep the
- * older value (transport/transport.h).
+ * older value (transport/ops.h).
  *
  * Notices. Without load/store reach the receiver reads a notice only after its event,
  * and only if the memory then has the version of that event. Waiting notices have a
@@ -60,7 +60,7 @@
 #include "pipeline/link/advert.h"
 #include "pipeline/link/arena.h"
 #include "pipeline/link/frame.h"
-#include "transport/transport.h"
+#include "transport/ops.h"
 
 #define TRIB_ENTRY_PAYLOAD 24
 #define TRIB_OOB_NOTICE_TEXT 200

@@ -10,6 +10,7 @@
 #include "base/config.h"
 #include "pipeline/link/link.h"
 #include "tests/fuzz/reach.h"
+#include "transport/open.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -20,6 +20,7 @@
 #include "pipeline/p2p/p2p_state.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
+#include "transport/open.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -22,7 +22,7 @@
 #include "transport/backends.h"
 #include "transport/loop/loop.h"
 #include "transport/shm/shm.h"
-#include "transport/transport.h"
+#include "transport/open.h"
 
 #if HAVE_VERBS
 #include "transport/verbs/verbs.h"

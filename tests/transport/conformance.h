@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "tests/harness/spawn.h"
-#include "transport/transport.h"
+#include "transport/open.h"
 
 #define RIG_RANKS_MAX 4
 #define RIG_LEN ((size_t)64 << 10)

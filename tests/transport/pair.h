@@ -21,7 +21,7 @@
 #include "base/time.h"
 #include "tests/transport/connect_to.h"
 #include "transport/common/ip_endpoint.h"
-#include "transport/transport.h"
+#include "transport/open.h"
 
 #define PAIR_LEN 4096
 

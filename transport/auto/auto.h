@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 #include "transport/auto/auto_peer.h"
-#include "transport/transport.h"
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 
 /* auto_mem.c */
 void trib_auto_pinned_limit(struct trib_transport *t, bool near,

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "transport/op_defaults.h"
 
 /* A peer that does not answer costs seconds. So it counts for all ranks of its host,
  * and each inner spends at most WASTE_NS on such peers. */

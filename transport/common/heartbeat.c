@@ -34,7 +34,7 @@
 #include "transport/common/absence.h"
 #include "transport/common/beat.h"
 #include "transport/common/net_addr.h"
-#include "transport/transport.h"
+#include "transport/open.h"
 
 enum {
     BEATS = 20, /* per stop_timeout_ms: several may be lost in the network */

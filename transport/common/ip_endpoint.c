@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
+#include "transport/open.h"
 
 void trib_ip_endpoint_init(struct trib_ip_endpoint *e,
                            const struct trib_transport_opts *opts, const char *owner,

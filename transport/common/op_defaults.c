@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "transport/transport.h"
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 
 void trib_no_devices(char *text, size_t bytes)
 {

@@ -2,6 +2,7 @@
 /* The table of decorators, and nomap, which disables load/store access to exercise the
  * write path. */
 #include "transport/decorators/decorator.h"
+#include "transport/op_defaults.h"
 #include "transport/params.h"
 
 static trib_status_t nomap_caps(struct trib_transport *t,

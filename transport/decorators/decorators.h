@@ -5,7 +5,7 @@
 #ifndef TRANSPORT_DECORATORS_DECORATORS_H
 #define TRANSPORT_DECORATORS_DECORATORS_H
 
-#include "transport/transport.h"
+#include "transport/open.h"
 
 struct decorator;
 

@@ -12,7 +12,8 @@
 
 #include "transport/common/peer.h"
 #include "transport/common/segment.h"
-#include "transport/transport.h"
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 #include "base/process.h"
 
 #define LOOP_MAGIC 0x706f6f6cu

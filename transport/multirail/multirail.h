@@ -26,7 +26,8 @@
 #include "base/idle_function.h"
 #include "transport/common/peer.h"
 #include "transport/multirail/multirail_wire.h"
-#include "transport/transport.h"
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 
 #define MULTIRAIL_NAME "rails" /* name of the backend and of its log component */
 

@@ -14,7 +14,8 @@
 #include "transport/common/peer.h"
 #include "transport/common/segment.h"
 #include "transport/shm/shm_layout.h"
-#include "transport/transport.h"
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 
 #define SHM_NAME "shm" /* transport name, and component of its log lines */
 

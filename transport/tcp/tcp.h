@@ -10,9 +10,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 #include "transport/tcp/tcp_peer.h"
 #include "transport/tcp/tcp_wire.h"
-#include "transport/transport.h"
 
 /* tcp_devices.c */
 void trib_tcp_devices(char *text, size_t bytes);

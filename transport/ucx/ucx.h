@@ -33,7 +33,8 @@
 #include "transport/common/heartbeat.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/common/region_table.h"
-#include "transport/transport.h"
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 #include "transport/ucx/ucx_dl_api.h"
 #include "transport/ucx/ucx_wire.h"
 

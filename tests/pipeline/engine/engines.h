@@ -9,6 +9,7 @@
 
 #include "collectives/collectives.h"
 #include "pipeline/engine/engine.h"
+#include "transport/open.h"
 
 enum { ENGINES_MAX = 9 };
 

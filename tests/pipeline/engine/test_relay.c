@@ -8,6 +8,7 @@
 
 #include "collectives/collectives.h"
 #include "pipeline/engine/engine.h"
+#include "transport/open.h"
 
 enum { COUNT = 1000, SIDES = 3, RANK = 0, ROOT = 1, LEAF = 2 };
 

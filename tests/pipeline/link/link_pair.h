@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "pipeline/link/link.h"
+#include "transport/open.h"
 
 #define SLOT 192
 

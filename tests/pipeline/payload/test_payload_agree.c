@@ -14,6 +14,7 @@
 #include "collectives/collectives.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/payload/payload_agree.h"
+#include "transport/open.h"
 
 enum {
     COLUMNS = 16,

@@ -18,7 +18,7 @@
 #include "base/time.h"
 #include "transport/common/net_addr.h"
 #include "transport/common/heartbeat.h"
-#include "transport/transport.h"
+#include "transport/open.h"
 
 #define TIMEOUT_MS 600 /* of silence; much more than a busy machine delays an answer \
                         */

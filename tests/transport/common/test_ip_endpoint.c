@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "transport/common/ip_endpoint.h"
+#include "transport/open.h"
 
 static struct trib_error err;
 static struct trib_config cfg = {.stop_timeout_ms = 300};

@@ -6,7 +6,8 @@
 #include "tests/harness/tribtest.h"
 
 #include "base/error.h"
-#include "transport/transport.h"
+#include "transport/op_defaults.h"
+#include "transport/open.h"
 
 static void test_nothing(void **state)
 {

@@ -18,7 +18,7 @@
 #include "transport/common/beat.h"
 #include "transport/common/net_addr.h"
 #include "transport/common/peer_liveness.h"
-#include "transport/transport.h"
+#include "transport/open.h"
 
 enum { STOP_TIMEOUT_MS = 200 };
 
