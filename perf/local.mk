@@ -138,7 +138,9 @@ EXTRA_DIST += \
 	perf/bench/codec.awk \
 	perf/bench/codec.sh \
 	perf/bench/collectives.sh \
+	perf/bench/core.awk \
 	perf/bench/core.sh \
+	perf/bench/two_processes.sh \
 	perf/bench/estimates.sh \
 	perf/bench/hosts.awk \
 	perf/bench/hosts.sh \
@@ -168,7 +170,7 @@ EXTRA_DIST += \
 	perf/bench/wan.awk \
 	perf/bench/wan.sh \
 	perf/bench/train.sh \
-	perf/bench/medians.awk \
+	perf/bench/tables.awk \
 	perf/bench/driver.sh \
 	perf/bench/between_hosts.sh \
 	perf/peers/codec_torch.py \
@@ -205,4 +207,5 @@ EXTRA_DIST += \
 	perf/results/training.md \
 	perf/results/wan.md
 EXTRA_DIST += perf/README.md \
+	perf/bench/README.md \
 	perf/sim/README.md

@@ -1,10 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# between_hosts.sh - functions shared by the scripts that measure between hosts of
-# tests/netns/net.sh. They source it after net.sh, driver.sh and peers.sh. net_job_hosts and
-# net_job_ranks are the number of hosts of a job and of ranks per host.
-# shellcheck disable=SC2154 # set by net.sh, driver.sh and peers.sh
+# between_hosts.sh - functions of the benches between hosts of tests/netns/net.sh. They source it after driver.sh, and
+# call need_hosts. net_job_hosts and net_job_ranks are the number of hosts of a job and of ranks per host.
+# shellcheck disable=SC2034,SC2154 # of net.sh, driver.sh and peers.sh
+
+# shellcheck source=tests/netns/net.sh
+. "$here/../tests/netns/net.sh"
+
+# Fail if there can be no hosts; close them at the end of the bench.
+need_hosts() {
+    local why
+    ! why=$(net_refused) || die "$why"
+    trap close_place EXIT
+    trap 'exit 130' INT TERM HUP
+}
 
 # Run ranks on hosts; print the output of rank 0 and of failed ranks.
 job() { # COMMAND…
@@ -135,17 +145,31 @@ services() { # HOST…
     echo "$list"
 }
 
-# Call the script's `measure RATE HOSTS` in each round, for each rate and number of hosts.
-measure_hosts() {
+hosts_line() { # WHAT: program or codec
+    printf '%s\n%s' "All hosts are network namespaces on it. float32 sum in place over TCP ($congestion), $rounds" \
+        "launches of each $1, interleaved"
+}
+
+# A place is a rate and a number of hosts.
+place_names="rate n"
+open_place() { open_hosts "$n"; }
+close_place() { net_close; }
+rates_and_hosts() {
     local rate n
-    trap net_close EXIT
-    trap 'exit 130' INT TERM HUP
+    places=()
     for rate in $rates; do
-        for n in $hosts_list; do
-            open_hosts "$n"
-            for ((round = 1; round <= rounds; round++)); do measure "$rate" "$n"; done
-            net_close
-        done
+        for n in $hosts_list; do places+=("$rate $n"); done
     done
-    [ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
+strict=''
+# Rows of trib-perf on the open hosts: "contender,ranks,bytes,samples,batch,p50,min,max[,COLUMN…]". If `strict`
+# is set, a warning, for example about an unavailable service, makes it fail.
+sum_on_hosts() { # CONTENDER "COLUMN…" OPTION…
+    local options said
+    mapfile -t options < <(trib_options)
+    said=$(job "$build/perf/trib-perf" allreduce "${options[@]}" "${@:3}") || return 1
+    if grep '^tributary: ' <<<"$said" >&2 && [ -n "$strict" ]; then return 1; fi
+    # shellcheck disable=SC2086 # names
+    grep -v '^tributary: ' <<<"$said" | trib_rows "$1" $2
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# medians.awk and results.awk limits.csv runs.csv: write documents like trib-perf --json, for trib-perf report.
+# tables.awk and results.awk limits.csv runs.csv: write documents like trib-perf --json, for trib-perf report.
 #
 # -v to=PREFIX         write each document to PREFIX, a number and .json; print its name
 # -v split_by=COLUMNS  one document for each combination of values, which it has in "run"
@@ -16,13 +16,11 @@
 # or *; 0 bytes: all sizes.
 
 BEGIN {
-    FS = ","
-    head = ENVIRON["RESULTS_HEAD"]
-    run = ENVIRON["RESULTS_RUN"]
+    member["rate"] = "link_gbps"; member["trip"] = "round_trip_ms"; member["link"] = "transport"; member["hosts"] = "ranks"
     n_split = split(split_by, split_column, " ")
     n_known = split("p50_us us ms nmse wire_bytes bytes_per_element GBps elements_per_s latency bandwidth", known, " ")
-    split("p50_us 1 us 1 ms 1000 latency 1", pairs, " ")
-    for (i = 1; i in pairs; i += 2) to_us[pairs[i]] = pairs[i + 1]
+    to_us["p50_us"] = to_us["us"] = to_us["latency"] = 1
+    to_us["ms"] = 1000
 }
 
 FNR == 1 { file++ }
@@ -37,19 +35,16 @@ FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     who = $at[name]
     size = ("bytes" in at) ? $at["bytes"] : bytes
     if (!(size > 0)) next
-    if (!(part in known_part)) { known_part[part] = 1; parts[++n_parts] = part }
-    if (!((part, who) in known_name)) { known_name[part, who] = 1; names[part, ++n_names[part]] = who }
-    if (!((part, who, size) in known_size)) { known_size[part, who, size] = 1; sizes[part, who, ++n_sizes[part, who]] = size }
+    note("part", part)
+    note(part, who)
+    note(part SUBSEP who, size)
     row = part SUBSEP who SUBSEP size
-    if ("what" in at) { add(row, $at["what"], $at["value"]); next }
-    for (i = 1; i <= n_known; i++) if (known[i] in at) add(row, known[i], $at[known[i]])
+    if ("what" in at) { figure(row, $at["what"], $at["value"]); next }
+    for (i = 1; i <= n_known; i++) if (known[i] in at) figure(row, known[i], $at[known[i]])
 }
 
-function add(row, what, text,    key) {
-    if (text !~ /^[-+]?[0-9.]/) return # nan, or nothing
-    key = row SUBSEP what
-    value[key, ++count[key]] = text + 0
-}
+# Add a number; no launch has "nan" or nothing.
+function figure(row, what, text) { if (text ~ /^[-+]?[0-9.]/) add(row SUBSEP what, text) }
 
 function text_of(x) { gsub(/["\\]/, "\\\\&", x); return "\"" x "\"" }
 
@@ -78,9 +73,9 @@ function figures(row, ranks,    i, key, line, size, part_of, dense) {
 
 # Rows of one contender, separated by commas.
 function rows_of(part, who, ranks, word, between, to,    i) {
-    for (i = 1; i <= n_sizes[part, who]; i++) {
+    for (i = 1; i <= items[part, who]; i++) {
         printf "%s\n    {%s\"bytes\": %d%s}", between, word == "" ? "" : "\"" word "\": " text_of(who) ", ", \
-            sizes[part, who, i], figures(part SUBSEP who SUBSEP sizes[part, who, i], ranks) >to
+            item[part, who, i], figures(part SUBSEP who SUBSEP item[part, who, i], ranks) >to
         between = ","
     }
     return between
@@ -89,15 +84,13 @@ function rows_of(part, who, ranks, word, between, to,    i) {
 # The values that identify a document. A rate such as 10gbit is the link rate.
 function run_of(part,    i, of, line, column, x) {
     split(part, of, "/")
-    line = run
+    line = ENVIRON["RESULTS_RUN"]
     for (i = 1; i <= n_split; i++) {
         column = split_column[i]
         x = of[i]
-        if (column == "rate") { column = "link_gbps"; x = x ~ /mbit$/ ? x / 1000 : x + 0 }
+        if (column == "rate") x = x ~ /mbit$/ ? x / 1000 : x + 0
         if (column == "place") x = x == "in" ? "in place" : "out of place"
-        if (column == "trip") column = "round_trip_ms"
-        if (column == "link") column = "transport"
-        if (column == "hosts") column = "ranks"
+        if (column in member) column = member[column]
         line = line (line != "" ? ", " : "") "\"" column "\": " (x ~ /^[0-9]+(\.[0-9]+)?$/ ? x + 0 : text_of(x))
     }
     return line
@@ -122,17 +115,17 @@ function limits_of(part, line, to,    i, between, rate) {
 function document(part, to,    i, line, ranks, between) {
     line = run_of(part)
     ranks = ranks_of(line)
-    print "{" head ",\n\"run\": {" line "}," >to
+    print "{" ENVIRON["RESULTS_HEAD"] ",\n\"run\": {" line "}," >to
     limits_of(part, line, to)
     printf "\"results\": [" >to
-    for (i = 1; i <= n_names[part]; i++)
-        if (names[part, i] ~ own) between = rows_of(part, names[part, i], ranks, key, between, to)
+    for (i = 1; i <= items[part]; i++)
+        if (item[part, i] ~ own) between = rows_of(part, item[part, i], ranks, key, between, to)
     between = ""
     printf "],\n\"peers\": [" >to
-    for (i = 1; i <= n_names[part]; i++)
-        if (names[part, i] !~ own) {
-            printf "%s\n  {\"name\": %s, \"results\": [", between, text_of(names[part, i]) >to
-            rows_of(part, names[part, i], ranks, "", "", to)
+    for (i = 1; i <= items[part]; i++)
+        if (item[part, i] !~ own) {
+            printf "%s\n  {\"name\": %s, \"results\": [", between, text_of(item[part, i]) >to
+            rows_of(part, item[part, i], ranks, "", "", to)
             printf "]}" >to
             between = ","
         }
@@ -141,4 +134,4 @@ function document(part, to,    i, line, ranks, between) {
     print to
 }
 
-END { for (p = 1; p <= n_parts; p++) document(parts[p], sprintf("%s%03d.json", to, p)) }
+END { for (p = 1; p <= items["part"]; p++) document(item["part", p], sprintf("%s%03d.json", to, p)) }

@@ -3,13 +3,6 @@
 #
 # rxe.sh - compare writes and all-reduce over soft-RoCE with perftest and Open MPI, interleaved.
 #
-#   perf/bench/rxe.sh [OPTION]… BUILD_DIR OUT_DIR
-#
-#   --quick           1 round, few sizes, short runs: a smoke test
-#   --rounds N        launches of each program [5]
-#   --only LIST       contenders, comma-separated, of trib, ib_write_lat, ib_send_lat, ib_write_bw,
-#                     bound, trib-tcp, trib-shm, openmpi-tcp, openmpi-sm, -ucx, -openib
-#
 # Two processes with a soft-RoCE device, of this machine if its kernel supports it, otherwise in an
 # emulated guest (tests/rxe), where only ratios are meaningful.
 #
@@ -18,47 +11,29 @@
 # polls the last byte. Bandwidth is with 64 concurrent writes in one direction, of trib-perf put and
 # ib_write_bw. trib-perf put busy-polls, like perftest. All-reduce is a sum of f32, in place; bound is
 # the time in which trib-perf put moves the same bytes with both sides writing. Open MPI over the
-# device, with UCX and openib, is tried after the rounds. The files in OUT_DIR are runs.csv (all launches), bench.md (tables), errors.log.
-set -euo pipefail
-here=$(cd "$(dirname "$0")/.." && pwd)
-
-rounds=5 only=
+# device, with UCX and openib, is tried after the rounds.
+# shellcheck disable=SC2034,SC2154 # the driver sets and reads them
+# shellcheck source=perf/bench/driver.sh
+. "$(dirname "$0")/driver.sh"
+quick "1 round, few sizes, short runs: a smoke test" rounds=1 small=8,4096 large=65536 pings=200 moved=5000000 samples=3
+options rounds
+option only '' LIST "contenders, comma-separated, of trib, ib_write_lat, ib_send_lat, ib_write_bw, bound, trib-tcp, trib-shm, openmpi-tcp, openmpi-sm, -ucx, -openib"
+option inside '' '' "this is the guest, or the host with the device"
 small=8,64,512,4096 large=16384,65536,262144,1048576 vector=1048576
 pings=2000 moved=25000000 # round trips; bytes of a bandwidth measurement, at least 64 writes
-limit=60 # seconds for a launch
-inside= # set in the guest or on the host with the device
-# shellcheck disable=SC2034 # peers.sh reads them
-sizes=$vector samples=10 sample_ms=10 place=in rewrite=
-
-# shellcheck source=perf/bench/driver.sh
-. "$here/bench/driver.sh"
-# shellcheck source=perf/peers/peers.sh
-. "$here/peers/peers.sh"
-
-# shellcheck disable=SC2034 # take_arguments reads it
-declare -A settings=([rounds]=rounds [only]=only)
-# shellcheck disable=SC2034 # samples is for peers.sh
-on_quick() { rounds=1 small=8,4096 large=65536 pings=200 moved=5000000 samples=3; }
-on_inside() { inside=yes; }
-options=("${@:1:$#>1?$#-2:0}") # without the folders
+sizes=$vector samples=10 sample_ms=10
+words=("${@:1:$#>1?$#-2:0}") # without the folders
 take_arguments "$@"
 
 # --- one launch, with the device --------------------------------------------------
 
 # Each prints one number: latency in µs, bandwidth in GB/s, all-reduce in µs.
 
-# trib_column NAME - print this column of the row written by trib-perf.
-trib_column() {
-    awk -F, -v name="$1" '
-        !column { for (i = 1; i <= NF; i++) if ($i == name) column = i; next }
-        { print $column }'
-}
-
 put() { # BYTES CSV-COLUMN OPTION…
     local bytes=$1 column=$2
     shift 2
     timeout -k 5 "$limit" "$build/perf/trib-perf" put --transport verbs --sizes "$bytes" \
-        --bind core --csv - "$@" | trib_column "$column"
+        --bind core --csv - "$@" | csv_columns "$column"
 }
 
 put_bound() { # BYTES - the time of a vector each way, in writes of this size
@@ -70,36 +45,18 @@ allreduce() { # TRANSPORT
     local options
     mapfile -t options < <(trib_options)
     TRIB_TRANSPORT=$1 timeout -k 5 "$limit" "$build/perf/trib-perf" allreduce -n 2 \
-        --memory alloc --bind core "${options[@]}" | trib_column p50_us
-}
-
-listens() { # PORT
-    ss -Hltn "sport = $1" | grep -q .
+        --memory alloc --bind core "${options[@]}" | csv_columns p50_us
 }
 
 # One program of perftest on each core; a column of what the client prints.
-pair() { # COLUMN PROGRAM OPTION…
-    local column=$1 program=$2 pid tries failed=0
-    shift 2
-    port=$((port + 1)) # no run reuses the port of the previous one
-    while listens "$port"; do port=$((port + 1)); done
-    taskset -c "${cores[1]:-${cores[0]}}" timeout -k 5 "$limit" "$program" -d "$RXE_DEVICE" \
-        -p "$port" -F "$@" >"$server_log" 2>&1 &
-    pid=$!
-    for ((tries = 0; tries < 200; tries++)); do
-        ! listens "$port" || break
-        sleep 0.05
-    done
-    taskset -c "${cores[0]}" timeout -k 5 "$limit" "$program" -d "$RXE_DEVICE" -p "$port" -F \
-        "$@" "$RXE_ADDRESS" | awk -v column="$column" '/^ *[0-9]+ +[0-9]/ { print $column }' ||
-        failed=$?
-    wait "$pid" || failed=$?
-    [ "$failed" = 0 ] || cat "$server_log" >&2
-    return "$failed"
+perftest() { # COLUMN PROGRAM OPTION…
+    next_port
+    pair "$2" -d "$RXE_DEVICE" -p "$port" -F "${@:3}" -- "$2" -d "$RXE_DEVICE" -p "$port" -F "${@:3}" "$RXE_ADDRESS" |
+        awk -v column="$1" '/^ *[0-9]+ +[0-9]/ { print $column }'
 }
 
 bandwidth_of() { # PROGRAM BYTES
-    pair 4 "$1" -s "$2" -n "$(writes "$2")" -t 64 | awk '{ print $1 * 1.048576e-3 }'
+    perftest 4 "$1" -s "$2" -n "$(writes "$2")" -t 64 | awk '{ print $1 * 1.048576e-3 }'
 }
 
 openmpi() { # CONTENDER OPTION…
@@ -118,7 +75,7 @@ writes() { # BYTES
 }
 
 # A program that exceeded the limit is not launched again.
-declare -A failures=() late=()
+declare -A failures=()
 
 launch() { # CONTENDER WHAT BYTES COMMAND…
     local kind="$1, $2, $3 B" row="$round,$1,$2,$3" value status=0
@@ -135,26 +92,22 @@ launch() { # CONTENDER WHAT BYTES COMMAND…
     return 1
 }
 
-polling() { # COMMAND… - run Tributary without yielding cores
-    TRIB_SPIN_US=1000000 "$@"
-}
-
 one_round() {
     local size
     say "round $round of $rounds: latency ($SECONDS s)"
     for size in ${small//,/ }; do
-        polling launch trib latency "$size" put "$size" p50_us --latency --iters "$pings"
-        launch ib_write_lat latency "$size" pair 5 ib_write_lat -s "$size" -n "$pings"
-        launch ib_send_lat latency "$size" pair 5 ib_send_lat -s "$size" -n "$pings"
+        TRIB_SPIN_US=1000000 launch trib latency "$size" put "$size" p50_us --latency --iters "$pings"
+        launch ib_write_lat latency "$size" perftest 5 ib_write_lat -s "$size" -n "$pings"
+        launch ib_send_lat latency "$size" perftest 5 ib_send_lat -s "$size" -n "$pings"
     done
     say "round $round of $rounds: bandwidth ($SECONDS s)"
     for size in ${large//,/ }; do
-        polling launch trib bandwidth "$size" put "$size" GBps --bandwidth \
+        TRIB_SPIN_US=1000000 launch trib bandwidth "$size" put "$size" GBps --bandwidth \
             --iters "$(writes "$size")"
         launch ib_write_bw bandwidth "$size" bandwidth_of ib_write_bw "$size"
     done
     say "round $round of $rounds: all-reduce ($SECONDS s)"
-    polling launch bound all-reduce "$vector" put_bound 65536
+    TRIB_SPIN_US=1000000 launch bound all-reduce "$vector" put_bound 65536
     launch trib all-reduce "$vector" allreduce verbs
     launch trib-tcp all-reduce "$vector" allreduce tcp
     launch trib-shm all-reduce "$vector" allreduce shm
@@ -186,9 +139,8 @@ measure_inside() {
     local kind
     server_log=$(mktemp)
     trap 'rm -f "$server_log"' EXIT
-    port=18600
-    mapfile -t cores < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
-        awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')
+    # shellcheck source=perf/bench/two_processes.sh
+    . "$here/bench/two_processes.sh"
     for ((round = 1; round <= rounds; round++)); do one_round || true; done
     openmpi_over_device
     echo "machine: $(machine_line)"
@@ -197,26 +149,17 @@ measure_inside() {
 
 # --- on the host ------------------------------------------------------------------
 
-# A guest has its own /tmp, unless it starts in a folder there.
-visible_folder() {
-    case $build/ in
-    /tmp/*) echo "$build" ;;
-    *) echo "$out" ;;
-    esac
-}
-
 measure() {
     # The guest's default clock is a device shared by all processors and takes 2.6 µs to read.
-    local bed=("$here/../tests/rxe/guest" --memory 1500 --kernel tsc=reliable) status=0
+    local bed=("$here/../tests/rxe/guest" --memory 1500 --kernel tsc=reliable) status=0 folder=$out
+    [[ $build/ != /tmp/* ]] || folder=$build # a guest has its own /tmp, unless it starts in a folder there
     where="a guest, emulated by qemu: only ratios mean something"
     if "$here/../tests/rxe/host" --check 2>/dev/null; then
         bed=("$here/../tests/rxe/host")
         where="this machine"
     fi
     trap 'interrupted=yes' INT # the signal also ends the guest, which has printed its rows
-    (cd "$(visible_folder)" &&
-        exec "${bed[@]}" --timeout 3000 -- bash "$here/bench/rxe.sh" --inside "${options[@]}" \
-        "$build" "$out") \
+    (cd "$folder" && exec "${bed[@]}" --timeout 3000 -- bash "$here/bench/rxe.sh" --inside "${words[@]}" "$build" "$out") \
         >"$out/said" 2> >(tee -a "$errors" |
             grep --line-buffered '^round\|^##\|^Open MPI over\|^rxe/' >&2) || status=$?
     echo "round,contender,what,bytes,value" >"$runs"
@@ -226,31 +169,28 @@ measure() {
         echo "failed: all remaining launches, exit $status" >>"$out/said"
 }
 
-tables() {
-    local name
-    sed -n 's/^machine: //p' "$out/said"
-    echo "Two processes over soft-RoCE in $where. $rounds launches of each program, interleaved."
-    echo "Latency is half of a round trip, median of a launch; bandwidth is with 64 concurrent writes"
-    echo "in one direction; all-reduce is of two ranks, f32, in place. Bound: both vectors at the rate of"
-    echo "trib-perf put --bidirectional."
-    [ -z "$interrupted" ] || echo "Interrupted: the tables contain only completed launches."
-    for name in "${missing[@]}"; do echo "Not measured here: $name."; done
-    sed -n 's/^failed: \(.*\)/Failed: \1; see errors.log./p' "$out/said"
-    awk -f "$here/bench/medians.awk" -f "$here/bench/rxe.awk" "$runs"
-}
-
 if [ -n "$inside" ]; then
     measure_inside
     exit
 fi
 build_openmpi || true
 measure
-tables >"$out/bench.md"
+machine_line() { sed -n 's/^machine: //p' "$out/said"; }
+absent_lines() {
+    local name
+    [ -z "$interrupted" ] || echo "Interrupted: the tables contain only completed launches."
+    for name in "${missing[@]}"; do echo "Not measured here: $name."; done
+    sed -n 's/^failed: \(.*\)/Failed: \1; see errors.log./p' "$out/said"
+}
+about="Two processes over soft-RoCE in $where. $rounds launches of each program, interleaved.
+Latency is half of a round trip, median of a launch; bandwidth is with 64 concurrent writes
+in one direction; all-reduce is of two ranks, f32, in place. Bound: both vectors at the rate of
+trib-perf put --bidirectional."
+make_tables
 rm -f "$out/said"
-show_tables "$out/bench.md"
 ! grep '^Failed: all' "$out/bench.md" >&2 || exit 1
-echo "written to $out: bench.md, runs.csv, errors.log" >&2
-awk -F, 'NR == 1 { print "contender,test,bytes,us"; next } $3 != "bandwidth" { print $2 "," $3 "," $4 "," $5 }' \
-    "$runs" >"$out/times.csv"
-rows=$out/times.csv write_page split_by=test name=contender own='^trib' key=way run='"command": "soft-RoCE"'
-rm "$out/times.csv"
+echo "written to $out: $files" >&2
+page_rows() {
+    awk -F, 'NR == 1 { print "contender,test,bytes,us"; next } $3 != "bandwidth" { print $2 "," $3 "," $4 "," $5 }' "$runs"
+}
+write_page split_by=test name=contender own='^trib' key=way run='"command": "soft-RoCE"'

@@ -1,34 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# scaling.awk: make the tables of docs/scaling.md from scaling.csv and from rows
+# tables.awk and scaling.awk: make the tables of docs/scaling.md from scaling.csv and from rows
 # "vector and link,ranks,algorithm" with the choices of auto.
-function value(name, ranks, column) {
-    return (name, ranks, column) in seen ? seen[name, ranks, column] : ""
-}
+function seen_of(name, ranks, column) { return (name, ranks, column) in seen ? seen[name, ranks, column] : "" }
 # Three significant digits.
 function short(x) { return x == "" ? "-" : x == int(x) || x >= 100 ? sprintf("%.0f", x) : x >= 10 ? sprintf("%.1f", x) : sprintf("%.2f", x) }
 function scaled(name, ranks, column, by) {
-    return value(name, ranks, column) == "" ? "-" : short(value(name, ranks, column) * by)
+    return seen_of(name, ranks, column) == "" ? "-" : short(seen_of(name, ranks, column) * by)
 }
-function head(first, titles, n,    i, line) {
-    line = "| " first " |"
-    for (i = 1; i <= n; i++) line = line " " titles[i] " |"
-    print line
-    line = "|---|"
-    for (i = 1; i <= n; i++) line = line "---|"
-    print line
+function heads(first, titles, n,    i, line) {
+    line = "<" first
+    for (i = 1; i <= n; i++) line = line "|<" titles[i]
+    head(line)
 }
 # One row per number of ranks, one column per name.
 function grow(caption, names, titles, ranks, column, by,    name, title, rank, n, m, i, k, line, some) {
     n = split(names, name, " "); split(titles, title, ","); m = split(ranks, rank, " ")
     print "\n" caption "\n"
-    head("ranks", title, n)
+    heads("ranks", title, n)
     for (k = 1; k <= m; k++) {
         line = "| " rank[k] " |"
         some = ""
         for (i = 1; i <= n; i++) {
             line = line " " scaled(name[i], rank[k], column, by) " |"
-            some = some value(name[i], rank[k], column)
+            some = some seen_of(name[i], rank[k], column)
         }
         if (some != "") print line
     }
@@ -40,7 +35,7 @@ function compare(caption, kinds, ranks,    kind, rank, algorithm, title, n, m, i
     print "\n" caption "\n"
     for (a = 1; a <= 3; a++)
         for (k = 1; k <= m; k++) title[(a - 1) * m + k] = algorithm[a] ", " rank[k]
-    head("", title, 3 * m)
+    heads("", title, 3 * m)
     for (i = 1; i <= n; i++) {
         line = "| " kind[i] " |"
         for (a = 1; a <= 3; a++)
@@ -54,16 +49,16 @@ function judge(    rate, size, rank, i, j, k, key, line, title) {
     m = split("4 16", rank, " ")
     print "\nThe choice of `auto` compared with the fastest of `flat`, `tree`, `halving-doubling`, `ring` and `direct` in the simulation; how much longer it takes:\n"
     for (k = 1; k <= m; k++) title[k] = rank[k] " ranks"
-    head("vector and link", title, m)
+    heads("vector and link", title, m)
     for (i = 1; i <= 4; i++)
         for (j = 1; j <= 3; j++) {
             line = "| " size[i] " at " rate[j] " |"
             for (k = 1; k <= m; k++) {
                 key = rate[j] SUBSEP size[i] SUBSEP rank[k]
-                if (choice[key] == "" || !(key in best)) { line = line " - |"; continue }
+                if (choice[key] == "" || !(key in quickest)) { line = line " - |"; continue }
                 if (choice[key] == fastest[key]) line = line " " choice[key] " |"
                 else if (!((key SUBSEP choice[key]) in took)) line = line " " choice[key] ", not replayed |"
-                else line = line " " choice[key] ", " fastest[key] sprintf(": +%.0f %% |", 100 * (took[key, choice[key]] / best[key] - 1))
+                else line = line " " choice[key] ", " fastest[key] sprintf(": +%.0f %% |", 100 * (took[key, choice[key]] / quickest[key] - 1))
             }
             print line
         }
@@ -71,14 +66,13 @@ function judge(    rate, size, rank, i, j, k, key, line, title) {
 function choices(    i, k, line, title, n) {
     print "\nChoice of `auto` among the algorithms between peers:\n"
     n = split("2 4 8 16 32 64 128 256 512 1024 2048 4096", title, " ")
-    head("ranks", title, n)
-    for (i = 1; i <= links; i++) {
-        line = "| " link[i] " |"
-        for (k = 1; k <= n; k++) line = line " " chosen[link[i], title[k]] " |"
+    heads("ranks", title, n)
+    for (i = 1; i <= items["link"]; i++) {
+        line = "| " item["link", i] " |"
+        for (k = 1; k <= n; k++) line = line " " chosen[item["link", i], title[k]] " |"
         print line
     }
 }
-BEGIN { FS = "," }
 FNR == 1 { file++ }
 file == 1 && FNR > 1 {
     for (i = 2; i <= NF; i++) seen[$1, $2, i] = $i
@@ -87,11 +81,11 @@ file == 1 && FNR > 1 {
         key = part[2] SUBSEP part[3] SUBSEP $2
         took[key, $4] = $7
         choice[key] = $28
-        if (!(key in best) || $7 + 0 < best[key] + 0) { best[key] = $7; fastest[key] = $4 }
+        if (!(key in quickest) || $7 + 0 < quickest[key] + 0) { quickest[key] = $7; fastest[key] = $4 }
     }
 }
 file == 2 {
-    if (!($1 in known)) { known[$1] = 1; link[++links] = $1 }
+    note("link", $1)
     chosen[$1, $2] = $3
 }
 END {

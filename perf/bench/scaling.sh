@@ -85,7 +85,7 @@ wait
         done
     done
 } >"$parts/choices"
-awk -f perf/bench/scaling.awk "$csv" "$parts/choices" >"$tables"
+awk -f perf/bench/tables.awk -f perf/bench/scaling.awk "$csv" "$parts/choices" >"$tables"
 
 gnuplot <<GNUPLOT
 set terminal svg size 900,500 background "white" font "sans,13"

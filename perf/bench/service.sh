@@ -3,21 +3,6 @@
 #
 # service.sh - compare the aggregation service and hierarchical sums with the ring, Gloo and Open MPI.
 #
-#   perf/bench/service.sh [OPTION]… [PART]… BUILD_DIR OUT_DIR
-#
-#   --quick           1 round, small vectors, few samples: a smoke test
-#   --rounds N        launches of each program [5]
-#   --sizes LIST      bytes of dense and blocks, comma-separated [25000000,100000000]
-#   --levels LIST     bytes of hierarchy, comma-separated [4 KiB to 64 MiB, by 4]
-#   --rate RATE       rate of each host's link, each way, except in hierarchy [1gbit]
-#   --rates LIST      the same for hierarchy [1gbit 10gbit]
-#   --congestion NAME congestion control of TCP, such as bbr [cubic]
-#   --samples N       samples a size and launch [3]
-#   --sample MS       a sample is as many calls as fit this time [20]
-#   --limit S         time limit of a launch, in seconds [120]
-#   --only LIST       contenders, comma-separated, by the names in the progress output
-#   --write           also write the tables to perf/results/service.md
-#
 # Parts; default: all:
 #
 #   dense      f32 through tribd, one shard for each of 4 workers: on 4 separate hosts, and
@@ -31,32 +16,24 @@
 #
 # The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they
 # share its cores. A round launches every contender once; the first one compares the
-# results of tribd with an oracle. A job that continues without the service counts as failed. The files in OUT_DIR are
-# PART.csv (all launches), PART.md (tables), errors.log.
-set -euo pipefail
-here=$(cd "$(dirname "$0")/.." && pwd)
-
-rounds=5 sizes=25000000,100000000 codec_bytes=25000000 rate=1gbit rates="1gbit 10gbit"
-levels=4096,16384,65536,262144,1048576,4194304,16777216,67108864
-samples=3 sample_ms=20 only='' write='' congestion=cubic
-limit=120
-workers=4
-# shellcheck disable=SC2034 # peers.sh reads them
-place=in rewrite=''
-
+# results of tribd with an oracle. A job that continues without the service counts as failed.
+# shellcheck disable=SC2034,SC2154 # the driver sets and reads them
 # shellcheck source=perf/bench/driver.sh
-. "$here/bench/driver.sh"
-# shellcheck source=tests/netns/net.sh
-. "$here/../tests/netns/net.sh"
-
-# shellcheck disable=SC2034 # take_arguments reads it
-declare -A settings=([rounds]=rounds [sizes]=sizes [levels]=levels [rate]=rate [rates]=rates
-    [congestion]=congestion [samples]=samples [sample]=sample_ms [limit]=limit
-    [only]=only)
-on_quick() {
-    rounds=1 sizes=1000000 codec_bytes=1000000 levels=4096,1048576 samples=2 sample_ms=5 limit=60
-}
-on_write() { write=yes; }
+. "$(dirname "$0")/driver.sh"
+# shellcheck source=perf/bench/between_hosts.sh
+. "$here/bench/between_hosts.sh"
+quick "1 round, small vectors, few samples: a smoke test" rounds=1 sizes=1000000 codec_bytes=1000000 \
+    levels=4096,1048576 samples=2 sample_ms=5 limit=60
+options rounds
+option sizes 25000000,100000000 LIST "bytes of dense and blocks, comma-separated"
+option levels 4096,16384,65536,262144,1048576,4194304,16777216,67108864 LIST "bytes of hierarchy, comma-separated"
+option rate 1gbit RATE "rate of each host's link, each way, except in hierarchy"
+option rates "1gbit 10gbit" LIST "the same for hierarchy"
+options congestion samples=3 sample=20 limit=120
+option only '' LIST "contenders, comma-separated, by the names in the progress output"
+options write
+more_arguments='[PART]… ' files='PART.csv (all launches), PART.md (tables), errors.log'
+codec_bytes=25000000 workers=4 strict=yes
 parts=() words=()
 for word; do
     case $word in
@@ -66,14 +43,8 @@ for word; do
 done
 take_arguments "${words[@]}"
 [ ${#parts[@]} -gt 0 ] || parts=(dense blocks codecs hierarchy)
-! why=$(net_refused) || die "$why"
-[ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-unset TRIB_CODEC TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_LEADERS TRIB_SERVICE
-
-# shellcheck source=perf/peers/peers.sh
-. "$here/peers/peers.sh"
-# shellcheck source=perf/bench/between_hosts.sh
-. "$here/bench/between_hosts.sh"
+need_hosts
+unset TRIB_LEADERS
 has_gloo='' has_openmpi='' has_iperf=''
 if [[ " ${parts[*]} " =~ \ (dense|blocks)\  ]]; then
     ! build_gloo || has_gloo=yes
@@ -83,18 +54,9 @@ if [[ " ${parts[*]} " == *" dense "* ]]; then
     if command -v iperf3 >/dev/null; then has_iperf=yes; else missing+=(iperf3); fi
 fi
 
-# --- one launch -------------------------------------------------------------------
-
-# Rows "case,contender,ranks,bytes,samples,batch,p50,min,max[,nmse,wire bytes]".
-
-# A warning, for example about an unavailable service, makes it fail.
-ours() { # LABEL ARGUMENT…
-    local options rows
-    mapfile -t options < <(trib_options)
-    rows=$(job "$build/perf/trib-perf" allreduce --memory alloc "${options[@]}" "${@:2}") ||
-        return 1
-    if grep '^tributary: ' <<<"$rows" >&2; then return 1; fi
-    trib_rows "$1" nmse wire_bytes <<<"$rows"
+columns=case,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,nmse,wire_bytes
+ours() { # LABEL OPTION…
+    sum_on_hosts "$1" "nmse wire_bytes" --memory alloc "${@:2}"
 }
 
 served() { # LABEL SERVICES ARGUMENT…
@@ -104,47 +66,38 @@ served() { # LABEL SERVICES ARGUMENT…
         ours "$1" --algorithm service "${check[@]}" "${@:3}"
 }
 
-# Run each contender once; the command after its name prints its rows.
-contend() { # CASE CONTENDER COMMAND…
-    ! wanted "$2" || launch_probed "$round" "$part, $1, $2" launch "$1" "${@:3}"
+compete() { # CASE CONTENDER COMMAND…
+    contend "$2" "$part, $1, $2" launch "$1" "${@:3}"
 }
 
 # --- parts ------------------------------------------------------------------------
 
-# 4 workers on the first hosts; tribd on 4 others and, for dense, also on the same ones.
-open_star() {
-    open_hosts $((2 * workers))
-    net_job_hosts=$workers net_job_ranks=1
-    start_daemons 4 5 6 7 || die "tribd does not start"
-    apart=$(services 4 5 6 7)
-}
-
 round_dense() {
-    [ -z "$has_iperf" ] || launch_probed "$round" "$part, $rate, iperf3" launch "$rate" iperf
-    contend "$rate" tribd served tribd "$apart"
-    contend "$rate" tribd-here served tribd-here "$together"
-    contend "$rate" ring ours ring --algorithm ring
-    [ -z "$has_gloo" ] || contend "$rate" gloo gloo
-    [ -z "$has_openmpi" ] || contend "$rate" openmpi openmpi
+    [ -z "$has_iperf" ] || contend "${only%%,*}" "$part, $rate, iperf3" launch "$rate" iperf
+    compete "$rate" tribd served tribd "$apart"
+    compete "$rate" tribd-here served tribd-here "$together"
+    compete "$rate" ring ours ring --algorithm ring
+    [ -z "$has_gloo" ] || compete "$rate" gloo gloo
+    [ -z "$has_openmpi" ] || compete "$rate" openmpi openmpi
 }
 
 round_blocks() {
     local density
-    contend dense tribd served tribd "$apart"
-    [ -z "$has_gloo" ] || contend dense gloo gloo
+    compete dense tribd served tribd "$apart"
+    [ -z "$has_gloo" ] || compete dense gloo gloo
     for density in 0.01 0.1 0.5 1; do
-        contend "$density-same" sparse served sparse "$apart" --codec blocks --density "$density,same"
+        compete "$density-same" sparse served sparse "$apart" --codec blocks --density "$density,same"
     done
     for density in 0.01 0.1 0.5; do
-        contend "$density-own" sparse served sparse "$apart" --codec blocks --density "$density"
+        compete "$density-own" sparse served sparse "$apart" --codec blocks --density "$density"
     done
 }
 
 round_codecs() {
     local codec sizes=$codec_bytes
-    contend none tribd served tribd "$apart"
+    compete none tribd served tribd "$apart"
     for codec in int8 int8:result=requantised thc qsgd topk:ratio=0.01; do
-        contend "$codec" tribd served tribd "$apart" --codec "$codec"
+        compete "$codec" tribd served tribd "$apart" --codec "$codec"
     done
 }
 
@@ -159,68 +112,50 @@ chosen() {
 
 round_hierarchy() {
     local leaders sizes=$levels
-    [ "$round" -gt 1 ] || contend "$rate" chosen chosen
-    contend "$rate" ring ours ring --algorithm ring
+    [ "$round" -gt 1 ] || compete "$rate" chosen chosen
+    compete "$rate" ring ours ring --algorithm ring
     for leaders in 1 2 4; do
-        TRIB_LEADERS=$leaders contend "$rate" "leaders-$leaders" ours "leaders-$leaders" \
+        TRIB_LEADERS=$leaders compete "$rate" "leaders-$leaders" ours "leaders-$leaders" \
             --algorithm hierarchical
     done
-    contend "$rate" leaders-auto ours leaders-auto --algorithm hierarchical
-    contend "$rate" auto ours auto --algorithm auto
+    compete "$rate" leaders-auto ours leaders-auto --algorithm hierarchical
+    compete "$rate" auto ours auto --algorithm auto
 }
 
-# Run all rounds of a part on open hosts.
-run_rounds() {
-    for ((round = 1; round <= rounds; round++)); do "round_$part"; done
-    net_close
-}
-
-run_part() {
-    local rate=$rate rates=$rates
-    if [ "$part" != hierarchy ]; then
-        open_star
-        [ "$part" != dense ] || start_daemons 0 1 2 3 || die "tribd does not start"
-        together=$(services 0 1 2 3)
-        run_rounds
-        return
-    fi
-    for rate in $rates; do
+# 4 workers on the first hosts; tribd on 4 others and, for dense, also on the same ones.
+place_names=rate
+open_place() {
+    if [ "$part" = hierarchy ]; then
         open_hosts 2
         net_job_hosts=2 net_job_ranks=4
-        run_rounds
-    done
+        return
+    fi
+    open_hosts $((2 * workers))
+    net_job_hosts=$workers net_job_ranks=1
+    start_daemons 4 5 6 7 || die "tribd does not start"
+    [ "$part" != dense ] || start_daemons 0 1 2 3 || die "tribd does not start"
+    apart=$(services 4 5 6 7) together=$(services 0 1 2 3)
 }
+one_round() { "round_$part"; }
 
-tables() {
-    machine_line
-    echo "All hosts are network namespaces on it. float32 sum in place over TCP ($congestion), $rounds"
-    echo "launches of each program, interleaved; a launch takes $samples samples a size, each as"
-    echo "many calls as fit $sample_ms ms (at least one), timed on the slowest rank."
-    absent_lines
-    awk -v part="$part" -v workers="$workers" -f "$here/bench/medians.awk" \
-        -f "$here/bench/service.awk" "$runs"
-}
-
-# --- all --------------------------------------------------------------------------
-
-trap net_close EXIT
-trap 'exit 130' INT TERM HUP
-for part in "${parts[@]}"; do
-    runs=$out/$part.csv
-    echo "round,before,after,case,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,nmse,wire_bytes" \
-        >"$runs"
-    run_part
-    [ ! -t 2 ] || printf '\r\033[K' >&2
-    tables >"$out/$part.md"
-    show_tables "$out/$part.md"
+run_part() { # RATE…
+    places=("$@")
+    tables_file=$part.md runs=$out/$part.csv table_variables=(-v "part=$part" -v "workers=$workers")
+    measure
+    make_tables
     [ -z "$write" ] || write_section "service $part" "$out/$part.md"
-done
-part_page() { # PART
-    grep -v ',chosen,' "$out/$1.csv" >"$out/part.csv"
-    rows=$out/part.csv page=$out/$1.html write_page split_by="case ranks" name=contender key=way \
-        own="^(tribd|tribd-here|sparse|ring|leaders-.*|auto)$" run="$allreduce_run, \"part\": \"$1\""
-    rm "$out/part.csv"
 }
 
-echo "written to $out: ${parts[*]/%/.md}, ${parts[*]/%/.csv}, errors.log" >&2
-for part in "${parts[@]}"; do part_page "$part"; done
+apart='' together='' rate_of_all=$rate
+about="$(hosts_line program); a launch takes $samples samples a size, each as
+many calls as fit $sample_ms ms (at least one), timed on the slowest rank."
+for part in "${parts[@]}"; do
+    # shellcheck disable=SC2086 # a list
+    if [ "$part" = hierarchy ]; then run_part $rates; else run_part "$rate_of_all"; fi
+done
+echo "written to $out: $files" >&2
+page_rows() { grep -v ',chosen,' "$runs"; }
+for part in "${parts[@]}"; do
+    runs=$out/$part.csv page=$out/$part.html write_page split_by="case ranks" name=contender key=way \
+        own="^(tribd|tribd-here|sparse|ring|leaders-.*|auto)$" run="$allreduce_run, \"part\": \"$part\""
+done

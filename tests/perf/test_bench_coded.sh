@@ -11,7 +11,7 @@ table() { # row that the table has; launches "rate,contender,hosts,bytes,ms[,wir
         awk -F, '{ us = $5 * 1000
             print NR ",near,near," $1 "," $2 "," $3 "," $4 ",3,1," us "," us "," us ",0," $6 }'
     } >"$dir/runs.csv"
-    awk -f "$perf/bench/medians.awk" -f "$perf/bench/coded.awk" "$dir/runs.csv" >"$said" 2>&1
+    awk -f "$perf/bench/tables.awk" -f "$perf/bench/coded.awk" "$dir/runs.csv" >"$said" 2>&1
     grep -qF -- "$1" "$said"
     result $? "$1"
 }

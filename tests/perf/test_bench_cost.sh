@@ -11,7 +11,7 @@ table() { # row that the table has; launches "codec,link,ranks,ns" come in
         echo header
         awk -F, '{ print NR ",near,near," $1 "," $2 "," $3 ",25000000," $4 }'
     } >"$dir/runs.csv"
-    awk -f "$perf/bench/medians.awk" -f "$perf/bench/cost.awk" "$dir/runs.csv" >"$said" 2>&1
+    awk -f "$perf/bench/tables.awk" -f "$perf/bench/cost.awk" "$dir/runs.csv" >"$said" 2>&1
     grep -qF -- "$1" "$said"
     result $? "$1"
 }

@@ -21,11 +21,9 @@ cp "$dir/build/perf/probe" "$dir/build/perf/trib-perf"
 chmod +x "$dir"/build/perf/*
 cat >"$dir/bench" <<'SCRIPT'
 #!/usr/bin/env bash
-set -euo pipefail
-rounds=50 limit=60 only='' missing=()
 # shellcheck source=perf/bench/driver.sh
 . "$1/bench/driver.sh"
-declare -A settings=()
+rounds=50
 take_arguments "$2/build" "$2/out"
 launch() { # the third one waits, as a long one does, for what it has started
     if [ "$round" = 3 ]; then

@@ -10,7 +10,7 @@ table() { # row that the table has; launches "mpi,way,ranks,place,bytes,us" come
         echo header
         awk -F, '{ print NR ",near,near," $0 }'
     } >"$dir/runs.csv"
-    awk -f "$perf/bench/medians.awk" -f "$perf/bench/mpi.awk" "$dir/runs.csv" >"$said" 2>&1
+    awk -f "$perf/bench/tables.awk" -f "$perf/bench/mpi.awk" "$dir/runs.csv" >"$said" 2>&1
     grep -qF -- "$1" "$said"
     result $? "$1"
 }

@@ -12,7 +12,7 @@ table() {
         echo header
         awk -F, '{ us = $4 * 1000; print NR ",near,near," $1 "," $2 ",4," $3 ",3,1," us "," us "," us "," $5 "," $6 }'
     } >"$dir/$1.csv"
-    awk -v part="$1" -v workers=4 -f "$perf/bench/medians.awk" -f "$perf/bench/service.awk" "$dir/$1.csv" \
+    awk -v part="$1" -v workers=4 -f "$perf/bench/tables.awk" -f "$perf/bench/service.awk" "$dir/$1.csv" \
         >"$said" 2>&1
     grep -qF -- "$2" "$said"
     result $? "$1: $2"

@@ -13,7 +13,7 @@ printf '%s\n' '| 2 ms | 1 ms | 1 ms | 1 ms |' '<!-- bench wan begin -->' \
     '| 40 ms | 1 ms | 1 ms | 1 ms |' >"$dir/page.md"
 
 table() { # PAGE, row that the table has
-    awk -v page="$1" -f "$perf/bench/medians.awk" -f "$perf/bench/wan.awk" "$dir/runs.csv" >"$said" 2>&1
+    awk -v page="$1" -f "$perf/bench/tables.awk" -f "$perf/bench/wan.awk" "$dir/runs.csv" >"$said" 2>&1
     grep -qF -- "$2" "$said"
     result $? "$2"
 }

@@ -48,7 +48,7 @@ round,before,after,rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us
 1,0,0,1gbit,int8,2,25000000,9,1,53000,1,1,10,0.47,21,20,0.47,0.46,0.97,0.96,0.46,0.95
 2,0,0,1gbit,int8,2,25000000,9,1,55000,1,1,10,0.47,21,20,0.47,0.46,0.99,0.96,0.46,0.95
 ROWS
-expect "a table" 0 "2 hosts, links of 1gbit, 25 MB" awk -f "$source/bench/medians.awk" \
+expect "a table" 0 "2 hosts, links of 1gbit, 25 MB" awk -f "$source/bench/tables.awk" \
     -f "$source/bench/overlap.awk" "$dir/runs.csv"
 grep -qF "| int8 | 54.0 [53.0-55.0] | 10.0 | 0.47 | 21.0 | 20.0 | 98 % ✓ | 96 % | 46 % ✗ | 95 % ✓ |" "$said" &&
     grep -qF "| none | 210.0 [210.0-210.0] | - | 0.12 |" "$said"

@@ -112,7 +112,7 @@ done
 awk 'NR == 1 || !/^rate/' "$dir"/runs-*.csv >"$dir/runs.csv"
 echo "key,name,bytes,GBps" >"$dir/limits.csv"
 RESULTS_HEAD=$(sed -n 's/^{\(.*\),$/\1/p' "$dir/old.json") RESULTS_RUN='"collective": "allreduce"' awk -v to="$dir/across" \
-    -v split_by="rate ranks" -v name=contender -v own='^[^g]' -v key=codec -f "${abs_top_srcdir:-.}/perf/bench/medians.awk" \
+    -v split_by="rate ranks" -v name=contender -v own='^[^g]' -v key=codec -f "${abs_top_srcdir:-.}/perf/bench/tables.awk" \
     -f "${abs_top_srcdir:-.}/perf/bench/results.awk" "$dir/limits.csv" "$dir/runs.csv" >"$dir/names" 2>"$said"
 [ "$(wc -l <"$dir/names")" = 6 ]
 result $? "launches of a bench become documents"

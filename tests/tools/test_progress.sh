@@ -16,9 +16,9 @@ waits() { # NAME COMMAND…
 alone=(env TRIB_RANK=1 TRIB_SIZE=2 TRIB_ROOT=127.0.0.1:9)
 cat >"$dir/bench" <<'SCRIPT'
 #!/usr/bin/env bash
-rounds=40 limit=60 only='' missing=() build=$2 out=$2/out errors=$2/errors runs=$2/runs planned=40
 # shellcheck source=perf/bench/driver.sh
 . "$1/perf/bench/driver.sh"
+rounds=40 build=$2 out=$2/out errors=$2/errors runs=$2/runs planned=40
 launch() { sleep 0.5; }
 for ((round = 1; round <= rounds; round++)); do launch_probed "$round" all launch; done
 SCRIPT
