@@ -11,29 +11,28 @@ noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbesi
 
 # Shared by trib-perf, the probes and their tests; not part of libtributary.
 libperf_la_SOURCES = \
-	perf/coll/arguments.c \
+	perf/coll/arguments.c perf/coll/arguments.h \
 	perf/coll/calibrate.c perf/coll/calibrate.h \
 	perf/coll/calibratefile.c \
 	perf/coll/colls.h \
 	perf/common/perf_interrupt.c perf/common/perf_interrupt.h \
 	perf/coll/loss.c perf/coll/loss.h \
 	perf/common/machine_json.c perf/common/machine_json.h \
-	perf/coll/measure.c \
+	perf/coll/measure.c perf/coll/measure.h \
 	perf/coll/wrong.c \
-	perf/common/setting_values.c \
+	perf/common/setting_values.c perf/common/setting_values.h \
 	perf/common/setters.c perf/common/setters.h \
-	perf/coll/operation.c \
+	perf/coll/operation.c perf/coll/operation.h \
 	perf/common/perf_number.c perf/common/perf_number.h \
 	perf/coll/perf_oracle.c perf/coll/perf_oracle.h \
 	perf/common/output.c perf/common/output.h \
 	perf/coll/overlap_bounds.c perf/coll/overlap.h \
 	perf/coll/pairs.c \
-	perf/perf.h \
-	perf/common/progress.c \
-	perf/common/samples.c \
-	perf/common/sizes.c \
+	perf/common/progress.c perf/common/progress.h \
+	perf/common/samples.c perf/common/samples.h \
+	perf/common/sizes.c perf/common/sizes.h \
 	perf/common/smooth.c perf/common/smooth.h \
-	perf/coll/writer.c
+	perf/coll/writer.c perf/coll/writer.h
 libperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 # trib-perf put works below the public API: it also links the hidden objects, after libtributary,
@@ -207,5 +206,14 @@ EXTRA_DIST += \
 	perf/results/training.md \
 	perf/results/wan.md
 EXTRA_DIST += perf/README.md \
+	perf/agg/README.md \
 	perf/bench/README.md \
+	perf/beside/README.md \
+	perf/codec/README.md \
+	perf/coll/README.md \
+	perf/common/README.md \
+	perf/peers/README.md \
+	perf/probes/README.md \
+	perf/put/README.md \
+	perf/report/README.md \
 	perf/sim/README.md

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "perf/common/output.h"
+#include "tools/common/launch.h"
 
 /* Print the losses of each job. Return the number of jobs that have any. */
 static int say_jobs(const struct agg_args *args, const struct agg_result *p)

@@ -25,7 +25,10 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "perf/perf.h"
+#include "perf/coll/arguments.h"
+#include "perf/common/samples.h"
+#include "tools/common/options.h"
+
 
 enum {
     AGG_CODECS_MAX = 64,

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include "perf/agg/agg.h"
+#include "perf/coll/arguments.h"
+#include "perf/coll/operation.h"
 #include "perf/common/setters.h"
+#include "perf/common/setting_values.h"
 
 /* --- setters --- */
 

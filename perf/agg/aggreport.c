@@ -8,6 +8,8 @@
 
 #include "perf/agg/agg.h"
 #include "perf/common/output.h"
+#include "perf/common/samples.h"
+#include "perf/common/sizes.h"
 
 struct agg_report {
     const struct agg_args *args;

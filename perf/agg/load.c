@@ -7,13 +7,16 @@
  * before worker 0 has begun it.
  */
 #include "perf/agg/agg.h"
+#include "perf/coll/arguments.h"
+#include "perf/coll/operation.h"
+#include "perf/coll/perf_oracle.h"
+#include "perf/common/samples.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "perf/coll/perf_oracle.h"
 
 struct load {
     const struct agg_workers *workers;

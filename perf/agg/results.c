@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "perf/agg/agg.h"
+#include "perf/common/samples.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/coll/arguments.h"
+#include "perf/coll/operation.h"
+#include "perf/common/progress.h"
+#include "perf/common/samples.h"
 #include "perf/common/setters.h"
+#include "perf/common/sizes.h"
+#include "tools/common/launch.h"
 
 static const struct beside_kind *const kinds[] = {&beside_groups, &beside_neighbors,
                                                   &beside_store};

@@ -17,7 +17,8 @@
 #ifndef PERF_BESIDE_BESIDE_H
 #define PERF_BESIDE_BESIDE_H
 
-#include "perf/perf.h"
+#include "perf/coll/arguments.h"
+#include "perf/common/samples.h"
 #include "tools/common/options.h"
 
 enum { BESIDE_WAYS_MAX = 8, BESIDE_ROUNDS_MAX = 100000, BESIDE_OPTIONS = 10 };

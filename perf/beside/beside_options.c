@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "perf/beside/beside.h"
+#include "perf/coll/arguments.h"
+#include "perf/common/setters.h"
 
 #include <assert.h>
 
-#include "perf/common/setters.h"
 
 static bool set_sizes(const struct tool_given *given, const char *value)
 {

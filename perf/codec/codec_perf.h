@@ -20,7 +20,8 @@
 
 #include "base/error.h"
 #include "compress/codec.h"
-#include "perf/perf.h"
+#include "perf/common/sizes.h"
+#include "tools/common/options.h"
 
 enum { CODEC_TEXTS_MAX = 64, CODEC_THREADS_MAX = 64 };
 

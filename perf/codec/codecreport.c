@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tributary.h>
+
 #include "perf/codec/codec_perf.h"
 #include "perf/common/output.h"
 

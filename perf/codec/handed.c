@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "compress/kernels/kernels.h"
-#include "perf/perf.h"
+#include "perf/common/samples.h"
+#include "tools/common/bind.h"
+#include "tools/common/options.h"
 
 enum { CHUNK_BYTES = 65536, SETS = 2, SAMPLES_MOST = 100000 };
 #define SECONDS 0.5

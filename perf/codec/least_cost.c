@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "perf/codec/codec_perf.h"
+#include "perf/common/samples.h"
 
 enum { CHUNK_BYTES = 256 << 10, PASSES_MOST = 1000 };
 

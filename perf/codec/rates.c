@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "perf/codec/codec_perf.h"
+#include "perf/common/samples.h"
 
 #define AUTO_SECONDS 0.2
 #define SAMPLE_BYTES (4 << 20) /* minimum bytes per sample, since the clock dominates

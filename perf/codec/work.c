@@ -9,6 +9,7 @@
 #include "compress/kernels/kernels.h"
 #include "compress/models/model.h"
 #include "perf/codec/codec_perf.h"
+#include "perf/common/samples.h"
 
 struct chunk {
     size_t first;

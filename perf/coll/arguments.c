@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The command line of the collectives.
- */
-#include <stdio.h>
+/* The command line of the collectives. */
+#include "perf/coll/arguments.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "perf/coll/colls.h"
+#include "perf/coll/perf_oracle.h"
 #include "perf/common/perf_number.h"
 #include "perf/common/setters.h"
-#include "perf/perf.h"
+#include "perf/common/setting_values.h"
 
 #define LONGEST_NAME 63
 

@@ -11,8 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/coll/arguments.h"
+#include "perf/coll/operation.h"
+#include "perf/common/samples.h"
 #include "perf/common/setters.h"
-#include "perf/perf.h"
+#include "tools/common/launch.h"
+#include "tools/common/options.h"
 #include "tools/common/ticker.h"
 
 enum {

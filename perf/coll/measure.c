@@ -8,36 +8,25 @@
  * before each. With --rewrite, and if a codec sums in place, every rank rewrites its
  * input before each call.
  */
+#include "perf/coll/measure.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
+#include "perf/coll/arguments.h"
 #include "perf/coll/colls.h"
+#include "perf/coll/operation.h"
+#include "perf/coll/perf_oracle.h"
 #include "perf/common/perf_interrupt.h"
-#include "perf/perf.h"
+#include "perf/common/progress.h"
+#include "perf/common/samples.h"
 
 #define AUTO_SECONDS 0.5
 #define AUTO_LEAST 20
 #define AUTO_MOST 1000
 #define GROUP_SECONDS 0.25 /* between two progress lines */
 #define MAX_BATCH 1000000
-
-double perf_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double perf_cpu_seconds(void)
-{
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-           1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
-}
 
 static bool rewrites(const struct perf_operation *op)
 {

@@ -2,12 +2,15 @@
 /*
  * One collective of one size: its buffers, its plan, its call.
  */
+#include "perf/coll/operation.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/coll/arguments.h"
 #include "perf/coll/colls.h"
-#include "perf/perf.h"
+#include "perf/coll/perf_oracle.h"
 
 /* Guard bytes after each buffer that must not change. */
 #define GUARD_BYTES 64

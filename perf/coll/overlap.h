@@ -14,7 +14,8 @@
 #ifndef PERF_COLL_OVERLAP_H
 #define PERF_COLL_OVERLAP_H
 
-#include "perf/perf.h"
+#include "perf/coll/measure.h"
+#include "perf/coll/operation.h"
 
 enum perf_stage {
     PERF_STAGE_ENCODE,

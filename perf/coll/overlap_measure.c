@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/codec/codec_perf.h"
+#include "perf/coll/arguments.h"
+#include "perf/coll/measure.h"
+#include "perf/coll/operation.h"
 #include "perf/coll/overlap.h"
+#include "perf/common/samples.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "perf/codec/codec_perf.h"
 
 enum {
     ROUNDS = 5,

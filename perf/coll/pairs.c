@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/perf.h"
+#include "perf/coll/operation.h"
+
 
 struct perf_pairs {
     uint64_t *indices; /* [count] indices of this rank's pairs */

@@ -2,14 +2,19 @@
 /*
  * Output rows of the collectives.
  */
+#include "perf/coll/writer.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/coll/arguments.h"
 #include "perf/coll/colls.h"
+#include "perf/coll/measure.h"
 #include "perf/coll/overlap.h"
 #include "perf/common/output.h"
-#include "perf/perf.h"
+#include "perf/common/samples.h"
+#include "perf/common/sizes.h"
 
 struct perf_writer {
     const struct perf_args *args;

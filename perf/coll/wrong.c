@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/perf.h"
+#include "perf/coll/operation.h"
+#include "perf/coll/perf_oracle.h"
+#include "perf/common/sizes.h"
+
 
 /* Print one line with one call, since other ranks write to the same stderr. */
 __attribute__((format(printf, 2, 3))) static void say(const struct perf_operation *op,

@@ -2,9 +2,14 @@
 /*
  * The progress line of a run.
  */
+#include "perf/common/progress.h"
+
+#include <stdio.h>
 #include <unistd.h>
 
-#include "perf/perf.h"
+#include "perf/common/samples.h"
+#include "perf/common/sizes.h"
+
 
 void perf_progress_start(struct perf_progress *p, size_t sizes, bool speaks)
 {

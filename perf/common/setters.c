@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/perf.h"
+#include "perf/common/sizes.h"
+#include "tools/common/launch.h"
+#include "tools/common/options.h"
+
 
 bool perf_set_sizes(const struct tool_given *given, const char *value)
 {

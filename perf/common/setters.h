@@ -8,21 +8,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "perf/common/sizes.h"
 #include "tools/common/bind.h"
 #include "tools/common/options.h"
 #include "tools/common/tool_table.h"
-
-struct perf_sizes;
 
 bool perf_set_sizes(const struct tool_given *given,
                     const char *value); /* struct perf_sizes */
 
 bool perf_set_gbps(const struct tool_given *given, const char *value); /* double */
-
-/* In arguments.c; args must begin with a struct perf_args. */
-bool perf_set_codec(const struct tool_given *given, const char *value);
-bool perf_set_chunk(const struct tool_given *given, const char *value);
-bool perf_set_density(const struct tool_given *given, const char *value);
 
 /* clang-format off */
 /* Rows shared by commands; at: offset of the field. */
@@ -37,12 +31,6 @@ bool perf_set_density(const struct tool_given *given, const char *value);
     {"memory", "KIND", tool_set_choice, at, \
      .help = "alloc (trib_alloc), malloc, register [alloc]", \
      .words = "alloc malloc register"}
-#define PERF_CHUNK_ROW \
-    {"chunk", "SIZE", perf_set_chunk, .help = "chunk size in bytes"}
-#define PERF_DENSITY_ROW \
-    {"density", "D[,same]", perf_set_density, \
-     .help = "fraction of the inputs' blocks (256 elements) that are nonzero; " \
-             "same: the same blocks in all ranks [1]"}
 #define PERF_CSV_ROW(at, rows) \
     {"csv", "FILE", tool_set_text, at, .help = rows "; -: standard output"}
 #define PERF_JSON_ROW(at) \

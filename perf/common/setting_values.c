@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/common/setting_values.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "perf/perf.h"
+#include <tributary.h>
+
 
 struct setting {
     const char *name;

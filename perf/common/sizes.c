@@ -2,15 +2,17 @@
 /*
  * Parse and print sizes and times.
  */
+#include "perf/common/sizes.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "perf/perf.h"
 
 /* More sizes than this are taken for a typing error. */
 #define MAX_SIZES 4096

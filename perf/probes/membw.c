@@ -23,9 +23,13 @@
 #include <string.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
+
+#include "perf/common/samples.h"
+#include "perf/common/sizes.h"
+#include "tools/common/bind.h"
+#include "tools/common/options.h"
 #endif
 
-#include "perf/perf.h"
 
 #define MAX_CORES 64
 #define REPEATS 7

@@ -19,7 +19,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "perf/perf.h"
+#include "perf/common/samples.h"
+#include "tools/common/bind.h"
+#include "tools/common/options.h"
+
 
 #define REPEATS 9
 #define ROUNDS 10000

@@ -17,9 +17,12 @@
 #ifndef PERF_PUT_PUT_H
 #define PERF_PUT_PUT_H
 
-#include "perf/perf.h"
+#include "perf/common/progress.h"
+#include "perf/common/samples.h"
+#include "perf/common/sizes.h"
 #include "perf/put/endpoint.h"
 #include "tools/common/launch.h"
+#include "tools/common/options.h"
 
 /* The parsed command line. Strings point into argv. */
 struct put_args {

@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "perf/common/output.h"
+#include "perf/common/samples.h"
+#include "perf/common/sizes.h"
 #include "perf/put/put.h"
 #include "transport/ops.h"
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "perf/common/progress.h"
+#include "perf/common/samples.h"
 #include "perf/put/put.h"
 
 #define AUTO_SECONDS 0.5

@@ -4,14 +4,14 @@
  * the old median is below its first quartile. So each median is outside the middle half
  * of the other's samples.
  */
+#include "perf/common/output.h"
+#include "perf/common/sizes.h"
 #include "perf/report/perf_report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/common/output.h"
-#include "perf/perf.h"
 
 static const struct report_row *find(const struct report_file *file,
                                      const struct report_row *like)

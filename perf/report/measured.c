@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/coll/arguments.h"
 #include "perf/common/output.h"
-#include "perf/perf.h"
 #include "perf/report/html_page.h"
 #include "perf/report/perf_report.h"
 

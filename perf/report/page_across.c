@@ -2,13 +2,13 @@
 /*
  * Charts with one point per document; x is a number of its run.
  */
+#include "perf/common/sizes.h"
 #include "perf/report/page_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/perf.h"
 
 /* --- runs --- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/common/sizes.h"
 #include "perf/report/page_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/perf.h"
 
 /* --- time and bandwidth --- */
 

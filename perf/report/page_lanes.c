@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/coll/measure.h"
+#include "perf/common/sizes.h"
 #include "perf/report/page_parts.h"
+#include "perf/report/svg_lanes.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/perf.h"
-#include "perf/report/svg_lanes.h"
 
 enum {
     LANES = 8, /* per figure of overlap */

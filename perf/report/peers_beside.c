@@ -12,8 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "perf/coll/arguments.h"
 #include "perf/common/perf_interrupt.h"
-#include "perf/perf.h"
+#include "perf/common/samples.h"
+#include "perf/common/sizes.h"
 
 enum { WORDS = 16, LINE = 512 };
 

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "perf/coll/arguments.h"
+
 struct perf_args;
 
 enum {

@@ -3,7 +3,13 @@
  * Rounds: each launches Tributary and then each peer once, so that all see the same
  * state of the machine.
  */
+#include "perf/coll/arguments.h"
+#include "perf/common/output.h"
+#include "perf/common/perf_interrupt.h"
+#include "perf/common/samples.h"
+#include "perf/common/sizes.h"
 #include "perf/report/peers_beside.h"
+#include "perf/report/perf_report.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -12,10 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "perf/common/output.h"
-#include "perf/common/perf_interrupt.h"
-#include "perf/perf.h"
-#include "perf/report/perf_report.h"
 
 struct turns {
     const struct perf_args *args; /* for each launch */

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "perf/coll/arguments.h"
 #include "tools/common/options.h"
 
 struct perf_args;

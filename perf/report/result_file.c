@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/coll/colls.h"
+#include "perf/common/samples.h"
 #include "perf/report/perf_report.h"
 
 #include <errno.h>
@@ -6,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/coll/colls.h"
-#include "perf/perf.h"
 
 #define SIZE_MOST 0x1p62
 

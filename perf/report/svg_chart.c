@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "perf/perf.h"
+#include "perf/common/sizes.h"
+
 
 enum {
     WIDTH = 400,

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "perf/perf.h"
+#include "perf/common/sizes.h"
 #include "perf/report/perf_report.h"
 
 enum {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "perf/perf.h"
+#include "perf/common/sizes.h"
 #include "perf/sim/simnet.h"
 
 enum { SIM_WHY = 300, SIM_RANKS_MOST = 4096 };

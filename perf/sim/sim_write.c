@@ -3,6 +3,8 @@
  * Output rows of trib-sim: table, csv, json.
  */
 #include "perf/common/output.h"
+
+#include <tributary.h>
 #include "perf/sim/sim.h"
 
 static void table_open(struct tool_table *t, const struct sim_args *args)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Results of trib-perf agg from the counters of its workers. */
+#include "perf/agg/agg.h"
+#include "perf/common/sizes.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/agg/agg.h"
 
 static void jain(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/coll/arguments.h"
 #include "tests/tools/parse.h"
+#include "tools/common/options.h"
 
-#include "perf/perf.h"
 
 static int parse_coll(int argc, char **argv, FILE *err, void *args)
 {

@@ -2,6 +2,9 @@
 /*
  * Files of trib-perf: whole or absent, and readable by programs.
  */
+#include "perf/coll/arguments.h"
+#include "perf/coll/measure.h"
+#include "perf/coll/writer.h"
 #include "tests/harness/tribtest.h"
 
 #include <dirent.h>
@@ -9,7 +12,6 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "perf/perf.h"
 
 struct place {
     char directory[64];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/common/samples.h"
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
 
-#include "perf/perf.h"
 
 static void assert_near(double value, double want)
 {

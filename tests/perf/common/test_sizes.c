@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/common/sizes.h"
 #include "tests/harness/tribtest.h"
 
-#include "perf/perf.h"
 
 static void test_size(void **state)
 {
