@@ -21,7 +21,7 @@ check_PROGRAMS += tests/agg/metrics/serve
 dist_check_SCRIPTS += tests/agg/metrics/test_http.sh
 TESTS += tests/agg/metrics/test_http.sh
 
-SERVICE_TEST_LIBS = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+SERVICE_TEST_LIBS = $(SERVICE_LIBS) $(TEST_LIBS)
 tests_agg_jobs_test_jobs_SOURCES = tests/agg/jobs/test_jobs.c tests/agg/jobs/jobs_rig.h
 tests_agg_jobs_test_jobs_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_jobs_test_jobs_fair_SOURCES = tests/agg/jobs/test_jobs_fair.c

@@ -135,13 +135,15 @@ tests_fuzz_fuzz_verbs_call_LDFLAGS = $(fuzz_link_flags)
 check_PROGRAMS += $(fuzz_targets)
 check_LTLIBRARIES += libcorpus.la
 libcorpus_la_SOURCES = tests/harness/corpus_tar.c tests/harness/corpus_tar.h
+# Not LDADD: its main would take the place of libFuzzer's.
+FUZZ_LIBS = libtributary_all.la $(TRIB_LIBS) $(CMOCKA_LIBS)
 if TRIB_FUZZ
-fuzz_link = $(LDADD)
+fuzz_link = $(FUZZ_LIBS)
 fuzz_link_flags = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 check_LTLIBRARIES += libreplay.la
 libreplay_la_SOURCES = tests/fuzz/replay.c
-fuzz_link = libreplay.la libcorpus.la $(LDADD)
+fuzz_link = libreplay.la libcorpus.la $(FUZZ_LIBS)
 fuzz_link_flags = $(AM_LDFLAGS)
 TESTS += $(fuzz_targets)
 endif

@@ -25,6 +25,8 @@
 
 #include <tributary/comm.h>
 
+#include "tests/harness/cases.h"
+
 #define TRIBTEST_SKIPPED 77 /* exit status of a skipped test, by automake */
 #define TRIBTEST_RANKS_MAX 64
 
@@ -77,7 +79,7 @@ static inline void tribtest_rest(unsigned *turns)
         nanosleep(&(struct timespec){.tv_nsec = *turns < 2000 ? 50000 : 500000}, NULL);
 }
 
-/* Call this first in main: SIGALRM then ends a process that hangs. */
+/* SIGALRM ends the process if it hangs. */
 static inline void tribtest_deadline(unsigned seconds)
 {
     alarm(seconds * tribtest_slowness());

@@ -35,10 +35,10 @@ perf_test_scripts = \
 dist_check_SCRIPTS += $(perf_test_scripts)
 TESTS += $(perf_test_scripts)
 
-PERF_TEST_LIBS = $(PERF_LIBS) $(CMOCKA_LIBS)
+PERF_TEST_LIBS = $(PERF_LIBS) $(TEST_LIBS)
 tests_perf_test_classes_SOURCES = tests/perf/test_classes.c
 tests_perf_test_classes_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS) \
-	$(CMOCKA_LIBS)
+	$(TEST_LIBS)
 tests_perf_coll_test_loss_SOURCES = tests/perf/coll/test_loss.c
 tests_perf_coll_test_loss_LDADD = $(PERF_TEST_LIBS)
 tests_perf_coll_test_overlap_bounds_SOURCES = tests/perf/coll/test_overlap_bounds.c
@@ -46,11 +46,11 @@ tests_perf_coll_test_overlap_bounds_LDADD = $(PERF_TEST_LIBS)
 tests_perf_coll_test_perf_oracle_SOURCES = tests/perf/coll/test_perf_oracle.c
 tests_perf_coll_test_perf_oracle_LDADD = $(PERF_TEST_LIBS)
 tests_perf_test_putargs_SOURCES = tests/perf/test_putargs.c tests/tools/parse.h
-tests_perf_test_putargs_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
+tests_perf_test_putargs_LDADD = $(PUT_LIBS) $(TEST_LIBS)
 tests_perf_test_putendpoints_SOURCES = tests/perf/test_putendpoints.c
-tests_perf_test_putendpoints_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
+tests_perf_test_putendpoints_LDADD = $(PUT_LIBS) $(TEST_LIBS)
 tests_perf_test_putwire_SOURCES = tests/perf/test_putwire.c
-tests_perf_test_putwire_LDADD = $(PUT_LIBS) $(CMOCKA_LIBS)
+tests_perf_test_putwire_LDADD = $(PUT_LIBS) $(TEST_LIBS)
 tests_perf_common_test_samples_SOURCES = tests/perf/common/test_samples.c
 tests_perf_common_test_samples_LDADD = $(PERF_TEST_LIBS)
 tests_perf_common_test_sizes_SOURCES = tests/perf/common/test_sizes.c

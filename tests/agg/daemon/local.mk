@@ -45,16 +45,16 @@ EXTRA_DIST += tests/agg/daemon/attacks.sh tests/agg/daemon/daemons.sh tests/agg/
 check_PROGRAMS += tests/agg/daemon/test_clerk tests/agg/daemon/test_worker tests/agg/daemon/test_aggregator
 TESTS += tests/agg/daemon/test_clerk tests/agg/daemon/test_worker tests/agg/daemon/test_aggregator
 tests_agg_daemon_test_clerk_SOURCES = tests/agg/daemon/test_clerk.c agg/daemon/clerk.c agg/daemon/clerk.h
-tests_agg_daemon_test_clerk_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_daemon_test_clerk_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 tests_agg_daemon_test_worker_SOURCES = tests/agg/daemon/test_worker.c agg/daemon/worker.c agg/daemon/worker.h
-tests_agg_daemon_test_worker_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_daemon_test_worker_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 tests_agg_daemon_test_aggregator_SOURCES = tests/agg/daemon/test_aggregator.c \
 	agg/daemon/worker.c agg/daemon/worker.h \
 	agg/daemon/aggregator.c agg/daemon/aggregator.h \
 	agg/daemon/aggregator_step.c \
 	agg/daemon/job_settings.c agg/daemon/job_settings.h \
 	agg/daemon/aggregator_metrics.c agg/daemon/aggregator_metrics.h
-tests_agg_daemon_test_aggregator_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_daemon_test_aggregator_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 check_PROGRAMS += tests/agg/daemon/test_archive
 TESTS += tests/agg/daemon/test_archive
 tests_agg_daemon_test_archive_SOURCES = tests/agg/daemon/test_archive.c \
@@ -62,16 +62,16 @@ tests_agg_daemon_test_archive_SOURCES = tests/agg/daemon/test_archive.c \
 	agg/daemon/archive_list.c agg/daemon/archive_parts.h agg/daemon/archive_open.c agg/daemon/archive_turns.c \
 	agg/daemon/archive_file.c \
 	agg/daemon/quotas.c
-tests_agg_daemon_test_archive_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_daemon_test_archive_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 
 check_PROGRAMS += tests/agg/daemon/test_archive_turns
 TESTS += tests/agg/daemon/test_archive_turns
 tests_agg_daemon_test_archive_turns_SOURCES = tests/agg/daemon/test_archive_turns.c \
 	agg/daemon/archive_list.c agg/daemon/archive_parts.h agg/daemon/archive_turns.c agg/daemon/quotas.c
-tests_agg_daemon_test_archive_turns_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_daemon_test_archive_turns_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 
 check_PROGRAMS += tests/agg/daemon/test_store_turns
 TESTS += tests/agg/daemon/test_store_turns
 tests_agg_daemon_test_store_turns_SOURCES = tests/agg/daemon/test_store_turns.c \
 	agg/daemon/store_turns.c agg/daemon/store_turns.h
-tests_agg_daemon_test_store_turns_LDADD = $(SERVICE_LIBS) $(CMOCKA_LIBS)
+tests_agg_daemon_test_store_turns_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
