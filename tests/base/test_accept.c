@@ -6,12 +6,11 @@
 #include "base/accept.h"
 #include "base/time.h"
 
-static void test_one_connection(void **state)
+TEST(test_one_connection)
 {
     static const int errors[] = {EAGAIN, EINTR, ECONNABORTED, EPROTO, EPERM, ENETDOWN};
     struct trib_accept_pause pause = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
         assert_false(trib_accept_failed(&pause, errors[i]));
         assert_false(trib_accept_paused(&pause));
@@ -19,11 +18,10 @@ static void test_one_connection(void **state)
 }
 
 /* It pauses at each failure, and is said at the first and then once a minute. */
-static void test_no_descriptor(void **state)
+TEST(test_no_descriptor)
 {
     struct trib_accept_pause pause = {0};
 
-    (void)state;
     assert_true(trib_accept_failed(&pause, EMFILE));
     assert_true(pause.until > pause.said);
     const uint64_t until = pause.until;
@@ -35,22 +33,9 @@ static void test_no_descriptor(void **state)
     assert_true(trib_accept_failed(&pause, ENOMEM));
 }
 
-static void test_cures(void **state)
+TEST(test_cures)
 {
-    (void)state;
     assert_non_null(strstr(trib_accept_cure(EMFILE), "ulimit -n"));
     assert_non_null(strstr(trib_accept_cure(ENFILE), "fs.file-max"));
     assert_string_equal(trib_accept_cure(EINVAL), "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_connection),
-        cmocka_unit_test(test_no_descriptor),
-        cmocka_unit_test(test_cures),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

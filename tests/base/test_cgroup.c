@@ -25,13 +25,12 @@ static void write_second(const struct fakeroot *root, const char *group)
     fakeroot_write(root, "/proc/self/mountinfo", second_mount);
 }
 
-static void test_no_groups(void **state)
+TEST(test_no_groups)
 {
     struct trib_cgroup_memory m;
     struct trib_cgroup_cpu c;
     struct fakeroot root;
 
-    (void)state;
     fakeroot_make(&root);
     trib_cgroup_read_memory(root.path, &m);
     trib_cgroup_read_cpu(root.path, &c);
@@ -41,13 +40,12 @@ static void test_no_groups(void **state)
 }
 
 /* The tightest of the groups on the way to the root counts, and what it has left. */
-static void test_second_nested(void **state)
+TEST(test_second_nested)
 {
     struct trib_cgroup_memory m;
     struct trib_cgroup_cpu c;
     struct fakeroot root;
 
-    (void)state;
     fakeroot_make(&root);
     write_second(&root, "/slurm.slice/job_7/step_0");
     fakeroot_write(&root, "/sys/fs/cgroup/slurm.slice/memory.max", "1073741824");
@@ -77,12 +75,11 @@ static void test_second_nested(void **state)
 }
 
 /* The group of the parent has a higher limit and less left. */
-static void test_second_least_left(void **state)
+TEST(test_second_least_left)
 {
     struct trib_cgroup_memory m;
     struct fakeroot root;
 
-    (void)state;
     fakeroot_make(&root);
     write_second(&root, "/a/b");
     fakeroot_write(&root, "/sys/fs/cgroup/a/memory.max", "1073741824");
@@ -100,13 +97,12 @@ static void test_second_least_left(void **state)
     fakeroot_remove(&root);
 }
 
-static void test_second_high_and_swap(void **state)
+TEST(test_second_high_and_swap)
 {
     struct trib_meminfo m;
     struct fakeroot root;
     uint64_t bytes;
 
-    (void)state;
     fakeroot_make(&root);
     write_second(&root, "/user.slice");
     fakeroot_write(&root, "/proc/meminfo",
@@ -132,12 +128,11 @@ static void test_second_high_and_swap(void **state)
 }
 
 /* In a container with a name space of its own, the mount is the container's group. */
-static void test_second_name_space(void **state)
+TEST(test_second_name_space)
 {
     struct trib_cgroup_memory m;
     struct fakeroot root;
 
-    (void)state;
     fakeroot_make(&root);
     write_second(&root, "/");
     fakeroot_write(&root, "/sys/fs/cgroup/memory.max", "268435456");
@@ -153,12 +148,11 @@ static void test_second_name_space(void **state)
 }
 
 /* A container without a name space sees the host's path, and its group as the mount. */
-static void test_bind_mount(void **state)
+TEST(test_bind_mount)
 {
     struct trib_cgroup_memory m;
     struct fakeroot root;
 
-    (void)state;
     fakeroot_make(&root);
     fakeroot_write(
         &root, "/proc/self/cgroup",
@@ -179,13 +173,12 @@ static void test_bind_mount(void **state)
 
 /* --- version 1 --- */
 
-static void test_first(void **state)
+TEST(test_first)
 {
     struct trib_cgroup_memory m;
     struct trib_cgroup_cpu c;
     struct fakeroot root;
 
-    (void)state;
     fakeroot_make(&root);
     fakeroot_write(&root, "/proc/self/cgroup",
                    "9:name=systemd:/\n4:memory:/batch/job\n2:cpu,cpuacct:/batch\n0::/");
@@ -223,7 +216,7 @@ static void test_first(void **state)
     fakeroot_remove(&root);
 }
 
-static void test_nonsense(void **state)
+TEST(test_nonsense)
 {
     static const char *const cgroups[] = {"", ":", "0", "0:", "0::", "0::/..", "::::",
                                           "4:memory", "0::relative"};
@@ -235,7 +228,6 @@ static void test_nonsense(void **state)
     struct trib_cgroup_cpu c;
     struct fakeroot root;
 
-    (void)state;
     fakeroot_make(&root);
     fakeroot_write(&root, "/sys/fs/cgroup/cpu.max", "-3 0");
     fakeroot_write(&root, "/sys/fs/cgroup/memory.max", "much");
@@ -280,14 +272,13 @@ static int ask(const char *folder)
     return trib_meminfo_check(64 * MIB, &err) == TRIB_OK ? 0 : 1;
 }
 
-static void test_live(void **state)
+TEST(test_live)
 {
     static const char *const places[][2] = {
         {"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
         {"/sys/fs/cgroup", "memory.max"},
     };
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         char folder[128];
         int status = 0;
@@ -312,22 +303,4 @@ static void test_live(void **state)
         return;
     }
     tribtest_skip("no control group with a limit of memory can be made here");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_groups),
-        cmocka_unit_test(test_second_nested),
-        cmocka_unit_test(test_second_least_left),
-        cmocka_unit_test(test_second_high_and_swap),
-        cmocka_unit_test(test_second_name_space),
-        cmocka_unit_test(test_bind_mount),
-        cmocka_unit_test(test_first),
-        cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_live),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

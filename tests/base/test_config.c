@@ -52,11 +52,10 @@ static void assert_fails(const char *overrides, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", err.text, words);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults, clear_environment)
 {
     struct trib_config cfg;
 
-    (void)state;
     assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
     assert_int_equal(cfg.chunk, 65536);
     assert_int_equal(cfg.rank, -1);
@@ -78,12 +77,11 @@ static void write_file(char path[64], const char *text)
     setenv("TRIB_CONFIG_FILE", path, 1);
 }
 
-static void test_later_sources_win(void **state)
+TEST(test_later_sources_win, clear_environment)
 {
     struct trib_config cfg;
     char path[64];
 
-    (void)state;
     write_file(path,
                "# all three\nchunk = 64K\nwindow = 3 ; two\n[any]\nspin_us = 7\n");
     setenv("TRIB_WINDOW", "4", 1);
@@ -101,7 +99,7 @@ static void test_later_sources_win(void **state)
 
 /* # and ; begin a comment at the beginning of a line and behind white space, as in
  * tribd's file. */
-static void test_comments(void **state)
+TEST(test_comments, clear_environment)
 {
     static const struct {
         const char *line;
@@ -125,7 +123,6 @@ static void test_comments(void **state)
     char path[64], text[1024] = "codec = f16 # ";
     struct trib_config cfg;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         write_file(path, cases[i].line);
         trib_status_t status = trib_config_load(&cfg, NULL, NULL, NULL);
@@ -144,14 +141,13 @@ static void test_comments(void **state)
     assert_int_equal(cfg.window, 3);
 }
 
-static void test_folder_as_file(void **state)
+TEST(test_folder_as_file, clear_environment)
 {
-    (void)state;
     setenv("TRIB_CONFIG_FILE", "/tmp", 1);
     assert_fails(NULL, "TRIB_CONFIG_FILE: /tmp cannot be read: Is a directory");
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files, clear_environment)
 {
     static const struct {
         const char *text;
@@ -165,7 +161,6 @@ static void test_bad_files(void **state)
     };
     char path[64], text[400] = "window = 2\ncodec = ";
 
-    (void)state;
     memset(text + strlen(text), 'x', 300);
     write_file(path, text);
     assert_fails(NULL, "line 2 is longer than 197 characters");
@@ -178,13 +173,12 @@ static void test_bad_files(void **state)
     assert_fails(NULL, "No such file");
 }
 
-static void test_unknown_variable_warns_once_with_nearest(void **state)
+TEST(test_unknown_variable_warns_once_with_nearest, clear_environment)
 {
     struct heard heard = {0};
     struct trib_log log;
     struct trib_config cfg;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_WARN, hear, &heard);
     setenv("TRIB_TIMEOUT", "4", 1);
     setenv("TRIBUNAL", "not ours", 1);
@@ -195,9 +189,8 @@ static void test_unknown_variable_warns_once_with_nearest(void **state)
                                     "TRIB_TIMEOUT_MS?");
 }
 
-static void test_impossible_values(void **state)
+TEST(test_impossible_values, clear_environment)
 {
-    (void)state;
     assert_fails("window=0", "setting window=0: must be a number in 1..256 chunks");
     assert_fails("window=257", "1..256");
     assert_fails("window=", "1..256");
@@ -218,12 +211,11 @@ static void test_impossible_values(void **state)
                  "TRIB_CHUNK=1 in the environment: must be a number in 4K..16M bytes");
 }
 
-static void test_text_too_long(void **state)
+TEST(test_text_too_long, clear_environment)
 {
     char text[400] = "codec=";
     struct trib_config cfg;
 
-    (void)state;
     memset(text + 6, 'x', sizeof(text) - 7);
     assert_fails(text, "longer than 255 bytes");
     text[6 + 255] = '\0';
@@ -231,11 +223,10 @@ static void test_text_too_long(void **state)
     assert_int_equal(strlen(cfg.codec), 255);
 }
 
-static void test_semicolons_protect_commas(void **state)
+TEST(test_semicolons_protect_commas, clear_environment)
 {
     struct trib_config cfg;
 
-    (void)state;
     assert_status(
         trib_config_load(&cfg, "codec=qsgd:bits=4,bucket=512; window=4;", NULL, NULL),
         TRIB_OK);
@@ -244,11 +235,10 @@ static void test_semicolons_protect_commas(void **state)
     assert_fails("codec=qsgd:bits=4,bucket=512", "separate settings by \";\"");
 }
 
-static void test_booleans(void **state)
+TEST(test_booleans, clear_environment)
 {
     struct trib_config cfg;
 
-    (void)state;
     assert_status(trib_config_load(&cfg, "zero_copy=off", NULL, NULL), TRIB_OK);
     assert_false(cfg.zero_copy);
     assert_status(trib_config_load(&cfg, "zero_copy=yes", NULL, NULL), TRIB_OK);
@@ -263,9 +253,8 @@ static uint64_t digest_of(const char *overrides)
     return trib_config_digest(&cfg);
 }
 
-static void test_digest_covers_same_rows_only(void **state)
+TEST(test_digest_covers_same_rows_only, clear_environment)
 {
-    (void)state;
     assert_int_equal(digest_of(NULL), digest_of("rank=3,root=a:1,timeout_ms=99"));
     assert_int_equal(digest_of("chunk=65536"), digest_of("chunk=64K"));
     assert_int_not_equal(digest_of(NULL), digest_of("chunk=32K"));
@@ -273,13 +262,12 @@ static void test_digest_covers_same_rows_only(void **state)
     assert_int_not_equal(digest_of(NULL), digest_of("seal=1"));
 }
 
-static void test_same_text(void **state)
+TEST(test_same_text, clear_environment)
 {
     struct trib_config cfg;
     char text[512];
     char small[8];
 
-    (void)state;
     assert_status(trib_config_load(&cfg, "chunk=64K", NULL, NULL), TRIB_OK);
     size_t need = trib_config_same_text(&cfg, text, sizeof(text));
     assert_string_equal(
@@ -314,19 +302,18 @@ static void check_item(void *arg, const struct trib_config_item *item)
         assert_string_equal(item->range, "thread|caller");
 }
 
-static void test_each_prints_what_was_parsed(void **state)
+TEST(test_each_prints_what_was_parsed, clear_environment)
 {
     struct trib_config cfg;
     int rows = 0;
 
-    (void)state;
     assert_status(trib_config_load(&cfg, "chunk=64K", NULL, NULL), TRIB_OK);
     trib_config_each(&cfg, check_item, &rows);
     assert_int_equal(rows, TRIB_CONFIG_ROWS);
 }
 
 /* 0 is no limit, and nothing else is below the least one. */
-static void test_no_limit(void **state)
+TEST(test_no_limit, clear_environment)
 {
     static const char *const rows[] = {"timeout_ms", "stop_timeout_ms",
                                        "boot_timeout_ms"};
@@ -334,7 +321,6 @@ static void test_no_limit(void **state)
     struct trib_config cfg;
     char text[64];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         snprintf(text, sizeof(text), "%s=0", rows[i]);
         assert_status(trib_config_load(&cfg, text, NULL, &err), TRIB_OK);
@@ -346,13 +332,12 @@ static void test_no_limit(void **state)
     assert_int_equal(cfg.stop_timeout_ms, 0);
 }
 
-static void test_examine_goes_to_the_end(void **state)
+TEST(test_examine_goes_to_the_end, clear_environment)
 {
     struct trib_config cfg;
     struct trib_config_faults *faults = malloc(sizeof(*faults));
     char path[64];
 
-    (void)state;
     assert_non_null(faults);
     write_file(path, "chnk = 64K\nwindow = many\nspin_us = 7\n");
     setenv("TRIB_CHUNK", "", 1);
@@ -406,12 +391,11 @@ static bool copy_secure(char path[64])
     return system(command) == 0;
 }
 
-static void test_secure_program(void **state)
+TEST(test_secure_program, clear_environment)
 {
     char folder[64], program[72];
     int status;
 
-    (void)state;
     if (geteuid() != 0) {
         tribtest_skip("only root can make a set-user-ID program of another user");
         return;
@@ -436,32 +420,10 @@ static void test_secure_program(void **state)
         assert_int_equal(status, 0);
 }
 
-#define CASE(fn) cmocka_unit_test_setup(fn, clear_environment)
-
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--secure") == 0)
         return run_secure();
 
-    const struct CMUnitTest tests[] = {
-        CASE(test_defaults),
-        CASE(test_later_sources_win),
-        CASE(test_comments),
-        CASE(test_folder_as_file),
-        CASE(test_bad_files),
-        CASE(test_unknown_variable_warns_once_with_nearest),
-        CASE(test_impossible_values),
-        CASE(test_text_too_long),
-        CASE(test_semicolons_protect_commas),
-        CASE(test_booleans),
-        CASE(test_digest_covers_same_rows_only),
-        CASE(test_same_text),
-        CASE(test_each_prints_what_was_parsed),
-        CASE(test_no_limit),
-        CASE(test_secure_program),
-        CASE(test_examine_goes_to_the_end),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

@@ -22,9 +22,8 @@ static bool kernel_says(const char *flag)
     return found;
 }
 
-static void test_best_agrees_with_the_kernel(void **state)
+TEST(test_best_agrees_with_the_kernel)
 {
-    (void)state;
 #if defined(__aarch64__)
     assert_int_equal(trib_cpu_best(), TRIB_CPU_NEON);
 #else
@@ -36,13 +35,12 @@ static void test_best_agrees_with_the_kernel(void **state)
 #endif
 }
 
-static void test_features_agree_with_the_kernel(void **state)
+TEST(test_features_agree_with_the_kernel)
 {
     char text[256];
     char *rest = text;
     char *word;
 
-    (void)state;
     assert_true(trib_cpu_features(text, sizeof(text)) < sizeof(text));
     while ((word = strsep(&rest, " "))) {
         const char *kernel = !strcmp(word, "bmi") ? "bmi1" : word;
@@ -53,17 +51,16 @@ static void test_features_agree_with_the_kernel(void **state)
     }
 }
 
-static void test_features_are_cut(void **state)
+TEST(test_features_are_cut)
 {
     char text[4] = "zzz";
     size_t need = trib_cpu_features(NULL, 0);
 
-    (void)state;
     assert_int_equal(trib_cpu_features(text, sizeof(text)), need);
     assert_int_equal(strlen(text), need < 3 ? need : 3);
 }
 
-static void test_levels_by_name(void **state)
+TEST(test_levels_by_name)
 {
 #if defined(__aarch64__)
     static const char *const names[TRIB_CPU_LEVELS] = {"c", "neon"};
@@ -72,7 +69,6 @@ static void test_levels_by_name(void **state)
 #endif
     enum trib_cpu_level level;
 
-    (void)state;
     assert_true(trib_cpu_level_parse("c", &level));
     assert_int_equal(level, TRIB_CPU_C);
     assert_true(trib_cpu_level_parse("auto", &level));
@@ -84,17 +80,4 @@ static void test_levels_by_name(void **state)
         bool known = trib_cpu_level_parse(names[i], &level);
         assert_int_equal(known, i <= (int)trib_cpu_best());
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_agrees_with_the_kernel),
-        cmocka_unit_test(test_features_agree_with_the_kernel),
-        cmocka_unit_test(test_features_are_cut),
-        cmocka_unit_test(test_levels_by_name),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

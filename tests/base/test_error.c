@@ -5,11 +5,10 @@
 
 #include "base/error.h"
 
-static void test_first_error_wins(void **state)
+TEST(test_first_error_wins)
 {
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_fail(&err, TRIB_ERR_TIMEOUT, "rank %d is late", 3),
                   TRIB_ERR_TIMEOUT);
     assert_status(trib_fail(&err, TRIB_ERR_ABORTED, "consequence"), TRIB_ERR_ABORTED);
@@ -21,20 +20,18 @@ static void test_first_error_wins(void **state)
     assert_string_equal(trib_error_text(&err), "next");
 }
 
-static void test_null_is_allowed(void **state)
+TEST(test_null_is_allowed)
 {
-    (void)state;
     assert_status(trib_fail(NULL, TRIB_ERR_BUSY, "%s", "nobody listens"),
                   TRIB_ERR_BUSY);
     trib_error_clear(NULL);
 }
 
-static void test_errno_and_length(void **state)
+TEST(test_errno_and_length)
 {
     struct trib_error err = {0};
     char text[1000];
 
-    (void)state;
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     errno = ENOENT;
@@ -46,23 +43,9 @@ static void test_errno_and_length(void **state)
     assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
 }
 
-static void test_without_a_sentence(void **state)
+TEST(test_without_a_sentence)
 {
     struct trib_error err = {.status = TRIB_ERR_BUSY};
 
-    (void)state;
     assert_string_equal(trib_error_text(&err), "the object is in use");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_error_wins),
-        cmocka_unit_test(test_null_is_allowed),
-        cmocka_unit_test(test_errno_and_length),
-        cmocka_unit_test(test_without_a_sentence),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,44 +123,27 @@ static int guard(void)
     return 0;
 }
 
-static void test_keep(void **state)
+TEST(test_keep)
 {
-    (void)state;
     assert_int_equal(without_three(keep), 0);
 }
 
-static void test_both_ends(void **state)
+TEST(test_both_ends)
 {
-    (void)state;
     assert_int_equal(without_three(both_ends), 0);
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
-    (void)state;
     assert_int_equal(without_three(file), 0);
 }
 
-static void test_none_left(void **state)
+TEST(test_none_left)
 {
-    (void)state;
     assert_int_equal(without_three(none_left), 0);
 }
 
-static void test_guard(void **state)
+TEST(test_guard)
 {
-    (void)state;
     assert_int_equal(without_three(guard), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keep),  cmocka_unit_test(test_both_ends),
-        cmocka_unit_test(test_file),  cmocka_unit_test(test_none_left),
-        cmocka_unit_test(test_guard),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

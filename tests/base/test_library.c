@@ -8,7 +8,7 @@ struct functions {
     void (*newer)(void);
 };
 
-static void test_opens(void **state)
+TEST(test_opens)
 {
     static const struct trib_symbol symbols[] = {
         {.name = "strlen", .at = offsetof(struct functions, length)},
@@ -19,7 +19,6 @@ static void test_opens(void **state)
     struct functions f = {.newer = abort};
     char why[160] = "";
 
-    (void)state;
     assert_true(trib_library_open("libc.so.6", symbols, 2, &f, why, sizeof(why)));
     assert_int_equal(f.length("four"), 4);
     assert_null(f.newer);
@@ -27,7 +26,7 @@ static void test_opens(void **state)
     assert_true(trib_library_open("libc.so.6", NULL, 0, NULL, why, sizeof(why)));
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
     static const struct trib_symbol symbols[] = {
         {.name = "of_next_year", .at = offsetof(struct functions, newer)},
@@ -35,21 +34,9 @@ static void test_missing(void **state)
     struct functions f;
     char why[160] = "";
 
-    (void)state;
     assert_false(trib_library_open("libc.so.6", symbols, 1, &f, why, sizeof(why)));
     assert_string_equal(why, "libc.so.6: it is too old, it has no of_next_year");
     assert_false(
         trib_library_open("libnowhere.so.7", symbols, 1, &f, why, sizeof(why)));
     assert_non_null(strstr(why, "libnowhere.so.7"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opens),
-        cmocka_unit_test(test_missing),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

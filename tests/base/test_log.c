@@ -16,12 +16,11 @@ static void keep(void *arg, trib_log_level_t level, const char *line)
     snprintf(arg, 2048, "%s", line);
 }
 
-static void test_form_of_a_line(void **state)
+TEST(test_form_of_a_line)
 {
     char line[2048] = "";
     struct trib_log log;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_INFO, keep, line);
     trib_log(&log, TRIB_LOG_INFO, "boot", "joined");
     assert_string_equal(line, "tributary: info: boot: joined");
@@ -32,12 +31,11 @@ static void test_form_of_a_line(void **state)
     assert_string_equal(line, "tributary: rank 2: error: shm: text");
 }
 
-static void test_levels(void **state)
+TEST(test_levels)
 {
     char line[2048] = "";
     struct trib_log log;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_WARN, keep, line);
     trib_log(&log, TRIB_LOG_INFO, "x", "dropped");
     assert_string_equal(line, "");
@@ -45,13 +43,12 @@ static void test_levels(void **state)
     assert_non_null(strstr(line, "shown"));
 }
 
-static void test_errno_is_kept_and_long_lines_cut(void **state)
+TEST(test_errno_is_kept_and_long_lines_cut)
 {
     char line[2048] = "";
     char text[2000];
     struct trib_log log;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_WARN, keep, line);
     errno = EACCES;
     trib_log(&log, TRIB_LOG_WARN, "x", "%m");
@@ -65,7 +62,7 @@ static void test_errno_is_kept_and_long_lines_cut(void **state)
 
 /* A peer's host name, or any other text of a stranger, cannot make a line of its
  * own. */
-static void test_text_of_strangers(void **state)
+TEST(test_text_of_strangers)
 {
     static const struct {
         const char *said, *shown;
@@ -90,7 +87,6 @@ static void test_text_of_strangers(void **state)
     char line[2048], wanted[2048];
     struct trib_log log;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_WARN, keep, line);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         trib_log(&log, TRIB_LOG_WARN, "x", "host %s", cases[i].said);
@@ -109,12 +105,11 @@ static void test_text_of_strangers(void **state)
                 strcmp(line + strlen(line) - 7, "\\x0a...") == 0);
 }
 
-static void test_time_and_json(void **state)
+TEST(test_time_and_json)
 {
     char line[2048] = "";
     struct trib_log log;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_WARN, keep, line);
     log.stamps = true;
     trib_log(&log, TRIB_LOG_WARN, "x", "text");
@@ -151,12 +146,11 @@ static void count_lines(void *arg, trib_log_level_t level, const char *line)
 }
 
 /* Endless warnings of one cause are shown a few times, then as a number. */
-static void test_pace(void **state)
+TEST(test_pace)
 {
     static struct trib_log_pace pace;
     struct trib_log log;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_INFO, count_lines, NULL);
     trib_log_pace_init(&pace);
     log.pace = &pace;
@@ -196,12 +190,11 @@ static void log_meanwhile(void *arg, trib_log_level_t level, const char *line)
 }
 
 /* One thread alone reports dropped lines. */
-static void test_dropped_lines_are_reported_once(void **state)
+TEST(test_dropped_lines_are_reported_once)
 {
     struct trib_log_pace pace;
     struct trib_log log;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_INFO, log_meanwhile, &log);
     trib_log_pace_init(&pace);
     log.pace = &pace;
@@ -212,13 +205,12 @@ static void test_dropped_lines_are_reported_once(void **state)
     assert_int_equal(atomic_load(&pace.reported), 3);
 }
 
-static void test_standard_error_is_the_default(void **state)
+TEST(test_standard_error_is_the_default)
 {
     char line[128] = "";
     int ends[2];
     int saved = dup(STDERR_FILENO);
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);
     trib_log(NULL, TRIB_LOG_INFO, "x", "dropped");
@@ -302,11 +294,10 @@ static void drop_and_report(int ends[2])
     assert_int_equal(pace.dropped, 5);
 }
 
-static void test_full_pipe(void **state)
+TEST(test_full_pipe)
 {
     int ends[2];
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     drop_and_report(ends);
     assert_false(fcntl(ends[1], F_GETFL) & O_NONBLOCK);
@@ -314,11 +305,10 @@ static void test_full_pipe(void **state)
     close(ends[1]);
 }
 
-static void test_full_socket(void **state)
+TEST(test_full_socket)
 {
     int ends[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     drop_and_report(ends);
     close(ends[0]);
@@ -326,12 +316,11 @@ static void test_full_socket(void **state)
 }
 
 /* The pipe cannot be opened again without a free descriptor. */
-static void test_full_pipe_without_descriptors(void **state)
+TEST(test_full_pipe_without_descriptors)
 {
     int ends[2];
     struct rlimit files, none;
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
     fill(ends[1]);
@@ -346,13 +335,12 @@ static void test_full_pipe_without_descriptors(void **state)
 }
 
 /* Another user's terminal cannot be opened again either. */
-static void test_full_terminal(void **state)
+TEST(test_full_terminal)
 {
     char text[256];
     struct rlimit files, none;
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
 
-    (void)state;
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0)
         tribtest_skip("there are no pseudo-terminals");
     const int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
@@ -376,11 +364,10 @@ static void test_full_terminal(void **state)
 }
 
 /* The log does not raise SIGPIPE, and a program without standard error goes on. */
-static void test_no_reader(void **state)
+TEST(test_no_reader)
 {
     int ends[2];
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     close(ends[0]);
     int saved = redirect(ends[1]);
@@ -389,26 +376,4 @@ static void test_no_reader(void **state)
     close(STDERR_FILENO);
     trib_log(NULL, TRIB_LOG_ERROR, "x", "unread");
     restore(saved);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full_pipe),
-        cmocka_unit_test(test_full_socket),
-        cmocka_unit_test(test_full_pipe_without_descriptors),
-        cmocka_unit_test(test_full_terminal),
-        cmocka_unit_test(test_no_reader),
-        cmocka_unit_test(test_form_of_a_line),
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_errno_is_kept_and_long_lines_cut),
-        cmocka_unit_test(test_standard_error_is_the_default),
-        cmocka_unit_test(test_text_of_strangers),
-        cmocka_unit_test(test_time_and_json),
-        cmocka_unit_test(test_pace),
-        cmocka_unit_test(test_dropped_lines_are_reported_once),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,39 +100,35 @@ static void expect(bool (*prepare)(void), const char *const *words)
             fail_msg("\"%s\" is not in: %s", *words, got.text);
 }
 
-static void test_file_size(void **state)
+TEST(test_file_size)
 {
     struct outcome got;
 
-    (void)state;
     expect(small_files, (const char *const[]){"1048576 bytes", "(1048575 bytes)",
                                               "raise ulimit -f", NULL});
     assert_true(in_child(just_enough, &got));
     assert_status(got.status, TRIB_OK);
 }
 
-static void test_no_descriptor(void **state)
+TEST(test_no_descriptor)
 {
-    (void)state;
     expect(no_files, (const char *const[]){"memfd_create", "Too many open files",
                                            "raise ulimit -n", NULL});
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     expect(refused, (const char *const[]){"memfd_create", "Operation not permitted",
                                           "seccomp", NULL});
 }
 
 /* Nobody changes the size any more, nor the seals, nor executes it. */
-static void test_seals(void **state)
+TEST(test_seals)
 {
     struct trib_error err = {0};
     struct stat st;
     int fd;
 
-    (void)state;
     assert_status(trib_memfd_create("test", BYTES, &fd, &err), TRIB_OK);
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_size, BYTES);
@@ -141,17 +137,4 @@ static void test_seals(void **state)
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_size),
-        cmocka_unit_test(test_no_descriptor),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_seals),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

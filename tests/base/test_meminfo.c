@@ -5,12 +5,11 @@
 #include "base/meminfo.h"
 #include "tests/harness/fakeroot.h"
 
-static void test_what_is_free(void **state)
+TEST(test_what_is_free)
 {
     struct fakeroot root;
     uint64_t bytes = 1;
 
-    (void)state;
     fakeroot_make(&root);
     assert_false(trib_meminfo_free(root.path, &bytes));
     fakeroot_write(&root, "/proc/meminfo", "MemTotal:  900 kB\nMemAvailable:   30 kB");
@@ -25,24 +24,12 @@ static void test_what_is_free(void **state)
     fakeroot_remove(&root);
 }
 
-static void test_check(void **state)
+TEST(test_check)
 {
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_meminfo_check(4096, &err), TRIB_OK);
     assert_status(trib_meminfo_check((size_t)1 << 50, &err), TRIB_ERR_NO_MEMORY);
     assert_non_null(strstr(trib_error_text(&err), "cannot allocate 1048576.0 GiB"));
     assert_non_null(strstr(trib_error_text(&err), "GiB of memory free"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_free),
-        cmocka_unit_test(test_check),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,22 +94,20 @@ static void freeze_child(const struct group *group)
     assert_int_equal(rmdir(group->folder), 0);
 }
 
-static void test_frozen_v1(void **state)
+TEST(test_frozen_v1)
 {
     struct group group;
 
-    (void)state;
     if (!make_group("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED",
                     &group))
         tribtest_skip("no freezer of control groups version 1 can be used here");
     freeze_child(&group);
 }
 
-static void test_frozen_v2(void **state)
+TEST(test_frozen_v2)
 {
     struct group group;
 
-    (void)state;
     if (!make_group("/sys/fs/cgroup", "cgroup.freeze", "1", "0", &group) &&
         !make_group("/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0", &group))
         tribtest_skip("no control groups version 2 can be made here");
@@ -130,13 +128,12 @@ static void compute_and_stop(void)
 }
 
 /* A process that cpulimit slows down is stopped at each look, and runs in between. */
-static void test_stopped_in_turn(void **state)
+TEST(test_stopped_in_turn)
 {
     struct trib_process_watch watch;
     struct trib_process process;
     const pid_t pid = fork();
 
-    (void)state;
     if (pid == 0)
         compute_and_stop();
     trib_process_find(pid, &process);
@@ -184,11 +181,10 @@ static int in_namespace(void)
     return trib_process_look(&process) == TRIB_PROCESS_DEAD ? 0 : 4;
 }
 
-static void test_proc_of_another_namespace(void **state)
+TEST(test_proc_of_another_namespace)
 {
     int status;
 
-    (void)state;
     pid_t pid = fork();
     if (pid == 0) {
         if (unshare(CLONE_NEWPID))
@@ -257,13 +253,12 @@ static int above_time_namespace(const char *offset)
     return right ? 0 : 5;
 }
 
-static void test_other_time_namespace(void **state)
+TEST(test_other_time_namespace)
 {
     const char *const offsets[] = {"boottime 1000000 0", "boottime 77 123456789",
                                    "boottime -1 5000001", "monotonic 1000 0"};
     int status;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
         pid_t pid = fork();
         if (pid == 0)
@@ -273,17 +268,4 @@ static void test_other_time_namespace(void **state)
             tribtest_skip("no time namespace can be made here");
         assert_int_equal(status, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frozen_v1),
-        cmocka_unit_test(test_frozen_v2),
-        cmocka_unit_test(test_stopped_in_turn),
-        cmocka_unit_test(test_proc_of_another_namespace),
-        cmocka_unit_test(test_other_time_namespace),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,12 +26,11 @@ static int broken_pipe(void)
     return ends[1];
 }
 
-static void test_no_signal(void **state)
+TEST(test_no_signal)
 {
     struct trib_quiet quiet;
     int fd = broken_pipe();
 
-    (void)state;
     signal(SIGPIPE, note);
     caught = 0;
     trib_quiet_begin(&quiet, SIGPIPE);
@@ -46,13 +45,12 @@ static void test_no_signal(void **state)
 }
 
 /* A signal that the program waits for is not taken from it. */
-static void test_pending_before(void **state)
+TEST(test_pending_before)
 {
     struct trib_quiet quiet;
     sigset_t pipe_set, before, pending;
     int fd = broken_pipe();
 
-    (void)state;
     sigemptyset(&pipe_set);
     sigaddset(&pipe_set, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
@@ -69,27 +67,14 @@ static void test_pending_before(void **state)
 }
 
 /* A log line to a standard error that nobody reads ends no program. */
-static void test_log(void **state)
+TEST(test_log)
 {
     int fd = broken_pipe(), saved = dup(STDERR_FILENO);
 
-    (void)state;
     dup2(fd, STDERR_FILENO);
     trib_log(NULL, TRIB_LOG_WARN, "x", "said");
     clearerr(stderr);
     dup2(saved, STDERR_FILENO);
     close(saved);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_signal),
-        cmocka_unit_test(test_pending_before),
-        cmocka_unit_test(test_log),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

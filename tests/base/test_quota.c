@@ -6,12 +6,11 @@
 
 enum { TAKERS = 3, TIMES = 20000 };
 
-static void test_all_or_nothing(void **state)
+TEST(test_all_or_nothing)
 {
     struct trib_quota all = {.most = 100}, user = {.above = &all, .most = 60},
                        job = {.above = &user}, other = {.above = &all, .most = 90};
 
-    (void)state;
     assert_null(trib_quota_take_mt(&job, 60));
     assert_ptr_equal(trib_quota_take_mt(&job, 1), &user);
     assert_ptr_equal(trib_quota_take_mt(&job, UINT64_MAX), &user);
@@ -48,12 +47,11 @@ static void *take(void *arg)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     struct trib_quota all = {.most = 4};
     struct taker takers[TAKERS];
 
-    (void)state;
     for (int i = 0; i < TAKERS; i++) {
         takers[i] = (struct taker){.own = {.above = &all}};
         assert_int_equal(trib_thread_start(&takers[i].thread, take, &takers[i]), 0);
@@ -64,15 +62,4 @@ static void test_threads(void **state)
         assert_false(takers[i].above);
     }
     assert_int_equal(trib_quota_held_mt(&all), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_or_nothing),
-        cmocka_unit_test(test_threads),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

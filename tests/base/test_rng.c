@@ -4,7 +4,7 @@
 #include "tests/harness/rng_draw.h"
 
 /* Known answers of the reference implementation (Random123). */
-static void test_known_answers(void **state)
+TEST(test_known_answers)
 {
     static const struct {
         struct trib_rng_block counter;
@@ -20,7 +20,6 @@ static void test_known_answers(void **state)
          {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct trib_rng_block b =
             trib_rng_philox(cases[i].counter, cases[i].key[0], cases[i].key[1]);
@@ -34,14 +33,13 @@ static void draw(struct trib_rng rng, uint64_t index, uint32_t *dst, size_t n)
         dst[i] = draw_u32(rng, index + i);
 }
 
-static void test_coordinates_matter(void **state)
+TEST(test_coordinates_matter)
 {
     const struct trib_rng base = {.seed = 1, .stream = 2, .step = 3};
     struct trib_rng other[] = {base, base, base, base};
     uint32_t a[64];
     uint32_t b[64];
 
-    (void)state;
     other[0].seed = 2;
     other[1].seed = 1 + ((uint64_t)1 << 32);
     other[2].stream = 3;
@@ -56,7 +54,7 @@ static void test_coordinates_matter(void **state)
 }
 
 /* A million draws: mean and variance of a uniform, ten bins by chi square. */
-static void test_uniform(void **state)
+TEST(test_uniform)
 {
     enum { N = 1000000, BINS = 10 };
     struct trib_rng rng = {.seed = 42};
@@ -66,7 +64,6 @@ static void test_uniform(void **state)
     double chi = 0;
     int bins[BINS] = {0};
 
-    (void)state;
     assert_non_null(x);
     for (int i = 0; i < N; i++) {
         x[i] = draw_float(rng, (uint64_t)i);
@@ -81,16 +78,4 @@ static void test_uniform(void **state)
     assert_true(sum / N > 0.499 && sum / N < 0.501);
     assert_true(squares / N > 0.3323 && squares / N < 0.3343);
     assert_true(chi < 27.9); /* 9 degrees of freedom, p = 0.001 */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_answers),
-        cmocka_unit_test(test_coordinates_matter),
-        cmocka_unit_test(test_uniform),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

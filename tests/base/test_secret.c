@@ -14,12 +14,11 @@ static void arm(struct trib_secret *secret)
         tribtest_skip(why);
 }
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
     struct trib_secret secret, again;
     char text[TRIB_SECRET_TEXT], root[40];
 
-    (void)state;
     assert_true(trib_secret_parse(KEY, strlen(KEY), &secret));
     assert_int_equal(secret.bytes[1], 0x11);
     assert_int_equal(secret.bytes[31], 0xff);
@@ -40,12 +39,11 @@ static void test_texts(void **state)
 }
 
 /* The variable, and that no sentence shows it. */
-static void test_given(void **state)
+TEST(test_given)
 {
     struct trib_secret secret;
     struct trib_error err = {0};
 
-    (void)state;
     assert_int_equal(unsetenv("TRIB_KEY"), 0);
     assert_status(trib_secret_given(&secret, &err), TRIB_OK);
     assert_false(secret.is_set);
@@ -59,11 +57,10 @@ static void test_given(void **state)
     assert_int_equal(unsetenv("TRIB_KEY"), 0);
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
     struct trib_secret a, b;
 
-    (void)state;
     assert_status(trib_secret_make(&a, NULL), TRIB_OK);
     assert_status(trib_secret_make(&b, NULL), TRIB_OK);
     assert_memory_not_equal(a.bytes, b.bytes, sizeof(a.bytes));
@@ -81,13 +78,12 @@ static const struct trib_proof about = {.label = "test 1",
 
 /* A proof holds for one side of one connection under one secret, and for nothing
  * else. */
-static void test_proofs(void **state)
+TEST(test_proofs)
 {
     struct trib_secret secret, other;
     uint8_t proof[TRIB_PROOF_BYTES];
     struct trib_proof a;
 
-    (void)state;
     assert_true(trib_secret_parse(KEY, strlen(KEY), &secret));
     arm(&secret);
     trib_proof_make(&secret, &about, TRIB_PROOF_CALLER, proof);
@@ -122,12 +118,11 @@ static void test_proofs(void **state)
 }
 
 /* Secrets of secrets: each use has another. */
-static void test_derived(void **state)
+TEST(test_derived)
 {
     struct trib_secret secret, a, b;
     uint8_t mark_1[8], mark_2[8], none[8] = {0};
 
-    (void)state;
     assert_true(trib_secret_parse(KEY, strlen(KEY), &secret));
     arm(&secret);
     trib_secret_derive(&secret, "one", "salt", 4, &a);
@@ -145,16 +140,4 @@ static void test_derived(void **state)
     a.is_set = false;
     trib_secret_mark(&a, mark_1);
     assert_memory_equal(mark_1, none, sizeof(mark_1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),  cmocka_unit_test(test_given),
-        cmocka_unit_test(test_random), cmocka_unit_test(test_proofs),
-        cmocka_unit_test(test_derived),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,27 +20,25 @@ static const struct trib_sized kind = {"options_t", "OPTIONS_INIT",
                                        sizeof(struct options),
                                        TRIB_SIZED_UP_TO(struct options, second)};
 
-static void test_takes_its_own(void **state)
+TEST(test_takes_its_own)
 {
     const struct options theirs = {sizeof(theirs), 1, 2, "x"};
     struct options ours = {.added = "default"};
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_sized_take(&kind, &theirs, &ours, &err), TRIB_OK);
     assert_memory_equal(&ours, &theirs, sizeof(ours));
 }
 
 /* A field that an older program does not know keeps its default; nothing behind its
  * struct is read. */
-static void test_takes_smaller_ones(void **state)
+TEST(test_takes_smaller_ones)
 {
     const size_t size = TRIB_SIZED_UP_TO(struct options, second);
     struct options theirs = {size, 1, 2, "never read"};
     struct options ours = {.added = "default"};
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_sized_take(&kind, &theirs, &ours, &err), TRIB_OK);
     assert_int_equal(ours.size, sizeof(ours));
     assert_int_equal(ours.first, 1);
@@ -48,13 +46,12 @@ static void test_takes_smaller_ones(void **state)
     assert_string_equal(ours.added, "default");
 }
 
-static void test_takes_larger_ones_that_ask_for_nothing_new(void **state)
+TEST(test_takes_larger_ones_that_ask_for_nothing_new)
 {
     struct newer theirs = {.known = {sizeof(theirs), 1, 2, "x"}};
     struct options ours = {0};
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_sized_take(&kind, &theirs, &ours, &err), TRIB_OK);
     assert_int_equal(ours.size, sizeof(ours));
     assert_string_equal(ours.added, "x");
@@ -65,13 +62,12 @@ static void test_takes_larger_ones_that_ask_for_nothing_new(void **state)
     assert_int_equal(ours.first, 7);
 }
 
-static void test_refuses_what_is_no_size(void **state)
+TEST(test_refuses_what_is_no_size)
 {
     const size_t sizes[] = {
         0, 1, sizeof(size_t), TRIB_SIZED_UP_TO(struct options, first), 65537, SIZE_MAX};
     struct options ours = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         const struct options theirs = {.size = sizes[i]};
         struct trib_error err = {0};
@@ -81,7 +77,7 @@ static void test_refuses_what_is_no_size(void **state)
     }
 }
 
-static void test_gives_as_much_as_there_is_room_for(void **state)
+TEST(test_gives_as_much_as_there_is_room_for)
 {
     const struct options ours = {sizeof(ours), 1, 2, "x"};
     struct options smaller = {TRIB_SIZED_UP_TO(struct options, second), 0, 0,
@@ -89,7 +85,6 @@ static void test_gives_as_much_as_there_is_room_for(void **state)
     struct newer larger = {.known = {.size = sizeof(larger)}, .unknown = 9};
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_sized_fits(&kind, &smaller, &err), TRIB_OK);
     trib_sized_give(&kind, &ours, &smaller);
     assert_int_equal(smaller.size, TRIB_SIZED_UP_TO(struct options, second));
@@ -99,17 +94,4 @@ static void test_gives_as_much_as_there_is_room_for(void **state)
     assert_int_equal(larger.known.size, sizeof(larger));
     assert_string_equal(larger.known.added, "x");
     assert_int_equal(larger.unknown, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takes_its_own),
-        cmocka_unit_test(test_takes_smaller_ones),
-        cmocka_unit_test(test_takes_larger_ones_that_ask_for_nothing_new),
-        cmocka_unit_test(test_refuses_what_is_no_size),
-        cmocka_unit_test(test_gives_as_much_as_there_is_room_for),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
-static void test_names_and_texts(void **state)
+TEST(test_names_and_texts)
 {
-    (void)state;
     assert_string_equal(trib_status_name(TRIB_OK), "TRIB_OK");
     assert_string_equal(trib_status_name(TRIB_ERR_TIMEOUT), "TRIB_ERR_TIMEOUT");
     assert_string_equal(trib_status_str(TRIB_ERR_TIMEOUT),
@@ -13,31 +12,17 @@ static void test_names_and_texts(void **state)
     assert_int_equal(trib_status_scope(TRIB_OK), TRIB_SCOPE_NONE);
 }
 
-static void test_sign_says_what_it_is(void **state)
+TEST(test_sign_says_what_it_is)
 {
-    (void)state;
 #define CHECK_SIGN(name, value, scope, text) \
     assert_int_equal(TRIB_SCOPE_##scope == TRIB_SCOPE_NONE, (value) >= 0);
     TRIB_STATUS_MAP(CHECK_SIGN)
 #undef CHECK_SIGN
 }
 
-static void test_unknown(void **state)
+TEST(test_unknown)
 {
-    (void)state;
     assert_string_equal(trib_status_name((trib_status_t)-999), "TRIB_?");
     assert_string_equal(trib_status_str((trib_status_t)-999), "unknown status");
     assert_int_equal(trib_status_scope((trib_status_t)-999), TRIB_SCOPE_CONTEXT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_and_texts),
-        cmocka_unit_test(test_sign_says_what_it_is),
-        cmocka_unit_test(test_unknown),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,12 +18,11 @@ static void note(void *arg, trib_log_level_t level, const char *line)
 }
 
 /* Ten thousand make two lines: the first, and one when the pause is over. */
-static void test_rate(void **state)
+TEST(test_rate)
 {
     struct trib_strangers s = {0};
     struct trib_log log;
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_WARN, note, NULL);
     for (int i = 0; i < 10000; i++)
         trib_stranger_warn(&s, &log, "tcp", trib_net_loopback, 4711, "said nothing");
@@ -36,11 +35,4 @@ static void test_rate(void **state)
     assert_int_equal(lines, 2);
     assert_non_null(strstr(last, "9999 more since the last such line"));
     assert_non_null(strstr(last, "an unknown address"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rate)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

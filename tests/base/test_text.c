@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 
-static void test_size_parse(void **state)
+TEST(test_size_parse)
 {
     static const struct {
         const char *text;
@@ -20,7 +20,6 @@ static void test_size_parse(void **state)
     };
     size_t bytes;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_true(trib_size_parse(good[i].text, &bytes));
         assert_int_equal(bytes, good[i].bytes);
@@ -31,14 +30,13 @@ static void test_size_parse(void **state)
     }
 }
 
-static void test_size_format_reads_back(void **state)
+TEST(test_size_format_reads_back)
 {
     static const size_t sizes[] = {0, 1, 1023, 1024, 1025, 65536, 1 << 20,
                                    (size_t)3 << 40, SIZE_MAX};
     char text[24];
     size_t bytes;
 
-    (void)state;
     assert_string_equal(trib_size_format(65536, text), "64K");
     assert_string_equal(trib_size_format(1536, text), "1536");
     assert_string_equal(trib_size_format((size_t)3 << 40, text), "3072G");
@@ -48,11 +46,10 @@ static void test_size_format_reads_back(void **state)
     }
 }
 
-static void test_distance(void **state)
+TEST(test_distance)
 {
     char longer[100];
 
-    (void)state;
     assert_int_equal(trib_text_distance("", ""), 0);
     assert_int_equal(trib_text_distance("abc", "abc"), 0);
     assert_int_equal(trib_text_distance("", "abc"), 3);
@@ -63,11 +60,10 @@ static void test_distance(void **state)
     assert_int_equal(trib_text_distance(longer, "a"), 99);
 }
 
-static void test_nearest(void **state)
+TEST(test_nearest)
 {
     static const char *const names[] = {"chunk", "codec", "timeout_ms", NULL};
 
-    (void)state;
     assert_string_equal(trib_text_nearest("chnk", names, SIZE_MAX), "chunk");
     assert_string_equal(trib_text_nearest("codecs", names, SIZE_MAX), "codec");
     assert_string_equal(trib_text_nearest("timeout", names, SIZE_MAX), "timeout_ms");
@@ -75,12 +71,11 @@ static void test_nearest(void **state)
     assert_null(trib_text_nearest("timeout", names, 2));
 }
 
-static void test_append(void **state)
+TEST(test_append)
 {
     char text[16] = "";
     char tiny[3] = "";
 
-    (void)state;
     assert_true(trib_text_append(text, sizeof(text), "%d and", 12));
     assert_true(trib_text_append(text, sizeof(text), " %s", "345678"));
     assert_string_equal(text, "12 and 345678");
@@ -89,18 +84,4 @@ static void test_append(void **state)
     assert_string_equal(text, "12 and 34567...");
     assert_false(trib_text_append(tiny, sizeof(tiny), "abc"));
     assert_string_equal(tiny, "ab");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size_parse),
-        cmocka_unit_test(test_size_format_reads_back),
-        cmocka_unit_test(test_distance),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_append),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

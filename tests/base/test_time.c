@@ -6,11 +6,10 @@
 #include "base/digest.h"
 #include "base/time.h"
 
-static void test_clock_moves_forward(void **state)
+TEST(test_clock_moves_forward)
 {
     uint64_t before = trib_now_ns();
 
-    (void)state;
     usleep(2000);
     uint64_t after = trib_now_ns();
     assert_true(after - before >= 2000000);
@@ -18,12 +17,11 @@ static void test_clock_moves_forward(void **state)
 }
 
 /* Upwards; seen between two looks at the clock that agree on the answer. */
-static void test_rounding(void **state)
+TEST(test_rounding)
 {
     const uint64_t ms = 1000000;
     uint64_t deadline = trib_now_ns() + 1000000 * ms;
 
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         int most = (int)((deadline - trib_now_ns() + ms - 1) / ms);
         int left = trib_deadline_left_ms(deadline);
@@ -35,12 +33,11 @@ static void test_rounding(void **state)
     fail_msg("the clock gets on by a millisecond at every look");
 }
 
-static void test_deadlines(void **state)
+TEST(test_deadlines)
 {
     uint64_t far = trib_deadline_ms(1000000);
     uint64_t near = trib_deadline_ms(3);
 
-    (void)state;
     assert_false(trib_deadline_passed(far));
     assert_in_range(trib_deadline_left_ms(far), 900000, 1000000);
     usleep(5000);
@@ -51,11 +48,10 @@ static void test_deadlines(void **state)
 }
 
 /* 0 is no limit, and no sum of it becomes one. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
     const uint64_t never = trib_limit_deadline(0);
 
-    (void)state;
     assert_true(never == TRIB_NEVER);
     assert_true(trib_limit_ns(0) == TRIB_NEVER);
     assert_true(trib_limit_ns(86400000) == UINT64_C(86400000000000));
@@ -71,12 +67,11 @@ static void test_limits(void **state)
     assert_int_equal(trib_limit_sum(3, 0), 0);
 }
 
-static void test_gaps(void **state)
+TEST(test_gaps)
 {
     uint64_t now = trib_now_ns();
     uint64_t before = now;
 
-    (void)state;
     assert_int_equal(trib_gap_ns(&now, 1000000), 0);
     assert_true(now >= before);
     before = now;
@@ -86,26 +81,10 @@ static void test_gaps(void **state)
     assert_int_equal(now - before, gap);
 }
 
-static void test_digest(void **state)
+TEST(test_digest)
 {
-    (void)state;
     assert_int_equal(trib_digest("", 0), 0x2d06800538d394c2u); /* XXH3 of nothing */
     assert_int_not_equal(trib_digest("a", 1), trib_digest("b", 1));
     assert_int_not_equal(trib_digest_seeded("a", 1, 1), trib_digest_seeded("a", 1, 2));
     assert_int_equal(trib_digest32("abc", 3), (uint32_t)trib_digest("abc", 3));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clock_moves_forward),
-        cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_deadlines),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_digest),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

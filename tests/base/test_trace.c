@@ -68,11 +68,10 @@ static const char *told_of(const json_t *root, const char *name, const char *key
     return "";
 }
 
-static void test_off_records_nothing(void **state)
+TEST(test_off_records_nothing)
 {
     struct trib_trace trace;
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 0), TRIB_OK);
     trib_trace_now(&trace, TRIB_TRACE_ARRIVED, 1, 2, 3);
     assert_int_equal(trace.count, 0);
@@ -82,11 +81,10 @@ static void test_off_records_nothing(void **state)
     trib_trace_destroy(&trace);
 }
 
-static void test_keeps_the_newest(void **state)
+TEST(test_keeps_the_newest)
 {
     struct trib_trace trace;
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 3), TRIB_OK); /* becomes 4 */
     for (uint32_t i = 0; i < 10; i++)
         trib_trace_now(&trace, TRIB_TRACE_ARRIVED, (int)i, 100 + i, 4096);
@@ -106,12 +104,11 @@ static void test_keeps_the_newest(void **state)
     trib_trace_destroy(&trace);
 }
 
-static void test_spans_and_time(void **state)
+TEST(test_spans_and_time)
 {
     struct trib_trace trace;
     struct trib_trace_event e = {.time_ns = 1234567, .kind = TRIB_TRACE_ENCODE_BEGIN};
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 4), TRIB_OK);
     trib_trace_add(&trace, &e);
     e.time_ns = 2000005;
@@ -129,7 +126,7 @@ static void test_spans_and_time(void **state)
 
 /* A ring that has lost the begin of a span shows nothing of it; a span that goes on
  * ends with the last event. */
-static void test_half_spans(void **state)
+TEST(test_half_spans)
 {
     static const struct trib_trace_event events[] = {
         {.time_ns = 1000, .kind = TRIB_TRACE_ENCODE_END},
@@ -138,7 +135,6 @@ static void test_half_spans(void **state)
         {.time_ns = 3000, .kind = TRIB_TRACE_UNDER_WAY, .value = 7}};
     struct trib_trace trace;
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 4), TRIB_OK);
     for (size_t i = 0; i < 4; i++)
         trib_trace_add(&trace, &events[i]);
@@ -155,12 +151,11 @@ static void test_half_spans(void **state)
 }
 
 /* A span that is recorded at its end begins where it did, and ends a wait there. */
-static void test_later_spans(void **state)
+TEST(test_later_spans)
 {
     const struct trib_trace_event what = {.peer = 1, .chunk = 2, .value = 3};
     struct trib_trace trace, off;
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 8), TRIB_OK);
     trib_trace_wait(&trace);
     const uint64_t begin = trib_trace_clock(&trace);
@@ -181,7 +176,7 @@ static void test_later_spans(void **state)
 
 /* Times are on the clock of rank 0, lanes have names, and communicators of one rank
  * have lanes of their own. */
-static void test_owners(void **state)
+TEST(test_owners)
 {
     const struct trib_trace_event arrived = {.time_ns = 7000000,
                                              .kind = TRIB_TRACE_ARRIVED};
@@ -192,7 +187,6 @@ static void test_owners(void **state)
                                      .within_ns = 1500};
     struct trib_trace trace;
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 4), TRIB_OK);
     trib_trace_add(&trace, &arrived);
     json_t *root = dump_of(&trace, &owner);
@@ -223,7 +217,7 @@ static void test_owners(void **state)
 }
 
 /* Threads beside the one that records have lanes of their own. */
-static void test_threads(void **state)
+TEST(test_threads)
 {
     static const enum trib_trace_kind kinds[] = {
         TRIB_TRACE_ENCODE_BEGIN, TRIB_TRACE_AHEAD_BEGIN, TRIB_TRACE_AHEAD_END,
@@ -231,7 +225,6 @@ static void test_threads(void **state)
     struct trib_trace trace;
     struct trib_trace_event e = {.peer = 2};
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 4), TRIB_OK);
     for (size_t i = 0; i < 4; i++) {
         e.kind = kinds[i];
@@ -247,7 +240,7 @@ static void test_threads(void **state)
 }
 
 /* A wait ends with the next event, whatever that is. */
-static void test_waits(void **state)
+TEST(test_waits)
 {
     static const enum trib_trace_kind expected[] = {
         TRIB_TRACE_OP_BEGIN, TRIB_TRACE_WAIT_BEGIN, TRIB_TRACE_WAIT_END,
@@ -255,7 +248,6 @@ static void test_waits(void **state)
         TRIB_TRACE_OP_END};
     struct trib_trace trace, off;
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 16), TRIB_OK);
     trib_trace_now(&trace, TRIB_TRACE_OP_BEGIN, -1, 0, 0);
     trib_trace_wait(&trace);
@@ -277,11 +269,10 @@ static void test_waits(void **state)
 }
 
 /* Operations of plans that have a name show it, whatever characters are in it. */
-static void test_names_of_plans(void **state)
+TEST(test_names_of_plans)
 {
     struct trib_trace trace, off;
 
-    (void)state;
     assert_status(trib_trace_create(&trace, 8), TRIB_OK);
     const uint32_t one = trib_trace_name(&trace, "layer1"),
                    two = trib_trace_name(&trace, "a\"\\b");
@@ -310,44 +301,22 @@ static void test_names_of_plans(void **state)
     trib_trace_destroy(&off);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
     struct trib_trace trace;
 
-    (void)state;
     assert_status(trib_trace_create(&trace, SIZE_MAX), TRIB_ERR_OVERFLOW);
 }
 
-static void test_unwritable_file(void **state)
+TEST(test_unwritable_file)
 {
     struct trib_trace trace;
     FILE *full = fopen("/dev/full", "we");
 
-    (void)state;
     if (!full)
         tribtest_skip("no /dev/full");
     assert_status(trib_trace_create(&trace, 1), TRIB_OK);
     assert_status(trib_trace_dump(&trace, &alone, full), TRIB_ERR_SYSTEM);
     fclose(full);
     trib_trace_destroy(&trace);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_off_records_nothing),
-        cmocka_unit_test(test_keeps_the_newest),
-        cmocka_unit_test(test_spans_and_time),
-        cmocka_unit_test(test_half_spans),
-        cmocka_unit_test(test_later_spans),
-        cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_names_of_plans),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_unwritable_file),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

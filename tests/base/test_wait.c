@@ -51,11 +51,10 @@ static bool wait_nudged(int ends[2], bool written, int ms)
     return ready;
 }
 
-static void test_wait_fd(void **state)
+TEST(test_wait_fd)
 {
     int ends[2];
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     uint64_t deadline = trib_deadline_ms(60);
     assert_false(wait_nudged(ends, false, 60));
@@ -74,14 +73,13 @@ static void *mask_main(void *arg)
     return NULL;
 }
 
-static void test_threads_take_no_signals(void **state)
+TEST(test_threads_take_no_signals)
 {
     sigset_t before;
     sigset_t after;
     sigset_t inside;
     pthread_t thread;
 
-    (void)state;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     assert_int_equal(trib_thread_start(&thread, mask_main, &inside), 0);
     pthread_join(thread, NULL);
@@ -114,13 +112,12 @@ static void *give_way(void *arg)
 }
 
 /* One thread gives way, and the one that has started it does not. */
-static void test_thread_gives_way(void **state)
+TEST(test_thread_gives_way)
 {
     const int before = nice_of_this_thread();
     pthread_t thread;
     int inside = -1;
 
-    (void)state;
     assert_int_equal(trib_thread_start(&thread, give_way, &inside), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(inside > before || before == 19);
@@ -141,23 +138,21 @@ static void job_discard(void *arg)
     ((struct job *)arg)->discarded = true;
 }
 
-static void test_errand_in_time(void **state)
+TEST(test_errand_in_time)
 {
     struct job job = {.may_end = true};
 
-    (void)state;
     assert_int_equal(
         trib_errand_run(job_work, job_discard, &job, trib_deadline_ms(60000), NULL), 0);
     assert_true(job.worked);
     assert_false(job.discarded);
 }
 
-static void test_errand_left_behind(void **state)
+TEST(test_errand_left_behind)
 {
     struct job job = {0};
     uint64_t deadline = trib_deadline_ms(30);
 
-    (void)state;
     assert_int_equal(trib_errand_run(job_work, job_discard, &job, deadline, NULL),
                      ETIMEDOUT);
     assert_true(trib_deadline_passed(deadline));
@@ -168,13 +163,12 @@ static void test_errand_left_behind(void **state)
     assert_true(job.worked);
 }
 
-static void test_cond_deadline(void **state)
+TEST(test_cond_deadline)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t cond;
     uint64_t deadline = trib_deadline_ms(20);
 
-    (void)state;
     trib_cond_init(&cond);
     pthread_mutex_lock(&lock);
     while (trib_cond_wait(&cond, &lock, deadline))
@@ -185,12 +179,11 @@ static void test_cond_deadline(void **state)
 }
 
 /* More entries than files may be open: a failure with its errno, and no old result. */
-static void test_poll_fails(void **state)
+TEST(test_poll_fails)
 {
     struct pollfd fds[4] = {{.fd = -1, .revents = POLLIN}};
     struct rlimit all, few;
 
-    (void)state;
     for (int i = 1; i < 4; i++)
         fds[i] = fds[0];
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
@@ -204,20 +197,4 @@ static void test_poll_fails(void **state)
     assert_int_equal(works, 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(fds[i].revents, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wait_fd),
-        cmocka_unit_test(test_poll_fails),
-        cmocka_unit_test(test_threads_take_no_signals),
-        cmocka_unit_test(test_thread_gives_way),
-        cmocka_unit_test(test_errand_in_time),
-        cmocka_unit_test(test_errand_left_behind),
-        cmocka_unit_test(test_cond_deadline),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

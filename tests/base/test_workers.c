@@ -87,12 +87,11 @@ static void finish(struct desk *d, uint32_t cell)
 }
 
 /* All of it is done once, and what it wrote is seen. */
-static void test_does_all(void **state)
+TEST(test_does_all)
 {
     static const uint32_t threads[] = {1, 2, 4};
     enum { ROUNDS = 2000 };
 
-    (void)state;
     for (size_t k = 0; k < 3; k++) {
         struct desk d;
         uint32_t cells[8];
@@ -123,11 +122,10 @@ static void test_does_all(void **state)
 
 /* Work that no worker has begun comes back, and then no worker looks at it; work that
  * was begun does not. */
-static void test_retract(void **state)
+TEST(test_retract)
 {
     struct desk d;
 
-    (void)state;
     open_desk(&d, 1, 4);
     uint32_t first = post(&d, run_gated);
     trib_workers_rouse(d.workers);
@@ -150,11 +148,10 @@ static void test_retract(void **state)
 }
 
 /* A thread that asked in vain is woken, one that did not ask is not. */
-static void test_wakes(void **state)
+TEST(test_wakes)
 {
     struct desk d;
 
-    (void)state;
     open_desk(&d, 1, 4);
     for (int round = 1; round <= 100; round++) {
         atomic_store(&d.gate, false);
@@ -185,9 +182,8 @@ static void *open_gate(void *arg)
 }
 
 /* After it nobody is at work, and nothing is left to do. */
-static void test_clear(void **state)
+TEST(test_clear)
 {
-    (void)state;
     for (int destroy = 0; destroy < 2; destroy++) {
         struct desk d;
         pthread_t helper;
@@ -228,11 +224,10 @@ static int asleep(const char *name)
     return n;
 }
 
-static void test_sleep(void **state)
+TEST(test_sleep)
 {
     struct desk d;
 
-    (void)state;
     if (access("/proc/self/task", R_OK))
         tribtest_skip("no /proc");
     open_desk(&d, 3, 4);
@@ -251,12 +246,11 @@ static void test_sleep(void **state)
 }
 
 /* A forked child has none of the threads: it only frees. */
-static void test_fork(void **state)
+TEST(test_fork)
 {
     struct desk d;
     int status = -1;
 
-    (void)state;
     open_desk(&d, 2, 4);
     (void)post(&d, run_gated);
     trib_workers_rouse(d.workers);
@@ -272,16 +266,4 @@ static void test_fork(void **state)
     trib_workers_clear(d.workers);
     assert_int_equal(atomic_load(&d.runs), 1);
     trib_workers_destroy(d.workers);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_does_all), cmocka_unit_test(test_retract),
-        cmocka_unit_test(test_wakes),    cmocka_unit_test(test_clear),
-        cmocka_unit_test(test_sleep),    cmocka_unit_test(test_fork),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static trib_status_t try_open(int rank, int size, const char *root,
     return status;
 }
 
-static void test_errors_teach(void **state)
+TEST(test_errors_teach)
 {
     static const struct {
         int rank;
@@ -43,7 +43,6 @@ static void test_errors_teach(void **state)
         {2, 4, "tcp://localhost:12", "it must be host:port"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct trib_error err = {0};
         assert_status(try_open(cases[i].rank, cases[i].size, cases[i].root, &err),
@@ -53,7 +52,7 @@ static void test_errors_teach(void **state)
     }
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
     struct trib_error err = {0};
     struct trib_boot_opts opts = {.size = 1, .err = &err};
@@ -61,7 +60,6 @@ static void test_alone(void **state)
     int in = 7;
     int out = 0;
 
-    (void)state;
     assert_status(trib_boot_open(&opts, &b), TRIB_OK);
     assert_string_equal(b->ops->name, "self");
     assert_status(b->ops->allgather(b, "address", &in, sizeof(in), &out), TRIB_OK);
@@ -71,11 +69,10 @@ static void test_alone(void **state)
     b->ops->close(b);
 }
 
-static void test_roots(void **state)
+TEST(test_roots)
 {
     struct trib_tcp_root root;
 
-    (void)state;
     assert_true(trib_tcp_root_parse("node-7.example:4711", &root));
     assert_string_equal(root.host, "node-7.example");
     assert_string_equal(root.port, "4711");
@@ -95,9 +92,8 @@ static void test_roots(void **state)
     assert_false(trib_tcp_root_parse("a:+1", &root));
 }
 
-static void test_tables_are_full(void **state)
+TEST(test_tables_are_full)
 {
-    (void)state;
     for (size_t i = 0; trib_boots[i]; i++) {
         const struct trib_boot_ops *ops = trib_boots[i];
         assert_true(ops->name && ops->detail && ops->accepts && ops->open &&
@@ -105,12 +101,11 @@ static void test_tables_are_full(void **state)
     }
 }
 
-static void test_rank_lists(void **state)
+TEST(test_rank_lists)
 {
     bool missing[200] = {false};
     char text[64];
 
-    (void)state;
     missing[3] = true;
     assert_string_equal(trib_ranks_format(missing, 8, text, sizeof(text)), "rank 3");
     missing[5] = missing[6] = missing[7] = true;
@@ -123,7 +118,7 @@ static void test_rank_lists(void **state)
     assert_string_equal(text + strlen(text) - 5, ", ...");
 }
 
-static void test_frames_round_trip(void **state)
+TEST(test_frames_round_trip)
 {
     uint8_t bytes[TRIB_TCP_SMALL_BYTES];
     struct trib_tcp_frame frame;
@@ -136,7 +131,6 @@ static void test_frames_round_trip(void **state)
     struct trib_tcp_failure failure2;
     size_t n = trib_tcp_put_hello(bytes, TRIB_TCP_HELLO, &hello);
 
-    (void)state;
     for (size_t part = 0; part < n; part++)
         assert_status(trib_tcp_parse(bytes, part, 0, &frame, &used), TRIB_INPROGRESS);
     assert_status(trib_tcp_parse(bytes, n, 0, &frame, &used), TRIB_OK);
@@ -167,7 +161,7 @@ static void test_frames_round_trip(void **state)
     assert_status(trib_tcp_parse_hello(&frame, &hello2), TRIB_ERR_PROTOCOL);
 }
 
-static void test_bad_frames(void **state)
+TEST(test_bad_frames)
 {
     static const struct {
         const char *bytes;
@@ -194,24 +188,10 @@ static void test_bad_frames(void **state)
     struct trib_tcp_frame frame;
     size_t used;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         trib_status_t status = trib_tcp_parse((const uint8_t *)cases[i].bytes,
                                               cases[i].n, 0, &frame, &used);
         if (status != cases[i].status)
             fail_msg("case %zu: %s", i, trib_status_name(status));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors_teach), cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_roots),        cmocka_unit_test(test_tables_are_full),
-        cmocka_unit_test(test_rank_lists),   cmocka_unit_test(test_frames_round_trip),
-        cmocka_unit_test(test_bad_frames),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,11 +237,10 @@ static void end_with(struct start *s)
     boottest_free(s);
 }
 
-static void test_wrong_proofs(void **state)
+TEST(test_wrong_proofs)
 {
     struct start s = new_start(2, KEY);
 
-    (void)state;
     skip_without_proofs();
     run_with(&s, strangers_with_proofs);
     boottest_all_well(&s);
@@ -250,11 +249,10 @@ static void test_wrong_proofs(void **state)
     end_with(&s);
 }
 
-static void test_wrong_words(void **state)
+TEST(test_wrong_words)
 {
     struct start s = new_start(2, KEY);
 
-    (void)state;
     skip_without_proofs();
     run_with(&s, strangers_with_words);
     boottest_all_well(&s);
@@ -274,11 +272,10 @@ static void five_bytes(void)
 }
 
 /* Also where there is no secret. */
-static void test_five_bytes(void **state)
+TEST(test_five_bytes)
 {
     struct start s = new_start(2, NULL);
 
-    (void)state;
     run_with(&s, five_bytes);
     boottest_all_well(&s);
     end_with(&s);
@@ -307,9 +304,8 @@ static void mismatched(const char *of_0, const char *of_1, const char *sentence,
     boottest_free(&s);
 }
 
-static void test_mismatch(void **state)
+TEST(test_mismatch)
 {
-    (void)state;
     skip_without_proofs();
     mismatched(KEY, OTHER, "does not have the key of rank 1",
                "did not prove that it has the secret");
@@ -319,13 +315,12 @@ static void test_mismatch(void **state)
 }
 
 /* The text of trib_root_create has the secret in it. */
-static void test_root_text(void **state)
+TEST(test_root_text)
 {
     char root[TRIB_ROOT_TEXT_MAX], again[TRIB_ROOT_TEXT_MAX + 8];
     struct trib_secret secret;
     trib_root_t *made;
 
-    (void)state;
     skip_without_proofs();
     assert_status(trib_root_create(&made), TRIB_OK);
     assert_true(trib_secret_split(trib_root_text(made), root, sizeof(root), &secret));
@@ -340,16 +335,4 @@ static void test_root_text(void **state)
     snprintf(again, sizeof(again), "%s#0123", root);
     assert_false(trib_secret_split(again, root, sizeof(root), &secret));
     assert_false(secret.is_set);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong_proofs), cmocka_unit_test(test_wrong_words),
-        cmocka_unit_test(test_five_bytes),   cmocka_unit_test(test_mismatch),
-        cmocka_unit_test(test_root_text),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,9 +241,8 @@ static void accepted(void)
 }
 
 #define CASE(name) \
-    static void test_##name(void **state) \
+    TEST(test_##name, clear_environment) \
     { \
-        (void)state; \
         in_process(name); \
     }
 CASE(alone)
@@ -255,17 +254,3 @@ CASE(nonsense)
 CASE(settings)
 CASE(offer)
 CASE(accepted)
-
-#define TEST(name) cmocka_unit_test_setup(test_##name, clear_environment)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(alone),      TEST(slurm),    TEST(slurm_step), TEST(slurm_without_step),
-        TEST(given_wins), TEST(nonsense), TEST(settings),   TEST(offer),
-        TEST(accepted),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

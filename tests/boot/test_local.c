@@ -22,9 +22,8 @@ static void end_start(struct start *s)
     trib_local_destroy(s->local);
 }
 
-static void test_meets(void **state)
+TEST(test_meets)
 {
-    (void)state;
     for (int size = 1; size <= BOOTTEST_RANKS; size++) {
         struct start s = new_start(size);
         s.delay_ms[size / 2] = 30;
@@ -51,30 +50,27 @@ static int thread_rank(int rank, int size, void *arg)
 }
 
 /* Threads meet, and the same ranks meet again on the same rendezvous. */
-static void test_threads_again(void **state)
+TEST(test_threads_again)
 {
     struct start s = new_start(6);
 
-    (void)state;
     assert_int_equal(tribtest_threads(6, thread_rank, &s), 0);
     trib_local_destroy(s.local);
 }
 
-static void test_processes_again(void **state)
+TEST(test_processes_again)
 {
     struct start s = new_start(4);
 
-    (void)state;
     assert_int_equal(tribtest_forks(4, 40, thread_rank, &s), 0);
     trib_local_destroy(s.local);
 }
 
 /* After a start that failed the same rendezvous serves for the next. */
-static void test_again_after_failure(void **state)
+TEST(test_again_after_failure)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.fault = FAULT_KILL;
     s.victim = 1;
     s.point = POINT_READY;
@@ -87,11 +83,10 @@ static void test_again_after_failure(void **state)
     end_start(&s);
 }
 
-static void test_death(void **state)
+TEST(test_death)
 {
     static const enum fault faults[] = {FAULT_KILL, FAULT_EXIT, FAULT_CLOSE};
 
-    (void)state;
     for (int i = 0; i < 9; i++) {
         for (enum point point = POINT_START; point <= POINT_READY; point++) {
             struct start s = new_start(3);
@@ -108,9 +103,8 @@ static void test_death(void **state)
     }
 }
 
-static void test_stop(void **state)
+TEST(test_stop)
 {
-    (void)state;
     for (int victim = 0; victim < 3; victim++) {
         for (enum point point = POINT_START; point <= POINT_READY; point++) {
             struct start s = new_start(3);
@@ -126,11 +120,10 @@ static void test_stop(void **state)
     }
 }
 
-static void test_stop_with_defaults(void **state)
+TEST(test_stop_with_defaults)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.boot_ms = s.stop_ms = 0;
     s.fault = FAULT_STOP;
     s.victim = 2;
@@ -141,22 +134,20 @@ static void test_stop_with_defaults(void **state)
 }
 
 /* A rank that runs, however slowly, is no stopped one. */
-static void test_slow_rank(void **state)
+TEST(test_slow_rank)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.pause_ms = 1200;
     boottest_run(&s);
     boottest_all_well(&s);
     end_start(&s);
 }
 
-static void test_failure_is_told(void **state)
+TEST(test_failure_is_told)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.fault = FAULT_SAY;
     s.victim = 1;
     s.point = POINT_OPEN;
@@ -172,11 +163,10 @@ static bool too_late(const struct start *s, int rank)
     return rank == 0 || rank == 3 || s->seen[0].done;
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
     struct start s = new_start(4);
 
-    (void)state;
     s.boot_ms = 2000 * (int)tribtest_slowness();
     s.may_open = too_late;
     boottest_run(&s);
@@ -186,11 +176,10 @@ static void test_missing(void **state)
     end_start(&s);
 }
 
-static void test_duplicate(void **state)
+TEST(test_duplicate)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.told_rank[2] = 1 + 1;
     s.may_open = boottest_odd_one_last;
     boottest_run(&s);
@@ -201,11 +190,10 @@ static void test_duplicate(void **state)
     end_start(&s);
 }
 
-static void test_wrong_size(void **state)
+TEST(test_wrong_size)
 {
     struct start s = new_start(2);
 
-    (void)state;
     s.told_size[0] = s.told_size[1] = 3;
     boottest_run(&s);
     boottest_all_failed(&s, TRIB_ERR_MISMATCH, "made for 2: set TRIB_SIZE to 2", 0);
@@ -231,24 +219,22 @@ static int differ_rank(int rank, int size, void *arg)
     return status != TRIB_ERR_MISMATCH || !strstr(err.text, "rank 1 (process");
 }
 
-static void test_ranks_that_differ(void **state)
+TEST(test_ranks_that_differ)
 {
     struct start s = new_start(3);
 
-    (void)state;
     assert_int_equal(tribtest_forks(3, 30, differ_rank, &s), 0);
     trib_local_destroy(s.local);
 }
 
 /* Roots that are no boards. */
-static void test_bad_roots(void **state)
+TEST(test_bad_roots)
 {
     static const char *const roots[] = {"local:/proc/1/fd/9999", "local:/dev/null",
                                         "local:", "local:/proc/self/exe",
                                         "local:/proc/self/fd/0"};
     struct trib_config cfg = {.boot_timeout_ms = 100, .stop_timeout_ms = 100};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
         struct trib_error err = {0};
         struct trib_boot *b;
@@ -260,11 +246,10 @@ static void test_bad_roots(void **state)
     }
 }
 
-static void test_public_functions(void **state)
+TEST(test_public_functions)
 {
     trib_local_t *local = NULL;
 
-    (void)state;
     assert_status(trib_local_create(0, &local), TRIB_ERR_INVALID);
     assert_status(trib_local_create(1 << 30, &local), TRIB_ERR_INVALID);
     assert_status(trib_local_create(2, NULL), TRIB_ERR_INVALID);
@@ -280,14 +265,13 @@ static void test_public_functions(void **state)
 
 /* Whoever maps the rendezvous can write any number there: it becomes an error that
  * there is. */
-static void test_fail_of_no_kind(void **state)
+TEST(test_fail_of_no_kind)
 {
     static const int32_t wrong[] = {-12345, INT32_MIN};
     char text[TRIB_RENDEZVOUS_TEXT];
     struct trib_rendezvous rendezvous;
     int fd;
 
-    (void)state;
     assert_status(trib_rendezvous_create(2, &fd, &rendezvous, NULL), TRIB_OK);
     for (uint32_t i = 0; i < 2; i++) {
         trib_rendezvous_fail(&rendezvous, i + 1, (trib_status_t)wrong[i], "why");
@@ -303,12 +287,11 @@ static void test_fail_of_no_kind(void **state)
 
 /* A rendezvous of another release is named as such, whatever follows its first
  * fields. */
-static void test_rendezvous_of_others(void **state)
+TEST(test_rendezvous_of_others)
 {
     struct trib_rendezvous made, found;
     int fd;
 
-    (void)state;
     assert_status(trib_rendezvous_create(2, &fd, &made, NULL), TRIB_OK);
     char *head = (char *)made.head;
     memcpy(head + 12, "9.9.9-\x1b[31m", 12);
@@ -327,12 +310,11 @@ static void test_rendezvous_of_others(void **state)
 }
 
 /* Nobody can shrink the rendezvous under the others. */
-static void test_rendezvous_is_sealed(void **state)
+TEST(test_rendezvous_is_sealed)
 {
     struct trib_rendezvous rendezvous;
     int fd;
 
-    (void)state;
     assert_status(trib_rendezvous_create(3, &fd, &rendezvous, NULL), TRIB_OK);
     assert_int_equal(ftruncate(fd, 0), -1);
     assert_int_equal(ftruncate(fd, 1 << 20), -1);
@@ -340,12 +322,11 @@ static void test_rendezvous_is_sealed(void **state)
     close(fd);
 }
 
-static void test_process_states(void **state)
+TEST(test_process_states)
 {
     struct trib_process process;
     pid_t pid = fork();
 
-    (void)state;
     if (pid == 0) {
         pause();
         _exit(0);
@@ -368,32 +349,4 @@ static void test_process_states(void **state)
     assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD); /* a zombie */
     waitpid(pid, NULL, 0);
     assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meets),
-        cmocka_unit_test(test_threads_again),
-        cmocka_unit_test(test_processes_again),
-        cmocka_unit_test(test_again_after_failure),
-        cmocka_unit_test(test_death),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_with_defaults),
-        cmocka_unit_test(test_slow_rank),
-        cmocka_unit_test(test_failure_is_told),
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_duplicate),
-        cmocka_unit_test(test_wrong_size),
-        cmocka_unit_test(test_ranks_that_differ),
-        cmocka_unit_test(test_bad_roots),
-        cmocka_unit_test(test_public_functions),
-        cmocka_unit_test(test_fail_of_no_kind),
-        cmocka_unit_test(test_rendezvous_is_sealed),
-        cmocka_unit_test(test_rendezvous_of_others),
-        cmocka_unit_test(test_process_states),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

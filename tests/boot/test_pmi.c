@@ -79,13 +79,12 @@ static trib_status_t pass(struct server *s, int rank, char text[64],
     return status;
 }
 
-static void test_learns(void **state)
+TEST(test_learns)
 {
     struct server s;
     struct trib_error err = {0};
     char text[64] = "";
 
-    (void)state;
     replies(&s, good);
     assert_status(pass(&s, 1, text, &err), TRIB_OK);
     assert_string_equal(text, "node7:4711");
@@ -97,13 +96,12 @@ static void test_learns(void **state)
                                  "cmd=finalize\n");
 }
 
-static void test_tells(void **state)
+TEST(test_tells)
 {
     struct server s;
     struct trib_error err = {0};
     char text[64] = "node3:99";
 
-    (void)state;
     replies(&s, good);
     s.answers[1] = "cmd=maxes vallen_max=8\n"; /* with its zero */
     assert_status(pass(&s, 0, text, &err), TRIB_ERR_BOOT);
@@ -119,7 +117,7 @@ static void test_tells(void **state)
 }
 
 /* One answer is wrong: an error that says so, whatever it is. */
-static void test_wrong_answers(void **state)
+TEST(test_wrong_answers)
 {
     static char endless[TRIB_PMI_LINE_BYTES + 64];
     static char name[400];
@@ -153,7 +151,6 @@ static void test_wrong_answers(void **state)
          "rank 0 has not published it"},
     };
 
-    (void)state;
     memset(endless, 'x', sizeof(endless) - 1);
     snprintf(name, sizeof(name), "cmd=my_kvsname kvsname=%0300d\n", 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -169,14 +166,13 @@ static void test_wrong_answers(void **state)
 }
 
 /* A rank that never comes: the barrier does not open. */
-static void test_silence(void **state)
+TEST(test_silence)
 {
     struct server s;
     struct trib_error err = {0};
     char text[64] = "";
     uint64_t before = trib_now_ns();
 
-    (void)state;
     replies(&s, good);
     s.answers[3] = "";
     s.silent = true;
@@ -187,22 +183,20 @@ static void test_silence(void **state)
     assert_in_range((trib_now_ns() - before) / 1000000, 390, 15000);
 }
 
-static void test_no_socket(void **state)
+TEST(test_no_socket)
 {
     struct trib_error err = {0};
     struct trib_pmi_opts opts = {.fd = 987, .rank = 1, .timeout_ms = 400, .err = &err};
     char text[64] = "";
 
-    (void)state;
     assert_status(trib_pmi_pass(&opts, text, sizeof(text)), TRIB_ERR_BOOT);
     assert_non_null(strstr(err.text, "over PMI_FD=987: Bad file descriptor"));
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     char value[8];
 
-    (void)state;
     assert_true(
         trib_pmi_word("cmd=get  rc=0 value=a=b", "value", value, sizeof(value)));
     assert_string_equal(value, "a=b");
@@ -212,16 +206,4 @@ static void test_words(void **state)
     assert_true(trib_pmi_word("rc=1234567", "rc", value, sizeof(value)));
     assert_false(trib_pmi_word("rc=12345678", "rc", value, sizeof(value)));
     assert_false(trib_pmi_word("", "rc", value, sizeof(value)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),        cmocka_unit_test(test_tells),
-        cmocka_unit_test(test_wrong_answers), cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_no_socket),     cmocka_unit_test(test_words),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

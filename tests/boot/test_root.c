@@ -60,11 +60,10 @@ static void meet_at(const char *root)
     }
 }
 
-static void test_ranks_meet(void **state)
+TEST(test_ranks_meet)
 {
     trib_root_t *root;
 
-    (void)state;
     assert_status(trib_root_create(&root), TRIB_OK);
     assert_true(strlen(trib_root_text(root)) < TRIB_ROOT_TEXT_MAX);
     assert_true(TRIB_ROOT_TEXT_MAX <= TRIB_CONFIG_TEXT_BYTES); /* the variable takes
@@ -85,13 +84,12 @@ static void parse_text(const trib_root_t *root, struct trib_tcp_root *out)
 }
 
 /* Another program gets no such port, neither by chance nor by asking for it. */
-static void test_port_is_kept(void **state)
+TEST(test_port_is_kept)
 {
     struct trib_tcp_root parsed;
     struct sockaddr_in at = {.sin_family = AF_INET};
     trib_root_t *root;
 
-    (void)state;
     assert_status(trib_root_create(&root), TRIB_OK);
     parse_text(root, &parsed);
     at.sin_port = htons((uint16_t)atoi(parsed.port));
@@ -104,23 +102,21 @@ static void test_port_is_kept(void **state)
 }
 
 /* Addresses follow the name, which other hosts need not know. */
-static void test_names_addresses(void **state)
+TEST(test_names_addresses)
 {
     struct trib_tcp_root parsed;
     trib_root_t *root;
 
-    (void)state;
     assert_status(trib_root_create(&root), TRIB_OK);
     parse_text(root, &parsed);
     assert_true(parsed.also[0] || strcmp(parsed.host, "127.0.0.1") == 0);
     trib_root_destroy(root);
 }
 
-static void test_many(void **state)
+TEST(test_many)
 {
     trib_root_t *roots[ROOTS];
 
-    (void)state;
     for (int i = 0; i < ROOTS; i++) {
         assert_status(trib_root_create(&roots[i]), TRIB_OK);
         for (int j = 0; j < i; j++)
@@ -131,7 +127,7 @@ static void test_many(void **state)
 }
 
 /* Meeting places of a range have different ports of it, until it has no more. */
-static void test_range(void **state)
+TEST(test_range)
 {
     enum { PORTS = 4 };
     const int base = 12000 + getpid() % 20000;
@@ -140,7 +136,6 @@ static void test_range(void **state)
     char range[40], number[16];
     int n = 0;
 
-    (void)state;
     snprintf(range, sizeof(range), ":%d-%d", base, base + PORTS - 1);
     while (n <= PORTS && trib_root_create_at(range, &roots[n]) == TRIB_OK) {
         parse_text(roots[n], &parsed);
@@ -162,7 +157,7 @@ static void test_range(void **state)
 }
 
 /* One port, at which some program listens. */
-static void test_port_in_use(void **state)
+TEST(test_port_in_use)
 {
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t bytes = sizeof(at);
@@ -170,7 +165,6 @@ static void test_port_in_use(void **state)
     trib_root_t *root;
     char one[40];
 
-    (void)state;
     assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
     assert_int_equal(listen(fd, 1), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
@@ -185,14 +179,13 @@ static void test_port_in_use(void **state)
 }
 
 /* The text has the host that was asked for, and no other. */
-static void test_host(void **state)
+TEST(test_host)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]",
                                         "node7.example"};
     struct trib_tcp_root parsed;
     trib_root_t *root;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
         if (trib_root_create_at(hosts[i], &root) != TRIB_OK) {
             assert_string_equal(hosts[i], "[::1]"); /* a host without IPv6 */
@@ -211,7 +204,7 @@ static void test_host(void **state)
     assert_non_null(strstr(trib_last_error(NULL), "192.0.2.1 is no address of"));
 }
 
-static void test_bad_places(void **state)
+TEST(test_bad_places)
 {
     static const char *const bad[] = {
         ":",          ":0",     ":70000", ":7000-", ":7100-7000", ":7000-70000",
@@ -220,7 +213,6 @@ static void test_bad_places(void **state)
     char longest[TRIB_ROOT_TEXT_MAX];
     trib_root_t *root;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         assert_status(trib_root_create_at(bad[i], &root), TRIB_ERR_INVALID);
         assert_null(root);
@@ -231,27 +223,9 @@ static void test_bad_places(void **state)
     assert_status(trib_root_create_at(longest, &root), TRIB_ERR_INVALID);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     assert_status(trib_root_create(NULL), TRIB_ERR_INVALID);
     assert_string_equal(trib_root_text(NULL), "");
     trib_root_destroy(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks_meet),
-        cmocka_unit_test(test_port_is_kept),
-        cmocka_unit_test(test_names_addresses),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_port_in_use),
-        cmocka_unit_test(test_host),
-        cmocka_unit_test(test_bad_places),
-        cmocka_unit_test(test_misuse),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "boot/slurm.h"
 
-static void test_first_host(void **state)
+TEST(test_first_host)
 {
     static const struct {
         const char *list;
@@ -19,14 +19,13 @@ static void test_first_host(void **state)
     };
     char host[64];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_true(trib_slurm_first_host(cases[i].list, host, sizeof(host)));
         assert_string_equal(host, cases[i].host);
     }
 }
 
-static void test_no_list(void **state)
+TEST(test_no_list)
 {
     static const char *const lists[] = {
         "",
@@ -49,18 +48,16 @@ static void test_no_list(void **state)
     };
     char host[16];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         if (trib_slurm_first_host(lists[i], host, sizeof(host)))
             fail_msg("\"%s\" gave \"%s\"", lists[i], host);
 }
 
 /* A name that just fits, and one that does not. */
-static void test_room(void **state)
+TEST(test_room)
 {
     char host[5];
 
-    (void)state;
     assert_true(trib_slurm_first_host("abcd", host, sizeof(host)));
     assert_true(trib_slurm_first_host("ab[12-13]", host, sizeof(host)));
     assert_string_equal(host, "ab12");
@@ -69,9 +66,8 @@ static void test_room(void **state)
     assert_false(trib_slurm_first_host("ab[12]x", host, sizeof(host)));
 }
 
-static void test_ports(void **state)
+TEST(test_ports)
 {
-    (void)state;
     assert_int_equal(trib_slurm_port(77, 0), 20077);
     assert_int_equal(trib_slurm_port(77, 1), 20178);
     assert_int_equal(trib_slurm_port(19999, 0), 29999);
@@ -79,17 +75,4 @@ static void test_ports(void **state)
         int port = trib_slurm_port(4294967295u - step, step * 134217727u);
         assert_in_range(port, 20000, 29999);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_host),
-        cmocka_unit_test(test_no_list),
-        cmocka_unit_test(test_room),
-        cmocka_unit_test(test_ports),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

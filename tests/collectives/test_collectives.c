@@ -3,11 +3,10 @@
 
 #include "collectives/collectives.h"
 
-static void test_table(void **state)
+TEST(test_table)
 {
     uint32_t colls = 0;
 
-    (void)state;
     for (size_t i = 0; trib_algos[i]; i++) {
         const struct trib_algo *a = trib_algos[i];
 
@@ -25,9 +24,8 @@ static const struct trib_shape_groups one_group = {1, 1, (const int[3]){0},
                                                    (const int[1]){0}, NULL};
 
 /* A builder does as its row in the table claims. */
-static void test_claims(void **state)
+TEST(test_claims)
 {
-    (void)state;
     for (size_t i = 0; trib_algos[i]; i++)
         for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
             struct trib_shape shape = {.coll = (trib_coll_t)coll, .size = 3};
@@ -44,7 +42,7 @@ static void test_claims(void **state)
         }
 }
 
-static void test_can(void **state)
+TEST(test_can)
 {
     const struct trib_shape wrong[] = {
         {.coll = TRIB_ALLREDUCE, .size = 0},
@@ -58,7 +56,6 @@ static void test_can(void **state)
     struct trib_choice choice = {.bytes = 64};
     char why[200];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_false(trib_algos[0]->can(&wrong[i]));
         assert_null(trib_algo_choose(&wrong[i], &choice, why, sizeof(why)));
@@ -81,11 +78,10 @@ static const char *chosen(trib_coll_t coll, int size, struct trib_choice choice)
     return algo->name;
 }
 
-static void test_choice_within_reach(void **state)
+TEST(test_choice_within_reach)
 {
     struct trib_choice c = {.load_store = true};
 
-    (void)state;
     for (int p = 2; p <= 8; p += 2) {
         c.bytes = 8;
         assert_string_equal(chosen(TRIB_ALLREDUCE, p, c), "flat");
@@ -100,11 +96,10 @@ static void test_choice_within_reach(void **state)
     }
 }
 
-static void test_choice_on_network(void **state)
+TEST(test_choice_on_network)
 {
     struct trib_choice c = {.load_store = false};
 
-    (void)state;
     c.bytes = 8;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
     assert_string_equal(chosen(TRIB_ALLREDUCE, 256, c), "tree");
@@ -115,9 +110,8 @@ static void test_choice_on_network(void **state)
 }
 
 /* Each contribution encoded once, each result once. */
-static void test_choice_of_lossy(void **state)
+TEST(test_choice_of_lossy)
 {
-    (void)state;
     for (int sparse = 0; sparse < 2; sparse++)
         for (int reach = 0; reach < 2; reach++)
             for (size_t bytes = 8; bytes <= 64 << 20; bytes *= 8) {
@@ -132,7 +126,7 @@ static void test_choice_of_lossy(void **state)
 
 /* Selections: whichever sends fewer bytes of code words, contributions and results, or
  * fewer messages where these are short. */
-static void test_choice_of_selections(void **state)
+TEST(test_choice_of_selections)
 {
     static const struct {
         double contribution, result; /* of the vector */
@@ -145,7 +139,6 @@ static void test_choice_of_selections(void **state)
         {0.0014, 0.01, 16, "direct"}, /* selections that overlap */
         {0.03, 0.9, 8, "flat"},
     };
-    (void)state;
     for (int reach = 0; reach < 2; reach++)
         for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
             struct trib_choice c = {.bytes = 64 << 20,
@@ -173,7 +166,7 @@ static void test_choice_of_selections(void **state)
 
 /* Pairs: few bytes and many ranks by doubling, many bytes at the owner of each chunk,
  * and never by an algorithm that rounds partial sums. */
-static void test_choice_of_pairs(void **state)
+TEST(test_choice_of_pairs)
 {
     static const struct {
         double contribution, result; /* of a vector of 1 MiB */
@@ -190,7 +183,6 @@ static void test_choice_of_pairs(void **state)
         {1, 1, 16, true, true, "direct"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct trib_choice c = {.bytes = 1 << 20,
                                       .load_store = rows[i].load_store,
@@ -213,11 +205,10 @@ static void test_choice_of_pairs(void **state)
 }
 
 /* If ranks wait for a core, one hop is worth many bytes. */
-static void test_choice_oversubscribed(void **state)
+TEST(test_choice_oversubscribed)
 {
     struct trib_choice c = {.bytes = 8 << 10, .load_store = true};
 
-    (void)state;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
     c.oversubscribed = true;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "flat");
@@ -225,11 +216,10 @@ static void test_choice_oversubscribed(void **state)
 
 /* ... but over a network's way on one host each message costs a switch: few
  * messages. */
-static void test_choice_shared_cores(void **state)
+TEST(test_choice_shared_cores)
 {
     struct trib_choice c = {.bytes = 8, .oversubscribed = true};
 
-    (void)state;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "flat");
     c.one_host = true;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "tree");
@@ -246,13 +236,12 @@ static void test_choice_shared_cores(void **state)
 }
 
 /* Links that are the limit: a ring alone keeps all of them busy. */
-static void test_choice_slow_links(void **state)
+TEST(test_choice_slow_links)
 {
     struct trib_cost_model network = {
         .hop_us = 30, .message_us = 5, .wire_Bps = 1.2e8, .sum_Bps = 1e10};
     struct trib_choice c = {.bytes = 64 << 20, .network = &network};
 
-    (void)state;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "ring");
     assert_string_equal(chosen(TRIB_ALLREDUCE, 8, c), "ring");
     c.lossy = true; /* each hop would encode */
@@ -268,9 +257,8 @@ static void test_choice_slow_links(void **state)
     assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
-    (void)state;
     for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
         struct trib_shape shape = {
             .coll = (trib_coll_t)coll, .op = TRIB_MEAN, .size = 1};
@@ -288,7 +276,7 @@ static void test_alone(void **state)
 }
 
 /* A rank that sends what it gives to all waits for theirs, round after round. */
-static void test_choice_over_a_long_link(void **state)
+TEST(test_choice_over_a_long_link)
 {
     struct trib_choice dense = {
         .bytes = 25 << 20, .slot_bytes = 65536, .delay_us = 20000};
@@ -299,33 +287,10 @@ static void test_choice_over_a_long_link(void **state)
                             .contribution = 0.0125,
                             .result = 0.025};
 
-    (void)state;
     assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
     c.delay_us = 20000;
     assert_string_not_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
     assert_string_not_equal(chosen(TRIB_ALLREDUCE, 2, dense), "flat");
     c.bytes = 100000; /* one round: one way there, and nothing back */
     assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choice_over_a_long_link),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_can),
-        cmocka_unit_test(test_choice_within_reach),
-        cmocka_unit_test(test_choice_on_network),
-        cmocka_unit_test(test_choice_of_lossy),
-        cmocka_unit_test(test_choice_of_selections),
-        cmocka_unit_test(test_choice_of_pairs),
-        cmocka_unit_test(test_choice_oversubscribed),
-        cmocka_unit_test(test_choice_shared_cores),
-        cmocka_unit_test(test_choice_slow_links),
-        cmocka_unit_test(test_alone),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

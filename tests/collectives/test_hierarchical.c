@@ -155,18 +155,16 @@ static void reduce_elements(const struct trib_sim *sim, uint32_t rank, uint64_t 
                       sim, (uint32_t)(made.of_rank[rank] * made.groups.leaders + l));
 }
 
-static void test_allreduce(void **state)
+TEST(test_allreduce)
 {
-    (void)state;
     for (int leaders = 1; leaders <= LEADERS_MOST; leaders++)
         sweep_offloaded(
             &(struct sweep){"hierarchical", TRIB_ALLREDUCE, false, allreduce_elements},
             group, leaders);
 }
 
-static void test_reduce(void **state)
+TEST(test_reduce)
 {
-    (void)state;
     for (int leaders = 1; leaders <= LEADERS_MOST; leaders++)
         sweep_offloaded(
             &(struct sweep){"hierarchical", TRIB_REDUCE, false, reduce_elements}, group,
@@ -175,13 +173,12 @@ static void test_reduce(void **state)
 
 /* With 16 ranks on 4 hosts whose neighbours are hosts apart, a ring moves the share of
  * all its ranks over each host's wire; the hierarchy moves one host's share. */
-static void test_less_than_a_ring(void **state)
+TEST(test_less_than_a_ring)
 {
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 16};
     struct trib_sim sim = {.count = 16 * 60, .rounds = 1}, ring = sim;
     int leader[] = {0, 1, 2, 3};
 
-    (void)state;
     made.groups = (struct trib_shape_groups){4, 1, made.of_rank, leader, NULL};
     for (int r = 0; r < 16; r++)
         made.of_rank[r] = r % 4;
@@ -197,14 +194,13 @@ static void test_less_than_a_ring(void **state)
     trib_sim_free(&ring);
 }
 
-static void test_what_it_cannot(void **state)
+TEST(test_what_it_cannot)
 {
     const struct trib_algo *algo = trib_algo_find("hierarchical");
     int of_rank[] = {0, 0, 1, 1, 1}, leader[] = {1, 0, 4, 2};
     struct trib_shape_groups g = {2, 2, of_rank, leader, NULL};
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 5};
 
-    (void)state;
     assert_false(algo->can(&shape)); /* no groups */
     shape.groups = &g;
     assert_true(algo->can(&shape));
@@ -238,13 +234,12 @@ static const char *chosen(struct trib_shape *shape, struct trib_choice choice)
 }
 
 /* 4 hosts of 8 ranks: long vectors. Not where there is a rank a host, or one host. */
-static void test_choice(void **state)
+TEST(test_choice)
 {
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 32};
     struct trib_choice choice = {.bytes = 16 << 20, .near_load_store = true};
     int leader[16] = {0, 8, 16, 24};
 
-    (void)state;
     made.groups = (struct trib_shape_groups){4, 1, made.of_rank, leader, NULL};
     for (int r = 0; r < 32; r++)
         made.of_rank[r] = r / 8;
@@ -270,7 +265,7 @@ static void test_choice(void **state)
 
 /* Eight groups in two hosts: their leaders share two devices, and a ring that goes from
  * group to group in a host leaves it once. */
-static void test_groups_of_a_host(void **state)
+TEST(test_groups_of_a_host)
 {
     const struct trib_algo *ring = trib_algo_find("ring"),
                            *algo = trib_algo_find("hierarchical");
@@ -281,7 +276,6 @@ static void test_groups_of_a_host(void **state)
                                  .slot_bytes = 1 << 18};
     int host[32], leader[8];
 
-    (void)state;
     for (int r = 0; r < 32; r++) {
         host[r] = r / 16;
         made.of_rank[r] = r / 16 * 4 + r % 4;
@@ -295,19 +289,4 @@ static void test_groups_of_a_host(void **state)
     const double of_groups = ring->cost(&shape, &choice);
     made.groups = (struct trib_shape_groups){2, 1, host, leader, NULL};
     assert_true(ring->cost(&shape, &choice) == of_groups);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allreduce),
-        cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_less_than_a_ring),
-        cmocka_unit_test(test_what_it_cannot),
-        cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_groups_of_a_host),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,9 +144,8 @@ static void bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
     }
 }
 
-static void test_stars(void **state)
+TEST(test_stars)
 {
-    (void)state;
     for (int shards = 1; shards <= 5; shards += 2) {
         sweep_offloaded(&(struct sweep){"service", TRIB_ALLREDUCE, true, bytes},
                      serve_star, shards);
@@ -155,9 +154,8 @@ static void test_stars(void **state)
     }
 }
 
-static void test_trees(void **state)
+TEST(test_trees)
 {
-    (void)state;
     for (int n = 1; n <= 2; n++) {
         sweep_offloaded(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
                      serve_tree, n);
@@ -171,12 +169,11 @@ static void test_trees(void **state)
 }
 
 /* It moves nothing, but each rank waits for all others. */
-static void test_barrier(void **state)
+TEST(test_barrier)
 {
     struct trib_shape shape = {.coll = TRIB_BARRIER};
     const struct trib_algo *algo = trib_algo_find("service");
 
-    (void)state;
     for (int p = 1; p <= 33; p++) {
         for (int with_tree = 0; with_tree < 3; with_tree++) {
             struct trib_sim sim = {.rounds = 1, .slots = 1, .window = 1};
@@ -196,7 +193,7 @@ static void test_barrier(void **state)
     }
 }
 
-static void test_what_it_cannot(void **state)
+TEST(test_what_it_cannot)
 {
     const struct trib_algo *algo = trib_algo_find("service");
     int parent[] = {0, 0, 3, 0}, first[] = {0, 1, 2, 3, 4},
@@ -204,7 +201,6 @@ static void test_what_it_cannot(void **state)
     struct trib_agg_tree t = {4, parent, first, aggregators, leaf_of};
     struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = 3};
 
-    (void)state;
     assert_false(algo->can(&shape)); /* no aggregator */
     shape.aggregators = 1;
     assert_true(algo->can(&shape));
@@ -238,17 +234,4 @@ static void test_what_it_cannot(void **state)
     leaf_of[1] = 2;
     first[3] = 2;
     assert_false(algo->can(&shape)); /* group 2 has no aggregator */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stars),
-        cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_what_it_cannot),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

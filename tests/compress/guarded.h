@@ -6,12 +6,7 @@
 #ifndef TESTS_COMPRESS_GUARDED_H
 #define TESTS_COMPRESS_GUARDED_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/harness/tribtest.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -93,15 +93,10 @@ static void read_while_it_changes(const char *text)
     buffers_free(&w.own);
 }
 
-static void test_all_codecs(void **state)
+TEST(test_all_codecs)
 {
-    (void)state;
     for (int i = 0; codec_text(i); i++)
         read_while_it_changes(codec_text(i));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_codecs)};
-    return cmocka_run_group_tests(tests, buffers_create, NULL);
-}
+TEST_GROUP(buffers_create, NULL)

@@ -155,17 +155,8 @@ static void check_text(const char *text)
     trib_codec_description_destroy(d);
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (int t = 0; codec_text(t); t++)
         check_text(codec_text(t));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows)};
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

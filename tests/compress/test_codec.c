@@ -4,9 +4,8 @@
 #include "compress/stages.h"
 
 /* Each row can be made from its name alone, and says what it is. */
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         const struct trib_codec_row *row = &trib_codecs[i];
         struct trib_codec *c = codec_new(row->name, NULL);
@@ -25,9 +24,8 @@ static void test_rows(void **state)
 }
 
 /* no hole for a codec to fall through */
-static void test_slots_filled(void **state)
+TEST(test_slots_filled)
 {
-    (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         const struct trib_codec_row *row = &trib_codecs[i];
         assert_non_null(row->stages.transform->name);
@@ -57,9 +55,8 @@ static double delta_of(const char *text)
     return delta;
 }
 
-static void test_flags(void **state)
+TEST(test_flags)
 {
-    (void)state;
     assert_int_equal(flags_of("none"), TRIB_CODEC_IDENTITY | TRIB_CODEC_LINEAR |
                                            TRIB_CODEC_UNBIASED | TRIB_CODEC_ANY_OP);
     assert_int_equal(flags_of("bf16"), TRIB_CODEC_ANY_OP);
@@ -106,9 +103,8 @@ static void test_flags(void **state)
     assert_int_equal(flags_of("efsign:ef=0"), 0);
 }
 
-static void test_delta(void **state)
+TEST(test_delta)
 {
-    (void)state;
     assert_true(delta_of("none") == 1.0);
     assert_true(delta_of("topk:ratio=0.01") == 100.0);
     assert_true(delta_of("topk:k=5") == 0.0);
@@ -144,9 +140,8 @@ static void test_delta(void **state)
                 1e-12);
 }
 
-static void test_digest(void **state)
+TEST(test_digest)
 {
-    (void)state;
     struct trib_codec *a = codec_new("topk:ratio=0.01", NULL);
     struct trib_codec *b = codec_new("topk", NULL);
     struct trib_codec *c = codec_new("topk:ratio=0.02", NULL);
@@ -165,9 +160,8 @@ static size_t unit_of(const char *text)
 }
 
 /* Buckets, rotated blocks and bins are whole in a unit. */
-static void test_unit(void **state)
+TEST(test_unit)
 {
-    (void)state;
     assert_int_equal(unit_of("none"), 64);
     assert_int_equal(unit_of("f16"), 64);
     assert_int_equal(unit_of("topk"), 64);
@@ -193,14 +187,4 @@ static void test_unit(void **state)
     assert_int_equal(unit_of("adacomp"), 64);
     assert_int_equal(unit_of("adacomp:bin=50"), 1600);
     assert_int_equal(unit_of("adacomp:bin=7"), 448);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),   cmocka_unit_test(test_slots_filled),
-        cmocka_unit_test(test_flags),  cmocka_unit_test(test_delta),
-        cmocka_unit_test(test_digest), cmocka_unit_test(test_unit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,9 +214,8 @@ static void check_sheet(const char *first, const char *behind)
     trib_codec_description_destroy(s);
 }
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
-    (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         struct trib_codec *c;
         assert_int_equal(trib_codec_create(trib_codecs[i].name, NULL, NULL, &c),
@@ -241,20 +240,18 @@ static void check_all_behind(const char *first)
     assert_true(n >= 10);
 }
 
-static void test_parameters_behind_a_plus(void **state)
+TEST(test_parameters_behind_a_plus)
 {
-    (void)state;
     check_all_behind("topk");
     check_all_behind("hadamard");
 }
 
 /* Its names alone are none: feedback around it would grow. */
-static void test_names_that_are_no_codec(void **state)
+TEST(test_names_that_are_no_codec)
 {
     struct trib_error err;
     struct trib_codec_description *s = sheet_new("topk:ef=0+terngrad:clip=3");
     const trib_codec_sheet_t *sheet = trib_codec_description_get(s);
-    (void)state;
     assert_false(creates("topk+terngrad", &err));
     assert_int_equal(sheet->n_params, 7);
     assert_string_equal(sheet->params[2].key, "result");
@@ -269,11 +266,10 @@ static void test_names_that_are_no_codec(void **state)
     trib_codec_description_destroy(s);
 }
 
-static void test_values_of_a_text(void **state)
+TEST(test_values_of_a_text)
 {
     struct trib_codec_description *s = sheet_new("qsgd:bits=2,norm=l2");
     const trib_codec_sheet_t *sheet = trib_codec_description_get(s);
-    (void)state;
     assert_string_equal(sheet->params[0].key, "bits");
     assert_string_equal(sheet->params[0].value, "2");
     assert_string_equal(sheet->params[0].fallback, "4");
@@ -310,9 +306,8 @@ static void check_properties(const char *text)
     trib_codec_description_destroy(s);
 }
 
-static void test_properties(void **state)
+TEST(test_properties)
 {
-    (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         struct trib_codec_description *s = sheet_new(trib_codecs[i].name);
         const trib_codec_sheet_t *sheet = trib_codec_description_get(s);
@@ -327,7 +322,7 @@ static void test_properties(void **state)
     }
 }
 
-static void test_shared(void **state)
+TEST(test_shared)
 {
     static const struct {
         const char *text, *shared;
@@ -339,7 +334,6 @@ static void test_shared(void **state)
                  {"hadamard+int8", "scales of the rotated buckets"},
                  {"hadamard+f16", ""},
                  {"signsgd", ""}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trib_codec_description *s = sheet_new(cases[i].text);
         assert_string_equal(trib_codec_description_get(s)->shared, cases[i].shared);
@@ -347,7 +341,7 @@ static void test_shared(void **state)
     }
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     static const struct {
         const char *text;
@@ -357,7 +351,6 @@ static void test_bytes(void **state)
                  {"qsgd", 0.5 + 4 / 512.0, 0.5 + 4 / 512.0},
                  {"topk:ratio=0.01+f16", 0.0303, 4},
                  {"qsgd:bits=2,pack=entropy", 0.142, 0.258}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trib_codec_description *s = sheet_new(cases[i].text);
         assert_float_equal(trib_codec_description_get(s)->bytes, cases[i].bytes, 0.003);
@@ -367,11 +360,10 @@ static void test_bytes(void **state)
     }
 }
 
-static void test_no_codec(void **state)
+TEST(test_no_codec)
 {
     struct trib_error err = {0};
     struct trib_codec_description *s = NULL;
-    (void)state;
     assert_int_equal(trib_codec_description_create("tpok", CHUNK, &err, &s),
                      TRIB_ERR_CODEC);
     assert_non_null(strstr(err.text, "did you mean \"topk\"?"));
@@ -381,7 +373,7 @@ static void test_no_codec(void **state)
 
 /* The figure is of the chunks that plans would have: a matrix whose word does not fit
  * into a chunk is cut by rows, each part of which has factors of its own. */
-static void test_bytes_follow_the_chunk(void **state)
+TEST(test_bytes_follow_the_chunk)
 {
     static const struct {
         size_t chunk;
@@ -391,7 +383,6 @@ static void test_bytes_follow_the_chunk(void **state)
                  {4096, 4.0 * 4 * (255 + 4096) / (255 * 4096)},
                  {1024, 4.0 * 4 * (63 + 4096) / (63 * 4096)}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trib_codec_description *s = NULL;
         struct trib_error err = {0};
@@ -401,20 +392,4 @@ static void test_bytes_follow_the_chunk(void **state)
         assert_float_equal(trib_codec_description_get(s)->bytes, cases[i].bytes, 1e-4);
         trib_codec_description_destroy(s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_parameters_behind_a_plus),
-        cmocka_unit_test(test_values_of_a_text),
-        cmocka_unit_test(test_names_that_are_no_codec),
-        cmocka_unit_test(test_properties),
-        cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bytes_follow_the_chunk),
-        cmocka_unit_test(test_no_codec),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,8 @@ static bool alike(float a, float b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-static void test_bound_and_round_trip(void **state)
+TEST(test_bound_and_round_trip)
 {
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         for (int l = 0; l < LENGTHS; l++) {
             const size_t n = lengths[l];
@@ -48,9 +47,8 @@ static void test_bound_and_round_trip(void **state)
 }
 
 /* A sparse codec's merged result loses nothing. */
-static void test_exact(void **state)
+TEST(test_exact)
 {
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         for (int l = 0; l < LENGTHS; l++) {
             const size_t n = lengths[l];
@@ -72,11 +70,10 @@ static void test_exact(void **state)
     }
 }
 
-static void test_same_bytes_everywhere(void **state)
+TEST(test_same_bytes_everywhere)
 {
     static const char *const isas[] = {"c", "avx2", "avx512", "neon"};
     enum { N = 20011 };
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         struct codec_buffers ref = buffers_new(codec_text(t), "c", N);
         float *y = malloc(N * sizeof *y), *z = malloc(N * sizeof *z);
@@ -104,10 +101,9 @@ static void test_same_bytes_everywhere(void **state)
 }
 
 /* Other keys draw other numbers; the same key the same. */
-static void test_keys(void **state)
+TEST(test_keys)
 {
     enum { N = 2000 };
-    (void)state;
     struct codec_buffers a = buffers_new("qsgd", NULL, N),
                          b = buffers_new("qsgd", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 3, N);
@@ -170,11 +166,10 @@ static void check_unbiased(struct codec_buffers *b, const float *x, const char *
                  worst, total / judged);
 }
 
-static void test_unbiased(void **state)
+TEST(test_unbiased)
 {
     static const enum vector_kind kinds[] = {VECTOR_NORMAL, VECTOR_POWER_LAW,
                                              VECTOR_TINY};
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         struct codec_buffers b = buffers_new(codec_text(t), NULL, DRAWN);
         const uint32_t flags = trib_codec_info(b.codec)->flags;
@@ -188,10 +183,9 @@ static void test_unbiased(void **state)
     }
 }
 
-static void test_contraction(void **state)
+TEST(test_contraction)
 {
     enum { N = 5000, TIMES = 20 };
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         const double delta = trib_codec_info(b.codec)->delta;
@@ -215,10 +209,9 @@ static void test_contraction(void **state)
 }
 
 /* No element is off by more than its quantiser says, where nothing underflows. */
-static void test_rounding(void **state)
+TEST(test_rounding)
 {
     enum { N = 5000 };
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         const struct trib_stages *s = &b.codec->stages;
@@ -236,10 +229,9 @@ static void test_rounding(void **state)
 }
 
 /* sum of what was sent + what is kept = sum of what came */
-static void test_feedback_conserves(void **state)
+TEST(test_feedback_conserves)
 {
     enum { N = 3000, STEPS = 40 };
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         float *residual = calloc(N, sizeof *residual), *y = malloc(N * sizeof *y);
@@ -271,10 +263,9 @@ static void test_feedback_conserves(void **state)
 
 /* Input plus residual is encoded, and the new residual is that less the decoded word:
  * in one pass as in three. */
-static void test_feedback_is_of_the_sum(void **state)
+TEST(test_feedback_is_of_the_sum)
 {
     enum { N = 9001 };
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         if (strncmp(codec_text(t), "adacomp", 7) == 0)
             continue; /* it looks at the summands, too: test_adacomp.c */
@@ -300,10 +291,9 @@ static void test_feedback_is_of_the_sum(void **state)
 }
 
 /* Whatever a sparse codec sends it marks, whose momentum it clears. */
-static void test_marks_what_it_sends(void **state)
+TEST(test_marks_what_it_sends)
 {
     enum { FIRST = 5 };
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         for (int l = 0; l < LENGTHS; l++) {
             const size_t n = lengths[l];
@@ -334,11 +324,10 @@ static void test_marks_what_it_sends(void **state)
 }
 
 /* One bad gradient is seen once and then forgotten. */
-static void test_feedback_recovers(void **state)
+TEST(test_feedback_recovers)
 {
     enum { N = 600 };
     static const float bad[] = {NAN, INFINITY, -INFINITY};
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         if (only_votes(codec_text(t)) || codec_draws_elements(codec_text(t)))
             continue; /* test_packed_ints.c, test_randomk.c */
@@ -360,11 +349,10 @@ static void test_feedback_recovers(void **state)
 }
 
 /* NaN and Inf reach the other side: as they are, or as NaN. */
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
     enum { N = 700 };
     static const float bad[] = {NAN, INFINITY, -INFINITY};
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         if (only_votes(codec_text(t)) || codec_draws_elements(codec_text(t)))
             continue; /* test_packed_ints.c, test_randomk.c */
@@ -383,10 +371,9 @@ static void test_not_finite(void **state)
 }
 
 /* Cut at every byte, every bit of every byte turned over, lengths that do not fit. */
-static void test_hostile_bytes(void **state)
+TEST(test_hostile_bytes)
 {
     static const size_t sizes[] = {0, 1, 9, 70, 300};
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         for (int s = 0; s < 5; s++) {
             const size_t n = sizes[s];
@@ -421,25 +408,4 @@ static void test_hostile_bytes(void **state)
             buffers_free(&b);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bound_and_round_trip),
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_same_bytes_everywhere),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_unbiased),
-        cmocka_unit_test(test_contraction),
-        cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_feedback_conserves),
-        cmocka_unit_test(test_feedback_is_of_the_sum),
-        cmocka_unit_test(test_marks_what_it_sends),
-        cmocka_unit_test(test_feedback_recovers),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_hostile_bytes),
-    };
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,12 +133,11 @@ static void check(const char *text, enum shape shape, double scale, double usual
                  o.worst);
 }
 
-static void test_codecs(void **state)
+TEST(test_codecs)
 {
     static const double scales[] = {1e38,     2.5e37,   1e34,  1e30,  0x1p-90,
                                     0x1p-110, 0x1p-126, 1e-39, 1e-42, 1e-45};
 
-    (void)state;
     for (int t = 0; codec_text(t); t++) {
         if (codec_draws_elements(codec_text(t)) && strstr(codec_text(t), ":k=3,"))
             continue; /* the errors of so few elements are not alike */
@@ -158,7 +157,7 @@ static void test_codecs(void **state)
 }
 
 /* Nothing is made larger than it is: denormals come out as what they are, or near 0. */
-static void test_small_stay_small(void **state)
+TEST(test_small_stay_small)
 {
     static const char *const texts[] = {
         "uniform-thc", "uniform-thc:bits=8,round=nearest",
@@ -167,7 +166,6 @@ static void test_small_stay_small(void **state)
         "topk",        "efsign"};
     static const double scales[] = {0x1p-110, 0x1p-126, 1e-39, 1e-42, 1e-45};
 
-    (void)state;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
         for (enum shape shape = 0; shape < ALIKE; shape++) {
             for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
@@ -224,13 +222,12 @@ static double error_of_powersgd(double scale, const char *isa)
     return error / sum;
 }
 
-static void test_powersgd(void **state)
+TEST(test_powersgd)
 {
     static const struct {
         double scale, most;
     } cases[] = {{1, 1e-9},         {1.5e38, 1e-9}, {1e37, 1e-9},
                  {0x1p-100, 1e-9}, {1e-37, 1e-3},  {1e-39, 0.3}};
-    (void)state;
     for (int k = 0; k < ISAS; k++) {
         for (size_t t = 0;
              trib_kernels_get(isas[k]) && t < sizeof cases / sizeof *cases; t++) {
@@ -240,14 +237,4 @@ static void test_powersgd(void **state)
                          error);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codecs),
-        cmocka_unit_test(test_small_stay_small),
-        cmocka_unit_test(test_powersgd),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,12 +94,11 @@ static void check_text(const struct unit *units, size_t n, const char *text)
     trib_codec_destroy(c);
 }
 
-static void test_texts_have_every_parameter(void **state)
+TEST(test_texts_have_every_parameter)
 {
     static struct unit units[TEXTS_MAX];
     const size_t n = read_units(units);
     char behind[TRIB_CODEC_TEXT_MAX];
-    (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++) {
         snprintf(behind, sizeof behind, "topk:ef=0+%s", trib_codecs[i].name);
         check_text(units, n, trib_codecs[i].name);
@@ -107,12 +106,4 @@ static void test_texts_have_every_parameter(void **state)
     }
     for (size_t i = 0; i < n; i++)
         trib_codec_destroy(units[i].codec);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts_have_every_parameter),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

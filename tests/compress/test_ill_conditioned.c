@@ -290,11 +290,10 @@ static bool close_to(double a, double b)
 }
 
 /* The whole table but its choice of steps. */
-static void test_table(void **state)
+TEST(test_table)
 {
     struct problem *p = problem_new();
     struct entry table[TEXTS];
-    (void)state;
     read_table(table);
     for (int t = 0; t < TEXTS; t++) {
         struct mark marks[MARKS];
@@ -313,10 +312,9 @@ static void test_table(void **state)
 
 /* The paper's finding, by a factor of 2: top-k with natural compression of what it
  * selects beats either alone, and the others, at the same bytes. */
-static void test_composition_wins(void **state)
+TEST(test_composition_wins)
 {
     struct entry table[TEXTS];
-    (void)state;
     read_table(table);
     for (int t = 1; t < COMPARED; t++) {
         const double loss = table[t].marks[MARKS - 1].loss;
@@ -328,11 +326,7 @@ static void test_composition_wins(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_composition_wins),
-    };
     if (argc == 3 && strcmp(argv[1], "--write") == 0)
         return write_table(argv[2]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

@@ -223,10 +223,9 @@ static int write_rows(const char *path)
     return fclose(f) ? 1 : 0;
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
     char line[LINE];
-    (void)state;
     FILE *f = open_file("regress/ratio.csv");
     assert_non_null(fgets(line, sizeof line, f));
     for (int i = 0; i < GRADIENTS * TEXTS; i++) {
@@ -253,8 +252,7 @@ static void test_table(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
     if (argc == 3 && strcmp(argv[1], "--write") == 0)
         return write_rows(argv[2]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

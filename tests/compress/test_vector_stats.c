@@ -45,12 +45,11 @@ static void check(const struct trib_numbers *got, const struct trib_numbers *wan
     assert_true(fabs(got->squares - want->squares) <= 1e-12 * want->squares);
 }
 
-static void test_isas(void **state)
+TEST(test_isas)
 {
     const struct trib_kernels *isas[4];
     const int count = isas_of_cpu(isas);
 
-    (void)state;
     for (size_t n = 0; n < MOST; n += n < 80 ? 1 : 977) {
         struct guarded g = guarded_new(n * sizeof(float));
         fill(g.p, n);
@@ -67,7 +66,7 @@ static void test_isas(void **state)
     }
 }
 
-static void test_dtypes(void **state)
+TEST(test_dtypes)
 {
     static const double x[] = {3, -4, 0, -0.0, 0, 1e300, -1e300};
     const struct trib_kernels *k = trib_kernels_get(NULL);
@@ -76,7 +75,6 @@ static void test_dtypes(void **state)
     uint16_t half[3];
     float f[40];
 
-    (void)state;
     struct trib_numbers s = {.elements = 0};
     trib_numbers_add(k, TRIB_F64, x, 5, &s);
     check(&s, &(struct trib_numbers){5, 0, 3, 25, 4});
@@ -132,15 +130,9 @@ static void bench(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_isas),
-        cmocka_unit_test(test_dtypes),
-    };
-
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         bench();
         return 0;
     }
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

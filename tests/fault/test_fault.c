@@ -440,33 +440,30 @@ static int aim_all(struct shot *shots, int signal_number, int stop_timeout_ms)
     return n;
 }
 
-static void test_kill(void **state)
+TEST(test_kill)
 {
     static struct shot shots[PHASES * COMBINATIONS * 4];
 
-    (void)state;
     fire_all(shots, aim_all(shots, SIGKILL, 0));
     printf("# %d kills, slowest error after %.2f s\n", sweep.shots, sweep.slowest[0]);
 }
 
 /* A rank that is slow, of a sanitizer or a busy machine, must not count as stopped. */
-static void test_stop(void **state)
+TEST(test_stop)
 {
     static struct shot shots[PHASES * COMBINATIONS * 4];
     int stop_timeout_ms = STOP_SHORT_MS * (int)tribtest_slowness();
 
-    (void)state;
     fire_all(shots, aim_all(shots, SIGSTOP, sweep.whole ? 0 : stop_timeout_ms));
     printf("# %d stops\n", sweep.shots);
 }
 
 /* With the time-out that users have. */
-static void test_stop_by_default(void **state)
+TEST(test_stop_by_default)
 {
     struct shot shots[TRANSPORTS * PHASES];
     int n = 0;
 
-    (void)state;
     for (int phase = 0; phase < PHASES; phase++)
         for (int t = 0; t < TRANSPORTS; t++)
             n += aim(shots + n,
@@ -482,14 +479,7 @@ static void test_stop_by_default(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kill),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_by_default),
-    };
-
     sweep.whole = argc > 1 && strcmp(argv[1], "--long") == 0;
-    if (!sweep.whole)
-        tribtest_deadline(900);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tribtest_seconds = sweep.whole ? 0 : 900;
+    return tribtest_run();
 }

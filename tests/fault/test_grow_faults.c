@@ -227,7 +227,7 @@ static void sweep(const char *transport, int signal_number, int victims_most)
     }
 }
 
-static void test_kills(void **state)
+TEST_WITH(test_kills, "shm", "tcp", IF_UCX("ucx"), "auto:ranks_per_host=2")
 {
     sweep(*state, SIGKILL, 3);
 }
@@ -237,42 +237,21 @@ static void sweep_pairs(const char *transport)
     sweep(transport, SIGKILL, 2);
 }
 
-static void test_with_service(void **state)
+TEST_WITH(test_with_service, "shm", "tcp")
 {
     hits_with_service(sweep_pairs, *state);
 }
 
-static void test_stops(void **state)
+TEST_WITH(test_stops, "shm", "tcp", IF_UCX("ucx"))
 {
     sweep(*state, SIGSTOP, 2);
 }
 
-#define ON(test, transport) \
-    { \
-#test " [" transport "]", test, NULL, NULL, (char *)(uintptr_t)transport \
-    }
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        ON(test_kills, "shm"),
-        ON(test_kills, "tcp"),
-#if HAVE_UCX
-        ON(test_kills, "ucx"),
-#endif
-        ON(test_kills, "auto:ranks_per_host=2"),
-        ON(test_with_service, "shm"),
-        ON(test_with_service, "tcp"),
-        ON(test_stops, "shm"),
-        ON(test_stops, "tcp"),
-#if HAVE_UCX
-        ON(test_stops, "ucx"),
-#endif
-    };
-
-    if (argc > 1 && strcmp(argv[1], "--long") == 0)
+    if (argc > 1 && strcmp(argv[1], "--long") == 0) {
         shots = 1000;
-    else
-        tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        tribtest_seconds = 0;
+    }
+    return tribtest_run();
 }

@@ -61,27 +61,12 @@ static void hit(const char *transport, bool dies)
     ranks_close(&r);
 }
 
-static void test_stop(void **state)
+TEST_ON(test_stop, "shm", "tcp", "auto:ranks_per_host=1")
 {
     hit(*state, false);
 }
 
-static void test_death(void **state)
+TEST_ON(test_death, "shm", "tcp", "auto:ranks_per_host=1")
 {
     hit(*state, true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_stop, "shm"),
-        RANKS_ON(test_death, "shm"),
-        RANKS_ON(test_stop, "tcp"),
-        RANKS_ON(test_death, "tcp"),
-        RANKS_ON(test_stop, "auto:ranks_per_host=1"),
-        RANKS_ON(test_death, "auto:ranks_per_host=1"),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,23 +142,20 @@ static void test_reset(void **state)
     munmap(t.counts, sizeof(*t.counts));
 }
 
-int main(void)
-{
-    static const char hosts[] = "auto:ranks_per_host=1";
-    static const struct resets halves = {hosts, 2, 1, 1, CALL, NULL};
-    static const struct resets first = {hosts, 3, 0, 6, CALL, NULL};
-    static const struct resets last = {hosts, 4, 3, 7, CALL, NULL};
-    static const struct resets late = {hosts, 3, 0, 6, COMPUTE, NULL};
-    static const struct resets stopped = {hosts, 2, 1, 2, STOP, NULL};
-    static const struct resets one_host = {"tcp", 2, 1, 1, CALL, NULL};
-    const struct CMUnitTest tests[] = {
-        {"test_halves", test_reset, NULL, NULL, (void *)(uintptr_t)&halves},
-        {"test_first_rank", test_reset, NULL, NULL, (void *)(uintptr_t)&first},
-        {"test_last_rank", test_reset, NULL, NULL, (void *)(uintptr_t)&last},
-        {"test_late", test_reset, NULL, NULL, (void *)(uintptr_t)&late},
-        {"test_stopped", test_reset, NULL, NULL, (void *)(uintptr_t)&stopped},
-        {"test_one_host", test_reset, NULL, NULL, (void *)(uintptr_t)&one_host},
-    };
+static const char hosts[] = "auto:ranks_per_host=1";
+static const struct resets halves = {hosts, 2, 1, 1, CALL, NULL};
+static const struct resets first = {hosts, 3, 0, 6, CALL, NULL};
+static const struct resets last = {hosts, 4, 3, 7, CALL, NULL};
+static const struct resets late = {hosts, 3, 0, 6, COMPUTE, NULL};
+static const struct resets stopped = {hosts, 2, 1, 2, STOP, NULL};
+static const struct resets one_host = {"tcp", 2, 1, 1, CALL, NULL};
+static const struct CMUnitTest rows[] = {
+    {"test_halves", test_reset, NULL, NULL, (void *)(uintptr_t)&halves},
+    {"test_first_rank", test_reset, NULL, NULL, (void *)(uintptr_t)&first},
+    {"test_last_rank", test_reset, NULL, NULL, (void *)(uintptr_t)&last},
+    {"test_late", test_reset, NULL, NULL, (void *)(uintptr_t)&late},
+    {"test_stopped", test_reset, NULL, NULL, (void *)(uintptr_t)&stopped},
+    {"test_one_host", test_reset, NULL, NULL, (void *)(uintptr_t)&one_host},
+};
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_ROWS(rows)

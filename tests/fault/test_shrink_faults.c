@@ -219,12 +219,12 @@ static void sweep_plans(const char *transport)
         sweep_kind((struct job){.transport = transport, .plan = kinds[k]}, SIGKILL, 3);
 }
 
-static void test_plans(void **state)
+TEST_WITH(test_plans, "shm", "tcp", IF_UCX("ucx"))
 {
     sweep_plans(*state);
 }
 
-static void test_kills(void **state)
+TEST_WITH(test_kills, "shm", "tcp", IF_UCX("ucx"), "shm+nomap", "auto:ranks_per_host=2")
 {
     sweep(*state, SIGKILL, 3);
 }
@@ -234,12 +234,12 @@ static void sweep_pairs(const char *transport)
     sweep(transport, SIGKILL, 2);
 }
 
-static void test_with_service(void **state)
+TEST_WITH(test_with_service, "shm", "tcp")
 {
     hits_with_service(sweep_pairs, *state);
 }
 
-static void test_plans_with_service(void **state)
+TEST_WITH(test_plans_with_service, "shm")
 {
     hits_with_service(sweep_plans, *state);
 }
@@ -249,52 +249,21 @@ static void sweep_stops(const char *transport)
     sweep(transport, SIGSTOP, 2);
 }
 
-static void test_stops(void **state)
+TEST_WITH(test_stops, "shm", "tcp", IF_UCX("ucx"))
 {
     sweep_stops(*state);
 }
 
-static void test_stops_with_service(void **state)
+TEST_WITH(test_stops_with_service, IF_UCX("ucx"), "shm", "tcp")
 {
     hits_with_service(sweep_stops, *state);
 }
 
-#define ON(test, transport) \
-    { \
-#test " [" transport "]", test, NULL, NULL, (char *)(uintptr_t)transport \
-    }
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        ON(test_kills, "shm"),
-        ON(test_kills, "tcp"),
-#if HAVE_UCX
-        ON(test_kills, "ucx"),
-#endif
-        ON(test_kills, "shm+nomap"),
-        ON(test_kills, "auto:ranks_per_host=2"),
-        ON(test_with_service, "shm"),
-        ON(test_with_service, "tcp"),
-        ON(test_plans, "shm"),
-        ON(test_plans, "tcp"),
-#if HAVE_UCX
-        ON(test_plans, "ucx"),
-#endif
-        ON(test_plans_with_service, "shm"),
-        ON(test_stops, "shm"),
-        ON(test_stops, "tcp"),
-#if HAVE_UCX
-        ON(test_stops, "ucx"),
-        ON(test_stops_with_service, "ucx"),
-#endif
-        ON(test_stops_with_service, "shm"),
-        ON(test_stops_with_service, "tcp"),
-    };
-
-    if (argc > 1 && strcmp(argv[1], "--long") == 0)
+    if (argc > 1 && strcmp(argv[1], "--long") == 0) {
         shots = 1000;
-    else
-        tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        tribtest_seconds = 0;
+    }
+    return tribtest_run();
 }

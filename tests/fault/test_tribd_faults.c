@@ -507,11 +507,10 @@ static int aim_all(void)
     return shots;
 }
 
-static void test_faults(void **state)
+TEST(test_faults)
 {
     const int n = aim_all();
 
-    (void)state;
     printf("# seed %llu\n", (unsigned long long)sweep.seed);
     assert_true(daemon_folder(sweep.folder));
     fire_all(sweep.shots, n, sweep.at_once);
@@ -560,14 +559,11 @@ static bool take(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults)};
-
     if (!take(argc, argv)) {
         fprintf(stderr, "usage: %s [--seed S] [--transport T] [--only I,...] "
                         "[--at-once N] [--long]\n", argv[0]);
         return 2;
     }
-    if (sweep.rounds == 1)
-        tribtest_deadline(900);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tribtest_seconds = sweep.rounds == 1 ? 900 : 0;
+    return tribtest_run();
 }

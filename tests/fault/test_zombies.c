@@ -174,11 +174,10 @@ static const struct zombies rows[] = {
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 /* All jobs at once, as they mostly wait for a time-out. */
-static void test_zombies(void **state)
+TEST(test_zombies)
 {
     struct ranks jobs[ROWS];
 
-    (void)state;
     for (int i = 0; i < ROWS; i++)
         start(&jobs[i], &rows[i]);
     usleep(20000);
@@ -226,12 +225,11 @@ static void await_end(struct ranks *r, int rank)
         tribtest_rest(&turns);
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
     static const struct zombies job = {.transport = "transport=tcp", .size = 3};
     struct ranks r;
 
-    (void)state;
     start_as(&r, &job, act_alone);
     ranks_signal(&r, 1, SIGSTOP);
     atomic_store(&r.slots[2].phase, CONTINUED);
@@ -244,13 +242,4 @@ static void test_alone(void **state)
     ranks_wait(&r);
     assert_int_equal(ranks_failed(&r), 0);
     ranks_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_zombies),
-                                       cmocka_unit_test(test_alone)};
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,12 +74,11 @@ static bool read_back(const struct trib_state_page *page, struct trib_rank_page 
     return true;
 }
 
-static void test_right(void **state)
+TEST(test_right)
 {
     struct trib_state_page page;
     struct trib_rank_page p;
 
-    (void)state;
     fill(&page);
     assert_true(read_back(&page, &p));
     assert_string_equal(p.part, "split2");
@@ -121,11 +120,10 @@ static void rank_beyond(struct trib_state_page *page) { page->rank = page->ranks
 static void rank_below(struct trib_state_page *page) { page->rank = -1; }
 static void too_many(struct trib_state_page *page) { page->ranks = INT32_MAX; }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     struct trib_rank_page p;
 
-    (void)state;
     refused(other_magic);
     refused(other_version);
     refused(other_size);
@@ -140,12 +138,11 @@ static void test_refused(void **state)
 }
 
 /* Bytes that no page has: texts without an end, control characters, any numbers. */
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
     struct trib_state_page page;
     struct trib_rank_page p;
 
-    (void)state;
     fill(&page);
     memset(page.host, 0x1b, sizeof(page.host));
     memset(page.root_host, 'a', sizeof(page.root_host));
@@ -174,12 +171,11 @@ static void test_hostile(void **state)
 
 /* Pages of this process: one of its own, which is open twice, a copy of another's, one
  * that can shrink. */
-static void test_of_process(void **state)
+TEST(test_of_process)
 {
     struct trib_rank_pages pages = {0};
     struct trib_state_page page;
 
-    (void)state;
     fill(&page);
     const int own = put(&page, true);
     const int fds[] = {own, dup(own), (page.start += 1000, put(&page, true)),
@@ -193,11 +189,10 @@ static void test_of_process(void **state)
 }
 
 /* A page says which job it is of; the kernel says whose it is. */
-static void test_users(void **state)
+TEST(test_users)
 {
     struct trib_rank_page a = {0}, b;
 
-    (void)state;
     fill(&a.page);
     a.user = 1000;
     b = a;
@@ -207,12 +202,11 @@ static void test_users(void **state)
 }
 
 /* One user's pages do not use up the room of all. */
-static void test_limit_of_user(void **state)
+TEST(test_limit_of_user)
 {
     struct trib_rank_pages pages = {0};
     struct trib_state_page page;
 
-    (void)state;
     fill(&page);
     const int own = put(&page, true);
     pages.room = TRIB_RANK_PAGES_OF_USER + 1;
@@ -230,18 +224,4 @@ static void test_limit_of_user(void **state)
     assert_int_equal(pages.list[pages.n - 1].user, geteuid());
     free(pages.list);
     close(own);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_of_process),
-        cmocka_unit_test(test_users),
-        cmocka_unit_test(test_limit_of_user),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,11 +21,10 @@ static void assert_refused(const char *line, const char *words)
     assert_refused_by(line, parse_coll, &args, words);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     struct perf_args args;
 
-    (void)state;
     parse("allreduce", &args);
     assert_int_equal(args.coll, TRIB_ALLREDUCE);
     assert_int_equal(args.dtype, TRIB_F32);
@@ -40,11 +39,10 @@ static void test_defaults(void **state)
     perf_args_free(&args);
 }
 
-static void test_density(void **state)
+TEST(test_density)
 {
     struct perf_args args;
 
-    (void)state;
     parse("allreduce --density 0.25", &args);
     assert_true(args.density == 0.25 && !args.same_blocks);
     perf_args_free(&args);
@@ -59,11 +57,10 @@ static void test_density(void **state)
                    "leave out --sizes, --dtype, --op, --density");
 }
 
-static void test_all(void **state)
+TEST(test_all)
 {
     struct perf_args args;
 
-    (void)state;
     parse("reduce-scatter -n 3 --sizes=16,32 --dtype f64 --op max --iters 7 --warmup 0 "
           "--memory register --in-place --check --rewrite",
           &args);
@@ -81,11 +78,10 @@ static void test_all(void **state)
 }
 
 /* Blocking calls know no codec: naming one makes it a plan. */
-static void test_plan(void **state)
+TEST(test_plan)
 {
     struct perf_args args;
 
-    (void)state;
     parse("allreduce --codec none --bind core", &args);
     assert_int_equal(args.call, PERF_CALL_PLAN);
     assert_int_equal(args.bind, TOOL_BIND_CORE);
@@ -102,9 +98,8 @@ static void test_plan(void **state)
     perf_args_free(&args);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     assert_refused("", "no collective: name one");
     assert_refused("allreduc", "did you mean allreduce?");
     assert_refused("allreduce reduce", "one collective at a time");
@@ -140,16 +135,4 @@ static void test_refused(void **state)
     assert_refused("allgather --op sum", "allgather sums nothing");
     assert_refused("allreduce --codec none --call blocking", "use --call plan");
     assert_refused("allreduce --csv - --json -", "cannot both write");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_all),
-        cmocka_unit_test(test_plan),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_density),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

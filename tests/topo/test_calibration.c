@@ -49,12 +49,11 @@ static void put_machine(const char *cpu, long cores, const char *links)
     put(text);
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct trib_calibration c;
 
-    (void)state;
     put_machine("Eight", cores,
                 LINK("tcp", "hosts", "12.5") "," LINK("tcp", "host", "3"));
     assert_int_equal(take("tcp", true, NULL, &c), TRIB_OK);
@@ -80,11 +79,10 @@ static void refused(const char *words)
     assert_int_equal(c.known, 0);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-    (void)state;
     put_machine("Nine", cores, LINK("tcp", "hosts", "1"));
     refused("is from another machine (Nine");
     put_machine("Eight", cores + 1, LINK("tcp", "hosts", "1"));
@@ -110,7 +108,7 @@ static void test_refused(void **state)
 }
 
 /* The slowest of all; nothing where one rank knows nothing, or tells nonsense. */
-static void test_agreed(void **state)
+TEST(test_agreed)
 {
     struct trib_calibration of[3] = {
         {1, 20261127, 10, 2, 1e8, 1e10},
@@ -118,7 +116,6 @@ static void test_agreed(void **state)
         {1, 20260101, 20, 3, 3e8, 5e9},
     };
 
-    (void)state;
     const struct trib_calibration all = trib_calibration_agree(of, 3);
     assert_int_equal(all.known, 1);
     assert_int_equal(all.measured, 20250101);
@@ -164,14 +161,4 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_agreed),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

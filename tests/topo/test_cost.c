@@ -21,9 +21,8 @@ static void assert_us(struct trib_cost_work work, bool oversubscribed, double us
         fail_msg("%g us, not %g", got, us);
 }
 
-static void test_terms(void **state)
+TEST(test_terms)
 {
-    (void)state;
     assert_us((struct trib_cost_work){0}, false, 0);
     assert_us((struct trib_cost_work){.hops = 3}, false, 6);
     assert_us((struct trib_cost_work){.hops = 3}, true, 36);
@@ -34,25 +33,23 @@ static void test_terms(void **state)
 
 /* The work of all ranks counts if they share cores; the length of their chain counts
  * anyway. */
-static void test_shared_cores(void **state)
+TEST(test_shared_cores)
 {
     const struct trib_cost_work work = {
         .hops = 3, .messages = 4, .up = 4000, .mean = 0.5};
     struct trib_cost_model shared = model;
 
-    (void)state;
     assert_us(work, false, 6 + 2 + 4);
     shared.shared_cores = true;
     assert_true(fabs(trib_cost_us(&shared, &work, false) - (6 + 1 + 2)) < 1e-9);
 }
 
 /* Bytes cost more where a rank has several peers, and the model says so. */
-static void test_peers(void **state)
+TEST(test_peers)
 {
     struct trib_cost_work work = {.messages = 4, .up = 3000, .down = 1000, .peers = 3};
     struct trib_cost_model shared = model;
 
-    (void)state;
     assert_us(work, false, 2 + 4);
     shared.peer = 0.25;
     assert_true(fabs(trib_cost_us(&shared, &work, false) - (2 + 6)) < 1e-9);
@@ -63,13 +60,12 @@ static void test_peers(void **state)
                          k == TRIB_COST_SHARED_CORES);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     const struct trib_cost_model *near = trib_cost_default(TRIB_COST_LOAD_STORE);
     const struct trib_cost_model *far = trib_cost_default(TRIB_COST_NETWORK);
     const struct trib_cost_model *shared = trib_cost_default(TRIB_COST_SHARED_CORES);
 
-    (void)state;
     assert_true(near->hop_us > 0 && near->hop_us < far->hop_us);
     assert_true(near->message_us > 0 && near->message_us < far->message_us);
     assert_true(near->wire_Bps > far->wire_Bps && far->wire_Bps > 0);
@@ -77,17 +73,4 @@ static void test_defaults(void **state)
     assert_true(near->switch_us > 0 && far->switch_us > 0);
     assert_true(shared->shared_cores && !near->shared_cores && !far->shared_cores);
     assert_true(shared->message_us > far->message_us);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),
-        cmocka_unit_test(test_shared_cores),
-        cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_defaults),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,17 +22,16 @@ static int count(int n, const struct trib_cpus *all)
     return trib_cpus_count(&sum);
 }
 
-static void test_affinity(void **state)
+TEST(test_affinity)
 {
     const struct trib_cpus all[] = {on(0, 2, 0, 0), on(1, 2, 0, 0), on(5, 1, 0, 0)};
 
-    (void)state;
     assert_int_equal(count(2, all), 3);
     assert_int_equal(count(3, all), 4);
 }
 
 /* Ranks of one container share its quota; those of two have two. */
-static void test_quota(void **state)
+TEST(test_quota)
 {
     const struct trib_cpus one[] = {on(0, 8, 7, 1500), on(0, 8, 7, 1500),
                                     on(0, 8, 7, 1500)};
@@ -41,7 +40,6 @@ static void test_quota(void **state)
     const struct trib_cpus large[] = {on(0, 2, 7, 64000)};
     const struct trib_cpus free[] = {on(0, 8, 7, 1500), on(0, 8, 0, 0)};
 
-    (void)state;
     assert_int_equal(count(3, one), 1);
     assert_int_equal(count(2, two), 3);
     assert_int_equal(count(2, small), 1);
@@ -49,25 +47,12 @@ static void test_quota(void **state)
     assert_int_equal(count(2, free), 8);
 }
 
-static void test_self(void **state)
+TEST(test_self)
 {
     struct trib_cpus self;
 
-    (void)state;
     trib_cpus_self(&self);
     assert_true(trib_cpus_usable() >= 1);
     assert_true(CPU_COUNT(&self.set) == 0 ||
                 trib_cpus_usable() <= CPU_COUNT(&self.set));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_affinity),
-        cmocka_unit_test(test_quota),
-        cmocka_unit_test(test_self),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

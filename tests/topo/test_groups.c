@@ -42,11 +42,10 @@ static void fill(struct trib_rank_place *places, int size, int per_host, int nic
         places[rank] = place_of(rank, per_host, nics);
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
     struct trib_rank_place places[16];
 
-    (void)state;
     fill(places, 16, 8, 2);
     check(places, 16, "host", "0 1 2 3 4 5 6 7|8 9 10 11 12 13 14 15");
     check(places, 16, "numa", "0 1|2 3|4 5|6 7|8 9|10 11|12 13|14 15");
@@ -55,11 +54,10 @@ static void test_kinds(void **state)
 }
 
 /* Ranks that a launcher deals out in turn; names in another order than the ranks. */
-static void test_order(void **state)
+TEST(test_order)
 {
     struct trib_rank_place places[7];
 
-    (void)state;
     for (int rank = 0; rank < 7; rank++) {
         places[rank] = (struct trib_rank_place){.numa = -1};
         snprintf(places[rank].host, sizeof(places[rank].host), "n%d", 9 - rank % 3);
@@ -85,11 +83,10 @@ static void check_auto(const struct trib_rank_place *places, int size, const cha
     trib_groups_free(&groups);
 }
 
-static void test_auto(void **state)
+TEST(test_auto)
 {
     struct trib_rank_place places[16];
 
-    (void)state;
     fill(places, 16, 8, 2);
     check_auto(places, 16, "host", 2);
     check_auto(places, 8, "numa", 4);
@@ -102,12 +99,11 @@ static void test_auto(void **state)
 
 /* A rank that does not know its place matters if others of its host could be
  * elsewhere. */
-static void test_unplaced(void **state)
+TEST(test_unplaced)
 {
     struct trib_rank_place places[17];
     struct trib_groups hosts;
 
-    (void)state;
     fill(places, 17, 8, 2); /* rank 16 is alone on its host */
     places[16].numa = -1;
     assert_status(trib_groups_make(places, 17, "host", NULL, &hosts), TRIB_OK);
@@ -123,11 +119,10 @@ static void test_unplaced(void **state)
 }
 
 /* Every rank is in one group, with those alone that compare equal. */
-static void test_partition(void **state)
+TEST(test_partition)
 {
     static struct trib_rank_place places[RANKS_MAX];
 
-    (void)state;
     for (int size = 1; size <= RANKS_MAX; size = size * 3 / 2 + 1) {
         for (int rank = 0; rank < size; rank++)
             places[rank] = place_of(rank * 7919 % RANKS_MAX, 24, 3);
@@ -147,13 +142,12 @@ static void test_partition(void **state)
     }
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     struct trib_rank_place places[2] = {{.host = "a"}, {.host = "b"}};
     struct trib_groups groups;
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_groups_make(places, 2, "hsot", &err, &groups), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "did you mean \"host\"?"));
     trib_error_clear(&err);
@@ -166,16 +160,4 @@ static void test_errors(void **state)
     memset(places[1].nic, 'x', sizeof(places[1].nic));
     assert_status(trib_groups_make(places, 2, "auto", &err, &groups), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "rank 1 "));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),  cmocka_unit_test(test_order),
-        cmocka_unit_test(test_auto),   cmocka_unit_test(test_partition),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_unplaced),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

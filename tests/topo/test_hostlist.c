@@ -32,9 +32,8 @@ static void check_wrong(const char *list, const char *words)
         fail_msg("%s: %s", list, why ? why : text);
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
-    (void)state;
     check("n", "n");
     check("a,b.x-y_z,c:1", "a b.x-y_z c:1");
     check("n[1-3]", "n1 n2 n3");
@@ -46,11 +45,10 @@ static void test_lists(void **state)
     check("[1-2][1-2][5]", "115 125 215 225");
 }
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
     char name[80];
 
-    (void)state;
     check_wrong("", "empty");
     check_wrong("a,,b", "empty");
     check_wrong("a,", "empty");
@@ -81,11 +79,10 @@ static void test_wrong(void **state)
     check_wrong(name, "64 characters");
 }
 
-static void test_max(void **state)
+TEST(test_max)
 {
     char text[TEXT_BYTES] = "";
 
-    (void)state;
     assert_null(trib_hostlist_each("n[1-3]", 3, note, text));
     text[0] = '\0';
     assert_non_null(trib_hostlist_each("n[1-4]", 3, note, text));
@@ -93,26 +90,12 @@ static void test_max(void **state)
     assert_non_null(trib_hostlist_each("n", 0, note, text));
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     assert_true(trib_hostname_ok("leaf-1.x"));
     assert_false(trib_hostname_ok(""));
     assert_false(trib_hostname_ok("a b"));
     assert_false(trib_hostname_ok("a,b"));
     assert_false(trib_hostname_ok(
         "01234567890123456789012345678901234567890123456789012345678901234"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_max),
-        cmocka_unit_test(test_names),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

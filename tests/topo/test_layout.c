@@ -25,12 +25,11 @@ static void check_nic(const struct trib_layout *l, int i, const char *name,
     assert_int_equal(l->nics[i].numa, numa);
 }
 
-static void test_machine(void **state)
+TEST(test_machine)
 {
     struct trib_machine m;
     trib_status_t status = trib_machine_read_xml(data_path("octo.xml").text, &m);
 
-    (void)state;
     if (status == TRIB_ERR_UNSUPPORTED)
         tribtest_skip("built without hwloc");
     assert_status(status, TRIB_OK);
@@ -45,11 +44,10 @@ static void test_machine(void **state)
     assert_status(trib_machine_read_xml("/nonexistent", &m), TRIB_ERR_INVALID);
 }
 
-static void test_dual(void **state)
+TEST(test_dual)
 {
     struct trib_layout l;
 
-    (void)state;
     data_layout("dual.xml", &l);
     assert_string_equal(l.host, "dual");
     assert_int_equal(l.n_cores, 16);
@@ -72,13 +70,12 @@ static void test_dual(void **state)
 }
 
 /* Places of ranks that are bound to cores, to a NUMA node, to a package, to none. */
-static void test_bound(void **state)
+TEST(test_bound)
 {
     struct trib_layout l;
     struct trib_rank_place place;
     cpu_set_t cpus;
 
-    (void)state;
     data_layout("octo.xml", &l);
     for (int first = 0; first < 64; first += 4) {
         CPU_ZERO(&cpus);
@@ -104,11 +101,10 @@ static void test_bound(void **state)
     trib_layout_free(&l);
 }
 
-static void test_octo(void **state)
+TEST(test_octo)
 {
     struct trib_layout l;
 
-    (void)state;
     data_layout("octo.xml", &l);
     assert_int_equal(l.n_nics, 8);
     check_nic(&l, 5, "mlx5_5", "ib5", 1, 6);
@@ -126,11 +122,10 @@ static void test_octo(void **state)
 }
 
 /* Devices that are as near: a block of cores each. */
-static void test_mono(void **state)
+TEST(test_mono)
 {
     struct trib_layout l;
 
-    (void)state;
     data_layout("mono.xml", &l);
     assert_int_equal(l.n_nics, 2);
     check_nic(&l, 0, "eno2", "", 0, 0); /* 2 before 10 */
@@ -150,7 +145,7 @@ static void test_mono(void **state)
 }
 
 /* Two hosts with a rank on every fourth core: their groups, and who leads. */
-static void test_groups(void **state)
+TEST(test_groups)
 {
     struct trib_rank_place places[32];
     struct trib_groups groups;
@@ -158,7 +153,6 @@ static void test_groups(void **state)
     struct trib_leaders_ask ask;
     struct trib_layout l;
 
-    (void)state;
     data_layout("octo.xml", &l);
     for (int rank = 0; rank < 32; rank++) {
         trib_layout_place(&l, rank % 16 * 4, &places[rank]);
@@ -189,13 +183,12 @@ static void test_groups(void **state)
 }
 
 /* Its device is near the first package; processors are numbered by turns. */
-static void test_mirage(void **state)
+TEST(test_mirage)
 {
     struct trib_layout l;
     struct trib_rank_place place;
     cpu_set_t cpus;
 
-    (void)state;
     data_layout("mirage.xml", &l);
     assert_string_equal(l.host, "mirage004");
     assert_int_equal(l.n_cores, 12);
@@ -218,14 +211,13 @@ static void test_mirage(void **state)
 }
 
 /* NUMA nodes span four packages each; the cores of a node divide its two devices. */
-static void test_bertha(void **state)
+TEST(test_bertha)
 {
     enum { CORES = 96 };
     struct trib_rank_place places[CORES];
     struct trib_groups groups;
     struct trib_layout l;
 
-    (void)state;
     data_layout("bertha.xml", &l);
     assert_int_equal(l.n_cores, CORES);
     assert_int_equal(l.machine.packages, 16);
@@ -261,11 +253,10 @@ static void check_sane(const struct trib_layout *l)
     }
 }
 
-static void test_here(void **state)
+TEST(test_here)
 {
     struct trib_layout l;
 
-    (void)state;
     assert_status(trib_layout_read(NULL, NULL, &l), TRIB_OK);
     check_sane(&l);
     trib_layout_free(&l);
@@ -281,29 +272,14 @@ static void check_wrong(const char *path, const char *words)
         fail_msg("\"%s\", not \"%s\"", err.text, words);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     struct trib_layout l;
 
-    (void)state;
     data_layout("mono.xml", &l); /* or it is skipped */
     trib_layout_free(&l);
     check_wrong("/nonexistent.xml", "/nonexistent.xml cannot be read: No such file");
     check_wrong(data_path("racks.txt").text,
                 "does not describe a machine: create it with lstopo");
     check_wrong("/", "does not describe a machine");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_machine), cmocka_unit_test(test_dual),
-        cmocka_unit_test(test_octo),    cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_mono),    cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_here),    cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_mirage),  cmocka_unit_test(test_bertha),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,12 +36,11 @@ static void check(const struct trib_groups *groups,
     trib_leaders_free(&leaders);
 }
 
-static void test_spread(void **state)
+TEST(test_spread)
 {
     struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
 
-    (void)state;
     make(places, 16, 8, 0, &groups);
     check(&groups, places, 1, "0|8");
     check(&groups, places, 2, "0 4|8 12"); /* packages */
@@ -51,12 +50,11 @@ static void test_spread(void **state)
 }
 
 /* Leader l is near device l, on each host. */
-static void test_devices(void **state)
+TEST(test_devices)
 {
     struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
 
-    (void)state;
     make(places, 16, 8, 2, &groups);
     check(&groups, places, 2, "0 4|8 12");
     check(&groups, places, 4, "0 4 2 6|8 12 10 14");
@@ -72,23 +70,21 @@ static void test_devices(void **state)
 }
 
 /* A device whose ranks all lead already: others take its turn. */
-static void test_few_ranks_near(void **state)
+TEST(test_few_ranks_near)
 {
     struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
 
-    (void)state;
     make(places, 8, 8, 1, &groups);
     snprintf(places[0].nic, sizeof(places[0].nic), "mlx5_1");
     check(&groups, places, 4, "1 0 4 6"); /* 6 is not near mlx5_1 */
     trib_groups_free(&groups);
 }
 
-static void test_all_ranks_lead(void **state)
+TEST(test_all_ranks_lead)
 {
     struct trib_rank_place places[RANKS_MAX];
 
-    (void)state;
     for (int per_host = 1; per_host <= 32; per_host++) {
         struct trib_groups groups;
         struct trib_leaders leaders;
@@ -106,14 +102,13 @@ static void test_all_ranks_lead(void **state)
     }
 }
 
-static void test_too_many(void **state)
+TEST(test_too_many)
 {
     struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
     struct trib_leaders leaders;
     struct trib_error err = {0};
 
-    (void)state;
     make(places, 13, 8, 0, &groups);
     assert_status(trib_leaders_appoint(&groups, places, 6, &err, &leaders),
                   TRIB_ERR_INVALID);
@@ -124,13 +119,12 @@ static void test_too_many(void **state)
     trib_groups_free(&groups);
 }
 
-static void test_ask(void **state)
+TEST(test_ask)
 {
     struct trib_rank_place places[RANKS_MAX];
     struct trib_groups groups;
     struct trib_leaders_ask ask;
 
-    (void)state;
     make(places, 13, 8, 4, &groups);
     trib_leaders_ask_of(&groups, places, &ask);
     assert_int_equal(ask.groups, 2);
@@ -145,7 +139,7 @@ static void test_ask(void **state)
 
 /* The traffic of a host's one link does not depend on how many leaders share it; their
  * sums do. Each term is counted by hand here. */
-static void test_cost(void **state)
+TEST(test_cost)
 {
     static const struct trib_cost_model inside = {.wire_Bps = 1e9, .sum_Bps = 1e9};
     static const struct trib_cost_model link = {.wire_Bps = 1e9, .sum_Bps = 1e30};
@@ -157,7 +151,6 @@ static void test_cost(void **state)
                                    .inside = &inside,
                                    .between = &link};
 
-    (void)state;
     /* each way 7 shards, and 8 of them summed; each way 3 of 4 parts of a shard */
     assert_int_equal(trib_leaders_us(&ask, 1) + 0.5, 2 * 56 + 64 + 2 * 6);
     assert_int_equal(trib_leaders_us(&ask, 4) + 0.5, 2 * 14 + 16 + 2 * 6);
@@ -171,12 +164,11 @@ static void test_cost(void **state)
     assert_int_equal(trib_leaders_us(&ask, 1), 0);
 }
 
-static void test_choose(void **state)
+TEST(test_choose)
 {
     struct trib_leaders_ask ask = {
         .groups = 4, .smallest = 16, .largest = 16, .nics = 1, .bytes = 64 << 20};
 
-    (void)state;
     int one_link = trib_leaders_choose(&ask);
     assert_in_range(one_link, 2, 15);
     ask.bytes = 64; /* messages are all that counts */
@@ -197,13 +189,12 @@ static void test_choose(void **state)
 }
 
 /* On a core that all ranks of a host share, more leaders do not sum faster. */
-static void test_choose_cores(void **state)
+TEST(test_choose_cores)
 {
     struct trib_leaders_ask ask = {
         .groups = 2, .smallest = 8, .largest = 8, .bytes = 64 << 20, .cores = 8};
     int many = trib_leaders_choose(&ask);
 
-    (void)state;
     struct trib_cost_model slow = *trib_cost_default(TRIB_COST_LOAD_STORE);
     slow.wire_Bps = 1e30; /* summing is all that takes time inside */
     slow.sum_Bps = 1e8;
@@ -217,12 +208,11 @@ static void test_choose_cores(void **state)
 
 /* If more ranks than cores exchange short vectors, a rank that is told must be let onto
  * a core. */
-static void test_choose_crowded(void **state)
+TEST(test_choose_crowded)
 {
     struct trib_leaders_ask ask = {
         .groups = 2, .smallest = 4, .largest = 4, .bytes = 64 << 10, .cores = 4};
 
-    (void)state;
     assert_true(trib_leaders_choose(&ask) > 1);
     ask.cores = 2;
     assert_int_equal(trib_leaders_choose(&ask), 1);
@@ -233,18 +223,4 @@ static void test_choose_crowded(void **state)
                         150);
     ask.bytes = 64 << 20;
     assert_true(trib_leaders_choose(&ask) > 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spread),         cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_few_ranks_near), cmocka_unit_test(test_all_ranks_lead),
-        cmocka_unit_test(test_too_many),       cmocka_unit_test(test_ask),
-        cmocka_unit_test(test_cost),           cmocka_unit_test(test_choose),
-        cmocka_unit_test(test_choose_cores),   cmocka_unit_test(test_choose_crowded),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,23 +14,21 @@ static void check_sane(const struct trib_machine *m)
     assert_non_null(m->source);
 }
 
-static void test_this_machine(void **state)
+TEST(test_this_machine)
 {
     struct trib_machine m;
 
-    (void)state;
     trib_machine_read(&m);
     check_sane(&m);
     assert_true(m.cpus_allowed <= sysconf(_SC_NPROCESSORS_CONF));
 }
 
 /* Both readers see the same machine. */
-static void test_readers_agree(void **state)
+TEST(test_readers_agree)
 {
     struct trib_machine a;
     struct trib_machine b;
 
-    (void)state;
     trib_machine_read(&a);
     if (strcmp(a.source, "hwloc"))
         tribtest_skip("built without hwloc");
@@ -50,14 +48,13 @@ static void read_bound(struct trib_machine *hwloc, struct trib_machine *sysfs)
     trib_machine_read_sysfs("", sysfs);
 }
 
-static void test_affinity(void **state)
+TEST(test_affinity)
 {
     cpu_set_t old;
     cpu_set_t one;
     struct trib_machine m[2];
     int cpu = 0;
 
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(old), &old), 0);
     while (!CPU_ISSET(cpu, &old))
         cpu++;
@@ -128,13 +125,12 @@ static void write_cpu(const char *root, int cpu)
 }
 
 /* Two packages of two cores with two threads each; CPU 7 is off line. */
-static void test_sysfs_copy(void **state)
+TEST(test_sysfs_copy)
 {
     char root[] = "/tmp/tributary-topo-XXXXXX";
     char command[64];
     struct trib_machine m;
 
-    (void)state;
     assert_non_null(mkdtemp(root));
     write_file(root, "/sys/devices/system/cpu/online", "0-6\n");
     write_file(root, "/sys/devices/system/node/online", "0-1\n");
@@ -159,11 +155,10 @@ static void test_sysfs_copy(void **state)
     assert_string_equal(m.model, "A CPU");
 }
 
-static void test_nothing_to_read(void **state)
+TEST(test_nothing_to_read)
 {
     struct trib_machine m;
 
-    (void)state;
     trib_machine_read_sysfs("/nonexistent", &m);
     check_sane(&m);
     assert_int_equal(m.l2_bytes, 0);
@@ -177,7 +172,7 @@ static void collect(void *arg, const trib_item_t *item)
              item->value, item->unit);
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
     struct trib_machine m = {.cores = 4,
                              .cpus = 8,
@@ -190,20 +185,7 @@ static void test_list(void **state)
                              .source = "hwloc"};
     char text[1024] = "";
 
-    (void)state;
     trib_machine_list(&m, collect, text);
     assert_string_equal(text, "cores=4 ;hardware threads=8 ;L2 cache=512 KiB;"
                               "L3 cache=32 MiB;memory=30 GiB;source=hwloc ;");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_this_machine), cmocka_unit_test(test_readers_agree),
-        cmocka_unit_test(test_affinity),     cmocka_unit_test(test_sysfs_copy),
-        cmocka_unit_test(test_nothing_to_read), cmocka_unit_test(test_list),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,24 +27,22 @@ static int look(const struct fakeroot *root, struct found *found)
     return trib_rdma_each(root->path, note, found);
 }
 
-static void test_no_device(void **state)
+TEST(test_no_device)
 {
     struct fakeroot root;
     struct found found;
 
-    (void)state;
     fakeroot_make(&root);
     assert_int_equal(look(&root, &found), 0);
     assert_int_equal(found.n, 0);
     fakeroot_remove(&root);
 }
 
-static void test_roce(void **state)
+TEST(test_roce)
 {
     struct fakeroot root;
     struct found found;
 
-    (void)state;
     fakeroot_make(&root);
     fakeroot_rdma(&root, "mlx5_0", "Ethernet", "4: ACTIVE");
     fakeroot_gid(&root, "mlx5_0", 0, "fe80:0000:0000:0000:0000:0000:0000:0001",
@@ -71,12 +69,11 @@ static void test_roce(void **state)
     fakeroot_remove(&root);
 }
 
-static void test_two_devices_no_file(void **state)
+TEST(test_two_devices_no_file)
 {
     struct fakeroot root;
     struct found found;
 
-    (void)state;
     fakeroot_make(&root);
     fakeroot_rdma(&root, "mlx5_1", "InfiniBand", "2: INIT");
     fakeroot_rdma(&root, "mlx5_0", "InfiniBand", "1: DOWN");
@@ -90,25 +87,11 @@ static void test_two_devices_no_file(void **state)
     fakeroot_remove(&root);
 }
 
-static void test_mtu(void **state)
+TEST(test_mtu)
 {
-    (void)state;
     assert_int_equal(trib_rdma_roce_mtu(9000), 4096);
     assert_int_equal(trib_rdma_roce_mtu(4192), 4096);
     assert_int_equal(trib_rdma_roce_mtu(4191), 2048);
     assert_int_equal(trib_rdma_roce_mtu(1500), 1024);
     assert_int_equal(trib_rdma_roce_mtu(351), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_device),
-        cmocka_unit_test(test_roce),
-        cmocka_unit_test(test_two_devices_no_file),
-        cmocka_unit_test(test_mtu),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

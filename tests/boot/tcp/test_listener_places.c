@@ -92,14 +92,13 @@ static void wait_evicted(const int *fds, int n, int left)
 }
 
 /* A newcomer's connection, older than a flood from elsewhere, is not evicted by it. */
-static void test_flood_evicts_its_own(void **state)
+TEST(test_flood_evicts_its_own)
 {
     uint16_t port;
     static int flood[FLOOD];
     struct trib_listen *l = open_listener(0, &port);
     const int newcomer = connect_from("127.0.0.1", port);
 
-    (void)state;
     for (int i = 0; i < FLOOD; i++)
         flood[i] = connect_from("127.0.0.2", port);
     wait_evicted(flood, FLOOD, 128);
@@ -113,13 +112,12 @@ static void test_flood_evicts_its_own(void **state)
 }
 
 /* Within one source the oldest go first. */
-static void test_oldest_first(void **state)
+TEST(test_oldest_first)
 {
     uint16_t port;
     static int flood[FLOOD];
     struct trib_listen *l = open_listener(0, &port);
 
-    (void)state;
     for (int i = 0; i < FLOOD; i++)
         flood[i] = connect_from("127.0.0.1", port);
     wait_evicted(flood, FLOOD, 128);
@@ -135,14 +133,13 @@ static void test_oldest_first(void **state)
 
 /* A newcomer that falls silent is given up after the limit for ranks, or, where that is
  * 0, after the 3 s of docs/limits.md. */
-static void test_silence(void **state)
+TEST(test_silence)
 {
     static const struct {
         int stop_timeout_ms, silent_ms;
     } rows[] = {{0, 3000}, {100, 1000}, {4000, 4000}};
     uint16_t port;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct trib_listen *l = open_listener(rows[i].stop_timeout_ms, &port);
         assert_int_equal(l->silent_ms, rows[i].silent_ms);
@@ -152,14 +149,8 @@ static void test_silence(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flood_evicts_its_own),
-        cmocka_unit_test(test_oldest_first),
-        cmocka_unit_test(test_silence),
-    };
     const struct rlimit files = {4096, 4096};
 
     (void)setrlimit(RLIMIT_NOFILE, &files);
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

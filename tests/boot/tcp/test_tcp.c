@@ -65,9 +65,8 @@ static int connect_stranger(const char *bytes, size_t n)
     return fd;
 }
 
-static void test_meets(void **state)
+TEST(test_meets)
 {
-    (void)state;
     for (int size = 1; size <= 5; size += 2) {
         struct start s = new_start(size);
         boottest_run(&s);
@@ -76,12 +75,11 @@ static void test_meets(void **state)
     }
 }
 
-static void test_any_order(void **state)
+TEST(test_any_order)
 {
     static const int orders[][3] = {{0, 40, 80}, {0, 80, 40}, {40, 0, 80},
                                     {80, 0, 40}, {40, 80, 0}, {80, 40, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
         struct start s = new_start(3);
         memcpy(s.delay_ms, orders[i], sizeof(orders[i]));
@@ -91,12 +89,11 @@ static void test_any_order(void **state)
     }
 }
 
-static void test_names_and_ipv6(void **state)
+TEST(test_names_and_ipv6)
 {
     static const char *const hosts[] = {"localhost", "[::1]"};
     char text[64];
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct start s = new_start(2);
         struct addrinfo hints = {.ai_family = AF_INET6, .ai_flags = AI_NUMERICHOST};
@@ -120,11 +117,10 @@ static void test_names_and_ipv6(void **state)
 }
 
 /* A rank that takes longer than stop_timeout_ms, but lives, is waited for. */
-static void test_slow_rank(void **state)
+TEST(test_slow_rank)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.stop_ms = 2000;
     s.pause_ms = 3500;
     boottest_run(&s);
@@ -132,11 +128,10 @@ static void test_slow_rank(void **state)
     boottest_free(&s);
 }
 
-static void test_port_used_again(void **state)
+TEST(test_port_used_again)
 {
     struct start s = new_start(2);
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         boottest_run(&s);
         boottest_all_well(&s);
@@ -144,12 +139,11 @@ static void test_port_used_again(void **state)
     }
 }
 
-static void test_death(void **state)
+TEST(test_death)
 {
     static const int victims[] = {0, 1, 2};
     static const enum fault faults[] = {FAULT_KILL, FAULT_EXIT, FAULT_CLOSE};
 
-    (void)state;
     for (int i = 0; i < 9; i++) {
         for (enum point point = POINT_OPEN; point <= POINT_READY; point++) {
             struct start s = new_start(3);
@@ -167,9 +161,8 @@ static void test_death(void **state)
     }
 }
 
-static void test_stop(void **state)
+TEST(test_stop)
 {
-    (void)state;
     for (int victim = 0; victim < 3; victim += 2) {
         for (enum point point = POINT_OPEN; point <= POINT_READY; point++) {
             struct start s = new_start(3);
@@ -187,11 +180,10 @@ static void test_stop(void **state)
     }
 }
 
-static void test_stop_with_defaults(void **state)
+TEST(test_stop_with_defaults)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.boot_ms = s.stop_ms = 0;
     s.fault = FAULT_STOP;
     s.victim = 1;
@@ -201,9 +193,8 @@ static void test_stop_with_defaults(void **state)
     boottest_free(&s);
 }
 
-static void test_failure_is_told(void **state)
+TEST(test_failure_is_told)
 {
-    (void)state;
     for (int victim = 0; victim < 3; victim++) {
         struct start s = new_start(3);
         s.fault = FAULT_SAY;
@@ -222,11 +213,10 @@ static bool too_late(const struct start *s, int rank)
     return rank == 0 || rank == 2 || (s->seen[0].done && s->seen[2].done);
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
     struct start s = new_start(5);
 
-    (void)state;
     s.boot_ms = 3000;
     s.may_open = too_late;
     boottest_run(&s);
@@ -237,11 +227,10 @@ static void test_missing(void **state)
     boottest_free(&s);
 }
 
-static void test_no_root(void **state)
+TEST(test_no_root)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.boot_ms = 500;
     s.fault = FAULT_KILL;
     s.point = POINT_START;
@@ -251,11 +240,10 @@ static void test_no_root(void **state)
     boottest_free(&s);
 }
 
-static void test_unknown_host(void **state)
+TEST(test_unknown_host)
 {
     struct start s = new_start(2);
 
-    (void)state;
     s.boot_ms = 3000;
     s.root = "no-such-host.invalid:4711";
     s.fault = FAULT_KILL;
@@ -267,12 +255,11 @@ static void test_unknown_host(void **state)
     boottest_free(&s);
 }
 
-static void test_resolver_is_mute(void **state)
+TEST(test_resolver_is_mute)
 {
     struct start s = new_start(2);
     char text[64];
 
-    (void)state;
     snprintf(text, sizeof(text), "mute.invalid%s", strrchr(root_text, ':'));
     s.root = text;
     s.boot_ms = 1000;
@@ -285,11 +272,10 @@ static void test_resolver_is_mute(void **state)
     boottest_free(&s);
 }
 
-static void test_wrong_size(void **state)
+TEST(test_wrong_size)
 {
     struct start s = new_start(3);
 
-    (void)state;
     s.told_size[1] = 4;
     s.may_open = boottest_odd_one_last;
     boottest_run(&s);
@@ -305,11 +291,10 @@ static void test_wrong_size(void **state)
     boottest_free(&s);
 }
 
-static void test_duplicate(void **state)
+TEST(test_duplicate)
 {
     struct start s = new_start(4);
 
-    (void)state;
     s.told_rank[3] = 1 + 1;
     s.may_open = boottest_odd_one_last;
     boottest_run(&s);
@@ -317,13 +302,12 @@ static void test_duplicate(void **state)
     boottest_free(&s);
 }
 
-static void test_port_taken(void **state)
+TEST(test_port_taken)
 {
     struct start s = new_start(1);
     struct sockaddr_in address = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    (void)state;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons((uint16_t)atoi(strrchr(root_text, ':') + 1));
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -334,11 +318,10 @@ static void test_port_taken(void **state)
     close(fd);
 }
 
-static void test_foreign_address(void **state)
+TEST(test_foreign_address)
 {
     struct start s = new_start(1);
 
-    (void)state;
     s.root = "192.0.2.1:4711"; /* reserved for documentation: nobody's */
     boottest_run(&s);
     boottest_all_failed(&s, TRIB_ERR_BOOT, "is no address of", 0);
@@ -358,7 +341,7 @@ static void free_flag(struct start *s)
 }
 
 /* Strangers: port scanners, browsers, half a hello, many at once. */
-static void test_strangers(void **state)
+TEST(test_strangers)
 {
     static const char http[] = "GET / HTTP/1.1\r\n\r\n";
     static const char half[] = "Trib\4\1\0\0\0";
@@ -367,7 +350,6 @@ static void test_strangers(void **state)
     struct start s = new_start(2);
     pid_t pid;
 
-    (void)state;
     s.boot_ms = 30000;
     s.flag = boottest_shared(sizeof(*s.flag));
     s.may_open = after_strangers;
@@ -419,11 +401,10 @@ static bool with_too_few_files(const struct start *s, int rank)
 
 /* poll() takes no more entries than files may be open: only those of open ones
  * count. */
-static void test_few_files(void **state)
+TEST(test_few_files)
 {
     struct start s = new_start(8);
 
-    (void)state;
     s.may_open = with_few_files;
     boottest_run(&s);
     boottest_all_well(&s);
@@ -431,12 +412,11 @@ static void test_few_files(void **state)
 }
 
 /* All ranks are told at once what limits them, also those that cannot be let in. */
-static void test_too_few_files(void **state)
+TEST(test_too_few_files)
 {
     const uint64_t begin = trib_now_ns();
     struct start s = new_start(8);
 
-    (void)state;
     s.may_open = with_too_few_files;
     boottest_run(&s);
     boottest_all_failed(&s, TRIB_ERR_SYSTEM, "raise its limit (ulimit -n", 0);
@@ -447,13 +427,12 @@ static void test_too_few_files(void **state)
 
 /* Five bytes would do: only who said so is told, and rank 0 in the log and in the
  * end. */
-static void test_other_version(void **state)
+TEST(test_other_version)
 {
     static const char bytes[] = "Trib\7\1\0\0\0\0\0\0\0\0\0\0";
     struct start s = new_start(3);
     pid_t pid;
 
-    (void)state;
     s.flag = boottest_shared(sizeof(*s.flag));
     s.may_open = after_strangers;
     s.boot_ms = 2000;
@@ -480,14 +459,13 @@ static void test_other_version(void **state)
 }
 
 /* At the port something else answers: rank 1 says so. */
-static void test_foreign_server(void **state)
+TEST(test_foreign_server)
 {
     struct start s = new_start(2);
     struct sockaddr_in address = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     pid_t pid;
 
-    (void)state;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons((uint16_t)atoi(strrchr(root_text, ':') + 1));
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -508,35 +486,4 @@ static void test_foreign_server(void **state)
     close(fd);
     boottest_all_failed(&s, TRIB_ERR_BOOT, "is not rank 0 of Tributary", 15000);
     boottest_free(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meets),
-        cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_names_and_ipv6),
-        cmocka_unit_test(test_resolver_is_mute),
-        cmocka_unit_test(test_slow_rank),
-        cmocka_unit_test(test_port_used_again),
-        cmocka_unit_test(test_death),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_with_defaults),
-        cmocka_unit_test(test_failure_is_told),
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_no_root),
-        cmocka_unit_test(test_unknown_host),
-        cmocka_unit_test(test_wrong_size),
-        cmocka_unit_test(test_duplicate),
-        cmocka_unit_test(test_port_taken),
-        cmocka_unit_test(test_foreign_address),
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_few_files),
-        cmocka_unit_test(test_too_few_files),
-        cmocka_unit_test(test_other_version),
-        cmocka_unit_test(test_foreign_server),
-    };
-
-    tribtest_deadline(240);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static struct trib_program lower(const struct trib_step *steps, uint32_t n,
 #define LOWER(steps, chunks) \
     lower(steps, (uint32_t)(sizeof(steps) / sizeof(*(steps))), chunks)
 
-static void test_joins_a_sum(void **state)
+TEST(test_joins_a_sum)
 {
     static const struct trib_step steps[] = {
         {TRIB_STEP_RECV_REDUCE, 0, UP, 0, 0, NONE},
@@ -40,7 +40,6 @@ static void test_joins_a_sum(void **state)
     static const int peers[] = {0, 2, 3};
     struct trib_program p = LOWER(steps, 1);
 
-    (void)state;
     assert_int_equal(p.n_tasks, 2);
     assert_int_equal(p.n_neighbors, 3);
     assert_int_equal(p.n_contribs, 3);
@@ -59,7 +58,7 @@ static void test_joins_a_sum(void **state)
 }
 
 /* Sums of two chunks in turn, and the scaling of both behind them. */
-static void test_scales_later(void **state)
+TEST(test_scales_later)
 {
     static const struct trib_step steps[] = {
         {TRIB_STEP_RECV_REDUCE, 0, UP, 0, 0, NONE},
@@ -70,7 +69,6 @@ static void test_scales_later(void **state)
     };
     struct trib_program p = LOWER(steps, 2);
 
-    (void)state;
     assert_int_equal(p.n_tasks, 3);
     assert_true(p.tasks[0].flags & TRIB_TASK_MEAN);
     assert_true(p.tasks[1].flags & TRIB_TASK_MEAN);
@@ -81,7 +79,7 @@ static void test_scales_later(void **state)
 }
 
 /* Not joined: another chunk, another dep, something between. */
-static void test_keeps_apart(void **state)
+TEST(test_keeps_apart)
 {
     static const struct trib_step steps[] = {
         {TRIB_STEP_RECV_REDUCE, 0, UP, 0, 0, NONE},
@@ -91,7 +89,6 @@ static void test_keeps_apart(void **state)
     };
     struct trib_program p = LOWER(steps, 2);
 
-    (void)state;
     assert_int_equal(p.n_tasks, 4);
     assert_int_equal(p.tasks[0].flags, TRIB_TASK_INPUT);
     assert_int_equal(p.tasks[1].flags, TRIB_TASK_INPUT | TRIB_TASK_FINISH);
@@ -100,7 +97,7 @@ static void test_keeps_apart(void **state)
     trib_program_free(&p);
 }
 
-static void test_own_and_relayed(void **state)
+TEST(test_own_and_relayed)
 {
     static const struct trib_step steps[] = {
         {TRIB_STEP_SEND, TRIB_STEP_STABLE, UP, 0, 0, NONE},
@@ -115,7 +112,6 @@ static void test_own_and_relayed(void **state)
     };
     struct trib_program p = LOWER(steps, 5);
 
-    (void)state;
     assert_int_equal(p.n_tasks, 9);
     assert_int_equal(p.tasks[0].flags, TRIB_TASK_INPUT | TRIB_TASK_STABLE);
     assert_true(p.tasks[1].flags & TRIB_TASK_RELAYED);
@@ -129,12 +125,11 @@ static void test_own_and_relayed(void **state)
     trib_program_free(&p);
 }
 
-static void test_nothing_to_do(void **state)
+TEST(test_nothing_to_do)
 {
     struct trib_schedule s = {.n_chunks = 1};
     struct trib_program p;
 
-    (void)state;
     const struct trib_shape alone = {.size = 1};
     assert_status(trib_program_create(&s, &alone, &p), TRIB_OK);
     assert_int_equal(p.n_tasks, 0);
@@ -259,11 +254,10 @@ static void check_all_ranks(struct lowered *l)
     }
 }
 
-static void test_every_algorithm(void **state)
+TEST(test_every_algorithm)
 {
     int lowered = 0;
 
-    (void)state;
     for (int a = 0; trib_algos[a]; a++) {
         for (int coll = 0; coll < TRIB_COLL_COUNT; coll++) {
             for (int size = 1; size <= RANKS_MOST; size++) {
@@ -281,16 +275,4 @@ static void test_every_algorithm(void **state)
         }
     }
     assert_true(lowered > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_joins_a_sum),     cmocka_unit_test(test_scales_later),
-        cmocka_unit_test(test_keeps_apart),     cmocka_unit_test(test_own_and_relayed),
-        cmocka_unit_test(test_nothing_to_do),   cmocka_unit_test(test_every_algorithm),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

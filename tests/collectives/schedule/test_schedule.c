@@ -7,12 +7,11 @@
 
 static const struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .rank = 1, .size = 4};
 
-static void test_add(void **state)
+TEST(test_add)
 {
     struct trib_schedule s;
     const struct trib_step send = {TRIB_STEP_SEND, 0, TRIB_LANE_UP, 0, 0, NONE};
 
-    (void)state;
     trib_schedule_init(&s, 4);
     assert_int_equal(s.n_chunks, 4);
     assert_int_equal(s.n_steps, 0);
@@ -68,14 +67,13 @@ static const struct wrong wrongs[] = {
      "step 1 forwards data that its dep did not receive"},
 };
 
-static void test_check(void **state)
+TEST(test_check)
 {
     const struct trib_step first = {
         TRIB_STEP_RECV_COPY, TRIB_STEP_FINAL, TRIB_LANE_DOWN, 2, 0, NONE};
     const struct trib_step relay = {
         TRIB_STEP_SEND, TRIB_STEP_FINAL | TRIB_STEP_FORWARD, TRIB_LANE_DOWN, 3, 0, 0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
         struct trib_schedule s;
         char text[100] = "";
@@ -93,13 +91,12 @@ static void test_check(void **state)
     }
 }
 
-static void test_check_whole(void **state)
+TEST(test_check_whole)
 {
     struct trib_shape other = shape;
     struct trib_schedule s;
     char text[100];
 
-    (void)state;
     trib_schedule_init(&s, 3);
     assert_int_equal(trib_schedule_check(&s, &shape, text, sizeof(text)), TRIB_OK);
     other.coll = TRIB_ALLGATHER;
@@ -115,16 +112,4 @@ static void test_check_whole(void **state)
                      TRIB_ERR_NO_MEMORY);
     assert_int_equal(trib_schedule_add(&s, (struct trib_step){0}), NONE);
     assert_int_equal(s.n_steps, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_add),
-        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_check_whole),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

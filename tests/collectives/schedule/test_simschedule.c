@@ -66,27 +66,25 @@ static void drop_last(struct trib_sim *sim, int rank)
     sim->lists[rank].n_steps--;
 }
 
-static void test_unconsumed(void **state)
+TEST(test_unconsumed)
 {
     struct trib_sim sim = sim_of("direct", TRIB_ALLREDUCE, 4);
 
-    (void)state;
     drop_last(&sim, 2);
     assert_false(trib_sim_run(&sim));
     expect_why(&sim, "is never received");
     proof_fails(&sim, "is never received");
 }
 
-static void test_unsent(void **state)
+TEST(test_unsent)
 {
     struct trib_sim sim = sim_of("flat", TRIB_REDUCE, 3);
 
-    (void)state;
     drop_last(&sim, 1);
     proof_fails(&sim, "is never sent");
 }
 
-static void test_order_on_lane(void **state)
+TEST(test_order_on_lane)
 {
     struct trib_sim sim = sim_of("ring", TRIB_ALLREDUCE, 4);
     uint32_t a = find(&sim, 1, TRIB_STEP_SEND, 0);
@@ -94,23 +92,21 @@ static void test_order_on_lane(void **state)
     struct trib_step *steps = sim.lists[1].steps;
     uint32_t chunk = steps[a].chunk;
 
-    (void)state;
     steps[a].chunk = steps[b].chunk;
     steps[b].chunk = chunk;
     proof_fails(&sim, "meets a receive of another chunk");
 }
 
-static void test_kind_on_lane(void **state)
+TEST(test_kind_on_lane)
 {
     struct trib_sim sim = sim_of("flat", TRIB_BROADCAST, 2);
     uint32_t a = find(&sim, 1, TRIB_STEP_RECV_COPY, 0);
 
-    (void)state;
     sim.lists[1].steps[a].flags = 0;
     proof_fails(&sim, "meets a receive of another kind");
 }
 
-static void test_missing_dep(void **state)
+TEST(test_missing_dep)
 {
     for (int run = 0; run < 2; run++) {
         struct trib_sim sim = sim_of("ring", TRIB_ALLREDUCE, 5);
@@ -121,11 +117,10 @@ static void test_missing_dep(void **state)
         else
             proof_fails(&sim, "may run before an earlier step");
     }
-    (void)state;
 }
 
 /* Flat: the sum may overwrite a contribution that is still to be sent. */
-static void test_write_before_send(void **state)
+TEST(test_write_before_send)
 {
     for (int run = 0; run < 2; run++) {
         struct trib_sim sim = sim_of("flat", TRIB_ALLREDUCE, 4);
@@ -137,10 +132,9 @@ static void test_write_before_send(void **state)
         else
             proof_fails(&sim, "may run before an earlier step");
     }
-    (void)state;
 }
 
-static void test_not_stable(void **state)
+TEST(test_not_stable)
 {
     for (int run = 0; run < 2; run++) {
         struct trib_sim sim = sim_of("flat", TRIB_ALLREDUCE, 3);
@@ -151,26 +145,23 @@ static void test_not_stable(void **state)
         else
             proof_fails(&sim, "is not stable");
     }
-    (void)state;
 }
 
-static void test_not_finished(void **state)
+TEST(test_not_finished)
 {
     struct trib_sim sim = sim_of("direct", TRIB_ALLREDUCE, 2);
     uint32_t send = find(&sim, 1, TRIB_STEP_SEND, 1);
 
-    (void)state;
     assert_int_equal(sim.lists[1].steps[send].flags, TRIB_STEP_FINAL);
     sim.lists[1].steps[send].dep = TRIB_STEP_NO_DEP;
     some_run_fails(&sim, "is final but not finished");
 }
 
-static void test_lost_contribution(void **state)
+TEST(test_lost_contribution)
 {
     struct trib_sim sim = sim_of("flat", TRIB_REDUCE, 4);
     struct trib_schedule *root = &sim.lists[0];
 
-    (void)state;
     assert_int_equal(root->steps[2].peer, 3);
     drop_last(&sim, 0);
     drop_last(&sim, 3);
@@ -178,12 +169,11 @@ static void test_lost_contribution(void **state)
     some_run_fails(&sim, "the result is wrong");
 }
 
-static void test_scale(void **state)
+TEST(test_scale)
 {
     struct trib_shape shape = {.coll = TRIB_REDUCE, .op = TRIB_MEAN, .size = 4};
     struct trib_step again;
 
-    (void)state;
     for (int twice = 0; twice < 2; twice++) {
         struct trib_sim sim = {.count = 9, .rounds = 1, .slots = 1, .window = 1};
 
@@ -199,23 +189,21 @@ static void test_scale(void **state)
     }
 }
 
-static void test_missing_copy(void **state)
+TEST(test_missing_copy)
 {
     struct trib_sim sim = sim_of("flat", TRIB_BROADCAST, 3);
 
-    (void)state;
     drop_last(&sim, 0);
     some_run_fails(&sim, "the result is wrong");
 }
 
 /* Doubles: rank 2 adds 1 first and 0 last, which rounds otherwise. */
-static void test_different_bits(void **state)
+TEST(test_different_bits)
 {
     struct trib_sim sim = sim_of("flat", TRIB_ALLREDUCE, 3);
     uint32_t first = find(&sim, 2, TRIB_STEP_RECV_REDUCE, 0);
     struct trib_step *steps = sim.lists[2].steps;
 
-    (void)state;
     sim.real = true;
     assert_true(trib_sim_run(&sim));
     steps[first].peer = 1;
@@ -228,11 +216,10 @@ static void test_different_bits(void **state)
 }
 
 /* Two ranks that each send only after they have received. */
-static void test_dead_lock(void **state)
+TEST(test_dead_lock)
 {
     struct trib_sim sim = sim_of("direct", TRIB_REDUCE_SCATTER, 2);
 
-    (void)state;
     for (int r = 0; r < 2; r++) {
         struct trib_step *steps = sim.lists[r].steps;
         struct trib_step send = steps[0];
@@ -250,7 +237,7 @@ static void test_dead_lock(void **state)
  * Rank 0 sends the chunks in order and then a result; rank 1 wants the result first.
  * Three slots hold it all; with one the second chunk never leaves.
  */
-static void test_dead_lock_by_slots(void **state)
+TEST(test_dead_lock_by_slots)
 {
     struct trib_shape shape = {
         .coll = TRIB_REDUCE, .op = TRIB_SUM, .size = 2, .root = 1};
@@ -267,7 +254,6 @@ static void test_dead_lock_by_slots(void **state)
     };
     struct trib_sim sim = {.rounds = 1, .window = 1};
 
-    (void)state;
     assert_true(trib_sim_build(&sim, trib_algo_find("flat"), &shape));
     for (int r = 0; r < 2; r++) {
         trib_schedule_free(&sim.lists[r]);
@@ -284,36 +270,11 @@ static void test_dead_lock_by_slots(void **state)
     trib_sim_free(&sim);
 }
 
-static void test_barrier_too_short(void **state)
+TEST(test_barrier_too_short)
 {
     struct trib_sim sim = sim_of("dissemination", TRIB_BARRIER, 5);
 
-    (void)state;
     for (int r = 0; r < 5; r++)
         sim.lists[r].n_steps -= 2;
     proof_fails(&sim, "may leave the barrier");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unconsumed),
-        cmocka_unit_test(test_unsent),
-        cmocka_unit_test(test_order_on_lane),
-        cmocka_unit_test(test_kind_on_lane),
-        cmocka_unit_test(test_missing_dep),
-        cmocka_unit_test(test_write_before_send),
-        cmocka_unit_test(test_not_stable),
-        cmocka_unit_test(test_not_finished),
-        cmocka_unit_test(test_lost_contribution),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_missing_copy),
-        cmocka_unit_test(test_different_bits),
-        cmocka_unit_test(test_dead_lock),
-        cmocka_unit_test(test_dead_lock_by_slots),
-        cmocka_unit_test(test_barrier_too_short),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

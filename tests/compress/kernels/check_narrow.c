@@ -36,9 +36,8 @@ static uint8_t f8_nearest(float x, const struct trib_f8 *f)
     return code;
 }
 
-static void test_f8_decode(void **state)
+TEST(test_f8_decode)
 {
-    (void)state;
     for (int e5m2 = 0; e5m2 < 2; e5m2++) {
         struct trib_f8 f = f8_of(e5m2);
         for (int code = 0; code < 256; code++) {
@@ -59,9 +58,8 @@ static void test_f8_decode(void **state)
 }
 
 /* Every number, every tie between two, and what lies on both sides of it. */
-static void test_f8_nearest(void **state)
+TEST(test_f8_nearest)
 {
-    (void)state;
     for (int e5m2 = 0; e5m2 < 2; e5m2++) {
         const struct trib_f8 f = f8_of(e5m2);
         const int most = models[e5m2].codes - 1;
@@ -102,12 +100,11 @@ static void check_share(const struct model *m, int c, double share, const double
 
 enum { DRAWS = 4000 };
 
-static void test_f8_random(void **state)
+TEST(test_f8_random)
 {
     static float x[DRAWS], y[DRAWS];
     static uint8_t codes[DRAWS];
     double got[DRAWS];
-    (void)state;
     for (int e5m2 = 0; e5m2 < 2; e5m2++) {
         const struct model *m = &models[e5m2];
         struct trib_f8 f = f8_of(e5m2);
@@ -177,9 +174,8 @@ static void check_half_exact(half_fn encode, trib_dtype_t dtype)
     free(x), free(h), free(back);
 }
 
-static void test_half_random(void **state)
+TEST(test_half_random)
 {
-    (void)state;
     check_half_random(trib_kernels_get("c")->f16_random, TRIB_F16, &model_f16);
     check_half_random(trib_kernels_get("c")->bf16_random, TRIB_BF16, &model_bf16);
     check_half_exact(trib_kernels_get("c")->f16_random, TRIB_F16);
@@ -258,9 +254,8 @@ static void check_dither(const struct trib_kernels *isa)
     }
 }
 
-static void test_isas(void **state)
+TEST(test_isas)
 {
-    (void)state;
     for (int i = 0; i < ISAS; i++) {
         const struct trib_kernels *isa = trib_kernels_get(isa_names[i]);
         if (!isa)
@@ -271,12 +266,4 @@ static void test_isas(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f8_decode), cmocka_unit_test(test_f8_nearest),
-        cmocka_unit_test(test_f8_random), cmocka_unit_test(test_half_random),
-        cmocka_unit_test(test_isas),
-    };
-    return cmocka_run_group_tests(tests, buffers_create, NULL);
-}
+TEST_GROUP(buffers_create, NULL)

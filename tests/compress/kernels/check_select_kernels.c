@@ -187,27 +187,23 @@ static void test_isa(void (*check)(const struct trib_kernels *,
             check(trib_kernels_get("c"), trib_kernels_get(isas[i]));
 }
 
-static void test_at_least(void **state)
+TEST(test_at_least)
 {
-    (void)state;
     test_isa(check_at_least);
 }
 
-static void test_bins(void **state)
+TEST(test_bins)
 {
-    (void)state;
     test_isa(check_bins);
 }
 
-static void test_stratified(void **state)
+TEST(test_stratified)
 {
-    (void)state;
     test_isa(check_stratified);
 }
 
-static void test_blocks(void **state)
+TEST(test_blocks)
 {
-    (void)state;
     test_isa(check_blocks);
 }
 
@@ -219,17 +215,13 @@ static int areas_create(void **state)
     return 0;
 }
 
+TEST_GROUP(areas_create, NULL)
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_at_least),
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_bins),
-        cmocka_unit_test(test_stratified),
-    };
     if (!trib_kernels_get("avx2") && !trib_kernels_get("neon")) {
         printf("skipped: this CPU has no instruction set beyond the reference\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, areas_create, NULL);
+    return tribtest_run();
 }

@@ -32,12 +32,11 @@ static void fill(uint8_t *p, size_t n, uint64_t seed)
         p[i] = (uint8_t)draw_u32(rng, i);
 }
 
-static void test_known(void **state)
+TEST(test_known)
 {
     const struct trib_kernels *isas[4];
     uint8_t ones[32], zeros[32] = {0};
 
-    (void)state;
     memset(ones, 0xff, sizeof ones);
     for (int k = isas_of_cpu(isas); k-- > 0;) { /* RFC 3720, B.4 */
         assert_int_equal(isas[k]->crc32c(0, "123456789", 9), 0xe3069283u);
@@ -61,13 +60,12 @@ static void check(const struct trib_kernels *k, size_t n, uint32_t before)
     guarded_free(&g);
 }
 
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
     static const size_t lengths[] = {3071, 3072, 3073, 3080,   6143,
                                      6144, 6151, 9216, LONGEST};
     const struct trib_kernels *isas[4];
 
-    (void)state;
     for (int k = isas_of_cpu(isas); k-- > 0;) {
         for (size_t n = 0; n < 300; n++)
             check(isas[k], n, (uint32_t)(n * 0x9e3779b9u));
@@ -77,12 +75,11 @@ static void test_lengths(void **state)
 }
 
 /* A CRC of 32 bits finds every burst of at most 32 bits, wherever it is. */
-static void test_bursts(void **state)
+TEST(test_bursts)
 {
     const struct trib_kernels *isas[4];
     uint8_t *p = malloc(LONGEST);
 
-    (void)state;
     for (int k = isas_of_cpu(isas); k-- > 0;) {
         fill(p, LONGEST, 5);
         const uint32_t right = isas[k]->crc32c(0, p, LONGEST);
@@ -134,16 +131,9 @@ static void bench(void)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_bursts),
-    };
-
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         bench();
         return 0;
     }
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

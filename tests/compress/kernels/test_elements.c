@@ -67,9 +67,8 @@ static bool same_code(const struct f8_format *f, uint8_t a, uint8_t b)
     return a == b || (is_nan_code(f, a) && is_nan_code(f, b));
 }
 
-static void test_f8_known(void **state)
+TEST(test_f8_known)
 {
-    (void)state;
     assert_true(value_of(&formats[0], 0x7e) >= 448 &&
                 value_of(&formats[0], 0x7e) <= 448);
     assert_true(value_of(&formats[0], 0x01) >= 0x1p-9 &&
@@ -83,14 +82,13 @@ static void test_f8_known(void **state)
 }
 
 /* Every code is the number that it says, and comes back. */
-static void test_f8_codes(void **state)
+TEST(test_f8_codes)
 {
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
     uint8_t codes[256], back[256];
     float x[256];
 
-    (void)state;
     for (int k = 0; k < 2 * n; k++) {
         const struct f8_format *f = &formats[k % 2];
         for (int c = 0; c < 256; c++)
@@ -106,7 +104,7 @@ static void test_f8_codes(void **state)
 }
 
 /* Around every number and between every two, and what has no number. */
-static void test_f8_rounding(void **state)
+TEST(test_f8_rounding)
 {
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
@@ -114,7 +112,6 @@ static void test_f8_rounding(void **state)
     static float x[N];
     static uint8_t got[N];
 
-    (void)state;
     for (int k = 0; k < 2 * n; k++) {
         const struct f8_format *f = &formats[k % 2];
         for (int c = 0; c < 256; c++) {
@@ -150,13 +147,12 @@ static double reduced(trib_op_t op, double a, double b)
 
 /* All pairs of codes, by each op: as exact numbers, rounded to float32 and once
  * more. */
-static void test_f8_pairs(void **state)
+TEST(test_f8_pairs)
 {
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
     static uint8_t a[65536], b[65536], got[65536];
 
-    (void)state;
     for (int i = 0; i < 65536; i++) {
         a[i] = (uint8_t)i;
         b[i] = (uint8_t)(i >> 8);
@@ -184,12 +180,11 @@ static void test_f8_pairs(void **state)
 }
 
 /* Eight contributions are rounded once: none of them is lost beside a large one. */
-static void test_f8_rounded_once(void **state)
+TEST(test_f8_rounded_once)
 {
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
 
-    (void)state;
     for (int k = 0; k < n; k++) {
         const float x[2] = {64.0f, 1.0f};
         uint8_t codes[2], got;
@@ -215,13 +210,12 @@ static uint64_t by(const struct trib_kernels *k, trib_dtype_t dtype, trib_op_t o
     return out;
 }
 
-static void test_unsigned(void **state)
+TEST(test_unsigned)
 {
     static const trib_dtype_t dtypes[] = {TRIB_U8, TRIB_U16, TRIB_U32, TRIB_U64};
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
 
-    (void)state;
     for (int k = 0; k < 4 * n; k++) {
         const struct trib_kernels *isa = isas[k / 4];
         const trib_dtype_t t = dtypes[k % 4];
@@ -238,12 +232,11 @@ static void test_unsigned(void **state)
     assert_int_equal(by(isas[0], TRIB_I16, TRIB_MEAN, 0x7fff, 2, 2), 0xc001);
 }
 
-static void test_bits_and_truth(void **state)
+TEST(test_bits_and_truth)
 {
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
 
-    (void)state;
     for (int k = 0; k < n * TRIB_DTYPE_COUNT; k++) {
         const struct trib_kernels *isa = isas[k / TRIB_DTYPE_COUNT];
         const trib_dtype_t t = (trib_dtype_t)(k % TRIB_DTYPE_COUNT);
@@ -291,7 +284,7 @@ static int chosen(const struct trib_kernels *isa, trib_op_t op, const float *val
     return -1;
 }
 
-static void test_located(void **state)
+TEST(test_located)
 {
     const float nan = NAN, inf = INFINITY;
     const struct {
@@ -307,7 +300,6 @@ static void test_located(void **state)
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
 
-    (void)state;
     for (int k = 0; k < n; k++)
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
             assert_int_equal(chosen(isas[k], TRIB_MINLOC, cases[i].values, cases[i].at),
@@ -318,12 +310,11 @@ static void test_located(void **state)
 }
 
 /* What is said to be possible has a kernel on every instruction set. */
-static void test_takes(void **state)
+TEST(test_takes)
 {
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
 
-    (void)state;
     for (int t = 0; t < TRIB_DTYPE_COUNT; t++)
         for (int op = 0; op < TRIB_OP_COUNT; op++)
             for (int k = 0; k < n && (op < TRIB_MEDIAN || op > TRIB_CLIPPED_MEAN); k++)
@@ -333,17 +324,4 @@ static void test_takes(void **state)
     assert_int_equal(trib_op_takes(TRIB_MEDIAN, TRIB_BF16), 1);
     assert_int_equal(trib_op_takes(TRIB_OP_COUNT, TRIB_F32), 0);
     assert_int_equal(trib_op_takes(TRIB_SUM, TRIB_DTYPE_COUNT), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f8_known),        cmocka_unit_test(test_f8_codes),
-        cmocka_unit_test(test_f8_rounding),     cmocka_unit_test(test_f8_pairs),
-        cmocka_unit_test(test_f8_rounded_once), cmocka_unit_test(test_unsigned),
-        cmocka_unit_test(test_bits_and_truth),  cmocka_unit_test(test_takes),
-        cmocka_unit_test(test_located),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

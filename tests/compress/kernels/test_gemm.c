@@ -99,9 +99,8 @@ static void check_all(struct shape s, unsigned how_step)
             check(isas[i], s, how);
 }
 
-static void test_small(void **state)
+TEST(test_small)
 {
-    (void)state;
     for (size_t m = 0; m < 7; m++)
         for (size_t n = 0; n < 7; n++)
             for (size_t k = 0; k < 7; k += 3)
@@ -109,9 +108,8 @@ static void test_small(void **state)
 }
 
 /* around tiles, vecs and packs of either instruction set */
-static void test_edges(void **state)
+TEST(test_edges)
 {
-    (void)state;
     static const struct shape shapes[] = {
         {11, 31, 17}, {12, 32, 16},  {13, 33, 15}, {24, 16, 33}, {25, 15, 8},
         {33, 12, 20}, {100, 24, 31}, {40, 1, 70},  {1, 40, 70},  {70, 4, 16},
@@ -122,9 +120,8 @@ static void test_edges(void **state)
 }
 
 /* more terms and columns than are kept in a cache */
-static void test_blocks(void **state)
+TEST(test_blocks)
 {
-    (void)state;
     static const struct shape shapes[] = {
         {25, 330, 400}, {30, 40, 800}, {90, 3, 800},
         {3, 90, 800},   {50, 16, 390}, {14, 700, 7},
@@ -134,9 +131,8 @@ static void test_blocks(void **state)
 }
 
 /* few rows, and columns that are read term by term */
-static void test_sweeps(void **state)
+TEST(test_sweeps)
 {
-    (void)state;
     check_all((struct shape){300, 4, 260}, 1);
     check_all((struct shape){20, 330, 210}, 1);
     check_all((struct shape){14, 900, 3}, 1);
@@ -177,12 +173,11 @@ static void check_factors(const struct trib_kernels *k, struct trib_factors f, b
     guarded_free(&q);
 }
 
-static void test_factors(void **state)
+TEST(test_factors)
 {
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
 
-    (void)state;
     for (int i = 0; i < n; i++)
         for (size_t cols = 1; cols < 70; cols += cols < 20 ? 1 : 7)
             for (size_t rank = 1; rank < 10; rank++)
@@ -196,14 +191,13 @@ static void test_factors(void **state)
 }
 
 /* The C twin is right: numbers whose products and sums are exact. */
-static void test_factors_exact(void **state)
+TEST(test_factors_exact)
 {
     enum { ROWS = 5, COLS = 37, RANK = 3 };
     const struct trib_kernels *c = trib_kernels_get("c");
     float m[ROWS * COLS], x[ROWS * COLS], q[RANK * COLS], out[ROWS * RANK];
     const struct trib_factors f = {q, COLS, RANK, ROWS, COLS};
 
-    (void)state;
     for (int i = 0; i < ROWS * COLS; i++)
         m[i] = (float)(i % 7), x[i] = (float)(i % 5 - 2);
     for (int i = 0; i < RANK * COLS; i++)
@@ -225,17 +219,4 @@ static void test_factors_exact(void **state)
             sum += out[i / COLS * RANK + k] * q[k * COLS + i % COLS];
         assert_true(x[i] == (float)(i % 5 - 2) - sum);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_sweeps),
-        cmocka_unit_test(test_factors),
-        cmocka_unit_test(test_factors_exact),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,10 +10,9 @@ static const size_t layer_weights[] = {256,  24704, 98560, 49216, 260, 416,
                                        6208, 24704, 12320, 33,    1};
 enum { BLOCKS = sizeof layer_weights / sizeof *layer_weights };
 
-static void test_shape(void **state)
+TEST(test_shape)
 {
     static const size_t sizes[][2] = {{31, 4}, {47, 8}, {63, 12}, {25500, 6368}};
-    (void)state;
     for (int s = 0; s < 4; s++) {
         for (size_t decoders = 1; decoders < 4; decoders++) {
             for (int innovation = 0; innovation < 2; innovation++) {
@@ -33,7 +32,7 @@ static void test_shape(void **state)
     trib_autoencoder_destroy(NULL);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
     static const struct trib_autoencoder_opts bad[] = {
         {.length = 30, .decoders = 1},
@@ -46,7 +45,6 @@ static void test_options(void **state)
         {.length = 100, .decoders = 1, .rate = -1},
         {.length = 100, .decoders = 1, .lambda1 = -1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct trib_error err = {0};
         struct trib_autoencoder *ae;
@@ -58,9 +56,8 @@ static void test_options(void **state)
 }
 
 /* The same weights from the same seed, within bounds. */
-static void test_seed(void **state)
+TEST(test_seed)
 {
-    (void)state;
     struct trib_autoencoder_opts opts = {.length = 40, .decoders = 2, .seed = 3};
     struct trib_autoencoder *a = ae_new(opts, NULL),
                             *b = ae_new(opts, trib_kernels_get("c"));
@@ -145,9 +142,8 @@ static void check_gradient(bool ring, float slope, double relative, double absol
     free(before), free(after);
 }
 
-static void test_gradients(void **state)
+TEST(test_gradients)
 {
-    (void)state;
     for (int ring = 0; ring < 2; ring++) {
         check_gradient(ring, 1.0f, 2e-3, 1e-4);
         check_gradient(ring, 0.8f, 0.05,
@@ -156,9 +152,8 @@ static void test_gradients(void **state)
 }
 
 /* Every latent is drawn now and then; the other nodes' decoders learn all the same. */
-static void test_draws(void **state)
+TEST(test_draws)
 {
-    (void)state;
     const struct trib_autoencoder_opts opts = {
         .length = 40, .decoders = 3, .innovation = true, .lambda1 = 1, .rate = 1e-9f};
     struct trib_autoencoder *ae = ae_new(opts, NULL);
@@ -207,11 +202,10 @@ static double trained(struct trib_autoencoder_opts opts, bool ring, unsigned ste
     return loss;
 }
 
-static void test_learning(void **state)
+TEST(test_learning)
 {
     struct trib_autoencoder_opts opts = {.length = 95, .decoders = 1, .seed = 1};
     double first = 0;
-    (void)state;
     /* the paper's optimiser at its rate; its steps are many more */
     assert_true(trained(opts, true, 150, &first) < 0.5 * first);
     opts.adam = true;
@@ -223,9 +217,8 @@ static void test_learning(void **state)
 }
 
 /* A vector that is not finite teaches nothing. */
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
-    (void)state;
     for (int ring = 0; ring < 2; ring++) {
         const struct trib_autoencoder_opts opts = {
             .length = 50, .decoders = ring ? 1 : 2, .innovation = !ring, .adam = ring};
@@ -251,11 +244,10 @@ static void test_not_finite(void **state)
 /* ---- the two forms --------------------------------------------------------------- */
 
 /* Whichever order the workers have, the mean latent decodes to the same. */
-static void test_permutation(void **state)
+TEST(test_permutation)
 {
     enum { LENGTH = 200, N = 4 };
     static const int orders[3][N] = {{0, 1, 2, 3}, {3, 1, 0, 2}, {2, 3, 1, 0}};
-    (void)state;
     const struct trib_autoencoder_opts opts = {.length = LENGTH, .decoders = 1};
     struct trib_autoencoder *ae = ae_new(opts, NULL);
     const size_t latent = trib_autoencoder_latent(ae);
@@ -312,13 +304,12 @@ static void set_moving_weights(float *w)
 
 /* Linear, with such weights: what fits into a latent comes back exactly, and so does a
  * mean. */
-static void test_lossless(void **state)
+TEST(test_lossless)
 {
     enum {
         LENGTH = 16 * 7 + 15 /* the decoder gives as many: nothing is resized */,
         N = 4
     };
-    (void)state;
     const struct trib_autoencoder_opts opts = {
         .length = LENGTH, .decoders = 1, .slope = 1};
     struct trib_autoencoder *ae = ae_new(opts, NULL);
@@ -347,10 +338,9 @@ static void test_lossless(void **state)
 }
 
 /* The innovation is added with its weight, 1 at first; each decoder is its own. */
-static void test_innovation(void **state)
+TEST(test_innovation)
 {
     enum { LENGTH = 90 };
-    (void)state;
     const struct trib_autoencoder_opts opts = {
         .length = LENGTH, .decoders = 2, .innovation = true};
     struct trib_autoencoder *ae = ae_new(opts, NULL);
@@ -373,12 +363,11 @@ static void test_innovation(void **state)
 }
 
 /* Encoding, decoding and learning: the same bits in every instruction set. */
-static void test_same_bits(void **state)
+TEST(test_same_bits)
 {
     enum { LENGTH = 63 };
     const struct trib_autoencoder_opts opts = {
         .length = LENGTH, .decoders = 2, .innovation = true, .adam = true};
-    (void)state;
     const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
     uint64_t digests[4];
@@ -412,9 +401,8 @@ static void expect_refused(struct trib_autoencoder *ae, const uint8_t *bytes,
     assert_true(trib_autoencoder_digest(ae) == before);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
-    (void)state;
     struct trib_autoencoder_opts opts = {.length = 50, .decoders = 1, .seed = 1};
     struct trib_autoencoder *a = ae_new(opts, NULL);
     opts.seed = 2;
@@ -445,23 +433,4 @@ static void test_bytes(void **state)
     trib_autoencoder_destroy(a), trib_autoencoder_destroy(b),
         trib_autoencoder_destroy(other);
     free(bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shape),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_seed),
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_learning),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_permutation),
-        cmocka_unit_test(test_lossless),
-        cmocka_unit_test(test_innovation),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,12 +62,11 @@ static double weights_apart(const struct trib_autoencoder *a,
 }
 
 /* Nodes that sum derivatives make the step of one that has all vectors. */
-static void test_apart(void **state)
+TEST(test_apart)
 {
     enum { N = 3 };
     const struct trib_autoencoder_opts opts = {
         .length = 95, .decoders = 1, .rate = 0.01f};
-    (void)state;
     struct trib_autoencoder *all = ae_new(opts, NULL), *start = ae_new(opts, NULL);
     struct trib_autoencoder *nodes[N];
     struct data d;
@@ -91,12 +90,11 @@ static void test_apart(void **state)
 
 /* Several vectors in a step: the mean of their derivatives; SGD's step is linear in
  * it. */
-static void test_apart_mean(void **state)
+TEST(test_apart_mean)
 {
     enum { N = 2 };
     const struct trib_autoencoder_opts opts = {
         .length = 95, .decoders = 1, .rate = 0.01f};
-    (void)state;
     struct trib_autoencoder *nodes[N] = {ae_new(opts, NULL), ae_new(opts, NULL)};
     struct trib_autoencoder *one[2] = {ae_new(opts, NULL), ae_new(opts, NULL)};
     struct trib_autoencoder *start = ae_new(opts, NULL);
@@ -122,11 +120,10 @@ static void test_apart_mean(void **state)
 
 /* Means that are not finite add nothing; a node whose own derivatives are not stops
  * all. */
-static void test_apart_not_finite(void **state)
+TEST(test_apart_not_finite)
 {
     enum { LENGTH = 50 };
     const struct trib_autoencoder_opts opts = {.length = LENGTH, .decoders = 1};
-    (void)state;
     struct trib_autoencoder *ae = ae_new(opts, NULL);
     float v[LENGTH] = {1}, mean[LENGTH] = {NAN}, latent[8] = {0};
     const struct trib_autoencoder_part part = {v, mean, latent, 2};
@@ -151,9 +148,8 @@ static void test_apart_not_finite(void **state)
 
 /* A rank that loads a saved state goes on with the same bits; damage is refused, and
  * changes nothing. */
-static void test_save(void **state)
+TEST(test_save)
 {
-    (void)state;
     struct trib_autoencoder_opts opts = {
         .length = 50, .decoders = 2, .innovation = true, .adam = true};
     struct trib_autoencoder *a = ae_new(opts, NULL), *b;
@@ -198,10 +194,9 @@ static void test_save(void **state)
 }
 
 /* A linear decoder in one convolution is D(c) - D(0), by the layers; decodes add. */
-static void test_linear_decoder(void **state)
+TEST(test_linear_decoder)
 {
     enum { LENGTH = 300, LATENT = 68, DECODERS = 2 };
-    (void)state;
     const struct trib_autoencoder_opts opts = {
         .length = LENGTH, .decoders = DECODERS, .linear = true, .seed = 3};
     struct trib_autoencoder *ae = ae_new(opts, NULL);
@@ -235,10 +230,9 @@ static void test_linear_decoder(void **state)
 }
 
 /* A decoder learns from its node's own vector; the others and all biases stay. */
-static void test_own_decoder(void **state)
+TEST(test_own_decoder)
 {
     enum { LENGTH = 127, DECODER = DECODER_WEIGHTS + 1 };
-    (void)state;
     const struct trib_autoencoder_opts opts = {.length = LENGTH,
                                                .decoders = 2,
                                                .innovation = true,
@@ -264,17 +258,4 @@ static void test_own_decoder(void **state)
     trib_autoencoder_destroy(ae);
     data_free(&d);
     free(before), free(after);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_apart_mean),
-        cmocka_unit_test(test_apart_not_finite),
-        cmocka_unit_test(test_save),
-        cmocka_unit_test(test_linear_decoder),
-        cmocka_unit_test(test_own_decoder),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

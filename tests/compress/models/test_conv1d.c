@@ -90,15 +90,13 @@ static void check_forward(const struct trib_layer *l, size_t length)
     bench_free(&b);
 }
 
-static void test_forward(void **state)
+TEST(test_forward)
 {
-    (void)state;
     for_each_layer(check_forward);
 }
 
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
-    (void)state;
     const struct trib_layer down = {false, 1, 1, 3, 2, 1}, up = {true, 1, 1, 3, 2, 1};
     assert_int_equal(trib_layer_length(&down, 2), 0);
     assert_int_equal(trib_layer_length(&down, 3), 1);
@@ -183,9 +181,8 @@ static void check_gradients(const struct trib_layer *l, size_t length)
     bench_free(&b);
 }
 
-static void test_gradients(void **state)
+TEST(test_gradients)
 {
-    (void)state;
     for_each_layer(check_gradients);
 }
 
@@ -213,18 +210,16 @@ static void check_same_bits(const struct trib_layer *l, size_t length)
     bench_free(&first);
 }
 
-static void test_same_bits(void **state)
+TEST(test_same_bits)
 {
-    (void)state;
     for_each_layer(check_same_bits);
 }
 
 /* Constants and straight lines stay; backward is the transpose of forward. */
-static void test_resize(void **state)
+TEST(test_resize)
 {
     static const size_t sizes[][2] = {{1, 1},    {1, 7},    {10, 10},
                                       {95, 100}, {100, 95}, {3, 40}};
-    (void)state;
     for (int s = 0; s < 6; s++) {
         const size_t from = sizes[s][0], to = sizes[s][1];
         float *x = vector_new(VECTOR_NORMAL, 1, from), *y = malloc(to * sizeof *y);
@@ -249,14 +244,4 @@ static void test_resize(void **state)
         }
         free(x), free(y), free(dx), free(dy);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),   cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_resize),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

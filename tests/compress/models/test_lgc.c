@@ -8,10 +8,9 @@
 /* ---- stages ---------------------------------------------------------------------- */
 
 /* Elements, then values at the positions, then latents: each from its start on. */
-static void test_stages(void **state)
+TEST(test_stages)
 {
     enum { DENSE = 3, TRAIN = 2, TOTAL = 2 * PIECE + 300 };
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_init(&r, text_of(form, "dense=3,train=2"), TOTAL, 3, form == 0);
@@ -37,9 +36,8 @@ static void test_stages(void **state)
 }
 
 /* Stages end at the right starts if there is no first stage. */
-static void test_no_dense_stage(void **state)
+TEST(test_no_dense_stage)
 {
-    (void)state;
     struct ring r;
     ring_init(&r, text_of(0, "dense=0,train=1"), PIECE, 2, false);
     draw(&r, 1);
@@ -53,10 +51,9 @@ static void test_no_dense_stage(void **state)
 }
 
 /* The master's largest are the positions, by falling value; masters take turns. */
-static void test_positions(void **state)
+TEST(test_positions)
 {
     enum { RANKS = 3 };
-    (void)state;
     struct ring r;
     ring_init(&r, text_of(0, "dense=0,train=9"), 2 * PIECE + 40, RANKS, false);
     for (int n = 1; n < 5; n++) {
@@ -91,10 +88,9 @@ static void test_positions(void **state)
 
 /* pick=all: each rank's largest, no position twice, the first rank's by falling
  * value. */
-static void test_positions_of_all(void **state)
+TEST(test_positions_of_all)
 {
     enum { RANKS = 3, EACH = LENGTH / RANKS };
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_init(&r, text_of(form, "dense=0,train=9,pick=all"), 2 * PIECE + 40, RANKS,
@@ -146,10 +142,9 @@ static size_t due_of(const struct ring *r, int form, bool *due_out)
 
 /* every=2,sample=1: behind each second start it learns from one chunk, from each in
  * turn. */
-static void test_samples(void **state)
+TEST(test_samples)
 {
     enum { CHUNKS = 3 };
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         const char *text = text_of(form, "dense=1,train=6,every=2");
@@ -175,9 +170,8 @@ static void test_samples(void **state)
 
 /* A plan marks as sent all elements, whose momentum stays; then those at positions,
  * whose momentum becomes 0. */
-static void test_marks(void **state)
+TEST(test_marks)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_init(&r, text_of(form, "dense=1,train=1"), PIECE, 2, false);
@@ -213,10 +207,9 @@ static void test_marks(void **state)
 
 /* The result is that of the decoder for the mean of latents, which the words' sum
  * is. */
-static void test_mean_of_latents(void **state)
+TEST(test_mean_of_latents)
 {
     enum { RANKS = 4 };
-    (void)state;
     for (int mean = 0; mean < 2; mean++) {
         struct ring r;
         struct trib_autoencoder *ae;
@@ -305,9 +298,8 @@ static void draw_groups(struct ring *r, bool alike)
 
 /* With weights that lose nothing, nothing is lost: sums are exact, and residuals
  * empty. */
-static void test_lossless(void **state)
+TEST(test_lossless)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_coded(&r, form, PIECE, 2, form, form ? moving_weights_ps : moving_weights);
@@ -334,10 +326,9 @@ static void no_weights(float *w, int ranks)
 
 /* lgc-ps: of each rank the few largest values that its decoder leaves, here all of
  * them, are added where they are. */
-static void test_innovations(void **state)
+TEST(test_innovations)
 {
     enum { RANKS = 3, FEW = 13 /* 0.01 of PIECE */ };
-    (void)state;
     struct ring r;
     ring_coded(&r, 1, PIECE, RANKS, false, no_weights);
     draw(&r, 5);
@@ -361,10 +352,9 @@ static void test_innovations(void **state)
 }
 
 /* Whoever comes first: the result is the same, to rounding. */
-static void test_permutation(void **state)
+TEST(test_permutation)
 {
     static const int orders[][3] = {{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
-    (void)state;
     for (int form = 0; form < 2; form++) {
         float *first = malloc(PIECE * sizeof *first);
         for (int o = 0; o < 4; o++) {
@@ -385,9 +375,8 @@ static void test_permutation(void **state)
 
 /* A rank keeps what it contributed, less what its own word says where something was
  * sent; own words add up to the result, so nothing is lost. */
-static void test_residual(void **state)
+TEST(test_residual)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_coded(&r, form, PIECE, 2, false, NULL);
@@ -434,9 +423,8 @@ static double error_after(int form, const char *params, uint32_t starts)
 }
 
 /* The trained model serves gradients that it has not seen. */
-static void test_learning(void **state)
+TEST(test_learning)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         const double little = error_after(form, "dense=0,train=1", 1);
         const double much = error_after(form, "dense=0,train=60", 60);
@@ -447,10 +435,9 @@ static void test_learning(void **state)
 }
 
 /* One rank's exchange does what one autoencoder with all vectors would do. */
-static void test_same_as_alone(void **state)
+TEST(test_same_as_alone)
 {
     enum { RANKS = 3, TRAIN = 3 };
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         struct trib_autoencoder *ae, *start_ae;
@@ -521,9 +508,8 @@ static void expect_no_model(const char *text, size_t piece, int ranks, const cha
     trib_codec_destroy(c);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         expect_no_model(forms[form], 1632, 2, "at least 3100 elements");
         expect_no_model(forms[form], 1632, 2, "or ratio=0.019 or more");
@@ -545,12 +531,11 @@ static void test_refusals(void **state)
 }
 
 /* Bytes of each stage; a tail that is no longer than a latent goes as it is. */
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     static const size_t bytes[2][3] = {
         {8 + 4 * PIECE, 8 + 4 * (LENGTH + LATENT), 8 + 4 * LATENT},
         {8 + 4 * PIECE, 8 + 8 * LENGTH, 8 + 8 * (13 + 1 /* the gain */)}};
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_init(&r, text_of(form, "dense=1,train=1"), PIECE + LATENT, 2, false);
@@ -569,9 +554,8 @@ static void test_bytes(void **state)
 }
 
 /* Alone: nothing is shared with anybody, and all of it works. */
-static void test_alone(void **state)
+TEST(test_alone)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_init(&r, text_of(form, "dense=1,train=2"), 2 * PIECE, 1, true);
@@ -582,19 +566,4 @@ static void test_alone(void **state)
         }
         ring_free(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stages),          cmocka_unit_test(test_no_dense_stage),
-        cmocka_unit_test(test_positions),       cmocka_unit_test(test_positions_of_all),
-        cmocka_unit_test(test_samples),         cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_mean_of_latents), cmocka_unit_test(test_lossless),
-        cmocka_unit_test(test_innovations),     cmocka_unit_test(test_permutation),
-        cmocka_unit_test(test_residual),        cmocka_unit_test(test_learning),
-        cmocka_unit_test(test_same_as_alone),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,9 @@
 /* ---- real numbers ---------------------------------------------------------------- */
 
 /* No rank trains on values that are not finite; it does on those behind them. */
-static void test_not_finite_training(void **state)
+TEST(test_not_finite_training)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f};
-    (void)state;
     for (int form = 0; form < 2; form++) {
         for (size_t b = 0; b < 4; b++) {
             struct ring r;
@@ -42,10 +41,9 @@ static void test_not_finite_training(void **state)
 
 /* In the last stage all positions that were sent come out as NaN, whichever rank is the
  * master and wherever the bad element is, and nothing of it is left then. */
-static void test_not_finite_coded(void **state)
+TEST(test_not_finite_coded)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
-    (void)state;
     for (int form = 0; form < 2; form++) {
         for (int draw_of = 0; draw_of < 12; draw_of++) {
             const int rank = draw_of % 2, at = draw_of / 2 % 2 ? 77 : 401;
@@ -71,9 +69,8 @@ static void test_not_finite_coded(void **state)
 }
 
 /* It is seen even if the master has nothing to send. */
-static void test_not_finite_beside_zeros(void **state)
+TEST(test_not_finite_beside_zeros)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         for (int rank = 0; rank < 2; rank++) {
             struct ring r;
@@ -96,12 +93,11 @@ static void test_not_finite_beside_zeros(void **state)
 
 /* Nothing, everything alike, one element, very small and very large ones: finite
  * results, and zeros stay zeros. */
-static void test_unusual(void **state)
+TEST(test_unusual)
 {
     static const struct {
         float all, one;
     } kinds[] = {{0, 0}, {1, 1}, {0, 5}, {1e-40f, 2e-40f}, {3e37f, 3e37f}};
-    (void)state;
     for (int form = 0; form < 2; form++) {
         for (size_t kind = 0; kind < 5; kind++) {
             for (int coded = 0; coded < 2; coded++) {
@@ -138,9 +134,8 @@ static double kept_of(const struct ring *r)
 
 /* Whatever the weights are, a rank keeps no more than came in, and no result has more
  * than went. */
-static void test_contraction(void **state)
+TEST(test_contraction)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         for (int leaky = 0; leaky < 1 + form; leaky++) {
             struct ring r;
@@ -162,9 +157,8 @@ static void test_contraction(void **state)
 
 /* The small form of a run that diverged: what an autoencoder that has hardly learned
  * leaves is fed back. Of all that was given at most as much is kept. */
-static void test_feedback_is_stable(void **state)
+TEST(test_feedback_is_stable)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         double given = 0;
@@ -208,9 +202,8 @@ static void loud_ps(float *w, int ranks)
 
 /* A decode far above what came in is refused and counted. Nothing is lost then: of the
  * ring all stays here, lgc-ps sends the values themselves. */
-static void test_guard(void **state)
+TEST(test_guard)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_coded(&r, form, PIECE, 2, false, form ? loud_ps : loud_ring);
@@ -236,9 +229,8 @@ static void test_guard(void **state)
 /* ---- state ----------------------------------------------------------------------- */
 
 /* A plan that is loaded goes on with the same bits, in whatever stage it was saved. */
-static void test_state(void **state)
+TEST(test_state)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         for (uint32_t saved = 1; saved < 7; saved++) {
             struct ring r, twin;
@@ -284,10 +276,9 @@ static void expect_refused(struct trib_model *m, const uint8_t *bytes, size_t le
     free(before), free(after);
 }
 
-static void test_bad_state(void **state)
+TEST(test_bad_state)
 {
     static const float bad[] = {NAN, INFINITY};
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_init(&r, text_of(form, "dense=0,train=9"), PIECE + 500, 2, true);
@@ -322,11 +313,10 @@ static void test_bad_state(void **state)
 
 /* A share that is none: nothing is touched outside of the chunk, the result is 0. With
  * a scale that is not finite it is NaN at the positions. */
-static void test_bad_share(void **state)
+TEST(test_bad_share)
 {
     static const float bad[] = {NAN,  INFINITY, -1.0f, 0.5f, 1e30f, 1270.0f,
                                 -0.5f, 500.0f /* outside of the short chunk */};
-    (void)state;
     for (int form = 0; form < 2; form++) {
         for (size_t b = 0; b < 8; b++) {
             for (size_t at = 0; at < 3; at++) { /* scale, number, a position */
@@ -360,9 +350,8 @@ static void test_bad_share(void **state)
 }
 
 /* Words cut short, lengthened, of another epoch: a status, and no bad access. */
-static void test_bad_words(void **state)
+TEST(test_bad_words)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct ring r;
         ring_coded(&r, form, PIECE, 2, false, NULL);
@@ -387,22 +376,4 @@ static void test_bad_words(void **state)
         free(word), free(x);
         ring_free(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_finite_training),
-        cmocka_unit_test(test_not_finite_coded),
-        cmocka_unit_test(test_not_finite_beside_zeros),
-        cmocka_unit_test(test_unusual),
-        cmocka_unit_test(test_contraction),
-        cmocka_unit_test(test_feedback_is_stable),
-        cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_state),
-        cmocka_unit_test(test_bad_state),
-        cmocka_unit_test(test_bad_share),
-        cmocka_unit_test(test_bad_words),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,10 +178,9 @@ static double square_distance(const float *a, const float *b, size_t n)
 
 /* With singular values 2 and 1, the direction that is kept turns towards that of 2: the
  * tangent of the angle between them falls to a quarter with each start. */
-static void test_iteration_converges(void **state)
+TEST(test_iteration_converges)
 {
     enum { SIDE = 64, N = SIDE * SIDE };
-    (void)state;
     struct group g = group_new("powersgd:rank=1,columns=64,ef=0", 1, N);
     float *m = calloc(N, sizeof *m), q[SIDE];
     const float *x[] = {m};
@@ -204,10 +203,9 @@ static void test_iteration_converges(void **state)
 
 /* The result is the part of the sum in the span of the factor that ranks share: never
  * more than the sum, and the same as its own approximation. */
-static void test_projects(void **state)
+TEST(test_projects)
 {
     enum { N = 100 * 64 };
-    (void)state;
     struct group g = group_new("powersgd:rank=4,columns=64", RANKS, N);
     float *x[RANKS], *sum = calloc(N, sizeof *sum);
     for (int r = 0; r < RANKS; r++) {
@@ -234,13 +232,12 @@ static void test_projects(void **state)
 }
 
 /* Zeros, and what is not finite: the next start knows nothing of it. */
-static void test_powersgd_of_odd_input(void **state)
+TEST(test_powersgd_of_odd_input)
 {
     enum { N = 64 * 64 };
     static const float odd[] = {0.0f, NAN, INFINITY, 3e38f, 1e-41f};
     float x[N], good[N];
     const float *bad_in[] = {x}, *good_in[] = {good};
-    (void)state;
     for (size_t i = 0; i < N; i++)
         good[i] = (float)(1 + i / 64) * number(9, i % 64);
     for (size_t k = 0; k < 5; k++) {
@@ -258,9 +255,8 @@ static void test_powersgd_of_odd_input(void **state)
 }
 
 /* Less than a factor would be: the elements themselves. */
-static void test_short_chunks_are_exact(void **state)
+TEST(test_short_chunks_are_exact)
 {
-    (void)state;
     for (size_t n = 1; n <= 64; n++) {
         struct group g = group_new("powersgd:rank=4,columns=16", 1, n);
         float x[64];
@@ -291,9 +287,8 @@ static void fill_slices(float *x, uint32_t stream)
 
 /* The energy lost of the slices that it was fitted to is that of the eigenvalues
  * dropped. */
-static void test_loses_what_was_dropped(void **state)
+TEST(test_loses_what_was_dropped)
 {
-    (void)state;
     for (int kept = 2; kept <= 64; kept *= 2) {
         char text[80];
         snprintf(text, sizeof text, "gradiveq:slice=64,kept=%d,train=1,coded=9,ef=0",
@@ -334,9 +329,8 @@ static void test_loses_what_was_dropped(void **state)
 }
 
 /* Two cycles: exact while it learns, another basis then; all ranks have the same. */
-static void test_cycles(void **state)
+TEST(test_cycles)
 {
-    (void)state;
     struct group g =
         group_new("gradiveq:slice=64,kept=4,train=2,coded=3", RANKS, ELEMENTS);
     float *x[RANKS];
@@ -364,12 +358,11 @@ static void test_cycles(void **state)
 }
 
 /* With a memory the second basis still holds what the first cycle has shown. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
     static const char *const texts[] = {
         "gradiveq:slice=64,kept=1,train=1,coded=1",
         "gradiveq:slice=64,kept=1,train=1,coded=1,memory=0.5"};
-    (void)state;
     for (int remembers = 0; remembers < 2; remembers++) {
         struct group g = group_new(texts[remembers], RANKS, ELEMENTS);
         float *x = calloc(ELEMENTS, sizeof *x);
@@ -392,9 +385,8 @@ static void test_memory(void **state)
 
 /* A slice that is not finite comes out so; the others, and the basis, take no
  * notice. */
-static void test_gradiveq_of_odd_input(void **state)
+TEST(test_gradiveq_of_odd_input)
 {
-    (void)state;
     struct group g =
         group_new("gradiveq:slice=64,kept=64,train=1,coded=9", 1, ELEMENTS);
     float *x = malloc(ELEMENTS * sizeof *x);
@@ -435,10 +427,9 @@ static struct group trained(const char *text, float *x)
 }
 
 /* Words of another epoch or length are refused, cut ones as well. */
-static void test_foreign_words(void **state)
+TEST(test_foreign_words)
 {
     static float x[ELEMENTS], y[ELEMENTS];
-    (void)state;
     for (int t = 0; t < TEXTS; t++) {
         struct group g = trained(texts[t], x);
         const struct trib_model_chunk c = {.n = ELEMENTS, .agreed = g.share};
@@ -466,10 +457,9 @@ static void test_foreign_words(void **state)
     }
 }
 
-static void test_foreign_states(void **state)
+TEST(test_foreign_states)
 {
     static float x[ELEMENTS];
-    (void)state;
     for (int t = 0; t < TEXTS; t++) {
         struct group g = trained(texts[t], x);
         const size_t bytes = trib_model_bytes(g.model[0]);
@@ -492,10 +482,9 @@ static void test_foreign_states(void **state)
 }
 
 /* For tools: until it is not learning any more. */
-static void test_teach(void **state)
+TEST(test_teach)
 {
     static float x[ELEMENTS];
-    (void)state;
     fill_slices(x, 2);
     for (int t = 0; t < TEXTS; t++) {
         struct group g = group_new(texts[t], 1, ELEMENTS);
@@ -504,23 +493,4 @@ static void test_teach(void **state)
         assert_int_equal(trib_model_epoch(g.model[0]), 1);
         group_free(&g);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_iteration_converges),
-        cmocka_unit_test(test_projects),
-        cmocka_unit_test(test_powersgd_of_odd_input),
-        cmocka_unit_test(test_short_chunks_are_exact),
-        cmocka_unit_test(test_loses_what_was_dropped),
-        cmocka_unit_test(test_cycles),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_gradiveq_of_odd_input),
-        cmocka_unit_test(test_foreign_words),
-        cmocka_unit_test(test_foreign_states),
-        cmocka_unit_test(test_teach),
-    };
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,31 +110,18 @@ static void check(const char *text, float odd)
     rig_free(&r);
 }
 
-static void test_more_rows_than_columns(void **state)
+TEST(test_more_rows_than_columns)
 {
-    (void)state;
     check("powersgd:rank=3,columns=300", 0);
 }
 
-static void test_more_columns_than_rows(void **state)
+TEST(test_more_columns_than_rows)
 {
-    (void)state;
     check("powersgd:rank=3,columns=3000", 0);
 }
 
-static void test_no_number(void **state)
+TEST(test_no_number)
 {
-    (void)state;
     check("powersgd:rank=3,columns=300", INFINITY);
     check("powersgd:rank=3,columns=3000", NAN);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_more_rows_than_columns),
-        cmocka_unit_test(test_more_columns_than_rows),
-        cmocka_unit_test(test_no_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,9 +26,8 @@ static float *normal_matrix(uint64_t seed, size_t rows, size_t cols)
     return vector_new(VECTOR_NORMAL, seed, rows * cols);
 }
 
-static void test_identity(void **state)
+TEST(test_identity)
 {
-    (void)state;
     static const size_t sizes[][2] = {{1, 1},    {5, 1},   {4, 4},
                                       {1000, 4}, {37, 16}, {513, 32}};
     for (int s = 0; s < 6; s++) {
@@ -59,10 +58,9 @@ static void test_identity(void **state)
 /* Each column is, up to 2^-17, what the one before it had beyond the others: an error
  * in one direction grows by 2^17 from column to column, unless it is taken away
  * again. */
-static void test_nearly_parallel(void **state)
+TEST(test_nearly_parallel)
 {
     enum { ROWS = 300, COLS = 4 };
-    (void)state;
     static double work[ROWS * COLS];
     float *x = normal_matrix(2, ROWS, COLS);
     for (size_t i = 0; i < ROWS; i++) {
@@ -78,10 +76,9 @@ static void test_nearly_parallel(void **state)
     free(x);
 }
 
-static void test_deficient(void **state)
+TEST(test_deficient)
 {
     enum { ROWS = 100, COLS = 8 };
-    (void)state;
     static double work[ROWS * COLS];
     float *x = normal_matrix(3, ROWS, COLS);
     for (size_t i = 0; i < ROWS; i++) {
@@ -105,9 +102,8 @@ static void test_deficient(void **state)
     free(x);
 }
 
-static void test_more_columns_than_rows(void **state)
+TEST(test_more_columns_than_rows)
 {
-    (void)state;
     double work[3 * 5];
     float *x = normal_matrix(4, 3, 5);
     const bool zero[5] = {false, false, false, true, true};
@@ -161,10 +157,9 @@ static void power_step(const struct trib_kernels *k, struct power *w, const floa
 }
 
 /* A matrix of rank r is there after one step; a larger r adds nothing but zeros. */
-static void test_power_exact(void **state)
+TEST(test_power_exact)
 {
     enum { A = 61, B = 83, R = 3 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     float *left = normal_matrix(5, A, R), *right = normal_matrix(6, R, B);
     float *m = malloc(A * B * sizeof *m);
@@ -190,10 +185,9 @@ static void test_power_exact(void **state)
 
 /* Steps with a warm start turn P to the largest singular vectors: the tangent of the
  * angle falls by (s2 / s1)^2 each. */
-static void test_power_rate(void **state)
+TEST(test_power_rate)
 {
     enum { N = 64 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     struct power w = power_new(N, N, 1);
     float *m = calloc(N * N, sizeof *m);
@@ -216,10 +210,9 @@ static void test_power_rate(void **state)
 
 /* Each instruction set gives the same P and Q: ranks with different processors
  * agree. */
-static void test_power_same_bits(void **state)
+TEST(test_power_same_bits)
 {
     enum { A = 100, B = 70, R = 4 };
-    (void)state;
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
     float *m = normal_matrix(8, A, B);
@@ -235,18 +228,4 @@ static void test_power_same_bits(void **state)
     }
     power_free(&first);
     free(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_nearly_parallel),
-        cmocka_unit_test(test_deficient),
-        cmocka_unit_test(test_more_columns_than_rows),
-        cmocka_unit_test(test_power_exact),
-        cmocka_unit_test(test_power_rate),
-        cmocka_unit_test(test_power_same_bits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,13 +70,12 @@ static float *projected_new(const struct trib_pca *p, const float *x, float shar
     return y;
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
     static const struct trib_pca_opts bad[] = {{0, 1, false},
                                                {TRIB_PCA_SLICE_MAX + 1, 1, false},
                                                {8, 0, false},
                                                {8, 9, false}};
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct trib_error err = {0};
         struct trib_pca *p;
@@ -112,9 +111,8 @@ static void check_basis(const struct trib_pca *p, size_t kept)
 }
 
 /* U^T U = I; what is lost of the slices that were fitted is the dropped eigenvalues. */
-static void test_energy(void **state)
+TEST(test_energy)
 {
-    (void)state;
     float *x = gradient_new(1);
     for (size_t kept = 1; kept <= SLICE; kept += kept < 12 ? 1 : 18) {
         struct trib_pca *p = fitted_new(kept, false, x);
@@ -130,9 +128,8 @@ static void test_energy(void **state)
     trib_pca_destroy(p), free(x);
 }
 
-static void test_whole_basis_is_lossless(void **state)
+TEST(test_whole_basis_is_lossless)
 {
-    (void)state;
     float *x = gradient_new(1), *other = vector_new(VECTOR_POWER_LAW, 8, N);
     for (int centre = 0; centre < 2; centre++) {
         struct trib_pca *p = fitted_new(SLICE, centre, x);
@@ -145,10 +142,9 @@ static void test_whole_basis_is_lossless(void **state)
 }
 
 /* The projection is one: done twice it is as done once. Coefficients add. */
-static void test_projection_and_sums(void **state)
+TEST(test_projection_and_sums)
 {
     enum { KEPT = 7, RANKS = 5 };
-    (void)state;
     float *x = gradient_new(1);
     for (int centre = 0; centre < 2; centre++) {
         struct trib_pca *p = fitted_new(KEPT, centre, x);
@@ -180,10 +176,9 @@ static void test_projection_and_sums(void **state)
 
 /* A last slice that is not whole is as one with zeros, of which the front alone is
  * wanted. */
-static void test_short_slice(void **state)
+TEST(test_short_slice)
 {
     enum { KEPT = 7, SHORT = 2 * SLICE + 17 };
-    (void)state;
     float *x = gradient_new(1), filled[3 * SLICE] = {0}, y[3 * SLICE], z[SHORT];
     struct trib_pca *p = fitted_new(KEPT, true, x);
     struct trib_pca *by_short = pca_new(KEPT, true, NULL),
@@ -206,9 +201,8 @@ static void test_short_slice(void **state)
 }
 
 /* The mean of all slices costs no coefficient. */
-static void test_mean(void **state)
+TEST(test_mean)
 {
-    (void)state;
     float *x = gradient_new(1);
     for (size_t i = 0; i < N; i++)
         x[i] += 50.0f * (float)(i % SLICE);
@@ -220,10 +214,9 @@ static void test_mean(void **state)
     free(x), free(y), free(z);
 }
 
-static void test_same_bits(void **state)
+TEST(test_same_bits)
 {
     enum { KEPT = 13 };
-    (void)state;
     const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
     float *x = gradient_new(1);
@@ -256,9 +249,8 @@ static void expect_refused(struct trib_pca *p, const uint8_t *bytes, size_t len)
     assert_true(trib_pca_digest(p) == before);
 }
 
-static void test_bad_bytes(void **state)
+TEST(test_bad_bytes)
 {
-    (void)state;
     float *x = gradient_new(1);
     struct trib_pca *p = fitted_new(3, false, x), *other = fitted_new(4, false, x);
     const size_t len = trib_pca_bytes(p);
@@ -287,10 +279,9 @@ static void test_bad_bytes(void **state)
 
 /* Any pieces, any scale give the same components; slices that are not finite do not
  * count. */
-static void test_adding(void **state)
+TEST(test_adding)
 {
     enum { KEPT = 6 };
-    (void)state;
     static const float scales[] = {1e-30f, 1e30f, 1.0f};
     float *x = gradient_new(1), *y = malloc(N * sizeof *y);
     struct trib_pca *whole = fitted_new(KEPT, true, x);
@@ -318,9 +309,8 @@ static void test_adding(void **state)
 
 /* Faded slices weigh less: the direction of those added first stays the first while it
  * is the stronger one. */
-static void test_fading(void **state)
+TEST(test_fading)
 {
-    (void)state;
     for (int weak = 0; weak < 2; weak++) {
         struct trib_pca *p = pca_new(1, false, NULL);
         float x[8 * SLICE] = {0}, y[8 * SLICE] = {0};
@@ -338,9 +328,8 @@ static void test_fading(void **state)
     }
 }
 
-static void test_nothing_added(void **state)
+TEST(test_nothing_added)
 {
-    (void)state;
     float *zeros = vector_new(VECTOR_ZERO, 1, N);
     for (int added = 0; added < 2; added++) {
         struct trib_pca *p = pca_new(9, true, NULL);
@@ -357,9 +346,8 @@ static void test_nothing_added(void **state)
 }
 
 /* NaN stays in its slice. */
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
-    (void)state;
     float *x = gradient_new(1);
     struct trib_pca *p = fitted_new(5, false, x);
     float *clean = projected_new(p, x, 1);
@@ -384,11 +372,10 @@ static bool open_blas(struct blas *blas, char *why, size_t bytes)
 }
 
 /* How many threads OpenBLAS uses is the program's business. */
-static void test_threads_of_others(void **state)
+TEST(test_threads_of_others)
 {
     struct blas blas;
     char why[160];
-    (void)state;
     assert_true(open_blas(&blas, why, sizeof why));
     float *x = gradient_new(1);
 #ifdef __SANITIZE_THREAD__
@@ -407,21 +394,6 @@ static void test_threads_of_others(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_energy),
-        cmocka_unit_test(test_whole_basis_is_lossless),
-        cmocka_unit_test(test_projection_and_sums),
-        cmocka_unit_test(test_short_slice),
-        cmocka_unit_test(test_mean),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_bad_bytes),
-        cmocka_unit_test(test_adding),
-        cmocka_unit_test(test_fading),
-        cmocka_unit_test(test_nothing_added),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_threads_of_others),
-    };
     struct blas blas;
     char why[160];
     if (!open_blas(&blas, why, sizeof why)) {
@@ -430,5 +402,5 @@ int main(void)
     }
     blas.set_threads(1); /* threads that wait for each other are slow on a busy
                           * machine */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

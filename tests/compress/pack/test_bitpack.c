@@ -6,10 +6,9 @@
 
 #include "compress/kernels/bitpack.h"
 
-static void test_all(void **state)
+TEST(test_all)
 {
     const struct trib_rng rng = {.seed = 1};
-    (void)state;
     for (int bits = 1; bits <= 8; bits++) {
         for (size_t n = 0; n <= 70; n++) {
             const size_t bytes = trib_bits_bytes(n, bits);
@@ -32,10 +31,4 @@ static void test_all(void **state)
             free(packed), free(expected);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

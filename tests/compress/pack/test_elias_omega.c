@@ -6,7 +6,7 @@
 
 #include "compress/pack/elias_omega.h"
 
-static void test_known(void **state)
+TEST(test_known)
 {
     static const struct {
         uint64_t k;
@@ -14,7 +14,6 @@ static void test_known(void **state)
     } rows[] = {{1, "0"},        {2, "100"},          {3, "110"},
                 {4, "101000"},   {7, "101110"},       {8, "1110000"},
                 {15, "1111110"}, {16, "10100100000"}, {100, "1011011001000"}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct trib_omega o = trib_omega_of(rows[i].k);
         char text[65];
@@ -52,9 +51,8 @@ static uint8_t *stream_new(size_t *len_out)
     return realloc(bytes, *len_out);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     size_t len;
     uint8_t *bytes = stream_new(&len);
     struct trib_bit_reader r = {bytes, len, 0};
@@ -70,9 +68,8 @@ static void test_round_trip(void **state)
 }
 
 /* Wherever a stream is cut, its reader stops within it. */
-static void test_cut(void **state)
+TEST(test_cut)
 {
-    (void)state;
     size_t len;
     uint8_t *bytes = stream_new(&len);
     for (size_t cut = 0; cut < len; cut += 97) {
@@ -90,7 +87,7 @@ static void test_cut(void **state)
 }
 
 /* Bits that are no number below 2^32, or follow the last one, are refused. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
     const uint8_t ones[16] = {255, 255, 255, 255, 255, 255, 255, 255,
                               255, 255, 255, 255, 255, 255, 255, 255};
@@ -98,7 +95,6 @@ static void test_refused(void **state)
     uint8_t large[8];
     struct trib_bit_reader r = {ones, sizeof ones, 0};
     uint64_t k = 0;
-    (void)state;
     assert_false(trib_omega_get(&r, &k));
     struct trib_bit_writer w = {.at = large};
     trib_bits_put(&w, trib_omega_of(1ull << 32));
@@ -115,15 +111,4 @@ static void test_refused(void **state)
     r = (struct trib_bit_reader){none, 0, 0};
     assert_true(trib_bits_done(&r));
     assert_false(trib_omega_get(&r, &k));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

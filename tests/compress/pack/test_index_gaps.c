@@ -60,10 +60,9 @@ static void judge(const uint8_t *code, size_t bytes, size_t m)
         assert_int_equal(bit_of(high, at), 0);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
     static const uint32_t spans[] = {0, 2, 300, 70000, 1000000};
-    (void)state;
     for (int s = 0; s < 5; s++) {
         for (size_t m = 0; m < M_MAX; m = m < 20 ? m + 1 : m * 3 / 2 + 1) {
             const size_t n = spread(m, spans[s]);
@@ -86,10 +85,9 @@ static void test_round_trip(void **state)
 }
 
 /* Any parameter is read back, not only the best. */
-static void test_any_parameter(void **state)
+TEST(test_any_parameter)
 {
     static uint8_t code[1 << 20];
-    (void)state;
     for (unsigned low = 0; low <= 31; low++) {
         const size_t m = 300, n = spread(m, 9000);
         read_back(code, trib_index_gaps_encode(positions, m, low, code), n, m, false);
@@ -97,10 +95,9 @@ static void test_any_parameter(void **state)
 }
 
 /* Bytes are moved eight at a time; that must not show at the end of a page. */
-static void test_end_of_page(void **state)
+TEST(test_end_of_page)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    (void)state;
     unsigned char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(p != MAP_FAILED);
@@ -116,11 +113,10 @@ static void test_end_of_page(void **state)
 
 /* Where each element is chosen with the same probability, gaps take hardly more than
  * the entropy of the choice. */
-static void test_near_the_entropy(void **state)
+TEST(test_near_the_entropy)
 {
     static const double ratios[] = {0.0001, 0.001, 0.0035, 0.01, 0.02, 0.05, 0.1, 0.2};
     const struct trib_rng rng = {.seed = 7};
-    (void)state;
     for (size_t k = 0; k < sizeof ratios / sizeof *ratios; k++) {
         const double p = ratios[k];
         const double entropy = (-p * log2(p) - (1 - p) * log2(1 - p)) / p;
@@ -138,9 +134,8 @@ static void test_near_the_entropy(void **state)
 }
 
 /* drawn in index_gaps.h */
-static void test_layout(void **state)
+TEST(test_layout)
 {
-    (void)state;
     /* gaps 5, 0, 256, 12: low bits 000101 000000 000000 001100, above them 0 0 4 0 */
     const uint32_t p[] = {5, 6, 263, 276};
     const uint8_t gaps[] = {6, 0x05, 0x00, 0x30, 0xc3};
@@ -170,9 +165,8 @@ static void expect_wrong(const uint8_t *code, size_t len, size_t n, size_t left,
     free(copy);
 }
 
-static void test_wrong_bytes(void **state)
+TEST(test_wrong_bytes)
 {
-    (void)state;
     const uint8_t far[] = {31, 0xff, 0xff, 0xff, 0x7f, 0x02}; /* 2^32 - 1 */
     expect_wrong(far, 6, 4000000000u, 1, false);
     expect_wrong(far, 5, SIZE_MAX, 1, false);
@@ -193,14 +187,4 @@ static void test_wrong_bytes(void **state)
     expect_wrong(bits, 2, 15, 3, true); /* beyond n */
     expect_wrong(bits, 2, 16, 2, true); /* one too many */
     expect_wrong(bits, 2, 16, 4, true); /* one too few */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_any_parameter),
-        cmocka_unit_test(test_end_of_page), cmocka_unit_test(test_near_the_entropy),
-        cmocka_unit_test(test_layout),      cmocka_unit_test(test_wrong_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,9 +55,8 @@ static void check_same(const char *quantiser, const char *pack)
     }
 }
 
-static void test_same_values(void **state)
+TEST(test_same_values)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof quantisers / sizeof *quantisers; i++) {
         check_same(quantisers[i], "omega");
         check_same(quantisers[i], "entropy");
@@ -67,7 +66,7 @@ static void test_same_values(void **state)
 }
 
 /* The right kind is chosen, and it pays. */
-static void test_choice(void **state)
+TEST(test_choice)
 {
     enum { N = 20000 };
     static const struct {
@@ -86,7 +85,6 @@ static void test_choice(void **state)
         {"natural:pack=entropy", VECTOR_NORMAL, TRIB_CODES_GROUPS, 3.8},
         {"f8:pack=entropy", VECTOR_NORMAL, TRIB_CODES_GROUPS, 6.9},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct codec_buffers b = buffers_new(rows[i].text, NULL, N);
         float *x = vector_new(rows[i].vector, 5, N);
@@ -100,7 +98,7 @@ static void test_choice(void **state)
 }
 
 /* The streams of section 3.2 of the paper, bit by bit. */
-static void test_wire(void **state)
+TEST(test_wire)
 {
     enum { N = 16 };
     const float x[N] = {0, 0, 1, 0, 0, 0, -1};
@@ -111,7 +109,6 @@ static void test_wire(void **state)
     /* of 3 levels: 101000 1 0 110 0 0 110 0 0 110 0 0 110 0 0000000 */
     const uint8_t dense_code[] = {
         TRIB_CODES_DENSE, 0, 0, 0x80, 0x3f, 0xa2, 0xc6, 0x31, 0x80, 0};
-    (void)state;
     struct codec_buffers a = buffers_new("qsgd:bits=2,bucket=16,pack=omega", NULL, N);
     encode(&a, x, TRIB_ENCODE_CONTRIBUTION, 0);
     assert_int_equal(a.len, sizeof gaps_code);
@@ -123,13 +120,12 @@ static void test_wire(void **state)
     buffers_free(&a), buffers_free(&b);
 }
 
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
     enum { N = 1536 };
     static const char *const texts[] = {"qsgd:pack=omega", "natural:pack=entropy",
                                         "f8:pack=entropy"};
     float y[N];
-    (void)state;
     for (int t = 0; t < 3; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         float *x = vector_new(VECTOR_NORMAL, 5, N);
@@ -146,13 +142,12 @@ static void test_not_finite(void **state)
 }
 
 /* Any bytes behind a right head, of every kind: a status, and in no time. */
-static void test_strangers(void **state)
+TEST(test_strangers)
 {
     enum { N = 20000, TIMES = 300 };
     static const char *const texts[] = {"qsgd:pack=omega",
                                         "terngrad:bucket=8,pack=entropy"};
     float *y = calloc(N, sizeof *y);
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         float *x = vector_new(VECTOR_NORMAL, 5, N);
@@ -182,7 +177,7 @@ static void test_strangers(void **state)
 
 /* Gaps beyond the end, levels that there are not, streams without an end; and their
  * like that are right. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         trib_status_t status;
@@ -206,7 +201,6 @@ static void test_refused(void **state)
         {TRIB_ERR_CODEC, 4, TRIB_CODES_GROUPS, {0xff, 0xff, 0x10}},
     };
     float y[16];
-    (void)state;
     struct codec_buffers b = buffers_new("qsgd:bits=2,bucket=16,pack=omega", NULL, 16);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         uint8_t word[9] = {words[i].kind, 0, 0, 0x80, 0x3f};
@@ -220,10 +214,9 @@ static void test_refused(void **state)
 }
 
 /* A library's stream of any other kind than ours. */
-static void test_other_streams(void **state)
+TEST(test_other_streams)
 {
     enum { N = 5000 };
-    (void)state;
     struct codec_buffers b = buffers_new("qsgd:pack=entropy", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 5, N), y[N];
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -240,13 +233,12 @@ static void test_other_streams(void **state)
 }
 
 /* Groups that rANS makes shorter beside one that it does not. */
-static void test_mixed_groups(void **state)
+TEST(test_mixed_groups)
 {
     enum { N = 2 * TRIB_GROUP + 3001 };
     const struct trib_rng rng = {.seed = 3};
     float *x = vector_new(VECTOR_NORMAL, 5, N), *y = malloc(N * sizeof *y);
     float *z = malloc(N * sizeof *z);
-    (void)state;
     for (uint64_t i = 0; i < TRIB_GROUP; i++)
         x[TRIB_GROUP + i] = 2 * draw_float(rng, i) - 1;
     struct codec_buffers a = buffers_new("qsgd:bits=8", NULL, N);
@@ -263,16 +255,4 @@ static void test_mixed_groups(void **state)
         assert_true(y[i] == z[i]);
     free(x), free(y), free(z);
     buffers_free(&a), buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_values), cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_wire),        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_strangers),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_other_streams), cmocka_unit_test(test_mixed_groups),
-    };
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,7 +196,7 @@ static void check_sum(const char *text, enum kind kind, int ranks, size_t n, boo
     sum_free(&s);
 }
 
-static void test_every_element(void **state)
+TEST(test_every_element)
 {
     static const char *const texts[] = {
         "bound:abs=1e-4",           "bound:abs=0.25,bucket=8", "bound:rel=1e-3",
@@ -204,7 +204,6 @@ static void test_every_element(void **state)
         "bound:abs=1e-30,bucket=64"};
     static const size_t sizes[] = {0, 1, 2, 31, 32, 33, 511, 512, 513, 1000, N_MAX};
     static const int ranks[] = {1, 2, 3, 7, RANKS_MAX};
-    (void)state;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
         for (int kind = 0; kind < KINDS; kind++)
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -216,14 +215,13 @@ static void test_every_element(void **state)
 
 /* The bound is not far from what is reached: a grid that is finer than it need be would
  * be paid in bits. Errors of two ranks that are both the greatest are rare. */
-static void test_grid_is_as_coarse_as_it_may_be(void **state)
+TEST(test_grid_is_as_coarse_as_it_may_be)
 {
     enum { N = 4096 };
     struct sum s = sum_new("bound:abs=0.01", 2, N, false);
     float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
     uint8_t *dst = malloc(trib_codec_bound(s.codec, N));
     double worst = 0;
-    (void)state;
     for (int r = 0; r < 2; r++) {
         for (size_t i = 0; i < N; i++)
             x[i] = element(KIND_NORMAL, 0, i);
@@ -240,12 +238,11 @@ static void test_grid_is_as_coarse_as_it_may_be(void **state)
 
 /* A bucket with an element that is not finite comes out as float32 has it; others are
  * as they were. */
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
     static const char *const texts[] = {"bound:abs=1e-3,bucket=64",
                                         "bound:rel=1e-3,bucket=64"};
     enum { N = 300, AT = 70 };
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct sum s = sum_new(texts[t], 3, N, false);
         float x[3][N], y[N], own[N];
@@ -285,9 +282,8 @@ static double bytes_of(const char *text, enum kind kind)
     return bytes;
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
-    (void)state;
     assert_true(bytes_of("bound:abs=1e-4", KIND_ZERO) < 0.003); /* a byte a bucket */
     assert_true(bytes_of("bound:abs=0.05", KIND_SMOOTH) < 0.25);
     assert_true(bytes_of("bound:abs=0.01", KIND_STEEP) < 0.8);
@@ -295,14 +291,13 @@ static void test_bytes(void **state)
 }
 
 /* Words of other scales, of more ranks, and finished ones add to nothing. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
     enum { N = 200 };
     struct sum s = sum_new("bound:rel=0.01,bucket=64", 2, N, false);
     uint8_t *dst = malloc(trib_codec_bound(s.codec, N));
     float x[N];
     size_t len;
-    (void)state;
     for (size_t i = 0; i < N; i++)
         x[i] = element(KIND_NORMAL, 0, i);
     for (int r = 0; r < 2; r++) {
@@ -328,11 +323,10 @@ static void test_refused(void **state)
     sum_free(&s);
 }
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
     struct trib_error err = {0};
     struct trib_codec *c = NULL;
-    (void)state;
     assert_status(trib_codec_create("bound:abs=1,rel=1", NULL, &err, &c),
                   TRIB_ERR_CODEC);
     assert_string_equal(trib_error_text(&err),
@@ -345,18 +339,4 @@ static void test_texts(void **state)
     assert_string_equal(trib_codec_info(c)->text, "bound:rel=0.001,bucket=512,ef=0");
     assert_true(trib_codec_info(c)->flags & TRIB_CODEC_AGREES);
     trib_codec_destroy(c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_element),
-        cmocka_unit_test(test_grid_is_as_coarse_as_it_may_be),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_texts),
-    };
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

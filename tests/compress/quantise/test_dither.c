@@ -18,10 +18,9 @@ static int highest_of(int row)
 
 /* norm=max: every value is one of the two levels around it, times the norm; the largest
  * stays */
-static void test_levels(void **state)
+TEST(test_levels)
 {
     enum { N = 3000, BUCKET = 128 };
-    (void)state;
     for (int r = 0; r < ROWS; r++) {
         const double b = rows[r].base, lowest = pow(b, 1 - highest_of(r));
         char text[64];
@@ -57,10 +56,9 @@ static void test_levels(void **state)
 
 /* E|C(x) - x|^2 <= w |x|^2, w = (b + 1/b - 2) / 4 + q min(1, q), q = sqrt(bucket)
  * b^(1-s) */
-static void test_variance(void **state)
+TEST(test_variance)
 {
     static const char *const norms[] = {"l2", "max"};
-    (void)state;
     for (int t = 0; t < 2 * ROWS; t++) {
         const int r = t / 2;
         const double base = rows[r].base,
@@ -73,12 +71,11 @@ static void test_variance(void **state)
 }
 
 /* The bound is reached: half of the bucket lies where the two levels are worst. */
-static void test_worst_place(void **state)
+TEST(test_worst_place)
 {
     enum { N = 512, DRAWS = 2000 };
     float x[N], y[N];
     double error = 0;
-    (void)state;
     struct codec_buffers b = buffers_new("dither:base=4,bits=4", NULL, N);
     x[0] = 1;
     for (int i = 1; i < N; i++)
@@ -94,10 +91,9 @@ static void test_worst_place(void **state)
 }
 
 /* Just at a level, and one step of float32 beside it. */
-static void test_at_levels(void **state)
+TEST(test_at_levels)
 {
     enum { N = 16 };
-    (void)state;
     for (int r = 0; r < ROWS; r++) {
         char text[64];
         snprintf(text, sizeof text, "dither:base=%g,bits=%d", rows[r].base,
@@ -119,11 +115,10 @@ static void test_at_levels(void **state)
     }
 }
 
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
     enum { N = 1536 };
     float y[N];
-    (void)state;
     struct codec_buffers b = buffers_new("dither:base=1.5", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 5, N);
     x[600] = INFINITY;
@@ -137,15 +132,4 @@ static void test_not_finite(void **state)
     assert_true(y[600] == FLT_MAX);
     free(x);
     buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),      cmocka_unit_test(test_variance),
-        cmocka_unit_test(test_worst_place), cmocka_unit_test(test_at_levels),
-        cmocka_unit_test(test_not_finite),
-    };
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

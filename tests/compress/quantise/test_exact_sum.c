@@ -287,12 +287,11 @@ static void check_result(const struct job *j, struct trib_encoded word,
     free(y);
 }
 
-static void test_any_tree_against_the_oracle(void **state)
+TEST(test_any_tree_against_the_oracle)
 {
     static const size_t ranks[] = {1, 2, 3, 5, 8, 17};
     enum { N = 300 };
     float expected[N];
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
         for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
             struct job j = job_new((enum kind)kind, 11 + k, ranks[k], N);
@@ -317,10 +316,9 @@ static void test_any_tree_against_the_oracle(void **state)
 }
 
 /* The same contributions on other ranks, and ranks that give zeros. */
-static void test_ranks_of_zeros(void **state)
+TEST(test_ranks_of_zeros)
 {
     enum { N = 700, RANKS = 4, MORE = 3 };
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
         struct job j = job_new((enum kind)kind, 5, RANKS, N);
         struct trib_error err = {0};
@@ -363,10 +361,9 @@ static void expect_sum(const float *x, size_t ranks, uint32_t divisor, uint32_t 
     job_free(&j);
 }
 
-static void test_special_values(void **state)
+TEST(test_special_values)
 {
     const float inf = INFINITY, nan = float_of_bits(0xffc12345), big = FLT_MAX;
-    (void)state;
     expect_sum((float[]){inf, -inf}, 2, 0, 0x7fc00000);
     expect_sum((float[]){inf, 1, inf}, 3, 0, 0x7f800000);
     expect_sum((float[]){-inf, big, big}, 3, 2, 0xff800000);
@@ -389,7 +386,7 @@ static void test_special_values(void **state)
 
 /* A sum of the most contributions, all the largest, and a small one that shows at the
  * end. */
-static void test_most_contributions(void **state)
+TEST(test_most_contributions)
 {
     enum { RANKS = 65536 };
     struct trib_error err = {0};
@@ -398,7 +395,6 @@ static void test_most_contributions(void **state)
                      {-FLT_MAX, FLT_MAX, 0x1p-149f, 0x1p-60f}};
     uint8_t *word[2], *sum = NULL;
     float y[4];
-    (void)state;
     assert_status(trib_codec_for_ranks(c, RANKS, &err), TRIB_OK);
     for (int k = 0; k < 2; k++) {
         word[k] = malloc(trib_codec_bound(c, 4));
@@ -463,10 +459,9 @@ static double bytes_an_element(const char *path, size_t ranks)
     return bytes;
 }
 
-static void test_bytes_of_partial_sums(void **state)
+TEST(test_bytes_of_partial_sums)
 {
     char path[4096];
-    (void)state;
     assert_true(bytes_an_element(NULL, 2) < 8.1);
     assert_true(bytes_an_element(NULL, 16) < 8.5);
     for (int k = 0; k < 2; k++) {
@@ -480,10 +475,9 @@ static void test_bytes_of_partial_sums(void **state)
 
 /* Whatever the bytes of a word are, a merge gives a status and stays within its
  * buffers. */
-static void test_hostile_words(void **state)
+TEST(test_hostile_words)
 {
     enum { N = 270, RANKS = 4 };
-    (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
         struct job j = job_new((enum kind)kind, 3, RANKS, N);
         struct trib_encoded partial = merge(j.codec, j.words, 2, N, false, 0);
@@ -510,18 +504,4 @@ static void test_hostile_words(void **state)
         free((void *)(uintptr_t)partial.src);
         job_free(&j);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_tree_against_the_oracle),
-        cmocka_unit_test(test_ranks_of_zeros),
-        cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_most_contributions),
-        cmocka_unit_test(test_bytes_of_partial_sums),
-        cmocka_unit_test(test_hostile_words),
-    };
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

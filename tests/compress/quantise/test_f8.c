@@ -6,9 +6,8 @@
 
 enum { N = 2048 };
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("f8:bucket=32", NULL, 1025);
     assert_int_equal(trib_codec_bound(b.codec, 1025), 33 + 1025);
     assert_int_equal(trib_codec_bound(b.codec, 0), 0);
@@ -16,14 +15,13 @@ static void test_sizes(void **state)
 }
 
 /* Whatever the magnitudes, codes and scale are those of OCP. */
-static void test_wire(void **state)
+TEST(test_wire)
 {
     enum { M = 8 };
     const float x[M] = {448.0f, -1.0f, 0x1p-9f, 0x1.1p0f, 0, 240.0f, -0.0f, 2.0f};
     const uint8_t e4m3[1 + M] = {127, 0x7e, 0xb8, 0x01, 0x38, 0, 0x77, 0x80, 0x40};
     /* 448 is 1.75 * 2^8: the scale is 2^-7, the codes are of x 2^7 */
     const uint8_t e5m2[1 + M] = {120, 0x7b, 0xd8, 0x34, 0x58, 0, 0x78, 0x80, 0x5c};
-    (void)state;
     struct codec_buffers a = buffers_new("f8", NULL, M);
     struct codec_buffers b = buffers_new("f8:format=e5m2", NULL, M);
     encode(&a, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -34,7 +32,7 @@ static void test_wire(void **state)
 }
 
 /* At every magnitude the relative error is that of the format and nothing saturates. */
-static void test_scale(void **state)
+TEST(test_scale)
 {
     static const struct {
         const char *text;
@@ -43,7 +41,6 @@ static void test_scale(void **state)
                 {"f8:round=random", 1.0 / 8},
                 {"f8:format=e5m2", 1.0 / 9},
                 {"f8:format=e5m2,round=random", 1.0 / 4}};
-    (void)state;
     for (int r = 0; r < 4; r++) {
         struct codec_buffers b = buffers_new(rows[r].text, NULL, N);
         float x[N], y[N];
@@ -65,12 +62,11 @@ static void test_scale(void **state)
     }
 }
 
-static void test_largest(void **state)
+TEST(test_largest)
 {
     const float x[8] = {FLT_MAX, -FLT_MAX, 0x1.78p127f, 0x1.cp127f, 0x1p127f};
     const float want[8] = {0x1.cp127f, -0x1.cp127f, 0x1.8p127f, 0x1.cp127f, 0x1p127f};
     float y[8];
-    (void)state;
     for (int e5m2 = 0; e5m2 < 2; e5m2++) {
         struct codec_buffers b = buffers_new(e5m2 ? "f8:format=e5m2" : "f8", NULL, 8);
         encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -82,13 +78,12 @@ static void test_largest(void **state)
 }
 
 /* A value that is a code already stays, whatever the rounding. */
-static void test_idempotent(void **state)
+TEST(test_idempotent)
 {
     static const char *const texts[] = {"f8", "f8:round=random,bucket=32",
                                         "f8:format=e5m2,round=random",
                                         "f8:format=e5m2"};
     float y[N], z[N];
-    (void)state;
     for (int t = 0; t < 4; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         for (int kind = 0; kind < VECTOR_KINDS; kind++) {
@@ -106,12 +101,11 @@ static void test_idempotent(void **state)
 }
 
 /* The distances of the smallest scale, 2^-127, and half of them. */
-static void test_denormals(void **state)
+TEST(test_denormals)
 {
     const float x[8] = {0x1p-136f, -0x3p-136f, 0x1p-137f, 0x3p-137f, 0x1p-149f};
     const float want[8] = {0x1p-136f, -0x3p-136f, 0, 0x1p-135f};
     float y[8];
-    (void)state;
     struct codec_buffers b = buffers_new("f8", NULL, 8);
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
     assert_int_equal(b.code[0], 0);
@@ -126,14 +120,13 @@ static void test_denormals(void **state)
 }
 
 /* E|C(x) - x|^2 <= w |x|^2, w = (r - 1)^2 / 4r, and near it at the worst x. */
-static void test_variance(void **state)
+TEST(test_variance)
 {
     enum { DRAWS = 300 };
     static const char *const texts[] = {"f8:round=random",
                                         "f8:round=random,format=e5m2"};
     static const double ratios[] = {1.125, 1.25};
     float x[N], y[N];
-    (void)state;
     for (int t = 0; t < 2; t++) {
         const double r = ratios[t], w = (r - 1) * (r - 1) / (4 * r);
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
@@ -153,10 +146,9 @@ static void test_variance(void **state)
 
 /* one bad element spoils its bucket, no other; bytes of a stranger may mean NaN or
  * Inf */
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
     float y[N];
-    (void)state;
     struct codec_buffers b = buffers_new("f8", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 5, N);
     x[600] = -INFINITY;
@@ -172,28 +164,11 @@ static void test_not_finite(void **state)
     buffers_free(&b);
 }
 
-static void test_noise_is_of_the_element(void **state)
+TEST(test_noise_is_of_the_element)
 {
     static const size_t cuts[] = {512, 1024, 4096, 5120};
     static const char *const texts[] = {"f8:round=random", "f16:round=random",
                                         "bf16:round=random"};
-    (void)state;
     for (int t = 0; t < 3; t++)
         check_cuts(texts[t], cuts, 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_wire),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_largest),
-        cmocka_unit_test(test_idempotent),
-        cmocka_unit_test(test_denormals),
-        cmocka_unit_test(test_variance),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_noise_is_of_the_element),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/compress/vectors.h"
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-    (void)state;
     struct codec_buffers f16 = buffers_new("f16", NULL, 1001);
     struct codec_buffers f32 = buffers_new("none", NULL, 1001);
     assert_int_equal(trib_codec_bound(f16.codec, 1001), 2002);
@@ -13,9 +12,8 @@ static void test_sizes(void **state)
 }
 
 /* the wire is the IEEE format itself */
-static void test_wire(void **state)
+TEST(test_wire)
 {
-    (void)state;
     const float x[] = {1.0f, -2.0f, 65504.0f, 1e6f, 0x1p-24f, NAN};
     const uint16_t f16[] = {0x3c00, 0xc000, 0x7bff, 0x7c00, 0x0001};
     const uint16_t bf16[] = {0x3f80, 0xc000, 0x4780, 0x4974, 0x3380};
@@ -50,9 +48,8 @@ static void check_error(const char *text, float relative)
     buffers_free(&b);
 }
 
-static void test_error(void **state)
+TEST(test_error)
 {
-    (void)state;
     check_error("none", 0.0f);
     check_error("f16", 0x1p-11f);
     check_error("bf16", 0x1p-8f);
@@ -60,14 +57,13 @@ static void test_error(void **state)
 
 /* E|C(x) - x|^2 <= 2^-22 |x|^2 and 2^-16 |x|^2, reached between a power of two and the
  * next */
-static void test_variance(void **state)
+TEST(test_variance)
 {
     enum { N = 4096, DRAWS = 100 };
     static const char *const texts[] = {"f16:round=random", "bf16:round=random"};
     static const float places[] = {1 + 0x1p-11f, 1 + 0x1p-8f};
     static const double bounds[] = {0x1p-22, 0x1p-16};
     float x[N], y[N];
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         double error = 0;
@@ -85,12 +81,11 @@ static void test_variance(void **state)
 }
 
 /* An f16 between 0 and its least, too, has the right mean. */
-static void test_random_denormals(void **state)
+TEST(test_random_denormals)
 {
     enum { N = 40000 };
     static float x[N], y[N];
     double sum = 0;
-    (void)state;
     struct codec_buffers b = buffers_new("f16:round=random", NULL, N);
     for (int i = 0; i < N; i++)
         x[i] = 0x1p-26f; /* a quarter of the least */
@@ -104,9 +99,8 @@ static void test_random_denormals(void **state)
     buffers_free(&b);
 }
 
-static void test_length(void **state)
+TEST(test_length)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("bf16", NULL, 4);
     float y[4];
     memset(b.code, 0, 8);
@@ -115,17 +109,4 @@ static void test_length(void **state)
                   TRIB_ERR_CODEC);
     assert_status(trib_codec_decode(b.codec, b.code, 8, y, 4), TRIB_OK);
     buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_wire),
-        cmocka_unit_test(test_error),
-        cmocka_unit_test(test_variance),
-        cmocka_unit_test(test_random_denormals),
-        cmocka_unit_test(test_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

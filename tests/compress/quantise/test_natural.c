@@ -10,9 +10,8 @@ static bool is_power_of_two(float v)
     return v != 0 && frexpf(fabsf(v), &exponent) == 0.5f;
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-    (void)state;
     struct codec_buffers n = buffers_new("natural:bucket=512", NULL, 1025);
     assert_int_equal(trib_codec_bound(n.codec, 1025), 3 + 1025);
     assert_int_equal(trib_codec_bound(n.codec, 0), 0);
@@ -22,11 +21,10 @@ static void test_sizes(void **state)
 }
 
 /* Each value becomes one of the powers of two around it; zeros and signs stay. */
-static void test_neighbours(void **state)
+TEST(test_neighbours)
 {
     enum { N = 5000 };
     static const char *const texts[] = {"natural", "natural:round=nearest"};
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         for (int kind = 0; kind < VECTOR_KINDS; kind++) {
@@ -47,12 +45,11 @@ static void test_neighbours(void **state)
     }
 }
 
-static void test_dither_args_pass(void **state)
+TEST(test_dither_args_pass)
 {
     enum { N = 127 };
     static const char *const texts[] = {"natural", "natural:round=nearest"};
     float x[N], y[N];
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         for (int top = -126 + N; top <= 127; top += 9) {
@@ -68,14 +65,13 @@ static void test_dither_args_pass(void **state)
 }
 
 /* At the ends of float32's range, and beyond that of the codes. */
-static void test_extremes(void **state)
+TEST(test_extremes)
 {
     enum { N = 8 };
     const float x[N] = {FLT_MAX, -FLT_MAX, 0x1.8p127f, 0x1p127f,
                         1.0f,    0x1.8p0f, 0x1p-20f,   0};
     const float tiny[N] = {0x1p-149f, -0x1p-126f, 0x1.8p-127f, 0, 0x1p-130f, 0, 0, 0};
     float y[N];
-    (void)state;
     struct codec_buffers b = buffers_new("natural", NULL, N);
     for (uint32_t draw = 0; draw < 100; draw++) {
         encode(&b, x, TRIB_ENCODE_CONTRIBUTION, draw);
@@ -97,19 +93,17 @@ static void test_extremes(void **state)
     buffers_free(&b);
 }
 
-static void test_noise_is_of_the_element(void **state)
+TEST(test_noise_is_of_the_element)
 {
     static const size_t cuts[] = {1, 300, 4095, 4096, 5000};
-    (void)state;
     check_cuts("natural", cuts, 5);
 }
 
 /* norm=max: every value is 0 or a power of two of the largest of its bucket, which is
  * itself exact. */
-static void test_dither_levels(void **state)
+TEST(test_dither_levels)
 {
     enum { N = 3000, BUCKET = 128, S = 15 };
-    (void)state;
     struct codec_buffers b = buffers_new("dither:bits=5,bucket=128", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 5, N), *y = malloc(N * sizeof *y);
     for (uint32_t draw = 0; draw < 50; draw++) {
@@ -134,10 +128,9 @@ static void test_dither_levels(void **state)
 }
 
 /* E|C(x) - x|^2 <= w |x|^2, w = 1/8 + q min(1, q), q = sqrt(bucket) 2^(1-s) */
-static void test_dither_variance(void **state)
+TEST(test_dither_variance)
 {
     static const char *const norms[] = {"l2", "max"};
-    (void)state;
     for (int t = 0; t < 10; t++) {
         const int bits = 2 + t / 2;
         const double q = ldexp(sqrt(512.0), 2 - (1 << (bits - 1)));
@@ -147,21 +140,8 @@ static void test_dither_variance(void **state)
     }
 }
 
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
-    (void)state;
     check_spoils_its_bucket("natural", NAN);
     check_spoils_its_bucket("dither", -INFINITY);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_neighbours),
-        cmocka_unit_test(test_dither_args_pass),   cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_noise_is_of_the_element),
-        cmocka_unit_test(test_dither_levels), cmocka_unit_test(test_dither_variance),
-        cmocka_unit_test(test_not_finite),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

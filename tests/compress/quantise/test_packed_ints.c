@@ -28,11 +28,10 @@ static float normal(size_t rank, size_t i)
 }
 
 /* decode(merge) = the sum of decodes, and of a mean that by the ranks, to rounding. */
-static void test_sum_of_words(void **state)
+TEST(test_sum_of_words)
 {
     static const size_t ranks[] = {1, 2, 3, 8, 17, 40};
     float one[N], sum[N], added[N];
-    (void)state;
     for (int t = 0; t < TEXTS; t++) {
         for (size_t k = 0; k < 6; k++) {
             struct words w = words_new(texts[t], ranks[k], N, normal);
@@ -68,10 +67,9 @@ static void test_sum_of_words(void **state)
 }
 
 /* The bytes of a sum do not depend on the order or on what was merged before. */
-static void test_any_order(void **state)
+TEST(test_any_order)
 {
     enum { RANKS = 7 };
-    (void)state;
     for (int t = 0; t < TEXTS; t++) {
         struct words w = words_new(texts[t], RANKS, N, normal);
         uint8_t *parts[2], *direct = room(w.codec, N);
@@ -105,13 +103,12 @@ static float largest(size_t rank, size_t i)
 
 /* All ranks at the end of the grid: no lane carries into its neighbour, whatever its
  * width. */
-static void test_lanes_never_carry(void **state)
+TEST(test_lanes_never_carry)
 {
     static const size_t ranks[] = {1,  2,   4,   9,   18,  19,  85,
                                    86, 127, 128, 255, 258, 259, 600};
     enum { FEW = 131 };
     float sum[FEW];
-    (void)state;
     for (int t = 0; t < TEXTS; t++) {
         for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
             struct words w = words_new(texts[t], ranks[k], FEW, largest);
@@ -134,9 +131,8 @@ static void test_lanes_never_carry(void **state)
     }
 }
 
-static void test_refused_words(void **state)
+TEST(test_refused_words)
 {
-    (void)state;
     for (int t = 0; t < TEXTS; t++) {
         struct words w = words_new(texts[t], 3, 100, normal);
         uint8_t *bytes = (uint8_t *)(uintptr_t)w.word[1].src;
@@ -176,11 +172,10 @@ static void test_refused_words(void **state)
     }
 }
 
-static void test_ranks_that_do_not_fit(void **state)
+TEST(test_ranks_that_do_not_fit)
 {
     struct trib_error err = {0};
     struct trib_codec *c = codec_new("int16", NULL);
-    (void)state;
     assert_status(trib_codec_for_ranks(c, 65537, &err), TRIB_OK);
     assert_status(trib_codec_for_ranks(c, 65600, &err), TRIB_ERR_CODEC);
     assert_non_null(strstr(trib_error_text(&err), "65600 ranks"));
@@ -188,12 +183,11 @@ static void test_ranks_that_do_not_fit(void **state)
 }
 
 /* Codecs without lanes have no merge, and nothing to share. */
-static void test_others_have_none(void **state)
+TEST(test_others_have_none)
 {
     uint8_t a[64], b[64];
     size_t len;
     struct trib_codec *c = codec_new("bf16", NULL);
-    (void)state;
     struct trib_encoded word = {a, 32};
     const struct trib_merge m = {.words = &word, .n_words = 1, .n = 16};
     memset(a, 0, sizeof a);
@@ -211,10 +205,9 @@ static float vote_of(size_t rank, size_t i)
     return rank < i % 8 ? size : -size;
 }
 
-static void test_majority(void **state)
+TEST(test_majority)
 {
     float y[64];
-    (void)state;
     for (size_t ranks = 1; ranks <= 7; ranks++) {
         struct words w = words_new("signsgd", ranks, 64, vote_of);
         assert_int_equal(w.word[0].len, 12 + 8); /* one bit up */
@@ -271,7 +264,7 @@ static void check_requantised(const struct requantised *q, size_t ranks, uint32_
     words_free(&b);
 }
 
-static void test_requantised(void **state)
+TEST(test_requantised)
 {
     static const struct requantised rows[] = {
         {"int8", "int8:result=requantised", 512, 127},
@@ -281,7 +274,6 @@ static void test_requantised(void **state)
         {"int16:bucket=8", "int16:bucket=8,result=requantised", 8, 32767},
     };
     float y[64];
-    (void)state;
     for (size_t ranks = 1; ranks <= 300; ranks = ranks * 5 + 3)
         for (size_t k = 0; k < 4; k++)
             check_requantised(&rows[k], ranks, k % 2 ? 0 : (uint32_t)ranks);
@@ -295,14 +287,13 @@ static void test_requantised(void **state)
     words_free(&w);
 }
 
-static void test_mean_of_draws(void **state)
+TEST(test_mean_of_draws)
 {
     enum { DRAWS = 4000, FEW = 64 };
     static const char *const unbiased[] = {"int4:bucket=64", "int8:bucket=64",
                                            "uniform-thc:bits=4,bucket=64",
                                            "qsgd:shared=1,bits=2,bucket=64"};
     static const double steps[] = {7, 127, 7.5, 1};
-    (void)state;
     for (int t = 0; t < 4; t++) {
         struct words w = words_new(unbiased[t], 2, FEW, normal);
         double mean[FEW] = {0}, largest_x = 0;
@@ -361,11 +352,10 @@ static float infinite(size_t rank, size_t i)
     return rank == 1 && i == 70 ? -INFINITY : rank == 0 && i == 3 ? NAN : 1.0f;
 }
 
-static void test_special_vectors(void **state)
+TEST(test_special_vectors)
 {
     enum { FEW = 128 };
     float y[FEW];
-    (void)state;
     for (int t = 0; t < TEXTS; t++) {
         const bool vote = only_votes(texts[t]),
                    clips = strstr(texts[t], "terngrad") != NULL;
@@ -419,11 +409,10 @@ static void test_special_vectors(void **state)
 /* The same bytes and floats by every instruction set. */
 /* Error feedback in one pass over a bucket leaves what encoding, decoding and a
  * subtraction do; so does adding to the residual while the scales are measured. */
-static void test_feedback_at_once(void **state)
+TEST(test_feedback_at_once)
 {
     static float (*const kinds[])(size_t, size_t) = {normal,  constant, nothing, hot,
                                                      denormal, infinite, vote_of};
-    (void)state;
     for (size_t t = 0; t < TEXTS; t++) {
         if (strcmp(texts[t], "signsgd") == 0)
             continue;
@@ -460,12 +449,11 @@ static void test_feedback_at_once(void **state)
     }
 }
 
-static void test_instruction_sets(void **state)
+TEST(test_instruction_sets)
 {
     static const char *const isas[] = {"c", "avx2", "avx512"};
     static const size_t lengths[] = {0,  1,   7,   15,  16,   31,  33,
                                      64, 100, 127, 129, 1025, 3001};
-    (void)state;
     for (int t = 0; t < TEXTS; t++) {
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
             const size_t n = lengths[k];
@@ -509,23 +497,4 @@ static void test_instruction_sets(void **state)
             words_free(&w);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sum_of_words),
-        cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_lanes_never_carry),
-        cmocka_unit_test(test_refused_words),
-        cmocka_unit_test(test_ranks_that_do_not_fit),
-        cmocka_unit_test(test_others_have_none),
-        cmocka_unit_test(test_majority),
-        cmocka_unit_test(test_requantised),
-        cmocka_unit_test(test_mean_of_draws),
-        cmocka_unit_test(test_special_vectors),
-        cmocka_unit_test(test_feedback_at_once),
-        cmocka_unit_test(test_instruction_sets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("qsgd:bits=4,bucket=512", NULL, 1025);
     assert_int_equal(trib_codec_bound(b.codec, 1025), 3 * 4 + 513);
     assert_int_equal(trib_codec_bound(b.codec, 0), 0);
@@ -14,11 +13,10 @@ static void test_sizes(void **state)
 }
 
 /* a one-hot bucket comes back exactly; so do its zeros */
-static void test_one_hot(void **state)
+TEST(test_one_hot)
 {
     static const char *const texts[] = {"qsgd", "qsgd:bits=2,norm=l2",
                                         "qsgd:bits=8,norm=max"};
-    (void)state;
     for (int t = 0; t < 3; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, 600);
         float x[600] = {0}, y[600];
@@ -34,12 +32,11 @@ static void test_one_hot(void **state)
 }
 
 /* equal buckets draw different numbers, and so do the parts of a long one */
-static void test_draws_differ(void **state)
+TEST(test_draws_differ)
 {
     enum { N = 4096 };
     static const char *const texts[] = {"qsgd:bits=8,bucket=512",
                                         "qsgd:bits=8,bucket=4096"};
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         float x[N], y[N];
@@ -54,10 +51,9 @@ static void test_draws_differ(void **state)
 }
 
 /* every value is a multiple of norm / s within one level of the element */
-static void test_levels(void **state)
+TEST(test_levels)
 {
     enum { N = 3000, BUCKET = 128 };
-    (void)state;
     struct codec_buffers b = buffers_new("qsgd:bits=5,bucket=128,norm=l2", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 5, N), *y = malloc(N * sizeof *y);
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -77,9 +73,8 @@ static void test_levels(void **state)
 }
 
 /* E|C(x) - x|^2 <= min(bucket / 4s^2, sqrt(bucket) / s) |x|^2 */
-static void test_variance(void **state)
+TEST(test_variance)
 {
-    (void)state;
     for (int bits = 2; bits <= 8; bits++) {
         const double s = (1 << (bits - 1)) - 1;
         char text[64];
@@ -89,10 +84,9 @@ static void test_variance(void **state)
 }
 
 /* beyond the range of f32 squares, and where there is hardly anything left */
-static void test_extremes(void **state)
+TEST(test_extremes)
 {
     enum { N = 512 };
-    (void)state;
     struct codec_buffers b = buffers_new("qsgd:bits=8,norm=l2", NULL, N);
     float x[N], y[N];
     for (int i = 0; i < N; i++)
@@ -116,19 +110,7 @@ static void test_extremes(void **state)
     buffers_free(&b);
 }
 
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
-    (void)state;
     check_spoils_its_bucket("qsgd", -INFINITY);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_one_hot),
-        cmocka_unit_test(test_draws_differ), cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_variance),     cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_not_finite),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

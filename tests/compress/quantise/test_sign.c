@@ -27,9 +27,8 @@ static double magnitudes(const float *x, size_t from, size_t to)
     return s;
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-    (void)state;
     struct codec_buffers o = buffers_new("onebit", NULL, 1025),
                          e = buffers_new("efsign", NULL, 1025);
     assert_int_equal(trib_codec_bound(o.codec, 1025), 3 * 8 + 129);
@@ -39,9 +38,8 @@ static void test_sizes(void **state)
 }
 
 /* One value a side, and each bucket keeps its sum: the residual has a mean of 0. */
-static void test_means(void **state)
+TEST(test_means)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("onebit", NULL, N);
     for (int kind = 0; kind < VECTOR_KINDS; kind++) {
         float *x = vector_new((enum vector_kind)kind, 5, N), y[N];
@@ -65,9 +63,8 @@ static void test_means(void **state)
 }
 
 /* The means are the best two values for these sides. */
-static void test_means_are_best(void **state)
+TEST(test_means_are_best)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("onebit", NULL, N),
                          e = buffers_new("efsign", NULL, N);
     for (int kind = VECTOR_NORMAL; kind < VECTOR_KINDS; kind++) {
@@ -87,9 +84,8 @@ static void test_means_are_best(void **state)
 }
 
 /* |C(x) - x|^2 = |x|^2 - |x|_1^2 / n */
-static void test_error_of_efsign(void **state)
+TEST(test_error_of_efsign)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("efsign", NULL, N);
     for (int kind = 0; kind < VECTOR_KINDS; kind++) {
         float *x = vector_new((enum vector_kind)kind, 5, N), y[N];
@@ -107,10 +103,9 @@ static void test_error_of_efsign(void **state)
 }
 
 /* A vector that has been encoded once stays as it is. */
-static void test_idempotent(void **state)
+TEST(test_idempotent)
 {
     static const char *const texts[] = {"onebit", "efsign"};
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         float *x = vector_new(VECTOR_POWER_LAW, 5, N), y[N], z[N];
@@ -126,10 +121,9 @@ static void test_idempotent(void **state)
 }
 
 /* Sums beyond the range of f32; one bad element spoils its bucket, no other. */
-static void test_extremes(void **state)
+TEST(test_extremes)
 {
     static const char *const texts[] = {"onebit", "efsign"};
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, N);
         float x[N], y[N];
@@ -145,14 +139,4 @@ static void test_extremes(void **state)
             assert_int_equal(isnan(y[i]) != 0, i / BUCKET == 1);
         buffers_free(&b);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_means),
-        cmocka_unit_test(test_means_are_best), cmocka_unit_test(test_error_of_efsign),
-        cmocka_unit_test(test_idempotent),    cmocka_unit_test(test_extremes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,8 @@ static float norm_of(const struct codec_buffers *b)
     return norm;
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("terngrad", NULL, N);
     assert_int_equal(trib_codec_bound(b.codec, N), 4 + N / 4);
     for (int kind = 0; kind < VECTOR_KINDS; kind++) {
@@ -40,11 +39,10 @@ static void test_values(void **state)
 
 /* The mean of many draws is the clipped vector, within 5 sigma; E|C(x)|^2 = norm
  * |x|_1. */
-static void test_mean_is_clipped(void **state)
+TEST(test_mean_is_clipped)
 {
     enum { DRAWS = 10000, FEW = 96 };
     static const char *const texts[] = {"terngrad:clip=1.5", "terngrad:clip=1000"};
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct codec_buffers b = buffers_new(texts[t], NULL, FEW);
         float *x = vector_new(VECTOR_NORMAL, 77, FEW), y[FEW];
@@ -67,13 +65,4 @@ static void test_mean_is_clipped(void **state)
         free(x);
         buffers_free(&b);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_mean_is_clipped),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,9 @@ enum { N = 1024 };
 
 /* Unbiased but for the p of the elements that are cut off: the mean of many draws is
  * near x, and the error of one draw is what a 4 bit grid over normal values gives. */
-static void test_mean_of_draws(void **state)
+TEST(test_mean_of_draws)
 {
     enum { DRAWS = 2000 };
-    (void)state;
     struct codec_buffers b = buffers_new("thc:p=1/512", NULL, N);
     float *x = vector_new(VECTOR_POWER_LAW, 3, N), y[N];
     double mean[N] = {0}, error = 0;
@@ -33,9 +32,8 @@ static void test_mean_of_draws(void **state)
 }
 
 /* Rotation is what makes one scale do for elements of any size. */
-static void test_rotation_helps(void **state)
+TEST(test_rotation_helps)
 {
-    (void)state;
     static const enum vector_kind kinds[] = {VECTOR_ONE_HOT, VECTOR_POWER_LAW};
     for (int k = 0; k < 2; k++) {
         struct codec_buffers b = buffers_new("thc", NULL, N);
@@ -62,11 +60,10 @@ static void test_rotation_helps(void **state)
 
 /* Two ranks that rotate their vectors send what adds: the same signs whatever rank,
  * step and seed are. */
-static void test_rotation_is_shared(void **state)
+TEST(test_rotation_is_shared)
 {
     struct codec_buffers b = buffers_new("thc:p=1/512", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 3, N), y[N];
-    (void)state;
     for (uint32_t rank = 0; rank < 3; rank++) {
         const struct trib_encode in = {
             .x = x, .n = N, .key = {rank + 5, rank + 9, rank, 4096 * rank}};
@@ -76,14 +73,4 @@ static void test_rotation_is_shared(void **state)
     }
     free(x);
     buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mean_of_draws),
-        cmocka_unit_test(test_rotation_helps),
-        cmocka_unit_test(test_rotation_is_shared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,8 @@
 #define FOR_EACH_TABLE(p) \
     for (int p = TRIB_THC_LOG2_P_MIN; p <= TRIB_THC_LOG2_P_MAX; p++)
 
-static void test_tables(void **state)
+TEST(test_tables)
 {
-    (void)state;
     assert_null(trib_thc_table(TRIB_THC_LOG2_P_MIN - 1));
     assert_null(trib_thc_table(TRIB_THC_LOG2_P_MAX + 1));
     FOR_EACH_TABLE(p) {
@@ -30,10 +29,9 @@ static void test_tables(void **state)
     }
 }
 
-static void test_same_bits(void **state)
+TEST(test_same_bits)
 {
     enum { N = 300 };
-    (void)state;
     const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
     uint8_t expected[N], points[N];
@@ -66,9 +64,8 @@ static void test_same_bits(void **state)
 }
 
 /* A value on a point stays there, whatever is drawn; beyond the bound, at it. */
-static void test_points_are_hit(void **state)
+TEST(test_points_are_hit)
 {
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     FOR_EACH_TABLE(p) {
         const struct trib_thc_table *t = trib_thc_table(p);
@@ -94,10 +91,9 @@ static void test_points_are_hit(void **state)
 }
 
 /* The mean over draws is the value, where it is not clamped: within 5 sigma. */
-static void test_unbiased(void **state)
+TEST(test_unbiased)
 {
     enum { N = 512, DRAWS = 4000 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     const float deviation = 0.02f;
     static float x[N];
@@ -133,10 +129,9 @@ static void test_unbiased(void **state)
 }
 
 /* Points of ranks, added, then decoded: the mean of what each decodes to. */
-static void test_sums(void **state)
+TEST(test_sums)
 {
     enum { N = 1000, RANKS = 8 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     const struct trib_thc_table *t = trib_thc_table(TRIB_THC_LOG2_P);
     const double step = (double)trib_thc_step(t, 1.0f);
@@ -162,14 +157,4 @@ static void test_sums(void **state)
         const double v = ((double)lanes[i] / RANKS - 0.5 * t->highest) * step;
         assert_true(fabs(v - mean[i]) < 1e-9);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),         cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_points_are_hit), cmocka_unit_test(test_unbiased),
-        cmocka_unit_test(test_sums),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

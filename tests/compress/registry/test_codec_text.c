@@ -185,9 +185,8 @@ static const struct {
     {"qsgd:ef=2", "ef is \"2\""},
 };
 
-static void test_good(void **state)
+TEST(test_good)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct trib_codec *c = codec_new(good[i].text, NULL);
         assert_string_equal(trib_codec_info(c)->text, good[i].canonical);
@@ -200,9 +199,8 @@ static void test_good(void **state)
     }
 }
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct trib_error err = {0};
         struct trib_codec *c = NULL;
@@ -215,9 +213,8 @@ static void test_bad(void **state)
     }
 }
 
-static void test_null_and_long(void **state)
+TEST(test_null_and_long)
 {
-    (void)state;
     struct trib_error err = {0};
     struct trib_codec *c = NULL;
     char text[1000];
@@ -230,26 +227,14 @@ static void test_null_and_long(void **state)
 }
 
 /* A program that writes 0,5 for a half must not change what a codec is called. */
-static void test_locale(void **state)
+TEST(test_locale)
 {
     static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", NULL};
     int i = 0;
-    (void)state;
     while (commas[i] && !setlocale(LC_ALL, commas[i]))
         i++;
     if (!commas[i])
         tribtest_skip("no locale with a decimal comma is installed");
     test_good(NULL);
     setlocale(LC_ALL, "C");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_null_and_long),
-        cmocka_unit_test(test_locale),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

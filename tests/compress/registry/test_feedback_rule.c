@@ -24,7 +24,7 @@ static void fit(const char *text, const char *codec_text, struct trib_error *err
     trib_codec_destroy(codec);
 }
 
-static void test_canonical(void **state)
+TEST(test_canonical)
 {
     static const char *const texts[][3] = {
         {"codec", "topk", "ef14"},
@@ -50,7 +50,6 @@ static void test_canonical(void **state)
         {"ef21:momentum=0.1,clip=3", "topk:ef=0", "ef21:momentum=0.1,clip=3"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct trib_feedback_rule rule, again;
         struct trib_error err = {0};
@@ -63,7 +62,7 @@ static void test_canonical(void **state)
     }
 }
 
-static void test_sentences(void **state)
+TEST(test_sentences)
 {
     static const char *const texts[][2] = {
         {"", "there is no \"\", only codec, none, ef14, ef21"},
@@ -94,7 +93,6 @@ static void test_sentences(void **state)
     };
     char longest[300];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct trib_feedback_rule rule;
         struct trib_error err = {0};
@@ -156,9 +154,8 @@ static void check_param(const struct trib_feedback_ops *ops,
     }
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (int i = 0; trib_feedback_rules[i]; i++) {
         const struct trib_feedback_ops *ops = trib_feedback_rules[i];
         assert_non_null(ops->examples[0][0]);
@@ -174,7 +171,7 @@ static void test_rows(void **state)
 }
 
 /* A row's text is its name in the list of rows, of which the docs are made. */
-static void test_names(void **state)
+TEST(test_names)
 {
     static const char *const ids[] = {
 #define RULE(id, ...) #id,
@@ -183,7 +180,6 @@ static void test_names(void **state)
     };
     size_t n = 0;
 
-    (void)state;
     for (; trib_feedback_rules[n]; n++) {
         char name[32];
         snprintf(name, sizeof(name), "%s", ids[n]);
@@ -195,13 +191,12 @@ static void test_names(void **state)
 }
 
 /* Five epochs to a ratio of 0.001, of ten steps each. */
-static void test_schedule(void **state)
+TEST(test_schedule)
 {
     static const double ratios[] = {0.31623, 0.1, 0.031623, 0.01, 0.0031623, 0.001};
     struct trib_feedback_rule rule;
     double before = 1;
 
-    (void)state;
     assert_status(trib_feedback_parse("none:warmup=50,stages=5", NULL, &rule), TRIB_OK);
     for (uint32_t step = 0; step < 60; step++) {
         double ratio = trib_feedback_ratio(&rule, 0.001, step);
@@ -235,14 +230,13 @@ static void same(const float *a, const float *b, size_t n)
                      (double)a[i]);
 }
 
-static void test_kernels(void **state)
+TEST(test_kernels)
 {
     static const char *const isas[] = {"c", "avx2", "avx512", "neon"};
     const struct trib_kernels *ref = trib_kernels_get("c");
     float x[MOST + 4], v[MOST + 4], a[MOST + 4], b[MOST + 4];
     uint64_t seed = 5;
 
-    (void)state;
     for (int isa = 0; isa < 4; isa++) {
         const struct trib_kernels *k = trib_kernels_get(isas[isa]);
         for (size_t n = 0; k && n < MOST; n++) {
@@ -271,7 +265,7 @@ static void test_kernels(void **state)
 
 /* ---- the mask of what was sent --------------------------------------------------- */
 
-static void test_marks(void **state)
+TEST(test_marks)
 {
     static const char *const codecs[] = {"topk:ratio=0.05", "topk:ratio=0.4+natural",
                                          "topk:ratio=1"};
@@ -280,7 +274,6 @@ static void test_marks(void **state)
     _Alignas(64) uint8_t scratch[8192];
     uint64_t seed = 9;
 
-    (void)state;
     for (size_t i = 0; i < 3 * 40; i++) {
         const size_t n = i / 3 * 12, first = i % 13;
         struct trib_codec *codec;
@@ -308,17 +301,4 @@ static void test_marks(void **state)
         }
         trib_codec_destroy(codec);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical), cmocka_unit_test(test_sentences),
-        cmocka_unit_test(test_rows),      cmocka_unit_test(test_names),
-        cmocka_unit_test(test_schedule),  cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_marks),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,11 +57,10 @@ static void check_paper(int bin, float factor, enum vector_kind kind)
     buffers_free(&b);
 }
 
-static void test_paper(void **state)
+TEST(test_paper)
 {
     static const int bins[] = {1, 7, 50, 64, 500, 16384};
     static const float factors[] = {1, 1.5f, 2, 3};
-    (void)state;
     for (int b = 0; b < 6; b++)
         for (int f = 0; f < 4; f++)
             for (int kind = 0; kind < VECTOR_HUGE; kind++)
@@ -69,10 +68,9 @@ static void test_paper(void **state)
 }
 
 /* Header, scale, a bit each, and positions: 10 bits each in bins below 256. */
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     enum { LONG = 64000 };
-    (void)state;
     struct codec_buffers b = buffers_new("adacomp:factor=1.25", NULL, LONG);
     float *x = vector_new(VECTOR_NORMAL, 7, LONG), *y = malloc(LONG * sizeof *y);
     size_t sent = 0;
@@ -95,10 +93,9 @@ static void test_bytes(void **state)
 
 /* The selection of a bin depends on that bin alone: only the scale depends on the
  * others. */
-static void test_bins_alone(void **state)
+TEST(test_bins_alone)
 {
     enum { BIN = 50 };
-    (void)state;
     struct codec_buffers b = buffers_new("adacomp:bin=50", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 3, N), y[N], z[N];
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -117,9 +114,8 @@ static void test_bins_alone(void **state)
 }
 
 /* Nothing is 8 bytes; an element that dW cancels is not sent. */
-static void test_zero(void **state)
+TEST(test_zero)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("adacomp:bin=8", NULL, N);
     float x[N] = {0}, residual[N] = {0}, y[N];
     struct trib_encode in = {.x = x, .n = N, .scratch = b.scratch};
@@ -134,9 +130,8 @@ static void test_zero(void **state)
 }
 
 /* Means of the largest floats are floats; a NaN is seen. */
-static void test_huge(void **state)
+TEST(test_huge)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("adacomp:bin=10", NULL, N);
     float x[N], y[N];
     for (int i = 0; i < N; i++)
@@ -150,14 +145,4 @@ static void test_huge(void **state)
     for (int i = 0; i < N; i++)
         assert_true(isnan(y[i]) || (i / 10 == 50 && i != 500 && y[i] == 0));
     buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paper), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bins_alone), cmocka_unit_test(test_zero),
-        cmocka_unit_test(test_huge),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

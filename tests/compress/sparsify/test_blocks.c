@@ -15,11 +15,10 @@ static void thin(float *x, int keep)
         x[i] = i / BLOCK % keep == keep - 1 ? x[i] : 0.0f;
 }
 
-static void test_lossless(void **state)
+TEST(test_lossless)
 {
     static const float special[] = {NAN,       INFINITY,       -INFINITY,       -0.0f,
                                     0x1p-149f, -0x1.8p-130f, 0x1.fffffep127f};
-    (void)state;
     struct codec_buffers b = buffers_new("blocks:block=64", NULL, N);
     for (int keep = 1; keep < 80; keep += 3) {
         float *x = vector_new(VECTOR_NORMAL, 3, N), y[N];
@@ -39,9 +38,8 @@ static void test_lossless(void **state)
 
 /* Header, values, and the blocks' numbers as gaps or a bit each; dense where that is
  * smaller. */
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("blocks:block=64", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 3, N);
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -65,9 +63,8 @@ static void test_bytes(void **state)
 }
 
 /* Sums of blocks, quantised or not, are sent as blocks. */
-static void test_sums(void **state)
+TEST(test_sums)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("blocks:block=64+natural", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 3, N), sum[N] = {0}, y[N];
     thin(x, 7);
@@ -87,10 +84,9 @@ static void test_sums(void **state)
 
 /* The k blocks of the largest norms, also where squares leave the range of float32; the
  * error is the energy of the rest, and at most (1 - ratio) of all. */
-static void test_largest(void **state)
+TEST(test_largest)
 {
     static const float scales[] = {1, 0x1p-100f, 0x1p100f};
-    (void)state;
     struct codec_buffers b = buffers_new("blocks:block=64,ratio=0.2", NULL, N);
     for (int s = 0; s < 3; s++) {
         float *x = vector_new(VECTOR_NORMAL, 3, N), y[N];
@@ -124,10 +120,9 @@ static void test_largest(void **state)
 }
 
 /* Numbers and lengths that do not go together. */
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
     enum { SMALL = 20 }; /* blocks of 8, 8 and 4 */
-    (void)state;
     struct codec_buffers b = buffers_new("blocks:block=8", NULL, SMALL);
     float x[SMALL] = {0}, y[SMALL];
     x[17] = 1;
@@ -155,14 +150,4 @@ static void test_hostile(void **state)
                       bitmap == 3 ? TRIB_OK : TRIB_ERR_CODEC);
     }
     buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lossless), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_sums),     cmocka_unit_test(test_largest),
-        cmocka_unit_test(test_hostile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

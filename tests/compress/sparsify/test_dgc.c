@@ -35,10 +35,9 @@ static size_t check(const float *x, size_t n, size_t k, uint32_t step)
     return sent;
 }
 
-static void test_count(void **state)
+TEST(test_count)
 {
     static const size_t sizes[] = {1, 2, 31, 1000, 20000, 60000};
-    (void)state;
     for (int kind = 0; kind < VECTOR_KINDS; kind++) {
         for (int s = 0; s < 6; s++) {
             const size_t n = sizes[s];
@@ -53,10 +52,9 @@ static void test_count(void **state)
 }
 
 /* Data that a stride misleads: large where it does not look, or only where it does. */
-static void test_misleading(void **state)
+TEST(test_misleading)
 {
     enum { N = 40000 };
-    (void)state;
     float *x = vector_new(VECTOR_NORMAL, 2, N);
     for (int period = 2; period < 130; period += 3) {
         float *y = malloc(N * sizeof *y);
@@ -80,10 +78,9 @@ static void test_misleading(void **state)
 
 /* Too many: the largest, wherever they are; the first k would leave the end out for
  * ever. */
-static void test_cut_by_magnitude(void **state)
+TEST(test_cut_by_magnitude)
 {
     enum { N = 10000, K = 100 };
-    (void)state;
     float *x = malloc(N * sizeof *x), y[N];
     for (int i = 0; i < N; i++)
         x[i] = 1.0f + 1e-6f * (float)i;
@@ -98,11 +95,10 @@ static void test_cut_by_magnitude(void **state)
 }
 
 /* Between 0.8 k and k nothing is cut, so counts differ from step to step. */
-static void test_between(void **state)
+TEST(test_between)
 {
     enum { N = 50000, K = 500 };
     int below = 0, full = 0;
-    (void)state;
     float *x = vector_new(VECTOR_NORMAL, 9, N);
     for (uint32_t step = 0; step < 40; step++) {
         const size_t sent = check(x, N, K, step);
@@ -114,10 +110,9 @@ static void test_between(void **state)
 }
 
 /* NaN and Inf come first, be they few or more than k. */
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
     enum { N = 5000, K = 50 };
-    (void)state;
     for (int bad = 1; bad < 200; bad *= 3) {
         float *x = vector_new(VECTOR_NORMAL, 9, N), y[N];
         struct codec_buffers b = buffers_new("dgc:k=50", NULL, N);
@@ -132,16 +127,4 @@ static void test_not_finite(void **state)
         free(x);
         buffers_free(&b);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_count),
-        cmocka_unit_test(test_misleading),
-        cmocka_unit_test(test_cut_by_magnitude),
-        cmocka_unit_test(test_between),
-        cmocka_unit_test(test_not_finite),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

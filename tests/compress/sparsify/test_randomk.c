@@ -18,13 +18,12 @@ static size_t encode_as(struct codec_buffers *b, const float *x,
 }
 
 /* k distinct, rising, each in its stratum; a part from the middle is the same */
-static void test_stratified(void **state)
+TEST(test_stratified)
 {
     static const size_t sizes[][2] = {{1, 1},       {7, 7},       {7, 6},
                                       {1000, 1},    {1000, 10},   {1000, 333},
                                       {4099, 4000}, {65536, 656}, {UINT32_MAX, 100}};
     uint32_t all[4099], part[4099];
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (uint32_t seed = 0; seed < 20; seed++) {
             const uint64_t n = sizes[i][0], k = sizes[i][1];
@@ -40,13 +39,12 @@ static void test_stratified(void **state)
 }
 
 /* Each position of a stratum as often as the others, whatever the neighbours drew. */
-static void test_uniform(void **state)
+TEST(test_uniform)
 {
     enum { SIZE = 16, K = 64, DRAWS = 4000 };
     static int hits[SIZE][SIZE];
     uint32_t at[K];
     double chi = 0;
-    (void)state;
     for (uint32_t draw = 0; draw < DRAWS; draw++) {
         const struct trib_rng_block r =
             trib_rng_draw4((struct trib_rng){.seed = 8}, draw);
@@ -64,10 +62,9 @@ static void test_uniform(void **state)
 }
 
 /* The rank does not matter; seed, step and place do. */
-static void test_ranks_agree(void **state)
+TEST(test_ranks_agree)
 {
     enum { N = 5000, K = 50 };
-    (void)state;
     struct codec_buffers a = buffers_new("randomk", NULL, N),
                          b = buffers_new("randomk", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 3, N);
@@ -89,10 +86,9 @@ static void test_ranks_agree(void **state)
 
 /* The sum of the ranks' words is sent in the same way; a vector with anything else in
  * it is not. */
-static void test_sums(void **state)
+TEST(test_sums)
 {
     enum { N = 3001, K = 31 };
-    (void)state;
     struct codec_buffers b = buffers_new("randomk:ratio=0.01+bf16", NULL, N);
     float sum[N] = {0}, y[N];
     for (uint32_t rank = 0; rank < 3; rank++) {
@@ -153,16 +149,15 @@ static void check_squares(const char *text, bool unbiased)
     buffers_free(&b);
 }
 
-static void test_squares(void **state)
+TEST(test_squares)
 {
-    (void)state;
     check_squares("randomk:ratio=0.03", false);
     check_squares("randomk:ratio=0.03,unbiased=1", true);
 }
 
 /* Values are those of x, or so many times them as their stratum is large; all at k =
  * n. */
-static void test_values(void **state)
+TEST(test_values)
 {
     enum { N = 1000 };
     static const struct {
@@ -173,7 +168,6 @@ static void test_values(void **state)
                  {"randomk:k=50,unbiased=1", 20, 50},
                  {"randomk:ratio=1,unbiased=1", 1, N},
                  {"randomk:k=5000", 1, N}};
-    (void)state;
     float *x = vector_new(VECTOR_NORMAL, 4, N), y[N];
     for (int t = 0; t < 4; t++) {
         struct codec_buffers b = buffers_new(cases[t].text, NULL, N);
@@ -191,10 +185,9 @@ static void test_values(void **state)
 }
 
 /* With feedback every element comes in time, and a NaN is sent once it is drawn. */
-static void test_feedback(void **state)
+TEST(test_feedback)
 {
     enum { N = 40 };
-    (void)state;
     struct codec_buffers b = buffers_new("randomk:k=4", NULL, N);
     float x[N] = {0}, residual[N], y[N], sum[N] = {0};
     bool seen = false;
@@ -217,13 +210,12 @@ static void test_feedback(void **state)
 }
 
 /* Any keys name positions; counts and kinds are looked at. */
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
     enum { N = 20 };
     const uint8_t good[] = {3,    0,    0, 0, 1, 0, 0, 0, 0, 0,
                             0x80, 0x3f, 1, 2, 3, 4, 5, 6, 7, 8};
     const uint8_t none[] = {3, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8};
-    (void)state;
     struct codec_buffers b = buffers_new("randomk:k=2", NULL, N);
     struct codec_buffers other = buffers_new("topk:k=2", NULL, N);
     uint8_t bad[sizeof good];
@@ -239,15 +231,4 @@ static void test_hostile(void **state)
     bad[4] = 21;
     assert_status(trib_codec_decode(b.codec, bad, sizeof bad, y, N), TRIB_ERR_CODEC);
     buffers_free(&b), buffers_free(&other);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stratified),   cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_ranks_agree), cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_squares),  cmocka_unit_test(test_values),
-        cmocka_unit_test(test_feedback), cmocka_unit_test(test_hostile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

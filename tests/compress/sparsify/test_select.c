@@ -44,10 +44,9 @@ static void check(const float *x, size_t n, size_t k)
     free(order), free(got), free(work);
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
     static const size_t sizes[] = {1, 2, 31, 1000, 20000, 60000};
-    (void)state;
     for (int kind = 0; kind < VECTOR_KINDS; kind++) {
         for (int s = 0; s < 6; s++) {
             const size_t n = sizes[s];
@@ -63,10 +62,9 @@ static void test_kinds(void **state)
 
 /* large where the sample looks, small elsewhere, and the other way round; NaN and Inf
  */
-static void test_misleading(void **state)
+TEST(test_misleading)
 {
     enum { N = 40000 };
-    (void)state;
     float *x = vector_new(VECTOR_NORMAL, 2, N);
     for (int i = 0; i < N; i++)
         x[i] *= i % 4 == 0 ? 1000.0f : 1.0f;
@@ -82,24 +80,13 @@ static void test_misleading(void **state)
 }
 
 /* A sample rank that undershoots must not lose elements. */
-static void test_few_large(void **state)
+TEST(test_few_large)
 {
     enum { N = 200000 };
-    (void)state;
     float *x = calloc(N, sizeof *x);
     for (int i = 0; i < 300; i++)
         x[(i * 661) % N] = (float)(i + 1);
     for (size_t k = 1; k < 400; k += 37)
         check(x, N, k);
     free(x);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_misleading),
-        cmocka_unit_test(test_few_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,9 +15,8 @@ static void check_kind(const char *text, size_t n, enum trib_encode_mode mode, i
 }
 
 /* the smallest of the three */
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
-    (void)state;
     check_kind("topk:ratio=0.01", 10000, TRIB_ENCODE_CONTRIBUTION, GAPS);
     check_kind("topk:ratio=0.1", 10000, TRIB_ENCODE_CONTRIBUTION, GAPS);
     check_kind("topk:ratio=0.5", 10000, TRIB_ENCODE_CONTRIBUTION, BITMAP);
@@ -29,9 +28,8 @@ static void test_kinds(void **state)
 }
 
 /* drawn at the top of sparse_block.c */
-static void test_layout(void **state)
+TEST(test_layout)
 {
-    (void)state;
     float x[20] = {0};
     x[3] = 1.0f, x[17] = -2.0f;
     struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
@@ -50,7 +48,7 @@ static void test_layout(void **state)
 
 /* A result: the elements that are not 0, and no others, as the codec quantises; or as
  * many as a contribution has; or, by default, the bytes of EXACT. */
-static void test_results(void **state)
+TEST(test_results)
 {
     enum { N = 10000, EVERY = 40 };
     float *x = calloc(N, sizeof *x), *y = malloc(N * sizeof *y);
@@ -65,7 +63,6 @@ static void test_results(void **state)
         {"topk:ratio=0.01,result=selected+bf16", N / 100, 2 * N / 100},
         {"adacomp:result=requantised", N / EVERY, 4 + (N / EVERY + 7) / 8},
     };
-    (void)state;
     for (size_t i = 0; i < N; i += EVERY)
         x[i] = (i / EVERY % 2 ? 1.0f : -1.0f) * (1 + (float)i / N);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -109,7 +106,7 @@ static void check_bound(const char *text, size_t n, int ranks)
     buffers_free(&b);
 }
 
-static void test_selected_bound(void **state)
+TEST(test_selected_bound)
 {
     static const char *const texts[] = {
         "topk:ratio=0.001",   "topk:ratio=0.02+qsgd:bits=2",
@@ -117,7 +114,6 @@ static void test_selected_bound(void **state)
         "randomk:ratio=0.01", "blocks:ratio=0.05",
         "adacomp:bin=50",     "dgc:ratio=0.001"};
     const size_t lengths[] = {0, 1, 64, 1000, TRIB_SELECTED_PIECE};
-    (void)state;
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
             check_bound(texts[k], lengths[i], 3);
@@ -141,9 +137,8 @@ static void expect(struct codec_buffers *b, const uint8_t *code, size_t len,
     free(copy), free(y);
 }
 
-static void test_wrong_headers(void **state)
+TEST(test_wrong_headers)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
     const uint8_t good[] = {1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x80, 0x3f, 4, 3, 2};
     uint8_t bad[sizeof good];
@@ -168,9 +163,8 @@ static void test_wrong_headers(void **state)
 }
 
 /* decode overwrites what was there; decode_add touches only what was sent */
-static void test_overwrite_and_add(void **state)
+TEST(test_overwrite_and_add)
 {
-    (void)state;
     float x[20] = {0}, y[20], z[20];
     x[3] = 1.0f, x[17] = -2.0f;
     struct codec_buffers b = buffers_new("topk:k=2", NULL, 20);
@@ -183,14 +177,4 @@ static void test_overwrite_and_add(void **state)
     for (int i = 0; i < 20; i++)
         assert_true(z[i] == 7.0f + 0.5f * x[i]);
     buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),         cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_results),       cmocka_unit_test(test_selected_bound),
-        cmocka_unit_test(test_wrong_headers), cmocka_unit_test(test_overwrite_and_add),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

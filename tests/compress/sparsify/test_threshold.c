@@ -5,9 +5,8 @@ enum { N = 5000 };
 
 /* Exactly what reaches the threshold, the threshold itself among it; all where that is
  * smaller. */
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
     for (int kind = 0; kind < VECTOR_KINDS; kind++) {
         struct codec_buffers b = buffers_new("threshold:at=0.25", NULL, N);
         float *x = vector_new((enum vector_kind)kind, 12, N), y[N];
@@ -26,9 +25,8 @@ static void test_values(void **state)
 
 /* at=0 loses nothing: denormals are sent, zeros need not be; nothing to send is 8
  * bytes */
-static void test_zero(void **state)
+TEST(test_zero)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("threshold:at=0", NULL, N);
     float *x = calloc(N, sizeof *x), y[N];
     x[3] = 0x1p-149f, x[N - 1] = -0x1.fffffep127f;
@@ -42,9 +40,8 @@ static void test_zero(void **state)
 }
 
 /* The same elements, however the vector is cut. */
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
-    (void)state;
     struct codec_buffers whole = buffers_new("threshold:at=1", NULL, N);
     float *x = vector_new(VECTOR_NORMAL, 3, N), y[N], z[N];
     encode(&whole, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -61,9 +58,8 @@ static void test_cuts(void **state)
 }
 
 /* An element that grows slowly is sent as soon as its sum reaches the threshold. */
-static void test_feedback(void **state)
+TEST(test_feedback)
 {
-    (void)state;
     struct codec_buffers b = buffers_new("threshold:at=1", NULL, 2);
     const float x[2] = {0.25f, -0.375f};
     float residual[2] = {0}, y[2];
@@ -75,15 +71,4 @@ static void test_feedback(void **state)
         assert_true(y[1] == (step % 3 ? 0.0f : -1.125f));
     }
     buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_zero),
-        cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_feedback),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

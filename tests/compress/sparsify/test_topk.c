@@ -15,9 +15,8 @@ static size_t sent(const char *text, enum vector_kind kind, size_t n)
     return count;
 }
 
-static void test_count(void **state)
+TEST(test_count)
 {
-    (void)state;
     assert_int_equal(sent("topk:ratio=0.01", VECTOR_NORMAL, 10000), 100);
     assert_int_equal(sent("topk:ratio=0.01", VECTOR_NORMAL, 10001), 101);
     assert_int_equal(sent("topk:ratio=0.29", VECTOR_NORMAL, 100), 29);
@@ -30,10 +29,9 @@ static void test_count(void **state)
 }
 
 /* ties: the first ones; the error is the energy of the rest, and |C|^2 = <C, x> */
-static void test_values(void **state)
+TEST(test_values)
 {
     enum { N = 5000 };
-    (void)state;
     struct codec_buffers b = buffers_new("topk:k=40", NULL, N);
     float *x = vector_new(VECTOR_ALTERNATING, 12, N), *y = malloc(N * sizeof *y);
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
@@ -72,9 +70,8 @@ static void check_composed(const char *text, float relative)
     buffers_free(&b), buffers_free(&plain);
 }
 
-static void test_composed_values(void **state)
+TEST(test_composed_values)
 {
-    (void)state;
     check_composed("topk:k=1500+f16", 0x1p-11f);
     check_composed("topk:k=1500+bf16", 0x1p-8f);
 }
@@ -109,9 +106,8 @@ static double descend(bool feedback, int steps)
     return square_sum(x, 3);
 }
 
-static void test_feedback_is_needed(void **state)
+TEST(test_feedback_is_needed)
 {
-    (void)state;
     const double factor = 1 + 11 * 0.01 / 6; /* per step, of x */
     assert_true(fabs(descend(false, 50) / (3 * pow(factor, 100)) - 1) < 1e-3);
     assert_true(descend(true, 4000) < 1e-10);
@@ -171,9 +167,8 @@ static void check_kept(const char *text, const char *exact, size_t n)
     buffers_free(&b);
 }
 
-static void test_kept_threshold(void **state)
+TEST(test_kept_threshold)
 {
-    (void)state;
     check_kept("topk:ratio=0.01", "topk:ratio=0.01", 20000);
     check_kept("topk:ratio=0.3", "topk:ratio=0.3", 777);
     check_kept("topk:k=3+natural", "topk:k=3+natural", 5000);
@@ -195,14 +190,13 @@ static size_t count(const float *x, const float *residual, size_t n, uint32_t ma
 
 /* Residuals of the same gradient grow by the step: the threshold that is kept grows,
  * too, and is reached by more than k elements, but by few. */
-static void test_threshold_grows(void **state)
+TEST(test_threshold_grows)
 {
     enum { M = 100000, K = 1000 };
     struct codec_buffers b = buffers_new("topk:ratio=0.01", NULL, M);
     float *x = vector_new(VECTOR_NORMAL, 3, M), *residual = calloc(M, sizeof *residual);
     struct trib_carried carried = {0, 0};
 
-    (void)state;
     for (uint32_t step = 0; step < 12; step++) {
         const size_t m = count(x, residual, M, carried.threshold);
         assert_true(step < 2 || (m >= K && m < 6 * K));
@@ -210,17 +204,4 @@ static void test_threshold_grows(void **state)
     }
     free(x), free(residual);
     buffers_free(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_count),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_kept_threshold),
-        cmocka_unit_test(test_threshold_grows),
-        cmocka_unit_test(test_composed_values),
-        cmocka_unit_test(test_feedback_is_needed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

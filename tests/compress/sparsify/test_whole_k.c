@@ -86,13 +86,12 @@ static void check_counts(const char *name, size_t k, size_t block, const float *
     buffers_free(&c.b);
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
     static const char *const names[] = {"topk", "dgc", "randomk"};
     static const size_t ks[] = {1, 3, 10, 37, 1000, TOTAL, 4294967295u};
     static const size_t blocks[] = {64, 600, 4096, TOTAL};
 
-    (void)state;
     float *x = vector_new(VECTOR_NORMAL, 5, TOTAL);
     for (size_t i = 0; i < TOTAL; i++)
         x[i] = x[i] == 0 ? 1.0f : x[i];
@@ -104,10 +103,9 @@ static void test_counts(void **state)
 }
 
 /* Fewer elements than blocks: their mean over starts is x all the same. */
-static void test_unbiased(void **state)
+TEST(test_unbiased)
 {
     enum { BLOCK = 500, FEW = 6, DRAWS = 40000 };
-    (void)state;
     float *x = malloc(TOTAL * sizeof *x), *y = malloc(TOTAL * sizeof *y);
     double sum = 0;
     for (size_t i = 0; i < TOTAL; i++)
@@ -124,11 +122,10 @@ static void test_unbiased(void **state)
 }
 
 /* Nothing is lost of blocks that wait: what was sent and what is kept is what came. */
-static void test_feedback(void **state)
+TEST(test_feedback)
 {
     enum { BLOCK = 64, FEW = 5 };
     static const char *const names[] = {"topk", "dgc", "randomk"};
-    (void)state;
     float *x = malloc(TOTAL * sizeof *x), *y = malloc(TOTAL * sizeof *y);
     for (size_t i = 0; i < TOTAL; i++)
         x[i] = (float)(i % 17) - 8;
@@ -152,10 +149,9 @@ static void test_feedback(void **state)
 
 /* NaN or Inf in a block that sends nothing in this start is sent all the same, beyond
  * k. */
-static void test_seen(void **state)
+TEST(test_seen)
 {
     static const char *const names[] = {"topk", "dgc"};
-    (void)state;
     float *x = vector_new(VECTOR_NORMAL, 5, TOTAL), *y = malloc(TOTAL * sizeof *y);
     for (size_t t = 0; t < 2; t++) {
         for (size_t bad = 10; bad < TOTAL; bad += 640) {
@@ -174,15 +170,4 @@ static void test_seen(void **state)
         }
     }
     free(x), free(y);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_unbiased),
-        cmocka_unit_test(test_feedback),
-        cmocka_unit_test(test_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

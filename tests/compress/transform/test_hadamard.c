@@ -20,9 +20,8 @@ static struct trib_hadamard some_block(int log2_n, uint64_t i)
     return h;
 }
 
-static void test_same_bits(void **state)
+TEST(test_same_bits)
 {
-    (void)state;
     const struct trib_kernels *isas[4];
     const int n_isas = isas_of_cpu(isas);
     float *expected = malloc(N_MAX * sizeof *expected);
@@ -63,9 +62,8 @@ static double entry(size_t i, size_t j)
     return __builtin_popcountll(i & j) % 2 ? -1 : 1;
 }
 
-static void test_definition(void **state)
+TEST(test_definition)
 {
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get("c");
     float y[256], z[256];
     for (int log2_n = 0; log2_n <= 8; log2_n++) {
@@ -88,9 +86,8 @@ static void test_definition(void **state)
 }
 
 /* H H = 2^t I: in whole numbers, so without any rounding. */
-static void test_square(void **state)
+TEST(test_square)
 {
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     static float y[N_MAX], z[N_MAX];
     for (int log2_n = 0; log2_n <= 10; log2_n++) {
@@ -112,9 +109,8 @@ static const size_t lengths[] = {0,    1,    2,    3,    7,    8,    100,   255,
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
 /* Norms are kept, the inverse gives what there was, in place as well. */
-static void test_orthonormal(void **state)
+TEST(test_orthonormal)
 {
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     for (int l = 0; l < LENGTHS; l++) {
         const size_t n = lengths[l], bytes = n * sizeof(float);
@@ -136,10 +132,9 @@ static void test_orthonormal(void **state)
 }
 
 /* The transform of unit vectors: columns of a matrix T with T^T T = I. */
-static void test_columns(void **state)
+TEST(test_columns)
 {
     enum { N = 43 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     const struct trib_rht t = trib_rht_create(42, 7, 0, 4);
     float column[N][N] = {{0}};
@@ -158,10 +153,9 @@ static void test_columns(void **state)
 }
 
 /* One large element, wherever it is, is spread over a block; also the last one. */
-static void test_spread(void **state)
+TEST(test_spread)
 {
     enum { N = 4099 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     const struct trib_rht t = trib_rht_create(1, 2, 3, TRIB_RHT_LOG2_BLOCK);
     static float z[N];
@@ -175,10 +169,9 @@ static void test_spread(void **state)
 }
 
 /* Sums commute with the transform: exactly for whole numbers and a scale of 1 / 32. */
-static void test_linear(void **state)
+TEST(test_linear)
 {
     enum { N = 4 * 1024 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     const struct trib_rht t = trib_rht_create(1, 2, 3, 10);
     static float a[N], b[N], sum[N];
@@ -194,10 +187,9 @@ static void test_linear(void **state)
 }
 
 /* Signs: by the absolute index, half of them minus, others for another seed or step. */
-static void test_signs(void **state)
+TEST(test_signs)
 {
     enum { N = 32768, SHIFT = 12345 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     static float ones[N], a[N], b[N];
     for (size_t i = 0; i < N; i++)
@@ -224,10 +216,9 @@ static void test_signs(void **state)
 
 /* The last transform has signs of its own: with those that the blocks had, some vectors
  * would come together again. */
-static void test_last_signs(void **state)
+TEST(test_last_signs)
 {
     enum { DRAWS = 4096 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     double agreement = 0;
     for (uint64_t i = 0; i < DRAWS; i++) {
@@ -243,10 +234,9 @@ static void test_last_signs(void **state)
     assert_true(fabs(agreement) < 5 * sqrt(DRAWS));
 }
 
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
     enum { N = 3 * 1024 };
-    (void)state;
     const struct trib_kernels *k = trib_kernels_get(NULL);
     const struct trib_rht t = trib_rht_create(1, 1, 0, 10);
     float *y = vector_new(VECTOR_NORMAL, 1, N), *z = malloc(N * sizeof *z);
@@ -259,16 +249,4 @@ static void test_not_finite(void **state)
         infinite += !isfinite(z[i]);
     assert_int_equal(infinite, 512);
     free(y), free(z);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_definition),
-        cmocka_unit_test(test_square),    cmocka_unit_test(test_orthonormal),
-        cmocka_unit_test(test_columns),   cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_linear),    cmocka_unit_test(test_signs),
-        cmocka_unit_test(test_last_signs), cmocka_unit_test(test_not_finite),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,9 +82,8 @@ static void check_unbiased(const char *text)
     buffers_free(&b);
 }
 
-static void test_unbiased(void **state)
+TEST(test_unbiased)
 {
-    (void)state;
     check_unbiased("hadamard");
     check_unbiased("hadamard+qsgd:bits=3");
     check_unbiased("hadamard:block=256+natural");
@@ -112,10 +111,9 @@ static void check_gain(const char *values, const char *rotation, const float *x,
                  alone);
 }
 
-static void test_less_error(void **state)
+TEST(test_less_error)
 {
     static float heavy[N], one[N], two[N];
-    (void)state;
     fill_student(heavy, 4, N);
     fill_hot(one, 1, N);
     fill_hot(two, 2, N);
@@ -135,11 +133,10 @@ static void test_less_error(void **state)
 
 /* Signs of normal values with their mean magnitude lose 1 - 2/pi; rotated ones are
  * normal where a block has energy in more than a few elements. */
-static void test_error_of_normal_values(void **state)
+TEST(test_error_of_normal_values)
 {
     static float x[N];
     size_t len;
-    (void)state;
     for (uint64_t seed = 0; seed < 10; seed++) {
         for (size_t i = 0; i < N; i++)
             x[i] = powf(normal_at(seed, i), 3);
@@ -187,10 +184,9 @@ static double mean_estimate_error(const char *text, int clients, int hot)
     return error / (energy / clients);
 }
 
-static void test_theorem(void **state)
+TEST(test_theorem)
 {
     char text[TEXT_BYTES];
-    (void)state;
     for (int clients = 1; clients <= 9; clients *= 3) {
         for (int bits = 2; bits <= 8; bits += 2) {
             const double steps = (1 << bits) - 1;
@@ -308,20 +304,18 @@ static void check_sums(const char *text, size_t n)
     linear_free(&s);
 }
 
-static void test_sums(void **state)
+TEST(test_sums)
 {
     static const size_t lengths[] = {0, 1, 63, 64, 65, BLOCK, N, 9001};
-    (void)state;
     for (int t = 0; t < LINEAR_TEXTS; t++)
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
             check_sums(linear_texts[t], lengths[l]);
 }
 
 /* A single rank agrees with itself; and shares of a sum are those of its elements. */
-static void test_shares_are_of_what_is_encoded(void **state)
+TEST(test_shares_are_of_what_is_encoded)
 {
     static float x[N], residual[N], sum[N];
-    (void)state;
     for (int t = 0; t < LINEAR_TEXTS; t++) {
         struct codec_buffers b = buffers_new(linear_texts[t], NULL, N);
         const size_t floats = trib_codec_agreed_floats(b.codec, N);
@@ -346,10 +340,9 @@ static void test_shares_are_of_what_is_encoded(void **state)
 }
 
 /* With shares, too, what is kept is what was not sent, as elements. */
-static void test_feedback_of_shared_words(void **state)
+TEST(test_feedback_of_shared_words)
 {
     static float y[N], residual[N];
-    (void)state;
     for (int t = 0; t < LINEAR_TEXTS; t++) {
         struct linear s;
         linear_new(&s, linear_texts[t], N);
@@ -390,9 +383,8 @@ static const char *const all_texts[] = {
 enum { ALL_TEXTS = sizeof all_texts / sizeof *all_texts };
 
 /* Cut where trib_codec_unit says, a vector gives what it gives whole. */
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
-    (void)state;
     for (int t = 0; t < ALL_TEXTS; t++) {
         struct trib_codec *c = codec_new(all_texts[t], NULL);
         const size_t unit = trib_codec_unit(c), n = 7 * unit + 333;
@@ -420,10 +412,9 @@ static void test_cuts(void **state)
 }
 
 /* A value that is not finite spoils its blocks and buckets, whole, and no others. */
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
-    (void)state;
     for (int t = 0; t < ALL_TEXTS; t++) {
         struct trib_codec *c = codec_new(all_texts[t], NULL);
         const size_t unit = trib_codec_unit(c), n = 3 * unit + 33;
@@ -451,10 +442,9 @@ static void test_not_finite(void **state)
 }
 
 /* The largest that rotated.h lets through, and the least that a float holds. */
-static void test_range(void **state)
+TEST(test_range)
 {
     static float x[N], y[N];
-    (void)state;
     for (int t = 0; t < ALL_TEXTS; t++) {
         struct codec_buffers b = buffers_new(all_texts[t], NULL, N);
         for (int i = 0; i < N; i++)
@@ -471,21 +461,4 @@ static void test_range(void **state)
             assert_true(isfinite(y[i]) && fabsf(y[i]) < 0x1p-90f);
         buffers_free(&b);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unbiased),
-        cmocka_unit_test(test_less_error),
-        cmocka_unit_test(test_error_of_normal_values),
-        cmocka_unit_test(test_theorem),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_shares_are_of_what_is_encoded),
-        cmocka_unit_test(test_feedback_of_shared_words),
-        cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_range),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static void check_f32(const struct split_case *c)
     }
 }
 
-static void test_split(void **state)
+TEST(test_split)
 {
     static const size_t sizes[] = {0, 1, 7, 16, 4095, 4096, 4097, LONGEST};
     static const int parts[] = {0, 1, 2, 3, 7, 8, PARTS_MOST};
@@ -69,7 +69,6 @@ static void test_split(void **state)
     const struct trib_kernels *isas[4];
     const int n = isas_of_cpu(isas);
 
-    (void)state;
     for (int k = 0; k < n; k++) {
         const struct trib_kernels *kernels = isas[k];
         for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++)
@@ -86,11 +85,4 @@ static void test_split(void **state)
                                 2 * (1 + c.parts) * 0x1p-53 * fabs(c.was[i]));
             }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_split)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

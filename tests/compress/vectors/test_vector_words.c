@@ -133,9 +133,8 @@ static void check(const char *text, size_t count)
     rig_close(&r);
 }
 
-static void test_codecs(void **state)
+TEST(test_codecs)
 {
-    (void)state;
     for (size_t c = 0; c < trib_codecs_count; c++)
         for (size_t n = 0;
              has_words(&trib_codecs[c]) && n < sizeof(counts) / sizeof(*counts); n++)
@@ -144,11 +143,10 @@ static void test_codecs(void **state)
 }
 
 /* What feedback holds back is the rest, to rounding. */
-static void test_residual(void **state)
+TEST(test_residual)
 {
     struct rig r = rig_open("topk:ratio=0.01", LONGEST);
 
-    (void)state;
     encode(&r, r.residual);
     assert_status(take(&r, r.bytes, SIZE_MAX), TRIB_OK);
     for (size_t i = 0; i < r.count; i++)
@@ -169,9 +167,8 @@ static void refused(trib_status_t (*check_codec)(const struct trib_codec *,
     trib_codec_destroy(codec);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     refused(trib_words_check, "none", "encodes nothing");
     refused(trib_words_check, "powersgd", "must be trained by all-reduces");
     refused(trib_words_check, "topk", NULL);
@@ -180,16 +177,4 @@ static void test_refused(void **state)
     refused(trib_words_check_state, "efsign", "is biased");
     refused(trib_words_check_state, "qsgd:bits=8", NULL);
     refused(trib_words_check_state, "bf16", NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codecs),
-        cmocka_unit_test(test_residual),
-        cmocka_unit_test(test_refused),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

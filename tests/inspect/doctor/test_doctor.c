@@ -78,23 +78,21 @@ static void make_host(struct fakeroot *root)
     write_limits(root, "unlimited", 4096, "unlimited");
 }
 
-static void test_this_host(void **state)
+TEST(test_this_host)
 {
     static struct lines lines;
 
-    (void)state;
     look(NULL, &lines);
     assert_int_equal(count(&lines, "ok||version|", trib_version()), 1);
     assert_int_equal(count(&lines, "ok||shm|", "opens"), 1);
     assert_int_equal(count(&lines, "ok||tcp|", "opens"), 1);
 }
 
-static void test_good_host(void **state)
+TEST(test_good_host)
 {
     static struct lines lines;
     struct fakeroot root;
 
-    (void)state;
     make_host(&root);
     assert_int_not_equal(look(&root, &lines), TRIB_VERDICT_FAIL);
     assert_int_equal(
@@ -108,12 +106,11 @@ static void test_good_host(void **state)
     fakeroot_remove(&root);
 }
 
-static void test_bad_host(void **state)
+TEST(test_bad_host)
 {
     static struct lines lines;
     struct fakeroot root;
 
-    (void)state;
     make_host(&root);
     fakeroot_rdma(&root, "mlx5_1", "Ethernet",
                   "4: ACTIVE"); /* no GID, no network device */
@@ -155,12 +152,11 @@ static void test_bad_host(void **state)
     fakeroot_remove(&root);
 }
 
-static void test_no_active_port(void **state)
+TEST(test_no_active_port)
 {
     static struct lines lines;
     struct fakeroot root;
 
-    (void)state;
     fakeroot_make(&root);
     fakeroot_rdma(&root, "mlx4_0", "InfiniBand", "1: DOWN");
     assert_int_equal(look(&root, &lines), TRIB_VERDICT_FAIL);
@@ -168,14 +164,13 @@ static void test_no_active_port(void **state)
     fakeroot_remove(&root);
 }
 
-static void test_impossible_settings(void **state)
+TEST(test_impossible_settings)
 {
     static struct lines lines;
     trib_doctor_opts_t opts = TRIB_DOCTOR_OPTS_INIT;
     trib_opts_t join = TRIB_OPTS_INIT;
     trib_verdict_t worst = TRIB_VERDICT_OK;
 
-    (void)state;
     join.config = "window=much";
     opts.join = &join;
     lines.n = 0;
@@ -188,9 +183,8 @@ static void test_impossible_settings(void **state)
 }
 
 /* Every two ranks meet once, and a partner's partner is oneself. */
-static void test_rounds(void **state)
+TEST(test_rounds)
 {
-    (void)state;
     for (int size = 1; size <= 33; size++) {
         bool met[33][33] = {{false}};
         int pairs = 0;
@@ -210,14 +204,13 @@ static void test_rounds(void **state)
     }
 }
 
-static void test_merge(void **state)
+TEST(test_merge)
 {
     static struct lines lines;
     const struct trib_report_place places[] = {{"a", 0}, {"a", 0}, {"b", 2}};
     struct trib_report all[3], merged;
     trib_finding_t f;
 
-    (void)state;
     trib_report_init(&merged);
     for (int r = 0; r < 3; r++) {
         trib_report_init(&all[r]);
@@ -244,12 +237,11 @@ static void test_merge(void **state)
 }
 
 /* Another rank may send any bytes. */
-static void test_cut_report(void **state)
+TEST(test_cut_report)
 {
     struct trib_report report, cut;
     trib_finding_t f;
 
-    (void)state;
     trib_report_init(&report);
     trib_report_say(&report, TRIB_VERDICT_OK, "topic", "cure", "text");
     for (size_t len = 0; len < report.len; len++) {
@@ -299,13 +291,12 @@ static trib_verdict_t compare(struct trib_doctor *d, struct lines *lines)
     return worst;
 }
 
-static void test_agreement(void **state)
+TEST(test_agreement)
 {
     static struct trib_card cards[4];
     static struct lines lines;
     struct trib_doctor d;
 
-    (void)state;
     make_job(&d, cards);
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_OK);
     assert_int_equal(count(&lines, "ok|*|ranks|4 on 3 hosts: a (ranks 0-1), b", ""), 1);
@@ -330,13 +321,12 @@ static void test_agreement(void **state)
 
 /* Containers: of one kernel, but not of one memory; of one memory, but not of one
  * network. */
-static void test_name_spaces(void **state)
+TEST(test_name_spaces)
 {
     static struct trib_card cards[4];
     static struct lines lines;
     struct trib_doctor d;
 
-    (void)state;
     make_job(&d, cards);
     cards[1].machine = 99;
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_WARN);
@@ -359,13 +349,12 @@ static void test_name_spaces(void **state)
     assert_int_equal(count(&lines, "warn|*|cpus|2 ranks on a share 1", ""), 1);
 }
 
-static void test_clocks(void **state)
+TEST(test_clocks)
 {
     static struct trib_card cards[4];
     static struct lines lines;
     struct trib_doctor d;
 
-    (void)state;
     make_job(&d, cards);
     trib_doctor_judge_clocks(&d, (double[]){0, 0.002, -0.25, 0.1});
     assert_int_equal(compare(&d, &lines), TRIB_VERDICT_OK);
@@ -422,24 +411,8 @@ static int examine(void)
 
 /* The doctor gives 64 KiB three seconds, which on a busy machine five ranks of two
  * cores may need: once more, then. */
-static void test_five_ranks(void **state)
+TEST(test_five_ranks)
 {
-    (void)state;
     if (examine() && examine())
         assert_int_equal(examine(), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_this_host),     cmocka_unit_test(test_good_host),
-        cmocka_unit_test(test_bad_host),      cmocka_unit_test(test_no_active_port),
-        cmocka_unit_test(test_impossible_settings), cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_merge),         cmocka_unit_test(test_cut_report),
-        cmocka_unit_test(test_agreement),     cmocka_unit_test(test_name_spaces),
-        cmocka_unit_test(test_clocks),        cmocka_unit_test(test_five_ranks),
-    };
-
-    tribtest_deadline(250);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,11 @@ static struct trib_racks *parse(const char *text)
     return racks;
 }
 
-static void test_machine(void **state)
+TEST(test_machine)
 {
     struct trib_layout l;
     struct trib_drawing drawing = {.layout = &l};
 
-    (void)state;
     data_layout("dual.xml", &l);
     check_text(&drawing, "dual, Two Sockets 8-Core, 16 cores\n"
                          "├─ package 0\n"
@@ -53,7 +52,7 @@ static void test_machine(void **state)
 }
 
 /* Devices and nodes that are in no package; caches that are not known. */
-static void test_odd_machine(void **state)
+TEST(test_odd_machine)
 {
     struct trib_layout_core cores[] = {{0, 0, 0, -1}, {1, 0, -1, -1}, {2, 1, 1, 0}};
     struct trib_layout_numa numa[] = {{.package = 0, .memory_bytes = 1 << 28},
@@ -71,7 +70,6 @@ static void test_odd_machine(void **state)
                                   .nics = nics};
     struct trib_drawing drawing = {.layout = &l};
 
-    (void)state;
     check_text(&drawing, "h, 3 cores\n"
                          "├─ package 0\n"
                          "│  ├─ NUMA node 0, 0.25 GiB\n"
@@ -86,13 +84,12 @@ static void test_odd_machine(void **state)
 }
 
 /* A rank stands as deep as what it says is there. */
-static void test_ranks(void **state)
+TEST(test_ranks)
 {
     struct trib_rank_place places[12];
     struct trib_layout l;
     struct trib_drawing drawing = {.layout = &l, .places = places, .n_places = 12};
 
-    (void)state;
     data_layout("dual.xml", &l);
     for (int rank = 0; rank < 12; rank++)
         trib_layout_place(&l, rank < 8 ? 2 * rank : 0, &places[rank]);
@@ -116,7 +113,7 @@ static void test_ranks(void **state)
     trib_layout_free(&l);
 }
 
-static void test_racks(void **state)
+TEST(test_racks)
 {
     struct trib_racks *racks =
         parse("SwitchName=top Switches=r[1-2]\nSwitchName=r1 Nodes=n[1-4]\n"
@@ -130,7 +127,6 @@ static void test_racks(void **state)
     struct trib_drawing drawing = {
         .layout = &l, .racks = racks, .places = places, .n_places = 5};
 
-    (void)state;
     data_layout("mono.xml", &l);
     snprintf(l.host, sizeof(l.host), "n2");
     check_text(
@@ -155,12 +151,11 @@ static void test_racks(void **state)
     trib_layout_free(&l);
 }
 
-static void test_rates(void **state)
+TEST(test_rates)
 {
     struct trib_racks *racks = NULL;
     struct trib_drawing drawing = {0};
 
-    (void)state;
     assert_status(
         trib_racks_read(data_path("ibnetdiscover.txt").text, NULL, NULL, &racks),
         TRIB_OK);
@@ -179,12 +174,11 @@ static void test_rates(void **state)
 }
 
 /* Many ranks, none beside another: the list is cut, and counts what it leaves out. */
-static void test_many_ranks(void **state)
+TEST(test_many_ranks)
 {
     static struct trib_rank_place places[400];
     struct trib_drawing drawing = {.places = places, .n_places = 400};
 
-    (void)state;
     for (int rank = 0; rank < 400; rank++)
         snprintf(places[rank].host, sizeof(places[rank].host), "n%d", rank % 2);
     check_text(
@@ -194,14 +188,13 @@ static void test_many_ranks(void **state)
 }
 
 /* Switches below switches, without an end. */
-static void test_deep(void **state)
+TEST(test_deep)
 {
     static char text[TEXT_BYTES];
     static char tree[8 * TEXT_BYTES];
     struct trib_drawing drawing = {0};
     size_t n = 0;
 
-    (void)state;
     for (int i = 0; i < 200; i++)
         n += (size_t)snprintf(text + n, sizeof(text) - n,
                               "SwitchName=s%d Switches=s%d\n", i, i + 1);
@@ -217,14 +210,13 @@ static void test_deep(void **state)
     trib_racks_free(racks);
 }
 
-static void test_dot(void **state)
+TEST(test_dot)
 {
     static char text[TEXT_BYTES];
     struct trib_racks *racks = parse("r1: a b\nr2: c");
     struct trib_rank_place places[1] = {{.host = "x\"\\"}};
     struct trib_drawing drawing = {.racks = racks, .places = places, .n_places = 1};
 
-    (void)state;
     assert_status(trib_draw_dot(&drawing, append, text), TRIB_OK);
     assert_string_equal(
         text, "graph topology {\n"
@@ -238,17 +230,4 @@ static void test_dot(void **state)
               "    n4 [shape=box, penwidth=2, label=\"x\\\"\\\\\\nrank 0\"];\n"
               "}\n");
     trib_racks_free(racks);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_machine), cmocka_unit_test(test_odd_machine),
-        cmocka_unit_test(test_ranks),   cmocka_unit_test(test_racks),
-        cmocka_unit_test(test_rates),   cmocka_unit_test(test_many_ranks),
-        cmocka_unit_test(test_deep),    cmocka_unit_test(test_dot),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,11 +28,10 @@ static void assert_summed(struct engines *t)
     }
 }
 
-static void test_sums(void **state)
+TEST(test_sums)
 {
     static const char *const transports[] = {"shm", "shm+nomap"};
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct engines *t = engines_two(transports[k], true);
         start(t);
@@ -44,11 +43,10 @@ static void test_sums(void **state)
 
 /* Slots that exist once their owner uses the neighbor: who sends first waits for
  * them. */
-static void test_slots_come_later(void **state)
+TEST(test_slots_come_later)
 {
     static const char *const transports[] = {"shm", "shm+nomap", "loop"};
 
-    (void)state;
     for (int k = 0; k < 3; k++) {
         struct engines *t = meet(transports[k]);
         struct engine_side *first = &t->side[0];
@@ -75,14 +73,13 @@ static trib_status_t write_full(struct trib_transport *t, int peer,
     return TRIB_ERR_NO_RESOURCE;
 }
 
-static void test_slots_of_a_full_transport(void **state)
+TEST(test_slots_of_a_full_transport)
 {
     struct engines *t = meet("shm+nomap");
     struct trib_engine *e = &t->side[0].engine;
     const struct trib_transport_ops *plain = e->transport->ops;
     struct trib_transport_ops busy = *plain;
 
-    (void)state;
     busy.write = write_full;
     e->transport->ops = &busy;
     engines_prepare_sum(t, 0, true);
@@ -96,13 +93,12 @@ static void test_slots_of_a_full_transport(void **state)
     engines_close(t);
 }
 
-static void test_refuses_hostile_adverts(void **state)
+TEST(test_refuses_hostile_adverts)
 {
     static const char *const words[] = {"rank 0 (host here", "rank 1 (host here",
                                         "allreduce", NULL};
     static const char *const transports[] = {"shm", "shm+nomap"};
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct engines *t = meet(transports[k]);
         struct trib_engine *e = &t->side[0].engine;
@@ -132,12 +128,11 @@ static int count_events(const struct trib_trace *trace, enum trib_trace_kind kin
     return n;
 }
 
-static void test_trace_shows_waiting(void **state)
+TEST(test_trace_shows_waiting)
 {
     struct engines *t = engines_two("shm+nomap", true);
     struct trib_engine *e = &t->side[1].engine;
 
-    (void)state;
     engines_start_in_place(t, 1);
     for (int i = 0; i < 10; i++) /* the other one does not come */
         (void)trib_engine_progress(e);
@@ -156,18 +151,4 @@ static void test_trace_shows_waiting(void **state)
     trib_engine_lost(e, 0, false, "it is a test");
     assert_int_equal(count_events(&e->trace, TRIB_TRACE_PEER_LOST), 1);
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_slots_come_later),
-        cmocka_unit_test(test_slots_of_a_full_transport),
-        cmocka_unit_test(test_refuses_hostile_adverts),
-        cmocka_unit_test(test_trace_shows_waiting),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,10 @@ static struct engines *strangers(const char *transport)
                                                .config = "window=3;chunk=8K"});
 }
 
-static void test_opens(void **state)
+TEST(test_opens)
 {
     static const char *const transports[] = {"shm", "shm+nomap", "loop"};
 
-    (void)state;
     for (int k = 0; k < 3; k++) {
         struct engines *t = strangers(transports[k]);
         struct trib_engine *e = &t->side[0].engine;
@@ -35,12 +34,11 @@ static void test_opens(void **state)
 }
 
 /* With aggregators behind the ranks the arena is for links to them. */
-static void test_aggregators(void **state)
+TEST(test_aggregators)
 {
     struct engines *t = engines_meet(&(struct engines_opts){
         .ranks = 1, .aggregators = 1, .floats = 10, .transport = "shm"});
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_true(t->side[i].engine.arena.to_aggregators);
         assert_int_equal(trib_engine_is_aggregator(&t->side[i].engine), i);
@@ -56,14 +54,13 @@ static trib_status_t refuse(struct trib_transport *t, size_t bytes, void **base,
 }
 
 /* Nothing is left of an engine that cannot be made; closing it does nothing. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
     const struct trib_transport_ops ops = {.alloc = refuse};
     struct trib_transport transport = {.ops = &ops};
     struct trib_config cfg;
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_config_load(&cfg, "trace=1K", NULL, NULL), TRIB_OK);
     struct trib_engine e = {.cfg = &cfg,
                             .err = &err,
@@ -87,14 +84,13 @@ static trib_status_t connect_refused(struct trib_transport *t, int peer,
 }
 
 /* A peer that cannot be reached: one sentence, with both ends and the operation. */
-static void test_unreachable(void **state)
+TEST(test_unreachable)
 {
     struct engines *t = strangers("shm");
     struct trib_engine *e = &t->side[0].engine;
     const struct trib_transport_ops *plain = e->transport->ops;
     struct trib_transport_ops ops = *plain;
 
-    (void)state;
     ops.connect = connect_refused;
     e->transport->ops = &ops;
     assert_status(trib_engine_link(e, 1), TRIB_ERR_SYSTEM);
@@ -113,14 +109,13 @@ static void test_unreachable(void **state)
 }
 
 /* The cause that another rank has told counts more than that the rank is gone. */
-static void test_unreachable_with_a_cause(void **state)
+TEST(test_unreachable_with_a_cause)
 {
     struct engines *t = strangers("shm");
     struct trib_engine *e = &t->side[0].engine;
     const struct trib_transport_ops *plain = e->transport->ops;
     struct trib_transport_ops ops = *plain;
 
-    (void)state;
     trib_engine_fail(&t->side[1].engine, TRIB_ERR_NO_MEMORY, "because of this");
     ops.connect = connect_refused;
     e->transport->ops = &ops;
@@ -131,13 +126,12 @@ static void test_unreachable_with_a_cause(void **state)
 }
 
 /* After a failure memory can be given back: nothing is written any more. */
-static void test_part(void **state)
+TEST(test_part)
 {
     struct engines *t = engines_two("shm+nomap", true);
     struct trib_engine *e = &t->side[0].engine;
     const struct trib_write w = {.len = 0};
 
-    (void)state;
     assert_status(e->transport->ops->write(e->transport, 1, &w), TRIB_OK);
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, "a failure");
     trib_engine_part(e);
@@ -145,19 +139,4 @@ static void test_part(void **state)
     assert_status(e->transport->ops->write(e->transport, 1, &w), TRIB_ERR_PEER_LOST);
     trib_engine_part(e);
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opens),
-        cmocka_unit_test(test_aggregators),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_unreachable),
-        cmocka_unit_test(test_unreachable_with_a_cause),
-        cmocka_unit_test(test_part),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,13 +24,12 @@ static void drive_other(void *arg)
 }
 
 /* The other rank goes on in the hook alone: without it the wait would not end. */
-static void test_hook(void **state)
+TEST(test_hook)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[0].engine;
     struct hook h = {.other = &t->side[1].engine};
 
-    (void)state;
     e->idle_hook = drive_other;
     e->idle_hook_arg = &h;
     engines_start_in_place(t, 0);
@@ -60,14 +59,13 @@ static bool give_way(void *arg)
 }
 
 /* The caller's idle function: called on each pass, and its answer fails the engine. */
-static void test_idle_function(void **state)
+TEST(test_idle_function)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[0].engine;
     struct trib_idle idle = {.call = answer_5};
     struct hook h = {.other = &t->side[1].engine, .idle = &idle};
 
-    (void)state;
     e->give_way = give_way;
     e->give_way_arg = &h;
     e->idle_fn = &idle;
@@ -100,14 +98,13 @@ static void wait_driving(struct trib_transport *t, int timeout_us)
 }
 
 /* It sleeps in the end: here the other rank goes on while it does, and no sooner. */
-static void test_sleeps(void **state)
+TEST(test_sleeps)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[0].engine;
     const struct trib_transport_ops *plain = e->transport->ops;
     struct trib_transport_ops ops = *plain;
 
-    (void)state;
     sleeper = (struct hook){.other = &t->side[1].engine};
     ops.wait = wait_driving;
     e->transport->ops = &ops;
@@ -128,12 +125,11 @@ static void set_idle(struct trib_engine *e, uint64_t ns)
     e->last_poll = 0;
 }
 
-static void test_looks(void **state)
+TEST(test_looks)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[0].engine;
 
-    (void)state;
     engines_start_in_place(t, 0);
     trib_engine_awake(e);
     assert_int_equal(e->last_progress, 0);
@@ -149,12 +145,11 @@ static void test_looks(void **state)
 }
 
 /* A peer that waits says so, again after 100 ms, and it is known for how long. */
-static void test_notices(void **state)
+TEST(test_notices)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[0].engine, *late = &t->side[1].engine;
 
-    (void)state;
     engines_start_in_place(t, 0);
     set_idle(e, (uint64_t)50 * MS);
     (void)trib_engine_look(e);
@@ -194,11 +189,10 @@ static void times_out(struct engines *t, const char *what)
     assert_status(t->side[0].run.now.status, TRIB_ERR_TIMEOUT);
 }
 
-static void test_times_out(void **state)
+TEST(test_times_out)
 {
     static const char *const missing[] = {"a contribution", "its call"};
 
-    (void)state;
     for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
         struct engines *t = engines_two("shm", zero_copy);
         engines_start_in_place(t, 0);
@@ -209,13 +203,12 @@ static void test_times_out(void **state)
 }
 
 /* A limit of 0 is none: an hour without progress ends nothing. */
-static void test_no_limit(void **state)
+TEST(test_no_limit)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[0].engine;
     struct trib_config cfg = *e->cfg;
 
-    (void)state;
     cfg.timeout_ms = 0;
     e->cfg = &cfg;
     engines_start_in_place(t, 0);
@@ -228,33 +221,15 @@ static void test_no_limit(void **state)
 }
 
 /* Rank 0 waits for its own caller, which has named no element as ready. */
-static void test_times_out_unfed(void **state)
+TEST(test_times_out_unfed)
 {
     struct engines *t = engines_open(1, ENGINES_COUNT, "shm", NULL);
     const struct trib_run_desc desc = {
         .op = {.root = TRIB_ROOT_NONE, .feed = TRIB_FEED_FORWARD}};
 
-    (void)state;
     engines_prepare(t, trib_algo_find("direct"), ENGINES_COUNT, &desc);
     engines_start_in_place(t, 0);
     times_out(t, "the rest of the input (trib_plan_ready)");
     assert_non_null(strstr(t->side[0].engine.failure.text, "of this rank"));
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hook),
-        cmocka_unit_test(test_idle_function),
-        cmocka_unit_test(test_sleeps),
-        cmocka_unit_test(test_looks),
-        cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_no_limit),
-        cmocka_unit_test(test_times_out),
-        cmocka_unit_test(test_times_out_unfed),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

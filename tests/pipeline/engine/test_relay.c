@@ -162,9 +162,8 @@ static const struct way slots[] = {
     {"shm", "bf16", false}, {"shm+nomap", "bf16", false}, {"shm", "signsgd", false}};
 static const struct way in_place = {"shm", "signsgd", true};
 
-static void test_passes_on(void **state)
+TEST(test_passes_on)
 {
-    (void)state;
     for (size_t k = 0; k < 4; k++) {
         struct three *t = open_three(k < 3 ? &slots[k] : &in_place);
         (void)result_of_root(t);
@@ -179,9 +178,8 @@ static void test_passes_on(void **state)
 }
 
 /* More bytes than the codec makes of a chunk: as many as a slot has, and one. */
-static void test_refuses_long_words(void **state)
+TEST(test_refuses_long_words)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof(slots) / sizeof(slots[0]); k++) {
         for (int most = 1; most >= 0; most--) {
             struct three *t = open_three(&slots[k]);
@@ -204,26 +202,24 @@ static void name_word(struct trib_entry *entry, uint32_t len)
     memcpy(entry->payload, &len, sizeof(len));
 }
 
-static void test_refuses_long_words_in_place(void **state)
+TEST(test_refuses_long_words_in_place)
 {
     struct three *t = open_three(&in_place);
     struct trib_entry *entry = result_of_root(t);
     const uint32_t len = (uint32_t)trib_codec_bound(t->side[LEAF].codec, COUNT) + 1;
 
-    (void)state;
     assert_true(len <= t->side[LEAF].run.payload->acc_bytes);
     name_word(entry, len);
     assert_refused(t);
 }
 
 /* One that is in order, but for whose way on there is a slot that is too small. */
-static void test_no_slot_for_a_wide_sum(void **state)
+TEST(test_no_slot_for_a_wide_sum)
 {
     struct three *t = open_three(&in_place);
     struct side *leaf = &t->side[LEAF];
     struct trib_entry *entry = result_of_root(t);
 
-    (void)state;
     name_word(entry, entry->frame.bytes);
     trib_ref_none(&leaf->run.now.advert.recv);
     leaf->engine.arena.slot_bytes = 64;
@@ -231,17 +227,4 @@ static void test_no_slot_for_a_wide_sum(void **state)
     assert_status((trib_status_t)leaf->engine.failed, TRIB_ERR_NO_RESOURCE);
     assert_non_null(strstr(leaf->engine.failure.text, "does not fit into a slot"));
     close_three(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes_on),
-        cmocka_unit_test(test_refuses_long_words),
-        cmocka_unit_test(test_refuses_long_words_in_place),
-        cmocka_unit_test(test_no_slot_for_a_wide_sum),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

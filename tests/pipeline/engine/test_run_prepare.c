@@ -47,9 +47,8 @@ static size_t allocated(void)
 
 /* An aggregator's memory is accounted before it takes a plan: at least as much as the
  * plan allocates, and not much more. */
-static void test_accounts(void **state)
+TEST(test_accounts)
 {
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(cases); k++) {
         struct payload_case c = cases[k];
         c.aggregators = 1;
@@ -73,7 +72,7 @@ static void test_accounts(void **state)
 }
 
 /* The memory in which peers read results is accounted apart, and once for all plans. */
-static void test_shared_results(void **state)
+TEST(test_shared_results)
 {
     const struct payload_case c = {.ranks = 2,
                                    .aggregators = 1,
@@ -85,7 +84,6 @@ static void test_shared_results(void **state)
     struct trib_run second = {.payload = NULL};
     uint64_t results;
 
-    (void)state;
     rig_plan(&r, 2, &s->run);
     rig_plan(&r, 2, &second);
     for (int i = 0; i < 2; i++)
@@ -102,7 +100,7 @@ static void test_shared_results(void **state)
 }
 
 /* More than an address space has: a sentence, and nothing is left behind. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
     static const struct {
         const char *codec, *feedback;
@@ -116,7 +114,6 @@ static void test_no_memory(void **state)
         {NULL, NULL, TRIB_FEED_FORWARD, false},
     };
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rows); k++) {
         const struct payload_case c = {
             .codec = rows[k].codec,
@@ -142,9 +139,8 @@ static void test_no_memory(void **state)
 }
 
 /* Counters of what the caller has named as ready are of ranks alone. */
-static void test_feed(void **state)
+TEST(test_feed)
 {
-    (void)state;
     for (int feed = 0; feed < 3; feed++) {
         const struct payload_case c = {.ranks = 1,
                                        .aggregators = 1,
@@ -159,7 +155,7 @@ static void test_feed(void **state)
 }
 
 /* All frames of a run have a template in common, and the root alone has a result. */
-static void test_template(void **state)
+TEST(test_template)
 {
     const struct payload_case c = {.algorithm = "tree",
                                    .ranks = 2,
@@ -167,7 +163,6 @@ static void test_template(void **state)
                                    .desc = {.op.coll = TRIB_REDUCE, .digest = 99}};
     struct rig r = rig_open(&c);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const struct trib_run *run = &rig_side(&r, i)->run;
         assert_int_equal(run->now.frame.magic, TRIB_FRAME_MAGIC);
@@ -178,16 +173,4 @@ static void test_template(void **state)
         assert_true(rig_side(&r, i)->engine.links[1 - i].opened);
     }
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accounts),  cmocka_unit_test(test_shared_results),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_feed),
-        cmocka_unit_test(test_template),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,20 +118,18 @@ static void compare(int n, size_t count, trib_op_t op, bool in_place)
     }
 }
 
-static void test_same_as_by_frames(void **state)
+TEST(test_same_as_by_frames)
 {
     static const size_t counts[] = {0, 1, 6, 7, 16, 47, 48};
 
-    (void)state;
     for (int n = 2; n <= ENGINES_MAX; n += n < 4 ? 1 : ENGINES_MAX - 4)
         for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++)
             compare(n, counts[k], k % 2 ? TRIB_MEAN : TRIB_SUM, k % 3 == 0);
 }
 
 /* By every algorithm either all ranks use the billboard or none. */
-static void test_all_or_none(void **state)
+TEST(test_all_or_none)
 {
-    (void)state;
     for (const struct trib_algo *const *algo = trib_algos; *algo; algo++) {
         for (int n = 2; n <= ENGINES_MAX; n++) {
             const struct trib_shape shape = {.coll = TRIB_ALLREDUCE, .size = n};
@@ -158,7 +156,7 @@ static void test_all_or_none(void **state)
 
 /* It is not used for: longer vectors, other collectives, and all if one rank's
  * transport does not map. */
-static void test_who_uses_it(void **state)
+TEST(test_who_uses_it)
 {
     const struct {
         trib_coll_t coll;
@@ -170,7 +168,6 @@ static void test_who_uses_it(void **state)
         {TRIB_REDUCE, 1, true, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct trib_run_desc desc = {
             .op.coll = rows[i].coll,
@@ -199,11 +196,10 @@ static void refused(const struct engine_side *s, trib_status_t status)
 
 /* Two ranks sum vectors of unlike lengths. Both may be on the billboard, or one of them
  * on its lanes, by more floats. */
-static void test_disagreement(void **state)
+TEST(test_disagreement)
 {
     static const size_t counts[][2] = {{2, 3}, {2, 1000}, {1000, 2}};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct engines *t = open_billboard(2);
         for (int k = 0; k < 2; k++)
@@ -228,9 +224,8 @@ static void test_disagreement(void **state)
 }
 
 /* The waiting rank looks by itself, from time to time. */
-static void test_wait_looks(void **state)
+TEST(test_wait_looks)
 {
-    (void)state;
     struct engines *t = open_billboard(2);
 
     engines_prepare_side(t, 0, trib_algo_find("flat"), 2, &sum_desc);
@@ -245,13 +240,12 @@ static void test_wait_looks(void **state)
 
 /* A peer that is one operation further is no disagreement: with a frame behind its
  * entry, or on the billboard while this rank is still in a broadcast. */
-static void test_peer_ahead(void **state)
+TEST(test_peer_ahead)
 {
     const struct trib_run_desc bcast = {.op.coll = TRIB_BROADCAST, .op.root = 0};
     struct engines *t = open_billboard(3);
     struct trib_run other[3] = {0};
 
-    (void)state;
     engines_prepare(t, trib_algo_find("flat"), 2, &bcast);
     for (int i = 0; i < 3; i++) {
         other[i] = t->side[i].run;
@@ -301,7 +295,7 @@ static void lie_about_bytes(struct trib_entry *c)
     c->frame.bytes = UINT32_MAX;
 }
 
-static void test_refuses_hostile_entries(void **state)
+TEST(test_refuses_hostile_entries)
 {
     static const struct {
         void (*lie)(struct trib_entry *c);
@@ -312,7 +306,6 @@ static void test_refuses_hostile_entries(void **state)
         {lie_about_op, TRIB_ERR_MISMATCH},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
         struct engines *t = open_billboard(2);
         struct engine_side *s = &t->side[1];
@@ -330,12 +323,11 @@ static void test_refuses_hostile_entries(void **state)
 }
 
 /* The rank that is missing is named. */
-static void test_names_the_missing(void **state)
+TEST(test_names_the_missing)
 {
     struct engines *t = open_billboard(3);
     char text[200];
 
-    (void)state;
     engines_prepare(t, trib_algo_find("flat"), 2, &sum_desc);
     fill(t, 0);
     start(t, 0);
@@ -353,13 +345,12 @@ static void test_names_the_missing(void **state)
 
 /* With more ranks than cores: a peer that ran on this core has to get it, one that ran
  * elsewhere may be waited for. */
-static void test_whose_core(void **state)
+TEST(test_whose_core)
 {
     struct engines *t = open_billboard(3);
     struct trib_engine *e = &t->side[0].engine;
     const struct trib_run *run = &t->side[0].run;
 
-    (void)state;
     for (int i = 0; i < t->n; i++)
         t->side[i].engine.oversubscribed = true;
     engines_prepare(t, trib_algo_find("flat"), 2, &sum_desc);
@@ -395,12 +386,11 @@ static void count_wake(struct trib_transport *t, int peer)
 }
 
 /* Only who has said that it sleeps is woken, and says so no more when it goes on. */
-static void test_wakes_sleepers(void **state)
+TEST(test_wakes_sleepers)
 {
     struct engines *t = open_billboard(3);
     struct trib_transport_ops ops;
 
-    (void)state;
     engines_prepare(t, trib_algo_find("flat"), 2, &sum_desc);
     struct trib_transport *transport = t->side[0].engine.transport;
     const struct trib_transport_ops *plain = transport->ops;
@@ -422,23 +412,4 @@ static void test_wakes_sleepers(void **state)
     }
     transport->ops = plain;
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_as_by_frames),
-        cmocka_unit_test(test_all_or_none),
-        cmocka_unit_test(test_who_uses_it),
-        cmocka_unit_test(test_disagreement),
-        cmocka_unit_test(test_wait_looks),
-        cmocka_unit_test(test_peer_ahead),
-        cmocka_unit_test(test_refuses_hostile_entries),
-        cmocka_unit_test(test_names_the_missing),
-        cmocka_unit_test(test_whose_core),
-        cmocka_unit_test(test_wakes_sleepers),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,13 +86,12 @@ static bool can(const struct trib_algo *algo, trib_coll_t coll, int n)
            (!algo->can || algo->can(&shape));
 }
 
-static void test_same_as_the_general_path(void **state)
+TEST(test_same_as_the_general_path)
 {
     static const size_t counts[] = {1, 6, 7, 100, 900};
     const trib_coll_t colls[] = {TRIB_ALLREDUCE, TRIB_REDUCE, TRIB_BROADCAST,
                                  TRIB_ALLGATHER, TRIB_REDUCE_SCATTER};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(colls) / sizeof(*colls); i++)
         for (const struct trib_algo *const *algo = trib_algos; *algo; algo++)
             for (int n = 2; n <= 4; n++)
@@ -109,17 +108,16 @@ static void test_same_as_the_general_path(void **state)
 }
 
 /* More contributions than a kernel sums at once. */
-static void test_many_sources(void **state)
+TEST(test_many_sources)
 {
     const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE};
 
-    (void)state;
     compare("shm", ENGINES_MAX, trib_algo_find("flat"), 100, &desc);
     compare("loop", ENGINES_MAX, trib_algo_find("flat"), 100, &desc);
 }
 
 /* Whatever asks for more than one pass over raw chunks in slots. */
-static void test_who_takes_it(void **state)
+TEST(test_who_takes_it)
 {
     const struct {
         struct trib_run_desc desc;
@@ -137,7 +135,6 @@ static void test_who_takes_it(void **state)
         {{.op.root = TRIB_ROOT_NONE}, TRIB_SMALL_BYTES / sizeof(float) + 1, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct engines *t = engines_open(2, FLOATS, "shm", "chunk=64K");
         engines_prepare(t, trib_algo_find("flat"), rows[i].count, &rows[i].desc);
@@ -155,14 +152,13 @@ static void test_who_takes_it(void **state)
 
 /* With more ranks than cores: a peer that ran on this core has to get it, one that ran
  * elsewhere may be waited for. */
-static void test_whose_core(void **state)
+TEST(test_whose_core)
 {
     const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE};
     struct engines *t = engines_open(3, FLOATS, "shm", "");
     struct trib_engine *e = &t->side[0].engine;
     const struct trib_run *run = &t->side[0].run;
 
-    (void)state;
     for (int i = 0; i < t->n; i++)
         t->side[i].engine.oversubscribed = true;
     engines_prepare(t, trib_algo_find("flat"), 2, &desc);
@@ -190,11 +186,10 @@ static void test_whose_core(void **state)
 }
 
 /* The frame has left when the start returns, before any look at the transport. */
-static void test_start_sends(void **state)
+TEST(test_start_sends)
 {
     const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE};
 
-    (void)state;
     for (int k = 0; k < 3; k++) {
         struct engines *t = engines_open(2, FLOATS, transports[k], "");
         engines_prepare(t, trib_algo_find("flat"), 2, &desc);
@@ -220,7 +215,7 @@ static void lie_hugely(struct trib_entry *c)
     c->frame.bytes = UINT32_MAX;
 }
 
-static void test_refuses_hostile_frames(void **state)
+TEST(test_refuses_hostile_frames)
 {
     static const struct {
         void (*lie)(struct trib_entry *c);
@@ -235,7 +230,6 @@ static void test_refuses_hostile_frames(void **state)
         uint32_t root;
     } ways[] = {{TRIB_ALLREDUCE, TRIB_ROOT_NONE}, {TRIB_BROADCAST, 0}};
 
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof(lies) / sizeof(*lies); i++) {
         const struct trib_run_desc desc = {.op.coll = ways[i % 2].coll,
                                            .op.root = ways[i % 2].root};
@@ -268,12 +262,11 @@ static trib_status_t write_now_and_then(struct trib_transport *t, int peer,
 }
 
 /* A full transport delays a frame, whose elements are copied once. */
-static void test_full_transport(void **state)
+TEST(test_full_transport)
 {
     const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE};
     struct engines *t = engines_open(3, FLOATS, "shm+nomap", "window=2");
 
-    (void)state;
     engines_prepare(t, trib_algo_find("flat"), 10, &desc);
     struct trib_engine *e = &t->side[1].engine;
     struct trib_transport_ops busy = *e->transport->ops;
@@ -290,20 +283,4 @@ static void test_full_transport(void **state)
     assert_int_equal(e->stats.messages, t->side[2].engine.stats.messages);
     assert_int_equal(e->stats.copied_bytes, t->side[2].engine.stats.copied_bytes);
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_as_the_general_path),
-        cmocka_unit_test(test_many_sources),
-        cmocka_unit_test(test_who_takes_it),
-        cmocka_unit_test(test_whose_core),
-        cmocka_unit_test(test_start_sends),
-        cmocka_unit_test(test_refuses_hostile_frames),
-        cmocka_unit_test(test_full_transport),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,13 +43,12 @@ static size_t there_and_back(const struct trib_advert *advert)
     return bytes;
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
     static const uint16_t lens[] = {
         0, 1, 3, 4, 5, 56, 72, TRIB_BLOB_MAX - 1, TRIB_BLOB_MAX};
     struct trib_advert advert;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
         for (size_t j = 0; j < sizeof(lens) / sizeof(*lens); j++) {
             fill(&advert.send, lens[i], 5);
@@ -60,11 +59,10 @@ static void test_round_trip(void **state)
 }
 
 /* In place, the region is named once. */
-static void test_same_region(void **state)
+TEST(test_same_region)
 {
     struct trib_advert advert;
 
-    (void)state;
     fill(&advert.send, 72, 7);
     fill(&advert.recv, 72, 9);
     assert_int_equal(there_and_back(&advert), 2 * 104);
@@ -74,13 +72,12 @@ static void test_same_region(void **state)
     assert_int_equal(there_and_back(&advert), 2 * 104);
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
     uint8_t wire[TRIB_ADVERT_MAX + 8] = {0};
     struct trib_advert advert, out;
     const size_t len_at = offsetof(struct trib_ref, blob.len);
 
-    (void)state;
     fill(&advert.send, 72, 7);
     fill(&advert.recv, 8, 9);
     size_t bytes = trib_advert_bytes(&advert);
@@ -98,12 +95,11 @@ static void test_refuses(void **state)
 }
 
 /* One reference alone. */
-static void test_one(void **state)
+TEST(test_one)
 {
     uint8_t wire[TRIB_ADVERT_MAX + 8] = {0};
     struct trib_ref ref, out;
 
-    (void)state;
     fill(&ref, 72, 7);
     const size_t bytes = trib_ref_write(&ref, wire);
     assert_int_equal(bytes, trib_ref_bytes(&ref));
@@ -115,16 +111,4 @@ static void test_one(void **state)
     ref.blob.len = UINT16_MAX;
     memcpy(wire, &ref, offsetof(struct trib_ref, blob.bytes));
     assert_false(trib_ref_read(wire, offsetof(struct trib_ref, blob.bytes), &out));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_same_region),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_one),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,11 +7,10 @@
 
 #include "pipeline/link/arena_layout.h"
 
-static void test_bytes_of_blocks(void **state)
+TEST(test_bytes_of_blocks)
 {
     struct pair *p;
 
-    (void)state;
     for (int t = 0; t < 2; t++) {
         p = open_pair(transports[t], 4);
         size_t block = 64 + 256 + 256 + TRIB_LANES * 4 * (64 + SLOT);
@@ -28,9 +27,8 @@ static void test_bytes_of_blocks(void **state)
 }
 
 /* Blocks of one arena neither touch each other nor what is behind them. */
-static void test_blocks_lie_apart(void **state)
+TEST(test_blocks_lie_apart)
 {
-    (void)state;
     for (int size = 2; size <= 9; size++) {
         for (int self = 0; self < size; self++) {
             struct trib_arena a = {
@@ -60,9 +58,8 @@ static void test_blocks_lie_apart(void **state)
 
 /* A lane has room for its entries, small payloads and big slots, with load/store reach
  * never more than without. */
-static void test_lanes_fit(void **state)
+TEST(test_lanes_fit)
 {
-    (void)state;
     for (uint32_t window = 1; window <= 64; window *= 2) {
         for (size_t slot = 8; slot <= 1 << 20; slot = slot * 3 + 5) {
             struct trib_arena a = {.size = 2, .window = window, .slot_bytes = slot};
@@ -85,12 +82,11 @@ static trib_status_t refuse(struct trib_transport *t, size_t bytes, void **base,
 }
 
 /* An arena whose memory cannot be had leaves nothing behind, and may be destroyed. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
     const struct trib_transport_ops ops = {.alloc = refuse};
     struct trib_transport transport = {.ops = &ops};
 
-    (void)state;
     for (int per_link = 0; per_link < 2; per_link++) {
         struct trib_arena a = {.transport = &transport,
                                .size = 2,
@@ -102,17 +98,4 @@ static void test_no_memory(void **state)
         assert_null(a.link_regions);
         trib_arena_destroy(&a);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes_of_blocks),
-        cmocka_unit_test(test_blocks_lie_apart),
-        cmocka_unit_test(test_lanes_fit),
-        cmocka_unit_test(test_no_memory),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

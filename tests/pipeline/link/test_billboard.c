@@ -7,11 +7,10 @@
 #include "pipeline/link/arena_layout.h"
 
 /* Entries fill the billboard one behind the other, each with lines of its own. */
-static void test_entries_lie_apart(void **state)
+TEST(test_entries_lie_apart)
 {
     static uint8_t memory[65536];
 
-    (void)state;
     for (int size = 2; size <= 70; size += 17) {
         struct trib_arena a = {.size = size, .billboard = memory};
         uint8_t *end = memory + trib_billboard_entries(size);
@@ -56,11 +55,10 @@ static void connect_both(struct pair *p, const char *transport)
     }
 }
 
-static void test_one_memory(void **state)
+TEST(test_one_memory)
 {
     struct pair *p = calloc(1, sizeof(*p));
 
-    (void)state;
     assert_non_null(p);
     connect_both(p, "shm");
     const struct trib_arena *a = &p->end[0].arena, *b = &p->end[1].arena;
@@ -90,9 +88,8 @@ static void test_one_memory(void **state)
 
 /* A rank that cannot map the arena of rank 0 has no billboard; once links are closed
  * nobody but rank 0 has. */
-static void test_who_maps_it(void **state)
+TEST(test_who_maps_it)
 {
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct pair *p = calloc(1, sizeof(*p));
         assert_non_null(p);
@@ -104,16 +101,4 @@ static void test_who_maps_it(void **state)
         assert_non_null(p->end[0].arena.billboard);
         close_pair(p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entries_lie_apart),
-        cmocka_unit_test(test_one_memory),
-        cmocka_unit_test(test_who_maps_it),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,9 +32,8 @@ static void check_op(struct trib_frame_op op)
     assert_int_equal(back.leaving, op.leaving);
 }
 
-static void test_signature_keeps_every_field(void **state)
+TEST(test_signature_keeps_every_field)
 {
-    (void)state;
     for (int coll = 0; coll < TRIB_COLL_COUNT; coll++)
         for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++)
             for (int op = 0; op < TRIB_OP_COUNT; op++)
@@ -51,9 +50,8 @@ static void test_signature_keeps_every_field(void **state)
 }
 
 /* Room for all values that the API can grow to. */
-static void test_signature_has_room(void **state)
+TEST(test_signature_has_room)
 {
-    (void)state;
     assert_true(TRIB_COLL_COUNT <= 16);
     assert_true(TRIB_DTYPE_COUNT <= 16);
     assert_true(TRIB_OP_COUNT <= 16);
@@ -73,12 +71,11 @@ static void expect_mismatch(struct trib_frame theirs, const char *how)
     assert_string_equal(text, expected);
 }
 
-static void test_says_who_differs_and_how(void **state)
+TEST(test_says_who_differs_and_how)
 {
     struct trib_frame_op op = sum_f32;
     struct trib_frame f = frame_of(op);
 
-    (void)state;
     f.count = (UINT64_MAX >> 16) - 1;
     expect_mismatch(f, "has count 281474976710654, this rank 1000");
     f.count++;
@@ -102,11 +99,10 @@ static void test_says_who_differs_and_how(void **state)
     expect_mismatch(frame_of(op), "feeds its input in a different order");
 }
 
-static void test_says_what_of_the_digest_differs(void **state)
+TEST(test_says_what_of_the_digest_differs)
 {
     struct trib_frame f = frame_of(sum_f32);
 
-    (void)state;
     f.digest ^= 0x00100000;
     expect_mismatch(f, "has a different codec than this rank");
     f.digest ^= 0x80000100;
@@ -125,14 +121,13 @@ static void test_says_what_of_the_digest_differs(void **state)
 }
 
 /* Frames of plans that keep state. */
-static void test_says_which_start_of_which_plan(void **state)
+TEST(test_says_which_start_of_which_plan)
 {
     const struct trib_frame_op reduce = {
         .coll = TRIB_REDUCE, .dtype = TRIB_F32, .op = TRIB_SUM, .root = 7};
     struct trib_frame mine = frame_of(sum_f32), theirs = mine;
     char text[400];
 
-    (void)state;
     trib_frame_stamp(&mine, 65536 + 9, 0xabc12345);
     assert_int_equal(trib_frame_count(&mine), 1000);
     assert_int_equal(trib_frame_step(&mine), 9);
@@ -159,12 +154,11 @@ static void test_says_which_start_of_which_plan(void **state)
     assert_true(trib_frame_same(&mine, &theirs));
 }
 
-static void test_same(void **state)
+TEST(test_same)
 {
     struct trib_frame mine = frame_of(sum_f32), theirs = mine;
     char text[100] = "untouched";
 
-    (void)state;
     /* Fields that belong to one frame alone do not have to agree. */
     theirs.kind = TRIB_FRAME_GET;
     theirs.source = TRIB_SOURCE_RECV;
@@ -190,11 +184,10 @@ static void expect_protocol(struct trib_frame theirs, const char *word)
     assert_non_null(strstr(text, word));
 }
 
-static void test_refuses_what_is_no_frame(void **state)
+TEST(test_refuses_what_is_no_frame)
 {
     struct trib_frame f = frame_of(sum_f32);
 
-    (void)state;
     f.magic = 0x0154;
     expect_protocol(f, "0x0154");
     f = frame_of(sum_f32);
@@ -209,13 +202,12 @@ static void test_refuses_what_is_no_frame(void **state)
 }
 
 /* Any bytes give a status and a sentence that ends within its room. */
-static void test_any_bytes(void **state)
+TEST(test_any_bytes)
 {
     struct trib_frame mine = frame_of(sum_f32), f;
     uint64_t random = 1;
     char text[64];
 
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         uint8_t *b = (uint8_t *)&f;
         for (size_t k = 0; k < sizeof(f); k++) {
@@ -232,21 +224,4 @@ static void test_any_bytes(void **state)
         assert_non_null(memchr(text, 0, 40));
         assert_int_equal(text[40], 'x');
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_signature_keeps_every_field),
-        cmocka_unit_test(test_signature_has_room),
-        cmocka_unit_test(test_says_who_differs_and_how),
-        cmocka_unit_test(test_says_what_of_the_digest_differs),
-        cmocka_unit_test(test_says_which_start_of_which_plan),
-        cmocka_unit_test(test_same),
-        cmocka_unit_test(test_refuses_what_is_no_frame),
-        cmocka_unit_test(test_any_bytes),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,9 +32,8 @@ static void run_window(struct pair *p, uint32_t window, uint32_t frames)
     }
 }
 
-static void test_window(void **state)
+TEST(test_window)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         for (uint32_t window = 1; window <= 9; window++) {
             struct pair *p = open_unlike(transports[t], window,
@@ -63,9 +62,8 @@ static void expect_under_way(struct pair *p, int lane, uint32_t most,
 
 /* Beside aggregators fewer contributions than results are under way, and credits come
  * earlier. */
-static void test_contributions(void **state)
+TEST(test_contributions)
 {
-    (void)state;
     for (uint32_t window = 1; window <= 40; window++) {
         struct pair *p = open_as("shm+nomap", window, (bool[2]){false, false}, true);
         expect_under_way(p, TRIB_LANE_UP, (5 * window + 7) / 8, (window + 3) / 4);
@@ -79,11 +77,10 @@ static void test_contributions(void **state)
 
 /* Elements without a codec stop at raw_window frames, code words at the window. Credits
  * come back by halves of the smaller one: elements never wait for code words. */
-static void test_raw_window(void **state)
+TEST(test_raw_window)
 {
     enum { WINDOW = 16 };
 
-    (void)state;
     for (uint32_t raw = 0; raw <= WINDOW; raw += 4)
         for (int t = 0; t < 2; t++) {
             struct pair *p = open_with((struct pair){.raw_window = raw}, transports[t],
@@ -112,9 +109,8 @@ static void test_raw_window(void **state)
 }
 
 /* Under way at once: as many large payloads as there are places, small ones between. */
-static void test_places(void **state)
+TEST(test_places)
 {
-    (void)state;
     struct pair *p = open_pair("shm", 8);
     struct end *from = &p->end[0];
     size_t small = from->link.small;
@@ -155,9 +151,8 @@ static void age(struct pair *p)
 
 /* For every window that settings allow to be had: also those that do not divide
  * 2^32. */
-static void test_positions_wrap(void **state)
+TEST(test_positions_wrap)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         for (uint32_t window = 1; window <= 9; window++) {
             struct pair *p = open_pair(transports[t], window);
@@ -169,9 +164,8 @@ static void test_positions_wrap(void **state)
 }
 
 /* No frame goes before the peer has advertised its slots, but both may leave. */
-static void test_not_advertised(void **state)
+TEST(test_not_advertised)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct pair *p = calloc(1, sizeof(*p));
         struct end *a = &p->end[0], *b = &p->end[1];
@@ -197,9 +191,8 @@ static void test_not_advertised(void **state)
 }
 
 /* A peer may write anything where its advert is expected. */
-static void test_adverts_are_checked(void **state)
+TEST(test_adverts_are_checked)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         for (int wrong = 0; wrong < 3; wrong++) {
             struct pair *p = open_unlike(transports[t], 2, (bool[2]){true, true});
@@ -234,11 +227,10 @@ static void test_adverts_are_checked(void **state)
 
 /* Frames whose sender goes on writing to them: what was seen of one is what it is,
  * until it is released; and one that was seen does not go away. */
-static void test_frames_that_change(void **state)
+TEST(test_frames_that_change)
 {
     static const size_t sizes[] = {8, TRIB_ENTRY_PAYLOAD, 40, SLOT};
 
-    (void)state;
     for (int k = 0; k < 8; k++) {
         struct pair *p = open_pair(transports[k / 4], 8);
         struct end *b = &p->end[1];
@@ -264,13 +256,12 @@ static void test_frames_that_change(void **state)
 
 /* While a sender does not look, its transport fills up; then the receiver owes the
  * credits, and none is lost. */
-static void test_owed_credits(void **state)
+TEST(test_owed_credits)
 {
     struct pair *p = open_pair("shm+nomap", 2);
     struct end *a = &p->end[0], *b = &p->end[1];
     struct trib_event events[8];
 
-    (void)state;
     for (uint32_t i = 0; i < 2; i++)
         send_number(a, 0, i, 8);
     int n = b->transport->ops->poll(b->transport, events, 8);
@@ -317,13 +308,12 @@ static struct trib_event credits_of(int lane, uint32_t count)
 
 /* The value of a credit is that of its event, whatever the memory holds that its writes
  * once shared: over several rails an older write may end there last. */
-static void test_credits_travel_in_events(void **state)
+TEST(test_credits_travel_in_events)
 {
     struct pair *p = full_pair();
     struct end *a = &p->end[0], *b = &p->end[1];
     struct trib_event events[8];
 
-    (void)state;
     const int n = b->transport->ops->poll(b->transport, events, 8);
     for (int k = 0; k < n; k++)
         (void)trib_link_event(&b->link, &events[k]);
@@ -340,12 +330,11 @@ static void test_credits_travel_in_events(void **state)
 
 /* Credits are a peer's: those for frames that were not sent are refused, and the same
  * ones twice change nothing. */
-static void test_credits_fit(void **state)
+TEST(test_credits_fit)
 {
     struct pair *p = full_pair();
     struct trib_link *l = &p->end[0].link;
 
-    (void)state;
     for (uint32_t count = 1; count <= 4; count++) {
         const struct trib_event e = credits_of(1, count);
         for (int twice = 0; twice < 2; twice++) {
@@ -365,12 +354,11 @@ static void test_credits_fit(void **state)
 }
 
 /* Events of peers may be anything. */
-static void test_unknown_events(void **state)
+TEST(test_unknown_events)
 {
     struct pair *p = open_pair("shm+nomap", 2);
     struct end *b = &p->end[1];
 
-    (void)state;
     for (uint32_t kind = 0; kind < 256; kind += 5) {
         struct trib_event e = {.kind = TRIB_EVENT_ARRIVED,
                                .imm = kind << 24 | 0xfffff0};
@@ -379,25 +367,4 @@ static void test_unknown_events(void **state)
     assert_null(trib_link_peek(&b->link, &b->arena, 0));
     assert_null(trib_link_peek(&b->link, &b->arena, 1));
     close_pair(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_window),
-        cmocka_unit_test(test_contributions),
-        cmocka_unit_test(test_raw_window),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_positions_wrap),
-        cmocka_unit_test(test_frames_that_change),
-        cmocka_unit_test(test_not_advertised),
-        cmocka_unit_test(test_adverts_are_checked),
-        cmocka_unit_test(test_owed_credits),
-        cmocka_unit_test(test_credits_travel_in_events),
-        cmocka_unit_test(test_credits_fit),
-        cmocka_unit_test(test_unknown_events),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,8 @@
 
 /* An arena that is not what it must be, by a peer's own words, is not taken: all stores
  * and writes of this rank, of notices too, would go beyond it. */
-static void test_short_arenas(void **state)
+TEST(test_short_arenas)
 {
-    (void)state;
     for (int k = 0; k < 8; k++) {
         const bool per_link = k & 1, mapped = k & 2, nearly = k & 4;
         struct pair *p = calloc(1, sizeof(*p));
@@ -35,7 +34,7 @@ static void test_short_arenas(void **state)
     }
 }
 
-static void test_imports_are_cached(void **state)
+TEST(test_imports_are_cached)
 {
     enum { N = TRIB_IMPORTS + 4 };
     struct pair *p = open_pair("shm", 2);
@@ -44,7 +43,6 @@ static void test_imports_are_cached(void **state)
     struct trib_blob blobs[N];
     void *ptr[N];
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         assert_status(
             a->transport->ops->alloc(a->transport, 5000, &ptr[i], &regions[i]),
@@ -86,7 +84,7 @@ static trib_status_t count_import(struct trib_transport *t, int peer,
 }
 
 /* Buffers, as many as a model has, one after the other: each is imported once. */
-static void test_buffers_in_rotation(void **state)
+TEST(test_buffers_in_rotation)
 {
     enum { N = 40 };
     struct pair *p = open_pair("shm", 2);
@@ -95,7 +93,6 @@ static void test_buffers_in_rotation(void **state)
     struct trib_region *regions[N];
     struct trib_blob blobs[N];
 
-    (void)state;
     plain_ops = b->transport->ops;
     counting.import_region = count_import;
     b->transport->ops = &counting;
@@ -113,7 +110,7 @@ static void test_buffers_in_rotation(void **state)
 
 /* An import that the peer has freed goes when the peer shows another buffer; the newest
  * may be in use. */
-static void test_freed_imports_are_dropped(void **state)
+TEST(test_freed_imports_are_dropped)
 {
     enum { N = 8 };
     struct pair *p = open_pair("shm", 2);
@@ -121,7 +118,6 @@ static void test_freed_imports_are_dropped(void **state)
     struct trib_region *regions[N], *last;
     struct trib_blob blobs[N], blob;
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         regions[i] = region_of(a, 300000, &blobs[i]);
         assert_non_null(trib_link_import(&b->link, &blobs[i], NULL));
@@ -135,17 +131,4 @@ static void test_freed_imports_are_dropped(void **state)
     a->transport->ops->dereg(a->transport, regions[0]);
     a->transport->ops->dereg(a->transport, last);
     close_pair(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_short_arenas),
-        cmocka_unit_test(test_imports_are_cached),
-        cmocka_unit_test(test_buffers_in_rotation),
-        cmocka_unit_test(test_freed_imports_are_dropped),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,13 @@
  */
 #include "tests/pipeline/link/link_pair.h"
 
-static void test_notices(void **state)
+TEST(test_notices)
 {
     struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_FAILED,
                                 .status = -22,
                                 .text = "because"},
                            got;
 
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct pair *p = open_pair(transports[t], 2);
         struct end *a = &p->end[0], *b = &p->end[1];
@@ -39,14 +38,13 @@ static void test_notices(void **state)
 }
 
 /* A notice must lie still until the transport has read it. */
-static void test_notices_wait_for_the_last(void **state)
+TEST(test_notices_wait_for_the_last)
 {
     struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING}, got;
     struct pair *p = open_pair("shm+nomap", 2);
     struct end *a = &p->end[0], *b = &p->end[1];
     struct trib_event done = {.kind = TRIB_EVENT_WRITE_DONE};
 
-    (void)state;
     for (uint32_t i = 1; i <= 2; i++) {
         n.frame.seq = i;
         trib_link_notify(&a->link, &a->arena, &n);
@@ -78,13 +76,12 @@ static struct trib_oob_notice *raw_notice(struct pair *p)
                                       sizeof(struct trib_credits));
 }
 
-static void test_half_a_notice_is_none(void **state)
+TEST(test_half_a_notice_is_none)
 {
     struct pair *p = open_pair("shm", 2);
     struct end *b = &p->end[1];
     struct trib_oob_notice got, *raw = raw_notice(p);
 
-    (void)state;
     atomic_store(&raw->version, 1); /* being written */
     assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
     atomic_store(&raw->version, 2); /* its end has not come */
@@ -117,7 +114,7 @@ static void *write_notices(void *arg)
 }
 
 /* Read while it is written, again and again: what is taken is whole. */
-static void test_notices_are_whole(void **state)
+TEST(test_notices_are_whole)
 {
     struct pair *p = open_pair("shm", 2);
     struct writer w = {.end = &p->end[0]};
@@ -126,7 +123,6 @@ static void test_notices_are_whole(void **state)
     pthread_t thread;
     uint32_t last = 0;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, write_notices, &w), 0);
     for (int taken = 0; taken < 5000;) {
         if (!trib_link_notice(&b->link, &b->arena, 0, &got))
@@ -145,13 +141,12 @@ static void test_notices_are_whole(void **state)
 
 /* A notice is read at its event, and from memory that has its version. One of waiting
  * that comes late does not replace the words of a failure. */
-static void test_notices_travel_in_events(void **state)
+TEST(test_notices_travel_in_events)
 {
     struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING}, got;
     struct pair *p = open_pair("shm+nomap", 2);
     struct end *a = &p->end[0], *b = &p->end[1];
 
-    (void)state;
     n.frame.seq = 7;
     assert_status(trib_link_notify(&a->link, &a->arena, &n), TRIB_OK);
     n.kind = TRIB_OOB_NOTICE_FAILED;
@@ -170,18 +165,4 @@ static void test_notices_travel_in_events(void **state)
     atomic_store(&raw_notice(p)->version, 2);
     assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
     close_pair(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_notices_wait_for_the_last),
-        cmocka_unit_test(test_half_a_notice_is_none),
-        cmocka_unit_test(test_notices_are_whole),
-        cmocka_unit_test(test_notices_travel_in_events),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,13 +47,12 @@ static bool told(const struct registry *r, const void *ptr, size_t bytes, bool m
     return ref.blob.len > 0;
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
     static uint8_t stray[64];
     struct registry r;
     uint8_t *p;
 
-    (void)state;
     open_registry(&r, "shm");
     assert_status(trib_memory_alloc(&r.m, 5000, (void **)&p), TRIB_OK);
     assert_int_equal(r.m.allocated_bytes, 5000);
@@ -78,12 +77,11 @@ static void test_parts(void **state)
 
 /* Memory of the caller is not mapped by peers; where both hold it, the newest counts
  * among those that serve. */
-static void test_caller_memory(void **state)
+TEST(test_caller_memory)
 {
     struct registry r;
     uint8_t *p;
 
-    (void)state;
     open_registry(&r, "shm");
     assert_status(trib_memory_alloc(&r.m, 8192, (void **)&p), TRIB_OK);
     assert_status(trib_memory_register(&r.m, p + 4096, 1000), TRIB_OK);
@@ -100,14 +98,13 @@ static void test_caller_memory(void **state)
 }
 
 /* A model has many buffers; each goes by its own address and kind. */
-static void test_many(void **state)
+TEST(test_many)
 {
     enum { N = 50 };
     static uint8_t mine[N][64];
     struct registry r;
     void *p[N];
 
-    (void)state;
     open_registry(&r, "loop");
     for (int i = 0; i < N; i++) {
         assert_status(trib_memory_alloc(&r.m, 100, &p[i]), TRIB_OK);
@@ -160,13 +157,12 @@ static trib_status_t no_export(struct trib_transport *t, const struct trib_regio
 }
 
 /* A region that peers cannot be told of is given back, and is no entry. */
-static void test_no_export(void **state)
+TEST(test_no_export)
 {
     struct registry r;
     struct trib_transport_ops ops;
     void *p = NULL;
 
-    (void)state;
     open_registry(&r, "shm");
     plain = r.transport->ops;
     ops = *plain;
@@ -185,17 +181,4 @@ static void test_no_export(void **state)
     assert_int_equal(live, 0);
     r.transport->ops = plain;
     close_registry(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_caller_memory),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_no_export),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,8 @@
 #define assert_offset(type, field, value) \
     assert_int_equal(offsetof(struct type, field), value)
 
-static void test_frame(void **state)
+TEST(test_frame)
 {
-    (void)state;
     assert_int_equal(TRIB_FRAME_MAGIC, 0x0254);
     assert_int_equal(sizeof(struct trib_frame), 32);
     assert_offset(trib_frame, magic, 0);
@@ -31,9 +30,8 @@ static void test_frame(void **state)
     assert_int_equal(TRIB_FRAME_SUM, 5);
 }
 
-static void test_cell(void **state)
+TEST(test_cell)
 {
-    (void)state;
     assert_int_equal(sizeof(struct trib_entry), 64);
     assert_offset(trib_entry, frame, 0);
     assert_offset(trib_entry, payload, 32);
@@ -41,9 +39,8 @@ static void test_cell(void **state)
     assert_int_equal(TRIB_ENTRY_PAYLOAD, 24);
 }
 
-static void test_credits_and_notice(void **state)
+TEST(test_credits_and_notice)
 {
-    (void)state;
     assert_int_equal(TRIB_LANES, 2);
     assert_int_equal(sizeof(struct trib_credits), 64);
     assert_offset(trib_credits, released, 0);
@@ -56,9 +53,8 @@ static void test_credits_and_notice(void **state)
     assert_offset(trib_oob_notice, version_end, 248);
 }
 
-static void test_open(void **state)
+TEST(test_open)
 {
-    (void)state;
     assert_int_equal(sizeof(struct trib_blob), 244);
     assert_offset(trib_ref, origin, 0);
     assert_offset(trib_ref, lo, 8);
@@ -70,23 +66,11 @@ static void test_open(void **state)
 }
 
 /* Budgets: what is walked for each chunk stays small. */
-static void test_hot(void **state)
+TEST(test_hot)
 {
-    (void)state;
     assert_int_equal(sizeof(struct trib_step), 16);
     assert_true(sizeof(struct trib_task) <= 40);
     assert_true(sizeof(struct trib_contrib) <= 8);
     assert_true(sizeof(struct trib_send_lane) <= 64);
     assert_true(sizeof(struct trib_recv_lane) <= 32);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frame), cmocka_unit_test(test_cell),
-        cmocka_unit_test(test_credits_and_notice), cmocka_unit_test(test_open),
-        cmocka_unit_test(test_hot),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

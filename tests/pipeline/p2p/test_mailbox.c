@@ -89,11 +89,10 @@ static void expect_entry(struct trib_mailbox *box, uint32_t number, uint32_t byt
     trib_mailbox_pay(box);
 }
 
-static void test_entries(void **state)
+TEST(test_entries)
 {
     static const uint32_t sizes[] = {0, 1, 28, 29, SLOT};
 
-    (void)state;
     for (int t = 0; t < 2; t++) {
         for (uint32_t window = 1; window <= 8; window *= 2) {
             struct trib_mailbox box[2];
@@ -115,9 +114,8 @@ static void test_entries(void **state)
 }
 
 /* A window of entries is under way at most, whatever of them is eager. */
-static void test_window(void **state)
+TEST(test_window)
 {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct trib_mailbox box[2];
         struct pair *p = open_boxes(ways[t], 4, box);
@@ -144,29 +142,16 @@ static void test_window(void **state)
 }
 
 /* The same entry is told of once more. */
-static void test_twice(void **state)
+TEST(test_twice)
 {
     struct trib_mailbox box[2];
     struct pair *p = open_boxes("shm+nomap", 4, box);
     const struct trib_event again = {.kind = TRIB_EVENT_ARRIVED,
                                      .imm = (uint32_t)TRIB_LINK_MESSAGE << 24};
 
-    (void)state;
     send_entry(&box[0], 1, 10);
     poll_boxes(p, box);
     assert_false(trib_mailbox_event(&box[1], &again));
     expect_entry(&box[1], 1, 10);
     close_boxes(p, box);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_window),
-        cmocka_unit_test(test_twice),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

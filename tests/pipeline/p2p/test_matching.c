@@ -8,12 +8,11 @@
 
 enum { N = 60 };
 
-static void test_queue(void **state)
+TEST(test_queue)
 {
     struct trib_p2p_request r[N] = {{.tag = 0}};
     struct trib_p2p_queue q = {.head = NULL};
 
-    (void)state;
     assert_null(trib_p2p_pop(&q));
     for (int i = 0; i < N; i++) {
         r[i].tag = i % 3;
@@ -37,12 +36,11 @@ static void test_queue(void **state)
     assert_int_equal(q.n, 0);
 }
 
-static void test_earlies(void **state)
+TEST(test_earlies)
 {
     struct trib_p2p_earlies k = {.head = NULL};
     uint8_t payload[8];
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         const bool eager = i % 2;
         const struct trib_message m = {.kind = eager ? TRIB_MESSAGE_IS_EAGER
@@ -73,14 +71,4 @@ static void test_earlies(void **state)
     trib_p2p_drop_earlies(&k);
     assert_int_equal(k.n + k.n_eager, 0);
     assert_null(k.head);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue),
-        cmocka_unit_test(test_earlies),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

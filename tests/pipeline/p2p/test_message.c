@@ -7,9 +7,8 @@
 
 #include "pipeline/p2p/message.h"
 
-static void test_layout(void **state)
+TEST(test_layout)
 {
-    (void)state;
     assert_int_equal(offsetof(struct trib_message, kind), 2);
     assert_int_equal(offsetof(struct trib_message, dtype), 3);
     assert_int_equal(offsetof(struct trib_message, tag), 4);
@@ -22,11 +21,10 @@ static void test_layout(void **state)
     assert_int_equal(offsetof(struct trib_message, position), 60);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     size_t bytes = 0;
 
-    (void)state;
     assert_true(trib_message_bytes(7, TRIB_F64, &bytes) && bytes == 56);
     assert_true(trib_message_bytes(0, TRIB_BOOL, &bytes) && bytes == 0);
     assert_false(trib_message_bytes(1, TRIB_DTYPE_COUNT, &bytes));
@@ -51,11 +49,10 @@ static struct trib_message eager(uint64_t count)
         assert_non_null(strstr(fault, word)); \
     } while (0)
 
-static void test_faults(void **state)
+TEST(test_faults)
 {
     struct trib_message m = eager(100);
 
-    (void)state;
     assert_null(trib_message_fault(&m, 400));
     assert_fault(&m, 399, "longer than its slot");
     m.magic++;
@@ -93,15 +90,4 @@ static void test_faults(void **state)
     assert_null(trib_message_fault(&m, 400));
     m.bytes = 0;
     assert_fault(&m, 400, "without elements");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_faults),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

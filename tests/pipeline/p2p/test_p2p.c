@@ -9,11 +9,10 @@ static const char *const transports[] = {"shm", "shm+nomap"};
 
 /* A short message is done without a receive, until the receiver keeps as many as it
  * does for one peer; a longer one waits. */
-static void test_ways(void **state)
+TEST(test_ways)
 {
     static uint8_t out[MOST][5000], in[MOST][5000];
 
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct talk *k = open_talk(transports[t], NULL);
         for (int i = 0; i < MOST; i++) {
@@ -37,12 +36,11 @@ static void test_ways(void **state)
     }
 }
 
-static void test_self(void **state)
+TEST(test_self)
 {
     struct talk *k = open_talk("shm", NULL);
     static uint8_t x[9000], y[9000];
 
-    (void)state;
     memset(x, 7, sizeof(x));
     begin(k, 0, 0, true, 0, 1, x, 9000);
     begin(k, 1, 0, true, 0, 1, x, 10);
@@ -94,9 +92,8 @@ static void expect_refused(const struct trib_message *m, const char *config,
         expect_refused(m, config, word); \
     } while (0)
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
-    (void)state;
     refused(NULL, "kind or version", {.magic = 1});
     refused(NULL, "unknown message", {HEAD, .kind = TRIB_MESSAGE_GRANT, .send_id = 7});
     refused(NULL, "elements without a receive",
@@ -112,13 +109,12 @@ static void test_hostile(void **state)
 }
 
 /* More short messages than the sender may hand over without a receive. */
-static void test_flood(void **state)
+TEST(test_flood)
 {
     struct talk *k = open_talk("shm", NULL);
     struct trib_engine *e = &k->t->side[0].engine;
     struct trib_mailbox box;
 
-    (void)state;
     drive(k, 10);
     open_box(k, &box);
     for (int i = 0; i <= TRIB_P2P_EAGER_MOST; i++) {
@@ -132,17 +128,4 @@ static void test_flood(void **state)
     assert_non_null(strstr(trib_error_text(&e->failure), "too many messages"));
     trib_mailbox_close(&box);
     close_talk(k);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_self),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_flood),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,13 @@
 #include "tests/pipeline/p2p/talk.h"
 
 /* The sentence of what waits, and the end of all that is under way. */
-static void test_failure(void **state)
+TEST(test_failure)
 {
     struct talk *k = open_talk("shm", NULL);
     struct trib_engine *e = &k->t->side[0].engine;
     char text[200];
     uint8_t x[10];
 
-    (void)state;
     e->p2p->ops->describe(e, text, sizeof(text));
     assert_string_equal(text, "no message");
     begin(k, 0, 0, false, 1, 5, x, 10);
@@ -41,14 +40,13 @@ static void look(void *arg, int peer, const struct trib_p2p_early *early)
 
 /* Messages below tag 0 are shown to who watches, those that are there and those that
  * come. */
-static void test_watch(void **state)
+TEST(test_watch)
 {
     struct talk *k = open_talk("shm", NULL);
     struct trib_engine *e = &k->t->side[1].engine;
     struct seen seen = {.n = 0};
     uint8_t x[10] = {0};
 
-    (void)state;
     begin(k, 0, 0, true, 1, -3, x, 10);
     begin(k, 1, 0, true, 1, 3, x, 10);
     drive(k, 10);
@@ -62,15 +60,4 @@ static void test_watch(void **state)
     drive(k, 10);
     assert_int_equal(seen.n, 2);
     close_talk(k);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_watch),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

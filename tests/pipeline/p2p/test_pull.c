@@ -27,11 +27,10 @@ static void fill(uint8_t *x, size_t bytes, unsigned seed)
 }
 
 /* One copy, and two entries: what both ends count shows that. */
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
     static const size_t bytes[] = {4097, 65536, 1 << 20, (1 << 20) + 1, PIECES + 3};
 
-    (void)state;
     for (int i = 0; i < 10; i++) {
         const size_t n = bytes[i / 2];
         struct talk *k = open_talk_of(FLOATS, "shm", NULL);
@@ -55,11 +54,10 @@ static void test_lengths(void **state)
 
 /* With checksums, and out of memory that is not within reach, as between the threads of
  * a process, messages go through slots. */
-static void test_slots(void **state)
+TEST(test_slots)
 {
     static uint8_t other[100000];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct talk *k =
             open_talk_of(FLOATS, i == 1 ? "shm+nomap" : "shm", i ? NULL : "check=sum");
@@ -78,9 +76,8 @@ static void test_slots(void **state)
 /* The sender gives up while the receiver reads, and changes its buffer at once: the
  * receive fails, too, also where the sender could not say why, as it took the receiver
  * for lost. */
-static void test_sender_gives_up(void **state)
+TEST(test_sender_gives_up)
 {
-    (void)state;
     for (int lost = 0; lost < 2; lost++) {
         struct talk *k = open_talk_of(FLOATS, "shm", NULL);
         struct trib_engine *e = &k->t->side[0].engine;
@@ -106,11 +103,10 @@ static void test_sender_gives_up(void **state)
 }
 
 /* The receiver gives up: nobody writes into its buffer afterwards. */
-static void test_receiver_gives_up(void **state)
+TEST(test_receiver_gives_up)
 {
     struct talk *k = open_talk_of(FLOATS, "shm", NULL);
 
-    (void)state;
     fill(x_of(k, 0), PIECES, 5);
     begin(k, 0, 0, true, 1, 3, x_of(k, 0), PIECES);
     begin(k, 1, 1, false, 0, 3, y_of(k, 1), PIECES);
@@ -171,7 +167,7 @@ static void expect_refused(const struct lie *lie)
     close_talk(k);
 }
 
-static void test_lies(void **state)
+TEST(test_lies)
 {
     static const struct lie lies[] = {
         {.hi = 9001, .word = "invalid location"},
@@ -184,17 +180,15 @@ static void test_lies(void **state)
         {.hi = 9000, .change = 1, .word = "nonexistent buffer"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
         expect_refused(&lies[i]);
 }
 
 /* A peer sends TAKEN for a message without a location, or for no message at all. */
-static void test_untold(void **state)
+TEST(test_untold)
 {
     static uint8_t other[9000];
 
-    (void)state;
     for (uint32_t id = 1; id <= 2; id++) {
         struct talk *k = open_talk_of(FLOATS, "shm", NULL);
         struct trib_engine *e = &k->t->side[0].engine;
@@ -213,19 +207,4 @@ static void test_untold(void **state)
         trib_mailbox_close(&box);
         close_talk(k);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_sender_gives_up),
-        cmocka_unit_test(test_receiver_gives_up),
-        cmocka_unit_test(test_lies),
-        cmocka_unit_test(test_untold),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,7 +165,7 @@ static void run(const char *config, int ranks, int n,
                     (struct ranks_job){.fn = sums, .arg = &s, .config = config});
 }
 
-static void test_star(void **state)
+TEST_ON(test_star, "shm", "tcp", "shm+nomap;encode_threads=2")
 {
     run(*state, 1, 1, NULL);
     run(*state, 2, 1, NULL);
@@ -173,7 +173,7 @@ static void test_star(void **state)
     run(*state, 4, 2, NULL);
 }
 
-static void test_tree(void **state)
+TEST_ON(test_tree, "shm", "tcp")
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
                      aggregators[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2, 0},
@@ -186,23 +186,7 @@ static void test_tree(void **state)
     run(*state, 3, 3, &chain);
 }
 
-static void test_racks(void **state)
+TEST_ON(test_racks, "shm", "tcp;window=1")
 {
     run(*state, 3, 3, aggregators_of_racks());
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_star, "shm"),
-        RANKS_ON(test_tree, "shm"),
-        RANKS_ON(test_racks, "shm"),
-        RANKS_ON(test_star, "tcp"),
-        RANKS_ON(test_tree, "tcp"),
-        RANKS_ON(test_racks, "tcp;window=1"),
-        RANKS_ON(test_star, "shm+nomap;encode_threads=2"),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include "pipeline/payload/check.h"
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
     static const char *const bad[] = {
         "",         "norm",    "norm:",         "norm:0",   "norm:-1",
@@ -18,7 +18,6 @@ static void test_texts(void **state)
     struct trib_error err = {0};
     struct trib_check c;
 
-    (void)state;
     for (size_t i = 0; i < RIG_COUNT(bad); i++) {
         assert_status(trib_check_parse(bad[i], &err, &c), TRIB_ERR_CONFIG);
         assert_non_null(strstr(trib_error_text(&err), "must be none, finite, norm:X"));
@@ -37,14 +36,13 @@ static void test_texts(void **state)
 }
 
 /* Wherever it stands, in every type that has such elements. */
-static void test_first_bad(void **state)
+TEST(test_first_bad)
 {
     enum { N = 700 };
     static uint8_t bytes[N * 8 + 1];
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     struct rig r = {.kernels = trib_kernels_get(NULL)};
 
-    (void)state;
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
         uint8_t *x = bytes + 1;
         r.c.desc.op.dtype = (trib_dtype_t)dtype;
@@ -59,13 +57,12 @@ static void test_first_bad(void **state)
     }
 }
 
-static void test_squares(void **state)
+TEST(test_squares)
 {
     enum { N = 700 };
     static uint8_t x[N * 8];
     struct rig r = {.kernels = trib_kernels_get(NULL)};
 
-    (void)state;
     for (int dtype = 0; dtype <= TRIB_BF16; dtype++) {
         double want = 0;
         r.c.desc.op.dtype = (trib_dtype_t)dtype;
@@ -80,11 +77,10 @@ static void test_squares(void **state)
 
 /* Whoever sums finds what rank 2 gave, and says so; sums of others are not its
  * business. */
-static void test_peers(void **state)
+TEST(test_peers)
 {
     enum { COUNT = 3000, AT = 2345 };
 
-    (void)state;
     for (int k = 0; k < 8; k++) {
         const bool finite = k & 1, gathers = k & 2;
         const struct payload_case c = {
@@ -115,11 +111,10 @@ static void test_peers(void **state)
 }
 
 /* The sentence has the plan's name, if it has one. */
-static void test_sentence(void **state)
+TEST(test_sentence)
 {
     static const char *const labels[] = {NULL, "layer"};
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         const struct payload_case c = {.algorithm = "flat",
                                        .ranks = 2,
@@ -141,16 +136,4 @@ static void test_sentence(void **state)
                                 "allreduce (TRIB_CHECK)");
         rig_close(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),   cmocka_unit_test(test_first_bad),
-        cmocka_unit_test(test_squares), cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_sentence),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,11 +57,10 @@ static struct rig begin(const struct payload_case *c)
 }
 
 /* In the payload, and in fields of the header that the receiver would believe. */
-static void test_frames(void **state)
+TEST(test_frames)
 {
     static const char *const codecs[] = {NULL, "f16", "topk:ratio=0.5", "exact"};
 
-    (void)state;
     for (int k = 0; k < 16; k++) {
         const struct payload_case c =
             case_of(codecs[k % 4], k & 4 ? "shm" : "loop", true);
@@ -81,11 +80,10 @@ static void test_frames(void **state)
 }
 
 /* A result on its way back. */
-static void test_results(void **state)
+TEST(test_results)
 {
     static const char *const codecs[] = {NULL, "f16"};
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         const struct payload_case c = case_of(codecs[k], "loop", true);
         struct rig r = begin(&c);
@@ -103,11 +101,10 @@ static void test_results(void **state)
 
 /* Elements that the receiver reads in the sender's memory: its contribution to chunk
  * 1. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
     struct payload_case c = case_of(NULL, "shm", true);
 
-    (void)state;
     c.desc.zero_copy = c.out_of_place = true;
     struct rig r = begin(&c);
     struct trib_engine *e = &rig_side(&r, 1)->engine;
@@ -119,11 +116,10 @@ static void test_memory(void **state)
 }
 
 /* The ADVERT frame that says where the sender's memory is. */
-static void test_adverts(void **state)
+TEST(test_adverts)
 {
     struct payload_case c = case_of(NULL, "shm", true);
 
-    (void)state;
     c.desc.zero_copy = true;
     struct rig r = begin(&c);
     struct trib_engine *e = &rig_side(&r, 1)->engine;
@@ -137,13 +133,12 @@ static void test_adverts(void **state)
 }
 
 /* Without the check nobody is told; with it, what is whole goes through. */
-static void test_whole(void **state)
+TEST(test_whole)
 {
     const struct payload_case c = case_of(NULL, "loop", false);
     struct rig r = begin(&c);
     struct trib_engine *e = &rig_side(&r, 1)->engine;
 
-    (void)state;
     ((uint8_t *)(uintptr_t)trib_link_received(&e->links[0], &e->arena, TRIB_LANE_UP,
                                               first_entry(&r, TRIB_LANE_UP)))[77] ^= 1;
     rig_drive(&r);
@@ -155,18 +150,4 @@ static void test_whole(void **state)
         whole.desc.zero_copy = k & 2;
         rig_check(&whole, 2, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames),
-        cmocka_unit_test(test_results),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_adverts),
-        cmocka_unit_test(test_whole),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

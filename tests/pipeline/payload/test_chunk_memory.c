@@ -26,13 +26,12 @@ static struct trib_run run_of(struct trib_payload_state *s, trib_coll_t coll)
                              .payload = s};
 }
 
-static void test_vector(void **state)
+TEST(test_vector)
 {
     struct trib_payload_state s = {.acc_bytes = 16};
     struct trib_run run = run_of(&s, TRIB_ALLREDUCE);
     const struct trib_chunk c = trib_vector_chunk(&run, 0, 2);
 
-    (void)state;
     assert_int_equal(c.first, 8);
     assert_ptr_equal(trib_run_input(&run, &c), in + 32);
     assert_ptr_equal(trib_run_acc(&run, &c), out + 32);
@@ -41,12 +40,11 @@ static void test_vector(void **state)
 }
 
 /* Rank 1 has the result of its own block alone, at the beginning of its buffer. */
-static void test_block(void **state)
+TEST(test_block)
 {
     struct trib_payload_state s = {.acc_bytes = 16};
     struct trib_run run = run_of(&s, TRIB_REDUCE_SCATTER);
 
-    (void)state;
     run.now.recv_first = 4;
     for (uint32_t k = 0; k < 3; k++) {
         const struct trib_chunk c = trib_vector_chunk(&run, 0, k);
@@ -55,7 +53,7 @@ static void test_block(void **state)
 }
 
 /* Two rounds of accumulators: the third round takes those of the first. */
-static void test_aggregator(void **state)
+TEST(test_aggregator)
 {
     struct trib_payload_state s = {
         .acc_bytes = 4, .acc_rounds = 2, .acc_is_read = true};
@@ -63,20 +61,8 @@ static void test_aggregator(void **state)
     struct trib_view view = {.base = scratch, .lo = 0, .hi = 24}, none = {.base = NULL};
     const struct trib_chunk c = {.index = 7, .n = 1};
 
-    (void)state;
     run.is_aggregator = true;
     assert_ptr_equal(trib_run_acc(&run, &c), scratch + 4);
     assert_ptr_equal(trib_peer_result(&run, &view, &c), scratch + 4);
     assert_null(trib_peer_result(&run, &none, &c));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vector),
-        cmocka_unit_test(test_block),
-        cmocka_unit_test(test_aggregator),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,9 +60,8 @@ static int walk(const struct rig *r, int rank, int *order)
     return n;
 }
 
-static void test_order_of_ranks(void **state)
+TEST(test_order_of_ranks)
 {
-    (void)state;
     for (int rank = 0; rank < RANKS; rank++) {
         struct rig r = open_at(rank);
         struct trib_task *t = reduce_of(&rig_side(&r, rank)->run);
@@ -85,7 +84,7 @@ static void test_order_of_ranks(void **state)
     }
 }
 
-static void test_quorum(void **state)
+TEST(test_quorum)
 {
     struct rig r = open_at(1);
     struct trib_run *run = &rig_side(&r, 1)->run;
@@ -93,7 +92,6 @@ static void test_quorum(void **state)
     struct trib_quorum q = {.counted = &counted, .mask_bytes = 1};
     int order[RANKS];
 
-    (void)state;
     run->desc.quorum.need = 2;
     run->payload->quorum = &q;
     assert_int_equal(walk(&r, 1, order), 2);
@@ -105,14 +103,13 @@ static void test_quorum(void **state)
     rig_close(&r);
 }
 
-static void test_as_f32(void **state)
+TEST(test_as_f32)
 {
     struct trib_engine e = {.kernels = trib_kernels_get(NULL)};
     struct rig r = {.kernels = e.kernels};
     _Alignas(8) uint8_t bytes[8 * 8 + 1];
     float stage[8];
 
-    (void)state;
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
         if (!rig_holds((trib_dtype_t)dtype))
             continue;
@@ -127,16 +124,4 @@ static void test_as_f32(void **state)
                 assert_int_equal((int)x[i], i - 3);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order_of_ranks),
-        cmocka_unit_test(test_quorum),
-        cmocka_unit_test(test_as_f32),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,11 +30,10 @@ static size_t make_word(const struct rig *r, const struct trib_chunk *c)
         word);
 }
 
-static void test_types(void **state)
+TEST(test_types)
 {
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_BF16, TRIB_F32};
 
-    (void)state;
     for (int k = 0; k < 4; k++) {
         const struct payload_case c = {.codec = k & 1 ? "f16" : "topk:ratio=1",
                                        .algorithm = "direct",
@@ -57,14 +56,13 @@ static void test_types(void **state)
     }
 }
 
-static void test_bad_words(void **state)
+TEST(test_bad_words)
 {
     const struct payload_case c = {
         .codec = "f16", .algorithm = "direct", .ranks = 2, .count = COUNT};
     struct rig r = rig_open(&c);
     struct engine_side *s = rig_side(&r, 0);
 
-    (void)state;
     trib_run_bind(&s->engine, &s->run, NULL, s->x);
     const struct trib_chunk chunk = trib_vector_chunk(&s->run, 0, 1);
     const size_t len = make_word(&r, &chunk);
@@ -79,7 +77,7 @@ static void test_bad_words(void **state)
 }
 
 /* An aggregator only hands words on: it does not look into them. */
-static void test_aggregator(void **state)
+TEST(test_aggregator)
 {
     const struct payload_case c = {
         .codec = "topk:ratio=1", .ranks = 1, .aggregators = 1, .count = 500};
@@ -87,13 +85,12 @@ static void test_aggregator(void **state)
     struct engine_side *s = rig_side(&r, 1);
     const struct trib_chunk chunk = trib_vector_chunk(&s->run, 0, 0);
 
-    (void)state;
     assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, NULL, 12345), TRIB_OK);
     rig_close(&r);
 }
 
 /* An input that may have to come back is kept before the result overwrites it. */
-static void test_keeps_the_input(void **state)
+TEST(test_keeps_the_input)
 {
     const struct payload_case c = {.codec = "topk:ratio=1",
                                    .ranks = 1,
@@ -104,7 +101,6 @@ static void test_keeps_the_input(void **state)
     struct engine_side *s = rig_side(&r, 0);
     const struct trib_chunk chunk = trib_vector_chunk(&s->run, 0, 0);
 
-    (void)state;
     trib_run_bind(&s->engine, &s->run, NULL, s->x);
     s->run.now.step = 1;
     for (size_t i = 0; i < 500; i++)
@@ -115,17 +111,4 @@ static void test_keeps_the_input(void **state)
     trib_undo_input(&s->run, &chunk);
     assert_int_equal((int)s->x[1], 3);
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_bad_words),
-        cmocka_unit_test(test_aggregator),
-        cmocka_unit_test(test_keeps_the_input),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

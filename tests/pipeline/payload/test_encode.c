@@ -53,9 +53,8 @@ static void conserve(const char *codec, float unit)
     rig_close(&r);
 }
 
-static void test_conserves(void **state)
+TEST(test_conserves)
 {
-    (void)state;
     for (float unit = 1; unit <= 8; unit *= 2) {
         conserve("efsign", unit);
         conserve("qsgd:bits=4,ef=1", unit);
@@ -65,7 +64,7 @@ static void test_conserves(void **state)
 }
 
 /* Neither an exact word nor one without feedback touches the residual. */
-static void test_leaves_the_residual(void **state)
+TEST(test_leaves_the_residual)
 {
     const struct payload_case c = case_of("topk:ratio=0.1", "ef14");
     struct rig r = rig_open(&c);
@@ -74,7 +73,6 @@ static void test_leaves_the_residual(void **state)
     static float x[RIG_PIECE], said[RIG_PIECE];
     static uint8_t word[ROOM];
 
-    (void)state;
     for (size_t i = 0; i < chunk.n; i++) {
         x[i] = rig_given(0, 0, i);
         s->run.payload->feedback.residual[i] = 0.5f;
@@ -98,13 +96,12 @@ static void test_leaves_the_residual(void **state)
 
 /* A worker's word of a chunk is the engine's, and another one in another chunk, step or
  * rank. */
-static void test_key(void **state)
+TEST(test_key)
 {
     const struct payload_case c = case_of("qsgd:bits=2,ef=0", NULL);
     struct rig r = rig_open(&c);
     static uint8_t a[ROOM], b[ROOM];
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         for (size_t k = 0; k < COUNT; k++)
             rig_put(&r, rig_input(&r, i), k, rig_given(0, 0, k % RIG_PIECE) / 7);
@@ -129,16 +126,4 @@ static void test_key(void **state)
     }
     assert_true(rig_side(&r, 0)->engine.stats.encode_ns > 0);
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conserves),
-        cmocka_unit_test(test_leaves_the_residual),
-        cmocka_unit_test(test_key),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

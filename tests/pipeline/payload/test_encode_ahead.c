@@ -57,11 +57,10 @@ static uint64_t run(const struct payload_case *c, struct outcome *out)
     return ahead;
 }
 
-static void test_same_words(void **state)
+TEST(test_same_words)
 {
     static struct outcome without, with;
 
-    (void)state;
     for (int k = 0; k < 20; k++) {
         for (int threads = 0; threads < 3; threads++) {
             const struct payload_case c = case_of(k, threads);
@@ -85,14 +84,13 @@ static bool any_done(const struct trib_engine *e)
 
 /* While this rank waits for the other one its workers go on, and what they have made is
  * taken. */
-static void test_ahead(void **state)
+TEST(test_ahead)
 {
     const struct payload_case c = case_of(1, 2);
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     struct rig r = rig_open(&c);
     struct trib_engine *e = &rig_side(&r, 0)->engine;
 
-    (void)state;
     rig_fill(&r, 0);
     rig_start_one(&r, 0);
     while (!any_done(e) && !trib_deadline_passed(until)) {
@@ -110,7 +108,7 @@ static void test_ahead(void **state)
 
 /* Neither without a codec or threads, nor of chunks that are too small, or too few, or
  * that share bytes of a mask. */
-static void test_none(void **state)
+TEST(test_none)
 {
     static const struct {
         const char *codec, *config;
@@ -126,7 +124,6 @@ static void test_none(void **state)
         {"qsgd", "encode_threads=2", 8000, 1027, true},
     };
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rows); k++) {
         const struct payload_case c = {.codec = rows[k].codec,
                                        .algorithm = "direct",
@@ -143,9 +140,8 @@ static void test_none(void **state)
 
 /* Words that nobody took, at a failure in the middle, are taken back: the caller may
  * free its memory. */
-static void test_failure(void **state)
+TEST(test_failure)
 {
-    (void)state;
     for (int passes = 0; passes < 6; passes++) {
         const struct payload_case c = case_of(0, 2);
         struct rig r = rig_open(&c);
@@ -161,17 +157,4 @@ static void test_failure(void **state)
         memset(rig_input(&r, 0), 0xff, COUNT * sizeof(float));
         rig_close(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_words),
-        cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_failure),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

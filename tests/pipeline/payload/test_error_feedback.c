@@ -22,7 +22,7 @@ static struct rig open_rule(const char *codec, const char *feedback, trib_dtype_
     return rig_open(&c);
 }
 
-static void test_state(void **state)
+TEST(test_state)
 {
     static const struct {
         const char *codec, *feedback;
@@ -39,7 +39,6 @@ static void test_state(void **state)
         {"topk", "ef21:momentum=0.5", TRIB_F16, 3, false, false, true, true, true},
     };
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rows); k++) {
         struct rig r = open_rule(rows[k].codec, rows[k].feedback, rows[k].dtype);
         struct trib_run *run = &rig_side(&r, 0)->run;
@@ -61,11 +60,10 @@ static void test_state(void **state)
 
 /* The codec gets the contribution, scaled if it is clipped; a rule that keeps a state
  * changes the elements of the chunk alone. */
-static void test_apply(void **state)
+TEST(test_apply)
 {
     static const char *const rules[] = {"none", "ef14:clip=8", "ef21"};
 
-    (void)state;
     for (int k = 0; k < 3; k++) {
         struct rig r = open_rule("topk:ratio=0.5", rules[k], TRIB_F32);
         struct engine_side *s = rig_side(&r, 1);
@@ -94,13 +92,12 @@ static void test_apply(void **state)
 }
 
 /* The norm of what float32 cannot square, and of what is not finite. */
-static void test_clip(void **state)
+TEST(test_clip)
 {
     static const float values[] = {1e30f, 1e-30f, INFINITY, NAN};
     struct rig r = open_rule("topk", "ef14:clip=1", TRIB_F32);
     struct engine_side *s = rig_side(&r, 0);
 
-    (void)state;
     trib_run_bind(&s->engine, &s->run, NULL, s->x);
     for (int k = 0; k < 4; k++) {
         const double norm = (double)values[k] * sqrt(COUNT);
@@ -114,13 +111,12 @@ static void test_clip(void **state)
 }
 
 /* A start forgets what the last one sent; the ratio warms up. */
-static void test_begin(void **state)
+TEST(test_begin)
 {
     struct rig r = open_rule("topk:ratio=0.01", "ef14:warmup=4,stages=2", TRIB_F32);
     struct engine_side *s = rig_side(&r, 0);
     double before = 1;
 
-    (void)state;
     trib_run_bind(&s->engine, &s->run, NULL, s->x);
     s->run.desc.warm_up.codec = r.codec;
     s->run.desc.warm_up.ratio = 0.01;
@@ -138,14 +134,13 @@ static void test_begin(void **state)
 }
 
 /* EF21: a sum that is not finite is handed out once, and begins again at 0. */
-static void test_begins_anew(void **state)
+TEST(test_begins_anew)
 {
     struct rig r = open_rule("topk:ratio=1", "ef21", TRIB_F32);
     struct engine_side *s = rig_side(&r, 0);
     struct trib_feedback *f = &s->run.payload->feedback;
     const struct trib_chunk chunk = trib_vector_chunk(&s->run, 0, 0);
 
-    (void)state;
     trib_run_bind(&s->engine, &s->run, NULL, s->x);
     float *own = f->state[1], *sum = f->state[2];
     for (size_t i = 0; i < chunk.n; i++) {
@@ -164,16 +159,4 @@ static void test_begins_anew(void **state)
     assert_status(trib_feedback_result(&s->engine, &s->run, &chunk, nonsense, 3),
                   TRIB_ERR_CODEC);
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_state), cmocka_unit_test(test_apply),
-        cmocka_unit_test(test_clip),  cmocka_unit_test(test_begin),
-        cmocka_unit_test(test_begins_anew),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

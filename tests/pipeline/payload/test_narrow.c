@@ -7,9 +7,8 @@
 
 #include "pipeline/payload/narrow.h"
 
-static void test_codes(void **state)
+TEST(test_codes)
 {
-    (void)state;
     for (uint64_t n = 1; n < 5000; n++) {
         const uint8_t code = trib_narrow_code(n);
         assert_true(trib_narrow_divisor(code) >= n);
@@ -18,7 +17,7 @@ static void test_codes(void **state)
     assert_int_equal(trib_narrow_code(UINT64_MAX), 31);
 }
 
-static void test_which(void **state)
+TEST(test_which)
 {
     static const struct {
         const char *codec;
@@ -33,7 +32,6 @@ static void test_which(void **state)
         {"topk", TRIB_F32, TRIB_MEAN, false}, {"exact", TRIB_F16, TRIB_MEAN, false},
     };
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rows); k++) {
         const struct payload_case c = {
             .codec = rows[k].codec,
@@ -100,7 +98,7 @@ static void means(const struct payload_case *c)
     rig_close(&r);
 }
 
-static void test_means(void **state)
+TEST(test_means)
 {
     static const struct {
         const char *codec;
@@ -108,7 +106,6 @@ static void test_means(void **state)
     } rows[] = {
         {NULL, TRIB_F16}, {NULL, TRIB_BF16}, {"f16", TRIB_F32}, {"f16", TRIB_F16}};
 
-    (void)state;
     for (size_t a = 0; a < RIG_COUNT(algorithms); a++) {
         for (size_t k = 0; k < RIG_COUNT(rows); k++) {
             for (int ranks = 2; ranks <= 5; ranks++) {
@@ -128,9 +125,8 @@ static void test_means(void **state)
     }
 }
 
-static void test_aggregators(void **state)
+TEST(test_aggregators)
 {
-    (void)state;
     for (int ranks = 2; ranks <= 5; ranks++) {
         const struct payload_case c = {.ranks = ranks,
                                        .aggregators = 1,
@@ -138,17 +134,4 @@ static void test_aggregators(void **state)
                                        .desc.op = {.dtype = TRIB_F16, .op = TRIB_MEAN}};
         means(&c);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_which),
-        cmocka_unit_test(test_means),
-        cmocka_unit_test(test_aggregators),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,11 +80,10 @@ static void sum_of(const struct oracle *o, size_t n)
     trib_pair_sum_close(&s);
 }
 
-static void test_types(void **state)
+TEST(test_types)
 {
     static const size_t sizes[] = {1, 63, 64, 65, 129, MOST};
 
-    (void)state;
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++)
         for (uint64_t k = 0; k < 6; k++) {
             const struct oracle o = {.kind = ORACLE_EXACT,
@@ -96,7 +95,7 @@ static void test_types(void **state)
         }
 }
 
-static void test_mean(void **state)
+TEST(test_mean)
 {
     const struct trib_kernels *k = trib_kernels_get(NULL);
     const int32_t integers[] = {-7, 9};
@@ -104,7 +103,6 @@ static void test_mean(void **state)
     const uint32_t at[] = {0, 5};
     struct trib_pair_sum s;
 
-    (void)state;
     assert_status(trib_pair_sum_open(&s, k, TRIB_I32, 6), TRIB_OK);
     trib_pair_sum_add(&s, &(struct trib_pairs){2, at, (const uint8_t *)integers});
     struct trib_pairs p = trib_pair_sum_take(&s, 6, 4);
@@ -121,7 +119,7 @@ static void test_mean(void **state)
 }
 
 /* f16 and bf16 are added in float32 and rounded once. */
-static void test_halves_round_once(void **state)
+TEST(test_halves_round_once)
 {
     const struct trib_kernels *k = trib_kernels_get(NULL);
     const float parts[] = {256, 0.5f, 0.5f, 1};
@@ -130,7 +128,6 @@ static void test_halves_round_once(void **state)
     uint8_t half[2];
     float sum;
 
-    (void)state;
     assert_status(trib_pair_sum_open(&s, k, TRIB_BF16, 1), TRIB_OK);
     for (int i = 0; i < 4; i++) {
         k->from_f32[TRIB_BF16](half, &parts[i], 1);
@@ -140,15 +137,4 @@ static void test_halves_round_once(void **state)
     k->to_f32[TRIB_BF16](&sum, p.values, 1);
     assert_true(sum == 258); /* one by one, each of the others would be lost */
     trib_pair_sum_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_mean),
-        cmocka_unit_test(test_halves_round_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,14 +60,13 @@ static void round_trip(struct memory *m, size_t pairs, size_t n, size_t element)
         assert_memory_equal(out.values, m->values, pairs * element);
 }
 
-static void test_round_trips(void **state)
+TEST(test_round_trips)
 {
     static const size_t sizes[] = {1,  2,    7,     8,     63,    64,
                                    65, 1000, 65535, 65536, 65537, MOST};
     static const size_t elements[] = {1, 2, 4, 8};
     struct memory *m = malloc(sizeof(*m));
 
-    (void)state;
     assert_non_null(m);
     for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
         const size_t n = sizes[s];
@@ -80,9 +79,8 @@ static void test_round_trips(void **state)
 }
 
 /* Nothing for no pairs; a list, then a bitmap, then values alone. */
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
-    (void)state;
     assert_int_equal(trib_pair_word_bytes(0, 1000, 4), 0);
     assert_int_equal(trib_pair_word_bytes(1, 1000, 4), 8 + 8 + 4);
     assert_int_equal(trib_pair_word_bytes(4, 65536, 4), 8 + 8 + 16);
@@ -94,7 +92,7 @@ static void test_lengths(void **state)
 
 /* Positions of a long chunk as distances, of which some are far; the list of u32 where
  * many are. What says something else about them is refused. */
-static void test_distances(void **state)
+TEST(test_distances)
 {
     enum { N = 1000000 };
     static const uint32_t near_ones[] = {65534, 65535, 65536, 131071, 131072, 131073};
@@ -107,7 +105,6 @@ static void test_distances(void **state)
     uint32_t at[8], how;
     uint8_t word[64];
 
-    (void)state;
     assert_int_equal(trib_pair_word_length(&near, N, 4), 8 + 16 + 24);
     trib_pair_word_write(&near, N, 4, word);
     assert_true(trib_pair_word_read(word, 48, N, 4, at, &out));
@@ -151,12 +148,11 @@ static void read_copy(const uint8_t *word, size_t bytes, size_t n, size_t elemen
     free(at);
 }
 
-static void test_damaged_words(void **state)
+TEST(test_damaged_words)
 {
     static const size_t sizes[] = {9, 64, 300, 65537};
     struct memory *m = malloc(sizeof(*m));
 
-    (void)state;
     assert_non_null(m);
     for (int k = 0; k < 4000; k++) {
         const size_t n = sizes[k % 4], pairs = noise() % (n < 40 ? n + 1 : 40);
@@ -180,7 +176,7 @@ static bool refuses(const void *word, size_t bytes, size_t n)
     return !trib_pair_word_read(word, bytes, n, 4, at, &out);
 }
 
-static void test_refused_words(void **state)
+TEST(test_refused_words)
 {
     /* Two pairs of 128: u16 positions, 8 bytes for them, 8 of values. */
     struct {
@@ -189,7 +185,6 @@ static void test_refused_words(void **state)
         uint32_t values[2];
     } w = {2, 0, {3, 5, 0, 0}, {1, 1}};
 
-    (void)state;
     assert_false(refuses(&w, sizeof(w), 128));
     assert_true(refuses(&w, sizeof(w) - 1, 128));
     assert_true(refuses(&w, 7, 128));
@@ -209,13 +204,12 @@ static void test_refused_words(void **state)
 }
 
 /* A bitmap with a bit too many, one too few, and one behind the end. */
-static void test_refused_bitmaps(void **state)
+TEST(test_refused_bitmaps)
 {
     uint32_t at[10];
     uint8_t word[8 + 8 + 8 * 4] = {8};
     struct trib_pairs out;
 
-    (void)state;
     word[8] = 0xff;
     assert_true(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
     word[9] = 1;
@@ -224,15 +218,4 @@ static void test_refused_bitmaps(void **state)
     assert_false(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
     word[9] = 4;
     assert_false(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips),   cmocka_unit_test(test_distances),
-        cmocka_unit_test(test_lengths),       cmocka_unit_test(test_damaged_words),
-        cmocka_unit_test(test_refused_words), cmocka_unit_test(test_refused_bitmaps),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,14 +61,13 @@ static void has(const struct rig *r, int rank, unsigned mask, int step)
 
 /* Two of three are enough once the deadline has passed; the third one finds a result
  * without its part, which it keeps, and which comes with the next sum. */
-static void test_late(void **state)
+TEST(test_late)
 {
     const struct payload_case c = case_of(2, 1);
     struct rig r = rig_open(&c);
     struct trib_engine *agg = &rig_side(&r, AGGREGATOR)->engine;
     const struct trib_run *late = &rig_side(&r, LATE)->run;
 
-    (void)state;
     rig_fill(&r, 0);
     start_all(&r);
     go_on(&r, 400);
@@ -111,14 +110,13 @@ static void test_late(void **state)
 }
 
 /* Not before the deadline, and not with fewer than are needed. */
-static void test_waits(void **state)
+TEST(test_waits)
 {
     static const struct {
         uint32_t need;
         uint64_t deadline_ns;
     } rows[] = {{3, 1}, {2, UINT64_C(1000000000000)}};
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         const struct payload_case c = case_of(rows[k].need, rows[k].deadline_ns);
         struct rig r = rig_open(&c);
@@ -136,7 +134,7 @@ static void test_waits(void **state)
 }
 
 /* A bitmap of too few ranks, of ranks that do not exist, or none. */
-static void test_bad_masks(void **state)
+TEST(test_bad_masks)
 {
     static const uint8_t bad[] = {0x00, 0x01, 0x08, 0x0b, 0xff};
     const struct payload_case c = case_of(2, 1);
@@ -146,7 +144,6 @@ static void test_bad_masks(void **state)
     uint8_t payload[5] = {0};
     uint32_t len = 0;
 
-    (void)state;
     assert_status(trib_quorum_result(&s->engine, &s->run, &chunk, payload, &len),
                   TRIB_ERR_PROTOCOL);
     for (size_t k = 0; k < sizeof(bad); k++) {
@@ -165,14 +162,13 @@ static void test_bad_masks(void **state)
 }
 
 /* A start as one rank knows it, given to another that has lost its aggregator. */
-static void test_deliver(void **state)
+TEST(test_deliver)
 {
     const struct payload_case c = case_of(2, 1);
     struct rig r = rig_open(&c);
     struct engine_side *s = rig_side(&r, LATE);
     size_t absent[RANKS];
 
-    (void)state;
     rig_fill(&r, 0);
     start_all(&r);
     go_on(&r, 400);
@@ -199,17 +195,4 @@ static void test_deliver(void **state)
     assert_false(trib_quorum_of_run(start, &s->run));
     free(start);
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_late),
-        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_bad_masks),
-        cmocka_unit_test(test_deliver),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,11 +192,10 @@ static void run_step(struct two *t, uint32_t step)
     }
 }
 
-static void test_sum_is_sent_as_it_was(void **state)
+TEST(test_sum_is_sent_as_it_was)
 {
     static struct two t;
 
-    (void)state;
     open_two(&t);
     for (uint32_t step = 1; step <= STEPS; step++) {
         run_step(&t, step);
@@ -206,14 +205,4 @@ static void test_sum_is_sent_as_it_was(void **state)
                          i, (double)t.side[0].x[i], (double)t.side[1].x[i]);
     }
     close_two(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sum_is_sent_as_it_was),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

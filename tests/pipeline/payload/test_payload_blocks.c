@@ -42,12 +42,11 @@ static void check_chunk(const struct trib_run *run, uint32_t round, uint32_t chu
     assert_int_equal(c.n, want.n);
 }
 
-static void test_chunks(void **state)
+TEST(test_chunks)
 {
     static struct trib_run run;
     struct trib_payload_state payload = {.acc = NULL};
 
-    (void)state;
     set_up(&run, &payload);
     check_chunk(&run, 0, 0, true, (struct trib_chunk){0, 100, 10});
     check_chunk(&run, 3, 0, true, (struct trib_chunk){6, 130, 5});
@@ -58,13 +57,12 @@ static void test_chunks(void **state)
     assert_int_equal(trib_vector_chunk(&run, 3, 1).n, 7);
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
     static struct trib_run run;
     uint8_t held[12], recv[300];
     struct trib_payload_state payload = {.scratch_acc = held};
 
-    (void)state;
     set_up(&run, &payload);
     run.now.recv = recv;
     struct trib_chunk c = trib_block_chunk(&run, 3, 0, false);
@@ -73,12 +71,11 @@ static void test_places(void **state)
     assert_ptr_equal(trib_run_acc(&run, &c), held + 5);
 }
 
-static void test_frames(void **state)
+TEST(test_frames)
 {
     static struct trib_run run;
     struct trib_payload_state payload = {.acc = NULL};
 
-    (void)state;
     set_up(&run, &payload);
     struct trib_frame f = run.now.frame;
     f.chunk = 2;
@@ -99,15 +96,4 @@ static void test_frames(void **state)
     blocks.local = false;
     assert_false(trib_blocks_expect(&run, &f, 2));
     blocks.local = true;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_frames),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

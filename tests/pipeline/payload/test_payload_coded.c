@@ -14,11 +14,10 @@ static const char *const losing[] = {"f8", "qsgd:bits=4", "efsign", "natural",
                                      "topk:ratio=0.1", "onebit"};
 static const char *const algorithms[] = {"flat", "direct", "tree", "ring"};
 
-static void test_whole(void **state)
+TEST(test_whole)
 {
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_BF16, TRIB_F32};
 
-    (void)state;
     for (size_t k = 0; k < 4 * RIG_COUNT(whole); k++) {
         const struct payload_case c = {
             .codec = whole[k % RIG_COUNT(whole)],
@@ -32,9 +31,8 @@ static void test_whole(void **state)
     }
 }
 
-static void test_collectives(void **state)
+TEST(test_collectives)
 {
-    (void)state;
     for (int k = 0; k < 4; k++) {
         const struct payload_case c = {
             .codec = whole[k],
@@ -48,9 +46,8 @@ static void test_collectives(void **state)
     }
 }
 
-static void test_same_bits(void **state)
+TEST(test_same_bits)
 {
-    (void)state;
     for (size_t k = 0; k < 4 * RIG_COUNT(losing); k++) {
         const struct payload_case c = {
             .codec = losing[k % RIG_COUNT(losing)],
@@ -69,9 +66,8 @@ static void test_same_bits(void **state)
 }
 
 /* Aggregators sum the same words. */
-static void test_aggregators(void **state)
+TEST(test_aggregators)
 {
-    (void)state;
     for (size_t k = 0; k < 2 * RIG_COUNT(whole); k++) {
         const struct payload_case c = {.codec = whole[k % RIG_COUNT(whole)],
                                        .ranks = 3,
@@ -83,13 +79,12 @@ static void test_aggregators(void **state)
 }
 
 /* A word of another codec's, or that names memory of a rank, ends the operation. */
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
     static const uint8_t kinds[] = {TRIB_FRAME_GET, TRIB_FRAME_SUM, TRIB_FRAME_DATA};
     const struct payload_case c = {
         .codec = "f16", .algorithm = "direct", .ranks = 2, .count = 2000};
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(kinds); k++) {
         struct rig r = rig_open(&c);
         struct trib_engine *e = &rig_side(&r, 1)->engine;
@@ -100,18 +95,4 @@ static void test_refuses(void **state)
         assert_status((trib_status_t)e->failed, TRIB_ERR_PROTOCOL);
         rig_close(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_collectives),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_aggregators),
-        cmocka_unit_test(test_refuses),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,8 @@
 
 static const char *const algorithms[] = {"flat", "direct", "tree", "ring"};
 
-static void test_exact(void **state)
+TEST(test_exact)
 {
-    (void)state;
     for (int k = 0; k < 16; k++) {
         const struct payload_case c = {
             .codec = "exact",
@@ -28,12 +27,11 @@ static void test_exact(void **state)
 }
 
 /* Reals in any order of sums and by any algorithm have the same bits. */
-static void test_order_does_not_matter(void **state)
+TEST(test_order_does_not_matter)
 {
     enum { COUNT = 3001 };
     static float first[COUNT];
 
-    (void)state;
     for (int k = 0; k < 4; k++) {
         const struct payload_case c = {.codec = "exact",
                                        .algorithm = algorithms[k],
@@ -58,9 +56,8 @@ static void test_order_does_not_matter(void **state)
 }
 
 /* A vote: what comes out is the sign of the sum of signs. */
-static void test_vote(void **state)
+TEST(test_vote)
 {
-    (void)state;
     for (int k = 0; k < 4; k++) {
         const struct payload_case c = {
             .codec = "signsgd", .algorithm = algorithms[k], .ranks = 3, .count = 2050};
@@ -81,9 +78,8 @@ static void test_vote(void **state)
 }
 
 /* An aggregator adds the words of its ranks, and hands on their sum. */
-static void test_aggregators(void **state)
+TEST(test_aggregators)
 {
-    (void)state;
     for (int k = 0; k < 8; k++) {
         const struct payload_case c = {.codec = "exact",
                                        .ranks = 2 + k / 4,
@@ -97,7 +93,7 @@ static void test_aggregators(void **state)
 }
 
 /* Floats that an aggregator sums are not for words that add. */
-static void test_refuses_sums(void **state)
+TEST(test_refuses_sums)
 {
     const struct payload_case c = {.codec = "exact",
                                    .ranks = 2,
@@ -107,7 +103,6 @@ static void test_refuses_sums(void **state)
     struct rig r = rig_open(&c);
     struct trib_engine *e = &rig_side(&r, 1)->engine;
 
-    (void)state;
     rig_fill(&r, 0);
     for (int i = 0; i < 3; i++)
         rig_start_one(&r, i);
@@ -125,18 +120,4 @@ static void test_refuses_sums(void **state)
     engines_words(e->failure.text,
                   (const char *const[]){"rank 2", "an invalid result", NULL});
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_order_does_not_matter),
-        cmocka_unit_test(test_vote),
-        cmocka_unit_test(test_aggregators),
-        cmocka_unit_test(test_refuses_sums),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

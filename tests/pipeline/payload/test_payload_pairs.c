@@ -78,13 +78,12 @@ static struct payload_case pairs_case(const char *algorithm, size_t count)
 }
 
 /* Strides from a full union to one pair of each rank; many rounds of chunks. */
-static void test_unions(void **state)
+TEST(test_unions)
 {
     static const size_t strides[] = {1, 2, 3, 7, 100, MOST + 1};
     static const size_t counts[] = {1, 2, 255, 1024, 5003};
     struct gift *gifts = calloc(RANKS, sizeof(*gifts));
 
-    (void)state;
     assert_non_null(gifts);
     for (int k = 0; k < 10; k++) {
         const struct payload_case c =
@@ -104,7 +103,7 @@ static void test_unions(void **state)
 }
 
 /* The same number of pairs takes no new memory in later starts. */
-static void test_memory_is_kept(void **state)
+TEST(test_memory_is_kept)
 {
     struct gift *gifts = calloc(RANKS, sizeof(*gifts));
     const struct payload_case c = pairs_case("direct", 5003);
@@ -112,7 +111,6 @@ static void test_memory_is_kept(void **state)
     const struct trib_pairs_state *s = rig_side(&r, 0)->run.payload->pairs;
     size_t room = 0;
 
-    (void)state;
     assert_non_null(gifts);
     for (int step = 0; step < 4; step++) {
         for (int i = 0; i < RANKS; i++)
@@ -128,13 +126,12 @@ static void test_memory_is_kept(void **state)
 
 /* Words of a rank whose elements are longer do not have the length that others
  * expect. */
-static void test_wrong_words_are_refused(void **state)
+TEST(test_wrong_words_are_refused)
 {
     struct gift *gifts = calloc(RANKS, sizeof(*gifts));
     const struct payload_case c = pairs_case("direct", 1000);
     struct rig r = rig_open(&c);
 
-    (void)state;
     assert_non_null(gifts);
     for (int i = 0; i < RANKS; i++)
         give(&gifts[i], c.count, i, 0, 5);
@@ -143,15 +140,4 @@ static void test_wrong_words_are_refused(void **state)
     assert_int_equal(rig_side(&r, 0)->engine.failed, TRIB_ERR_PROTOCOL);
     rig_close(&r);
     free(gifts);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unions),
-        cmocka_unit_test(test_memory_is_kept),
-        cmocka_unit_test(test_wrong_words_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

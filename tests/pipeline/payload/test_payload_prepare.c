@@ -10,12 +10,11 @@
 
 enum { N = 64 };
 
-static void test_raw(void **state)
+TEST(test_raw)
 {
     const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE};
     struct engines *t = engines_open(2, N, "loop", "");
 
-    (void)state;
     engines_prepare(t, trib_algo_find("direct"), N, &desc);
     const struct trib_run *run = &t->side[0].run;
     assert_ptr_equal(run->payload_ops[0], &trib_payload_raw);
@@ -28,13 +27,12 @@ static void test_raw(void **state)
 }
 
 /* The rank that is not the root has no place for the sum that it makes. */
-static void test_scratch(void **state)
+TEST(test_scratch)
 {
     const struct trib_run_desc desc = {.op = {.coll = TRIB_REDUCE, .root = 0}};
     struct engines *t = engines_open(4, N, "loop", "");
     int with = 0;
 
-    (void)state;
     engines_prepare(t, trib_algo_find("tree"), N, &desc);
     assert_false(t->side[0].run.no_result);
     assert_null(t->side[0].run.payload->scratch_acc);
@@ -46,12 +44,11 @@ static void test_scratch(void **state)
     engines_close(t);
 }
 
-static void test_coded(void **state)
+TEST(test_coded)
 {
     struct engines *t = engines_open(2, N, "loop", "");
     struct trib_codec *codec;
 
-    (void)state;
     assert_status(trib_codec_create("f16", NULL, NULL, &codec), TRIB_OK);
     const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE, .codec = codec};
     engines_prepare(t, trib_algo_find("direct"), N, &desc);
@@ -65,15 +62,4 @@ static void test_coded(void **state)
     trib_payload_dispose(run);
     engines_close(t);
     trib_codec_destroy(codec);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_raw),
-        cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_coded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,8 @@ static const size_t counts[] = {1, 63, 1025, 5003};
 
 /* Chunks read in place, written in place and through slots; more of them than a bit
  * mask of rounds has bits. */
-static void test_types(void **state)
+TEST(test_types)
 {
-    (void)state;
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
         if (!rig_holds((trib_dtype_t)dtype))
             continue;
@@ -34,13 +33,12 @@ static void test_types(void **state)
     }
 }
 
-static void test_collectives(void **state)
+TEST(test_collectives)
 {
     static const trib_coll_t colls[] = {TRIB_ALLREDUCE, TRIB_REDUCE,
                                         TRIB_REDUCE_SCATTER};
     static const char *const algorithms[] = {"flat", "direct", "tree", "ring"};
 
-    (void)state;
     for (int k = 0; k < 48; k++) {
         const struct trib_algo *algo = trib_algo_find(algorithms[k % 4]);
         const struct payload_case c = {
@@ -58,9 +56,8 @@ static void test_collectives(void **state)
 }
 
 /* More contributions than a kernel takes at a time are summed in parts. */
-static void test_many_sources(void **state)
+TEST(test_many_sources)
 {
-    (void)state;
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
         if (!rig_holds((trib_dtype_t)dtype))
             continue;
@@ -92,7 +89,7 @@ static void test_many_sources(void **state)
 
 /* A frame whose length is not its chunk's, or that names memory which was not opened,
  * ends the operation. */
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
     static const struct {
         uint8_t kind;
@@ -103,7 +100,6 @@ static void test_refuses(void **state)
                  {TRIB_FRAME_SUM, 4}};
     const struct payload_case c = {.algorithm = "direct", .ranks = 2, .count = 2000};
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(wrong); k++) {
         struct rig r = rig_open(&c);
         struct trib_engine *e = &rig_side(&r, 1)->engine;
@@ -121,11 +117,10 @@ static void test_refuses(void **state)
 
 /* A sender gives up what it has named, and overwrites it, before the receiver has read
  * it: neither a sum nor a copy of what is there then is a result. */
-static void test_withdrawn(void **state)
+TEST(test_withdrawn)
 {
     static const trib_coll_t colls[] = {TRIB_REDUCE, TRIB_EXSCAN};
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(colls); k++) {
         const struct payload_case c = {
             .algorithm = "flat",
@@ -151,16 +146,4 @@ static void test_withdrawn(void **state)
         assert_non_null(strstr(receiver->engine.failure.text, "has abandoned"));
         rig_close(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),        cmocka_unit_test(test_collectives),
-        cmocka_unit_test(test_many_sources), cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_withdrawn),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

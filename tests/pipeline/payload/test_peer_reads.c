@@ -157,11 +157,10 @@ static const struct {
 };
 
 /* The counts are one chunk, an element more, and more than a read for a sum. */
-static void test_collectives(void **state)
+TEST(test_collectives)
 {
     static const size_t counts[] = {PIECE, PIECE + 1, 19 * PIECE - 5};
 
-    (void)state;
     for (size_t k = 0; k < 2 * N_OF(cases) * N_OF(counts); k++) {
         const size_t which = k / 2 % N_OF(cases);
         const struct payload_case c = {
@@ -178,7 +177,7 @@ static void test_collectives(void **state)
 }
 
 /* A vector of 20 chunks is read by few calls, each byte once. */
-static void test_ahead(void **state)
+TEST(test_ahead)
 {
     const size_t count = 20 * PIECE, bytes = count * sizeof(float);
     struct payload_case c = {
@@ -189,7 +188,6 @@ static void test_ahead(void **state)
         .transport = "shm",
         .desc = {.op.coll = TRIB_EXSCAN, .piece = PIECE, .zero_copy = true}};
 
-    (void)state;
     struct rig r = open_read(&c);
     rig_step(&r, 0);
     check_result(&r, 0);
@@ -206,7 +204,7 @@ static void test_ahead(void **state)
 }
 
 /* Nobody is told an address where it does not pay off. */
-static void test_not_read(void **state)
+TEST(test_not_read)
 {
     static const struct trib_run_desc none[] = {
         {.op.coll = TRIB_ALLREDUCE, .piece = PIECE, .zero_copy = true},
@@ -216,7 +214,6 @@ static void test_not_read(void **state)
         {.op.coll = TRIB_SCAN, .piece = PIECE, .zero_copy = true, .may_undo = true},
     };
 
-    (void)state;
     for (size_t k = 0; k < N_OF(none); k++) {
         const struct payload_case c = {.algorithm = "flat",
                                        .ranks = 2,
@@ -243,14 +240,13 @@ static const struct payload_case one_read = {
     .desc = {.op.coll = TRIB_EXSCAN, .piece = PIECE, .zero_copy = true}};
 
 /* A read fails, as the peer has died, or has no such memory. */
-static void test_failures(void **state)
+TEST(test_failures)
 {
     static const trib_status_t made[] = {TRIB_ERR_PEER_LOST, TRIB_ERR_RANGE,
                                          TRIB_ERR_SYSTEM};
     static const trib_status_t seen[] = {TRIB_ERR_PEER_LOST, TRIB_ERR_PROTOCOL,
                                          TRIB_ERR_SYSTEM};
 
-    (void)state;
     for (int k = 0; k < 3; k++) {
         struct rig r = open_read(&one_read);
         counted.fails = made[k];
@@ -266,12 +262,11 @@ static void test_failures(void **state)
 
 /* The sender fails when its frames are under way, and its caller overwrites the buffer:
  * the receiver does not take what is there then for a result. */
-static void test_sender_fails(void **state)
+TEST(test_sender_fails)
 {
     struct rig r = open_read(&one_read);
     struct engine_side *sender = rig_side(&r, 0), *receiver = rig_side(&r, 1);
 
-    (void)state;
     rig_fill(&r, 0);
     rig_start_one(&r, 0);
     rig_start_one(&r, 1);
@@ -288,12 +283,11 @@ static void test_sender_fails(void **state)
 }
 
 /* An ADVERT carries addresses, which are no regions. */
-static void test_claims(void **state)
+TEST(test_claims)
 {
     struct trib_ref ref;
     static const uint8_t memory[8];
 
-    (void)state;
     trib_ref_address(&ref, memory + 3, 3, 8);
     assert_true(trib_ref_is_addressed(&ref));
     assert_int_equal(ref.origin, (int64_t)(uintptr_t)memory);
@@ -369,9 +363,8 @@ static int give_up(struct ranks_self *self)
     return 0;
 }
 
-static void test_root_gives_up(void **state)
+TEST(test_root_gives_up)
 {
-    (void)state;
     for (int how = DIES; how <= UNMAPS; how++) {
         enum end end = (enum end)how;
         struct ranks r;
@@ -387,17 +380,4 @@ static void test_root_gives_up(void **state)
         assert_int_equal(r.slots[0].status, 0);
         ranks_close(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_collectives),   cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_not_read),      cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_sender_fails),  cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_root_gives_up),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,22 +21,14 @@ static void check(const char *text, trib_coll_t coll, bool linear)
     trib_codec_destroy(codec);
 }
 
-static void test_linear(void **state)
+TEST(test_linear)
 {
     const struct trib_run raw = {.desc = {.op = {.coll = TRIB_ALLREDUCE}}};
 
-    (void)state;
     assert_false(trib_coded_linear(&raw));
     check("f16", TRIB_ALLREDUCE, false);
     check("topk:ratio=0.1", TRIB_ALLREDUCE, false);
     check("int8", TRIB_ALLREDUCE, true);
     check("int8", TRIB_REDUCE_SCATTER, true);
     check("int8", TRIB_ALLGATHER, false);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

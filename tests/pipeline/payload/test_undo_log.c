@@ -78,11 +78,10 @@ static void undo(const struct rig *r, const struct before *was)
         rig_side(r, i)->engine.seq--;
 }
 
-static void test_undone(void **state)
+TEST(test_undone)
 {
     static struct before was[RANKS], first, again;
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rules); k++) {
         const struct payload_case c = case_of(k);
         struct rig r = rig_open(&c);
@@ -105,11 +104,10 @@ static void test_undone(void **state)
 }
 
 /* A start that fails in the middle of it, on one rank earlier than on others. */
-static void test_cut_short(void **state)
+TEST(test_cut_short)
 {
     static struct before was[RANKS];
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rules); k++) {
         for (int passes = 0; passes < 8; passes++) {
             const struct payload_case c = case_of(k);
@@ -132,13 +130,12 @@ static void test_cut_short(void **state)
 
 /* Another run of the same vector takes over what this one kept, and goes on as this one
  * would have. */
-static void test_adopt(void **state)
+TEST(test_adopt)
 {
     const struct payload_case c = case_of(0);
     static struct before first;
     struct trib_run other[RANKS] = {{.payload = NULL}};
 
-    (void)state;
     for (int adopt = 0; adopt < 2; adopt++) {
         struct rig r = rig_open(&c);
         rig_step(&r, 0);
@@ -165,11 +162,10 @@ static void test_adopt(void **state)
 
 /* The state behind any of the newest two starts, a failed one among them; not behind
  * one before. */
-static void test_rewound(void **state)
+TEST(test_rewound)
 {
     static struct before was[3][RANKS], now;
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rules); k++) {
         struct payload_case c = case_of(k);
         c.desc.may_undo = false;
@@ -197,11 +193,10 @@ static void test_rewound(void **state)
 }
 
 /* The log takes nothing back that has come from elsewhere. */
-static void test_forgotten(void **state)
+TEST(test_forgotten)
 {
     struct payload_case c = case_of(0);
 
-    (void)state;
     c.desc.may_rewind = true;
     struct rig r = rig_open(&c);
     rig_step(&r, 0);
@@ -215,16 +210,4 @@ static void test_forgotten(void **state)
     assert_true(trib_undo_reaches(run, 2));
     assert_false(trib_undo_reaches(run, 1));
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_undone),    cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_adopt),     cmocka_unit_test(test_rewound),
-        cmocka_unit_test(test_forgotten),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static struct trib_task *find(struct trib_run *run, int kind, uint16_t flags)
     return NULL;
 }
 
-static void test_roles(void **state)
+TEST(test_roles)
 {
     static const struct {
         const char *codec, *algorithm;
@@ -44,7 +44,6 @@ static void test_roles(void **state)
          TRIB_INPUT_RESULT},
     };
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rows); k++) {
         const struct payload_case c = {.codec = rows[k].codec,
                                        .algorithm = rows[k].algorithm,
@@ -64,7 +63,7 @@ static void test_roles(void **state)
 }
 
 /* A word that one SEND alone needs is made where it is sent from. */
-static void test_sent(void **state)
+TEST(test_sent)
 {
     static const struct {
         const char *codec, *algorithm;
@@ -73,7 +72,6 @@ static void test_sent(void **state)
                 {"exact", "direct", true, false},
                 {"f16", "flat", true, true}};
 
-    (void)state;
     for (size_t k = 0; k < RIG_COUNT(rows); k++) {
         const struct payload_case c = {.codec = rows[k].codec,
                                        .algorithm = rows[k].algorithm,
@@ -90,7 +88,7 @@ static void test_sent(void **state)
 }
 
 /* A store keeps its word until all that take from it are done with its round. */
-static void test_when_free(void **state)
+TEST(test_when_free)
 {
     const struct payload_case c = {.codec = "f16",
                                    .algorithm = "direct",
@@ -101,7 +99,6 @@ static void test_when_free(void **state)
     struct trib_run *run = &rig_side(&r, 0)->run;
     struct trib_task *send = find(run, TRIB_TASK_SEND, TRIB_TASK_FINAL);
 
-    (void)state;
     assert_true(run->desc.rounds > 1);
     const uint32_t chunk = send->chunk;
     for (uint32_t i = 0; i < run->program.n_tasks; i++)
@@ -125,16 +122,4 @@ static void test_when_free(void **state)
     }
     assert_false(trib_coded_store_ready(run, send));
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_roles),
-        cmocka_unit_test(test_sent),
-        cmocka_unit_test(test_when_free),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

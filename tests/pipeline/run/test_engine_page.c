@@ -80,11 +80,10 @@ static struct seen look_until(struct ranks *r, bool stopped)
     return seen;
 }
 
-static void test_late(void **state)
+TEST(test_late)
 {
     struct ranks r;
 
-    (void)state;
     assert_true(ranks_start(&r, &(struct ranks_job){.size = 2, .fn = be_late}));
     while (r.slots[1].phase != 1 && !ranks_poll(&r))
         rest();
@@ -135,12 +134,11 @@ static int sum_often(struct ranks_self *self)
 }
 
 /* Threads are ranks, each with its page, which are read while they change. */
-static void test_moving(void **state)
+TEST(test_moving)
 {
     struct ranks r;
     int most = 0;
 
-    (void)state;
     assert_true(ranks_start(
         &r, &(struct ranks_job){.size = 2, .fn = sum_often, .threads = true}));
     while (!ranks_poll(&r)) {
@@ -170,19 +168,7 @@ static int lose_descriptors(struct ranks_self *self)
 }
 
 /* A program that closes all descriptors has no page, and keeps its own. */
-static void test_closed(void **state)
+TEST(test_closed)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = lose_descriptors, .bare = true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_late),
-        cmocka_unit_test(test_moving),
-        cmocka_unit_test(test_closed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

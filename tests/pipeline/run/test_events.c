@@ -37,9 +37,8 @@ static bool take(struct engines *t, struct trib_event event)
     return moved;
 }
 
-static void test_lost(void **state)
+TEST(test_lost)
 {
-    (void)state;
     for (int left = 0; left < 2; left++) {
         struct engines *t = engines_two("shm+nomap", true);
         struct trib_engine *e = &t->side[1].engine;
@@ -58,13 +57,12 @@ static void test_lost(void **state)
 }
 
 /* A frame that an event tells of, and that is not there: the one before came twice. */
-static void test_twice(void **state)
+TEST(test_twice)
 {
     struct engines *t = engines_two("shm+nomap", true);
     struct trib_engine *e = &t->side[1].engine;
     const uint32_t imm = (uint32_t)TRIB_LINK_FRAME << 24 | TRIB_LANE_UP;
 
-    (void)state;
     engines_start_in_place(t, 0);
     for (int i = 0; i < 3; i++)
         (void)trib_engine_progress(&t->side[0].engine);
@@ -79,14 +77,13 @@ static void test_twice(void **state)
 }
 
 /* An immediate that no version of this library has is no frame, and no failure. */
-static void test_unknown(void **state)
+TEST(test_unknown)
 {
     static const uint32_t imms[] = {0x77000000, 0xfe000001,
                                     (uint32_t)TRIB_LINK_FRAME << 24 | 77};
     struct engines *t = engines_two("shm+nomap", true);
     struct trib_engine *e = &t->side[1].engine;
 
-    (void)state;
     for (int k = 0; k < 3; k++) {
         (void)take(t, (struct trib_event){.kind = TRIB_EVENT_ARRIVED, .imm = imms[k]});
         assert_int_equal(e->failed, 0);
@@ -118,11 +115,10 @@ static struct engines *strangers(const char *transport)
 }
 
 /* A peer hears of a failure over a link without slots, too. */
-static void test_failure_without_slots(void **state)
+TEST(test_failure_without_slots)
 {
     static const char *const transports[] = {"shm", "shm+nomap"};
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct engines *t = strangers(transports[k]);
         const struct trib_link *l = &t->side[0].engine.links[1];
@@ -136,12 +132,11 @@ static void test_failure_without_slots(void **state)
 
 /* An owner that steps several engines in turn fails one without a look at its peers,
  * and tells them later. */
-static void test_failure_that_is_told_later(void **state)
+TEST(test_failure_that_is_told_later)
 {
     struct engines *t = strangers("shm+nomap");
     struct trib_engine *e = &t->side[0].engine;
 
-    (void)state;
     e->tells_later = true;
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, "because of this");
     assert_false(e->links[1].connected);
@@ -153,7 +148,7 @@ static void test_failure_that_is_told_later(void **state)
 
 /* An engine that fails like another one tells its own peers, but for those that the
  * other has lost. */
-static void test_failure_of_another_engine(void **state)
+TEST(test_failure_of_another_engine)
 {
     struct engines *t = engines_meet(
         &(struct engines_opts){.ranks = 3, .transport = "shm+nomap", .per_link = true});
@@ -161,7 +156,6 @@ static void test_failure_of_another_engine(void **state)
         &(struct engines_opts){.ranks = 3, .transport = "shm+nomap", .per_link = true});
     struct trib_engine *e = &t->side[0].engine;
 
-    (void)state;
     other->side[0].engine.links[2].lost = true;
     other->side[0].engine.links[2].lives = true;
     trib_engine_fail(&other->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
@@ -177,13 +171,12 @@ static void test_failure_of_another_engine(void **state)
 }
 
 /* An engine looks for no rank of a host that is lost. */
-static void test_lost_hosts(void **state)
+TEST(test_lost_hosts)
 {
     struct engines *t = engines_meet(
         &(struct engines_opts){.ranks = 3, .transport = "shm+nomap", .per_link = true});
     struct trib_engine *e = &t->side[0].engine;
 
-    (void)state;
     for (int i = 1; i < 3; i++)
         snprintf(e->peers[i].host, sizeof(e->peers[i].host), "there");
     e->links[1].lost = true;
@@ -225,13 +218,12 @@ static void *look_later(void *arg)
     return NULL;
 }
 
-static void test_full_transport(void **state)
+TEST(test_full_transport)
 {
     struct engines *t = engines_two("shm+nomap", true);
     struct later later = {.engine = &t->side[1].engine};
     pthread_t thread;
 
-    (void)state;
     fill_ring(t);
     assert_int_equal(pthread_create(&thread, NULL, look_later, &later), 0);
     trib_engine_fail(&t->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
@@ -239,21 +231,4 @@ static void test_full_transport(void **state)
     pthread_join(thread, NULL);
     hears(t);
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_failure_without_slots),
-        cmocka_unit_test(test_failure_that_is_told_later),
-        cmocka_unit_test(test_failure_of_another_engine),
-        cmocka_unit_test(test_lost_hosts),
-        cmocka_unit_test(test_full_transport),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

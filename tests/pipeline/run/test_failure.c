@@ -11,13 +11,12 @@ static const char *const both[] = {"rank 0 (host here", "rank 1", "allreduce", "
                                    NULL};
 
 /* The first failure stays, and ends all that is queued, once. */
-static void test_marks_once(void **state)
+TEST(test_marks_once)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[1].engine, *other = &t->side[0].engine;
     struct trib_run *run = &t->side[1].run;
 
-    (void)state;
     engines_start_in_place(t, 1);
     trib_engine_mark(e, TRIB_ERR_NO_MEMORY, "the first");
     trib_engine_mark(e, TRIB_ERR_TIMEOUT, "the second");
@@ -53,7 +52,7 @@ static void write_notice(struct trib_engine *e, uint32_t kind, int32_t status,
 
 /* A failure that is none would end an operation well, whatever its result has come
  * to. */
-static void test_refuses_hostile_notices(void **state)
+TEST(test_refuses_hostile_notices)
 {
     static const struct {
         uint32_t kind;
@@ -75,7 +74,6 @@ static void test_refuses_hostile_notices(void **state)
     static const char *const words[] = {"rank 0 (host here", "sent a notice",
                                         "to rank 1", NULL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         struct engines *t = engines_two("shm", true);
         struct engine_side *s = &t->side[1];
@@ -89,11 +87,10 @@ static void test_refuses_hostile_notices(void **state)
 }
 
 /* A failure without a sentence has one here. */
-static void test_notices(void **state)
+TEST(test_notices)
 {
     static const char *const texts[] = {"because", ""};
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct engines *t = engines_two("shm", true);
         struct trib_engine *e = &t->side[1].engine;
@@ -107,12 +104,11 @@ static void test_notices(void **state)
 }
 
 /* A peer that shrinks ends the communicator, and may say which rank is lost. */
-static void test_survivor(void **state)
+TEST(test_survivor)
 {
     static const char *const words[] = {"rank 0 (host here", "trib_comm_shrink",
                                         "seen by rank 1", NULL};
 
-    (void)state;
     for (uint32_t lost = 0; lost <= 3; lost++) {
         struct engines *t = engines_two("shm", true);
         struct trib_engine *e = &t->side[1].engine;
@@ -129,13 +125,12 @@ static void test_survivor(void **state)
     }
 }
 
-static void test_lost(void **state)
+TEST(test_lost)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[1].engine;
     char want[200];
 
-    (void)state;
     engines_start_in_place(t, 1);
     trib_engine_lost(e, 0, false, "process 7 is stopped");
     snprintf(want, sizeof(want),
@@ -149,12 +144,11 @@ static void test_lost(void **state)
 }
 
 /* The cause that a peer told before it went is the failure, not that it went. */
-static void test_lost_with_a_cause(void **state)
+TEST(test_lost_with_a_cause)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[1].engine;
 
-    (void)state;
     write_notice(e, TRIB_OOB_NOTICE_FAILED, TRIB_ERR_NO_MEMORY, "because");
     trib_engine_lost(e, 0, false, "it has left");
     assert_string_equal(e->failure.text, "because");
@@ -163,9 +157,8 @@ static void test_lost_with_a_cause(void **state)
 
 /* In the last barrier, and at an aggregator that has nothing to do, leaving is a peer's
  * right; dying never is. */
-static void test_left(void **state)
+TEST(test_left)
 {
-    (void)state;
     for (int k = 0; k < 8; k++) {
         const bool left = k & 1, leaving = k & 2, aggregator = k & 4;
         struct engines *t = engines_two("shm", true);
@@ -182,13 +175,12 @@ static void test_left(void **state)
     }
 }
 
-static void test_describes(void **state)
+TEST(test_describes)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[0].engine;
     char text[200];
 
-    (void)state;
     trib_engine_describe(e, text, sizeof(text));
     assert_string_equal(text, "after operation 0, phase idle");
     t->side[0].run.desc.label = "layer";
@@ -206,9 +198,8 @@ static void test_describes(void **state)
 }
 
 /* A frame of another operation, and one of this that is not due. */
-static void test_misfit(void **state)
+TEST(test_misfit)
 {
-    (void)state;
     for (int k = 0; k < 2; k++) {
         struct engines *t = engines_two("shm", true);
         struct engine_side *s = &t->side[1];
@@ -229,12 +220,11 @@ static void test_misfit(void **state)
     }
 }
 
-static void test_unable(void **state)
+TEST(test_unable)
 {
     struct engines *t = engines_two("shm", true);
     struct trib_engine *e = &t->side[1].engine;
 
-    (void)state;
     engines_start_in_place(t, 1);
     trib_engine_unable(e, 0, TRIB_ERR_SYSTEM, "no more descriptors");
     assert_status((trib_status_t)e->failed, TRIB_ERR_SYSTEM);
@@ -243,23 +233,4 @@ static void test_unable(void **state)
                                         "rank 0 (host here", "no more descriptors",
                                         NULL});
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_marks_once),
-        cmocka_unit_test(test_refuses_hostile_notices),
-        cmocka_unit_test(test_notices),
-        cmocka_unit_test(test_survivor),
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_lost_with_a_cause),
-        cmocka_unit_test(test_left),
-        cmocka_unit_test(test_describes),
-        cmocka_unit_test(test_misfit),
-        cmocka_unit_test(test_unable),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

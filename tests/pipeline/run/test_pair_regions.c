@@ -102,11 +102,10 @@ static void check(const struct trib_pair_regions *r, size_t length, size_t round
         assert_true(owners[o] <= total / round + total / (round * 2) + 2 * PAIRS);
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
     static const size_t lengths[] = {1, 99, 100, 101, 12345, MOST};
 
-    (void)state;
     for (int k = 0; k < SUPPORTS * 6 * 4; k++) {
         const enum support s = k % SUPPORTS;
         const size_t length = lengths[k / SUPPORTS % 6],
@@ -123,14 +122,4 @@ static void test_cut(void **state)
         }
         trib_pair_regions_close(&r);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

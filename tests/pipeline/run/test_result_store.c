@@ -26,11 +26,10 @@ static int past_of(struct trib_result_store *s, int chunks, uint64_t plain_ps,
     return n;
 }
 
-static void test_the_faster_one_is_taken(void **state)
+TEST(test_the_faster_one_is_taken)
 {
     struct trib_result_store s = {0};
 
-    (void)state;
     assert_int_equal(past_of(&s, 8, 400, 200), 4);
     assert_int_equal(past_of(&s, 320, 400, 200), 310);
     (void)past_of(&s, 320, 200, 600);
@@ -39,17 +38,16 @@ static void test_the_faster_one_is_taken(void **state)
     assert_int_equal(past_of(&s, 320, 400, 380), 10);
 }
 
-static void test_chance_changes_nothing(void **state)
+TEST(test_chance_changes_nothing)
 {
     struct trib_result_store s = {0};
 
-    (void)state;
     (void)past_of(&s, 64, 400, 200);
     trib_result_store_took(&s, true, CHUNK, 5000000); /* another process ran */
     assert_int_equal(past_of(&s, 320, 400, 200), 310);
 }
 
-static void test_same_bits(void **state)
+TEST(test_same_bits)
 {
     enum { N = TRIB_PAST_CACHE_RESULT / sizeof(float) };
     const struct payload_case c = {.codec = "natural",
@@ -62,7 +60,6 @@ static void test_same_bits(void **state)
     float *y = malloc((N + 1) * sizeof(*y)), x[CHUNK], expected[CHUNK];
     uint8_t word[2 * CHUNK];
 
-    (void)state;
     for (size_t i = 0; i < CHUNK; i++)
         x[i] = (float)((int)(i * 2654435761u >> 8) - (1 << 23));
     const struct trib_encode in = {.x = x, .n = CHUNK, .total = N};
@@ -85,16 +82,4 @@ static void test_same_bits(void **state)
     assert_true(store->ns[0] > 0 && store->ns[1] > 0); /* both kinds were taken */
     free(y);
     rig_close(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_faster_one_is_taken),
-        cmocka_unit_test(test_chance_changes_nothing),
-        cmocka_unit_test(test_same_bits),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

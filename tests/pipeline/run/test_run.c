@@ -9,9 +9,8 @@
 
 /* Every element is in one chunk; chunks without any are where the vector or block ends,
  * so that what lies at their first element is memory of it, or one behind. */
-static void test_chunks_cover(void **state)
+TEST(test_chunks_cover)
 {
-    (void)state;
     for (size_t count = 0; count < 40; count++) {
         for (int blocked = 0; blocked < 2; blocked++) {
             struct trib_run run = {.desc = {.count = count,
@@ -36,13 +35,12 @@ static void test_chunks_cover(void **state)
 }
 
 /* A vector that is fed from its end is cut alike, and its rounds come backwards. */
-static void test_backward(void **state)
+TEST(test_backward)
 {
     struct trib_run forward = {
         .desc = {.total = 100, .piece = 4, .n_chunks = 3, .rounds = 9}};
     struct trib_run backward = forward;
 
-    (void)state;
     backward.desc.op.feed = TRIB_FEED_BACKWARD;
     for (uint32_t i = 0; i < 27; i++) {
         const struct trib_chunk c = trib_vector_chunk(&forward, i / 3, i % 3);
@@ -54,7 +52,7 @@ static void test_backward(void **state)
 }
 
 /* The buffers of rank 2 of 3, whose block begins at element 20. */
-static void test_bind(void **state)
+TEST(test_bind)
 {
     static const struct {
         trib_coll_t coll;
@@ -69,7 +67,6 @@ static void test_bind(void **state)
     static float x[30], y[30];
     struct trib_engine e = {.rank = 2, .size = 3, .ranks = 3};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
         const bool blocked =
             rows[k].coll == TRIB_ALLGATHER || rows[k].coll == TRIB_REDUCE_SCATTER;
@@ -88,14 +85,13 @@ static void test_bind(void **state)
     }
 }
 
-static void test_most_contribs(void **state)
+TEST(test_most_contribs)
 {
     static const struct {
         const char *algorithm;
         uint32_t most;
     } rows[] = {{"ring", 1}, {"direct", 3}, {"flat", 3}};
 
-    (void)state;
     for (int k = 0; k < 3; k++) {
         struct engines *t = engines_open(4, 100, "shm", NULL);
         const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE};
@@ -107,14 +103,13 @@ static void test_most_contribs(void **state)
 
 /* A frame is due in its turn alone: not before the ADVERT, not while one that is late
  * is to be dropped, and not before those that came first. */
-static void test_due(void **state)
+TEST(test_due)
 {
     struct engines *t = engines_two("shm", false);
     struct engine_side *s = &t->side[1];
     struct trib_run *run = &s->run;
     struct trib_link *l = &s->engine.links[0];
 
-    (void)state;
     trib_short_dispose(run); /* it would take the frame at once */
     engines_start_in_place(t, 0);
     (void)trib_engine_progress(&t->side[0].engine);
@@ -134,16 +129,4 @@ static void test_due(void **state)
     engines_drive(t);
     engines_done(t);
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks_cover), cmocka_unit_test(test_backward),
-        cmocka_unit_test(test_bind),         cmocka_unit_test(test_most_contribs),
-        cmocka_unit_test(test_due),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

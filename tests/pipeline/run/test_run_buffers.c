@@ -18,7 +18,7 @@ static void opened(const struct trib_ref *ref, bool is, size_t lo, size_t hi)
 }
 
 /* Registered memory, where no result may overwrite it that has to stay. */
-static void test_opens(void **state)
+TEST(test_opens)
 {
     enum { N = ENGINES_COUNT * sizeof(float) };
     static float unregistered[ENGINES_COUNT];
@@ -27,7 +27,6 @@ static void test_opens(void **state)
     struct trib_run *run = &s->run;
     const struct trib_advert *a = &run->now.advert;
 
-    (void)state;
     trib_run_bind(&s->engine, run, s->x, s->y);
     trib_run_open(&s->engine, run);
     opened(&a->send, true, 0, N);
@@ -59,14 +58,13 @@ static void test_opens(void **state)
 }
 
 /* In a blocked collective a rank has its own block alone on one side. */
-static void test_blocks(void **state)
+TEST(test_blocks)
 {
     enum { N = 40, BYTES = N * sizeof(float) };
     struct engines *t = engines_two("shm", true);
     struct engine_side *s = &t->side[1];
     struct trib_run *run = &s->run;
 
-    (void)state;
     run->desc.count = N;
     run->desc.total = 2 * N;
     run->desc.op.coll = TRIB_ALLGATHER;
@@ -109,14 +107,13 @@ static void lie_about_region(struct trib_advert *o)
     memset(o->send.blob.bytes, 0x5a, o->send.blob.len);
 }
 
-static void test_refuses_lies(void **state)
+TEST(test_refuses_lies)
 {
     static void (*const lies[])(struct trib_advert *) = {
         lie_low, lie_high, lie_backwards, lie_hugely, lie_about_region};
     static const char *const words[] = {"rank 0 (host here", "sent", "buffer", "rank 1",
                                         "phase", NULL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
         struct engines *t = engines_two("shm", true);
         engines_start_in_place(t, 0);
@@ -130,7 +127,7 @@ static void test_refuses_lies(void **state)
 }
 
 /* This rank's own trouble, in its name, with the cure. */
-static void test_cannot_import(void **state)
+TEST(test_cannot_import)
 {
     static const char *const words[] = {
         "rank 1 (host here", "cannot reach a buffer of rank 0",
@@ -140,7 +137,6 @@ static void test_cannot_import(void **state)
     struct trib_engine *e = &t->side[1].engine;
     struct rlimit before, none;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
     none.rlim_cur = 0;
@@ -158,17 +154,4 @@ static void test_cannot_import(void **state)
     assert_status((trib_status_t)e->failed, TRIB_ERR_SYSTEM);
     engines_words(e->failure.text, words);
     engines_close(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opens),
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_refuses_lies),
-        cmocka_unit_test(test_cannot_import),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,12 +28,11 @@ static const cpu_set_t *bound(enum tool_bind how, int rank, int ranks)
 }
 
 /* As many ranks as there are cores, and fewer, share all of them; none is of two. */
-static void test_shares(void **state)
+TEST(test_shares)
 {
     const int cores = tool_cores();
     cpu_set_t all, sum, both;
 
-    (void)state;
     assert_true(cores > 0);
     assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
     for (int ranks = 1; ranks <= (cores < 6 ? cores : 6); ranks++) {
@@ -48,12 +47,11 @@ static void test_shares(void **state)
     }
 }
 
-static void test_left_alone(void **state)
+TEST(test_left_alone)
 {
     const int cores = tool_cores();
     cpu_set_t all;
 
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
     assert_true(CPU_EQUAL(bound(TOOL_BIND_AUTO, 0, cores + 1), &all));
     assert_true(CPU_EQUAL(bound(TOOL_BIND_AUTO, cores, cores + 1), &all));
@@ -61,12 +59,11 @@ static void test_left_alone(void **state)
 }
 
 /* In turn, also where ranks have to share. */
-static void test_core(void **state)
+TEST(test_core)
 {
     const int cores = tool_cores();
     cpu_set_t first;
 
-    (void)state;
     first = *bound(TOOL_BIND_CORE, 0, 0);
     assert_true(CPU_EQUAL(bound(TOOL_BIND_CORE, cores, 0), &first));
     if (cores > 1)
@@ -74,12 +71,11 @@ static void test_core(void **state)
 }
 
 /* Within the cores that the program was given. */
-static void test_restricted(void **state)
+TEST(test_restricted)
 {
     cpu_set_t all, one;
     int cpu = 0;
 
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
     while (!CPU_ISSET(cpu, &all))
         cpu++;
@@ -94,17 +90,9 @@ static void test_restricted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_left_alone),
-        cmocka_unit_test(test_core),
-        cmocka_unit_test(test_restricted),
-    };
-
-    tribtest_deadline(60);
     seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                 -1, 0);
     if (seen == MAP_FAILED)
         return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

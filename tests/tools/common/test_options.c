@@ -84,25 +84,23 @@ static void assert_refused(const char *line, const char *words)
     assert_refused_by(line, parse_any, &args, words);
 }
 
-static void test_same(void **state)
+TEST(test_same)
 {
     static const char *const lines[] = {
         "-n2", "-n 2", "--ranks 2", "--ranks=2", "--ran=2 --rat 3", "-cn2", "-n 9 -n2",
     };
     struct args args;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
         assert_taken(lines[i], parse_any, &args);
         assert_int_equal(args.ranks, 2);
     }
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
     struct args args;
 
-    (void)state;
     assert_taken(
         "--iters 9000000000 --bytes=7 --rate 0.5 --bind auto --check --file=a=b "
         "--codecs",
@@ -126,11 +124,10 @@ static void test_values(void **state)
     assert_false(args.check);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     struct args args;
 
-    (void)state;
     assert_taken("one -n2 two -- --check -c", parse_any, &args);
     assert_int_equal(args.n_words, 4);
     assert_string_equal(args.words[1], "two");
@@ -148,9 +145,8 @@ static void test_words(void **state)
     assert_null(args.rest[0]);
 }
 
-static void test_unknown(void **state)
+TEST(test_unknown)
 {
-    (void)state;
     assert_refused("--rnaks 2", "unknown option '--rnaks'; did you mean --ranks?");
     assert_refused("--chek", "did you mean --check? See trib-perf put --help.");
     assert_refused("--zzzzzzzz=4", "'--zzzzzzzz=4'; see trib-perf put --help.");
@@ -164,9 +160,8 @@ static void test_unknown(void **state)
     assert_refused("--file --check", "--file needs a value (FILE), but is followed by");
 }
 
-static void test_wrong_values(void **state)
+TEST(test_wrong_values)
 {
-    (void)state;
     assert_refused("-n 0", "-n, --ranks '0' is not a whole number from 1 to 64");
     assert_refused("-n65", "from 1 to 64");
     assert_refused("-n 2x", "'2x' is not");
@@ -185,11 +180,10 @@ static void test_wrong_values(void **state)
     assert_refused("--bind x", "must be none, core or auto.");
 }
 
-static void test_nearest(void **state)
+TEST(test_nearest)
 {
     const char *const names[] = {"ring", "direct", "halving-doubling"};
 
-    (void)state;
     assert_string_equal(tool_nearest("rnig", names, 3), "ring");
     assert_string_equal(tool_nearest("halvingdoubling", names, 3), "halving-doubling");
     assert_null(tool_nearest("xxxx", names, 3));
@@ -199,16 +193,4 @@ static void test_nearest(void **state)
     assert_null(tool_nearest("0123456789012345678901234567890123456789"
                              "0123456789012345678901234567890123456789",
                              names, 3));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same),         cmocka_unit_test(test_values),
-        cmocka_unit_test(test_words),        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_nearest),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

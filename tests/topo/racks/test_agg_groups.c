@@ -43,9 +43,8 @@ static void check(const char *racks_text, const char *aggregators, const char *r
 
 #define RACKS "r1: a1 a2 a3 s1\nr2: b1 b2 s2 t2\nr3: c1 c2\n"
 
-static void test_roots(void **state)
+TEST(test_roots)
 {
-    (void)state;
     check(RACKS, "s1 s2 x y", "a1 a2 b1 b1", "x,y (s1:2) (s2:2)");
     check(RACKS, "x s2 t2 s1", "a1 a2 b1 b1", "x (s1:2) (s2,t2:2)");
     /* neither a rack without an aggregator nor a host without a rack has one nearer
@@ -58,17 +57,15 @@ static void test_roots(void **state)
 }
 
 /* Aggregators in racks alone are the root, too. */
-static void test_racks_alone(void **state)
+TEST(test_racks_alone)
 {
-    (void)state;
     check(RACKS, "s1 s2", "a1 a2 b1", "s1,s2 (s1:2) (s2:1)");
     check(RACKS, "s1 s2 t2", "a1 a2 b1 c1", "s1,s2,t2:1 (s1:2) (s2,t2:1)");
 }
 
 /* A group that would have nothing to sum has no part. */
-static void test_left_out(void **state)
+TEST(test_left_out)
 {
-    (void)state;
     check(RACKS, "s1 s2 x", "a1 a2 a3", "s1:3");
     check(RACKS, "s1 s2 t2", "b1 b2", "s2,t2:2");
     check(RACKS, "s1 s2", "a1 c1", "s1:1 (s1:1)");
@@ -84,9 +81,8 @@ static const char pods[] =
     "SwitchName=r3 Nodes=c1,s3\nSwitchName=r4 Nodes=d1,s4\n";
 
 /* The tree is as deep as there are switches with aggregators. */
-static void test_depth(void **state)
+TEST(test_depth)
 {
-    (void)state;
     check(pods, "x s1 s2 s3 q1 q2", "a1 b1 b2 c1 d1",
           "x (q1 (s1:1) (s2:2)) (q2:1 (s3:1))");
     check(pods, "s1 s2 s3 s4 q1 q2", "a1 b1 c1 d1",
@@ -126,9 +122,8 @@ static void check_groups(const struct trib_places *p, const struct trib_agg_grou
         assert_true(in_root[i] <= 1);
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
-    (void)state;
     for (uint32_t round = 0; round < 3000; round++) {
         struct trib_rng rng = {.seed = 7, .step = round};
         struct trib_places p;
@@ -154,27 +149,14 @@ static void test_random(void **state)
     }
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     struct trib_error err = {0};
     struct trib_places p;
     struct trib_agg_groups u;
 
-    (void)state;
     assert_status(trib_places_make(0, 0, 1, &p), TRIB_OK);
     assert_status(trib_agg_groups_make(&p, &err, &u), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "at least one"));
     trib_places_free(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_roots), cmocka_unit_test(test_racks_alone),
-        cmocka_unit_test(test_left_out), cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_random), cmocka_unit_test(test_errors),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

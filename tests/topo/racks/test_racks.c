@@ -93,11 +93,10 @@ static void check_text(const char *text, const char *format, const char *expecte
     trib_racks_free(racks);
 }
 
-static void test_slurm(void **state)
+TEST(test_slurm)
 {
     struct trib_racks *r = read_data("topology.conf");
 
-    (void)state;
     assert_string_equal(r->format, "slurm");
     check_tree(r,
                "core1(pod1(leaf1:n001,n002,n003,n004,n009 leaf2:n005,n006,n007,n008) "
@@ -110,9 +109,8 @@ static void test_slurm(void **state)
     trib_racks_free(r);
 }
 
-static void test_slurm_text(void **state)
+TEST(test_slurm_text)
 {
-    (void)state;
     check_text("SwitchName = \"a\"  Nodes = n[8-11]\r\nswitchNAME=b nodes=m\n"
                "SwitchName=t Switches=a,b",
                "slurm", "t(a:n8,n9,n10,n11 b:m)");
@@ -126,11 +124,10 @@ static void test_slurm_text(void **state)
         "slurm", "c(b:n2) d(a:n1) e(e0(e1:n3))");
 }
 
-static void test_plain(void **state)
+TEST(test_plain)
 {
     struct trib_racks *r = read_data("racks.txt");
 
-    (void)state;
     assert_string_equal(r->format, "hosts");
     check_tree(r,
                "cellar:login1 row1(row1/rack1:n01,n02,n03,n04 row1/rack2:n05,n06,n07) "
@@ -145,11 +142,10 @@ static void test_plain(void **state)
     check_text("r: a b \\\n c", "hosts", "r:a,b,c");
 }
 
-static void test_fabric(void **state)
+TEST(test_fabric)
 {
     struct trib_racks *r = read_data("ibnetdiscover.txt");
 
-    (void)state;
     assert_string_equal(r->format, "ibnetdiscover");
     check_tree(r, "spine1:storage1(leaf1:n1,n2 leaf2:n3,n4 leaf3:n5,n6)");
     for (int i = 1; i < r->n_switches; i++)
@@ -164,7 +160,7 @@ static void test_fabric(void **state)
 #define TO(port, id, rest) "[" #port "]\t\"" id "\"[1]\t\t# " rest "\n"
 
 /* Leaf 1 has more bandwidth to the second spine, leaf 2 as much to both. */
-static void test_fabric_bandwidth(void **state)
+TEST(test_fabric_bandwidth)
 {
     static const char text[] = SWITCH("s1", "A B C") TO(1, "S-l1", "\"x\" lid 2 4xEDR")
         TO(2, "S-l2", "\"x\" lid 2 4xEDR") SWITCH("s2", "A B C")
@@ -191,7 +187,6 @@ static void test_fabric_bandwidth(void **state)
                                                             "\"n5 HCA-1\" lid 1 4xODD");
     struct trib_racks *r = parse(text, NULL);
 
-    (void)state;
     check_tree(r, "alone:n5 core(S-s1(MF0;leaf:X/U2:n1,n2) S-s3(MF0;leaf:X/U3:n4))");
     /* n1 has 40 Gb/s to l2, 28 to l1; without its host l1 is left out */
     assert_int_equal(r->hosts[0].Gbps, 40);
@@ -211,9 +206,8 @@ static void test_fabric_bandwidth(void **state)
 }
 
 /* Two spines that are equal but for their rates. */
-static void test_fabric_root(void **state)
+TEST(test_fabric_root)
 {
-    (void)state;
     check_text(SWITCH("a", "a") TO(1, "S-l", "\"x\" lid 2 4xEDR")
                    TO(2, "S-m", "\"x\" lid 2 4xEDR") SWITCH("b", "b")
                        TO(1, "S-l", "\"x\" lid 2 4xHDR")
@@ -224,21 +218,19 @@ static void test_fabric_root(void **state)
                "ibnetdiscover", "b(l:n1 m:n2,n3)");
 }
 
-static void test_fabric_equal_links(void **state)
+TEST(test_fabric_equal_links)
 {
     struct trib_racks *r =
         parse(SWITCH("b", "b") TO(1, "H-2", "\"n1 mlx5_1\" lid 2 4xEDR")
                   SWITCH("a", "a") TO(1, "H-1", "\"n1 mlx5_10\" lid 2 4xEDR"),
               NULL);
 
-    (void)state;
     check_tree(r, "b:n1"); /* mlx5_1 is the first device */
     trib_racks_free(r);
 }
 
-static void test_formats(void **state)
+TEST(test_formats)
 {
-    (void)state;
     check_text("\n# rack\n  \n a: b", "hosts", "a:b");
     check_text("\n# SwitchName=a\na: b", "hosts", "a:b");
     check_error("", NULL, "racks.txt: the file is empty");
@@ -249,9 +241,8 @@ static void test_formats(void **state)
     check_error("SwitchName=a Nodes=b", "hosts", "line 1: ");
 }
 
-static void test_errors_slurm(void **state)
+TEST(test_errors_slurm)
 {
-    (void)state;
     check_error("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1", NULL,
                 "line 2: host n1 is on b, but line 1 has it on a; keep only one");
     check_error("SwitchName=a Nodes=n1\n#\nSwitchName=a Nodes=n2", NULL,
@@ -274,14 +265,13 @@ static void test_errors_slurm(void **state)
     check_error("SwitchName=a Nodes=n[0-999999999]", NULL, "has too many names");
 }
 
-static void test_errors_other(void **state)
+TEST(test_errors_other)
 {
     char zero[] = "a: b\0c";
     const struct trib_racks_source source = {"racks.txt", zero, sizeof(zero), NULL, 0};
     struct trib_racks *racks;
     struct trib_error err = {0};
 
-    (void)state;
     check_error("r1: a\n\nr2: a", NULL,
                 "line 3: host a is on r2, but line 1 has it on r1");
     check_error("a b c", NULL, "line 1: \"a ...\" names no rack");
@@ -310,13 +300,12 @@ static void test_errors_other(void **state)
 }
 
 /* A large cluster takes no longer than it must. */
-static void test_many(void **state)
+TEST(test_many)
 {
     enum { RACKS = 2000, BYTES = 200000 };
     char *text = calloc(1, BYTES);
     size_t n = 0;
 
-    (void)state;
     assert_non_null(text);
     for (int i = 0; i < RACKS; i++)
         n += (size_t)snprintf(text + n, BYTES - n,
@@ -328,24 +317,4 @@ static void test_many(void **state)
     assert_int_equal(trib_racks_find(r, "r1999n32"), RACKS - 1);
     trib_racks_free(r);
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slurm),
-        cmocka_unit_test(test_slurm_text),
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_fabric),
-        cmocka_unit_test(test_fabric_bandwidth),
-        cmocka_unit_test(test_fabric_root),
-        cmocka_unit_test(test_fabric_equal_links),
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_errors_slurm),
-        cmocka_unit_test(test_errors_other),
-        cmocka_unit_test(test_many),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
