@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,38 +31,6 @@ static bool is_task(const char *word)
 /* Selects the table of stragglers, which belongs to no task. */
 static const char stragglers[] = "stragglers";
 
-static bool is_row(const char *word)
-{
-    const struct compare_row *row;
-
-    for (int i = 0; (row = compare_row_at(i)); i++)
-        if (strcmp(row->name, word) == 0)
-            return true;
-    return false;
-}
-
-/* Return true if `name` is among the words of this kind, or if there is no such
- * word. */
-static bool named(const struct train_args *args, bool (*kind)(const char *),
-                  const char *name)
-{
-    bool any = false;
-
-    for (int i = 1; i < args->n_words; i++) {
-        if (!kind(args->word[i]))
-            continue;
-        any = true;
-        if (strcmp(args->word[i], name) == 0)
-            return true;
-    }
-    return !any;
-}
-
-bool compare_names(const struct train_args *args, const char *row)
-{
-    return named(args, is_row, row);
-}
-
 static bool is_first(int i)
 {
     return i == 0 || strcmp(compare_row_at(i)->task, compare_row_at(i - 1)->task) != 0;
@@ -90,13 +57,13 @@ static bool wanted(const struct compare *c, int i)
 
     if (says(args, is_stragglers) && !says(args, is_task))
         return false;
-    if (!named(args, is_task, row->task))
+    if (!compare_selects(args, is_task, row->task))
         return false;
     if ((row->service && c->no_tribd) || (row->code && !train_coded_built()))
         return false;
     if (is_first(i))
         return true;
-    if (says(args, is_row))
+    if (says(args, compare_is_row))
         return compare_names(args, row->name);
     return !row->named && (!args->quick || row->quick);
 }
@@ -106,7 +73,7 @@ static int check_words(const struct train_args *args)
     char by[96];
 
     for (int i = 1; i < args->n_words; i++)
-        if (!is_task(args->word[i]) && !is_row(args->word[i]) &&
+        if (!is_task(args->word[i]) && !compare_is_row(args->word[i]) &&
             !is_stragglers(args->word[i])) {
             fprintf(
                 stderr,
@@ -122,30 +89,6 @@ static int check_words(const struct train_args *args)
         "launcher\n",
         by);
     return 2;
-}
-
-struct train_args compare_args(const struct train_args *given,
-                               const struct compare_row *row)
-{
-    const struct compare_length *length = compare_length_of(row->task);
-    struct train_args args = *given;
-
-    args.strategy = row->strategy;
-    args.codec = row->codec;
-    args.feedback = row->feedback;
-    args.parts = row->parts;
-    args.optimizer = row->optimizer;
-    args.rate = row->rate;
-    args.code = row->code;
-    if (!row->service)
-        args.service = NULL;
-    args.ranks = given->ranks ? given->ranks : 4;
-    args.seeds = given->seeds ? given->seeds : given->quick ? 1 : 3;
-    if (!given->steps && !given->epochs)
-        args.steps = given->quick ? length->quick_steps
-                     : row->steps ? row->steps
-                                  : length->steps;
-    return args;
 }
 
 /* Check for tribd. Rows that need it are skipped if it is missing, unless --service
@@ -192,40 +135,6 @@ static int select_rows(struct compare *c)
 }
 
 /* --- training --- */
-
-int compare_serve(struct compare *c, const struct compare_row *row,
-                  struct train_args *args)
-{
-    if (!row->service || args->service)
-        return 0;
-    if (!c->tribd) {
-        /* Sealing would take half of the time of these rows. */
-        const bool alone = hosts_be_alone();
-
-        if (own_tribd_start(NULL, 0, alone, &c->tribd) != 0)
-            return -1;
-    }
-    args->service = own_tribd_address(c->tribd);
-    args->service_auth = own_tribd_auth(c->tribd);
-    return 0;
-}
-
-/* The launcher has forwarded the signal to the ranks and reports it in its exit
- * code. */
-static bool ended_by_user(int code)
-{
-    return code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP;
-}
-
-bool compare_start(struct compare *c, const struct train_job *job,
-                   const struct hosts *hosts)
-{
-    const int code = c->stopped ? c->stopped : train_start(job, hosts, NULL);
-
-    if (ended_by_user(code))
-        c->stopped = code;
-    return code == 0;
-}
 
 static void train_line(struct compare *c, int i)
 {

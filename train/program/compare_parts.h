@@ -46,6 +46,14 @@ struct train_args compare_args(const struct train_args *given,
 bool compare_start(struct compare *c, const struct train_job *job,
                    const struct hosts *hosts);
 
+/** compare_is_row - return true if a word is the name of a row. */
+bool compare_is_row(const char *word);
+
+/** compare_selects - return true if `name` is among the words of a kind, or if there is
+ * no such word. */
+bool compare_selects(const struct train_args *args, bool (*kind)(const char *),
+                     const char *name);
+
 /** compare_names - return true if the command line names this row, or no row. */
 bool compare_names(const struct train_args *args, const char *row);
 

@@ -8,6 +8,7 @@ train_program_trib_train_SOURCES = \
 	train/program/compare_plot.c \
 	train/program/compare_rows.c train/program/compare_rows.h \
 	train/program/compare_rows.def \
+	train/program/compare_run.c \
 	train/program/compare_stragglers.c \
 	train/program/compare_tell.c \
 	train/program/hosts.c train/program/hosts.h \
