@@ -10,19 +10,20 @@ libtrain_base_la_SOURCES = \
 	base/sized.c \
 	base/text.c
 libtrain_la_SOURCES = \
+	train/trainer/checkpoint.c \
 	train/trainer/estimate.c train/trainer/estimate.h \
 	train/trainer/graph.c train/trainer/graph.h \
 	train/trainer/optimizer.c train/trainer/optimizer.h \
 	train/trainer/parts.c train/trainer/parts.h \
 	train/trainer/rate.c train/trainer/rate.h \
 	train/trainer/run_share.c train/trainer/run_share.h \
-	train/trainer/state.c \
 	train/trainer/strategies.def \
 	train/trainer/strategy.h \
 	train/trainer/strategy_table.c \
 	train/trainer/train_sum.c train/trainer/train_sum.h \
-	train/trainer/trainer.c train/trainer/trainer_desc.c train/trainer/trainer.h \
-	train/trainer/trainer_move.c \
+	train/trainer/trainer.c train/trainer/trainer.h \
+	train/trainer/trainer_create.c train/trainer/trainer_desc.c \
+	train/trainer/trainer_move.c train/trainer/trainer_state.c \
 	train/trainer/tuning.c train/trainer/tuning.h
 libtrain_la_LIBADD =
 libtrain_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd

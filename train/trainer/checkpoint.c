@@ -30,39 +30,6 @@ struct head {
     uint64_t digest; /* of these bytes */
 };
 
-uint64_t trib_train_kind(const struct trib_trainer *t)
-{
-    const struct trib_strategy_choice *c = &t->choice;
-    uint64_t kind = trib_digest(c->row->name, strlen(c->row->name));
-
-    kind = trib_digest_seeded(c->number, sizeof(c->number), kind);
-    kind = trib_digest_seeded(&t->count, sizeof(t->count), kind);
-    kind = trib_digest_seeded(&t->optimizer.kind, sizeof(t->optimizer.kind), kind);
-    return trib_digest_seeded(&t->parts.n, sizeof(t->parts.n), kind);
-}
-
-int trib_train_sections(struct trib_trainer *t,
-                        struct trib_train_field out[TRIB_TRAIN_SECTIONS])
-{
-    const size_t bytes = t->count * sizeof(float);
-    const bool shared = !t->choice.row->ops->apart;
-    int n = 0;
-
-    out[n++] = (struct trib_train_field){t->params, bytes, true};
-    for (int v = 0; v < TRIB_TRAIN_OPTIMIZER_VECTORS; v++)
-        if (t->optimizer.vector[v])
-            out[n++] = (struct trib_train_field){t->optimizer.vector[v], bytes, shared};
-    if (t->choice.row->ops->fields)
-        n += t->choice.row->ops->fields(t, out + n);
-    return n;
-}
-
-int trib_train_sums(struct trib_trainer *t,
-                    struct trib_train_sum **out[TRIB_TRAIN_SUMS])
-{
-    return t->choice.row->ops->sums ? t->choice.row->ops->sums(t, out) : 0;
-}
-
 static trib_status_t check_rest(struct trib_trainer *t)
 {
     trib_error_clear(&t->err);

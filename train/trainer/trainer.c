@@ -10,9 +10,6 @@
 
 #include "base/sized.h"
 #include "base/time.h"
-#include "train/trainer/estimate.h"
-
-static _Thread_local char create_error[512];
 
 static const struct trib_sized step_kind = {"trib_step_t", "TRIB_STEP_INIT",
                                             sizeof(trib_step_t),
@@ -23,28 +20,6 @@ static const struct trib_sized estimate_kind = {"trib_estimate_t", "TRIB_ESTIMAT
 static const struct trib_sized stats_kind = {
     "trib_trainer_stats_t", "its size", sizeof(trib_trainer_stats_t),
     TRIB_SIZED_UP_TO(trib_trainer_stats_t, lost_weight)};
-
-trib_status_t trib_train_taken(struct trib_trainer *t, trib_status_t status)
-{
-    return status < 0 ? trib_fail(&t->err, status, "%s", trib_last_error(t->comm))
-                      : status;
-}
-
-trib_status_t trib_train_group_taken(struct trib_trainer *t, trib_comm_t *group,
-                                     trib_status_t status)
-{
-    if (status >= 0 || group == t->comm)
-        return trib_train_taken(t, status);
-    return trib_fail(&t->err, status, "in a group of %d ranks, as its rank %d: %s",
-                     trib_size(group), trib_rank(group), trib_last_error(group));
-}
-
-trib_status_t trib_train_sum_taken(struct trib_trainer *t,
-                                   const struct trib_train_sum *sum,
-                                   trib_status_t status)
-{
-    return trib_train_group_taken(t, trib_train_sum_comm(sum), status);
-}
 
 uint64_t trib_train_now(void)
 {
@@ -180,48 +155,6 @@ void trib_train_unsplit(struct trib_trainer *t, trib_comm_t *comm)
     trib_free_comm(comm);
 }
 
-static uint64_t comm_bytes(const trib_comm_t *comm)
-{
-    trib_stats_t stats = {.size = sizeof(stats)};
-
-    return trib_stats(comm, &stats) == TRIB_OK ? stats.wire_bytes : 0;
-}
-
-/* Return the bytes that this rank has sent over all communicators and to the store. */
-uint64_t trib_train_wire_bytes(const struct trib_trainer *t)
-{
-    const struct trib_strategy_ops *ops = t->choice.row->ops;
-    uint64_t bytes = comm_bytes(t->comm);
-
-    for (int i = 0; i < t->n_split; i++)
-        bytes += t->split[i] ? comm_bytes(t->split[i]) : 0;
-    return bytes + (ops->store_bytes ? ops->store_bytes(t) : 0);
-}
-
-trib_status_t trib_trainer_create(trib_comm_t *comm, const trib_trainer_desc_t *desc,
-                                  trib_trainer_t **trainer_out)
-{
-    struct trib_trainer *t = calloc(1, sizeof(*t));
-    trib_status_t st = TRIB_ERR_NO_MEMORY;
-
-    *trainer_out = NULL;
-    if (t) {
-        t->comm = comm;
-        t->rank = trib_rank(comm);
-        t->ranks = trib_size(comm);
-        st = trib_train_meet(t, trib_train_take_desc(t, desc), NULL);
-        t->wire_at_create = st == TRIB_OK ? trib_train_wire_bytes(t) : 0;
-    }
-    if (st == TRIB_OK) {
-        *trainer_out = t;
-        return TRIB_OK;
-    }
-    snprintf(create_error, sizeof(create_error), "%s",
-             t ? trib_error_text(&t->err) : "out of memory");
-    trib_trainer_free(t);
-    return st;
-}
-
 trib_status_t trib_trainer_begin(trib_trainer_t *trainer, trib_step_t *step)
 {
     trib_step_t ours = TRIB_STEP_INIT;
@@ -349,35 +282,5 @@ trib_status_t trib_trainer_estimate(trib_trainer_t *trainer, size_t row,
     trib_sized_give(&estimate_kind, &ours, estimate);
     if (chosen_out)
         *chosen_out = chosen;
-    return TRIB_OK;
-}
-
-trib_status_t trib_estimate_step(trib_estimate_t *estimate)
-{
-    struct trib_error err = {0};
-    const trib_status_t st = trib_train_estimate(estimate, &err);
-
-    if (st != TRIB_OK)
-        snprintf(create_error, sizeof(create_error), "%s", trib_error_text(&err));
-    return st;
-}
-
-const char *trib_trainer_error(const trib_trainer_t *trainer)
-{
-    return trainer ? trib_error_text(&trainer->err) : create_error;
-}
-
-trib_status_t trib_trainer_free(trib_trainer_t *trainer)
-{
-    if (!trainer)
-        return TRIB_OK;
-    if (trainer->strategy)
-        trainer->choice.row->ops->destroy(trainer);
-    for (int i = 0; i < trainer->n_split; i++)
-        trib_free_comm(trainer->split[i]);
-    trib_train_optimizer_destroy(&trainer->optimizer);
-    trib_train_parts_destroy(&trainer->parts);
-    free(trainer->codecs);
-    free(trainer);
     return TRIB_OK;
 }
