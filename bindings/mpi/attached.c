@@ -2,20 +2,15 @@
 #include "bindings/mpi/attached.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "bindings/mpi/call_report.h"
 #include "bindings/mpi/codec_plans.h"
-#include "bindings/mpi/idle_progress.h"
 #include "bindings/mpi/library_comm.h"
 #include "bindings/mpi/next.h"
-#include "bindings/mpi/pending.h"
 
 /* Creating a communicator takes each rank about 8 ms: 2 % of PAYS_S, which bounds the
  * loss of a program. The one for MPI_COMM_WORLD is created early, because it also
@@ -27,9 +22,6 @@ enum {
     TIMED_ALL = 64, /* time all of the first 64 calls, then about one in TIMED_EVERY */
     TIMED_EVERY = 8,
 };
-
-struct tmpi_module tmpi_module = {.settings = {.off = true}};
-_Thread_local int tmpi_inside;
 
 static struct {
     pthread_mutex_t lock;
@@ -200,7 +192,8 @@ static struct tmpi_attached *create(MPI_Comm comm)
     tmpi_next.Comm_size(comm, &a->ranks);
     tmpi_next.Comm_rank(comm, &a->rank);
     tmpi_next.Comm_get_name(comm, name, &len);
-    snprintf(a->name, sizeof(a->name), "%s", *name ? name : "(unnamed)");
+    snprintf(a->name, sizeof(a->name), "%.*s", (int)sizeof(a->name) - 1,
+             *name ? name : "(unnamed)");
     a->never = inter || a->ranks < 2;
     a->ask_at = CALLS_LEAST;
     a->owners = 1;
@@ -295,74 +288,6 @@ struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
     return a;
 }
 
-static bool is_over(const struct timespec *since)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return tmpi_module.settings.boot_ms &&
-           (now.tv_sec - since->tv_sec) * 1000 +
-                   (now.tv_nsec - since->tv_nsec) / 1000000 >
-               tmpi_module.settings.boot_ms;
-}
-
-/* All-reduce (MPI_MIN) in MPI_Init, with a timeout: a rank without this module does not
- * take part. A blocking all-reduce could match the first collective of that rank's
- * program. */
-static int least_of_all(const int64_t *mine, int64_t *least, int n)
-{
-    struct timespec since;
-    MPI_Request request;
-    int done = 0;
-    int result = tmpi_next.Iallreduce(mine, least, n, MPI_INT64_T, MPI_MIN,
-                                      MPI_COMM_WORLD, &request);
-
-    clock_gettime(CLOCK_MONOTONIC, &since);
-    while (result == MPI_SUCCESS && !done) {
-        result = tmpi_next.Test(&request, &done, MPI_STATUS_IGNORE);
-        if (done || !is_over(&since)) {
-            sched_yield();
-            continue;
-        }
-        fprintf(stderr,
-                "tributary: mpi: some ranks were not started by trib-mpi, or take "
-                "longer than %d ms in MPI_Init: start all ranks with trib-mpi, or "
-                "none, or raise TRIB_BOOT_TIMEOUT_MS\n",
-                tmpi_module.settings.boot_ms);
-        tmpi_next.Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-    }
-    return result;
-}
-
-/* Compare the settings that decide about calls, which must be equal on all ranks. If
- * the module is off on any rank, it is off on all. */
-bool tmpi_settings_agree(void)
-{
-    enum { AGREED = 2 * TMPI_SETTINGS + 1 };
-    int64_t mine[AGREED], least[AGREED];
-    int rank = 0;
-
-    for (int i = 0; i < TMPI_SETTINGS; i++) {
-        mine[2 * i] = (int64_t)tmpi_module.settings.digest[i];
-        mine[2 * i + 1] = -mine[2 * i];
-    }
-    mine[AGREED - 1] = !tmpi_module.settings.off;
-    if (least_of_all(mine, least, AGREED) || !least[AGREED - 1])
-        return false;
-    tmpi_next.Comm_rank(MPI_COMM_WORLD, &rank);
-    for (int i = 0; i < TMPI_SETTINGS; i++) {
-        if (least[2 * i] == -least[2 * i + 1])
-            continue;
-        if (rank == 0)
-            fprintf(stderr,
-                    "tributary: mpi: the ranks have different values of %s; MPI "
-                    "handles all calls\n",
-                    tmpi_setting_variable(i));
-        return false;
-    }
-    return true;
-}
-
 void tmpi_attached_begin(void)
 {
     int level = MPI_THREAD_SINGLE;
@@ -376,33 +301,17 @@ void tmpi_attached_begin(void)
     (void)tmpi_attached_error(MPI_COMM_SELF);
 }
 
-/* Free what is possible; return true if any library communicator remains. */
-static bool any_left(trib_status_t *st_out)
+bool tmpi_attached_try_free_all(trib_status_t *st_out)
 {
     bool any = reap();
 
     for (struct tmpi_attached *a = all.newest; a; a = a->next)
         any |= !leaves(a, st_out);
-    return any;
+    return !any;
 }
 
-void tmpi_attached_end(void)
+void tmpi_attached_report(void)
 {
-    enum { EAGER = 1000, NAP_US = 50 };
-    trib_status_t st = TRIB_OK;
-
-    for (int turn = 0; any_left(&st); turn++) {
-        tmpi_pending_complete();
-        tmpi_inside++;
-        tmpi_idle(NULL);
-        tmpi_inside--;
-        if (turn < EAGER)
-            sched_yield();
-        else
-            usleep(NAP_US);
-    }
-    if (st != TRIB_OK)
-        fprintf(stderr, "tributary: mpi: MPI_Finalize: %s\n", trib_last_error(NULL));
     for (const struct tmpi_attached *a = all.newest; a; a = a->next)
         tmpi_report_add(a);
 }

@@ -16,7 +16,7 @@
 #include <mpi.h>
 #include <tributary.h>
 
-#include "bindings/mpi/mpi_settings.h"
+#include "bindings/mpi/module.h"
 #include "bindings/mpi/side_choice.h"
 
 struct tmpi_plan;
@@ -39,34 +39,6 @@ struct tmpi_attached {
     struct tmpi_side_choice *choices[TMPI_KINDS]; /* [TMPI_CLASSES] each; or NULL */
     struct tmpi_plan *plans; /* all-reduces with TRIB_MPI_CODEC */
 };
-
-/* State of the module between MPI_Init and MPI_Finalize. */
-struct tmpi_module {
-    struct tmpi_settings settings;
-    bool runs; /* between MPI_Init and MPI_Finalize */
-    /* Bit per enum tmpi_kind: the module intercepts such calls; 0 unless it runs. */
-    uint32_t taken;
-    bool threads; /* MPI_THREAD_MULTIPLE */
-    int keyval;
-    MPI_Comm quiet; /* to drive MPI's progress: no message is ever sent on it */
-};
-
-extern struct tmpi_module tmpi_module;
-
-/* Greater than 0 in calls by this module, which go straight to MPI. */
-extern _Thread_local int tmpi_inside;
-
-/** tmpi_is_listed - return true if the library may do calls of this kind. */
-static inline bool tmpi_is_listed(enum tmpi_kind kind)
-{
-    return tmpi_module.settings.calls >> kind & 1;
-}
-
-/** tmpi_takes - return true if the module intercepts calls of this kind now. */
-static inline bool tmpi_takes(enum tmpi_kind kind)
-{
-    return (tmpi_module.taken >> kind & 1) && !tmpi_inside;
-}
 
 /**
  * tmpi_attached_for - count a call that the library could do, and find its
@@ -100,10 +72,6 @@ int tmpi_attached_leave(int (*call)(MPI_Comm *), MPI_Comm *comm);
  * it is to be timed; 0: do not time it. */
 unsigned tmpi_attached_weight(const struct tmpi_attached *a);
 
-/** tmpi_settings_agree - return true if all ranks have the same settings and none is
- * off; collective. */
-bool tmpi_settings_agree(void);
-
 /** tmpi_attached_begin - initialise; called after MPI_Init. */
 void tmpi_attached_begin(void);
 
@@ -117,8 +85,15 @@ void tmpi_attached_release(struct tmpi_attached *a);
 void tmpi_attached_keep(struct tmpi_attached *a);
 void tmpi_attached_drop(struct tmpi_attached *a);
 
-/** tmpi_attached_end - in MPI_Finalize: free the library communicators, in whatever
- * order the ranks reach them, and add them to the report. */
-void tmpi_attached_end(void);
+/** tmpi_attached_try_free_all - in MPI_Finalize: free the library communicators that no
+ * operation uses and that all ranks have freed.
+ *
+ * st_out   [1] the status of the first one that fails; unchanged if none does
+ * returns  false: some remain; call it again
+ */
+bool tmpi_attached_try_free_all(trib_status_t *st_out);
+
+/** tmpi_attached_report - add all communicators to the report. */
+void tmpi_attached_report(void);
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Init, MPI_Init_thread, the start of MPI_Finalize, and the freeing of
  * communicators. */
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
 #include "bindings/mpi/attached.h"
 #include "bindings/mpi/call_report.h"
 #include "bindings/mpi/element.h"
@@ -9,14 +13,36 @@
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/pending.h"
 #include "bindings/mpi/preload_list.h"
+#include "bindings/mpi/settings_agreement.h"
 #include "bindings/mpi/type_layout.h"
+
+/* Free the library communicators, in whatever order the ranks reach them. */
+static void free_communicators(void)
+{
+    enum { EAGER = 1000, NAP_US = 50 };
+    trib_status_t st = TRIB_OK;
+
+    for (int turn = 0; !tmpi_attached_try_free_all(&st); turn++) {
+        tmpi_pending_complete();
+        tmpi_inside++;
+        tmpi_idle(NULL);
+        tmpi_inside--;
+        if (turn < EAGER)
+            sched_yield();
+        else
+            usleep(NAP_US);
+    }
+    if (st != TRIB_OK)
+        fprintf(stderr, "tributary: mpi: MPI_Finalize: %s\n", trib_last_error(NULL));
+}
 
 static void end(void)
 {
     tmpi_module.runs = false;
     tmpi_module.taken = 0;
     tmpi_pending_end();
-    tmpi_attached_end();
+    free_communicators();
+    tmpi_attached_report();
     tmpi_inside++;
     tmpi_report_write();
     tmpi_layouts_end();

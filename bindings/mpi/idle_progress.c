@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include "bindings/mpi/attached.h"
+#include "bindings/mpi/module.h"
 #include "bindings/mpi/next.h"
 
 /* NULL: not Open MPI. */

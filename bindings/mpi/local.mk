@@ -23,6 +23,7 @@ mpi_sources = \
 	bindings/mpi/generic_reduce.c bindings/mpi/generic_reduce.h \
 	bindings/mpi/idle_progress.c bindings/mpi/idle_progress.h \
 	bindings/mpi/library_comm.c bindings/mpi/library_comm.h \
+	bindings/mpi/module.c bindings/mpi/module.h \
 	bindings/mpi/mpi_settings.c bindings/mpi/mpi_settings.h \
 	bindings/mpi/next.c bindings/mpi/next.def bindings/mpi/next.h \
 	bindings/mpi/packing.c bindings/mpi/packing.h \
@@ -30,6 +31,7 @@ mpi_sources = \
 	bindings/mpi/preload_list.c bindings/mpi/preload_list.h \
 	bindings/mpi/request_error.c bindings/mpi/request_error.h \
 	bindings/mpi/settings.def \
+	bindings/mpi/settings_agreement.c bindings/mpi/settings_agreement.h \
 	bindings/mpi/side_choice.c bindings/mpi/side_choice.h \
 	bindings/mpi/turn.c bindings/mpi/turn.h \
 	bindings/mpi/type_layout.c bindings/mpi/type_layout.h \
