@@ -277,7 +277,8 @@ struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)
 {
     struct tmpi_attached *a = NULL;
 
-    if (!tmpi_takes(kind) || !is_attachable(comm) || look_up(comm, &a) != MPI_SUCCESS)
+    if (!tmpi_intercepts(kind) || !is_attachable(comm) ||
+        look_up(comm, &a) != MPI_SUCCESS)
         return NULL;
     if (!a || a->never || a->comm || !tmpi_kinds[kind].timed)
         return a;

@@ -350,7 +350,7 @@ static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
         NULL, NULL, counts, places \
     }
 #define BOTH(kind, name, parameters, arguments, call) \
-    TMPI_TAKEN(kind, name, parameters(int, int), arguments, call(int, false)) \
+    TMPI_INTERCEPT(kind, name, parameters(int, int), arguments, call(int, false)) \
     TMPI_WIDE(kind, name, parameters(MPI_Count, MPI_Aint), arguments, \
               call(MPI_Count, true))
 

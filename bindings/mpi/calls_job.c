@@ -39,7 +39,7 @@ static void free_communicators(void)
 static void end(void)
 {
     tmpi_module.runs = false;
-    tmpi_module.taken = 0;
+    tmpi_module.intercepted = 0;
     tmpi_pending_end();
     free_communicators();
     tmpi_attached_report();
@@ -92,7 +92,7 @@ static int begin(int result)
     tmpi_pending_begin();
     tmpi_inside--;
     tmpi_module.runs = true;
-    tmpi_module.taken = tmpi_module.settings.calls | tmpi_module.settings.counted;
+    tmpi_module.intercepted = tmpi_module.settings.calls | tmpi_module.settings.counted;
     return result;
 }
 

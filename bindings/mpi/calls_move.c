@@ -296,13 +296,13 @@ static int barrier(MPI_Comm comm)
 #define TO_ALL (send, send_count, send_type, recv, recv_count, recv_type, comm)
 #define TO_ONE (send, send_count, send_type, recv, recv_count, recv_type, root, comm)
 #define BOTH(kind, name, parameters, arguments, call) \
-    TMPI_TAKEN(kind, name, parameters(int), arguments, call) \
+    TMPI_INTERCEPT(kind, name, parameters(int), arguments, call) \
     TMPI_WIDE(kind, name, parameters(MPI_Count), arguments, call)
 #define BROADCAST(number) \
     (void *buffer, number count, MPI_Datatype type, int root, MPI_Comm comm)
 #define FROM_ROOT (buffer, count, type, root, comm)
 
-TMPI_TAKEN(TMPI_BARRIER, Barrier, (MPI_Comm comm), (comm), barrier(comm))
+TMPI_INTERCEPT(TMPI_BARRIER, Barrier, (MPI_Comm comm), (comm), barrier(comm))
 BOTH(TMPI_BCAST, Bcast, BROADCAST, FROM_ROOT, broadcast FROM_ROOT)
 BOTH(TMPI_ALLGATHER, Allgather, MOVED, TO_ALL, MOVE(allgather, TMPI_ALLGATHER, -1))
 BOTH(TMPI_ALLTOALL, Alltoall, MOVED, TO_ALL, MOVE(alltoall, TMPI_ALLTOALL, -1))

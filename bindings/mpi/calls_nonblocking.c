@@ -90,9 +90,9 @@ static int ibroadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root
      MPI_Request *request)
 #define FROM_ROOT (buffer, count, type, root, comm, request)
 
-TMPI_TAKEN(TMPI_IALLREDUCE, Iallreduce, SUM(int), SUMMED, iallreduce SUMMED)
+TMPI_INTERCEPT(TMPI_IALLREDUCE, Iallreduce, SUM(int), SUMMED, iallreduce SUMMED)
 TMPI_WIDE(TMPI_IALLREDUCE, Iallreduce, SUM(MPI_Count), SUMMED, iallreduce SUMMED)
-TMPI_TAKEN(TMPI_IBARRIER, Ibarrier, (MPI_Comm comm, MPI_Request *request),
-           (comm, request), ibarrier(comm, request))
-TMPI_TAKEN(TMPI_IBCAST, Ibcast, BROADCAST(int), FROM_ROOT, ibroadcast FROM_ROOT)
+TMPI_INTERCEPT(TMPI_IBARRIER, Ibarrier, (MPI_Comm comm, MPI_Request *request),
+               (comm, request), ibarrier(comm, request))
+TMPI_INTERCEPT(TMPI_IBCAST, Ibcast, BROADCAST(int), FROM_ROOT, ibroadcast FROM_ROOT)
 TMPI_WIDE(TMPI_IBCAST, Ibcast, BROADCAST(MPI_Count), FROM_ROOT, ibroadcast FROM_ROOT)

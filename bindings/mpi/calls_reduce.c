@@ -162,7 +162,7 @@ static int allreduce(const void *send, void *recv, MPI_Count count, MPI_Datatype
         return tmpi_done_by_mpi(&t, BY_MPI(Allreduce));
     if (p.able == TMPI_GENERIC)
         return finish_generic(&t, &r);
-    if (tmpi_codec_takes(&p.e, p.count))
+    if (tmpi_codec_applies(&p.e, p.count))
         return tmpi_done_by_library(&t,
                                     tmpi_codec_sum(t.a, input_of(&r), recv, p.count));
     return tmpi_done_by_library(
@@ -340,7 +340,7 @@ static int exscan(const void *send, void *recv, MPI_Count count, MPI_Datatype ty
      MPI_Comm comm)
 #define REDUCED (send, recv, count, type, op, comm)
 #define BOTH(kind, name, function) \
-    TMPI_TAKEN(kind, name, REDUCTION(int), REDUCED, function REDUCED) \
+    TMPI_INTERCEPT(kind, name, REDUCTION(int), REDUCED, function REDUCED) \
     TMPI_WIDE(kind, name, REDUCTION(MPI_Count), REDUCED, function REDUCED)
 #define ROOTED(number) \
     (const void *send, void *recv, number count, MPI_Datatype type, MPI_Op op, \
@@ -351,14 +351,14 @@ BOTH(TMPI_ALLREDUCE, Allreduce, allreduce)
 BOTH(TMPI_REDUCE_SCATTER_BLOCK, Reduce_scatter_block, reduce_scatter_block)
 BOTH(TMPI_SCAN, Scan, scan)
 BOTH(TMPI_EXSCAN, Exscan, exscan)
-TMPI_TAKEN(TMPI_REDUCE, Reduce, ROOTED(int), TO_ROOT, reduce TO_ROOT)
+TMPI_INTERCEPT(TMPI_REDUCE, Reduce, ROOTED(int), TO_ROOT, reduce TO_ROOT)
 TMPI_WIDE(TMPI_REDUCE, Reduce, ROOTED(MPI_Count), TO_ROOT, reduce TO_ROOT)
-TMPI_TAKEN(TMPI_REDUCE_SCATTER, Reduce_scatter,
-           (const void *send, void *recv, const int *counts, MPI_Datatype type,
-            MPI_Op op, MPI_Comm comm),
-           (send, recv, counts, type, op, comm),
-           reduce_scatter(send, recv, &(struct tmpi_list){.counts = counts}, type, op,
-                          comm))
+TMPI_INTERCEPT(TMPI_REDUCE_SCATTER, Reduce_scatter,
+               (const void *send, void *recv, const int *counts, MPI_Datatype type,
+                MPI_Op op, MPI_Comm comm),
+               (send, recv, counts, type, op, comm),
+               reduce_scatter(send, recv, &(struct tmpi_list){.counts = counts}, type,
+                              op, comm))
 TMPI_WIDE(TMPI_REDUCE_SCATTER, Reduce_scatter,
           (const void *send, void *recv, const MPI_Count *counts, MPI_Datatype type,
            MPI_Op op, MPI_Comm comm),

@@ -9,8 +9,8 @@
 
 enum { TMPI_CODEC_BYTES = 64 << 10 }; /* longer vectors are compressed */
 
-/** tmpi_codec_takes - return true if the codec applies; equal on all ranks. */
-static inline bool tmpi_codec_takes(const struct tmpi_element *e, size_t count)
+/** tmpi_codec_applies - return true if the codec applies; equal on all ranks. */
+static inline bool tmpi_codec_applies(const struct tmpi_element *e, size_t count)
 {
     return tmpi_module.settings.codec && e->op == TRIB_SUM && e->dtype == TRIB_F32 &&
            count > TMPI_CODEC_BYTES / sizeof(float);

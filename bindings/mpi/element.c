@@ -173,7 +173,7 @@ static bool takes(const struct type_row *t, const struct op_row *o)
 
 /* Check with an all-reduce of 0 elements whether MPI accepts the operator and the type.
  * MPI_Reduce_local would report an error to the handler of MPI_COMM_WORLD. */
-static bool mpi_takes(MPI_Datatype type, MPI_Op op)
+static bool mpi_accepts(MPI_Datatype type, MPI_Op op)
 {
     char from, to;
 
@@ -189,7 +189,7 @@ static enum tmpi_able find(MPI_Datatype type, MPI_Op op, struct tmpi_element *ou
         op == MPI_NO_OP)
         return TMPI_UNABLE;
     if (!t || !o)
-        return mpi_takes(type, op) ? TMPI_GENERIC : TMPI_UNABLE;
+        return mpi_accepts(type, op) ? TMPI_GENERIC : TMPI_UNABLE;
     if (!takes(t, o)) /* the rest is invalid in MPI, except complex products */
         return t->form == COMPLEX && o->is == TRIB_PROD ? TMPI_GENERIC : TMPI_UNABLE;
     out->dtype = t->dtype;

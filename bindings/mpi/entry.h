@@ -35,14 +35,15 @@
 
 /* A collective on `comm`. Calls that the module does not intercept go straight to MPI.
  * `arguments` is the parenthesised argument list. */
-#define TMPI_TAKEN(kind, name, parameters, arguments, call) \
-    static inline int take_##name parameters \
+#define TMPI_INTERCEPT(kind, name, parameters, arguments, call) \
+    static inline int intercept_##name parameters \
     { \
         const int error = tmpi_attached_error(comm); \
         return error == MPI_SUCCESS ? call : error; \
     } \
     TMPI_ENTRY(name, parameters, arguments, \
-               tmpi_takes(kind) ? take_##name arguments : tmpi_next.name arguments)
+               tmpi_intercepts(kind) ? intercept_##name arguments \
+                                     : tmpi_next.name arguments)
 
 /* TMPI_WIDE: the variant with MPI_Count counts, if MPI has it. TMPI_BY_MPI: leave a
  * call to MPI, through that variant if `wide` is true. */
@@ -50,7 +51,7 @@
 #define TMPI_BY_MPI(name, wide, ints, counts) \
     ((wide) ? tmpi_next.name##_c counts : tmpi_next.name ints)
 #define TMPI_WIDE(kind, name, parameters, arguments, call) \
-    TMPI_TAKEN(kind, name##_c, parameters, arguments, call)
+    TMPI_INTERCEPT(kind, name##_c, parameters, arguments, call)
 #else
 #define TMPI_BY_MPI(name, wide, ints, counts) (tmpi_next.name ints)
 #define TMPI_WIDE(kind, name, parameters, arguments, call)

@@ -14,7 +14,7 @@ struct tmpi_module {
     struct tmpi_settings settings;
     bool runs; /* between MPI_Init and MPI_Finalize */
     /* Bit per enum tmpi_kind: the module intercepts such calls; 0 unless it runs. */
-    uint32_t taken;
+    uint32_t intercepted;
     bool threads; /* MPI_THREAD_MULTIPLE */
     int keyval;
     MPI_Comm quiet; /* to drive MPI's progress: no message is ever sent on it */
@@ -31,10 +31,10 @@ static inline bool tmpi_is_listed(enum tmpi_kind kind)
     return tmpi_module.settings.calls >> kind & 1;
 }
 
-/** tmpi_takes - return true if the module intercepts calls of this kind now. */
-static inline bool tmpi_takes(enum tmpi_kind kind)
+/** tmpi_intercepts - return true if the module intercepts calls of this kind now. */
+static inline bool tmpi_intercepts(enum tmpi_kind kind)
 {
-    return (tmpi_module.taken >> kind & 1) && !tmpi_inside;
+    return (tmpi_module.intercepted >> kind & 1) && !tmpi_inside;
 }
 
 #endif
