@@ -40,12 +40,12 @@ static _Thread_local struct {
 /* The communicators that this thread is freeing, innermost first. MPI then calls the
  * program's attribute delete functions, which may call collectives on the
  * communicator. */
-struct leaver {
+struct freeing {
     MPI_Comm comm;
-    const struct leaver *outer;
+    const struct freeing *outer;
 };
 
-static _Thread_local const struct leaver *leavers;
+static _Thread_local const struct freeing *innermost_freeing;
 
 static void link_in(struct tmpi_attached *a)
 {
@@ -89,7 +89,7 @@ void tmpi_attached_drop(struct tmpi_attached *a)
 
 /* Free the library communicator, without blocking. Return false if it remains, because
  * operations are in flight or other ranks have not freed theirs yet. */
-static bool leaves(struct tmpi_attached *a, trib_status_t *st_out)
+static bool try_free(struct tmpi_attached *a, trib_status_t *st_out)
 {
     if (!a->comm)
         return true;
@@ -120,7 +120,7 @@ static struct tmpi_attached *reap(void)
     pthread_mutex_unlock(&all.lock);
     for (struct tmpi_attached **at = &list; *at;) {
         struct tmpi_attached *a = *at;
-        if (!leaves(a, &st)) {
+        if (!try_free(a, &st)) {
             at = &a->next;
             continue;
         }
@@ -159,23 +159,23 @@ static int on_delete(MPI_Comm comm, int keyval, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-int tmpi_attached_leave(int (*call)(MPI_Comm *), MPI_Comm *comm)
+int tmpi_attached_freeing(int (*call)(MPI_Comm *), MPI_Comm *comm)
 {
-    const struct leaver mine = {comm ? *comm : MPI_COMM_NULL, leavers};
+    const struct freeing mine = {comm ? *comm : MPI_COMM_NULL, innermost_freeing};
 
-    leavers = &mine;
+    innermost_freeing = &mine;
     const int result = call(comm);
-    leavers = mine.outer;
+    innermost_freeing = mine.outer;
     return result;
 }
 
-static bool is_leaving(MPI_Comm comm)
+static bool is_being_freed(MPI_Comm comm)
 {
-    const struct leaver *l = leavers;
+    const struct freeing *f = innermost_freeing;
 
-    while (l && l->comm != comm)
-        l = l->outer;
-    return l;
+    while (f && f->comm != comm)
+        f = f->outer;
+    return f;
 }
 
 static struct tmpi_attached *create(MPI_Comm comm)
@@ -227,7 +227,7 @@ static int look_up(MPI_Comm comm, struct tmpi_attached **out)
 /* Return false if MPI must do the calls on it, and no attribute may be attached. */
 static bool is_attachable(MPI_Comm comm)
 {
-    return comm != MPI_COMM_NULL && !is_leaving(comm);
+    return comm != MPI_COMM_NULL && !is_being_freed(comm);
 }
 
 int tmpi_attached_error(MPI_Comm comm)
@@ -307,7 +307,7 @@ bool tmpi_attached_try_free_all(trib_status_t *st_out)
     bool any = reap();
 
     for (struct tmpi_attached *a = all.newest; a; a = a->next)
-        any |= !leaves(a, st_out);
+        any |= !try_free(a, st_out);
     return !any;
 }
 

@@ -61,12 +61,12 @@ struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind);
 int tmpi_attached_error(MPI_Comm comm);
 
 /**
- * tmpi_attached_leave - let MPI free or disconnect a communicator.
+ * tmpi_attached_freeing - let MPI free or disconnect a communicator.
  *
  * Calls on it from attribute delete functions go to MPI. Otherwise such a call could
  * attach an attribute of this module, which would outlive the communicator.
  */
-int tmpi_attached_leave(int (*call)(MPI_Comm *), MPI_Comm *comm);
+int tmpi_attached_freeing(int (*call)(MPI_Comm *), MPI_Comm *comm);
 
 /** tmpi_attached_weight - return the number of calls that the newest one represents, if
  * it is to be timed; 0: do not time it. */

@@ -116,6 +116,6 @@ TMPI_ENTRY(Init_thread, (int *argc, char ***argv, int wanted, int *provided),
            (argc, argv, wanted, provided),
            init_thread(CALLER, argc, argv, wanted, provided))
 TMPI_ENTRY(Comm_free, (MPI_Comm * comm), (comm),
-           tmpi_attached_leave(tmpi_next.Comm_free, comm))
+           tmpi_attached_freeing(tmpi_next.Comm_free, comm))
 TMPI_ENTRY(Comm_disconnect, (MPI_Comm * comm), (comm),
-           tmpi_attached_leave(tmpi_next.Comm_disconnect, comm))
+           tmpi_attached_freeing(tmpi_next.Comm_disconnect, comm))
