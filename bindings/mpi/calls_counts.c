@@ -165,7 +165,7 @@ struct counted {
 
 /* Check the arguments. `many` has the blocks of all ranks; `one` has this rank's block,
  * unless it is in place in `many`. */
-static bool is_right(const struct counted *m, enum tmpi_kind kind, int rank, int ranks)
+static bool is_valid(const struct counted *m, enum tmpi_kind kind, int rank, int ranks)
 {
     const void *many = kind == TMPI_SCATTERV ? m->send : m->recv;
     const void *one = kind == TMPI_SCATTERV ? m->recv : m->send;
@@ -174,15 +174,15 @@ static bool is_right(const struct counted *m, enum tmpi_kind kind, int rank, int
     const bool in_place = has_many && one == MPI_IN_PLACE;
 
     if (kind == TMPI_SCATTERV ? !in_place : has_many)
-        tmpi_take_loose(kind == TMPI_SCATTERV ? m->type : m->list_type);
-    const bool right =
+        tmpi_commit_type(kind == TMPI_SCATTERV ? m->type : m->list_type);
+    const bool valid =
         (!has_root || (m->root >= 0 && m->root < ranks)) &&
-        (!has_many || tmpi_list_is_right(many, m->list, ranks, m->list_type)) &&
-        (in_place || tmpi_buffer_is_right(one, m->count, m->type));
+        (!has_many || tmpi_list_is_valid(many, m->list, ranks, m->list_type)) &&
+        (in_place || tmpi_buffer_is_valid(one, m->count, m->type));
 
-    if (!right)
+    if (!valid)
         tmpi_report_passed(kind, TMPI_WRONG);
-    return right;
+    return valid;
 }
 
 /* Open this rank's elements unless they are in place. If `list` is given, list[rank] is
@@ -201,15 +201,15 @@ static bool open_own(struct tmpi_packed *own, const void *user, const struct cou
 static int allgatherv(const struct counted *m)
 {
     int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
-    const bool right = is_right(m, TMPI_ALLGATHERV, rank, ranks);
-    const size_t bytes = right ? sum_of(m->list, ranks, m->list_type) : 0;
+    const bool valid = is_valid(m, TMPI_ALLGATHERV, rank, ranks);
+    const size_t bytes = valid ? sum_of(m->list, ranks, m->list_type) : 0;
     const bool in_place = m->send == MPI_IN_PLACE;
     struct tmpi_packed own = {0};
     struct tmpi_turn t = {0};
     struct blocks b = {0};
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    if (right && !bytes)
+    if (valid && !bytes)
         tmpi_report_passed(TMPI_ALLGATHERV, TMPI_SMALL);
     if (!bytes || !tmpi_to_library(&t, m->comm, TMPI_ALLGATHERV, bytes))
         return tmpi_done_by_mpi(&t,
@@ -241,7 +241,7 @@ static int gatherv(const struct counted *m)
     struct blocks b = {0};
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    if (!is_right(m, TMPI_GATHERV, rank, ranks) ||
+    if (!is_valid(m, TMPI_GATHERV, rank, ranks) ||
         !tmpi_to_library(&t, m->comm, TMPI_GATHERV, tmpi_module.settings.min))
         return tmpi_done_by_mpi(
             &t, TMPI_BY_MPI(Gatherv, m->wide,
@@ -275,7 +275,7 @@ static int scatterv(const struct counted *m)
     struct blocks b = {0};
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    if (!is_right(m, TMPI_SCATTERV, rank, ranks) ||
+    if (!is_valid(m, TMPI_SCATTERV, rank, ranks) ||
         !tmpi_to_library(&t, m->comm, TMPI_SCATTERV, tmpi_module.settings.min))
         return tmpi_done_by_mpi(
             &t, TMPI_BY_MPI(Scatterv, m->wide,
@@ -309,14 +309,14 @@ static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
     struct tmpi_turn t = {0};
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    const bool right = m->send != MPI_IN_PLACE &&
-                       tmpi_list_is_right(m->send, from_list, ranks, from_type) &&
-                       tmpi_list_is_right(m->recv, m->list, ranks, m->list_type);
+    const bool valid = m->send != MPI_IN_PLACE &&
+                       tmpi_list_is_valid(m->send, from_list, ranks, from_type) &&
+                       tmpi_list_is_valid(m->recv, m->list, ranks, m->list_type);
 
-    if (!right)
+    if (!valid)
         tmpi_report_passed(TMPI_ALLTOALLV,
                            m->send == MPI_IN_PLACE ? TMPI_TYPE : TMPI_WRONG);
-    if (!right ||
+    if (!valid ||
         !tmpi_to_library(&t, m->comm, TMPI_ALLTOALLV, tmpi_module.settings.min))
         return tmpi_done_by_mpi(
             &t, TMPI_BY_MPI(Alltoallv, m->wide,

@@ -72,15 +72,15 @@ static bool receives(const struct move *m, int rank)
     }
 }
 
-static bool is_right(const struct move *m, int rank)
+static bool is_valid(const struct move *m, int rank)
 {
     const bool has_root = m->kind != TMPI_ALLGATHER && m->kind != TMPI_ALLTOALL;
 
-    return (!has_root || tmpi_root_is_right(m->root, m->comm)) &&
+    return (!has_root || tmpi_root_is_valid(m->root, m->comm)) &&
            (!sends(m, rank) ||
-            tmpi_buffer_is_right(m->send, m->send_count, m->send_type)) &&
+            tmpi_buffer_is_valid(m->send, m->send_count, m->send_type)) &&
            (!receives(m, rank) ||
-            tmpi_buffer_is_right(m->recv, m->recv_count, m->recv_type));
+            tmpi_buffer_is_valid(m->recv, m->recv_count, m->recv_type));
 }
 
 /* rank: of this process, if the call has a root; otherwise -1 */
@@ -90,7 +90,7 @@ static bool to_library(struct tmpi_turn *t, const struct move *m, int rank,
     *t = (struct tmpi_turn){0};
     if (m->comm == MPI_COMM_NULL)
         return false;
-    if (bytes && is_right(m, rank))
+    if (bytes && is_valid(m, rank))
         return tmpi_to_library(t, m->comm, m->kind, bytes);
     tmpi_report_passed(m->kind, bytes ? TMPI_WRONG : TMPI_SMALL);
     return false;
@@ -194,7 +194,7 @@ static bool open_gather(struct ends *e, const struct move *m, size_t bytes, int 
 
 static int allgather(const struct move *m)
 {
-    tmpi_take_loose(m->recv_type);
+    tmpi_commit_type(m->recv_type);
     const bool in_place = m->send == MPI_IN_PLACE;
     const size_t bytes = tmpi_bytes_of(m->recv_count, m->recv_type);
     struct tmpi_turn t;
@@ -219,7 +219,7 @@ static int gather(const struct move *m)
         tmpi_next.Comm_rank(m->comm, &rank);
     const bool is_root = rank == m->root, in_place = m->send == MPI_IN_PLACE;
     if (is_root)
-        tmpi_take_loose(m->recv_type);
+        tmpi_commit_type(m->recv_type);
     const size_t bytes = is_root ? tmpi_bytes_of(m->recv_count, m->recv_type)
                                  : tmpi_bytes_of(m->send_count, m->send_type);
     if (!to_library(&t, m, rank, bytes))
@@ -241,9 +241,9 @@ static int scatter(const struct move *m)
         tmpi_next.Comm_rank(m->comm, &rank);
     const bool is_root = rank == m->root, in_place = m->recv == MPI_IN_PLACE;
     if (is_root)
-        tmpi_take_loose(m->send_type);
+        tmpi_commit_type(m->send_type);
     if (!in_place)
-        tmpi_take_loose(m->recv_type);
+        tmpi_commit_type(m->recv_type);
     const size_t bytes = is_root ? tmpi_bytes_of(m->send_count, m->send_type)
                                  : tmpi_bytes_of(m->recv_count, m->recv_type);
     if (!to_library(&t, m, rank, bytes))

@@ -26,7 +26,7 @@ static int iallreduce(const void *send, void *recv, MPI_Count count, MPI_Datatyp
         tmpi_report_passed(TMPI_IALLREDUCE, count > 0 ? TMPI_TYPE : TMPI_SMALL);
         return IALLREDUCE_BY_MPI;
     }
-    if (!send || !tmpi_buffer_is_right(recv, count, type)) {
+    if (!send || !tmpi_buffer_is_valid(recv, count, type)) {
         tmpi_report_passed(TMPI_IALLREDUCE, TMPI_WRONG);
         return IALLREDUCE_BY_MPI;
     }
@@ -58,13 +58,13 @@ static int ibroadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root
     struct tmpi_turn t = {0};
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
-    const bool is_right = bytes && comm != MPI_COMM_NULL &&
-                          tmpi_root_is_right(root, comm) &&
-                          tmpi_buffer_is_right(buffer, count, type);
+    const bool is_valid = bytes && comm != MPI_COMM_NULL &&
+                          tmpi_root_is_valid(root, comm) &&
+                          tmpi_buffer_is_valid(buffer, count, type);
 
-    if (!is_right)
+    if (!is_valid)
         tmpi_report_passed(TMPI_IBCAST, bytes ? TMPI_WRONG : TMPI_SMALL);
-    if (!is_right || !tmpi_to_library(&t, comm, TMPI_IBCAST, bytes))
+    if (!is_valid || !tmpi_to_library(&t, comm, TMPI_IBCAST, bytes))
         return tmpi_done_by_mpi(
             &t, TMPI_BY_MPI(Ibcast, count > INT_MAX,
                             (buffer, (int)count, type, root, comm, request),

@@ -74,19 +74,19 @@ static bool has_result(const struct reduction *r, int rank)
 }
 
 /* Return true if MPI accepts the buffers on this rank. */
-static bool buffers_are_right(const struct reduction *r, int rank)
+static bool buffers_are_valid(const struct reduction *r, int rank)
 {
     const bool result = has_result(r, rank);
 
-    if (result && !tmpi_buffer_is_right(r->recv, r->count, r->type))
+    if (result && !tmpi_buffer_is_valid(r->recv, r->count, r->type))
         return false;
     if (r->send == MPI_IN_PLACE)
         return r->kind != TMPI_REDUCE || rank == r->root;
-    return tmpi_buffer_is_right(r->send, r->count, r->type) &&
+    return tmpi_buffer_is_valid(r->send, r->count, r->type) &&
            !(result && r->send && r->send == r->recv && refuses_alias(r->kind));
 }
 
-static bool is_right(const struct reduction *r)
+static bool is_valid(const struct reduction *r)
 {
     int rank = 0;
 
@@ -94,8 +94,8 @@ static bool is_right(const struct reduction *r)
         return false;
     if (r->kind == TMPI_REDUCE || r->kind == TMPI_EXSCAN)
         tmpi_next.Comm_rank(r->comm, &rank);
-    if (buffers_are_right(r, rank) &&
-        (r->kind != TMPI_REDUCE || tmpi_root_is_right(r->root, r->comm)))
+    if (buffers_are_valid(r, rank) &&
+        (r->kind != TMPI_REDUCE || tmpi_root_is_valid(r->root, r->comm)))
         return true;
     tmpi_report_passed(r->kind, TMPI_WRONG);
     return false;
@@ -146,7 +146,7 @@ static int finish_generic(struct tmpi_turn *t, const struct reduction *r)
 static bool to_library(struct tmpi_turn *t, const struct reduction *r, struct plan *p)
 {
     t->a = t->without = NULL;
-    return planned(r, p) && is_right(r) && fits(r, p) &&
+    return planned(r, p) && is_valid(r) && fits(r, p) &&
            tmpi_to_library(t, r->comm, r->kind, p->bytes);
 }
 
@@ -296,7 +296,7 @@ static bool scan_to_library(struct tmpi_turn *t, const struct reduction *r,
                             struct plan *p)
 {
     t->a = t->without = NULL;
-    if (!planned(r, p) || !is_right(r))
+    if (!planned(r, p) || !is_valid(r))
         return false;
     if (scans(p))
         return tmpi_to_library(t, r->comm, r->kind, p->bytes);

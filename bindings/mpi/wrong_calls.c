@@ -7,7 +7,7 @@
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/type_layout.h"
 
-bool tmpi_root_is_right(int root, MPI_Comm comm)
+bool tmpi_root_is_valid(int root, MPI_Comm comm)
 {
     int ranks = 0;
 
@@ -21,7 +21,7 @@ static bool at_null(const void *buffer, MPI_Count place, const struct tmpi_layou
     return l->dense && (uintptr_t)buffer + (uintptr_t)(place * l->extent) == 0;
 }
 
-bool tmpi_buffer_is_right(const void *buffer, MPI_Count count, MPI_Datatype type)
+bool tmpi_buffer_is_valid(const void *buffer, MPI_Count count, MPI_Datatype type)
 {
     struct tmpi_layout layout;
 
@@ -29,7 +29,7 @@ bool tmpi_buffer_is_right(const void *buffer, MPI_Count count, MPI_Datatype type
            (count == 0 || !at_null(buffer, 0, &layout));
 }
 
-void tmpi_take_loose(MPI_Datatype type)
+void tmpi_commit_type(MPI_Datatype type)
 {
 #ifdef OPEN_MPI
     struct tmpi_layout layout;
@@ -41,7 +41,7 @@ void tmpi_take_loose(MPI_Datatype type)
 #endif
 }
 
-bool tmpi_list_is_right(const void *buffer, const struct tmpi_list *list, int ranks,
+bool tmpi_list_is_valid(const void *buffer, const struct tmpi_list *list, int ranks,
                         MPI_Datatype type)
 {
     struct tmpi_layout layout;
