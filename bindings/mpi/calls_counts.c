@@ -25,14 +25,14 @@ struct blocks {
     struct tmpi_layout layout;
     char *user;
     char *bytes; /* dense type: memory of `user`; never NULL */
-    char *taken; /* memory to free */
+    char *owned; /* memory to free */
     size_t *lengths; /* [ranks] bytes */
     size_t *offsets; /* [ranks] bytes from `bytes` */
 };
 
 static void close_blocks(struct blocks *b)
 {
-    free(b->taken);
+    free(b->owned);
     free(b->lengths);
     free(b->offsets);
     *b = (struct blocks){0};
@@ -77,7 +77,7 @@ static bool open_blocks(struct blocks *b, int ranks, const void *memory,
                     (size_t)((tmpi_place_at(list, i) - first) * b->layout.size);
         return true;
     }
-    b->bytes = b->taken = malloc(total + 1); /* the library takes NULL as in-place */
+    b->bytes = b->owned = malloc(total + 1); /* the library takes NULL as in-place */
     return b->bytes;
 }
 
@@ -93,28 +93,28 @@ static struct tmpi_packed one_block(const struct blocks *b, int i)
                                 .bytes = b->bytes + b->offsets[i]};
 }
 
-static int fill_block(const struct blocks *b, int i, MPI_Comm comm)
+static int pack_block(const struct blocks *b, int i, MPI_Comm comm)
 {
     struct tmpi_packed p = one_block(b, i);
-    return b->layout.dense ? MPI_SUCCESS : tmpi_packed_fill(&p, comm);
+    return b->layout.dense ? MPI_SUCCESS : tmpi_pack(&p, comm);
 }
 
-static int fill_blocks(const struct blocks *b, MPI_Comm comm)
+static int pack_blocks(const struct blocks *b, MPI_Comm comm)
 {
     int result = MPI_SUCCESS;
 
     for (int i = 0; i < b->ranks && result == MPI_SUCCESS; i++)
-        result = fill_block(b, i, comm);
+        result = pack_block(b, i, comm);
     return result;
 }
 
-static int empty_blocks(const struct blocks *b, MPI_Comm comm)
+static int unpack_blocks(const struct blocks *b, MPI_Comm comm)
 {
     int result = MPI_SUCCESS;
 
     for (int i = 0; i < b->ranks && !b->layout.dense && result == MPI_SUCCESS; i++) {
         struct tmpi_packed p = one_block(b, i);
-        result = tmpi_packed_empty(&p, comm);
+        result = tmpi_unpack(&p, comm);
     }
     return result;
 }
@@ -220,12 +220,11 @@ static int allgatherv(const struct counted *m)
                                              WIDE(m->list), m->list_type, m->comm)));
     if (open_blocks(&b, ranks, m->recv, m->list, m->list_type) &&
         open_own(&own, m->send, m, b.lengths, rank)) {
-        result =
-            in_place ? fill_block(&b, rank, m->comm) : tmpi_packed_fill(&own, m->comm);
+        result = in_place ? pack_block(&b, rank, m->comm) : tmpi_pack(&own, m->comm);
         st = trib_allgatherv(t.a->comm, in_place ? NULL : own.bytes, b.bytes, b.lengths,
                              b.offsets, TRIB_I8);
         if (st == TRIB_OK && result == MPI_SUCCESS)
-            result = empty_blocks(&b, m->comm);
+            result = unpack_blocks(&b, m->comm);
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
@@ -251,15 +250,14 @@ static int gatherv(const struct counted *m)
                              m->list_type, m->root, m->comm)));
     if ((!is_root || open_blocks(&b, ranks, m->recv, m->list, m->list_type)) &&
         open_own(&own, m->send, m, b.lengths, rank)) {
-        result =
-            in_place ? fill_block(&b, rank, m->comm) : tmpi_packed_fill(&own, m->comm);
+        result = in_place ? pack_block(&b, rank, m->comm) : tmpi_pack(&own, m->comm);
         st = trib_gatherv(t.a->comm, in_place ? NULL : own.bytes,
                           in_place  ? 0
                           : is_root ? b.lengths[rank]
                                     : tmpi_packed_bytes(&own),
                           b.bytes, b.lengths, b.offsets, TRIB_I8, m->root);
         if (st == TRIB_OK && result == MPI_SUCCESS && is_root)
-            result = empty_blocks(&b, m->comm);
+            result = unpack_blocks(&b, m->comm);
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
@@ -286,12 +284,12 @@ static int scatterv(const struct counted *m)
     if ((!is_root || open_blocks(&b, ranks, m->send, m->list, m->list_type)) &&
         open_own(&own, m->recv, m, b.lengths, rank)) {
         if (is_root)
-            result = fill_blocks(&b, m->comm);
+            result = pack_blocks(&b, m->comm);
         st = trib_scatterv(
             t.a->comm, b.bytes, b.lengths, b.offsets, in_place ? NULL : own.bytes,
             is_root ? b.lengths[rank] : tmpi_packed_bytes(&own), TRIB_I8, m->root);
         if (st == TRIB_OK && result == MPI_SUCCESS && !in_place)
-            result = tmpi_packed_empty(&own, m->comm);
+            result = tmpi_unpack(&own, m->comm);
     }
     tmpi_packed_close(&own);
     close_blocks(&b);
@@ -326,11 +324,11 @@ static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
                              WIDE(m->list), m->list_type, m->comm)));
     if (open_blocks(&from, ranks, m->send, from_list, from_type) &&
         open_blocks(&to, ranks, m->recv, m->list, m->list_type)) {
-        result = fill_blocks(&from, m->comm);
+        result = pack_blocks(&from, m->comm);
         st = trib_alltoallv(t.a->comm, from.bytes, from.lengths, from.offsets, to.bytes,
                             to.lengths, to.offsets, TRIB_I8);
         if (st == TRIB_OK && result == MPI_SUCCESS)
-            result = empty_blocks(&to, m->comm);
+            result = unpack_blocks(&to, m->comm);
     }
     close_blocks(&from);
     close_blocks(&to);

@@ -116,7 +116,7 @@ static bool open_ends(struct ends *e, const struct move *m, size_t bytes,
                         !tmpi_packed_expect(&e->recv, bytes * (size_t)recv_blocks)))
         return false;
     if (e->sends)
-        e->result = tmpi_packed_fill(&e->send, m->comm);
+        e->result = tmpi_pack(&e->send, m->comm);
     return true;
 }
 
@@ -125,7 +125,7 @@ static int close_ends(struct ends *e, struct tmpi_turn *t, const struct move *m,
                       trib_status_t st)
 {
     if (st == TRIB_OK && e->result == MPI_SUCCESS && e->receives)
-        e->result = tmpi_packed_empty(&e->recv, m->comm);
+        e->result = tmpi_unpack(&e->recv, m->comm);
     tmpi_packed_close(&e->send);
     tmpi_packed_close(&e->recv);
     const int result = tmpi_done_by_library(t, st);
@@ -156,10 +156,10 @@ static int broadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
     if (tmpi_packed_open(&p, buffer, count, type)) {
         if (t.a->rank == root)
-            result = tmpi_packed_fill(&p, comm);
+            result = tmpi_pack(&p, comm);
         st = trib_broadcast(t.a->comm, p.bytes, bytes, TRIB_I8, root);
         if (st == TRIB_OK && t.a->rank != root && result == MPI_SUCCESS)
-            result = tmpi_packed_empty(&p, comm);
+            result = tmpi_unpack(&p, comm);
     }
     tmpi_packed_close(&p);
     const int done = tmpi_done_by_library(&t, st);
@@ -177,7 +177,7 @@ static void fill_own(struct ends *e, const struct move *m, int rank)
     own.count = m->recv_count;
     own.user = (char *)m->recv + (MPI_Count)rank * m->recv_count * own.layout.extent;
     own.bytes = (char *)e->recv.bytes + (size_t)rank * tmpi_packed_bytes(&own);
-    e->result = tmpi_packed_fill(&own, m->comm);
+    e->result = tmpi_pack(&own, m->comm);
 }
 
 static bool open_gather(struct ends *e, const struct move *m, size_t bytes, int rank,
@@ -267,7 +267,7 @@ static int alltoall(const struct move *m)
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
     if (open_ends(&e, m, bytes, in_place ? 0 : t.a->ranks, t.a->ranks)) {
         if (in_place)
-            e.result = tmpi_packed_fill(&e.recv, m->comm);
+            e.result = tmpi_pack(&e.recv, m->comm);
         st = trib_alltoall(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,
                            bytes, TRIB_I8);
     }

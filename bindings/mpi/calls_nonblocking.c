@@ -71,7 +71,7 @@ static int ibroadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root
                             (buffer, count, type, root, comm, request)));
     if (tmpi_packed_open(&p.packed, buffer, count, type)) {
         if (t.a->rank == root)
-            tmpi_packed_fill(&p.packed, comm);
+            tmpi_pack(&p.packed, comm);
         p.unpack = t.a->rank != root;
         st = trib_ibroadcast(t.a->comm, p.packed.bytes, bytes, TRIB_I8, root,
                              &p.request);

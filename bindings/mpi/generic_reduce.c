@@ -28,7 +28,7 @@ static void *elements_of(struct job *j, int k, void *into, int *result)
     if (theirs.layout.dense)
         return theirs.bytes;
     theirs.user = into;
-    *result = tmpi_packed_empty(&theirs, j->a->handle);
+    *result = tmpi_unpack(&theirs, j->a->handle);
     return into;
 }
 
@@ -95,7 +95,7 @@ trib_status_t tmpi_generic_reduce(struct tmpi_attached *a, const void *send, voi
     *mpi_out = MPI_SUCCESS;
     if (tmpi_packed_open(&j.mine, input, count, type) && take_memory(&j)) {
         const size_t bytes = tmpi_packed_bytes(&j.mine);
-        *mpi_out = tmpi_packed_fill(&j.mine, a->handle);
+        *mpi_out = tmpi_pack(&j.mine, a->handle);
         st = root < 0
                  ? trib_allgather(a->comm, j.mine.bytes, j.gathered, bytes, TRIB_I8)
                  : trib_gather(a->comm, j.mine.bytes, j.gathered, bytes, TRIB_I8, root);

@@ -25,7 +25,7 @@ bool tmpi_packed_open(struct tmpi_packed *p, void *user, MPI_Count count,
     if (!tmpi_layout_of(type, &p->layout))
         return false;
     if (!p->layout.dense || !user) /* the library takes NULL as in-place */
-        p->bytes = p->taken = malloc(tmpi_packed_bytes(p) + 1);
+        p->bytes = p->owned = malloc(tmpi_packed_bytes(p) + 1);
     return p->bytes;
 }
 
@@ -36,7 +36,7 @@ bool tmpi_packed_expect(struct tmpi_packed *p, size_t bytes)
     tmpi_packed_close(p);
     p->differs = true;
     p->count = 0;
-    p->bytes = p->taken = calloc(1, bytes + 1);
+    p->bytes = p->owned = calloc(1, bytes + 1);
     return p->bytes;
 }
 
@@ -56,7 +56,7 @@ static MPI_Count step_of(const struct tmpi_packed *p)
 }
 
 /* Pack or unpack one piece, from element `i`. */
-static int move_step(struct tmpi_packed *p, MPI_Comm comm, bool fill, MPI_Count i)
+static int move_step(struct tmpi_packed *p, MPI_Comm comm, bool packs, MPI_Count i)
 {
     const MPI_Count step = step_of(p);
     const MPI_Count n = p->count - i < step ? p->count - i : step;
@@ -68,24 +68,24 @@ static int move_step(struct tmpi_packed *p, MPI_Comm comm, bool fill, MPI_Count 
 #if MPI_VERSION >= 4
     MPI_Count wide_at = 0;
     if (bytes > INT_MAX && tmpi_next.Pack_c && tmpi_next.Unpack_c)
-        return fill ? tmpi_next.Pack_c(user, n, p->type, packed, bytes, &wide_at, comm)
-                    : tmpi_next.Unpack_c(packed, bytes, &wide_at, user, n, p->type,
-                                         comm);
+        return packs ? tmpi_next.Pack_c(user, n, p->type, packed, bytes, &wide_at, comm)
+                     : tmpi_next.Unpack_c(packed, bytes, &wide_at, user, n, p->type,
+                                          comm);
 #endif
     if (bytes > INT_MAX) { /* a single element that is too long for MPI 3 */
         tmpi_next.Comm_call_errhandler(comm, MPI_ERR_COUNT);
         return MPI_ERR_COUNT;
     }
-    return fill
+    return packs
                ? tmpi_next.Pack(user, (int)n, p->type, packed, (int)bytes, &at, comm)
                : tmpi_next.Unpack(packed, (int)bytes, &at, user, (int)n, p->type, comm);
 }
 
-static int move(struct tmpi_packed *p, MPI_Comm comm, bool fill);
+static int move(struct tmpi_packed *p, MPI_Comm comm, bool packs);
 
 /* MPICH refuses to pack from address 0, which is MPI_BOTTOM. Shift both: use another
  * address, and a datatype with displacements reduced by that address. */
-static int move_bottom(struct tmpi_packed *p, MPI_Comm comm, bool fill)
+static int move_bottom(struct tmpi_packed *p, MPI_Comm comm, bool packs)
 {
     static char anchor;
     const MPI_Aint before = -(MPI_Aint)(intptr_t)&anchor;
@@ -98,36 +98,36 @@ static int move_bottom(struct tmpi_packed *p, MPI_Comm comm, bool fill)
         return result;
     result = tmpi_next.Type_commit(&moved.type);
     if (result == MPI_SUCCESS)
-        result = move(&moved, comm, fill);
+        result = move(&moved, comm, packs);
     tmpi_next.Type_free(&moved.type);
     return result;
 }
 
-static int move(struct tmpi_packed *p, MPI_Comm comm, bool fill)
+static int move(struct tmpi_packed *p, MPI_Comm comm, bool packs)
 {
     int result = MPI_SUCCESS;
 
     if (p->bytes == p->user)
         return MPI_SUCCESS;
     if (!p->user && p->count > 0)
-        return move_bottom(p, comm, fill);
+        return move_bottom(p, comm, packs);
     for (MPI_Count i = 0; i < p->count && result == MPI_SUCCESS; i += step_of(p))
-        result = move_step(p, comm, fill, i);
+        result = move_step(p, comm, packs, i);
     return result;
 }
 
-int tmpi_packed_fill(struct tmpi_packed *p, MPI_Comm comm)
+int tmpi_pack(struct tmpi_packed *p, MPI_Comm comm)
 {
     return move(p, comm, true);
 }
 
-int tmpi_packed_empty(struct tmpi_packed *p, MPI_Comm comm)
+int tmpi_unpack(struct tmpi_packed *p, MPI_Comm comm)
 {
     return move(p, comm, false);
 }
 
 void tmpi_packed_close(struct tmpi_packed *p)
 {
-    free(p->taken);
-    p->taken = p->bytes = NULL;
+    free(p->owned);
+    p->owned = p->bytes = NULL;
 }

@@ -14,8 +14,8 @@ struct tmpi_packed {
     struct tmpi_layout layout;
     MPI_Count count;
     void *user; /* the program's buffer */
-    void *bytes; /* `user` if it is dense, else `taken`; never NULL */
-    void *taken; /* memory to free */
+    void *bytes; /* `user` if it is dense, else `owned`; never NULL */
+    void *owned; /* memory to free */
     bool differs; /* the other ranks move a different number of bytes */
 };
 
@@ -35,11 +35,11 @@ bool tmpi_packed_expect(struct tmpi_packed *p, size_t bytes);
 /** tmpi_packed_error - return `result`, or the error of an erroneous call. */
 int tmpi_packed_error(const struct tmpi_packed *p, MPI_Comm comm, int result);
 
-/** tmpi_packed_fill - pack the program's elements into bytes. */
-int tmpi_packed_fill(struct tmpi_packed *p, MPI_Comm comm);
+/** tmpi_pack - pack the program's elements into bytes. */
+int tmpi_pack(struct tmpi_packed *p, MPI_Comm comm);
 
-/** tmpi_packed_empty - unpack the bytes into the program's elements. */
-int tmpi_packed_empty(struct tmpi_packed *p, MPI_Comm comm);
+/** tmpi_unpack - unpack the bytes into the program's elements. */
+int tmpi_unpack(struct tmpi_packed *p, MPI_Comm comm);
 
 /** tmpi_packed_close - free the memory of tmpi_packed_open. */
 void tmpi_packed_close(struct tmpi_packed *p);

@@ -31,7 +31,7 @@ static void keep_type(struct tmpi_pending *p)
     const MPI_Aint here = 0;
     MPI_Datatype own;
 
-    if (!p->unpack || !p->packed.taken ||
+    if (!p->unpack || !p->packed.owned ||
         tmpi_next.Type_create_hindexed(1, &one, &here, p->packed.type, &own) !=
             MPI_SUCCESS)
         return;
@@ -49,7 +49,7 @@ static bool ends(struct tmpi_pending *p)
     if (st == TRIB_INPROGRESS)
         return false;
     if (st == TRIB_OK && p->unpack)
-        p->code = tmpi_packed_empty(&p->packed, MPI_COMM_WORLD);
+        p->code = tmpi_unpack(&p->packed, MPI_COMM_WORLD);
     else if (st != TRIB_OK)
         p->code = tmpi_failure_code(p->a, st);
     trib_request_free(p->request);
