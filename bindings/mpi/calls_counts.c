@@ -2,7 +2,7 @@
 /*
  * MPI_Allgatherv, Gatherv, Scatterv and Alltoallv: a count and a displacement per rank.
  *
- * The library moves bytes. Blocks of a dense datatype are read and written in place;
+ * The library moves bytes. Blocks of a dense datatype are read and written in displ;
  * blocks of any other datatype are packed contiguously.
  */
 #include <stdint.h>
@@ -50,8 +50,8 @@ static size_t measure_blocks(struct blocks *b, MPI_Count *first_out)
         b->offsets[i] = total;
         if (!b->lengths[i])
             continue;
-        const MPI_Count place = tmpi_place_at(b->list, i);
-        *first_out = total == 0 || place < *first_out ? place : *first_out;
+        const MPI_Count displ = tmpi_displ_at(b->list, i);
+        *first_out = total == 0 || displ < *first_out ? displ : *first_out;
         total += b->lengths[i];
     }
     return total;
@@ -74,22 +74,22 @@ static bool open_blocks(struct blocks *b, int ranks, const void *memory,
         for (int i = 0; i < ranks; i++)
             if (b->lengths[i])
                 b->offsets[i] =
-                    (size_t)((tmpi_place_at(list, i) - first) * b->layout.size);
+                    (size_t)((tmpi_displ_at(list, i) - first) * b->layout.size);
         return true;
     }
-    b->bytes = b->owned = malloc(total + 1); /* the library takes NULL as in-place */
+    b->bytes = b->owned = malloc(total + 1); /* the library takes NULL as in-displ */
     return b->bytes;
 }
 
 /* Describe the block of a rank for packing and unpacking. */
 static struct tmpi_packed one_block(const struct blocks *b, int i)
 {
-    const MPI_Count place = b->lengths[i] ? tmpi_place_at(b->list, i) : 0;
+    const MPI_Count displ = b->lengths[i] ? tmpi_displ_at(b->list, i) : 0;
 
     return (struct tmpi_packed){.type = b->type,
                                 .layout = b->layout,
                                 .count = b->lengths[i] ? tmpi_count_at(b->list, i) : 0,
-                                .user = b->user + place * b->layout.extent,
+                                .user = b->user + displ * b->layout.extent,
                                 .bytes = b->bytes + b->offsets[i]};
 }
 
@@ -164,7 +164,7 @@ struct counted {
 };
 
 /* Check the arguments. `many` has the blocks of all ranks; `one` has this rank's block,
- * unless it is in place in `many`. */
+ * unless it is in displ in `many`. */
 static bool is_valid(const struct counted *m, enum tmpi_kind kind, int rank, int ranks)
 {
     const void *many = kind == TMPI_SCATTERV ? m->send : m->recv;
@@ -185,7 +185,7 @@ static bool is_valid(const struct counted *m, enum tmpi_kind kind, int rank, int
     return valid;
 }
 
-/* Open this rank's elements unless they are in place. If `list` is given, list[rank] is
+/* Open this rank's elements unless they are in displ. If `list` is given, list[rank] is
  * their size in bytes. */
 static bool open_own(struct tmpi_packed *own, const void *user, const struct counted *m,
                      const size_t *list, int rank)
@@ -195,8 +195,8 @@ static bool open_own(struct tmpi_packed *own, const void *user, const struct cou
             (!list || tmpi_packed_expect(own, list[rank])));
 }
 
-#define NARROW(l) (l)->counts, (l)->places
-#define WIDE(l) (l)->wide_counts, (l)->wide_places
+#define NARROW(l) (l)->counts, (l)->displs
+#define WIDE(l) (l)->wide_counts, (l)->wide_displs
 
 static int allgatherv(const struct counted *m)
 {
@@ -296,7 +296,7 @@ static int scatterv(const struct counted *m)
     return finish(&t, st, &own, result);
 }
 
-/* m describes the receive side, from_list and from_type the send side. In-place calls
+/* m describes the receive side, from_list and from_type the send side. In-displ calls
  * stay with MPI on all ranks: the library needs blocks of equal length for them. */
 static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
                      MPI_Datatype from_type)
@@ -337,61 +337,61 @@ static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
 
 /* Each function in two variants: int counts; MPI_Count counts with MPI_Aint
  * displacements. */
-#define LIST_int(counts, places) \
+#define LIST_int(counts, displs) \
     &(struct tmpi_list) \
     { \
-        counts, places, NULL, NULL \
+        counts, displs, NULL, NULL \
     }
-#define LIST_MPI_Count(counts, places) \
+#define LIST_MPI_Count(counts, displs) \
     &(struct tmpi_list) \
     { \
-        NULL, NULL, counts, places \
+        NULL, NULL, counts, displs \
     }
 #define BOTH(kind, name, parameters, arguments, call) \
     TMPI_INTERCEPT(kind, name, parameters(int, int), arguments, call(int, false)) \
     TMPI_WIDE(kind, name, parameters(MPI_Count, MPI_Aint), arguments, \
               call(MPI_Count, true))
 
-#define TO_ALL(number, place) \
+#define TO_ALL(number, displ) \
     (const void *send, number send_count, MPI_Datatype send_type, void *recv, \
-     const number *counts, const place *places, MPI_Datatype recv_type, MPI_Comm comm)
+     const number *counts, const displ *displs, MPI_Datatype recv_type, MPI_Comm comm)
 #define ALLGATHERV(number, wide) \
-    allgatherv(&(struct counted){send, recv, LIST_##number(counts, places), recv_type, \
+    allgatherv(&(struct counted){send, recv, LIST_##number(counts, displs), recv_type, \
                                  send_count, send_type, -1, comm, wide})
 BOTH(TMPI_ALLGATHERV, Allgatherv, TO_ALL,
-     (send, send_count, send_type, recv, counts, places, recv_type, comm), ALLGATHERV)
+     (send, send_count, send_type, recv, counts, displs, recv_type, comm), ALLGATHERV)
 
-#define TO_ROOT(number, place) \
+#define TO_ROOT(number, displ) \
     (const void *send, number send_count, MPI_Datatype send_type, void *recv, \
-     const number *counts, const place *places, MPI_Datatype recv_type, int root, \
+     const number *counts, const displ *displs, MPI_Datatype recv_type, int root, \
      MPI_Comm comm)
 #define GATHERV(number, wide) \
-    gatherv(&(struct counted){send, recv, LIST_##number(counts, places), recv_type, \
+    gatherv(&(struct counted){send, recv, LIST_##number(counts, displs), recv_type, \
                               send_count, send_type, root, comm, wide})
 BOTH(TMPI_GATHERV, Gatherv, TO_ROOT,
-     (send, send_count, send_type, recv, counts, places, recv_type, root, comm),
+     (send, send_count, send_type, recv, counts, displs, recv_type, root, comm),
      GATHERV)
 
-#define FROM_ROOT(number, place) \
-    (const void *send, const number *counts, const place *places, \
+#define FROM_ROOT(number, displ) \
+    (const void *send, const number *counts, const displ *displs, \
      MPI_Datatype send_type, void *recv, number recv_count, MPI_Datatype recv_type, \
      int root, MPI_Comm comm)
 #define SCATTERV(number, wide) \
-    scatterv(&(struct counted){send, recv, LIST_##number(counts, places), send_type, \
+    scatterv(&(struct counted){send, recv, LIST_##number(counts, displs), send_type, \
                                recv_count, recv_type, root, comm, wide})
 BOTH(TMPI_SCATTERV, Scatterv, FROM_ROOT,
-     (send, counts, places, send_type, recv, recv_count, recv_type, root, comm),
+     (send, counts, displs, send_type, recv, recv_count, recv_type, root, comm),
      SCATTERV)
 
-#define FROM_ALL(number, place) \
-    (const void *send, const number *send_counts, const place *send_places, \
+#define FROM_ALL(number, displ) \
+    (const void *send, const number *send_counts, const displ *send_displs, \
      MPI_Datatype send_type, void *recv, const number *recv_counts, \
-     const place *recv_places, MPI_Datatype recv_type, MPI_Comm comm)
+     const displ *recv_displs, MPI_Datatype recv_type, MPI_Comm comm)
 #define ALLTOALLV(number, wide) \
-    alltoallv(&(struct counted){send, recv, LIST_##number(recv_counts, recv_places), \
+    alltoallv(&(struct counted){send, recv, LIST_##number(recv_counts, recv_displs), \
                                 recv_type, 0, send_type, -1, comm, wide}, \
-              LIST_##number(send_counts, send_places), send_type)
+              LIST_##number(send_counts, send_displs), send_type)
 BOTH(TMPI_ALLTOALLV, Alltoallv, FROM_ALL,
-     (send, send_counts, send_places, send_type, recv, recv_counts, recv_places,
+     (send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs,
       recv_type, comm),
      ALLTOALLV)

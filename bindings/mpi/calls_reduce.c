@@ -188,7 +188,7 @@ static int reduce(const void *send, void *recv, MPI_Count count, MPI_Datatype ty
                                                 p.e.dtype, p.e.op, root));
 }
 
-/* The result of an in-place reduce-scatter is at the start of the buffer in MPI, and at
+/* The result of an in-displ reduce-scatter is at the start of the buffer in MPI, and at
  * the rank's block in the library. */
 static trib_status_t to_block(void *out, size_t bytes, void **block_out, bool in_place)
 {

@@ -10,9 +10,9 @@
 #include <mpi.h>
 
 struct tmpi_list {
-    const int *counts, *places; /* NULL: wide, or not given */
+    const int *counts, *displs; /* NULL: wide, or not given */
     const MPI_Count *wide_counts;
-    const MPI_Aint *wide_places;
+    const MPI_Aint *wide_displs;
 };
 
 static inline MPI_Count tmpi_count_at(const struct tmpi_list *l, int i)
@@ -20,15 +20,15 @@ static inline MPI_Count tmpi_count_at(const struct tmpi_list *l, int i)
     return l->wide_counts ? l->wide_counts[i] : l->counts[i];
 }
 
-static inline bool tmpi_list_has_places(const struct tmpi_list *l)
+static inline bool tmpi_list_has_displs(const struct tmpi_list *l)
 {
-    return l->places || l->wide_places;
+    return l->displs || l->wide_displs;
 }
 
-/** tmpi_place_at - return the displacement of a rank with elements. */
-static inline MPI_Count tmpi_place_at(const struct tmpi_list *l, int i)
+/** tmpi_displ_at - return the displacement of a rank with elements. */
+static inline MPI_Count tmpi_displ_at(const struct tmpi_list *l, int i)
 {
-    return l->wide_places ? l->wide_places[i] : l->places[i];
+    return l->wide_displs ? l->wide_displs[i] : l->displs[i];
 }
 
 /** tmpi_list_is_empty - return true if no counts are given, as on ranks other than the

@@ -16,9 +16,9 @@ bool tmpi_root_is_valid(int root, MPI_Comm comm)
 }
 
 /* Return true if elements at this displacement would start at address 0. */
-static bool at_null(const void *buffer, MPI_Count place, const struct tmpi_layout *l)
+static bool at_null(const void *buffer, MPI_Count displ, const struct tmpi_layout *l)
 {
-    return l->dense && (uintptr_t)buffer + (uintptr_t)(place * l->extent) == 0;
+    return l->dense && (uintptr_t)buffer + (uintptr_t)(displ * l->extent) == 0;
 }
 
 bool tmpi_buffer_is_valid(const void *buffer, MPI_Count count, MPI_Datatype type)
@@ -51,8 +51,8 @@ bool tmpi_list_is_valid(const void *buffer, const struct tmpi_list *list, int ra
         return false;
     for (int i = 0; i < ranks; i++) {
         const MPI_Count count = tmpi_count_at(list, i);
-        if (count < 0 || (count > 0 && !tmpi_list_has_places(list)) ||
-            (count > 0 && at_null(buffer, tmpi_place_at(list, i), &layout)))
+        if (count < 0 || (count > 0 && !tmpi_list_has_displs(list)) ||
+            (count > 0 && at_null(buffer, tmpi_displ_at(list, i), &layout)))
             return false;
     }
     return true;
