@@ -177,7 +177,8 @@ static bool mpi_accepts(MPI_Datatype type, MPI_Op op)
 {
     char from, to;
 
-    return tmpi_next.Allreduce(&from, &to, 0, type, op, tmpi_alone()) == MPI_SUCCESS;
+    return tmpi_next.Allreduce(&from, &to, 0, type, op, tmpi_self_comm()) ==
+           MPI_SUCCESS;
 }
 
 static enum tmpi_able find(MPI_Datatype type, MPI_Op op, struct tmpi_element *out)

@@ -12,9 +12,9 @@ static void (*open_mpi_progress)(void);
 void tmpi_idle_begin(void)
 {
     open_mpi_progress = (void (*)(void))dlsym(RTLD_DEFAULT, "opal_progress");
-    tmpi_module.quiet = MPI_COMM_NULL;
+    tmpi_module.progress_comm = MPI_COMM_NULL;
     if (!open_mpi_progress)
-        tmpi_next.Comm_dup(MPI_COMM_WORLD, &tmpi_module.quiet);
+        tmpi_next.Comm_dup(MPI_COMM_WORLD, &tmpi_module.progress_comm);
 }
 
 /* MPICH makes progress in an MPI_Iprobe that finds no message, as on this
@@ -26,14 +26,14 @@ int tmpi_idle(void *arg)
     (void)arg;
     if (open_mpi_progress)
         open_mpi_progress();
-    else if (tmpi_module.quiet != MPI_COMM_NULL)
-        tmpi_next.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, tmpi_module.quiet, &found,
+    else if (tmpi_module.progress_comm != MPI_COMM_NULL)
+        tmpi_next.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, tmpi_module.progress_comm, &found,
                          MPI_STATUS_IGNORE);
     return 0;
 }
 
 void tmpi_idle_end(void)
 {
-    if (tmpi_module.quiet != MPI_COMM_NULL)
-        tmpi_next.Comm_free(&tmpi_module.quiet);
+    if (tmpi_module.progress_comm != MPI_COMM_NULL)
+        tmpi_next.Comm_free(&tmpi_module.progress_comm);
 }

@@ -17,7 +17,8 @@ struct tmpi_module {
     uint32_t intercepted;
     bool threads; /* MPI_THREAD_MULTIPLE */
     int keyval;
-    MPI_Comm quiet; /* to drive MPI's progress: no message is ever sent on it */
+    /* Drives MPI's progress: no message is ever sent on it. */
+    MPI_Comm progress_comm;
 };
 
 extern struct tmpi_module tmpi_module;

@@ -13,7 +13,7 @@ static struct {
     pthread_mutex_t lock; /* protects the attributes */
     atomic_uint freed; /* number of freed datatypes: validates `newest` */
     int keyval;
-    MPI_Comm alone; /* this process only; returns errors */
+    MPI_Comm self_comm; /* this process only; returns errors */
 } layouts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Cache: the datatype of this thread's newest call. */
@@ -37,19 +37,19 @@ void tmpi_layouts_begin(void)
 {
     tmpi_next.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, on_delete, &layouts.keyval,
                                  NULL);
-    tmpi_next.Comm_dup(MPI_COMM_SELF, &layouts.alone);
-    tmpi_next.Comm_set_errhandler(layouts.alone, MPI_ERRORS_RETURN);
+    tmpi_next.Comm_dup(MPI_COMM_SELF, &layouts.self_comm);
+    tmpi_next.Comm_set_errhandler(layouts.self_comm, MPI_ERRORS_RETURN);
 }
 
 void tmpi_layouts_end(void)
 {
     tmpi_next.Type_free_keyval(&layouts.keyval);
-    tmpi_next.Comm_free(&layouts.alone);
+    tmpi_next.Comm_free(&layouts.self_comm);
 }
 
-MPI_Comm tmpi_alone(void)
+MPI_Comm tmpi_self_comm(void)
 {
-    return layouts.alone;
+    return layouts.self_comm;
 }
 
 /* MPI has no such query, but it refuses to pack 0 elements of an uncommitted datatype.
@@ -59,7 +59,7 @@ static bool is_committed(MPI_Datatype type)
     char from[8] = {0}, to[8];
     int at = 0;
 
-    return tmpi_next.Pack(from, 0, type, to, sizeof(to), &at, layouts.alone) ==
+    return tmpi_next.Pack(from, 0, type, to, sizeof(to), &at, layouts.self_comm) ==
            MPI_SUCCESS;
 }
 

@@ -22,8 +22,8 @@ struct tmpi_layout {
  */
 bool tmpi_layout_of(MPI_Datatype type, struct tmpi_layout *out);
 
-/** tmpi_alone - return a communicator of this process only, which returns errors. */
-MPI_Comm tmpi_alone(void);
+/** tmpi_self_comm - return a communicator of this process only. It returns errors. */
+MPI_Comm tmpi_self_comm(void);
 
 /** tmpi_layouts_begin, tmpi_layouts_end - initialise after MPI_Init, and clean up
  * before MPI_Finalize. */
