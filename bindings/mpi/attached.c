@@ -12,10 +12,10 @@
 #include "bindings/mpi/library_comm.h"
 #include "bindings/mpi/next.h"
 
-/* Creating a communicator takes each rank about 8 ms: 2 % of PAYS_S, which bounds the
- * loss of a program. The one for MPI_COMM_WORLD is created early, because it also
+/* Creating a communicator takes each rank about 8 ms: 2 % of MIN_WAIT_S, which bounds
+ * the loss of a program. The one for MPI_COMM_WORLD is created early, because it also
  * detects stopped ranks. */
-#define PAYS_S 0.4
+#define MIN_WAIT_S 0.4
 
 enum {
     CALLS_LEAST = 8, /* calls before the first comparison of times; doubled each time */
@@ -237,14 +237,14 @@ int tmpi_attached_error(MPI_Comm comm)
     return is_attachable(comm) ? look_up(comm, &a) : MPI_SUCCESS;
 }
 
-static bool has_to_pay(const struct tmpi_attached *a)
+static bool needs_wait(const struct tmpi_attached *a)
 {
     return tmpi_module.settings.pays && a->handle != MPI_COMM_WORLD;
 }
 
 unsigned tmpi_attached_weight(const struct tmpi_attached *a)
 {
-    if (a->comm || a->never || !has_to_pay(a))
+    if (a->comm || a->never || !needs_wait(a))
         return 0;
     if (a->calls <= TIMED_ALL)
         return 1;
@@ -262,15 +262,15 @@ static bool is_due(struct tmpi_attached *a)
     double least = 0;
 
     a->calls++;
-    if (has_to_pay(a) ? a->calls < a->ask_at : a->calls <= tmpi_module.settings.after)
+    if (needs_wait(a) ? a->calls < a->ask_at : a->calls <= tmpi_module.settings.after)
         return false;
     a->never = tmpi_has_outsiders(a);
-    if (a->never || !has_to_pay(a))
+    if (a->never || !needs_wait(a))
         return !a->never;
     a->ask_at *= 2;
     return tmpi_next.Allreduce(&a->seconds, &least, 1, MPI_DOUBLE, MPI_MIN,
                                a->handle) == MPI_SUCCESS &&
-           least >= PAYS_S;
+           least >= MIN_WAIT_S;
 }
 
 struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind)

@@ -61,10 +61,11 @@ static trib_status_t agree(struct tmpi_side_choice *c, trib_comm_t *comm, int ro
     return TRIB_OK;
 }
 
-static trib_status_t look(struct tmpi_side_choice *c, trib_comm_t *comm, double seconds)
+static trib_status_t quick_check(struct tmpi_side_choice *c, trib_comm_t *comm,
+                                 double seconds)
 {
-    enum { MUCH = 10 };
-    const double felt = 500e-6; /* seconds; shorter calls are always measured fully */
+    enum { DECISIVE_RATIO = 10 };
+    const double min_call_s = 500e-6; /* shorter calls are always measured fully */
     const int turn = tmpi_side_turn(c), round = c->tried / (2 * turn) - 1;
 
     if (round >= 0 && c->tried % turn == turn - 1)
@@ -72,27 +73,27 @@ static trib_status_t look(struct tmpi_side_choice *c, trib_comm_t *comm, double 
     c->tried++;
     if (c->tried < 2 * turn * (TMPI_QUICK + 1))
         return TRIB_OK;
-    const trib_status_t st = agree(c, comm, TMPI_QUICK, 1, false, MUCH);
-    if (c->typical[TMPI_LIBRARY] < felt && c->typical[TMPI_MPI] < felt)
+    const trib_status_t st = agree(c, comm, TMPI_QUICK, 1, false, DECISIVE_RATIO);
+    if (c->typical[TMPI_LIBRARY] < min_call_s && c->typical[TMPI_MPI] < min_call_s)
         c->decided = false;
-    c->looked = true;
+    c->quick_done = true;
     c->tried = 0;
     memset(c->seconds, 0, sizeof(c->seconds));
     return st;
 }
 
-trib_status_t tmpi_side_tried(struct tmpi_side_choice *c, trib_comm_t *comm,
-                              double seconds)
+trib_status_t tmpi_side_record(struct tmpi_side_choice *c, trib_comm_t *comm,
+                               double seconds)
 {
-    enum { CLEARLY = 3 };
+    enum { CLEAR_RATIO = 3 };
 
-    if (!c->looked)
-        return look(c, comm, seconds);
+    if (!c->quick_done)
+        return quick_check(c, comm, seconds);
     c->seconds[tmpi_side_now(c)][c->tried / (2 * c->turn)] += seconds;
     c->tried++;
     const int done = c->tried / (2 * c->turn); /* complete rounds */
     const bool ends = c->tried % (2 * c->turn) == 0;
     return ends && (done == TMPI_SURE || done == TMPI_ROUNDS)
-               ? agree(c, comm, done, c->turn, done == TMPI_ROUNDS, CLEARLY)
+               ? agree(c, comm, done, c->turn, done == TMPI_ROUNDS, CLEAR_RATIO)
                : TRIB_OK;
 }

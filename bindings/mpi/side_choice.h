@@ -37,7 +37,7 @@ struct tmpi_side_choice {
     bool decided;
     enum tmpi_side side; /* valid once decided */
     int turn; /* calls per turn, after the quick check */
-    bool looked; /* the quick check is done */
+    bool quick_done; /* the quick check is done */
     int tried; /* calls of both sides, in the quick check or since */
     double seconds[2][TMPI_ROUNDS]; /* per turn, on this rank */
     double typical[2]; /* per call, in s, mean over ranks; 0: not measured */
@@ -55,7 +55,7 @@ void tmpi_side_open(struct tmpi_side_choice *c, enum tmpi_kind kind, int class);
 /** tmpi_side_turn - return the current number of calls per turn. */
 static inline int tmpi_side_turn(const struct tmpi_side_choice *c)
 {
-    return c->looked || c->turn < TMPI_TURN_QUICK ? c->turn : TMPI_TURN_QUICK;
+    return c->quick_done || c->turn < TMPI_TURN_QUICK ? c->turn : TMPI_TURN_QUICK;
 }
 
 /** tmpi_side_now - return the side that does the next call. */
@@ -67,12 +67,12 @@ static inline enum tmpi_side tmpi_side_now(const struct tmpi_side_choice *c)
 }
 
 /**
- * tmpi_side_tried - record the time of a call while the choice is open.
+ * tmpi_side_record - record the time of a call while the choice is open.
  *
  * After the last call of some rounds, the ranks agree over comm. This waits for the
  * other ranks, which are in the same call.
  */
-trib_status_t tmpi_side_tried(struct tmpi_side_choice *c, trib_comm_t *comm,
-                              double seconds);
+trib_status_t tmpi_side_record(struct tmpi_side_choice *c, trib_comm_t *comm,
+                               double seconds);
 
 #endif

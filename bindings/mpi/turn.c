@@ -76,7 +76,7 @@ static trib_status_t count(struct tmpi_turn *t, enum tmpi_side side)
     t->choice->bytes[side] += t->bytes;
     if (t->choice->decided)
         return TRIB_OK;
-    return tmpi_side_tried(t->choice, t->a->comm, now() - t->since);
+    return tmpi_side_record(t->choice, t->a->comm, now() - t->since);
 }
 
 int tmpi_done_by_library(struct tmpi_turn *t, trib_status_t status)
