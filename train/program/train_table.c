@@ -41,7 +41,7 @@ static void print_task(const struct train_line *line, int link, char *cell)
     snprintf(cell, CELL_BYTES, "%s", line->task->name);
 }
 
-static void print_what(const struct train_line *line, int link, char *cell)
+static void print_strategy(const struct train_line *line, int link, char *cell)
 {
     (void)link;
     snprintf(cell, CELL_BYTES, "%s", line->what);
@@ -228,7 +228,7 @@ static bool has_paper(const struct train_line *line, int link)
 static const struct column first_columns[] = {
     {"task", print_task, has_no_name, true, false},
     {"row", print_name, has_name, true, false},
-    {"strategy", print_what, has_no_name, true, false},
+    {"strategy", print_strategy, has_no_name, true, false},
     {NULL, print_value, NULL, false, false},
     {"- dense", print_minus, has_dense, false, false},
     {"message", print_message, has_trainer, false, false},
@@ -249,7 +249,7 @@ static const struct column link_columns[] = {
 };
 static const struct column last_columns[] = {
     {"paper", print_paper, has_paper, true, true},
-    {"strategy", print_what, has_name, true, true},
+    {"strategy", print_strategy, has_name, true, true},
 };
 
 /* --- the table --- */

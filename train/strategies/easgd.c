@@ -104,7 +104,7 @@ static trib_status_t elastic_settle(struct trib_trainer *t, float *model_out)
     const struct elastic *e = t->strategy;
     const float beta = (float)trib_train_number(t, BETA);
     int32_t since = t->number % (uint64_t)trib_train_number(t, PERIOD) > 0;
-    trib_status_t st = trib_train_taken(
+    trib_status_t st = trib_train_set_comm_error(
         t, trib_allreduce(t->comm, NULL, &since, 1, TRIB_I32, TRIB_MAX));
 
     if (st != TRIB_OK)

@@ -9,7 +9,7 @@
 static trib_status_t taken(struct trib_trainer *t, const struct trib_train_election *e,
                            trib_status_t st)
 {
-    return trib_train_group_taken(t, e->comm, st);
+    return trib_train_set_group_error(t, e->comm, st);
 }
 
 trib_status_t trib_train_election_open(struct trib_trainer *t, trib_comm_t *comm,

@@ -246,8 +246,9 @@ static trib_status_t add_steps(struct trib_trainer *t, struct local *l,
         since[i] = steps_since(t, l, i, t->number) > 0;
         since[l->n_fragments] |= since[i];
     }
-    st = trib_train_taken(t, trib_allreduce(t->comm, NULL, since, l->n_fragments + 1,
-                                            TRIB_I32, TRIB_MAX));
+    st = trib_train_set_comm_error(
+        t,
+        trib_allreduce(t->comm, NULL, since, l->n_fragments + 1, TRIB_I32, TRIB_MAX));
     if (st != TRIB_OK || !since[l->n_fragments])
         return st;
     for (size_t i = 0; i < t->count; i++)

@@ -244,7 +244,7 @@ static trib_status_t step_in_group(struct trib_trainer *t, struct server *s)
         st = push_and_pull(t, s, s->gradient);
     if (st != TRIB_OK)
         return st;
-    return trib_train_group_taken(
+    return trib_train_set_group_error(
         t, s->group, trib_broadcast(s->group, s->x, t->count, TRIB_F32, 0));
 }
 

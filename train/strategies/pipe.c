@@ -302,7 +302,7 @@ static trib_status_t begins_anew(struct trib_trainer *t, bool *anew_out)
         trib_allreduce(t->comm, NULL, &anew, 1, TRIB_I32, TRIB_MAX);
 
     *anew_out = anew != 0;
-    return trib_train_taken(t, st);
+    return trib_train_set_comm_error(t, st);
 }
 
 /* The pending gradient is computed again. A choice is kept; an unfinished measurement

@@ -61,10 +61,11 @@ static trib_status_t make_edge(struct trib_trainer *t, struct edge *e, int peer,
 
     if (st != TRIB_OK)
         return st;
-    return trib_train_taken(t, gives ? trib_plan_send(t->comm, e->share, count,
-                                                      TRIB_F32, peer, TAG, &e->plan)
-                                     : trib_plan_recv(t->comm, e->share, count,
-                                                      TRIB_F32, peer, TAG, &e->plan));
+    return trib_train_set_comm_error(
+        t,
+        gives
+            ? trib_plan_send(t->comm, e->share, count, TRIB_F32, peer, TAG, &e->plan)
+            : trib_plan_recv(t->comm, e->share, count, TRIB_F32, peer, TAG, &e->plan));
 }
 
 static trib_status_t make_edges(struct trib_trainer *t, struct push_free *p)
@@ -121,7 +122,7 @@ static trib_status_t start(struct trib_trainer *t, struct edge *e)
     const trib_status_t st = trib_plan_start(e->plan);
 
     e->under_way = st == TRIB_OK;
-    return trib_train_taken(t, st);
+    return trib_train_set_comm_error(t, st);
 }
 
 /* Poll a message and record its completion. */
@@ -132,7 +133,7 @@ static trib_status_t look(struct trib_trainer *t, struct edge *e)
     if (st == TRIB_INPROGRESS)
         return TRIB_OK;
     e->under_way = false;
-    return trib_train_taken(t, st);
+    return trib_train_set_comm_error(t, st);
 }
 
 static trib_status_t open_edges(struct trib_trainer *t, struct push_free *p)
@@ -286,8 +287,8 @@ static trib_status_t drain(struct trib_trainer *t, struct push_free *p)
 {
     const struct timespec nap = {0, 50000};
     double any = p->open;
-    trib_status_t st =
-        trib_train_taken(t, trib_allreduce(t->comm, NULL, &any, 1, TRIB_F64, TRIB_MAX));
+    trib_status_t st = trib_train_set_comm_error(
+        t, trib_allreduce(t->comm, NULL, &any, 1, TRIB_F64, TRIB_MAX));
 
     if (st != TRIB_OK || any == 0)
         return st;

@@ -42,7 +42,7 @@ static trib_status_t make_plan(struct trib_trainer *t, struct push_sum *p)
     desc.count = t->count;
     desc.late = (int)trib_train_number(t, TAU);
     desc.codec = t->parts.codec;
-    return trib_train_taken(t, trib_plan_neighbors(t->comm, &desc, &p->plan));
+    return trib_train_set_comm_error(t, trib_plan_neighbors(t->comm, &desc, &p->plan));
 }
 
 static trib_status_t push_sum_create(struct trib_trainer *t)
@@ -102,7 +102,7 @@ static trib_status_t finish(struct trib_trainer *t, struct push_sum *p,
         memcpy(p->push.x, p->z, t->count * sizeof(float));
         p->push.weight = weight;
     }
-    return trib_train_taken(t, st);
+    return trib_train_set_comm_error(t, st);
 }
 
 static trib_status_t exchange(struct trib_trainer *t, struct push_sum *p)

@@ -34,8 +34,8 @@ trib_status_t trib_push_moved(struct trib_trainer *t, const struct trib_train_mo
     struct trib_push *p = t->strategy;
     double sum = m->is_new ? 0 : p->weight;
 
-    const trib_status_t st =
-        trib_train_taken(t, trib_allreduce(t->comm, NULL, &sum, 1, TRIB_F64, TRIB_SUM));
+    const trib_status_t st = trib_train_set_comm_error(
+        t, trib_allreduce(t->comm, NULL, &sum, 1, TRIB_F64, TRIB_SUM));
     if (st != TRIB_OK)
         return st;
     if (fabs(sum - m->ranks_before) > 1e-9) {

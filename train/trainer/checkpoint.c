@@ -55,8 +55,8 @@ static trib_status_t measure(struct trib_trainer *t, size_t *bytes_out)
     for (int i = 0; i < n_sums && st == TRIB_OK; i++) {
         size_t state = 0;
 
-        st = trib_train_sum_taken(t, *sums[i],
-                                  trib_train_sum_save(*sums[i], NULL, 0, &state));
+        st = trib_train_set_sum_error(t, *sums[i],
+                                      trib_train_sum_save(*sums[i], NULL, 0, &state));
         bytes += sizeof(struct sum_head) + state;
     }
     *bytes_out = bytes;
@@ -67,7 +67,7 @@ static trib_status_t write_sum(struct trib_trainer *t, struct trib_train_sum *su
                                char *to, size_t room, size_t *written)
 {
     size_t state = 0;
-    const trib_status_t st = trib_train_sum_taken(
+    const trib_status_t st = trib_train_set_sum_error(
         t, sum,
         trib_train_sum_save(sum, to + sizeof(struct sum_head),
                             room - sizeof(struct sum_head), &state));
@@ -164,7 +164,7 @@ static trib_status_t read_sum(struct trib_trainer *t, struct trib_train_sum *sum
     if (left < sizeof(head) || head.bytes > left - sizeof(head))
         return trib_fail(&t->err, TRIB_ERR_INVALID, "the state is too short");
     *taken = sizeof(head) + (size_t)head.bytes;
-    return trib_train_sum_taken(
+    return trib_train_set_sum_error(
         t, sum,
         trib_train_sum_load(sum, from + sizeof(head), (size_t)head.bytes, head.ended));
 }

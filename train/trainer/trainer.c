@@ -39,7 +39,7 @@ trib_status_t trib_train_alloc(struct trib_trainer *t, size_t count, float **out
     *out = memory;
     if (st == TRIB_OK)
         memset(memory, 0, count * sizeof(float));
-    return trib_train_taken(t, st);
+    return trib_train_set_comm_error(t, st);
 }
 
 trib_status_t trib_train_calloc(struct trib_trainer *t, size_t count, float **out)
@@ -86,7 +86,7 @@ trib_status_t trib_train_start(struct trib_trainer *t, struct trib_train_sum *su
     t->stats.wait_ns += trib_train_now() - began;
     t->stats.rounds++;
     t->stats.dense_bytes += trib_train_sum_count(sum) * sizeof(float);
-    return trib_train_sum_taken(t, sum, st);
+    return trib_train_set_sum_error(t, sum, st);
 }
 
 trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum,
@@ -96,7 +96,7 @@ trib_status_t trib_train_wait(struct trib_trainer *t, struct trib_train_sum *sum
     const trib_status_t st = trib_train_sum_wait(sum, done, arg);
 
     t->stats.wait_ns += trib_train_now() - began - (t->stats.update_ns - updating);
-    return trib_train_sum_taken(t, sum, st);
+    return trib_train_set_sum_error(t, sum, st);
 }
 
 void trib_train_update_range(struct trib_trainer *t, float *x, const float *gradient,
@@ -125,13 +125,14 @@ trib_status_t trib_train_mean(struct trib_trainer *t, const float *x, float *out
     desc.count = t->count;
     desc.op = TRIB_MEAN;
     desc.codec = "none";
-    trib_status_t st = trib_train_taken(t, trib_plan_allreduce(t->comm, &desc, &plan));
+    trib_status_t st =
+        trib_train_set_comm_error(t, trib_plan_allreduce(t->comm, &desc, &plan));
     if (st != TRIB_OK)
         return st;
     st = trib_plan_start(plan);
     if (st == TRIB_OK)
         st = trib_plan_wait(plan);
-    trib_train_taken(t, st);
+    trib_train_set_comm_error(t, st);
     trib_plan_free(plan);
     return st;
 }
@@ -140,7 +141,7 @@ trib_status_t trib_train_split(struct trib_trainer *t, int color, trib_comm_t **
 {
     assert(t->n_split < TRIB_TRAIN_SPLITS);
     const trib_status_t st =
-        trib_train_taken(t, trib_split(t->comm, color, t->rank, out));
+        trib_train_set_comm_error(t, trib_split(t->comm, color, t->rank, out));
 
     if (*out)
         t->split[t->n_split++] = *out;
@@ -193,8 +194,9 @@ trib_status_t trib_trainer_ready(trib_trainer_t *trainer, size_t first, size_t c
         return trib_fail(&trainer->err, TRIB_ERR_INVALID,
                          "elements %zu to %zu of a gradient of %zu", first,
                          first + count, trainer->count);
-    return ops->ready ? trib_train_taken(trainer, ops->ready(trainer, first, count))
-                      : TRIB_OK;
+    return ops->ready
+               ? trib_train_set_comm_error(trainer, ops->ready(trainer, first, count))
+               : TRIB_OK;
 }
 
 trib_status_t trib_trainer_end(trib_trainer_t *trainer, double loss)

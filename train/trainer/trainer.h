@@ -46,16 +46,16 @@ struct trib_trainer {
 
 enum { TRIB_TRAIN_SECTIONS = 1 + TRIB_TRAIN_OPTIMIZER_VECTORS + TRIB_TRAIN_FIELDS };
 
-/** trib_train_taken, _group_taken, _sum_taken - record the error message of a failed
- * library call, from the trainer's communicator, a group's or a sum's; return
+/** trib_train_set_comm_error, _group_error, _sum_error - record the error message of a
+ * failed library call, from the trainer's communicator, a group's or a sum's; return
  * status. */
-trib_status_t trib_train_taken(struct trib_trainer *t, trib_status_t status);
-trib_status_t trib_train_group_taken(struct trib_trainer *t, trib_comm_t *group,
-                                     trib_status_t status);
+trib_status_t trib_train_set_comm_error(struct trib_trainer *t, trib_status_t status);
+trib_status_t trib_train_set_group_error(struct trib_trainer *t, trib_comm_t *group,
+                                         trib_status_t status);
 
-trib_status_t trib_train_sum_taken(struct trib_trainer *t,
-                                   const struct trib_train_sum *sum,
-                                   trib_status_t status);
+trib_status_t trib_train_set_sum_error(struct trib_trainer *t,
+                                       const struct trib_train_sum *sum,
+                                       trib_status_t status);
 
 /** trib_train_kind - return a digest of the properties that must match between trainers
  * that exchange state. */

@@ -100,7 +100,7 @@ static trib_status_t tell(struct meeting *m, trib_status_t mine)
                          t->ranks);
     const trib_status_t st = trib_allgather(t->comm, &o, m->all, OFFER, TRIB_I64);
     if (mine != TRIB_OK || st != TRIB_OK)
-        return mine != TRIB_OK ? mine : trib_train_taken(t, st);
+        return mine != TRIB_OK ? mine : trib_train_set_comm_error(t, st);
     return judge(m);
 }
 
@@ -113,8 +113,9 @@ static trib_status_t take_params(struct meeting *m)
         from->choice.row->ops->model(from, t->params);
     else if (m->giver == t->rank)
         memcpy(t->params, from->params, t->count * sizeof(float));
-    return trib_train_taken(t, trib_broadcast(t->comm, t->params, t->count, TRIB_F32,
-                                              m->giver < 0 ? 0 : m->giver));
+    return trib_train_set_comm_error(t, trib_broadcast(t->comm, t->params, t->count,
+                                                       TRIB_F32,
+                                                       m->giver < 0 ? 0 : m->giver));
 }
 
 /* An error on one rank fails all; the others name that rank. */
@@ -127,7 +128,7 @@ static trib_status_t make_strategy(struct trib_trainer *t)
         trib_allreduce(t->comm, NULL, &lowest, 1, TRIB_I32, TRIB_MIN);
 
     if (mine != TRIB_OK || st != TRIB_OK)
-        return mine != TRIB_OK ? mine : trib_train_taken(t, st);
+        return mine != TRIB_OK ? mine : trib_train_set_comm_error(t, st);
     return lowest == t->ranks
                ? TRIB_OK
                : trib_fail(&t->err, TRIB_ERR_INVALID,
@@ -148,8 +149,9 @@ static trib_status_t take_sections(struct meeting *m)
         if (i < n_from && from[i].bytes == to[i].bytes)
             memcpy(to[i].data, from[i].data, to[i].bytes);
         if (to[i].shared)
-            st = trib_train_taken(m->t, trib_broadcast(m->t->comm, to[i].data,
-                                                       to[i].bytes, TRIB_U8, m->giver));
+            st = trib_train_set_comm_error(
+                m->t,
+                trib_broadcast(m->t->comm, to[i].data, to[i].bytes, TRIB_U8, m->giver));
     }
     return st;
 }
@@ -165,7 +167,7 @@ static trib_status_t take_sums(struct meeting *m, char *note, size_t bytes)
     trib_status_t st = TRIB_OK;
 
     for (int i = 0; i < n && st == TRIB_OK; i++) {
-        st = trib_train_sum_taken(
+        st = trib_train_set_sum_error(
             m->t, *to[i], trib_train_sum_move(*to[i], i < n_from ? *from[i] : NULL));
         if (m->t->parts.codec && trib_train_sum_fate(*to[i]) >= TRIB_TRAIN_DROPPED)
             snprintf(note, bytes, "%s", lost[trib_train_sum_fate(*to[i])]);

@@ -41,26 +41,26 @@ int trib_train_sums(struct trib_trainer *t,
     return t->choice.row->ops->sums ? t->choice.row->ops->sums(t, out) : 0;
 }
 
-trib_status_t trib_train_taken(struct trib_trainer *t, trib_status_t status)
+trib_status_t trib_train_set_comm_error(struct trib_trainer *t, trib_status_t status)
 {
     return status < 0 ? trib_fail(&t->err, status, "%s", trib_last_error(t->comm))
                       : status;
 }
 
-trib_status_t trib_train_group_taken(struct trib_trainer *t, trib_comm_t *group,
-                                     trib_status_t status)
+trib_status_t trib_train_set_group_error(struct trib_trainer *t, trib_comm_t *group,
+                                         trib_status_t status)
 {
     if (status >= 0 || group == t->comm)
-        return trib_train_taken(t, status);
+        return trib_train_set_comm_error(t, status);
     return trib_fail(&t->err, status, "in a group of %d ranks, as its rank %d: %s",
                      trib_size(group), trib_rank(group), trib_last_error(group));
 }
 
-trib_status_t trib_train_sum_taken(struct trib_trainer *t,
-                                   const struct trib_train_sum *sum,
-                                   trib_status_t status)
+trib_status_t trib_train_set_sum_error(struct trib_trainer *t,
+                                       const struct trib_train_sum *sum,
+                                       trib_status_t status)
 {
-    return trib_train_group_taken(t, trib_train_sum_comm(sum), status);
+    return trib_train_set_group_error(t, trib_train_sum_comm(sum), status);
 }
 
 static uint64_t comm_bytes(const trib_comm_t *comm)

@@ -284,7 +284,7 @@ static trib_status_t time_start(struct trib_trainer *t, struct trib_train_sum *s
                                       .busy = processor() - busy,
                                       .start = started - began,
                                       .bytes = sent_bytes(t) - bytes};
-    return trib_train_taken(t, st);
+    return trib_train_set_comm_error(t, st);
 }
 
 /* Time some starts of a sum of the first elements of the sample; return medians. */
@@ -370,7 +370,7 @@ static trib_status_t slowest(struct trib_trainer *t, struct measured *m)
     memcpy(all, m, sizeof(all));
     const trib_status_t st = trib_allreduce(t->comm, NULL, all, N, TRIB_F64, TRIB_MAX);
     memcpy(m, all, sizeof(all));
-    return trib_train_taken(t, st);
+    return trib_train_set_comm_error(t, st);
 }
 
 /* --- rows --- */
@@ -470,7 +470,7 @@ trib_status_t trib_train_tuning_choose(struct trib_trainer *t,
     chosen = (int32_t)trib_train_estimate_best(tuning->row, tuning->may,
                                                (size_t)tuning->n_rows);
     /* Ranks on other processors may round a tie differently, so rank 0 decides. */
-    st = trib_train_taken(t, trib_broadcast(t->comm, &chosen, 1, TRIB_I32, 0));
+    st = trib_train_set_comm_error(t, trib_broadcast(t->comm, &chosen, 1, TRIB_I32, 0));
     if (st != TRIB_OK)
         return st;
     tuning->chosen = chosen;
