@@ -416,7 +416,7 @@ static void server_model(struct trib_trainer *t, float *out)
         memcpy(out, s->x, t->count * sizeof(float));
 }
 
-/* Prefer ranks that push as the giver, because they can read the store. */
+/* Prefer ranks that push as the source, because they can read the store. */
 static uint64_t server_ahead(const struct trib_trainer *t)
 {
     const struct server *s = t->strategy;

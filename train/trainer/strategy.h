@@ -23,8 +23,9 @@ enum { TRIB_TRAIN_FIELDS = 12, TRIB_TRAIN_SUMS = 64 };
 struct trib_train_field {
     void *data;
     size_t bytes;
-    /* Shared state is the same on all ranks; a move broadcasts the giver's. Other state
-     * stays local to its rank; on a newcomer create initialises it from the model. */
+    /* Shared state is the same on all ranks; a move broadcasts that of the source.
+     * Other state stays local to its rank; on a newcomer create initialises it from
+     * the model. */
     bool shared;
 };
 

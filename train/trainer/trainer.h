@@ -73,13 +73,14 @@ int trib_train_sums(struct trib_trainer *t,
 uint64_t trib_train_wire_bytes(const struct trib_trainer *t);
 
 /**
- * trib_train_meet - collective: create the strategy in t->comm, with common parameters.
+ * trib_train_create_strategy - collective: create the strategy in t->comm, with common
+ * parameters.
  *
  * mine     status of this rank's description; an error on one rank fails all
  * from     the trainer to continue, in another communicator; NULL: this rank is new
  */
-trib_status_t trib_train_meet(struct trib_trainer *t, trib_status_t mine,
-                              struct trib_trainer *from);
+trib_status_t trib_train_create_strategy(struct trib_trainer *t, trib_status_t mine,
+                                         struct trib_trainer *from);
 
 /** trib_train_take_desc - read a description, without communication. */
 trib_status_t trib_train_take_desc(struct trib_trainer *t,

@@ -21,7 +21,7 @@ trib_status_t trib_trainer_create(trib_comm_t *comm, const trib_trainer_desc_t *
         t->comm = comm;
         t->rank = trib_rank(comm);
         t->ranks = trib_size(comm);
-        st = trib_train_meet(t, trib_train_take_desc(t, desc), NULL);
+        st = trib_train_create_strategy(t, trib_train_take_desc(t, desc), NULL);
         t->wire_at_create = st == TRIB_OK ? trib_train_wire_bytes(t) : 0;
     }
     if (st == TRIB_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Creation and moves of trainers. The ranks of a new communicator may come from an old
- * one, with other ranks, or be new. They first all-gather their offers. The giver is
+ * one, with other ranks, or be new. They first all-gather their offers. The source is
  * the lowest of the ranks that are furthest ahead; it broadcasts the parameters. State
  * local to a rank, such as a residual, stays as it is.
  *
@@ -27,10 +27,10 @@ struct offer {
 
 enum { OFFER = sizeof(struct offer) / sizeof(int64_t) };
 
-struct meeting {
+struct move_agreement {
     struct trib_trainer *t, *from;
     struct offer *all; /* [t->ranks] */
-    int giver; /* -1: all ranks are new */
+    int source_rank; /* -1: all ranks are new */
     int old; /* number of ranks with state */
 };
 
@@ -64,11 +64,11 @@ static struct offer offer_of(struct trib_trainer *t, trib_status_t mine,
 }
 
 /* All ranks decide alike, because they see the same offers. */
-static trib_status_t judge(struct meeting *m)
+static trib_status_t check_offers(struct move_agreement *m)
 {
     struct trib_trainer *t = m->t;
 
-    m->giver = -1;
+    m->source_rank = -1;
     for (int r = 0; r < t->ranks; r++) {
         if (m->all[r].status != TRIB_OK)
             return trib_fail(&t->err, TRIB_ERR_INVALID,
@@ -82,14 +82,14 @@ static trib_status_t judge(struct meeting *m)
                              r);
         m->old += m->all[r].gives != 0;
         if (m->all[r].gives &&
-            (m->giver < 0 || m->all[r].ahead > m->all[m->giver].ahead))
-            m->giver = r;
+            (m->source_rank < 0 || m->all[r].ahead > m->all[m->source_rank].ahead))
+            m->source_rank = r;
     }
-    t->moves = m->giver >= 0;
+    t->moves = m->source_rank >= 0;
     return TRIB_OK;
 }
 
-static trib_status_t tell(struct meeting *m, trib_status_t mine)
+static trib_status_t exchange_offers(struct move_agreement *m, trib_status_t mine)
 {
     struct trib_trainer *t = m->t;
     const struct offer o = offer_of(t, mine, m->from);
@@ -101,21 +101,21 @@ static trib_status_t tell(struct meeting *m, trib_status_t mine)
     const trib_status_t st = trib_allgather(t->comm, &o, m->all, OFFER, TRIB_I64);
     if (mine != TRIB_OK || st != TRIB_OK)
         return mine != TRIB_OK ? mine : trib_train_set_comm_error(t, st);
-    return judge(m);
+    return check_offers(m);
 }
 
-/* Broadcast the giver's model, or rank 0's parameters if all ranks are new. */
-static trib_status_t take_params(struct meeting *m)
+/* Broadcast the source rank's model, or rank 0's parameters if all ranks are new. */
+static trib_status_t take_params(struct move_agreement *m)
 {
     struct trib_trainer *t = m->t, *from = m->from;
 
-    if (m->giver == t->rank && from->choice.row->ops->model)
+    if (m->source_rank == t->rank && from->choice.row->ops->model)
         from->choice.row->ops->model(from, t->params);
-    else if (m->giver == t->rank)
+    else if (m->source_rank == t->rank)
         memcpy(t->params, from->params, t->count * sizeof(float));
-    return trib_train_set_comm_error(t, trib_broadcast(t->comm, t->params, t->count,
-                                                       TRIB_F32,
-                                                       m->giver < 0 ? 0 : m->giver));
+    return trib_train_set_comm_error(
+        t, trib_broadcast(t->comm, t->params, t->count, TRIB_F32,
+                          m->source_rank < 0 ? 0 : m->source_rank));
 }
 
 /* An error on one rank fails all; the others name that rank. */
@@ -137,8 +137,8 @@ static trib_status_t make_strategy(struct trib_trainer *t)
 }
 
 /* Move the sections after the parameters: local ones are copied, shared ones are
- * broadcast by the giver. */
-static trib_status_t take_sections(struct meeting *m)
+ * broadcast by the source rank. */
+static trib_status_t take_sections(struct move_agreement *m)
 {
     struct trib_train_field to[TRIB_TRAIN_SECTIONS], from[TRIB_TRAIN_SECTIONS];
     const int n = trib_train_sections(m->t, to),
@@ -149,14 +149,14 @@ static trib_status_t take_sections(struct meeting *m)
         if (i < n_from && from[i].bytes == to[i].bytes)
             memcpy(to[i].data, from[i].data, to[i].bytes);
         if (to[i].shared)
-            st = trib_train_set_comm_error(
-                m->t,
-                trib_broadcast(m->t->comm, to[i].data, to[i].bytes, TRIB_U8, m->giver));
+            st = trib_train_set_comm_error(m->t, trib_broadcast(m->t->comm, to[i].data,
+                                                                to[i].bytes, TRIB_U8,
+                                                                m->source_rank));
     }
     return st;
 }
 
-static trib_status_t take_sums(struct meeting *m, char *note, size_t bytes)
+static trib_status_t take_sums(struct move_agreement *m, char *note, size_t bytes)
 {
     static const char *const lost[] = {
         [TRIB_TRAIN_DROPPED] = "this rank's contribution to the newest sum is lost",
@@ -175,7 +175,7 @@ static trib_status_t take_sums(struct meeting *m, char *note, size_t bytes)
     return st;
 }
 
-static void take_numbers(struct meeting *m)
+static void take_numbers(struct move_agreement *m)
 {
     struct trib_trainer *t = m->t;
     int64_t number = 0;
@@ -185,13 +185,13 @@ static void take_numbers(struct meeting *m)
             number = m->all[r].number;
     t->number = (uint64_t)number;
     if (!t->choice.row->ops->apart)
-        t->optimizer.steps = (uint64_t)m->all[m->giver].updates;
+        t->optimizer.steps = (uint64_t)m->all[m->source_rank].updates;
 }
 
-static trib_status_t go_on(struct meeting *m)
+static trib_status_t move_state(struct move_agreement *m)
 {
     struct trib_trainer *t = m->t;
-    const int before = (int)m->all[m->giver].ranks;
+    const int before = (int)m->all[m->source_rank].ranks;
     char note[160] = "";
     const struct trib_train_move move = {.ranks_before = before,
                                          .old = m->old,
@@ -212,18 +212,18 @@ static trib_status_t go_on(struct meeting *m)
     return st;
 }
 
-trib_status_t trib_train_meet(struct trib_trainer *t, trib_status_t mine,
-                              struct trib_trainer *from)
+trib_status_t trib_train_create_strategy(struct trib_trainer *t, trib_status_t mine,
+                                         struct trib_trainer *from)
 {
-    struct meeting m = {.t = t, .from = from};
+    struct move_agreement m = {.t = t, .from = from};
 
-    trib_status_t st = tell(&m, mine);
+    trib_status_t st = exchange_offers(&m, mine);
     if (st == TRIB_OK)
         st = take_params(&m);
     if (st == TRIB_OK)
         st = make_strategy(t);
-    if (st == TRIB_OK && m.giver >= 0)
-        st = go_on(&m);
+    if (st == TRIB_OK && m.source_rank >= 0)
+        st = move_state(&m);
     free(m.all);
     return st;
 }
@@ -266,7 +266,7 @@ trib_status_t trib_trainer_move(trib_trainer_t *trainer, trib_comm_t *comm)
     trib_status_t st = copy(trainer, comm, &next);
     if (st == TRIB_OK && ops->collect)
         ops->collect(trainer);
-    st = trib_train_meet(&next, st, trainer);
+    st = trib_train_create_strategy(&next, st, trainer);
     if (st != TRIB_OK) {
         drop(&next);
         free(next.params);
