@@ -155,7 +155,7 @@ static trib_status_t compute(trib_coded_t *c, const struct product *p, const flo
                              double *answer)
 {
     if (c->work)
-        c->work(c->work_arg, c->stock.n_blocks);
+        c->work(c->work_arg, c->held.n_blocks);
     return p->compute(c, p, in, answer);
 }
 
@@ -225,7 +225,7 @@ static trib_status_t follow(trib_coded_t *c, const struct product *p)
     if (st != TRIB_OK)
         return st;
     if (bytes % sizeof(float) ||
-        (!p->mixes && bytes != c->stock.columns * sizeof(float)))
+        (!p->mixes && bytes != c->held.columns * sizeof(float)))
         return trib_fail(&c->err, TRIB_ERR_MISMATCH,
                          "rank 0 made a different call: its order has %zu bytes",
                          bytes);
@@ -248,8 +248,8 @@ static trib_status_t follow(trib_coded_t *c, const struct product *p)
 static trib_status_t multiply_blocks(trib_coded_t *c, const struct product *p,
                                      const float *in, double *answer)
 {
-    for (int b = 0; b < c->stock.n_blocks; b++)
-        trib_coded_stock_multiply(&c->stock, b, in, answer + (size_t)b * p->each);
+    for (int b = 0; b < c->held.n_blocks; b++)
+        trib_coded_blocks_multiply(&c->held, b, in, answer + (size_t)b * p->each);
     return TRIB_OK;
 }
 
@@ -260,8 +260,8 @@ trib_status_t trib_coded_multiply(trib_coded_t *c, const float *x, float *z)
     if (!c)
         return TRIB_ERR_INVALID;
     const struct product p = {.order = x,
-                              .order_bytes = c->stock.columns * sizeof(float),
-                              .each = c->stock.rows,
+                              .order_bytes = c->held.columns * sizeof(float),
+                              .each = c->held.rows,
                               .compute = multiply_blocks};
     trib_status_t st = enter(c);
     if (st == TRIB_OK && c->rank == 0 && (!x || !z))
@@ -272,7 +272,7 @@ trib_status_t trib_coded_multiply(trib_coded_t *c, const float *x, float *z)
         return follow(c, &p);
     st = lead(c, &p, x, NULL);
     if (st == TRIB_OK &&
-        !trib_coded_decode(&c->layout, c->here, c->results, c->stock.rows, z, &solved))
+        !trib_coded_decode(&c->layout, c->here, c->results, c->held.rows, z, &solved))
         st = no_memory(c);
     c->stats.decoded += solved;
     return st;
@@ -289,13 +289,13 @@ static trib_status_t mix_gradients(trib_coded_t *c, const struct product *p,
 
     if (!out)
         return no_memory(c);
-    for (size_t i = 0; i < p->each && c->stock.n_blocks; i++)
+    for (size_t i = 0; i < p->each && c->held.n_blocks; i++)
         answer[i] = 0;
-    for (int b = 0; b < c->stock.n_blocks; b++) {
+    for (int b = 0; b < c->held.n_blocks; b++) {
         const int part = l->id[first + b];
         const double factor = l->mix[c->rank * l->parts + part];
         memset(out, 0, p->each * sizeof(*out));
-        p->fn(p->arg, part, c->stock.blocks[b].part, in, out);
+        p->fn(p->arg, part, c->held.blocks[b].part, in, out);
         for (size_t i = 0; i < p->each; i++)
             answer[i] += factor * (double)out[i];
     }
@@ -385,13 +385,13 @@ trib_status_t trib_coded_settle(trib_coded_t *c)
 
 void trib_coded_add_stats(const trib_coded_t *c, trib_coded_stats_t *sum)
 {
-    const size_t n = c->stock.rows * c->stock.columns;
+    const size_t n = c->held.rows * c->held.columns;
     const char *why;
 
-    sum->fetched_bytes += c->stock.fetched_bytes;
-    sum->repaired_bytes += c->stock.repaired_bytes;
-    for (int b = 0; b < c->stock.n_blocks; b++) {
-        const struct trib_coded_block *block = &c->stock.blocks[b];
+    sum->fetched_bytes += c->held.fetched_bytes;
+    sum->repaired_bytes += c->held.repaired_bytes;
+    for (int b = 0; b < c->held.n_blocks; b++) {
+        const struct trib_coded_block *block = &c->held.blocks[b];
         if (block->sum)
             sum->stored_bytes += n * (sizeof(double) + sizeof(float));
         else if (block->own_part)
@@ -455,13 +455,13 @@ trib_status_t trib_coded_explain(const trib_coded_t *c, char *text, size_t bytes
         return TRIB_ERR_NO_MEMORY;
     trib_text_append(text, bytes, "%s: %d partitions in %d ranks; this rank has",
                      c->choice.row->name, c->layout.parts, c->ranks);
-    for (int b = 0; b < c->stock.n_blocks; b++)
+    for (int b = 0; b < c->held.n_blocks; b++)
         explain_block(c, first + b, text, bytes);
     trib_text_append(
         text, bytes,
         "%s tolerates the loss of any one rank in %.1f %% of the cases, of any two in "
         "%.1f %%; waits for %.2f answers more than %d",
-        c->stock.n_blocks ? "" : " nothing;", 100 * q.any_one, 100 * q.any_two,
-        q.beyond, c->layout.parts);
+        c->held.n_blocks ? "" : " nothing;", 100 * q.any_one, 100 * q.any_two, q.beyond,
+        c->layout.parts);
     return TRIB_OK;
 }

@@ -70,8 +70,8 @@ static trib_coded_t *make(const trib_coded_desc_t *d, const char *code)
     strncpy(c->code, code ? code : "rlnc", sizeof(c->code) - 1);
     (void)trib_code_parse(c->code, NULL, &c->choice);
     c->seed = d->seed;
-    c->stock.rows = d->rows;
-    c->stock.columns = d->columns;
+    c->held.rows = d->rows;
+    c->held.columns = d->columns;
     c->stats.size = sizeof(c->stats);
     return c;
 }
@@ -86,11 +86,11 @@ static bool make_first(trib_coded_t *c, const trib_coded_desc_t *d, int rank, in
         trib_code_layout_add_part(&c->layout, p, p);
     if (rank >= d->partitions)
         return true;
-    c->stock.blocks = calloc(1, sizeof(*c->stock.blocks));
-    if (!c->stock.blocks)
+    c->held.blocks = calloc(1, sizeof(*c->held.blocks));
+    if (!c->held.blocks)
         return false;
-    c->stock.blocks[0].part = d->partition;
-    c->stock.n_blocks = 1;
+    c->held.blocks[0].part = d->partition;
+    c->held.n_blocks = 1;
     return true;
 }
 
@@ -105,8 +105,8 @@ static void introduce(const trib_coded_t *c, trib_status_t status, bool first,
     if (!c)
         return;
     memcpy(out->code, c->code, sizeof(out->code));
-    out->rows = c->stock.rows;
-    out->columns = c->stock.columns;
+    out->rows = c->held.rows;
+    out->columns = c->held.columns;
     out->seed = c->seed;
     out->generation = c->generation;
     out->parts = c->layout.parts;
@@ -244,7 +244,7 @@ static trib_status_t take_layout(trib_comm_t *comm, trib_coded_t *c,
     if (st == TRIB_OK && !star)
         st = trib_order_star_open(comm, err, &own);
     if (st == TRIB_OK)
-        st = trib_coded_stock_move(&c->stock, comm, had, &next, err);
+        st = trib_coded_blocks_move(&c->held, comm, had, &next, err);
     if (st != TRIB_OK) {
         if (own && trib_rank(comm) == 0) /* another rank may not have noticed the
                                           * failure */
@@ -298,10 +298,10 @@ trib_status_t trib_coded_matrix_begin(trib_comm_t *comm, const trib_coded_desc_t
 
 void trib_coded_own_partition(trib_coded_t *c, float *partition)
 {
-    for (int b = 0; b < c->stock.n_blocks; b++) {
-        if (!partition || c->stock.blocks[b].part != partition)
+    for (int b = 0; b < c->held.n_blocks; b++) {
+        if (!partition || c->held.blocks[b].part != partition)
             continue;
-        c->stock.blocks[b].own_part = partition;
+        c->held.blocks[b].own_part = partition;
         return;
     }
     free(partition);
@@ -350,7 +350,7 @@ trib_status_t trib_coded_free(trib_coded_t *c)
     if (!c)
         return TRIB_OK;
     close_star(c);
-    trib_coded_stock_destroy(&c->stock);
+    trib_coded_blocks_destroy(&c->held);
     trib_code_layout_destroy(&c->layout);
     free(c->answers);
     free(c->here);

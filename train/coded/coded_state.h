@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "train/coded/code_table.h"
-#include "train/coded/coded_stock.h"
+#include "train/coded/coded_blocks.h"
 #include "train/coded/order_star.h"
 
 enum { TRIB_CODED_TEXT = 128 };
@@ -20,7 +20,7 @@ struct trib_coded {
     struct trib_code_choice choice;
     uint64_t seed, generation; /* number of moves */
     struct trib_code_layout layout;
-    struct trib_coded_stock stock;
+    struct trib_coded_blocks held;
     struct trib_order_star *star; /* NULL: the last move failed */
     bool shares_star; /* star belongs to another object */
 

@@ -224,12 +224,11 @@ static void check_parts(struct ranks_self *self, const trib_coded_t *coded)
     float want[ROWS * COLUMNS];
     const int first = trib_code_layout_first(&coded->layout, coded->rank);
 
-    for (int b = 0; b < coded->stock.n_blocks; b++) {
-        if (!coded->stock.blocks[b].part)
+    for (int b = 0; b < coded->held.n_blocks; b++) {
+        if (!coded->held.blocks[b].part)
             continue;
         fill(want, coded->layout.id[first + b]);
-        ranks_assert(self,
-                     memcmp(want, coded->stock.blocks[b].part, sizeof(want)) == 0);
+        ranks_assert(self, memcmp(want, coded->held.blocks[b].part, sizeof(want)) == 0);
     }
 }
 

@@ -4,8 +4,8 @@
  * the other, from the ranks that hold them, and adds them. No rank is a bottleneck for
  * all data.
  */
-#ifndef TRAIN_CODED_CODED_STOCK_H
-#define TRAIN_CODED_CODED_STOCK_H
+#ifndef TRAIN_CODED_CODED_BLOCKS_H
+#define TRAIN_CODED_CODED_BLOCKS_H
 
 #include <tributary/coll.h>
 
@@ -21,7 +21,7 @@ struct trib_coded_block {
     uint8_t *bytes; /* the sum over GF(2^8), to repair lost partitions */
 };
 
-struct trib_coded_stock {
+struct trib_coded_blocks {
     size_t rows, columns; /* of each block */
     int n_blocks; /* trib_code_layout_held of this rank */
     struct trib_coded_block *blocks;
@@ -30,26 +30,26 @@ struct trib_coded_stock {
 };
 
 /**
- * trib_coded_stock_move - collective: change from one layout to another.
+ * trib_coded_blocks_move - collective: change from one layout to another.
  *
  * Lost partitions are repaired from the sums. Blocks that this rank already has are
  * kept.
  *
- * had      the old layout, whose blocks are in stock
+ * had      the old layout, whose blocks `held` has
  * next     the new layout
- * errors   as for messages; TRIB_ERR_UNSUPPORTED: a partition cannot be repaired. stock
- *          is then unchanged.
+ * errors   as for messages; TRIB_ERR_UNSUPPORTED: a partition cannot be repaired.
+ *          `held` is then unchanged.
  */
-trib_status_t trib_coded_stock_move(struct trib_coded_stock *stock, trib_comm_t *comm,
-                                    const struct trib_code_layout *had,
-                                    const struct trib_code_layout *next,
-                                    struct trib_error *err);
+trib_status_t trib_coded_blocks_move(struct trib_coded_blocks *held, trib_comm_t *comm,
+                                     const struct trib_code_layout *had,
+                                     const struct trib_code_layout *next,
+                                     struct trib_error *err);
 
-/** trib_coded_stock_destroy - free the blocks. */
-void trib_coded_stock_destroy(struct trib_coded_stock *stock);
+/** trib_coded_blocks_destroy - free the blocks. */
+void trib_coded_blocks_destroy(struct trib_coded_blocks *held);
 
-/** trib_coded_stock_multiply - compute y = block x: [rows] of [columns]. */
-void trib_coded_stock_multiply(const struct trib_coded_stock *stock, int block,
-                               const float *x, double *y);
+/** trib_coded_blocks_multiply - compute y = block x: [rows] of [columns]. */
+void trib_coded_blocks_multiply(const struct trib_coded_blocks *held, int block,
+                                const float *x, double *y);
 
 #endif

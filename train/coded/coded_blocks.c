@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/coded/coded_stock.h"
+#include "train/coded/coded_blocks.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ struct transfer {
 };
 
 struct moving {
-    struct trib_coded_stock *stock;
+    struct trib_coded_blocks *held;
     trib_comm_t *comm;
     const struct trib_code_layout *had, *next;
     struct trib_error *err;
@@ -35,14 +35,14 @@ struct moving {
 
 static size_t elements(const struct moving *m)
 {
-    return m->stock->rows * m->stock->columns;
+    return m->held->rows * m->held->columns;
 }
 
 static trib_status_t no_memory(struct moving *m)
 {
     return trib_fail(m->err, TRIB_ERR_NO_MEMORY,
-                     "no memory for a block of %zu rows and %zu columns",
-                     m->stock->rows, m->stock->columns);
+                     "no memory for a block of %zu rows and %zu columns", m->held->rows,
+                     m->held->columns);
 }
 
 static trib_status_t taken(struct moving *m, trib_status_t st)
@@ -56,8 +56,8 @@ static const void *bytes_of(const struct moving *m, int block)
 {
     const int mine = block - trib_code_layout_first(m->had, m->rank);
 
-    assert(m->had->holder[block] == m->rank && mine < m->stock->n_blocks);
-    const struct trib_coded_block *b = &m->stock->blocks[mine];
+    assert(m->had->holder[block] == m->rank && mine < m->held->n_blocks);
+    const struct trib_coded_block *b = &m->held->blocks[mine];
     return b->part ? (const void *)b->part : b->bytes;
 }
 
@@ -330,7 +330,7 @@ static trib_status_t make_all(struct moving *m)
             st = make(m, b, t);
         } else if (m->next->holder[b] == m->rank) {
             const int at = old - trib_code_layout_first(m->had, m->rank);
-            m->blocks[b - first] = m->stock->blocks[at];
+            m->blocks[b - first] = m->held->blocks[at];
             m->taken[at] = true;
         }
     }
@@ -363,14 +363,14 @@ static trib_status_t agree(struct moving *m, trib_status_t own)
 
 static void commit(struct moving *m, int n)
 {
-    for (int i = 0; i < m->stock->n_blocks; i++)
+    for (int i = 0; i < m->held->n_blocks; i++)
         if (!m->taken[i])
-            block_free(&m->stock->blocks[i]);
-    free(m->stock->blocks);
-    m->stock->blocks = m->blocks;
-    m->stock->n_blocks = n;
-    m->stock->fetched_bytes += m->fetched_bytes;
-    m->stock->repaired_bytes += m->repaired_bytes;
+            block_free(&m->held->blocks[i]);
+    free(m->held->blocks);
+    m->held->blocks = m->blocks;
+    m->held->n_blocks = n;
+    m->held->fetched_bytes += m->fetched_bytes;
+    m->held->repaired_bytes += m->repaired_bytes;
 }
 
 /* Free the new blocks without freeing memory that the old blocks use. */
@@ -378,10 +378,10 @@ static void give_up(struct moving *m, int n)
 {
     for (int i = 0; i < n && m->blocks; i++) {
         bool old = false;
-        for (int k = 0; k < m->stock->n_blocks; k++)
-            old |= m->taken[k] && (m->stock->blocks[k].part
-                                       ? m->stock->blocks[k].part == m->blocks[i].part
-                                       : m->stock->blocks[k].sum == m->blocks[i].sum);
+        for (int k = 0; k < m->held->n_blocks; k++)
+            old |= m->taken[k] && (m->held->blocks[k].part
+                                       ? m->held->blocks[k].part == m->blocks[i].part
+                                       : m->held->blocks[k].sum == m->blocks[i].sum);
         for (int p = 0; p < m->had->parts && m->blocks[i].own_part; p++)
             if (m->repaired[p] == m->blocks[i].own_part)
                 m->repaired[p] = NULL;
@@ -393,12 +393,12 @@ static void give_up(struct moving *m, int n)
     free(m->blocks);
 }
 
-trib_status_t trib_coded_stock_move(struct trib_coded_stock *stock, trib_comm_t *comm,
-                                    const struct trib_code_layout *had,
-                                    const struct trib_code_layout *next,
-                                    struct trib_error *err)
+trib_status_t trib_coded_blocks_move(struct trib_coded_blocks *held, trib_comm_t *comm,
+                                     const struct trib_code_layout *had,
+                                     const struct trib_code_layout *next,
+                                     struct trib_error *err)
 {
-    struct moving m = {.stock = stock,
+    struct moving m = {.held = held,
                        .comm = comm,
                        .had = had,
                        .next = next,
@@ -410,7 +410,7 @@ trib_status_t trib_coded_stock_move(struct trib_coded_stock *stock, trib_comm_t 
     m.source = calloc(parts, sizeof(*m.source));
     m.repaired = calloc(parts, sizeof(*m.repaired));
     m.blocks = calloc((size_t)n + 1, sizeof(*m.blocks));
-    m.taken = calloc((size_t)stock->n_blocks + 1, sizeof(*m.taken));
+    m.taken = calloc((size_t)held->n_blocks + 1, sizeof(*m.taken));
     m.buffer = malloc(elements(&m) * sizeof(float));
     trib_status_t st = m.source && m.repaired && m.blocks && m.taken && m.buffer
                            ? TRIB_OK
@@ -434,13 +434,13 @@ trib_status_t trib_coded_stock_move(struct trib_coded_stock *stock, trib_comm_t 
     return st;
 }
 
-void trib_coded_stock_destroy(struct trib_coded_stock *stock)
+void trib_coded_blocks_destroy(struct trib_coded_blocks *held)
 {
-    for (int i = 0; i < stock->n_blocks; i++)
-        block_free(&stock->blocks[i]);
-    free(stock->blocks);
-    stock->blocks = NULL;
-    stock->n_blocks = 0;
+    for (int i = 0; i < held->n_blocks; i++)
+        block_free(&held->blocks[i]);
+    free(held->blocks);
+    held->blocks = NULL;
+    held->n_blocks = 0;
 }
 
 /* Products ------------------------------------------------------------------------- */
@@ -472,13 +472,13 @@ static double dot_of_doubles(const double *a, const float *x, size_t n)
     return sum[0] + sum[1] + sum[2] + sum[3];
 }
 
-void trib_coded_stock_multiply(const struct trib_coded_stock *stock, int block,
-                               const float *x, double *y)
+void trib_coded_blocks_multiply(const struct trib_coded_blocks *held, int block,
+                                const float *x, double *y)
 {
-    const struct trib_coded_block *b = &stock->blocks[block];
-    const size_t n = stock->columns;
+    const struct trib_coded_block *b = &held->blocks[block];
+    const size_t n = held->columns;
 
-    for (size_t i = 0; i < stock->rows; i++)
+    for (size_t i = 0; i < held->rows; i++)
         y[i] = b->sum ? dot_of_doubles(b->sum + i * n, x, n)
                       : dot_of_floats(b->part + i * n, x, n);
 }
