@@ -29,10 +29,10 @@ tests_train_test_properties_SOURCES = tests/train/test_properties.c \
 	tests/train/quadratic.c tests/train/quadratic.h \
 	tests/harness/daemon.c tests/harness/daemon.h
 tests_train_test_properties_LDADD = libtrain.la $(comm_tests_link)
-check_PROGRAMS += tests/train/test_push_free
-TESTS += tests/train/test_push_free
-tests_train_test_push_free_SOURCES = tests/train/test_push_free.c
-tests_train_test_push_free_LDADD = libtrain.la $(comm_tests_link)
+check_PROGRAMS += tests/train/test_async_push_sum
+TESTS += tests/train/test_async_push_sum
+tests_train_test_async_push_sum_SOURCES = tests/train/test_async_push_sum.c
+tests_train_test_async_push_sum_LDADD = libtrain.la $(comm_tests_link)
 check_PROGRAMS += tests/train/trainer/test_estimate
 TESTS += tests/train/trainer/test_estimate
 tests_train_trainer_test_estimate_SOURCES = tests/train/trainer/test_estimate.c \

@@ -41,13 +41,13 @@ struct edge {
     bool under_way, closed;
 };
 
-struct push_free {
+struct async_push_sum {
     struct trib_push push;
     float *z; /* [count] x / w */
     float *gradient; /* [count] */
     /* latest step of any rank, as far as known here; determines the rate */
     uint64_t step;
-    double given, added; /* total weight sent and received */
+    double sent, added; /* total weight sent and received */
     struct edge to[HOPS], from[HOPS];
     int hops, turn;
     bool open; /* receives are posted */
@@ -68,7 +68,7 @@ static trib_status_t make_edge(struct trib_trainer *t, struct edge *e, int peer,
             : trib_plan_recv(t->comm, e->share, count, TRIB_F32, peer, TAG, &e->plan));
 }
 
-static trib_status_t make_edges(struct trib_trainer *t, struct push_free *p)
+static trib_status_t make_edges(struct trib_trainer *t, struct async_push_sum *p)
 {
     trib_status_t st = TRIB_OK;
 
@@ -94,9 +94,9 @@ static trib_status_t refuse_codecs(struct trib_trainer *t)
                      codec);
 }
 
-static trib_status_t push_free_create(struct trib_trainer *t)
+static trib_status_t async_push_sum_create(struct trib_trainer *t)
 {
-    struct push_free *p = t->strategy = calloc(1, sizeof(*p));
+    struct async_push_sum *p = t->strategy = calloc(1, sizeof(*p));
 
     if (!p)
         return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
@@ -126,7 +126,7 @@ static trib_status_t start(struct trib_trainer *t, struct edge *e)
 }
 
 /* Poll a message and record its completion. */
-static trib_status_t look(struct trib_trainer *t, struct edge *e)
+static trib_status_t poll_edge(struct trib_trainer *t, struct edge *e)
 {
     const trib_status_t st = e->under_way ? trib_plan_test(e->plan) : TRIB_OK;
 
@@ -136,7 +136,7 @@ static trib_status_t look(struct trib_trainer *t, struct edge *e)
     return trib_train_set_comm_error(t, st);
 }
 
-static trib_status_t open_edges(struct trib_trainer *t, struct push_free *p)
+static trib_status_t open_edges(struct trib_trainer *t, struct async_push_sum *p)
 {
     trib_status_t st = TRIB_OK;
 
@@ -148,7 +148,7 @@ static trib_status_t open_edges(struct trib_trainer *t, struct push_free *p)
     return st;
 }
 
-static void add(struct trib_trainer *t, struct push_free *p, struct edge *e)
+static void add(struct trib_trainer *t, struct async_push_sum *p, struct edge *e)
 {
     const float *restrict share = e->share;
     float *restrict x = p->push.x;
@@ -168,7 +168,7 @@ static void add(struct trib_trainer *t, struct push_free *p, struct edge *e)
 
 /* Add the shares that have arrived, at most one per edge, and post the next
  * receives. */
-static trib_status_t take(struct trib_trainer *t, struct push_free *p)
+static trib_status_t add_arrived(struct trib_trainer *t, struct async_push_sum *p)
 {
     trib_status_t st = TRIB_OK;
 
@@ -177,7 +177,7 @@ static trib_status_t take(struct trib_trainer *t, struct push_free *p)
 
         if (e->closed)
             continue;
-        st = look(t, e);
+        st = poll_edge(t, e);
         if (st != TRIB_OK || e->under_way)
             continue;
         add(t, p, e);
@@ -187,7 +187,7 @@ static trib_status_t take(struct trib_trainer *t, struct push_free *p)
     return st;
 }
 
-static trib_status_t give_by(struct trib_trainer *t, struct push_free *p,
+static trib_status_t send_by(struct trib_trainer *t, struct async_push_sum *p,
                              struct edge *e)
 {
     float *restrict share = e->share, *restrict x = p->push.x;
@@ -195,7 +195,7 @@ static trib_status_t give_by(struct trib_trainer *t, struct push_free *p,
     for (size_t i = 0; i < t->count; i++)
         share[i] = x[i] *= 0.5f;
     p->push.weight *= 0.5;
-    p->given += p->push.weight;
+    p->sent += p->push.weight;
     const struct note note = {p->push.weight, p->step};
     memcpy(share + t->count, &note, sizeof(note));
     t->stats.rounds++;
@@ -204,29 +204,29 @@ static trib_status_t give_by(struct trib_trainer *t, struct push_free *p,
 }
 
 /* Send a share on the first of the next edges that is free. */
-static trib_status_t give(struct trib_trainer *t, struct push_free *p)
+static trib_status_t send_share(struct trib_trainer *t, struct async_push_sum *p)
 {
     if (p->push.weight < least)
         return TRIB_OK;
     for (int k = 0; k < p->hops; k++) {
         const int i = (p->turn + k) % p->hops;
-        const trib_status_t st = look(t, &p->to[i]);
+        const trib_status_t st = poll_edge(t, &p->to[i]);
 
         if (st != TRIB_OK)
             return st;
         if (p->to[i].under_way)
             continue;
         p->turn = (i + 1) % p->hops;
-        return give_by(t, p, &p->to[i]);
+        return send_by(t, p, &p->to[i]);
     }
     return TRIB_OK;
 }
 
 /* --- steps --- */
 
-static trib_status_t push_free_begin(struct trib_trainer *t, trib_step_t *step)
+static trib_status_t async_push_sum_begin(struct trib_trainer *t, trib_step_t *step)
 {
-    struct push_free *p = t->strategy;
+    struct async_push_sum *p = t->strategy;
 
     trib_push_unbias(t, &p->push, p->z);
     step->params = p->z;
@@ -236,9 +236,9 @@ static trib_status_t push_free_begin(struct trib_trainer *t, trib_step_t *step)
 
 /* Use the learning rate of the latest step known from shares. Otherwise the few steps
  * of a slow rank would be the longest late in the run. */
-static trib_status_t push_free_end(struct trib_trainer *t, double loss)
+static trib_status_t async_push_sum_end(struct trib_trainer *t, double loss)
 {
-    struct push_free *p = t->strategy;
+    struct async_push_sum *p = t->strategy;
 
     (void)loss;
     if (p->step < t->number)
@@ -246,9 +246,9 @@ static trib_status_t push_free_end(struct trib_trainer *t, double loss)
     trib_train_update(t, p->push.x, p->gradient, trib_train_rate_at(&t->rate, p->step));
 
     const uint64_t began = trib_train_now();
-    trib_status_t st = take(t, p);
+    trib_status_t st = add_arrived(t, p);
     if (st == TRIB_OK)
-        st = give(t, p);
+        st = send_share(t, p);
     t->stats.wait_ns += trib_train_now() - began;
     return st;
 }
@@ -256,7 +256,7 @@ static trib_status_t push_free_end(struct trib_trainer *t, double loss)
 /* --- completion --- */
 
 /* Send a closing message on each edge after its last share. */
-static trib_status_t close_edges(struct trib_trainer *t, struct push_free *p)
+static trib_status_t close_edges(struct trib_trainer *t, struct async_push_sum *p)
 {
     const struct note closing = {closing_weight, 0};
     trib_status_t st = TRIB_OK;
@@ -264,7 +264,7 @@ static trib_status_t close_edges(struct trib_trainer *t, struct push_free *p)
     for (int i = 0; i < p->hops && st == TRIB_OK; i++) {
         struct edge *e = &p->to[i];
 
-        st = look(t, e);
+        st = poll_edge(t, e);
         if (st != TRIB_OK || e->under_way || e->closed)
             continue;
         memcpy(e->share + t->count, &closing, sizeof(closing));
@@ -274,7 +274,7 @@ static trib_status_t close_edges(struct trib_trainer *t, struct push_free *p)
     return st;
 }
 
-static bool is_closed(const struct push_free *p)
+static bool is_closed(const struct async_push_sum *p)
 {
     for (int i = 0; i < p->hops; i++)
         if (!p->from[i].closed || !p->to[i].closed || p->to[i].under_way)
@@ -283,7 +283,7 @@ static bool is_closed(const struct push_free *p)
 }
 
 /* Collective: add all shares in flight. All ranks take part when edges close. */
-static trib_status_t drain(struct trib_trainer *t, struct push_free *p)
+static trib_status_t drain(struct trib_trainer *t, struct async_push_sum *p)
 {
     const struct timespec nap = {0, 50000};
     double any = p->open;
@@ -294,7 +294,7 @@ static trib_status_t drain(struct trib_trainer *t, struct push_free *p)
         return st;
     st = open_edges(t, p);
     while (st == TRIB_OK && !is_closed(p)) {
-        st = take(t, p);
+        st = add_arrived(t, p);
         if (st == TRIB_OK)
             st = close_edges(t, p);
         if (st == TRIB_OK && !is_closed(p))
@@ -304,9 +304,9 @@ static trib_status_t drain(struct trib_trainer *t, struct push_free *p)
     return st;
 }
 
-static trib_status_t push_free_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t async_push_sum_settle(struct trib_trainer *t, float *model_out)
 {
-    struct push_free *p = t->strategy;
+    struct async_push_sum *p = t->strategy;
     const trib_status_t st = drain(t, p);
 
     return st == TRIB_OK ? trib_train_mean(t, p->push.x, model_out) : st;
@@ -320,9 +320,9 @@ static void free_edge(struct trib_trainer *t, struct edge *e)
     trib_free(t->comm, e->share);
 }
 
-static void push_free_destroy(struct trib_trainer *t)
+static void async_push_sum_destroy(struct trib_trainer *t)
 {
-    struct push_free *p = t->strategy;
+    struct async_push_sum *p = t->strategy;
 
     if (p->open)
         (void)drain(t, p);
@@ -338,22 +338,23 @@ static void push_free_destroy(struct trib_trainer *t)
 
 /* --- operations of the trainer --- */
 
-static bool push_free_busy(const struct trib_trainer *t)
+static bool async_push_sum_busy(const struct trib_trainer *t)
 {
-    const struct push_free *p = t->strategy;
+    const struct async_push_sum *p = t->strategy;
 
     return p->open;
 }
 
-static void push_free_stats(struct trib_trainer *t, trib_trainer_stats_t *stats)
+static void async_push_sum_stats(struct trib_trainer *t, trib_trainer_stats_t *stats)
 {
-    const struct push_free *p = t->strategy;
+    const struct async_push_sum *p = t->strategy;
 
     stats->weight = p->push.weight;
-    stats->weight_under_way = p->given - p->added;
+    stats->weight_under_way = p->sent - p->added;
 }
 
-static void push_free_explain(const struct trib_trainer *t, char *text, size_t bytes)
+static void async_push_sum_explain(const struct trib_trainer *t, char *text,
+                                   size_t bytes)
 {
     (void)t;
     snprintf(text, bytes,
@@ -362,14 +363,14 @@ static void push_free_explain(const struct trib_trainer *t, char *text, size_t b
 }
 
 const struct trib_strategy_ops trib_strategy_agp = {.apart = true,
-                                                    .create = push_free_create,
-                                                    .destroy = push_free_destroy,
-                                                    .begin = push_free_begin,
-                                                    .end = push_free_end,
-                                                    .settle = push_free_settle,
-                                                    .busy = push_free_busy,
+                                                    .create = async_push_sum_create,
+                                                    .destroy = async_push_sum_destroy,
+                                                    .begin = async_push_sum_begin,
+                                                    .end = async_push_sum_end,
+                                                    .settle = async_push_sum_settle,
+                                                    .busy = async_push_sum_busy,
                                                     .fields = trib_push_fields,
                                                     .model = trib_push_model,
                                                     .moved = trib_push_moved,
-                                                    .stats = push_free_stats,
-                                                    .explain = push_free_explain};
+                                                    .stats = async_push_sum_stats,
+                                                    .explain = async_push_sum_explain};

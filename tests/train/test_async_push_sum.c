@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Push-sum that waits for nobody: a rank takes all of its steps while others stand
- * still, and no more than a share of each edge is then under way; weights and the mean
- * are kept beside a slow rank; settling brings all in; the ranks agree; the slow rank's
- * rate is that of the others.
+ * Asynchronous push-sum: a rank takes all its steps while others are stopped, with at
+ * most one share per edge in flight; weights and the mean are kept with a slow rank;
+ * trib_trainer_settle collects all shares; the ranks agree; the slow rank uses the same
+ * learning rate as the others.
  */
 #include "tests/harness/tribtest.h"
 
