@@ -10,9 +10,9 @@ dist_check_SCRIPTS += tests/examples/test_elements.sh tests/examples/test_overla
 TESTS += tests/examples/test_elements.sh tests/examples/test_overlap.sh
 dist_check_SCRIPTS += tests/examples/test_blocks.sh
 TESTS += tests/examples/test_blocks.sh
-dist_check_SCRIPTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
+dist_check_SCRIPTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_checked.sh tests/examples/test_robust.sh \
 	tests/examples/test_sparse.sh tests/examples/test_sum.sh
-TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_looked.sh tests/examples/test_robust.sh \
+TESTS += tests/examples/test_exact.sh tests/examples/test_grouped.sh tests/examples/test_checked.sh tests/examples/test_robust.sh \
 	tests/examples/test_sparse.sh tests/examples/test_sum.sh
 dist_check_SCRIPTS += tests/examples/test_pass_on.sh
 TESTS += tests/examples/test_pass_on.sh

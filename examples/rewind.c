@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rank dies, and the residuals of the other ranks' codecs are not lost.
- *     trib-run -n 4 --grace 60 -- redo */
+ *     trib-run -n 4 --grace 60 -- rewind */
 #include <signal.h>
 #include <stdio.h>
 #include <tributary.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks sums for corruption in transit (TRIB_CHECK=sum) and prints statistics of the
- * gradient.  TRIB_CHECK=sum TRIB_STATS=1 trib-run -n 3 -- looked */
+ * gradient.  TRIB_CHECK=sum TRIB_STATS=1 trib-run -n 3 -- checked */
 #include <stdio.h>
 #include <tributary.h>
 
