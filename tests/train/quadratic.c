@@ -81,7 +81,7 @@ void quadratic_steps(struct quadratic *q, int steps)
     }
 }
 
-void quadratic_settle(struct quadratic *q)
+void quadratic_finish(struct quadratic *q)
 {
     int64_t digest, all[RANKS_MAX];
 
@@ -99,7 +99,7 @@ void quadratic_train(struct quadratic *q, int steps)
 
     for (int k = 0; k < steps; k += most) {
         quadratic_steps(q, most);
-        quadratic_settle(q);
+        quadratic_finish(q);
     }
 }
 

@@ -38,10 +38,11 @@ float quadratic_target(int rank, size_t i);
  * WHOLE. */
 void quadratic_steps(struct quadratic *q, int steps);
 
-/** quadratic_settle - settles into q->x; dies unless all ranks have the same bits. */
-void quadratic_settle(struct quadratic *q);
+/** quadratic_finish - calls trib_trainer_settle; dies unless all ranks have the same
+ * bits. */
+void quadratic_finish(struct quadratic *q);
 
-/** quadratic_train - takes an even number of steps and settles. Ranks of agp settle
+/** quadratic_train - takes an even number of steps and finishes. Ranks of agp finish
  * after each two of them: they would take all of these short steps alone, one rank
  * behind the other. */
 void quadratic_train(struct quadratic *q, int steps);

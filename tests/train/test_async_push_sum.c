@@ -139,7 +139,7 @@ static void test_waits_for_nobody(void **state)
     ranks_pass(.size = 3, .fn = waits_for_nobody, .config = *state, .threads = true);
 }
 
-/* Rank 1 takes one step where the others take SLOWER; they meet by settling and go on.
+/* Rank 1 takes one step where the others take SLOWER; all finish, then continue.
  * Then they agree, and freeing brings in what is under way. */
 static int beside_a_slow_rank(struct ranks_self *self)
 {

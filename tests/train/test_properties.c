@@ -60,7 +60,7 @@ static int weights_add_up(struct ranks_self *self)
                 ranks_die(self, "%s: weights add up to %.17g after step %d",
                           strategies[s], sum, k);
         }
-        quadratic_settle(&q);
+        quadratic_finish(&q);
         ranks_assert(self, fabs(sum_at_rest(&q) - self->size) < 1e-12);
         quadratic_close(&q);
     }
@@ -151,7 +151,7 @@ struct flow {
 /* The same ranks in another order, to which the trainer moves in mid-run. */
 static void turn_round(struct quadratic *q, trib_comm_t **comm_out)
 {
-    quadratic_settle(q);
+    quadratic_finish(q);
     ranks_ok(q->self, trib_split(q->self->comm, 0, -q->self->rank, comm_out));
     if (trib_trainer_move(q->trainer, *comm_out) != TRIB_OK)
         ranks_die(q->self, "%s", trib_trainer_error(q->trainer));
@@ -186,7 +186,7 @@ static void flows(struct ranks_self *self, const struct flow *f, bool cut, bool 
         }
         ranks_ok(self, trib_trainer_end(q.trainer, 0));
     }
-    quadratic_settle(&q);
+    quadratic_finish(&q);
     quadratic_close(&q);
     ranks_ok(self, trib_free_comm(other));
     for (size_t i = 0; i < QUADRATIC_COUNT; i++)
@@ -245,7 +245,7 @@ static void train_at(struct ranks_self *self, const char *strategy, const char *
     q.desc.rate = rate;
     quadratic_open(&q);
     quadratic_steps(&q, steps);
-    quadratic_settle(&q);
+    quadratic_finish(&q);
     quadratic_close(&q);
     memcpy(x, q.x, sizeof(q.x));
 }
@@ -331,7 +331,7 @@ static int centre_is_right(struct ranks_self *self)
     quadratic_init(&q, self, "easgd:period=3,beta=0.6");
     quadratic_open(&q);
     quadratic_steps(&q, ORACLE_STEPS);
-    quadratic_settle(&q);
+    quadratic_finish(&q);
     quadratic_close(&q);
     for (size_t i = 0; i < QUADRATIC_COUNT; i++) {
         double centre = (double)(i % 5), x[RANKS_MAX];
@@ -467,20 +467,20 @@ static int is_served_on(struct ranks_self *self)
         quadratic_open(&a);
         quadratic_steps(&a, 11);
         ranks_expect(self, trib_trainer_save(a.trainer, NULL, 0, &n), TRIB_ERR_BUSY,
-                     "save before settle");
-        quadratic_settle(&a);
+                     "save before trib_trainer_settle");
+        quadratic_finish(&a);
         save_state(&a, &bytes, &n);
         quadratic_init(&b, self, strategies[s]);
         quadratic_open(&b);
         quadratic_steps(&b, 3);
-        quadratic_settle(&b);
+        quadratic_finish(&b);
         ranks_ok(self, trib_trainer_load(b.trainer, bytes, n));
-        quadratic_settle(&b);
+        quadratic_finish(&b);
         near(self, strategies[s], a.x, b.x, 0);
         quadratic_steps(&a, 9);
-        quadratic_settle(&a);
+        quadratic_finish(&a);
         quadratic_steps(&b, 9);
-        quadratic_settle(&b);
+        quadratic_finish(&b);
         near(self, strategies[s], a.x, b.x, self->size == 1 ? 0 : 2);
         free(bytes);
         quadratic_close(&a);

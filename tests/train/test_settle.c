@@ -22,9 +22,9 @@ static void train(struct ranks_self *self, const char *strategy, int steps, bool
     for (int k = 0; k < steps; k++) {
         quadratic_steps(&q, 1);
         if (asks)
-            quadratic_settle(&q);
+            quadratic_finish(&q);
     }
-    quadratic_settle(&q);
+    quadratic_finish(&q);
     quadratic_close(&q);
     memcpy(x, q.x, sizeof(q.x));
 }

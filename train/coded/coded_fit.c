@@ -203,7 +203,7 @@ static trib_status_t meet(struct fit *f)
     const int room = TRIB_CODE_RANKS_MAX - trib_size(*f->comm);
     trib_comm_t *bigger = NULL;
 
-    trib_linear_model_settle(&f->model);
+    trib_linear_model_finish(&f->model);
     trib_status_t st =
         taken(f, trib_comm_grow(*f->comm, f->desc.listener, room, &bigger));
     if (st != TRIB_OK || !bigger)

@@ -324,7 +324,7 @@ void trib_linear_model_fail(struct trib_linear_model *m, trib_status_t status,
         trib_order_star_fail(m->star, status, why);
 }
 
-void trib_linear_model_settle(struct trib_linear_model *m)
+void trib_linear_model_finish(struct trib_linear_model *m)
 {
     trib_order_star_skip(m->star);
 }

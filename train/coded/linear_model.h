@@ -79,8 +79,8 @@ trib_status_t trib_linear_model_gradient(struct trib_linear_model *model,
                                          float *weights, float *gradient_out,
                                          double *loss_out, bool *taken_out);
 
-/** trib_linear_model_settle - let late ranks catch up, as trib_coded_settle. */
-void trib_linear_model_settle(struct trib_linear_model *model);
+/** trib_linear_model_finish - let late ranks catch up, as trib_coded_settle. */
+void trib_linear_model_finish(struct trib_linear_model *model);
 
 /** trib_linear_model_stats - add up the statistics of all matrices. */
 void trib_linear_model_stats(const struct trib_linear_model *model,

@@ -55,12 +55,11 @@ static int make_task(const struct process *p, size_t batch, struct task **task_o
                      char *error)
 {
     const struct task_row *row = p->job->task;
-    const struct task_desc data = {
-        .data = p->args->data,
-        .kept = p->args->kept,
-        .ranks = 1,
-        .batch = batch,
-        .seed = p->seed};
+    const struct task_desc data = {.data = p->args->data,
+                                   .kept = p->args->kept,
+                                   .ranks = 1,
+                                   .batch = batch,
+                                   .seed = p->seed};
 
     return row->ops->create(&data, row, task_out, error, ERROR_BYTES);
 }
@@ -282,7 +281,7 @@ static int count(trib_replica_t *replica)
     return 0;
 }
 
-/* All trainers have settled, so params holds the model. */
+/* All trainers have finished, so params holds the model. */
 static int finish(trib_replica_t *replica)
 {
     struct replica *r = own(replica);

@@ -220,7 +220,7 @@ static int look(struct rank *r)
 }
 
 /* Set the result: the curve's last point if it is at the last step. Timed runs need no
- * result, so they only settle. */
+ * result, so they only finish. */
 static int finish(struct rank *r)
 {
     struct train_result *result = r->result;

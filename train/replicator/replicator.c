@@ -129,7 +129,7 @@ static trib_status_t step(struct trib_replica *r)
     return r->err.status == TRIB_OK ? look_for_steps(r) : r->err.status;
 }
 
-static trib_status_t settle(struct trib_replica *r)
+static trib_status_t finish_trainers(struct trib_replica *r)
 {
     trib_status_t st = TRIB_OK;
 
@@ -152,7 +152,7 @@ static trib_status_t run_steps(struct trib_replica *r)
         r->step += st == TRIB_OK;
     }
     if (st == TRIB_OK)
-        st = settle(r);
+        st = finish_trainers(r);
     return st == TRIB_OK ? call(r, "finish", r->of->opts.finish) : st;
 }
 

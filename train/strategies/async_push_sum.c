@@ -304,7 +304,7 @@ static trib_status_t drain(struct trib_trainer *t, struct async_push_sum *p)
     return st;
 }
 
-static trib_status_t async_push_sum_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t async_push_sum_finish(struct trib_trainer *t, float *model_out)
 {
     struct async_push_sum *p = t->strategy;
     const trib_status_t st = drain(t, p);
@@ -367,7 +367,7 @@ const struct trib_strategy_ops trib_strategy_agp = {.apart = true,
                                                     .destroy = async_push_sum_destroy,
                                                     .begin = async_push_sum_begin,
                                                     .end = async_push_sum_end,
-                                                    .settle = async_push_sum_settle,
+                                                    .finish = async_push_sum_finish,
                                                     .busy = async_push_sum_busy,
                                                     .fields = trib_push_fields,
                                                     .model = trib_push_model,

@@ -99,7 +99,7 @@ static trib_status_t elastic_end(struct trib_trainer *t, double loss)
 
 /* Include steps since the last round in the model, as an additional round without a
  * codec would. Centre and x do not change, so this call does not influence the run. */
-static trib_status_t elastic_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t elastic_finish(struct trib_trainer *t, float *model_out)
 {
     const struct elastic *e = t->strategy;
     const float beta = (float)trib_train_number(t, BETA);
@@ -182,7 +182,7 @@ const struct trib_strategy_ops trib_strategy_easgd = {
     .destroy = elastic_destroy,
     .begin = elastic_begin,
     .end = elastic_end,
-    .settle = elastic_settle,
+    .finish = elastic_finish,
     .busy = elastic_busy,
     .fields = elastic_fields,
     .sums = elastic_sums,

@@ -260,7 +260,7 @@ static trib_status_t add_steps(struct trib_trainer *t, struct local *l,
     return st;
 }
 
-static trib_status_t local_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t local_finish(struct trib_trainer *t, float *model_out)
 {
     struct local *l = t->strategy;
     trib_status_t st = TRIB_OK;
@@ -346,7 +346,7 @@ static void local_explain(const struct trib_trainer *t, char *text, size_t bytes
     { \
         .apart = true, .sums_changes = true, .keys = keys, .defaults = starts, \
         .n_keys = KEYS, .create = local_create, .destroy = local_destroy, \
-        .begin = local_begin, .end = local_end, .settle = local_settle, \
+        .begin = local_begin, .end = local_end, .finish = local_finish, \
         .busy = local_busy, .fields = local_fields, .sums = local_sums, \
         .model = local_model, .moved = local_moved, .explain = local_explain \
     }

@@ -201,7 +201,7 @@ static trib_status_t finish(struct trib_trainer *t, struct leader *l,
     return st;
 }
 
-static trib_status_t leader_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t leader_finish(struct trib_trainer *t, float *model_out)
 {
     struct leader *l = t->strategy;
     trib_status_t st = finish(t, l, &l->group);
@@ -291,7 +291,7 @@ const struct trib_strategy_ops trib_strategy_lsgd = {
     .destroy = leader_destroy,
     .begin = leader_begin,
     .end = leader_end,
-    .settle = leader_settle,
+    .finish = leader_finish,
     .busy = leader_busy,
     .fields = leader_fields,
     .model = leader_model,

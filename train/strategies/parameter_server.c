@@ -39,13 +39,13 @@ struct server {
     float *x; /* [count] the last pull plus the rank's local steps */
     float *pulled; /* [count] the last pull; NULL unless period > 1 */
     float *gradient; /* [count] */
-    float *model; /* [count] result of the last server_settle */
+    float *model; /* [count] result of the last server_finish */
     float *residual; /* [count] residual of pushes with a codec; or NULL */
-    bool settled; /* no rank has pushed since the last server_settle */
+    bool finished; /* no rank has pushed since the last server_finish */
     trib_comm_t *group; /* NULL: no groups */
     /* the first ranks of all groups; NULL: no groups, or not a first rank */
     trib_comm_t *heads;
-    /* the surviving ranks, used only by server_settle; NULL: this rank has left because
+    /* the surviving ranks, used only by server_finish; NULL: this rank has left because
      * its group failed */
     trib_comm_t *meet;
     trib_comm_t *left; /* `meet` after a shrink; owned by s; else NULL */
@@ -267,7 +267,7 @@ static trib_status_t server_end(struct trib_trainer *t, double loss)
     struct server *s = t->strategy;
 
     (void)loss;
-    s->settled = false;
+    s->finished = false;
     if (s->group) {
         const trib_status_t st = step_in_group(t, s);
 
@@ -383,7 +383,7 @@ static trib_status_t shrink(struct trib_trainer *t, struct server *s, float *mod
 
 /* Collect the model; shrink and retry when ranks are lost, because a lost rank pushes
  * no further changes. */
-static trib_status_t server_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t server_finish(struct trib_trainer *t, float *model_out)
 {
     struct server *s = t->strategy;
 
@@ -396,7 +396,7 @@ static trib_status_t server_settle(struct trib_trainer *t, float *model_out)
         st = shrink(t, s, model_out);
     if (st < 0)
         return trib_fail(&t->err, st, "%s", trib_last_error(s->meet));
-    s->settled = true;
+    s->finished = true;
     return TRIB_OK;
 }
 
@@ -405,7 +405,7 @@ static bool server_busy(const struct trib_trainer *t)
 {
     const struct server *s = t->strategy;
 
-    return !s->settled && t->number > 0;
+    return !s->finished && t->number > 0;
 }
 
 static void server_model(struct trib_trainer *t, float *out)
@@ -448,7 +448,7 @@ static trib_status_t server_loaded(struct trib_trainer *t)
     struct server *s = t->strategy;
     trib_status_t st = TRIB_OK;
 
-    s->settled = true;
+    s->finished = true;
     if (s->vector)
         st = store_taken(
             t, s, trib_store_restore(s->store, s->vector, 0, s->model, &s->version));
@@ -517,7 +517,7 @@ static void server_explain(const struct trib_trainer *t, char *text, size_t byte
     { \
         .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
         .create = server_create, .destroy = server_destroy, .begin = server_begin, \
-        .end = server_end, .settle = server_settle, .busy = server_busy, \
+        .end = server_end, .finish = server_finish, .busy = server_busy, \
         .fields = server_fields, .collect = server_collect, .loaded = server_loaded, \
         .sums = server_sums, .store_bytes = server_store_bytes, .model = server_model, \
         .ahead = server_ahead, .moved = server_moved, .explain = server_explain \

@@ -207,7 +207,7 @@ static trib_status_t pipe_end(struct trib_trainer *t, double loss)
     return st;
 }
 
-static trib_status_t pipe_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t pipe_finish(struct trib_trainer *t, float *model_out)
 {
     const trib_status_t st = finish(t);
 
@@ -351,7 +351,7 @@ const struct trib_strategy_ops trib_strategy_pipe = {
     .destroy = pipe_destroy,
     .begin = pipe_begin,
     .end = pipe_end,
-    .settle = pipe_settle,
+    .finish = pipe_finish,
     .busy = pipe_busy,
     .sums = pipe_sums,
     .moved = pipe_moved,

@@ -144,7 +144,7 @@ static trib_status_t push_sum_end(struct trib_trainer *t, double loss)
     return exchange(t, p);
 }
 
-static trib_status_t push_sum_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t push_sum_finish(struct trib_trainer *t, float *model_out)
 {
     struct push_sum *p = t->strategy;
     const double weight = p->push.weight;
@@ -189,7 +189,7 @@ static void push_sum_explain(const struct trib_trainer *t, char *text, size_t by
     { \
         .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
         .create = push_sum_create, .destroy = push_sum_destroy, \
-        .begin = push_sum_begin, .end = push_sum_end, .settle = push_sum_settle, \
+        .begin = push_sum_begin, .end = push_sum_end, .finish = push_sum_finish, \
         .busy = push_sum_busy, .fields = trib_push_fields, .model = trib_push_model, \
         .moved = trib_push_moved, .stats = push_sum_stats, .explain = push_sum_explain \
     }

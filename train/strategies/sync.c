@@ -79,7 +79,7 @@ static trib_status_t sync_end(struct trib_trainer *t, double loss)
     return st;
 }
 
-static trib_status_t sync_settle(struct trib_trainer *t, float *model_out)
+static trib_status_t sync_finish(struct trib_trainer *t, float *model_out)
 {
     memmove(model_out, t->params, t->count * sizeof(float));
     return TRIB_OK;
@@ -112,7 +112,7 @@ const struct trib_strategy_ops trib_strategy_sync = {
     .begin = sync_begin,
     .ready = sync_ready,
     .end = sync_end,
-    .settle = sync_settle,
+    .finish = sync_finish,
     .busy = sync_busy,
     .sums = sync_sums,
     .explain = sync_explain,

@@ -63,8 +63,8 @@ struct trib_strategy_ops {
     trib_status_t (*ready)(struct trib_trainer *t, size_t first, size_t count);
     trib_status_t (*end)(struct trib_trainer *t, double loss);
 
-    /** settle - collective: finish all pending communication and return the model. */
-    trib_status_t (*settle)(struct trib_trainer *t, float *model_out);
+    /** finish - collective: finish all pending communication and return the model. */
+    trib_status_t (*finish)(struct trib_trainer *t, float *model_out);
 
     /** busy - return true while communication is pending, which prevents saving. */
     bool (*busy)(const struct trib_trainer *t);

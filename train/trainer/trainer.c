@@ -223,7 +223,7 @@ trib_status_t trib_trainer_settle(trib_trainer_t *trainer, float *params_out)
     if (trainer->begun)
         return trib_fail(&trainer->err, TRIB_ERR_BUSY, "step %llu has begun",
                          (unsigned long long)trainer->number);
-    return trainer->choice.row->ops->settle(trainer,
+    return trainer->choice.row->ops->finish(trainer,
                                             params_out ? params_out : trainer->params);
 }
 

@@ -277,7 +277,7 @@ static int chooses(struct ranks_self *self)
         slow_steps(&q, 1);
         check_rows(&q, texts[i].rows);
         quadratic_steps(&q, 240);
-        quadratic_settle(&q);
+        quadratic_finish(&q);
         ranks_assert(self, quadratic_distance(&q) < 0.3);
         quadratic_close(&q);
     }
@@ -295,17 +295,17 @@ static int keeps_choice(struct ranks_self *self)
     quadratic_init(&a, self, "pipe:width=auto+int8|topk:ratio=0.25");
     quadratic_open(&a);
     quadratic_steps(&a, TIMED + 4);
-    quadratic_settle(&a);
+    quadratic_finish(&a);
     ranks_ok(self, trib_trainer_save(a.trainer, bytes, sizeof(bytes), &n));
     quadratic_steps(&a, 5);
-    quadratic_settle(&a);
+    quadratic_finish(&a);
     quadratic_init(&b, self, "pipe:width=auto+int8|topk:ratio=0.25");
     quadratic_open(&b);
     quadratic_steps(&b, 2);
-    quadratic_settle(&b);
+    quadratic_finish(&b);
     ranks_ok(self, trib_trainer_load(b.trainer, bytes, n));
     quadratic_steps(&b, 5);
-    quadratic_settle(&b);
+    quadratic_finish(&b);
     ranks_assert(self, memcmp(a.x, b.x, sizeof(a.x)) == 0);
     quadratic_close(&a);
     quadratic_close(&b);

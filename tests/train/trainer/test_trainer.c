@@ -75,14 +75,14 @@ static int feeds(struct ranks_self *self)
         quadratic_cut(&whole);
         quadratic_open(&whole);
         quadratic_steps(&whole, 20);
-        quadratic_settle(&whole);
+        quadratic_finish(&whole);
         quadratic_close(&whole);
         quadratic_init(&fed, self, strategies[s]);
         quadratic_cut(&fed);
         fed.desc.feed = TRIB_FEED_BACKWARD;
         quadratic_open(&fed);
         quadratic_steps(&fed, 20);
-        quadratic_settle(&fed);
+        quadratic_finish(&fed);
         quadratic_close(&fed);
         if (memcmp(whole.x, fed.x, sizeof(fed.x)) != 0)
             ranks_die(self, "%s: a fed gradient gives other bits", strategies[s]);
@@ -113,7 +113,7 @@ static int is_plain_sgd(struct ranks_self *self)
         memcpy(x, q.x, sizeof(x));
         quadratic_open(&q);
         quadratic_steps(&q, 30);
-        quadratic_settle(&q);
+        quadratic_finish(&q);
         quadratic_close(&q);
         for (int k = 0; k < 30; k++)
             for (size_t i = 0; i < QUADRATIC_COUNT; i++) {
@@ -159,18 +159,18 @@ static int goes_on(struct ranks_self *self)
         a.desc.optimizer = "adam";
         quadratic_open(&a);
         quadratic_steps(&a, 11);
-        quadratic_settle(&a);
+        quadratic_finish(&a);
         save(&a, &bytes, &n);
         quadratic_steps(&a, 9);
-        quadratic_settle(&a);
+        quadratic_finish(&a);
         quadratic_init(&b, self, runs[i].strategy);
         b.desc.optimizer = "adam";
         quadratic_open(&b);
         quadratic_steps(&b, 3);
-        quadratic_settle(&b);
+        quadratic_finish(&b);
         ranks_ok(self, trib_trainer_load(b.trainer, bytes, n));
         quadratic_steps(&b, 9);
-        quadratic_settle(&b);
+        quadratic_finish(&b);
         if (memcmp(a.x, b.x, sizeof(a.x)) != 0)
             ranks_die(self, "%s: a loaded run has other bits", runs[i].strategy);
         bytes[n / 2] ^= 1;
@@ -271,7 +271,7 @@ static int takes_shares(struct ranks_self *self)
         trib_trainer_explain(q.trainer, text, sizeof(text));
         if (!strstr(text, texts[i].says))
             ranks_die(self, "\"%s\" does not say \"%s\"", text, texts[i].says);
-        quadratic_settle(&q);
+        quadratic_finish(&q);
         quadratic_close(&q);
     }
     return 0;

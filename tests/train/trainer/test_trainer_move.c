@@ -3,7 +3,7 @@
  * Trainers in jobs whose ranks change. Newcomers come: all have the old ranks' model,
  * and go on to the minimum of all. A rank is killed or stopped in any phase of each
  * strategy: the others hear who it was, and go on without it; those that work by the
- * store settle without it.
+ * store finish without it.
  */
 #include "tests/harness/tribtest.h"
 
@@ -100,7 +100,7 @@ static int grows(struct ranks_self *self)
             q.self = self;
         }
         explains(&q, "moved at step 120 from 2 to 3 ranks, 1 of them new");
-        quadratic_settle(&q);
+        quadratic_finish(&q);
         q.self = is_new ? self : &small; /* the minimum of the old ranks */
         if (!is_new)
             must_be_near(&q, growing[i].near + 0.4);
@@ -135,7 +135,7 @@ static void joins(struct ranks_self *self, trib_comm_t *alone, const char *strat
     change_comm(&q, &single, alone);
     quadratic_open(&q);
     quadratic_steps(&q, self->rank == 1 ? 5 : 3);
-    quadratic_settle(&q);
+    quadratic_finish(&q);
     memcpy(model, q.x, sizeof(model));
     ranks_ok(self, trib_broadcast(self->comm, model, QUADRATIC_COUNT, TRIB_F32, 1));
     must_move(&q, self->comm);
@@ -146,7 +146,7 @@ static void joins(struct ranks_self *self, trib_comm_t *alone, const char *strat
     memset(step.gradient, 0, sizeof(model));
     ranks_ok(self, trib_trainer_end(q.trainer, 0));
     q.self = self;
-    quadratic_settle(&q);
+    quadratic_finish(&q);
     quadratic_close(&q);
 }
 
@@ -169,7 +169,7 @@ static void test_furthest_gives(void **state)
 }
 
 /* A job of one rank takes in another process, which makes its trainer as if the run
- * began. The old one may be in mid-run: it settles first. */
+ * began. The old one may be in mid-run: it finishes first. */
 struct door {
     char root[TRIB_ROOT_TEXT_MAX];
     struct growing_board *board;
@@ -195,7 +195,7 @@ static int lets_in(struct ranks_self *self)
         both.size = 1;
         quadratic_open(&q);
         quadratic_steps(&q, STEPS);
-        quadratic_settle(&q);
+        quadratic_finish(&q);
         trib_listener_t *l = growing_listen(self, self->comm, d->board);
         while (trib_listener_waiting(l) < 1)
             usleep(500);
@@ -207,7 +207,7 @@ static int lets_in(struct ranks_self *self)
     change_comm(&q, &both, bigger);
     explains(&q, "moved at step 120 from 1 to 2 ranks, 1 of them new");
     quadratic_steps(&q, STEPS);
-    quadratic_settle(&q);
+    quadratic_finish(&q);
     must_be_near(&q, 0.3);
     quadratic_close(&q);
     return trib_free_comm(bigger) != TRIB_OK;
@@ -250,7 +250,7 @@ static int differs(struct ranks_self *self)
                  "move");
     ranks_assert(self, strstr(trib_trainer_error(q.trainer), "rank 2 differ"));
     quadratic_steps(&q, STEPS);
-    quadratic_settle(&q);
+    quadratic_finish(&q);
     must_be_near(&q, 1e-4);
     quadratic_close(&q);
     return trib_free_comm(fewer) != TRIB_OK;
@@ -266,7 +266,7 @@ static void test_differs(void **state)
 
 enum phase { BEGIN, COMPUTE, END, SETTLE, SAVE, PHASES };
 
-static const char *const phases[] = {"begin", "compute", "end", "settle", "save"};
+static const char *const phases[] = {"begin", "compute", "end", "finish", "save"};
 
 static const struct kind {
     const char *strategy, *codec, *feedback;
@@ -386,7 +386,7 @@ static trib_status_t one_step(struct rank *r, struct quadratic *q, uint64_t numb
     return st;
 }
 
-static trib_status_t settle_and_save(struct rank *r, struct quadratic *q,
+static trib_status_t finish_and_save(struct rank *r, struct quadratic *q,
                                      uint64_t number)
 {
     size_t bytes;
@@ -399,7 +399,7 @@ static trib_status_t settle_and_save(struct rank *r, struct quadratic *q,
     return st == TRIB_OK ? trib_trainer_save(q->trainer, NULL, 0, &bytes) : st;
 }
 
-/* Steps until an error tells that a rank is lost; those that do not care settle without
+/* Steps until an error tells that a rank is lost; those that do not care finish without
  * it. */
 static trib_status_t run_into_it(struct rank *r, struct quadratic *q)
 {
@@ -410,7 +410,7 @@ static trib_status_t run_into_it(struct rank *r, struct quadratic *q)
             ranks_die(q->self, "%s: no error in %d steps", q->desc.strategy, MOST);
         st = one_step(r, q, number);
         if (st == TRIB_OK && number % 12 == 11)
-            st = settle_and_save(r, q, number);
+            st = finish_and_save(r, q, number);
         if (r->shot->kind.goes_on && number == 35)
             break;
     }
