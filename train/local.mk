@@ -32,5 +32,5 @@ libtributary_train_la_LIBADD = libtrain.la libtrain_base.la libtributary.la $(XX
 libtributary_train_la_LDFLAGS = $(AM_LDFLAGS) $(TRIB_LIB_LDFLAGS) -version-info 0:0:0 \
 	-Wl,--version-script=$(srcdir)/train/train.map
 EXTRA_libtributary_train_la_DEPENDENCIES = train/train.map
-EXTRA_DIST += train/README.md train/train.map
+EXTRA_DIST += train/README.md train/trainer/README.md train/train.map
 pkgconfig_DATA += tributary-train.pc

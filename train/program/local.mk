@@ -39,3 +39,4 @@ train_program_trib_train_CFLAGS = $(AM_CFLAGS) $(OPENBLAS_CFLAGS) $(JANSSON_CFLA
 train_program_trib_train_LDADD = $(TASKS_LIBS) libtrain.la libtrain_base.la \
 	libtools.la libtributary.la $(JANSSON_LIBS) $(XXHASH_LIBS) -lm
 endif
+EXTRA_DIST += train/program/README.md

@@ -10,3 +10,4 @@ libtrain_la_SOURCES += \
 	train/strategies/push_weight.c train/strategies/push_weight.h \
 	train/strategies/parameter_server.c \
 	train/strategies/sync.c
+EXTRA_DIST += train/strategies/README.md

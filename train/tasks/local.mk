@@ -16,3 +16,4 @@ libtasks_la_SOURCES = \
 libtasks_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-trapping-math $(OPENBLAS_CFLAGS) $(ZLIB_CFLAGS)
 TASKS_LIBS = libtasks.la $(OPENBLAS_LIBS) $(ZLIB_LIBS) -lm
 endif
+EXTRA_DIST += train/tasks/README.md
