@@ -214,9 +214,9 @@ static int busy(MPI_Comm comm)
     enum { LONG = 1 << 17 };
     double *x = calloc(LONG, sizeof(*x)), mine = 0, least = 0;
 
-    /* Four times the time that is asked for. The module looks at the eighth call and at
-     * each doubling of that: as many calls follow once twice the time has passed, so
-     * that a look comes also where the first calls are fast and the last ones slow. */
+    /* Four times the time that is asked for. The module checks at the eighth call and
+     * at each doubling of that: as many calls follow once twice the time has passed, so
+     * that a check comes also if the first calls are fast and the last ones slow. */
     int enough = 0;
     for (int round = 0; round < 12 || least < 1.6 || round < 2 * enough + 2; round++) {
         if (!enough && least >= 0.8)
