@@ -34,7 +34,7 @@ libcomm_la_SOURCES = \
 	comm/plan/plan_check.c \
 	comm/plan/plan_cut.c \
 	comm/plan/plan_feedback.c \
-	comm/plan/plan_make.c comm/core/plan_ops.h \
+	comm/plan/plan_make.c comm/core/plan_ops.h comm/core/plan_kind.h \
 	comm/kinds/plan_message.c comm/kinds/plan_message.h \
 	comm/plan/plan_model.c \
 	comm/kinds/plan_neighbors.c comm/kinds/plan_neighbors.h \
@@ -61,7 +61,8 @@ libcomm_la_SOURCES = \
 	comm/members/survivors.c comm/members/survivors.h \
 	comm/state/state_merge.c \
 	comm/state/plan_state_move.c \
-	comm/state/plan_move.c comm/state/plan_move.h \
+	comm/state/plan_move.c \
+	comm/calls/plan_create.c comm/calls/plan_create.h \
 	comm/members/wireup.c \
 	comm/members/wireup_check.c comm/members/wireup_check.h
 EXTRA_DIST += comm/README.md

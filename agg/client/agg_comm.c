@@ -10,6 +10,7 @@
 #include "agg/client/agg_tree.h"
 #include "base/text.h"
 #include "comm/kinds/plan_sparse.h"
+#include "comm/plan/plan_parts.h"
 #include "compress/vectors/robust_op.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/partial.h"
@@ -192,8 +193,8 @@ static int print(const struct trib_plan *plan, const trib_desc_t *d, bool leavin
                  bits_of(d->parameter));
     if (r->check.finite || r->check.sum)
         trib_text_append(more, sizeof(more), "check=%s ", check);
-    if (plan->sparse)
-        trib_text_append(more, sizeof(more), "pairs=%zu ", plan->sparse->most);
+    if (r->pairs)
+        trib_text_append(more, sizeof(more), "pairs=%zu ", plan->most);
     return snprintf(
         text, bytes,
         "coll=%s count=%zu dtype=%s op=%s root=%d feed=%d chunk=%zu leaving=%d %s"

@@ -58,7 +58,8 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     p->absent = calloc((size_t)plan->comm->engine.ranks, sizeof(*p->absent));
     p->coll = coll;
     p->desc = *desc;
-    p->sparse = plan->sparse;
+    p->pairs = plan->run.desc.pairs;
+    p->most = plan->most;
     p->desc.codec = copy_text(desc->codec);
     p->desc.feedback = copy_text(desc->feedback);
     p->desc.quorum = copy_text(desc->quorum);

@@ -95,10 +95,10 @@ trib_status_t trib_offload_plan_make_inner(struct trib_offload_plan *p,
     trib_desc_t desc = p->desc;
 
     desc.algorithm = TRIB_AUTO;
-    if (comm->aggregators && !p->sparse)
+    if (comm->aggregators && !p->pairs)
         desc.chunk = chunk_on(p, comm);
-    const trib_status_t st = p->sparse
-                                 ? trib_sparse_make(comm, &desc, p->sparse->most, out)
+    const trib_status_t st = p->pairs
+                                 ? trib_sparse_make(comm, &desc, p->most, out)
                                  : trib_plan_make(comm, p->coll, &desc, false, out);
     if (st == TRIB_OK)
         (*out)->identity.inner = true;
@@ -130,8 +130,8 @@ trib_status_t trib_offload_plan_start_both(struct trib_offload_plan *p, uint64_t
 {
     assert(seq > 0 && p->inner);
     trib_offload_plan_number(p);
-    trib_status_t st = p->sparse ? trib_sparse_start(p->inner, p->send)
-                                 : trib_plan_start_with(p->inner, p->send, p->recv);
+    trib_status_t st = p->pairs ? trib_sparse_start(p->inner, p->send)
+                                : trib_plan_start_with(p->inner, p->send, p->recv);
 
     if (st != TRIB_OK || !p->commit || trib_offload_plan_has_quorum(p))
         return st;
@@ -146,7 +146,7 @@ static void adopt(struct trib_offload_plan *p, struct trib_plan *plan)
     assert(plan->identity.inner && p->inner->identity.inner);
     trib_identity_take(plan, p->inner);
     trib_run_adopt(&plan->run, &p->inner->run);
-    if (p->sparse)
+    if (p->pairs)
         trib_pairs_adopt(&plan->run, &p->inner->run);
 }
 

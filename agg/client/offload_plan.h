@@ -45,7 +45,8 @@ struct trib_offload_plan {
     trib_status_t status; /* of the newest start, after it has ended */
     const void *send; /* sparse plan: a struct trib_pairs_input */
     void *recv;
-    const struct trib_plan_sparse *sparse; /* of a sparse plan; or NULL */
+    bool pairs; /* sparse plan */
+    size_t most; /* pairs per rank of a sparse plan; 0: unknown */
     struct trib_ready_range *ready; /* [n_ready] elements ready in the newest start */
     size_t n_ready, max_ready;
 };

@@ -48,6 +48,12 @@ struct trib_plan_auto {
     _Atomic bool running; /* a start whose end was not observed yet */
 };
 
+static struct trib_plan_auto *automatic(const struct trib_plan *plan)
+{
+    assert(plan->of_kind);
+    return plan->of_kind;
+}
+
 /* Return the maximum number of times a sum is re-encoded: once where all contributions
  * arrive, or at each rank that forwards a partial sum. Equal on all ranks. */
 static double merges_of(const struct trib_plan *inner)
@@ -60,7 +66,7 @@ static double merges_of(const struct trib_plan *inner)
 
 static trib_status_t make_inner(struct trib_plan *plan, int i, struct trib_plan **out)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
 
     assert(a && i >= 0 && i < a->choice.n);
     const struct trib_auto_candidate *c = &a->choice.of[i];
@@ -94,7 +100,7 @@ static unsigned next_window(const struct trib_plan_auto *a, bool changed)
 static int vary(struct trib_plan *plan)
 {
     enum { SHORTER = 4, CHUNK_LEAST = 32768 };
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     const struct trib_auto_candidate *now = &a->choice.of[a->choice.now];
     const size_t chunk = plan->comm->cfg.chunk;
     bool more = false;
@@ -110,7 +116,7 @@ static int vary(struct trib_plan *plan)
 /* Switch to the next candidate, and carry the residual over to it. */
 static trib_status_t change(struct trib_plan *plan, int was, int now)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     char left[160], taken[160];
     struct trib_plan *inner;
     trib_status_t st = make_inner(plan, now, &inner);
@@ -123,12 +129,11 @@ static trib_status_t change(struct trib_plan *plan, int was, int now)
         trib_plan_destroy(inner);
         return st;
     }
-    trib_log(&plan->comm->log, TRIB_LOG_DEBUG, "codec",
-             "auto: %s, %.3g us; %s, %.3g us",
-             trib_auto_name(&a->choice, was, left, sizeof(left)),
-             a->choice.of[was].took_us,
-             trib_auto_name(&a->choice, now, taken, sizeof(taken)),
-             trib_auto_expect_us(&a->choice, now, 1));
+    trib_log(
+        &plan->comm->log, TRIB_LOG_DEBUG, "codec", "auto: %s, %.3g us; %s, %.3g us",
+        trib_auto_name(&a->choice, was, left, sizeof(left)), a->choice.of[was].took_us,
+        trib_auto_name(&a->choice, now, taken, sizeof(taken)),
+        trib_auto_expect_us(&a->choice, now, 1));
     trib_plan_destroy(a->inner);
     a->inner = inner;
     return TRIB_OK;
@@ -137,7 +142,7 @@ static trib_status_t change(struct trib_plan *plan, int was, int now)
 /* Choose again, from the sum of all ranks' figures. */
 static trib_status_t choose(struct trib_plan *plan)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     const int was = a->choice.now;
     const uint64_t modes = trib_fpenv_enter();
 
@@ -155,7 +160,7 @@ static trib_status_t choose(struct trib_plan *plan)
 /* Sample the input of a start, now or, if it is fed, piece by piece. */
 static void take_sample(struct trib_plan *plan, const void *input)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
 
     a->fed = a->desc.feed != TRIB_FEED_WHOLE;
     if (!a->fed)
@@ -165,7 +170,7 @@ static void take_sample(struct trib_plan *plan, const void *input)
 /* Start an agreement if one is due; if `blocking`, wait for it. */
 static trib_status_t agree(struct trib_plan *plan, const void *input, bool blocking)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     const bool whole = a->desc.feed == TRIB_FEED_WHOLE;
 
     assert(!a->agreeing && a->window.length > 0);
@@ -192,7 +197,7 @@ static trib_status_t agree(struct trib_plan *plan, const void *input, bool block
 static trib_status_t begin(struct trib_plan *plan, const void **send, void *recv,
                            bool blocking)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     const bool whole = a->desc.feed == TRIB_FEED_WHOLE;
     const void *input = *send ? *send : recv;
     trib_status_t st = TRIB_OK;
@@ -219,7 +224,7 @@ static trib_status_t begin(struct trib_plan *plan, const void **send, void *recv
 /* Record the end of a start, if st is not TRIB_INPROGRESS. */
 static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
 
     if (st == TRIB_INPROGRESS || !atomic_exchange(&a->running, false))
         return st;
@@ -235,14 +240,13 @@ static trib_status_t settle(struct trib_plan *plan, trib_status_t st)
 
 static trib_status_t refuse_busy(struct trib_plan *plan)
 {
-    return trib_comm_fail(
-        plan->comm, TRIB_ERR_BUSY,
-        "the plan is still running: wait for it first");
+    return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
+                          "the plan is still running: wait for it first");
 }
 
 static trib_status_t auto_wait(struct trib_plan *plan)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     trib_status_t st = a->inner->ops->wait(a->inner);
 
     if (st == TRIB_OK && a->agreeing)
@@ -252,7 +256,7 @@ static trib_status_t auto_wait(struct trib_plan *plan)
 
 static trib_status_t auto_run(struct trib_plan *plan, const void *send, void *recv)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     trib_status_t st = begin(plan, &send, recv, true);
 
     if (st == TRIB_OK)
@@ -262,14 +266,14 @@ static trib_status_t auto_run(struct trib_plan *plan, const void *send, void *re
 
 static bool auto_busy(const struct trib_plan *plan)
 {
-    const struct trib_plan_auto *a = plan->automatic;
+    const struct trib_plan_auto *a = automatic(plan);
 
     return a->inner->ops->busy(a->inner) || a->agree->ops->busy(a->agree);
 }
 
 static trib_status_t auto_start(struct trib_plan *plan, const void *send, void *recv)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
 
     if (auto_busy(plan))
         return refuse_busy(plan);
@@ -284,7 +288,7 @@ static trib_status_t auto_start(struct trib_plan *plan, const void *send, void *
 
 static trib_status_t auto_ready(struct trib_plan *plan, size_t first, size_t count)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     const void *input = a->fed ? a->inner->ops->input(a->inner) : NULL;
 
     if (first <= a->desc.count && count <= a->desc.count - first)
@@ -301,7 +305,7 @@ static trib_status_t both(const struct trib_plan_auto *a, trib_status_t st)
 
 static trib_status_t auto_test(struct trib_plan *plan)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
 
     return settle(plan, both(a, a->inner->ops->test(a->inner)));
 }
@@ -314,7 +318,7 @@ static bool is_done(const struct trib_plan *plan)
 
 static trib_status_t auto_look(struct trib_plan *plan)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     trib_status_t st = a->inner->ops->look ? a->inner->ops->look(a->inner)
                        : is_done(a->inner) ? a->inner->run.now.status
                                            : TRIB_INPROGRESS;
@@ -326,19 +330,19 @@ static trib_status_t auto_look(struct trib_plan *plan)
 
 static const void *auto_input(const struct trib_plan *plan)
 {
-    const struct trib_plan_auto *a = plan->automatic;
+    const struct trib_plan_auto *a = automatic(plan);
 
     return a->inner->ops->input(a->inner);
 }
 
 static struct trib_plan *auto_computing(struct trib_plan *plan)
 {
-    return plan->automatic->inner->ops->computing(plan->automatic->inner);
+    return automatic(plan)->inner->ops->computing(automatic(plan)->inner);
 }
 
 static void auto_hold(const struct trib_plan *plan)
 {
-    const struct trib_plan *inner = plan->automatic->inner;
+    const struct trib_plan *inner = automatic(plan)->inner;
 
     if (inner->ops->hold)
         inner->ops->hold(inner);
@@ -346,7 +350,7 @@ static void auto_hold(const struct trib_plan *plan)
 
 static void auto_let_go(const struct trib_plan *plan)
 {
-    trib_plan_let_go(plan->automatic->inner);
+    trib_plan_let_go(automatic(plan)->inner);
 }
 
 static trib_status_t auto_state_save(struct trib_plan *plan, void *state, size_t bytes,
@@ -374,21 +378,21 @@ static trib_status_t auto_state_load(struct trib_plan *plan, const void *state,
 static trib_status_t auto_sent(struct trib_plan *plan, const unsigned char **mask_out,
                                size_t *sent_out)
 {
-    struct trib_plan *inner = plan->automatic->inner;
+    struct trib_plan *inner = automatic(plan)->inner;
 
     return inner->ops->sent(inner, mask_out, sent_out);
 }
 
 static void auto_absent(const struct trib_plan *plan, size_t *elements_out)
 {
-    const struct trib_plan *inner = plan->automatic->inner;
+    const struct trib_plan *inner = automatic(plan)->inner;
 
     inner->ops->absent(inner, elements_out);
 }
 
 static void auto_fail(struct trib_plan *plan, trib_status_t status, const char *text)
 {
-    struct trib_plan *inner = plan->automatic->inner;
+    struct trib_plan *inner = automatic(plan)->inner;
 
     if (inner->ops->fail)
         inner->ops->fail(inner, status, text);
@@ -396,31 +400,28 @@ static void auto_fail(struct trib_plan *plan, trib_status_t status, const char *
         trib_comm_fail_all(plan->comm, status, text);
 }
 
-void trib_plan_auto_tell(const struct trib_plan *plan, char *text, size_t bytes)
+static void explain(const struct trib_plan *plan, char *text, size_t bytes)
 {
-    assert(bytes > 0);
-    text[0] = 0;
-    if (plan->is_short)
-        snprintf(text, bytes,
-                 "auto       none: for vectors of less than %d elements messages cost "
-                 "more than bytes\n",
-                 TRIB_CODEC_ELEMENTS_MIN);
-    if (plan->automatic)
-        trib_auto_explain(&plan->automatic->choice, text, bytes);
+    trib_auto_explain(&automatic(plan)->choice, text, bytes);
+}
+
+static const struct trib_plan_kind kind = {.name = "auto", .explain = explain};
+
+bool trib_plan_auto_is(const struct trib_plan *plan)
+{
+    return plan->kind == &kind;
 }
 
 bool trib_plan_auto_holds(const struct trib_plan *plan)
 {
-    return plan->automatic && trib_auto_holds(&plan->automatic->choice);
+    return trib_plan_auto_is(plan) && trib_auto_holds(&automatic(plan)->choice);
 }
 
 static void auto_destroy(struct trib_plan *plan)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
 
-    plan->automatic = NULL;
-    if (!a)
-        return;
+    plan->of_kind = NULL;
     trib_plan_destroy(a->inner);
     trib_plan_destroy(a->agree);
     trib_auto_trial_destroy(a->trial);
@@ -468,7 +469,7 @@ static trib_status_t check(struct trib_comm *comm, trib_coll_t coll,
 /* Copy the parts of the description that inner plans use. Inner plans are unnamed. */
 static trib_status_t copy_desc(struct trib_plan *plan, const trib_desc_t *d)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
 
     a->desc = *d;
     a->desc.name = NULL;
@@ -484,7 +485,7 @@ static trib_status_t copy_desc(struct trib_plan *plan, const trib_desc_t *d)
 
 static trib_status_t make_agreement(struct trib_plan *plan)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     trib_desc_t d = TRIB_DESC_INIT;
     const trib_status_t st =
         trib_auto_trial_create(&a->choice, a->desc.count, a->desc.dtype,
@@ -504,19 +505,16 @@ static trib_status_t make_agreement(struct trib_plan *plan)
 }
 
 /* Initialize an outer plan: everything needed to choose. */
-static trib_status_t complete(struct trib_plan *plan, const trib_desc_t *desc,
-                              const char *text)
+static trib_status_t complete(struct trib_plan *plan, const trib_desc_t *desc)
 {
-    struct trib_plan_auto *a = plan->automatic;
+    struct trib_plan_auto *a = automatic(plan);
     struct trib_comm *comm = plan->comm;
-    trib_status_t st = check(comm, a->coll, desc, text, &a->choice);
 
     a->choice.count = (double)desc->count;
     a->choice.element = (double)trib_dtype_size(desc->dtype);
     a->choice.ranks = comm->engine.ranks;
     a->choice.crowd = comm->oversubscribed ? 2 : 1;
-    if (st == TRIB_OK)
-        st = copy_desc(plan, desc);
+    trib_status_t st = copy_desc(plan, desc);
     if (st == TRIB_OK)
         st = make_agreement(plan);
     assert(st != TRIB_OK || (a->trial && a->agree));
@@ -557,14 +555,21 @@ static trib_status_t make_auto(struct trib_comm *comm, trib_coll_t coll,
     if (st != TRIB_OK)
         return st;
     struct trib_plan *plan = *plan_out;
-    plan->automatic = calloc(1, sizeof(*plan->automatic));
-    if (plan->automatic) {
-        plan->ops = &ops;
-        plan->automatic->coll = coll;
-        plan->automatic->own = own;
-        st = complete(plan, desc, text);
-    } else {
+    struct trib_plan_auto *a = calloc(1, sizeof(*a));
+    if (!a)
         st = trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    if (st == TRIB_OK)
+        st = check(comm, coll, desc, text, &a->choice);
+    if (st == TRIB_OK) {
+        assert(!plan->kind && !plan->of_kind);
+        plan->ops = &ops;
+        plan->kind = &kind;
+        plan->of_kind = a;
+        a->coll = coll;
+        a->own = own;
+        st = complete(plan, desc);
+    } else {
+        free(a);
     }
     if (st == TRIB_OK)
         return st;

@@ -21,9 +21,8 @@ trib_status_t trib_plan_make_coded(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *desc, bool own,
                                    struct trib_plan **plan_out);
 
-/** trib_plan_auto_tell - write the lines of trib_plan_explain about the choice; none
- * for other codecs. */
-void trib_plan_auto_tell(const struct trib_plan *plan, char *text, size_t bytes);
+/** trib_plan_auto_is - return true for a plan with an inner plan per codec. */
+bool trib_plan_auto_is(const struct trib_plan *plan);
 
 /** trib_plan_auto_holds - return true if a candidate keeps a residual. */
 bool trib_plan_auto_holds(const struct trib_plan *plan);

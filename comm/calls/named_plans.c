@@ -11,7 +11,7 @@
 #include "base/digest.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
-#include "comm/state/plan_move.h"
+#include "comm/calls/plan_create.h"
 
 enum { SLOTS_FIRST = 64 };
 

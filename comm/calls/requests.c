@@ -245,7 +245,7 @@ trib_status_t trib_ibarrier(trib_comm_t *comm, trib_request_t **request_out)
 /* Return the message's request, which stays with its plan; NULL: out of memory. */
 static struct trib_request *request_of(struct trib_plan *plan)
 {
-    struct trib_plan_message *m = plan->message;
+    struct trib_plan_message *m = trib_plan_message_of(plan);
 
     if (!m->handle)
         m->handle = calloc(1, sizeof(*m->handle));
@@ -325,7 +325,7 @@ trib_status_t trib_request_free(trib_request_t *request)
     trib_gate_enter(comm);
     assert(comm->n_requests > 0);
     comm->n_requests--;
-    if (request->plan->message) {
+    if (trib_plan_message_of(request->plan)) {
         trib_plan_message_give(request->plan);
     } else {
         put_idle(comm, request);

@@ -18,6 +18,7 @@
 #include "base/secret.h"
 #include "collectives/collectives.h"
 #include "comm/core/identity.h"
+#include "comm/core/plan_kind.h"
 #include "comm/core/plan_ops.h"
 #include "comm/life/clock.h"
 #include "pipeline/engine/engine.h"
@@ -31,11 +32,12 @@ struct trib_plan {
     const struct trib_plan_ops *ops;
     struct trib_comm *comm;
     struct trib_run run;
+    const struct trib_plan_kind *kind; /* or NULL */
+    void *of_kind; /* data of `kind` */
     struct trib_codec *codec;
     const void *send; /* buffers of the description; NULL: each start passes its own */
     void *recv;
     size_t lengths[2]; /* elements of send and recv, for checks */
-    void *copy; /* input of an in-place all-to-all: plan_blocks.c; or NULL */
     size_t *counts; /* count arrays of a blocking call, the key of its plan:
                      * counted_calls.c; or NULL */
     char why[256]; /* the algorithm and why it was chosen */
@@ -47,6 +49,7 @@ struct trib_plan {
     bool is_exempt; /* the configured codec does not apply here: configured.h */
     bool is_short; /* too short for codec auto, sent dense: plan_auto.h */
     struct trib_plan_looks *looks; /* plan_stats.c; or NULL */
+    size_t most; /* pairs per rank if run.desc.pairs; 0: unknown */
     double squares; /* sum of squares of the elements fed so far, for TRIB_CHECK */
     bool has_quorum; /* aggregators may close its chunks without late ranks */
     bool plain; /* codec none in the format of `codec`, because of the quorum */
@@ -58,13 +61,10 @@ struct trib_plan {
     bool numbered;
     bool dropped; /* an aggregator frees the plan after start number last_start */
     uint32_t last_start;
-    struct trib_plan_message *message; /* plan_message.h; or NULL */
-    struct trib_plan_neighbors *neighbors; /* plan_neighbors.c; or NULL */
-    struct trib_plan_sparse *sparse; /* (index, value) pairs: plan_sparse.h; or NULL */
     struct trib_plan_notify *notify; /* plan_notify.c; or NULL */
     struct trib_plan_scale *scale; /* plan_scale.c; or NULL */
-    struct trib_plan_auto *automatic; /* codec auto: plan_auto.h; or NULL */
-    struct trib_plan_asked *asked; /* the caller's description: plan_move.h; or NULL */
+    struct trib_plan_asked
+        *asked; /* the caller's: plan_create.h; or NULL */
     struct trib_offload_plan *offload; /* agg/client/ runs the plan; or NULL */
     struct trib_plan *exchange; /* all-reduces the statistics of run.desc.model, or
                                  * exchanges the counts of run.desc.regions; or NULL */
@@ -179,6 +179,7 @@ struct trib_comm {
     struct trib_plan *leaving; /* barrier of trib_try_free_comm; NULL: not called */
     trib_status_t leaving_status; /* first error of `leaving`; TRIB_OK: none */
     struct trib_plan_neighbors *neighbors; /* neighbour plans; guarded by lock */
+    trib_plan_kind_fn kind_of; /* trib_plan_kind_of, set at wireup */
     int n_neighbor_plans; /* created so far; equal on all ranks */
     struct trib_plan *idle_messages; /* kept for reuse: plan_message.c */
     struct trib_request *idle_requests; /* kept for reuse: requests.c */
@@ -393,13 +394,9 @@ void trib_comm_dispose(struct trib_comm *comm);
  */
 void trib_comm_dispose_dup(struct trib_comm *dup, const struct trib_comm *of);
 
-/* Rows of trib_plan_own_ops that are defined in files of their own. */
+/* A row of trib_plan_own_ops that is defined in a file of its own. */
 trib_status_t trib_plan_own_sent(struct trib_plan *plan, const unsigned char **mask_out,
                                  size_t *sent_out);
-trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
-                                       size_t bytes, size_t *bytes_out);
-trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state,
-                                       size_t bytes);
 
 /** trib_plan_hold - return the plan whose engine computes, and pin it until
  * trib_plan_let_go. */
@@ -430,6 +427,23 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              const trib_desc_t *desc, bool leaving,
                              struct trib_plan **plan_out);
 void trib_plan_destroy(struct trib_plan *plan);
+
+/* A kind of plan that sums (index, value) pairs. */
+struct trib_plan_pairs {
+    const struct trib_plan_kind *kind;
+    void *of_kind;
+    size_t most; /* pairs per rank; 0: unknown */
+};
+
+/**
+ * trib_plan_make_pairs - create a plan of this kind with the table of a dense plan; the
+ * kind does the rest.
+ *
+ * desc     an all-reduce of the vector, without codec and quorum
+ */
+trib_status_t trib_plan_make_pairs(struct trib_comm *comm, const trib_desc_t *desc,
+                                   const struct trib_plan_pairs *pairs,
+                                   struct trib_plan **plan_out);
 
 /** trib_plan_make_outer - describe a plan that delegates to other plans; its creator
  * supplies the table and its data. */

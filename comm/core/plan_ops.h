@@ -41,6 +41,7 @@ struct trib_plan_ops {
     /** Pin and unpin the computing plan. NULL: it never changes. */
     void (*hold)(const struct trib_plan *plan);
     void (*let_go)(const struct trib_plan *plan);
+    /** Save and load the plan's state. NULL: the implementation of comm/state/. */
     trib_status_t (*state_save)(struct trib_plan *plan, void *state, size_t bytes,
                                 size_t *bytes_out);
     trib_status_t (*state_load)(struct trib_plan *plan, const void *state,

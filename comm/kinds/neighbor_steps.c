@@ -359,7 +359,7 @@ static void launch(struct trib_plan_neighbors *n)
 trib_status_t trib_neighbor_step_begin(struct trib_plan *plan, const void *send,
                                        void *recv)
 {
-    struct trib_plan_neighbors *n = plan->neighbors;
+    struct trib_plan_neighbors *n = trib_plan_neighbors_of(plan);
     struct trib_comm *comm = plan->comm;
     trib_status_t st;
 
@@ -403,9 +403,11 @@ void trib_neighbor_steps_count(const struct trib_plan_neighbors *n,
     }
 }
 
-trib_status_t trib_neighbor_steps_release(struct trib_plan_neighbors *n)
+/* Return TRIB_OK if the plan can be freed; else TRIB_ERR_BUSY with a message. */
+static trib_status_t release(struct trib_plan *plan)
 {
-    struct trib_comm *comm = n->plan->comm;
+    const struct trib_plan_neighbors *n = trib_plan_neighbors_of(plan);
+    struct trib_comm *comm = plan->comm;
     trib_in_flight_t counts;
 
     trib_comm_lock(comm);
@@ -423,6 +425,9 @@ trib_status_t trib_neighbor_steps_release(struct trib_plan_neighbors *n)
                           "trib_plan_free",
                           counts.awaited, counts.arrived);
 }
+
+const struct trib_plan_kind trib_plan_neighbors_kind = {.name = "neighbors",
+                                                        .release = release};
 
 void trib_neighbor_steps_free(struct trib_plan_neighbors *n)
 {

@@ -172,7 +172,7 @@ static trib_status_t list_blocks(struct trib_plan *plan, const trib_desc_t *d,
                         places);
 }
 
-trib_status_t trib_plan_blocks_make(struct trib_plan *plan, const trib_desc_t *d)
+static trib_status_t make(struct trib_plan *plan, const trib_desc_t *d)
 {
     const size_t size = (size_t)plan->comm->engine.ranks;
     struct trib_run_desc *r = &plan->run.desc;
@@ -200,7 +200,7 @@ trib_status_t trib_plan_blocks_make(struct trib_plan *plan, const trib_desc_t *d
     return TRIB_OK;
 }
 
-size_t trib_plan_blocks_largest(const struct trib_plan *plan)
+static size_t find_largest(const struct trib_plan *plan)
 {
     const struct trib_blocks *b = plan->run.desc.blocks;
     size_t largest = 0;
@@ -212,7 +212,7 @@ size_t trib_plan_blocks_largest(const struct trib_plan *plan)
     return largest;
 }
 
-size_t trib_plan_blocks_mean(const struct trib_plan *plan)
+static size_t mean_of(const struct trib_plan *plan)
 {
     const struct trib_blocks *b = plan->run.desc.blocks;
     const int size = plan->comm->engine.ranks;
@@ -223,7 +223,7 @@ size_t trib_plan_blocks_mean(const struct trib_plan *plan)
     return (size_t)(sum / size);
 }
 
-uint64_t trib_plan_blocks_digest(const struct trib_plan *plan)
+static uint64_t digest_counts(const struct trib_plan *plan)
 {
     const struct trib_blocks *b = plan->run.desc.blocks;
     uint32_t digest = 0;
@@ -296,7 +296,7 @@ static void hold(struct trib_plan *plan)
     }
 }
 
-void trib_plan_blocks_finish(struct trib_plan *plan)
+static void finish(struct trib_plan *plan)
 {
     const struct trib_program *p = &plan->run.program;
     const struct trib_run_desc *r = &plan->run.desc;
@@ -309,11 +309,11 @@ void trib_plan_blocks_finish(struct trib_plan *plan)
     hold(plan);
 }
 
-void trib_plan_blocks_free(struct trib_plan *plan)
+static void free_list(struct trib_plan *plan)
 {
     struct trib_blocks *b = plan->run.desc.blocks;
 
-    free(plan->copy);
+    free(plan->of_kind); /* the copy of an in-place input */
     if (b)
         free(b->at);
     free(b);
@@ -334,21 +334,20 @@ static trib_status_t copy_input(struct trib_plan *plan, const void **send, void 
                                   "alltoall in place: send_counts must equal "
                                   "recv_counts, and the offsets must be equal");
     }
-    if (!plan->copy && bytes)
-        plan->copy = malloc(bytes);
-    if (!plan->copy && bytes)
+    if (!plan->of_kind && bytes)
+        plan->of_kind = malloc(bytes);
+    if (!plan->of_kind && bytes)
         return trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
                               "no memory for a copy of %zu bytes for an in-place "
                               "alltoall",
                               bytes);
     if (bytes && recv)
-        memcpy(plan->copy, recv, bytes);
-    *send = plan->copy;
+        memcpy(plan->of_kind, recv, bytes);
+    *send = plan->of_kind;
     return TRIB_OK;
 }
 
-trib_status_t trib_plan_blocks_place(struct trib_plan *plan, const void **send,
-                                     void **recv)
+static trib_status_t place(struct trib_plan *plan, const void **send, void **recv)
 {
     const struct trib_run_desc *r = &plan->run.desc;
     const struct trib_block *own = &r->blocks->at[r->blocks->own];
@@ -366,4 +365,21 @@ trib_status_t trib_plan_blocks_place(struct trib_plan *plan, const void **send,
         *send = NULL;
     }
     return TRIB_OK;
+}
+
+static const struct trib_plan_kind blocks = {
+    .name = "blocks",
+    .make = make,
+    .digest = digest_counts,
+    .largest = find_largest,
+    .mean = mean_of,
+    .finish = finish,
+    .place = place,
+    .free = free_list,
+};
+
+const struct trib_plan_kind *trib_plan_kind_of(trib_coll_t coll,
+                                               const trib_desc_t *desc)
+{
+    return trib_desc_has_blocks(coll, desc) ? &blocks : NULL;
 }

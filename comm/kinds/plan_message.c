@@ -12,9 +12,11 @@
 
 #include "comm/core/gate.h"
 
+const struct trib_plan_kind trib_plan_message_kind = {.name = "message"};
+
 static void say(const struct trib_plan *plan, char *text, size_t bytes)
 {
-    trib_p2p_say(&plan->message->request, text, bytes);
+    trib_p2p_say(&trib_plan_message_of(plan)->request, text, bytes);
 }
 
 static trib_status_t check(struct trib_comm *comm, const struct trib_message_args *a,
@@ -57,7 +59,7 @@ static trib_status_t open_peer(struct trib_comm *comm, int peer, const char *cal
 /* Start the request; with the lock held. */
 static void launch(struct trib_plan *plan, const void *send, void *recv)
 {
-    struct trib_p2p_request *r = &plan->message->request;
+    struct trib_p2p_request *r = &trib_plan_message_of(plan)->request;
     struct trib_engine *e = &plan->comm->engine;
 
     r->buffer = r->sends ? (uint8_t *)(uintptr_t)send : recv;
@@ -69,7 +71,7 @@ static void launch(struct trib_plan *plan, const void *send, void *recv)
 
 static trib_status_t check_buffer(struct trib_plan *plan, const void *send, void *recv)
 {
-    const struct trib_p2p_request *r = &plan->message->request;
+    const struct trib_p2p_request *r = &trib_plan_message_of(plan)->request;
     char what[160];
 
     if (!r->bytes || (r->sends ? send : recv))
@@ -119,7 +121,7 @@ static trib_status_t start_message(struct trib_plan *plan, const void *send, voi
         trib_engine_awake(&comm->engine);
         /* Do not progress a receive here: it would read a long message that has already
          * arrived before the caller starts what its own peers wait for. */
-        if (plan->message->request.sends)
+        if (trib_plan_message_of(plan)->request.sends)
             (void)trib_engine_progress(&comm->engine);
     }
     trib_comm_unlock(comm);
@@ -128,7 +130,7 @@ static trib_status_t start_message(struct trib_plan *plan, const void *send, voi
 
 static trib_status_t explain(const struct trib_plan *plan, char *text, size_t bytes)
 {
-    const struct trib_p2p_request *r = &plan->message->request;
+    const struct trib_p2p_request *r = &trib_plan_message_of(plan)->request;
     char what[160];
 
     say(plan, what, sizeof(what));
@@ -145,7 +147,7 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
 
 static void awaits(const struct trib_plan *plan, char *text, size_t bytes)
 {
-    const struct trib_p2p_request *r = &plan->message->request;
+    const struct trib_p2p_request *r = &trib_plan_message_of(plan)->request;
     char who[128];
 
     trib_engine_name_rank(&plan->comm->engine, r->peer, who, sizeof(who));
@@ -188,10 +190,10 @@ void trib_plan_message_keep_nothing(struct trib_plan_ops *ops)
 
 static void destroy(struct trib_plan *plan)
 {
-    assert(plan->message && plan->ops == &plan->message->ops);
-    free(plan->message->handle);
-    free(plan->message);
-    plan->message = NULL;
+    assert(trib_plan_message_of(plan) && plan->ops == &trib_plan_message_of(plan)->ops);
+    free(trib_plan_message_of(plan)->handle);
+    free(plan->of_kind);
+    plan->of_kind = NULL;
 }
 
 /* ---- creation -------------------------------------------------------------------- */
@@ -214,7 +216,8 @@ static struct trib_plan *make_empty(struct trib_comm *comm)
     m->ops.destroy = destroy;
     plan->ops = &m->ops;
     plan->comm = comm;
-    plan->message = m;
+    plan->kind = &trib_plan_message_kind;
+    plan->of_kind = m;
     return plan;
 }
 
@@ -222,17 +225,17 @@ static struct trib_plan *make_empty(struct trib_comm *comm)
 static void describe(struct trib_plan *plan, const struct trib_message_args *a,
                      size_t bytes)
 {
-    assert(plan->message && plan->run.now.state != TRIB_RUN_ACTIVE);
+    assert(trib_plan_message_of(plan) && plan->run.now.state != TRIB_RUN_ACTIVE);
     plan->run.desc.count = a->count;
     plan->run.desc.element = trib_dtype_size(a->dtype);
     plan->run.desc.op.dtype = a->dtype;
-    plan->message->request = (struct trib_p2p_request){.sends = a->sends,
-                                                       .peer = a->peer,
-                                                       .tag = a->tag,
-                                                       .dtype = a->dtype,
-                                                       .count = a->count,
-                                                       .bytes = bytes,
-                                                       .run = &plan->run};
+    trib_plan_message_of(plan)->request = (struct trib_p2p_request){.sends = a->sends,
+                                                                    .peer = a->peer,
+                                                                    .tag = a->tag,
+                                                                    .dtype = a->dtype,
+                                                                    .count = a->count,
+                                                                    .bytes = bytes,
+                                                                    .run = &plan->run};
 }
 
 static trib_status_t take(struct trib_comm *comm, const struct trib_message_args *args,
@@ -255,7 +258,7 @@ static trib_status_t take(struct trib_comm *comm, const struct trib_message_args
                               trib_comm_cause(comm, st));
     struct trib_plan *plan = comm->idle_messages;
     if (plan)
-        comm->idle_messages = plan->message->next;
+        comm->idle_messages = trib_plan_message_of(plan)->next;
     else
         plan = make_empty(comm);
     if (!plan)
@@ -281,7 +284,7 @@ void trib_plan_message_give(struct trib_plan *plan)
 
     assert(!plan->ops->busy(plan));
     trib_gate_enter(comm);
-    plan->message->next = comm->idle_messages;
+    trib_plan_message_of(plan)->next = comm->idle_messages;
     comm->idle_messages = plan;
     trib_gate_leave(comm);
 }
@@ -290,7 +293,7 @@ void trib_plan_messages_clear(struct trib_comm *comm)
 {
     while (comm->idle_messages) {
         struct trib_plan *plan = comm->idle_messages;
-        comm->idle_messages = plan->message->next;
+        comm->idle_messages = trib_plan_message_of(plan)->next;
         trib_plan_destroy(plan);
     }
 }

@@ -15,6 +15,16 @@ struct trib_plan_message {
     struct trib_request *handle; /* of trib_isend or trib_irecv; or NULL */
 };
 
+/* The kind has only a name: its plans have their own table of operations. */
+extern const struct trib_plan_kind trib_plan_message_kind;
+
+/** trib_plan_message_of - return the data of a message's plan, else NULL. */
+static inline struct trib_plan_message *trib_plan_message_of(
+    const struct trib_plan *plan)
+{
+    return plan->kind == &trib_plan_message_kind ? plan->of_kind : NULL;
+}
+
 /* The arguments of a call. */
 struct trib_message_args {
     const char *call; /* its name, for error messages */

@@ -124,17 +124,17 @@ static trib_status_t may_start(trib_plan_t *plan, const void *x, const char *cal
     const trib_status_t st = trib_plan_idle(plan, call);
     if (st != TRIB_OK)
         return st;
-    if (!plan->neighbors)
+    if (!trib_plan_neighbors_of(plan))
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "%s is for plans created by trib_plan_neighbors", call);
-    if (!x && plan->neighbors->bytes)
+    if (!x && trib_plan_neighbors_of(plan)->bytes)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: x is NULL", call);
     return TRIB_OK;
 }
 
 static trib_status_t begin(trib_plan_t *plan, bool drains, void *x, double *weight)
 {
-    struct trib_plan_neighbors *n = plan->neighbors;
+    struct trib_plan_neighbors *n = trib_plan_neighbors_of(plan);
 
     n->drains = drains;
     n->x = x;
@@ -163,7 +163,7 @@ trib_status_t trib_plan_start_neighbors(trib_plan_t *plan,
     if (trib_sized_take(&kind, graph, &ours, &err) != TRIB_OK)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "%s",
                               trib_error_text(&err));
-    st = take_graph(plan->neighbors, &ours);
+    st = take_graph(trib_plan_neighbors_of(plan), &ours);
     return st == TRIB_OK ? begin(plan, false, x, weight) : st;
 }
 
@@ -173,10 +173,10 @@ trib_status_t trib_plan_start_drain(trib_plan_t *plan, void *x, double *weight)
         return TRIB_ERR_INVALID;
     trib_status_t st = may_start(plan, x, "trib_plan_start_drain");
     if (st == TRIB_OK)
-        st = trib_neighbor_step_prepare(plan->neighbors, 0);
+        st = trib_neighbor_step_prepare(trib_plan_neighbors_of(plan), 0);
     if (st != TRIB_OK)
         return st;
-    plan->neighbors->prepared->n_ends = 0;
+    trib_plan_neighbors_of(plan)->prepared->n_ends = 0;
     return begin(plan, true, x, weight);
 }
 
@@ -194,15 +194,16 @@ trib_status_t trib_plan_in_flight(trib_plan_t *plan, trib_in_flight_t *counts)
     const trib_status_t st = trib_comm_ours(comm, "trib_plan_in_flight");
     if (st != TRIB_OK)
         return st;
-    if (!plan->neighbors || !counts)
+    if (!trib_plan_neighbors_of(plan) || !counts)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              plan->neighbors ? "trib_plan_in_flight: counts is NULL"
-                                              : "trib_plan_in_flight is for plans "
-                                                "created by trib_plan_neighbors");
+                              trib_plan_neighbors_of(plan)
+                                  ? "trib_plan_in_flight: counts is NULL"
+                                  : "trib_plan_in_flight is for plans "
+                                    "created by trib_plan_neighbors");
     if (trib_sized_fits(&kind, counts, &err) != TRIB_OK)
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
     trib_comm_lock(comm);
-    trib_neighbor_steps_count(plan->neighbors, &ours);
+    trib_neighbor_steps_count(trib_plan_neighbors_of(plan), &ours);
     trib_comm_unlock(comm);
     trib_sized_give(&kind, &ours, counts);
     return TRIB_OK;
@@ -217,7 +218,7 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
 
     if (shared)
         trib_comm_lock(plan->comm);
-    trib_neighbor_steps_count(plan->neighbors, &counts);
+    trib_neighbor_steps_count(trib_plan_neighbors_of(plan), &counts);
     if (shared)
         trib_comm_unlock(plan->comm);
     snprintf(text, bytes,
@@ -225,16 +226,17 @@ static trib_status_t explain(const struct trib_plan *plan, char *text, size_t by
              "steps      %" PRIu64 " so far; parts are up to %" PRIu64 " late\n"
              "parts      %" PRIu64 " given, %" PRIu64 " added, %" PRIu64 " awaited\n",
              plan->run.desc.count, trib_dtype_name(plan->run.desc.op.dtype),
-             plan->neighbors->words ? trib_neighbor_words_text(plan->neighbors->words)
-                                    : "none",
-             counts.steps, plan->neighbors->late, counts.given, counts.added,
-             counts.awaited);
+             trib_plan_neighbors_of(plan)->words
+                 ? trib_neighbor_words_text(trib_plan_neighbors_of(plan)->words)
+                 : "none",
+             counts.steps, trib_plan_neighbors_of(plan)->late, counts.given,
+             counts.added, counts.awaited);
     return TRIB_OK;
 }
 
 static void destroy(struct trib_plan *plan)
 {
-    struct trib_plan_neighbors *n = plan->neighbors, **at = &plan->comm->neighbors;
+    struct trib_plan_neighbors *n = plan->of_kind, **at = &plan->comm->neighbors;
     const bool shared = !trib_comm_in_child(plan->comm); /* a child's lock is a copy */
 
     assert(n && plan->ops == &n->ops);
@@ -250,7 +252,7 @@ static void destroy(struct trib_plan *plan)
     trib_neighbor_words_close(n->words);
     free(n->peers);
     free(n);
-    plan->neighbors = NULL;
+    plan->of_kind = NULL;
 }
 
 static trib_status_t check_desc(struct trib_comm *comm, const trib_neighbors_desc_t *d)
@@ -305,7 +307,7 @@ static trib_status_t open_peers(struct trib_plan_neighbors *n)
 
 static trib_status_t fill(struct trib_plan *plan, const trib_neighbors_desc_t *d)
 {
-    struct trib_plan_neighbors *n = plan->neighbors;
+    struct trib_plan_neighbors *n = trib_plan_neighbors_of(plan);
     struct trib_comm *comm = plan->comm;
     const int size = comm->engine.ranks;
 
@@ -377,7 +379,8 @@ trib_status_t trib_plan_neighbors(trib_comm_t *comm, const trib_neighbors_desc_t
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
     }
     plan->comm = comm;
-    plan->neighbors = n;
+    plan->kind = &trib_plan_neighbors_kind;
+    plan->of_kind = n;
     plan->ops = &n->ops;
     st = fill(plan, &ours);
     if (st != TRIB_OK) {

@@ -79,6 +79,15 @@ struct trib_plan_neighbors {
     double *weight;
 };
 
+extern const struct trib_plan_kind trib_plan_neighbors_kind;
+
+/** trib_plan_neighbors_of - return the data of a neighbour plan, else NULL. */
+static inline struct trib_plan_neighbors *trib_plan_neighbors_of(
+    const struct trib_plan *plan)
+{
+    return plan->kind == &trib_plan_neighbors_kind ? plan->of_kind : NULL;
+}
+
 /** trib_neighbor_step_prepare - make n->prepared a step with room for `ends` ends;
  * TRIB_ERR_NO_MEMORY with a message. */
 trib_status_t trib_neighbor_step_prepare(struct trib_plan_neighbors *n, int ends);
@@ -92,10 +101,6 @@ trib_status_t trib_neighbor_step_begin(struct trib_plan *plan, const void *send,
  * steps; with the lock. */
 void trib_neighbor_steps_count(const struct trib_plan_neighbors *n,
                                trib_in_flight_t *out);
-
-/** trib_neighbor_steps_release - return TRIB_OK if the plan can be freed; else
- * TRIB_ERR_BUSY with a message. */
-trib_status_t trib_neighbor_steps_release(struct trib_plan_neighbors *n);
 
 /** trib_neighbor_steps_free - free all steps of a plan. */
 void trib_neighbor_steps_free(struct trib_plan_neighbors *n);

@@ -19,12 +19,16 @@
 #include "comm/plan/plan_parts.h"
 #include "pipeline/payload/check.h"
 
+const struct trib_plan_kind trib_plan_sparse_kind = {.name = "pairs"};
+
 /* Refuse starts with dense vectors: pairs come from trib_plan_start_sparse. */
 static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
 {
-    assert(plan->sparse);
-    if (send == &plan->sparse->input)
-        return plan->sparse->under->start(plan, send, recv);
+    const struct trib_plan_sparse *s = trib_plan_sparse_of(plan);
+
+    assert(s);
+    if (send == &s->input)
+        return s->under->start(plan, send, recv);
     return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                           "the plan sums (index, value) pairs: start it with "
                           "trib_plan_start_sparse");
@@ -32,39 +36,14 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
 
 static void destroy(struct trib_plan *plan)
 {
-    struct trib_plan_sparse *s = plan->sparse;
+    struct trib_plan_sparse *s = trib_plan_sparse_of(plan);
 
     assert(s && plan->ops == &s->ops);
     if (s->under->destroy)
         s->under->destroy(plan);
     trib_sorted_pairs_free(&s->sorted);
     free(s);
-    plan->sparse = NULL;
-}
-
-/* Return the encoded bytes of `pairs` pairs of a vector of n elements. */
-static double words_of(double pairs, double n, double element, size_t piece)
-{
-    enum { SHORT_MAX = 65536 }; /* elements of a chunk with 2-byte indices */
-    const double list = pairs * (piece <= SHORT_MAX ? 2 : 4);
-
-    return pairs * element + fmin(list, n / 8);
-}
-
-struct trib_pairs_expected trib_pairs_expected(size_t length, size_t most, int ranks,
-                                               size_t element, size_t piece)
-{
-    const double n = (double)length, e = (double)element;
-    struct trib_pairs_expected out = {n, n, 1, 1};
-
-    assert(most <= length && element > 0 && ranks > 0);
-    if (!most)
-        return out;
-    out.pairs = (double)most;
-    out.united = n * -expm1(ranks * log1p(-out.pairs / n));
-    out.contribution = words_of(out.pairs, n, e, piece) / (n * e);
-    out.result = words_of(out.united, n, e, piece) / (n * e);
-    return out;
+    plan->of_kind = NULL;
 }
 
 trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,
@@ -75,8 +54,8 @@ trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,
     assert(desc && plan_out);
     if (!s)
         return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
-    s->most = most;
-    const trib_status_t st = trib_plan_make_sparse(comm, desc, s, plan_out);
+    const struct trib_plan_pairs pairs = {&trib_plan_sparse_kind, s, most};
+    const trib_status_t st = trib_plan_make_pairs(comm, desc, &pairs, plan_out);
     if (st != TRIB_OK) {
         free(s);
         return st;
@@ -92,11 +71,13 @@ trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,
 trib_status_t trib_sparse_start(struct trib_plan *plan,
                                 const struct trib_pairs_input *in)
 {
-    assert(plan->sparse && in);
+    struct trib_plan_sparse *s = trib_plan_sparse_of(plan);
+
+    assert(s && in);
     if (plan->comm->engine.failed)
         return plan->comm->engine.failed;
-    plan->sparse->input = *in;
-    return plan->ops->start(plan, &plan->sparse->input, NULL);
+    s->input = *in;
+    return plan->ops->start(plan, &s->input, NULL);
 }
 
 static trib_status_t check_desc(struct trib_comm *comm, const trib_sparse_desc_t *d)
@@ -169,7 +150,7 @@ static trib_status_t check_plan(struct trib_plan *plan, const char *call)
 
     if (st != TRIB_OK)
         return st;
-    if (!plan->sparse)
+    if (!trib_plan_sparse_of(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "%s is for plans created by trib_plan_sparse", call);
     if (plan->ops->busy(plan)) /* including an inner plan */
@@ -222,7 +203,7 @@ static trib_status_t check_finite(struct trib_plan *plan,
 static trib_status_t take_pairs(struct trib_plan *plan,
                                 const struct trib_pairs_input *given)
 {
-    struct trib_plan_sparse *s = plan->sparse;
+    struct trib_plan_sparse *s = trib_plan_sparse_of(plan);
     struct trib_comm *comm = plan->comm;
     trib_status_t st = check_pairs(plan, given);
 
@@ -233,11 +214,11 @@ static trib_status_t take_pairs(struct trib_plan *plan,
                                 comm->engine.kernels, given, &s->input);
     if (st != TRIB_OK)
         return trib_comm_fail(comm, st, "no memory to sort %zu pairs", given->n);
-    if (s->most && s->input.n > s->most)
+    if (plan->most && s->input.n > plan->most)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "a start with %zu indices, but the plan was created for "
                               "%zu (trib_sparse_desc_t.most)",
-                              s->input.n, s->most);
+                              s->input.n, plan->most);
     st = check_finite(plan, &s->input);
     if (st != TRIB_OK)
         return st;
@@ -260,8 +241,10 @@ trib_status_t trib_plan_start_sparse(trib_plan_t *plan, const uint64_t *indices,
         st = take_pairs(plan, &given);
     if (st != TRIB_OK)
         return st;
-    st = plan->ops->start(plan, &plan->sparse->input, NULL);
-    plan->sparse->has_started |= st == TRIB_OK;
+    struct trib_plan_sparse *s = trib_plan_sparse_of(plan);
+    assert(s && plan->ops == &s->ops);
+    st = plan->ops->start(plan, &s->input, NULL);
+    s->has_started |= st == TRIB_OK;
     return st;
 }
 
@@ -274,7 +257,7 @@ static trib_status_t check_result(struct trib_plan *plan, const void *place,
 
     if (st != TRIB_OK)
         return st;
-    if (!plan->sparse->has_started || plan->ops->test(plan) != TRIB_OK)
+    if (!trib_plan_sparse_of(plan)->has_started || plan->ops->test(plan) != TRIB_OK)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "%s: the plan has no result because no start has "
                               "succeeded",

@@ -5,14 +5,10 @@
 #ifndef COMM_KINDS_PLAN_SPARSE_H
 #define COMM_KINDS_PLAN_SPARSE_H
 
-#include "comm/core/plan_ops.h"
+#include "comm/core/communicator.h"
 #include "comm/kinds/sorted_pairs.h"
 
-/* Maximum elements of a chunk when pairs are few: bounds the memory of a sum. */
-#define TRIB_PAIRS_PIECE ((size_t)1 << 20)
-
 struct trib_plan_sparse {
-    size_t most; /* maximum pairs per rank; 0: unknown */
     const struct trib_plan_ops *under; /* table of a plan of dense elements */
     struct trib_plan_ops ops; /* copy of *under with other start and destroy rows */
     struct trib_pairs_input input; /* of the newest start */
@@ -20,33 +16,19 @@ struct trib_plan_sparse {
     bool has_started;
 };
 
-/* Expected pair counts, for the choice of an algorithm. */
-struct trib_pairs_expected {
-    double pairs; /* per rank: the maximum */
-    double united; /* in the union, if each rank draws its indices at random */
-    double contribution, result; /* encoded bytes as fractions of the vector's bytes */
-};
+/* The kind has only a name: the engine knows plans with run.desc.pairs. */
+extern const struct trib_plan_kind trib_plan_sparse_kind;
 
-/** trib_pairs_expected - estimate the pairs that ranks send and receive.
- *
- * piece    elements of a chunk */
-struct trib_pairs_expected trib_pairs_expected(size_t length, size_t most, int ranks,
-                                               size_t element, size_t piece);
-
-/**
- * trib_plan_make_sparse - create a plan with `sparse` attached and the table of a dense
- * plan; trib_sparse_make does the rest.
- *
- * desc     an all-reduce of the vector, without codec and quorum
- */
-trib_status_t trib_plan_make_sparse(struct trib_comm *comm, const trib_desc_t *desc,
-                                    struct trib_plan_sparse *sparse,
-                                    struct trib_plan **plan_out);
+/** trib_plan_sparse_of - return a plan's data if it sums pairs, else NULL. */
+static inline struct trib_plan_sparse *trib_plan_sparse_of(const struct trib_plan *plan)
+{
+    return plan->kind == &trib_plan_sparse_kind ? plan->of_kind : NULL;
+}
 
 /**
  * trib_sparse_make - create a plan that is not counted as the caller's.
  *
- * desc     as for trib_plan_make_sparse
+ * desc     an all-reduce of the vector, without codec and quorum
  * most     of trib_sparse_desc_t
  */
 trib_status_t trib_sparse_make(struct trib_comm *comm, const trib_desc_t *desc,

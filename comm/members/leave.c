@@ -140,6 +140,7 @@ void trib_comm_dispose_dup(struct trib_comm *dup, const struct trib_comm *of)
 {
     if (!dup)
         return;
+    assert(dup != of);
     if (of->engine.failed && !dup->engine.failed) {
         trib_comm_lock(dup);
         trib_engine_mark_like(&dup->engine, &of->engine);

@@ -20,6 +20,7 @@
 #include "comm/core/communicator.h"
 #include "comm/core/locality.h"
 #include "comm/core/slot_budget.h"
+#include "comm/kinds/plan_blocks.h"
 #include "comm/members/wireup_check.h"
 #include "topo/cpus.h"
 #include "topo/machine.h"
@@ -486,6 +487,7 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
     e->rank = rank;
     e->size = size;
     e->wait = trib_engine_wait;
+    comm->kind_of = trib_plan_kind_of;
     if (comm->idle)
         trib_comm_give_way(comm);
     e->ranks = comm->aggregators ? size - comm->aggregators->n : size;

@@ -7,75 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/sized.h"
 #include "base/time.h"
-#include "comm/auto/plan_auto.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
-#include "comm/kinds/plan_blocks.h"
-#include "comm/kinds/plan_neighbors.h"
 #include "comm/plan/contribution_check.h"
 #include "comm/plan/plan_parts.h"
-#include "comm/plan/plan_scale.h"
 #include "comm/plan/plan_stats.h"
-#include "comm/state/plan_move.h"
 #include "pipeline/engine/engine_wait.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "pipeline/run/run.h"
-
-trib_status_t trib_plan_make_asked(struct trib_comm *comm, trib_coll_t coll,
-                                   const trib_desc_t *desc, struct trib_plan **plan_out)
-{
-    trib_status_t st = trib_plan_scale_wanted(desc)
-                           ? trib_plan_scale_make(comm, coll, desc, plan_out)
-                           : trib_plan_make_coded(comm, coll, desc, false, plan_out);
-
-    if (st != TRIB_OK)
-        return st;
-    st = trib_plan_keep_asked(*plan_out, coll, desc);
-    if (st == TRIB_OK)
-        return st;
-    trib_plan_destroy(*plan_out);
-    *plan_out = NULL;
-    return st;
-}
-
-trib_status_t trib_plan_create(trib_comm_t *comm, trib_coll_t coll,
-                               const trib_desc_t *desc, trib_plan_t **plan_out)
-{
-    static const struct trib_sized kind = {"trib_desc_t", "TRIB_DESC_INIT",
-                                           sizeof(*desc),
-                                           TRIB_SIZED_UP_TO(trib_desc_t, quorum)};
-    trib_desc_t ours = TRIB_DESC_INIT;
-    struct trib_error err = {0};
-
-    if (plan_out)
-        *plan_out = NULL;
-    if (!comm)
-        return TRIB_ERR_INVALID;
-    if (!desc || !plan_out)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "trib_plan_create needs desc and plan_out, and %s is "
-                              "NULL",
-                              desc ? "plan_out" : "desc");
-    if (trib_sized_take(&kind, desc, &ours, &err) != TRIB_OK)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s", trib_error_text(&err));
-    trib_gate_enter(comm);
-    trib_status_t st = trib_plan_check_unused(comm, coll, &ours);
-    if (st == TRIB_OK)
-        st = trib_plan_make_asked(comm, coll, &ours, plan_out);
-    assert(st != TRIB_OK || *plan_out);
-    if (st == TRIB_OK)
-        comm->n_plans++;
-    trib_gate_leave(comm);
-    return st;
-}
-
-trib_status_t trib_plan_allreduce(trib_comm_t *comm, const trib_desc_t *desc,
-                                  trib_plan_t **plan_out)
-{
-    return trib_plan_create(comm, TRIB_ALLREDUCE, desc, plan_out);
-}
 
 static bool disjoint(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
@@ -132,8 +72,9 @@ static trib_status_t normalise(struct trib_plan *plan, const void **send, void *
 
     if (r->cut == TRIB_CUT_INTERLEAVED)
         return TRIB_OK;
+    assert(!r->blocks || (plan->kind && plan->kind->place));
     if (r->blocks)
-        return trib_plan_blocks_place(plan, send, recv);
+        return plan->kind->place(plan, send, recv);
     if (!from || !to)
         return TRIB_OK;
     const size_t mine = (size_t)plan->comm->engine.rank * r->count * r->element;
@@ -180,7 +121,7 @@ trib_status_t trib_plan_start(trib_plan_t *plan)
             plan->comm, TRIB_ERR_INVALID,
             "%s of %zu elements: the plan's description has no buffers: start it with "
             "trib_plan_start_%s, which takes them",
-            trib_coll_name(r->op.coll), r->count, plan->sparse ? "sparse" : "with");
+            trib_coll_name(r->op.coll), r->count, r->pairs ? "sparse" : "with");
     return trib_plan_start_with(plan, plan->send, plan->recv);
 }
 
@@ -268,8 +209,8 @@ trib_status_t trib_plan_release(struct trib_plan *plan, const char *what,
         return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                               "the %s is still running: wait for it before %s", what,
                               call);
-    if (plan->neighbors) {
-        const trib_status_t st = trib_neighbor_steps_release(plan->neighbors);
+    if (plan->kind && plan->kind->release) {
+        const trib_status_t st = plan->kind->release(plan);
         if (st != TRIB_OK)
             return st;
     }
@@ -365,8 +306,13 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              plan->quorum[0] ? "\n" : "");
     trib_plan_let_go(asked);
     const size_t n = strlen(text);
-    if (n + 1 < bytes)
-        trib_plan_auto_tell(asked, text + n, bytes - n);
+    if (asked->is_short)
+        snprintf(text + n, bytes - n,
+                 "auto       none: for vectors of less than %d elements messages cost "
+                 "more than bytes\n",
+                 TRIB_CODEC_ELEMENTS_MIN);
+    if (asked->kind && asked->kind->explain && n + 1 < bytes)
+        asked->kind->explain(asked, text + n, bytes - n);
     return TRIB_OK;
 }
 

@@ -10,11 +10,10 @@
 
 #include "base/dtype.h"
 #include "base/minmax.h"
-#include "comm/kinds/plan_blocks.h"
-#include "comm/kinds/plan_sparse.h"
 #include "comm/plan/deterministic.h"
 #include "comm/plan/plan_parts.h"
 #include "pipeline/payload/partial.h"
+#include "pipeline/payload/payload_pairs.h"
 #include "pipeline/payload/run_codec.h"
 #include "pipeline/run/run.h"
 
@@ -148,7 +147,7 @@ static size_t pairs_in_list(size_t element, size_t slot)
 /* Return true if the union of all ranks' pairs fits into one slot as a list. */
 static bool pairs_fit(const struct trib_plan *plan, size_t element, size_t slot)
 {
-    const size_t most = plan->sparse->most;
+    const size_t most = plan->most;
 
     return most &&
            most <= pairs_in_list(element, slot) / (size_t)plan->comm->engine.ranks;
@@ -181,7 +180,7 @@ static bool wants_regions(const struct trib_plan *plan, const trib_desc_t *d,
     const double ranks = plan->comm->engine.ranks, n = (double)d->count;
     const double chunks = n / (double)usual;
 
-    *expected = fmax(2 * ranks * (double)plan->sparse->most / (double)list,
+    *expected = fmax(2 * ranks * (double)plan->most / (double)list,
                      n / (double)TRIB_PAIRS_PIECE);
     return ranks > 1 && !plan->comm->aggregators && usual < TRIB_PAIRS_PIECE &&
            chunks < CELLS_MAX && chunks > 2 * *expected + FEW * ranks;
@@ -192,7 +191,7 @@ size_t trib_plan_chunk(const struct trib_plan *plan, const trib_desc_t *d)
     const size_t element = trib_dtype_size(d->dtype), slot = chunk_of(plan, d);
     double expected;
 
-    if (!plan->sparse)
+    if (!plan->run.desc.pairs)
         return trib_max(slot, selected_piece(plan, d) * element);
     const size_t piece = pairs_piece_max(plan, element, slot);
     if (!wants_regions(plan, d, piece, pairs_in_list(element, slot), &expected))
@@ -283,13 +282,13 @@ static void lay_out(struct trib_plan *plan, const trib_desc_t *d)
 
 trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
 {
-    if (plan->sparse)
+    if (plan->run.desc.pairs)
         return cut_pairs(plan, d);
 
     struct trib_run_desc *r = &plan->run.desc;
     const struct trib_comm *comm = plan->comm;
     size_t size = trib_dtype_size(d->dtype);
-    const size_t count = r->blocks ? trib_plan_blocks_largest(plan) : d->count;
+    const size_t count = r->blocks ? plan->kind->largest(plan) : d->count;
     /* Two ranks that do not know other blocks must cut theirs alike. */
     const bool fixed = r->blocks && r->blocks->local;
     size_t slot = chunk_of(plan, d);

@@ -9,15 +9,13 @@
 #include "base/digest.h"
 #include "base/dtype.h"
 #include "base/text.h"
-#include "comm/kinds/plan_blocks.h"
-#include "comm/kinds/plan_sparse.h"
 #include "comm/plan/configured.h"
 #include "comm/plan/plan_parts.h"
 #include "comm/plan/plan_stats.h"
 #include "comm/plan/quorum_rule.h"
-#include "comm/state/plan_move.h"
 #include "compress/vectors/robust_op.h"
 #include "pipeline/payload/check.h"
+#include "pipeline/payload/payload_pairs.h"
 #include "pipeline/payload/payload_state.h"
 
 /* Drop a codec that has no effect: elements are sent raw. */
@@ -93,13 +91,13 @@ static uint64_t parameter_digest(const struct trib_run_desc *r)
 static uint32_t digest_of(const struct trib_plan *plan)
 {
     const char *algorithm = plan->run.desc.name;
-    uint32_t codec =
-        plan->codec    ? trib_codec_info(plan->codec)->digest
-        : plan->sparse ? trib_digest32(&plan->sparse->most, sizeof(plan->sparse->most))
-                       : 0;
+    uint32_t codec = plan->codec ? trib_codec_info(plan->codec)->digest
+                     : plan->run.desc.pairs
+                         ? trib_digest32(&plan->most, sizeof(plan->most))
+                         : 0;
+    const uint64_t blocks = plan->run.desc.blocks ? plan->kind->digest(plan) : 0;
     const uint64_t cut[2] = {
-        plan->run.desc.piece ^ parameter_digest(&plan->run.desc) ^
-            trib_plan_blocks_digest(plan),
+        plan->run.desc.piece ^ parameter_digest(&plan->run.desc) ^ blocks,
         plan->quorum[0] ? trib_digest32(plan->quorum, strlen(plan->quorum)) : 0};
     uint32_t chunk = trib_digest32(cut, plan->quorum[0] ? sizeof(cut) : sizeof(cut[0]));
     if (plan->numbered)
@@ -173,7 +171,7 @@ static trib_status_t compile(struct trib_plan *plan, const trib_desc_t *desc,
             (void)trib_comm_fail(plan->comm, st, "no memory for a plan");
     }
     if (st == TRIB_OK && r->blocks)
-        trib_plan_blocks_finish(plan);
+        plan->kind->finish(plan);
     trib_schedule_free(&schedule);
     if (st == TRIB_OK)
         st = announce(plan, desc, leaving);
@@ -188,13 +186,13 @@ enum runs {
 };
 
 /* Properties of a plan besides its description. */
-struct kind {
+struct request {
     trib_coll_t coll;
     enum runs runs;
-    struct trib_plan_sparse *sparse; /* or NULL */
+    const struct trib_plan_pairs *pairs; /* or NULL */
 };
 
-static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
+static trib_status_t make(struct trib_comm *comm, const struct request *request,
                           const trib_desc_t *desc, struct trib_plan **plan_out);
 
 /* Create the plan by which ranks exchange what a model has learned. */
@@ -205,7 +203,7 @@ static trib_status_t make_exchange(struct trib_plan *plan)
     if (!plan->exchanged)
         return TRIB_OK;
     trib_plan_describe_exchange(plan, &desc);
-    return make(plan->comm, &(struct kind){TRIB_ALLREDUCE, OWN_RUNS, NULL}, &desc,
+    return make(plan->comm, &(struct request){TRIB_ALLREDUCE, OWN_RUNS, NULL}, &desc,
                 &plan->exchange);
 }
 
@@ -224,7 +222,7 @@ static trib_status_t make_count_exchange(struct trib_plan *plan)
     desc.quorum = "all";
     desc.algorithm = TRIB_AUTO;
     desc.timeout_ms = (int)plan->run.desc.limit_ms;
-    return make(plan->comm, &(struct kind){TRIB_ALLREDUCE, OWN_RUNS, NULL}, &desc,
+    return make(plan->comm, &(struct request){TRIB_ALLREDUCE, OWN_RUNS, NULL}, &desc,
                 &plan->exchange);
 }
 
@@ -235,6 +233,7 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     const size_t size = (size_t)plan->comm->engine.ranks, n = desc->count;
     struct trib_run_desc *r = &plan->run.desc;
 
+    assert(plan->comm->kind_of && !r->blocks);
     plan->send = desc->send;
     plan->recv = desc->recv;
     r->count = n;
@@ -260,8 +259,11 @@ static trib_status_t describe(struct trib_plan *plan, trib_coll_t coll,
     };
     plan->lengths[0] = coll == TRIB_REDUCE_SCATTER ? n * size : n;
     plan->lengths[1] = coll == TRIB_ALLGATHER ? n * size : n;
-    if (trib_desc_has_blocks(coll, desc)) {
-        const trib_status_t st = trib_plan_blocks_make(plan, desc);
+    const struct trib_plan_kind *kind = plan->comm->kind_of(coll, desc);
+    if (kind) {
+        assert(!plan->kind && kind->make && kind->free);
+        plan->kind = kind;
+        const trib_status_t st = kind->make(plan, desc);
         if (st != TRIB_OK)
             return st;
     }
@@ -284,18 +286,18 @@ static trib_status_t make_own(struct trib_plan *plan, trib_coll_t coll,
 }
 
 /* Complete a plan that has only its communicator and table. */
-static trib_status_t make_all(struct trib_plan *plan, const struct kind *kind,
+static trib_status_t make_all(struct trib_plan *plan, const struct request *request,
                               const trib_desc_t *desc)
 {
-    const bool leaving = kind->runs == OWN_LEAVES;
+    const bool leaving = request->runs == OWN_LEAVES;
     struct trib_comm *comm = plan->comm;
-    const trib_coll_t coll = kind->coll;
+    const trib_coll_t coll = request->coll;
     trib_status_t st = describe(plan, coll, desc);
 
-    plan->run.desc.pairs = plan->sparse;
-    assert(!plan->sparse || coll == TRIB_ALLREDUCE);
+    plan->run.desc.pairs = request->pairs;
+    assert(!request->pairs || coll == TRIB_ALLREDUCE);
     if (st == TRIB_OK)
-        st = comm->hooks && kind->runs != OWN_RUNS &&
+        st = comm->hooks && request->runs != OWN_RUNS &&
                      comm->hooks->takes(comm, coll, desc, leaving)
                  ? comm->hooks->plan_make(plan, coll, desc)
                  : make_own(plan, coll, desc, leaving);
@@ -332,15 +334,20 @@ static trib_status_t made(trib_status_t st, struct trib_plan **plan)
     return st;
 }
 
-static trib_status_t make(struct trib_comm *comm, const struct kind *kind,
+static trib_status_t make(struct trib_comm *comm, const struct request *request,
                           const trib_desc_t *desc, struct trib_plan **plan_out)
 {
-    trib_status_t st = make_empty(comm, kind->coll, desc, plan_out);
+    const trib_status_t st = make_empty(comm, request->coll, desc, plan_out);
+    struct trib_plan *plan = *plan_out;
 
     if (st != TRIB_OK)
         return st;
-    (*plan_out)->sparse = kind->sparse;
-    return made(make_all(*plan_out, kind, desc), plan_out);
+    if (request->pairs) {
+        plan->kind = request->pairs->kind;
+        plan->of_kind = request->pairs->of_kind;
+        plan->most = request->pairs->most;
+    }
+    return made(make_all(plan, request, desc), plan_out);
 }
 
 trib_status_t trib_plan_make_outer(struct trib_comm *comm, trib_coll_t coll,
@@ -358,14 +365,15 @@ trib_status_t trib_plan_make_outer(struct trib_comm *comm, trib_coll_t coll,
 
 /* The calling thread's floating-point modes may differ between ranks. Parse numbers and
  * choose algorithms in the default modes. */
-static trib_status_t make_in_modes(struct trib_comm *comm, const struct kind *kind,
+static trib_status_t make_in_modes(struct trib_comm *comm,
+                                   const struct request *request,
                                    const trib_desc_t *desc, struct trib_plan **plan_out)
 {
     fenv_t callers_modes;
 
     assert(comm && desc && plan_out);
     trib_fpenv_enter_all(&callers_modes);
-    const trib_status_t st = make(comm, kind, desc, plan_out);
+    const trib_status_t st = make(comm, request, desc, plan_out);
     trib_fpenv_leave_all(&callers_modes);
     return st;
 }
@@ -374,65 +382,24 @@ trib_status_t trib_plan_make(struct trib_comm *comm, trib_coll_t coll,
                              const trib_desc_t *desc, bool leaving,
                              struct trib_plan **plan_out)
 {
-    const struct kind kind = {coll, leaving ? OWN_LEAVES : ANY_RUNS, NULL};
+    const struct request request = {coll, leaving ? OWN_LEAVES : ANY_RUNS, NULL};
 
-    return make_in_modes(comm, &kind, desc, plan_out);
+    return make_in_modes(comm, &request, desc, plan_out);
 }
 
 trib_status_t trib_plan_make_own(struct trib_comm *comm, trib_coll_t coll,
                                  const trib_desc_t *desc, struct trib_plan **plan_out)
 {
-    return make_in_modes(comm, &(struct kind){coll, OWN_RUNS, NULL}, desc, plan_out);
+    return make_in_modes(comm, &(struct request){coll, OWN_RUNS, NULL}, desc, plan_out);
 }
 
-trib_status_t trib_plan_make_sparse(struct trib_comm *comm, const trib_desc_t *desc,
-                                    struct trib_plan_sparse *sparse,
-                                    struct trib_plan **plan_out)
+trib_status_t trib_plan_make_pairs(struct trib_comm *comm, const trib_desc_t *desc,
+                                   const struct trib_plan_pairs *pairs,
+                                   struct trib_plan **plan_out)
 {
-    const struct kind kind = {TRIB_ALLREDUCE, ANY_RUNS, sparse};
+    const struct request request = {TRIB_ALLREDUCE, ANY_RUNS, pairs};
 
-    return make_in_modes(comm, &kind, desc, plan_out);
-}
-
-/* Copy a description, followed by its strings. */
-static struct trib_plan_asked *copy_desc(trib_coll_t coll, const trib_desc_t *desc)
-{
-    const char *texts[TRIB_ASKED_TEXTS];
-    size_t bytes = 0;
-
-    trib_asked_list_texts(desc, texts);
-    for (int i = 0; i < TRIB_ASKED_TEXTS; i++)
-        bytes += texts[i] ? strlen(texts[i]) + 1 : 0;
-    struct trib_plan_asked *a = malloc(sizeof(*a) + bytes);
-    if (!a)
-        return NULL;
-    a->coll = coll;
-    a->has_blocks = trib_desc_has_blocks(coll, desc);
-    a->desc = *desc;
-    a->desc.send = a->desc.recv = NULL;
-    a->desc.send_counts = a->desc.send_offsets = NULL;
-    a->desc.recv_counts = a->desc.recv_offsets = NULL;
-    char *to = a->texts;
-    for (int i = 0; i < TRIB_ASKED_TEXTS; i++) {
-        if (!texts[i])
-            continue;
-        const size_t n = strlen(texts[i]) + 1;
-        texts[i] = memcpy(to, texts[i], n);
-        to += n;
-    }
-    assert(to == a->texts + bytes);
-    trib_asked_set_texts(&a->desc, texts);
-    return a;
-}
-
-trib_status_t trib_plan_keep_asked(struct trib_plan *plan, trib_coll_t coll,
-                                   const trib_desc_t *desc)
-{
-    assert(!plan->asked);
-    plan->asked = copy_desc(coll, desc);
-    return plan->asked
-               ? TRIB_OK
-               : trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY, "no memory for a plan");
+    return make_in_modes(comm, &request, desc, plan_out);
 }
 
 void trib_plan_destroy(struct trib_plan *plan)
@@ -449,7 +416,8 @@ void trib_plan_destroy(struct trib_plan *plan)
     trib_plan_destroy(plan->exchange);
     trib_plan_dispose_model(plan);
     trib_codec_destroy(plan->codec);
-    trib_plan_blocks_free(plan);
+    if (plan->kind && plan->kind->free)
+        plan->kind->free(plan);
     free(plan->counts);
     free(plan->asked);
     free(plan);

@@ -231,8 +231,6 @@ const struct trib_plan_ops trib_plan_own_ops = {
     .busy = own_busy,
     .input = own_input,
     .computing = own_computing,
-    .state_save = trib_plan_own_state_save,
-    .state_load = trib_plan_own_state_load,
     .sent = trib_plan_own_sent,
     .absent = own_absent,
 };

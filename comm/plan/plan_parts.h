@@ -12,6 +12,9 @@
 
 #include "comm/core/communicator.h"
 
+/* Maximum elements of a chunk when pairs are few: bounds the memory of a sum. */
+#define TRIB_PAIRS_PIECE ((size_t)1 << 20)
+
 static inline size_t trib_divide_up(size_t a, size_t b)
 {
     return (a + b - 1) / b;

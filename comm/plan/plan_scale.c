@@ -18,7 +18,6 @@
 
 #include "base/dtype.h"
 #include "base/text.h"
-#include "comm/auto/plan_auto.h"
 #include "compress/vectors/vector_scale.h"
 
 enum state {
@@ -259,18 +258,21 @@ static trib_status_t check_desc(struct trib_comm *comm, trib_coll_t coll,
     return TRIB_OK;
 }
 
-/* Return the description of the inner plan, without scales. */
-static trib_desc_t plain(const trib_desc_t *d)
+trib_status_t trib_plan_scale_take(struct trib_comm *comm, trib_coll_t coll,
+                                   trib_desc_t *d)
 {
-    trib_desc_t inner = *d;
-
-    inner.prescale = inner.postscale = 0;
-    inner.weighted = 0;
+    if (!trib_plan_scale_wanted(d))
+        return TRIB_OK;
+    const trib_status_t st = check_desc(comm, coll, d);
+    if (st != TRIB_OK)
+        return st;
     if (d->weighted) {
-        inner.op = TRIB_SUM;
-        inner.quorum = "all";
+        d->op = TRIB_SUM;
+        d->quorum = "all";
     }
-    return inner;
+    d->prescale = d->postscale = 0;
+    d->weighted = 0;
+    return TRIB_OK;
 }
 
 static trib_status_t make_weights(struct trib_plan *plan)
@@ -296,11 +298,12 @@ static bool needs_stage(const struct trib_plan *plan)
            (op->coll == TRIB_REDUCE && op->root != (uint32_t)plan->comm->engine.rank);
 }
 
-static trib_status_t wrap(struct trib_plan *plan, const trib_desc_t *d)
+trib_status_t trib_plan_scale_wrap(struct trib_plan *plan, const trib_desc_t *d)
 {
     struct trib_plan_scale *s = calloc(1, sizeof(*s));
     const size_t bytes = plan->lengths[0] * plan->run.desc.element;
 
+    assert(!plan->scale && trib_plan_scale_wanted(d));
     if (s && needs_stage(plan))
         s->stage = malloc(bytes ? bytes : 1);
     if (!s || (needs_stage(plan) && !s->stage)) {
@@ -324,24 +327,6 @@ static trib_status_t wrap(struct trib_plan *plan, const trib_desc_t *d)
     plan->scale = s;
     plan->ops = &s->with;
     return d->weighted ? make_weights(plan) : TRIB_OK;
-}
-
-trib_status_t trib_plan_scale_make(struct trib_comm *comm, trib_coll_t coll,
-                                   const trib_desc_t *desc, struct trib_plan **plan_out)
-{
-    trib_status_t st = check_desc(comm, coll, desc);
-    trib_desc_t inner = plain(desc);
-
-    if (st == TRIB_OK)
-        st = trib_plan_make_coded(comm, coll, &inner, false, plan_out);
-    if (st != TRIB_OK)
-        return st;
-    st = wrap(*plan_out, desc);
-    if (st != TRIB_OK) {
-        trib_plan_destroy(*plan_out);
-        *plan_out = NULL;
-    }
-    return st;
 }
 
 void trib_plan_scale_get(const struct trib_plan *plan, double *prescale_out,

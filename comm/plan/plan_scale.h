@@ -15,11 +15,20 @@ static inline bool trib_plan_scale_wanted(const trib_desc_t *d)
 }
 
 /**
- * trib_plan_scale_make - create a plan of such a description, as trib_plan_make does.
+ * trib_plan_scale_take - check a description's scales and remove them: *desc becomes
+ * that of the plan to wrap. Does nothing without scales.
+ *
+ * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED with a message
  */
-trib_status_t trib_plan_scale_make(struct trib_comm *comm, trib_coll_t coll,
-                                   const trib_desc_t *desc,
-                                   struct trib_plan **plan_out);
+trib_status_t trib_plan_scale_take(struct trib_comm *comm, trib_coll_t coll,
+                                   trib_desc_t *desc);
+
+/**
+ * trib_plan_scale_wrap - add the scales of the caller's description to a plan.
+ *
+ * errors   TRIB_ERR_NO_MEMORY, or as trib_plan_make; the caller destroys the plan
+ */
+trib_status_t trib_plan_scale_wrap(struct trib_plan *plan, const trib_desc_t *desc);
 
 /** trib_plan_scale_get - return the current factors of a plan; 1 without scales. */
 void trib_plan_scale_get(const struct trib_plan *plan, double *prescale_out,

@@ -9,14 +9,50 @@
 
 #include "base/text.h"
 #include "comm/core/locality.h"
-#include "comm/kinds/plan_blocks.h"
-#include "comm/kinds/plan_sparse.h"
 #include "comm/plan/deterministic.h"
 #include "comm/plan/plan_parts.h"
 #include "compress/vectors/robust_op.h"
 
 /* Error of estimates: an algorithm that costs more by this factor is not tried. */
 static const double NEXT_NEAR = 2;
+
+/* Expected pair counts, for the choice of an algorithm. */
+struct pairs_expected {
+    double pairs; /* per rank: the maximum */
+    double united; /* in the union, if each rank draws its indices at random */
+    double contribution, result; /* encoded bytes as fractions of the vector's bytes */
+};
+
+/* Return the encoded bytes of `pairs` pairs of a vector of n elements. */
+static double encoded_bytes(double pairs, double n, double element, size_t piece)
+{
+    enum { SHORT_MAX = 65536 }; /* elements of a chunk with 2-byte indices */
+    const double list = pairs * (piece <= SHORT_MAX ? 2 : 4);
+
+    return pairs * element + fmin(list, n / 8);
+}
+
+/*
+ * Estimate the pairs that ranks send and receive.
+ *
+ * most     pairs per rank; 0: unknown
+ * piece    elements of a chunk
+ */
+static struct pairs_expected pairs_expected(size_t length, size_t most, int ranks,
+                                            size_t element, size_t piece)
+{
+    const double n = (double)length, e = (double)element;
+    struct pairs_expected out = {n, n, 1, 1};
+
+    assert(most <= length && element > 0 && ranks > 0);
+    if (!most)
+        return out;
+    out.pairs = (double)most;
+    out.united = n * -expm1(ranks * log1p(-out.pairs / n));
+    out.contribution = encoded_bytes(out.pairs, n, e, piece) / (n * e);
+    out.result = encoded_bytes(out.united, n, e, piece) / (n * e);
+    return out;
+}
 
 trib_status_t trib_settings_algorithm(const char *name, struct trib_error *err)
 {
@@ -50,7 +86,8 @@ static trib_status_t find_algorithm(struct trib_plan *plan, const char *name,
             trib_op_name(shape->op), name, shape->tree ? ", a tree," : "",
             shape->tree ? "list one level of aggregators in TRIB_SERVICE"
                         : "use direct, flat or auto");
-    if (fits && plan->sparse && !a->aggregators && !trib_algo_sums_pairs(a, shape))
+    if (fits && plan->run.desc.pairs && !a->aggregators &&
+        !trib_algo_sums_pairs(a, shape))
         return trib_comm_fail(
             plan->comm, TRIB_ERR_UNSUPPORTED,
             "algorithm %s forwards partial sums that are not (index, value) pairs: use "
@@ -89,11 +126,10 @@ static void expect_pairs(const struct trib_plan *plan, const struct trib_shape *
 {
     const size_t element = trib_dtype_size(d->dtype);
 
-    if (!plan->sparse)
+    if (!plan->run.desc.pairs)
         return;
-    const struct trib_pairs_expected e =
-        trib_pairs_expected(d->count, plan->sparse->most, shape->size, element,
-                            choice->slot_bytes / element);
+    const struct pairs_expected e = pairs_expected(
+        d->count, plan->most, shape->size, element, choice->slot_bytes / element);
     choice->pairs = true;
     choice->contribution = e.contribution;
     choice->result = e.result;
@@ -121,7 +157,7 @@ static void expect_times(struct trib_plan *plan, const struct trib_shape *shape,
 {
     struct trib_choice empty = *choice;
 
-    if (plan->codec || plan->sparse || plan->comm->aggregators)
+    if (plan->codec || plan->run.desc.pairs || plan->comm->aggregators)
         return;
     empty.bytes = trib_dtype_size(d->dtype);
     const double us = algo->cost(shape, choice), least = algo->cost(shape, &empty);
@@ -181,7 +217,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     const bool ordered = trib_deterministic_orders(plan, shape, d->dtype);
     struct trib_choice choice = {
         .bytes = plan->run.desc.blocks
-                     ? trib_plan_blocks_mean(plan) * trib_dtype_size(d->dtype)
+                     ? plan->kind->mean(plan) * trib_dtype_size(d->dtype)
                      : d->count * trib_dtype_size(d->dtype),
         .load_store = comm->load_store,
         .sparse = flags & TRIB_CODEC_SPARSE,
@@ -193,8 +229,8 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     };
 
     expect_words(plan, shape, d, &choice);
-    choice.slot_bytes =
-        plan->codec || plan->sparse ? trib_plan_chunk(plan, d) : comm->cfg.chunk;
+    choice.slot_bytes = plan->codec || plan->run.desc.pairs ? trib_plan_chunk(plan, d)
+                                                            : comm->cfg.chunk;
     expect_pairs(plan, shape, d, &choice);
     trib_locality_describe(comm, &choice);
     if (!trib_text_is_auto(name) &&
@@ -251,13 +287,13 @@ static void explain_leaders(struct trib_plan *plan, const struct trib_algo *algo
 
 static void explain_pairs(struct trib_plan *plan, const trib_desc_t *d)
 {
-    const struct trib_pairs_expected e =
-        trib_pairs_expected(d->count, plan->sparse->most, plan->comm->engine.ranks,
-                            trib_dtype_size(d->dtype), trib_plan_chunk(plan, d));
+    const struct pairs_expected e =
+        pairs_expected(d->count, plan->most, plan->comm->engine.ranks,
+                       trib_dtype_size(d->dtype), trib_plan_chunk(plan, d));
     const size_t n = strlen(plan->why);
     char *end = plan->why + n;
 
-    if (plan->sparse->most)
+    if (plan->most)
         snprintf(end, sizeof(plan->why) - n,
                  "; (index, value) pairs: up to %.4g per rank, about %.4g in the union",
                  e.pairs, e.united);
@@ -284,7 +320,7 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
                                  .tree = trib_plan_tree(plan->comm),
                                  .root = trib_coll_has_root(r->op.coll) ? d->root : 0,
                                  .local_counts = r->blocks && r->blocks->local,
-                                 .pairs = plan->sparse};
+                                 .pairs = plan->run.desc.pairs};
     trib_status_t st = trib_locality_group(
         plan->comm, d->count * trib_dtype_size(d->dtype), &groups, shape);
     if (st == TRIB_OK)
@@ -293,7 +329,7 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
         st = trib_plan_build(plan, algo, shape, out);
     if (st == TRIB_OK)
         explain_leaders(plan, algo, &groups);
-    if (st == TRIB_OK && plan->sparse)
+    if (st == TRIB_OK && plan->run.desc.pairs)
         explain_pairs(plan, d);
     if (st == TRIB_OK)
         trib_deterministic_explain(plan,

@@ -6,8 +6,6 @@
  * or none, and a rank without an old plan learns what to create. Per-rank values (scale
  * factor, timeout) stay with their rank.
  */
-#include "comm/state/plan_move.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +13,8 @@
 #include <tributary/elastic.h>
 
 #include "comm/auto/plan_auto.h"
+#include "comm/calls/plan_create.h"
 #include "comm/core/gate.h"
-#include "comm/kinds/plan_blocks.h"
 #include "comm/plan/plan_scale.h"
 #include "comm/state/plan_state.h"
 

@@ -135,15 +135,8 @@ static void write_sections(const struct sections *s, uint8_t *at)
     }
 }
 
-trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
-                                   size_t *bytes_out)
-{
-    return plan ? plan->ops->state_save(plan, state, bytes, bytes_out)
-                : TRIB_ERR_INVALID;
-}
-
-trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
-                                       size_t bytes, size_t *bytes_out)
+static trib_status_t save(struct trib_plan *plan, void *state, size_t bytes,
+                          size_t *bytes_out)
 {
     struct sections s;
 
@@ -170,6 +163,15 @@ trib_status_t trib_plan_own_state_save(struct trib_plan *plan, void *state,
     h.checksum = trib_state_checksum(&h, state);
     memcpy(state, &h, sizeof(h));
     return TRIB_OK;
+}
+
+trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
+                                   size_t *bytes_out)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    return plan->ops->state_save ? plan->ops->state_save(plan, state, bytes, bytes_out)
+                                 : save(plan, state, bytes, bytes_out);
 }
 
 /* ---- load ------------------------------------------------------------------------ */
@@ -350,13 +352,7 @@ static trib_status_t read_models(struct trib_plan *plan, const struct sections *
     return TRIB_OK;
 }
 
-trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t bytes)
-{
-    return plan ? plan->ops->state_load(plan, state, bytes) : TRIB_ERR_INVALID;
-}
-
-trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state,
-                                       size_t bytes)
+static trib_status_t load(struct trib_plan *plan, const void *state, size_t bytes)
 {
     const uint8_t *found[SECTIONS_MAX] = {NULL};
     struct sections s;
@@ -388,4 +384,12 @@ trib_status_t trib_plan_own_state_load(struct trib_plan *plan, const void *state
     trib_undo_forget(&plan->run);
     trib_identity_loaded(plan); /* models derive random numbers from the key: reread */
     return read_models(plan, &s, found);
+}
+
+trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t bytes)
+{
+    if (!plan)
+        return TRIB_ERR_INVALID;
+    return plan->ops->state_load ? plan->ops->state_load(plan, state, bytes)
+                                 : load(plan, state, bytes);
 }

@@ -67,7 +67,7 @@ static trib_status_t check_plan(struct mover *m, struct trib_plan *plan)
 
     if (st != TRIB_OK)
         return trib_comm_fail(m->comm, st, "%s", trib_last_error(plan->comm));
-    return plan->message || plan->neighbors || plan->sparse
+    return plan->kind && !plan->run.desc.blocks && !trib_plan_auto_is(plan)
                ? trib_comm_fail(m->comm, TRIB_ERR_UNSUPPORTED,
                                 "%s: plans of messages, neighbors and pairs keep no "
                                 "state between starts: create them again",
@@ -121,7 +121,7 @@ static trib_status_t compare(const struct mover *m)
                               "%s: codec auto of the old plan may keep a residual, "
                               "which cannot be moved: name the codec alone",
                               m->call);
-    if (m->plan->automatic && m->from->automatic)
+    if (trib_plan_auto_is(m->plan) && trib_plan_auto_is(m->from))
         return TRIB_OK; /* each of them chooses its codec */
     if (strcmp(codec_text(m->from_by), codec_text(m->to_by)) != 0)
         return trib_state_refuse(m->plan, "codec", codec_text(m->from_by),
@@ -173,7 +173,7 @@ static trib_status_t check_held(struct mover *m)
         return st;
     m->mine.head.gives = 1;
     m->mine.rank = (uint32_t)m->from->comm->engine.rank;
-    if (m->plan->automatic)
+    if (trib_plan_auto_is(m->plan))
         return TRIB_OK;
     m->mine.kept = m->from_by->identity.kept;
     return check_steps(m);
@@ -452,7 +452,7 @@ static trib_status_t move(struct mover *m)
 {
     const uint64_t steps = m->all[first_giver(m, false)].steps;
 
-    if (m->plan->automatic) /* keeps no state and measures again */
+    if (trib_plan_auto_is(m->plan)) /* keeps no state and measures again */
         return TRIB_OK;
     hold(m);
     if (m->from_by && steps < m->from_by->run.now.step)

@@ -75,6 +75,7 @@ comm_tests = \
 	tests/comm/core/test_local_create \
 	tests/comm/plan/test_plan_agreement \
 	tests/comm/calls/test_coll \
+	tests/comm/calls/test_plan_create \
 	tests/comm/plan/test_exchange \
 	tests/comm/plan/test_plan_check \
 	tests/comm/plan/test_plan_cut \
@@ -131,6 +132,7 @@ tests_comm_members_test_leave_LDADD = $(comm_tests_link)
 tests_comm_core_test_local_create_LDADD = $(comm_tests_link)
 tests_comm_plan_test_plan_agreement_LDADD = $(comm_tests_link)
 tests_comm_calls_test_coll_LDADD = $(comm_tests_link)
+tests_comm_calls_test_plan_create_LDADD = $(comm_tests_link)
 tests_comm_plan_test_exchange_LDADD = $(comm_tests_link)
 tests_comm_plan_test_plan_check_LDADD = $(comm_tests_link)
 tests_comm_plan_test_plan_cut_LDADD = $(comm_tests_link)

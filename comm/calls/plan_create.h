@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan's copy of the caller's description, for recreating the plan in another
- * communicator.
+ * Create a plan that keeps a copy of the caller's description, for recreating the plan
+ * in another communicator.
  */
-#ifndef COMM_STATE_PLAN_MOVE_H
-#define COMM_STATE_PLAN_MOVE_H
+#ifndef COMM_CALLS_PLAN_CREATE_H
+#define COMM_CALLS_PLAN_CREATE_H
 
 #include "comm/core/communicator.h"
 
@@ -37,10 +37,6 @@ static inline void trib_asked_set_texts(trib_desc_t *d,
     d->quorum = texts[3];
     d->name = texts[4];
 }
-
-/** trib_plan_keep_asked - store the description in the plan. */
-trib_status_t trib_plan_keep_asked(struct trib_plan *plan, trib_coll_t coll,
-                                   const trib_desc_t *desc);
 
 /** trib_plan_make_asked - create a plan, with scales if the description has them, that
  * keeps its description. */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * trib_plan_create: what it refuses, what it counts, and the description that the plan
+ * keeps.
+ */
+#include "comm/calls/plan_create.h"
+
+#include "tests/harness/tribtest.h"
+
+#include <math.h>
+
+#include "tests/harness/ranks.h"
+
+static void expect_refused(struct ranks_self *self, const trib_desc_t *desc,
+                           trib_plan_t **plan_out, const char *why)
+{
+    ranks_assert(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, desc, plan_out) ==
+                           TRIB_ERR_INVALID);
+    ranks_assert(self, strstr(trib_last_error(self->comm), why) != NULL);
+    ranks_assert(self, !plan_out || !*plan_out);
+    ranks_assert(self, self->comm->n_plans == 0);
+}
+
+static int refuses(struct ranks_self *self)
+{
+    trib_plan_t *plan;
+    trib_desc_t d = TRIB_DESC_INIT;
+
+    d.count = 3;
+    expect_refused(self, NULL, &plan, "desc is NULL");
+    expect_refused(self, &d, NULL, "plan_out is NULL");
+    d.prescale = INFINITY;
+    expect_refused(self, &d, &plan, "must be finite");
+    d.prescale = -1;
+    d.weighted = 1;
+    expect_refused(self, &d, &plan, "weighted needs op mean");
+    return 0;
+}
+
+static int keeps(struct ranks_self *self)
+{
+    char codec[] = "f16";
+    trib_plan_t *plan;
+    trib_desc_t d = TRIB_DESC_INIT;
+    float x[4] = {1, 2, 3, 4};
+
+    d.count = 4;
+    d.send = d.recv = x;
+    d.codec = codec;
+    d.prescale = 2;
+    ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan));
+    codec[0] = 'x'; /* the plan has a copy */
+    ranks_assert(self, self->comm->n_plans == 1);
+    ranks_assert(self, plan->asked->coll == TRIB_ALLREDUCE);
+    ranks_assert(self, strcmp(plan->asked->desc.codec, "f16") == 0);
+    ranks_assert(self, plan->asked->desc.prescale > 1.5 && !plan->asked->desc.send);
+    ranks_assert(self, plan->scale && !plan->asked->has_blocks);
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
+    for (int i = 0; i < 4; i++)
+        ranks_assert(self, lround(x[i]) == 2 * self->size * (i + 1));
+    ranks_ok(self, trib_plan_free(plan));
+    ranks_assert(self, self->comm->n_plans == 0);
+    return 0;
+}
+
+static void test_refuses(void **state)
+{
+    trib_plan_t *plan;
+
+    (void)state;
+    assert_status(trib_plan_create(NULL, TRIB_ALLREDUCE, NULL, &plan),
+                  TRIB_ERR_INVALID);
+    ranks_pass(.size = 1, .fn = refuses);
+}
+
+static void test_keeps(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 3; size++)
+        ranks_pass(.size = size, .fn = keeps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_keeps),
+    };
+
+    tribtest_deadline(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
