@@ -12,7 +12,7 @@ void Group::add_allgather(Allgathers &all, std::vector<Tensors> outputs,
     const at::Tensor from = dense(input);
 
     for (const Tensors &list : outputs)
-        demand_alike(list, from, size_);
+        require_alike(list, from, size_);
     all.push_back({from, blocks_like(from, size_), std::move(outputs)});
 }
 
@@ -44,10 +44,10 @@ Group::WorkPtr Group::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
     const size_t each = inputs.size(), ranks = static_cast<size_t>(size_);
     Allgathers all;
 
-    demand(each > 0 && outputs.size() == each, "a list of outputs for each input");
-    demand_list_alike(inputs);
+    require(each > 0 && outputs.size() == each, "a list of outputs for each input");
+    require_list_alike(inputs);
     for (const Tensors &list : outputs)
-        demand(list.size() == ranks * each, "an output for each input of each rank");
+        require(list.size() == ranks * each, "an output for each input of each rank");
     for (size_t i = 0; i < each; i++) {
         std::vector<Tensors> of_ranks;
         for (const Tensors &list : outputs) {
@@ -67,11 +67,11 @@ Group::WorkPtr Group::allgather_coalesced(std::vector<Tensors> &outputs,
     const Starting starting(start_);
     Allgathers all;
 
-    demand(!inputs.empty(), "at least one tensor");
-    demand(outputs.size() == static_cast<size_t>(size_),
-           "a list of outputs for each rank");
+    require(!inputs.empty(), "at least one tensor");
+    require(outputs.size() == static_cast<size_t>(size_),
+            "a list of outputs for each rank");
     for (const Tensors &list : outputs)
-        demand(list.size() == inputs.size(), "an output of each rank for each input");
+        require(list.size() == inputs.size(), "an output of each rank for each input");
     for (size_t i = 0; i < inputs.size(); i++) {
         Tensors of_ranks;
         for (const Tensors &list : outputs)
@@ -90,8 +90,8 @@ Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
                  Tensors{output});
     const at::Tensor from = dense(input), to = dense(output);
 
-    demand_one_type(from, to);
-    demand(from.nbytes() * size_ == to.nbytes(), "an output of ranks times the input");
+    require_one_type(from, to);
+    require(from.nbytes() * size_ == to.nbytes(), "an output of ranks times the input");
     work->kept = {from, to};
     work->after = write_back(to, output);
     work->steps.push_back(

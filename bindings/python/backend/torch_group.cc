@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /* All-gather over torch's store, used as rendezvous of the ranks. */
-struct Meeting {
+struct StoreRendezvous {
     c10::intrusive_ptr<c10d::Store> store;
     int rank, size, number;
     double timeout_s;
@@ -24,7 +24,7 @@ struct Meeting {
 
     static int gather(void *arg, const void *in, void *out, size_t bytes)
     {
-        Meeting *me = static_cast<Meeting *>(arg);
+        StoreRendezvous *me = static_cast<StoreRendezvous *>(arg);
         try {
             me->exchange(static_cast<const uint8_t *>(in), static_cast<uint8_t *>(out),
                          bytes);
@@ -91,7 +91,7 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
              double timeout_s)
     : ProcessGroup(rank, size)
 {
-    Meeting meeting = {store, rank, size, 0, timeout_s, ""};
+    StoreRendezvous rendezvous = {store, rank, size, 0, timeout_s, ""};
     const std::string config = settings(timeout_s);
     trib_opts_t opts = TRIB_OPTS_INIT;
 
@@ -99,17 +99,17 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
     opts.ranks = size;
     opts.config = config.c_str();
     opts.idle = idle;
-    opts.allgather = Meeting::gather;
-    opts.allgather_arg = &meeting;
+    opts.allgather = StoreRendezvous::gather;
+    opts.allgather_arg = &rendezvous;
     opts.threads = TRIB_THREADS_MANY;
     const trib_status_t status = trib_init(&opts, &comm_);
     throw_signal();
-    if (status < 0 && !meeting.failed.empty())
+    if (status < 0 && !rendezvous.failed.empty())
         throw Failure(status,
                       std::string(trib_last_error(nullptr)) +
-                          "; store of torch.distributed: " + meeting.failed);
+                          "; store of torch.distributed: " + rendezvous.failed);
     check(status, nullptr);
-    waiters_ = std::make_shared<Waiters>(comm_);
+    queue_ = std::make_shared<WorkQueue>(comm_);
     init();
 }
 
@@ -132,10 +132,10 @@ void Group::free_all()
 void Group::end(bool gives_up)
 {
     if (gives_up)
-        waiters_->give_up();
-    if (!waiters_->wait_for_all())
+        queue_->give_up();
+    if (!queue_->wait_for_all())
         (void)trib_comm_abort(comm_, "the program is exiting");
-    waiters_->stop();
+    queue_->stop();
     for (auto &message : under_way_) {
         if (!message->isCompleted())
             (void)trib_comm_abort(comm_,
@@ -151,7 +151,7 @@ CollectivePtr Group::new_work(Title title, const Tensors &inputs,
                               std::vector<Tensors> results)
 {
     return c10::make_intrusive<Collective>(rank_, title.type, title.text, inputs,
-                                           std::move(results), waiters_);
+                                           std::move(results), queue_);
 }
 
 CollectivePtr Group::new_work(Title title, const Tensors &inputs, Tensors results)
@@ -166,7 +166,7 @@ Group::WorkPtr Group::hand_over(CollectivePtr work)
 {
     work->hold_memory();
     added_++;
-    waiters_->add(work);
+    queue_->add(work);
     return work;
 }
 
@@ -227,10 +227,10 @@ Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &
     const Starting starting(start_);
     CollectivePtr work =
         new_work({c10d::OpType::BROADCAST, "tributary:broadcast"}, tensors, tensors);
-    demand_list_alike(tensors);
-    demand(opts.rootTensor >= 0 &&
-               opts.rootTensor < static_cast<int64_t>(tensors.size()),
-           "a rootTensor within the list");
+    require_list_alike(tensors);
+    require(opts.rootTensor >= 0 &&
+                opts.rootTensor < static_cast<int64_t>(tensors.size()),
+            "a rootTensor within the list");
     const at::Tensor memory = dense(tensors[opts.rootTensor]);
 
     work->kept = {memory};
@@ -275,12 +275,12 @@ Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     Tensors results;
 
     if (root == rank_) {
-        demand(outputs.size() == 1, "one list of outputs on the root");
+        require(outputs.size() == 1, "one list of outputs on the root");
         results = outputs[0];
-        demand_alike(results, from, size_);
+        require_alike(results, from, size_);
         to = blocks_like(from, size_);
     } else {
-        demand(outputs.empty(), "outputs only on the root");
+        require(outputs.empty(), "outputs only on the root");
     }
     CollectivePtr work =
         new_work({c10d::OpType::GATHER, "tributary:gather"}, inputs, results);
@@ -301,10 +301,10 @@ Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
     at::Tensor from;
 
     if (root == rank_) {
-        demand(inputs.size() == 1, "one list of inputs on the root");
+        require(inputs.size() == 1, "one list of inputs on the root");
         from = joined(inputs[0], output, size_);
     } else {
-        demand(inputs.empty(), "inputs only on the root");
+        require(inputs.empty(), "inputs only on the root");
     }
     CollectivePtr work = new_work({c10d::OpType::SCATTER, "tributary:scatter"},
                                   root == rank_ ? inputs[0] : Tensors(), outputs);
@@ -318,7 +318,7 @@ Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 Group::WorkPtr Group::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                                      const c10d::ReduceScatterOptions &opts)
 {
-    demand(inputs.size() == 1, "one list of inputs");
+    require(inputs.size() == 1, "one list of inputs");
     at::Tensor output = one(outputs);
     at::Tensor input = joined(inputs[0], output, size_);
 
@@ -335,8 +335,8 @@ Group::WorkPtr Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input
     const at::Tensor from = dense(input), to = dense(output);
     const Elements e = elements(to, op_of(opts.reduceOp));
 
-    demand_one_type(from, to);
-    demand(to.nbytes() * size_ == from.nbytes(), "an input of ranks times the output");
+    require_one_type(from, to);
+    require(to.nbytes() * size_ == from.nbytes(), "an input of ranks times the output");
     work->kept = {from, to};
     work->after = write_back(to, output);
     work->steps.push_back({{TRIB_REDUCE_SCATTER, e.count, e.dtype, e.op, 0, {}, {}},
@@ -355,10 +355,10 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
     const at::Tensor from = dense(input), to = dense(output);
     Kind kind = moving(TRIB_ALLTOALL, moved(from));
 
-    demand_one_type(from, to);
+    require_one_type(from, to);
     if (output_splits.empty() && input_splits.empty()) {
-        demand(from.numel() == to.numel() && from.numel() % size_ == 0,
-               "input and output of one length, a multiple of the number of ranks");
+        require(from.numel() == to.numel() && from.numel() % size_ == 0,
+                "input and output of one length, a multiple of the number of ranks");
         kind.count /= size_;
     } else {
         kind.count = 0;
@@ -379,13 +379,13 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
         new_work({c10d::OpType::ALLTOALL, "tributary:all_to_all"}, inputs, outputs);
     const size_t ranks = static_cast<size_t>(size_);
 
-    demand(outputs.size() == ranks && inputs.size() == ranks,
-           "an input and an output for each rank");
+    require(outputs.size() == ranks && inputs.size() == ranks,
+            "an input and an output for each rank");
     Kind kind = moving(TRIB_ALLTOALL, {0, moved(inputs[0]).dtype, TRIB_SUM});
     const at::Tensor from = bytes_joined(inputs), to = bytes_for(outputs);
     for (size_t r = 0; r < ranks; r++) {
-        demand_one_type(inputs[0], inputs[r]);
-        demand_one_type(inputs[0], outputs[r]);
+        require_one_type(inputs[0], inputs[r]);
+        require_one_type(inputs[0], outputs[r]);
         kind.send_counts.push_back(moved(inputs[r]).count);
         kind.recv_counts.push_back(moved(outputs[r]).count);
     }
@@ -454,7 +454,7 @@ Group::WorkPtr Group::recv(Tensors &tensors, int from, int tag)
 
 Group::WorkPtr Group::recvAnysource(Tensors &, int)
 {
-    demand(false, "a receive from a given rank: recvAnysource is not supported");
+    require(false, "a receive from a given rank: recvAnysource is not supported");
     return {};
 }
 

@@ -126,7 +126,7 @@ private:
     std::mutex start_; /* see Starting */
     std::vector<c10::intrusive_ptr<Message>> under_way_;
     size_t under_way_most_ = 1; /* drop completed messages at this size */
-    std::shared_ptr<Waiters> waiters_;
+    std::shared_ptr<WorkQueue> queue_;
     std::atomic<uint64_t> added_{0}; /* collectives so far */
 };
 

@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-void demand(bool holds, const char *what)
+void require(bool holds, const char *what)
 {
     TORCH_CHECK(holds, "the backend tributary requires ", what);
 }
@@ -34,7 +34,7 @@ trib_op_t op_of(const c10d::ReduceOp &op)
     case c10d::ReduceOp::BXOR:
         return TRIB_BXOR;
     default:
-        demand(false, "another operator: PREMUL_SUM is not supported");
+        require(false, "another operator: PREMUL_SUM is not supported");
         return TRIB_SUM;
     }
 }
@@ -75,8 +75,8 @@ Elements elements(const at::Tensor &tensor, trib_op_t op)
     TORCH_CHECK(e.dtype == dtype_of(c10::toRealValueType(tensor.scalar_type())),
                 "the backend tributary cannot reduce elements of type ",
                 c10::toString(tensor.scalar_type()));
-    demand(!tensor.is_complex() || op == TRIB_SUM || op == TRIB_MEAN,
-           "SUM or AVG for complex numbers");
+    require(!tensor.is_complex() || op == TRIB_SUM || op == TRIB_MEAN,
+            "SUM or AVG for complex numbers");
     return {e.count, e.dtype, op};
 }
 
@@ -90,7 +90,7 @@ Elements moved(const at::Tensor &tensor)
     return {tensor.is_complex() ? 2 * count : count, dtype, TRIB_SUM};
 }
 
-static void demand_reachable(const at::Tensor &tensor)
+static void require_reachable(const at::Tensor &tensor)
 {
     TORCH_CHECK(tensor.device().is_cpu() && !tensor.is_sparse(),
                 "the backend tributary requires dense CPU tensors, not one on ",
@@ -112,7 +112,7 @@ static void demand_reachable(const at::Tensor &tensor)
 
 at::Tensor dense(const at::Tensor &tensor)
 {
-    demand_reachable(tensor);
+    require_reachable(tensor);
     return tensor.resolve_conj().resolve_neg().contiguous();
 }
 
@@ -123,24 +123,25 @@ std::function<void()> write_back(const at::Tensor &block, const at::Tensor &tens
     return [block, tensor] { tensor.copy_(block); };
 }
 
-void demand_one_type(const at::Tensor &a, const at::Tensor &b)
+void require_one_type(const at::Tensor &a, const at::Tensor &b)
 {
-    demand(a.scalar_type() == b.scalar_type(), "inputs and outputs of the same type");
+    require(a.scalar_type() == b.scalar_type(), "inputs and outputs of the same type");
 }
 
 const at::Tensor &one(const std::vector<at::Tensor> &tensors)
 {
-    demand(tensors.size() == 1, "exactly one tensor in each list");
-    demand_reachable(tensors[0]);
+    require(tensors.size() == 1, "exactly one tensor in each list");
+    require_reachable(tensors[0]);
     return tensors[0];
 }
 
 Packed::Packed(const std::vector<at::Tensor> &list) : tensors(list)
 {
-    demand(!list.empty(), "at least one tensor");
+    require(!list.empty(), "at least one tensor");
     for (const at::Tensor &each : list) {
-        demand_reachable(each);
-        demand(each.scalar_type() == list[0].scalar_type(), "tensors of the same type");
+        require_reachable(each);
+        require(each.scalar_type() == list[0].scalar_type(),
+                "tensors of the same type");
     }
     if (list.size() == 1) {
         memory = dense(list[0]);
@@ -167,12 +168,12 @@ std::function<void()> Packed::unpack() const
     };
 }
 
-void demand_list_alike(const std::vector<at::Tensor> &list)
+void require_list_alike(const std::vector<at::Tensor> &list)
 {
-    demand(!list.empty(), "at least one tensor");
+    require(!list.empty(), "at least one tensor");
     for (const at::Tensor &each : list) {
-        demand_reachable(each);
-        demand(
+        require_reachable(each);
+        require(
             each.sizes() == list[0].sizes() &&
                 each.scalar_type() == list[0].scalar_type(),
             "tensors of the same shape and type in a list, which it reduces with each "
@@ -180,15 +181,16 @@ void demand_list_alike(const std::vector<at::Tensor> &list)
     }
 }
 
-void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &each, int size)
+void require_alike(const std::vector<at::Tensor> &list, const at::Tensor &each,
+                   int size)
 {
-    demand(list.size() == static_cast<size_t>(size), "a tensor for each rank");
-    demand_reachable(each);
+    require(list.size() == static_cast<size_t>(size), "a tensor for each rank");
+    require_reachable(each);
     for (const at::Tensor &tensor : list) {
-        demand_reachable(tensor);
-        demand(tensor.numel() == each.numel() &&
-                   tensor.scalar_type() == each.scalar_type(),
-               "tensors of the same length and type on all ranks");
+        require_reachable(tensor);
+        require(tensor.numel() == each.numel() &&
+                    tensor.scalar_type() == each.scalar_type(),
+                "tensors of the same length and type on all ranks");
     }
 }
 
@@ -217,13 +219,13 @@ static void combine(at::Tensor &into, const at::Tensor &with, trib_op_t op)
         into.bitwise_xor_(with);
         break;
     default:
-        demand(false, "a single tensor, not a list, for a mean");
+        require(false, "a single tensor, not a list, for a mean");
     }
 }
 
 at::Tensor combined(const std::vector<at::Tensor> &list, trib_op_t op)
 {
-    demand_list_alike(list);
+    require_list_alike(list);
     at::Tensor whole = dense(list[0]).clone(at::MemoryFormat::Contiguous);
 
     for (size_t i = 1; i < list.size(); i++)
@@ -245,7 +247,7 @@ void copy_blocks(const at::Tensor &from, const std::vector<at::Tensor> &outputs)
 at::Tensor joined(const std::vector<at::Tensor> &inputs, const at::Tensor &each,
                   int size)
 {
-    demand_alike(inputs, each, size);
+    require_alike(inputs, each, size);
     return Packed(inputs).memory;
 }
 
@@ -254,7 +256,7 @@ at::Tensor bytes_for(const std::vector<at::Tensor> &tensors)
     int64_t bytes = 0;
 
     for (const at::Tensor &each : tensors) {
-        demand_reachable(each);
+        require_reachable(each);
         bytes += static_cast<int64_t>(each.nbytes());
     }
     return at::empty({bytes}, at::kByte);
@@ -292,20 +294,20 @@ void copy_bytes(const at::Tensor &from, const std::vector<at::Tensor> &tensors)
 std::vector<size_t> moved_of_rows(const at::Tensor &tensor,
                                   const std::vector<int64_t> &splits, int size)
 {
-    demand(tensor.dim() > 0, "a tensor with at least one dimension");
+    require(tensor.dim() > 0, "a tensor with at least one dimension");
     const int64_t rows = tensor.size(0);
     const size_t row = rows ? moved(tensor).count / static_cast<size_t>(rows) : 0;
     std::vector<size_t> counts;
 
     if (splits.empty()) {
-        demand(rows % size == 0, "a multiple of the number of ranks as rows");
+        require(rows % size == 0, "a multiple of the number of ranks as rows");
         return std::vector<size_t>(size, row * static_cast<size_t>(rows / size));
     }
-    demand(splits.size() == static_cast<size_t>(size) &&
-               std::accumulate(splits.begin(), splits.end(), int64_t(0)) == rows,
-           "a number of rows for each rank, whose sum is the number of rows");
+    require(splits.size() == static_cast<size_t>(size) &&
+                std::accumulate(splits.begin(), splits.end(), int64_t(0)) == rows,
+            "a number of rows for each rank, whose sum is the number of rows");
     for (int64_t each : splits) {
-        demand(each >= 0, "non-negative numbers of rows");
+        require(each >= 0, "non-negative numbers of rows");
         counts.push_back(row * static_cast<size_t>(each));
     }
     return counts;

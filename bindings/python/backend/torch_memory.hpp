@@ -21,7 +21,7 @@ struct Elements {
 };
 
 /* Throw "the backend tributary requires …" unless `holds`. */
-void demand(bool holds, const char *what);
+void require(bool holds, const char *what);
 
 trib_op_t op_of(const c10d::ReduceOp &op);
 
@@ -34,7 +34,7 @@ Elements elements(const at::Tensor &tensor, trib_op_t op);
 Elements moved(const at::Tensor &tensor);
 
 /* Throw unless both have the same type. */
-void demand_one_type(const at::Tensor &a, const at::Tensor &b);
+void require_one_type(const at::Tensor &a, const at::Tensor &b);
 
 /* Return the only tensor of a list: a rank has one device. */
 const at::Tensor &one(const std::vector<at::Tensor> &tensors);
@@ -59,11 +59,11 @@ struct Packed {
 };
 
 /* Throw unless a list has tensors, all dense and of one shape and type. */
-void demand_list_alike(const std::vector<at::Tensor> &list);
+void require_list_alike(const std::vector<at::Tensor> &list);
 
 /* Throw unless a list has `size` tensors of the length and type of `each`. */
-void demand_alike(const std::vector<at::Tensor> &list, const at::Tensor &each,
-                  int size);
+void require_alike(const std::vector<at::Tensor> &list, const at::Tensor &each,
+                   int size);
 
 /* Reduce the tensors of a list with each other, into new memory. Throws for mean. */
 at::Tensor combined(const std::vector<at::Tensor> &list, trib_op_t op);

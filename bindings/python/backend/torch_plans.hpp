@@ -4,7 +4,7 @@
  *
  * The order of starts alone determines which plan a start uses, and which plans are
  * created and freed. That order is the same on all ranks, as services require. All
- * functions of Plans are called under the lock of Waiters.
+ * functions of Plans are called under the lock of WorkQueue.
  */
 #ifndef TRIBUTARY_TORCH_PLANS_H
 #define TRIBUTARY_TORCH_PLANS_H

@@ -27,7 +27,7 @@ at::Tensor description(const at::Tensor &tensor)
     at::Tensor text = at::zeros({DESCRIPTION}, at::kLong);
     int64_t *at = text.data_ptr<int64_t>();
 
-    demand(tensor.dim() <= DIMS_MOST, "sparse tensors of at most 12 dimensions");
+    require(tensor.dim() <= DIMS_MOST, "sparse tensors of at most 12 dimensions");
     at[0] = tensor._nnz();
     at[1] = tensor.sparse_dim();
     at[2] = tensor.dim();
@@ -125,10 +125,10 @@ at::Tensor added(const std::vector<at::Tensor> &tensors)
     at::Tensor whole;
 
     for (const at::Tensor &each : tensors) {
-        demand(each.device().is_cpu() && each.is_sparse() &&
-                   each.sizes() == tensors[0].sizes() &&
-                   each.scalar_type() == tensors[0].scalar_type(),
-               "sparse tensors of the same shape and type on the CPU in a list");
+        require(each.device().is_cpu() && each.is_sparse() &&
+                    each.sizes() == tensors[0].sizes() &&
+                    each.scalar_type() == tensors[0].scalar_type(),
+                "sparse tensors of the same shape and type on the CPU in a list");
         whole = whole.defined() ? whole + each : each;
     }
     return whole.coalesce();
@@ -143,8 +143,8 @@ Group::WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &o
     const Starting starting(start_);
     const bool mean = op_of(op) == TRIB_MEAN;
 
-    demand(op_of(op) == TRIB_SUM || (mean && tensors.size() == 1),
-           "SUM, or AVG of a single tensor, for sparse tensors");
+    require(op_of(op) == TRIB_SUM || (mean && tensors.size() == 1),
+            "SUM, or AVG of a single tensor, for sparse tensors");
     CollectivePtr work = new_work(
         {c10d::OpType::ALLREDUCE, "tributary:sparse_all_reduce"}, tensors, tensors);
     const at::Tensor own = added(tensors), mine = description(own);

@@ -33,11 +33,11 @@ static c10::TypePtr type_of_results(size_t lists)
 
 Collective::Collective(int rank, c10d::OpType type, const char *title,
                        const std::vector<at::Tensor> &inputs, Lists results,
-                       std::shared_ptr<Waiters> waiters)
+                       std::shared_ptr<WorkQueue> queue)
     : Work(rank, type, title, inputs), title_(title), results_(std::move(results)),
       future_(
           c10::make_intrusive<c10::ivalue::Future>(type_of_results(results_.size()))),
-      waiters_(std::move(waiters))
+      queue_(std::move(queue))
 {
 }
 
@@ -50,9 +50,9 @@ std::vector<at::Tensor> Collective::result()
 
 void Collective::time_out(std::chrono::milliseconds timeout)
 {
-    waiters_->give_up();
+    queue_->give_up();
     throw Failure(TRIB_ERR_TIMEOUT,
-                  after_so_long(title_, timeout, waiters_->awaited(this)));
+                  after_so_long(title_, timeout, queue_->awaited(this)));
 }
 
 bool Collective::wait(std::chrono::milliseconds timeout)
@@ -68,7 +68,7 @@ bool Collective::wait(std::chrono::milliseconds timeout)
         if (cv_.wait_for(hold, look, [this] { return completed_; }))
             break;
         hold.unlock();
-        waiters_->heed_signals();
+        queue_->heed_signals();
         if (timeout != kNoTimeout && std::chrono::steady_clock::now() >= until)
             time_out(timeout);
         hold.lock();
@@ -112,7 +112,7 @@ void Collective::complete()
                                                    : c10::IValue(results_[0]));
 }
 
-void Waiters::add(CollectivePtr work)
+void WorkQueue::add(CollectivePtr work)
 {
     std::lock_guard<std::mutex> hold(lock_);
 
@@ -131,7 +131,7 @@ void Waiters::add(CollectivePtr work)
 }
 
 /* Start pending steps in call order. A step whose plan is busy holds up later ones. */
-void Waiters::start_pending()
+void WorkQueue::start_pending()
 {
     while (!pending_.empty()) {
         const CollectivePtr work = pending_.front();
@@ -146,7 +146,7 @@ void Waiters::start_pending()
 }
 
 /* False: the plan of its next step is busy. */
-bool Waiters::start_next(const CollectivePtr &work)
+bool WorkQueue::start_next(const CollectivePtr &work)
 {
     const Step &step = work->steps[work->started];
     Slot *slot = nullptr;
@@ -163,7 +163,7 @@ bool Waiters::start_next(const CollectivePtr &work)
     return true;
 }
 
-bool Waiters::spawn()
+bool WorkQueue::spawn()
 {
     bool there = true;
     /* The program's own threads handle signals. */
@@ -182,7 +182,7 @@ bool Waiters::spawn()
 
 /* Have an idle thread for each done work. From MANY threads on, create another one only
  * if no callback returned for LOOK: then all may wait for later collectives. */
-void Waiters::hand_on(std::unique_lock<std::mutex> &hold)
+void WorkQueue::ensure_threads(std::unique_lock<std::mutex> &hold)
 {
     while (done_.size() > idle_) {
         const size_t before = completed_;
@@ -212,7 +212,7 @@ static std::vector<Step> next_step(Collective &work)
 }
 
 /* Wait for the first running step; the lock is released during the wait. */
-void Waiters::end_first(std::unique_lock<std::mutex> &hold)
+void WorkQueue::end_first(std::unique_lock<std::mutex> &hold)
 {
     const Running first = running_.front();
     Collective &work = *first.work;
@@ -243,12 +243,12 @@ void Waiters::end_first(std::unique_lock<std::mutex> &hold)
     if (work.ended == work.steps.size())
         done_.push_back(first.work);
     changed_.notify_all();
-    hand_on(hold);
+    ensure_threads(hold);
     waiting_ = false;
 }
 
 /* Complete the first done work; the lock is released in that time. */
-void Waiters::complete_first(std::unique_lock<std::mutex> &hold)
+void WorkQueue::complete_first(std::unique_lock<std::mutex> &hold)
 {
     CollectivePtr work = std::move(done_.front());
 
@@ -261,7 +261,7 @@ void Waiters::complete_first(std::unique_lock<std::mutex> &hold)
     changed_.notify_all();
 }
 
-void Waiters::run()
+void WorkQueue::run()
 {
     std::unique_lock<std::mutex> hold(lock_);
     for (;; idle_++) {
@@ -279,7 +279,7 @@ void Waiters::run()
     }
 }
 
-void Waiters::heed_signals()
+void WorkQueue::heed_signals()
 {
     try {
         check_signals();
@@ -289,7 +289,7 @@ void Waiters::heed_signals()
     }
 }
 
-bool Waiters::wait_for_all()
+bool WorkQueue::wait_for_all()
 {
     std::unique_lock<std::mutex> hold(lock_);
     while (!changed_.wait_for(hold, LOOK, [this] { return running_.empty(); })) {
@@ -302,7 +302,7 @@ bool Waiters::wait_for_all()
     return true;
 }
 
-std::string Waiters::awaited(const Collective *work)
+std::string WorkQueue::awaited(const Collective *work)
 {
     /* A busy slot keeps its plan while the lock is held. */
     std::lock_guard<std::mutex> hold(lock_);
@@ -320,7 +320,7 @@ std::string Waiters::awaited(const Collective *work)
     return first; /* the work is queued after this one */
 }
 
-void Waiters::stop()
+void WorkQueue::stop()
 {
     for (;;) {
         std::vector<std::thread>

@@ -35,7 +35,7 @@ void throw_signal();
 /* Run a function without the GIL. It waits for threads, which may need the GIL. */
 void without_python(const std::function<void()> &function);
 
-class Waiters;
+class WorkQueue;
 
 /* One start of a plan. */
 struct Step {
@@ -53,7 +53,7 @@ public:
      * tensors or several. */
     Collective(int rank, c10d::OpType type, const char *title,
                const std::vector<at::Tensor> &inputs, Lists results,
-               std::shared_ptr<Waiters> waiters);
+               std::shared_ptr<WorkQueue> queue);
     ~Collective() override = default;
 
     bool wait(std::chrono::milliseconds timeout) override;
@@ -69,7 +69,7 @@ public:
     }
 
     /* Copy results and complete the future, after all steps have ended. Called without
-     * the lock of Waiters, because callbacks of the future run here. */
+     * the lock of WorkQueue, because callbacks of the future run here. */
     void complete();
 
     /* The first failure becomes the failure of the work. */
@@ -84,11 +84,11 @@ public:
     }
 
     std::vector<Step> steps; /* in the order of their starts */
-    size_t started = 0, ended = 0; /* number of steps; updated by Waiters */
+    size_t started = 0, ended = 0; /* number of steps; updated by WorkQueue */
     /* Returns one more step after all steps have succeeded; empty: none. The work stays
      * open until then, because later works start after that step. */
     std::function<Step(Collective &me)> another;
-    bool open = false; /* updated by Waiters */
+    bool open = false; /* updated by WorkQueue */
     void hold_memory(); /* keep the storages of `kept` alive */
 
     std::vector<at::Tensor> kept; /* plans use their memory */
@@ -101,7 +101,7 @@ private:
     Lists results_;
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     std::exception_ptr failure_;
-    std::shared_ptr<Waiters> waiters_;
+    std::shared_ptr<WorkQueue> queue_;
     std::vector<c10::Storage> memory_;
 };
 
@@ -113,12 +113,12 @@ using CollectivePtr = c10::intrusive_ptr<Collective>;
  * caller. One thread at a time waits, and so drives the library. The others run
  * callbacks of futures, any number of which may wait for later collectives.
  */
-class Waiters : public std::enable_shared_from_this<Waiters> {
+class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
 public:
-    explicit Waiters(trib_comm_t *comm) : comm_(comm), plans_(comm)
+    explicit WorkQueue(trib_comm_t *comm) : comm_(comm), plans_(comm)
     {
     }
-    ~Waiters()
+    ~WorkQueue()
     {
         stop();
     }
@@ -157,7 +157,7 @@ private:
     bool start_next(const CollectivePtr &work);
     void end_first(std::unique_lock<std::mutex> &hold);
     void complete_first(std::unique_lock<std::mutex> &hold);
-    void hand_on(std::unique_lock<std::mutex> &hold); /* have threads for done_ */
+    void ensure_threads(std::unique_lock<std::mutex> &hold); /* for done_ */
     bool spawn(); /* false: the system refused a thread */
 
     void run();
