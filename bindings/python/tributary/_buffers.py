@@ -113,7 +113,7 @@ def _count(shape: Tuple[int, ...]) -> int:
     return n
 
 
-def _instead(name: str) -> str:
+def remedy_for(name: str) -> str:
     """Return the end of an error message: the remedy for an unsupported element type."""
     if name.startswith("complex"):
         return ": sum its real and imaginary parts, as a view of floats of half the size"
@@ -152,7 +152,7 @@ def _of_torch(x: Any) -> Buffer:
         _refuse_tensor(x)
         name = str(x.dtype).replace("torch.", "")
         if name not in _TORCH:
-            raise TypeError(f"tensors of {name} cannot be summed{_instead(name)}")
+            raise TypeError(f"tensors of {name} cannot be summed{remedy_for(name)}")
         b = Buffer(x.data_ptr(), x.numel(), _TORCH[name], tuple(x.shape), True, x)
         size = x.element_size()
         storage = (x.untyped_storage() if hasattr(x, "untyped_storage") else x.storage()).nbytes()
@@ -175,7 +175,7 @@ def _of_array(x: Any) -> Buffer:
         dtype = _ffi.TRIB_BF16 if name == "bfloat16" else None
     if dtype is None:
         kind = "void" if x.dtype.names else name
-        raise TypeError(f"arrays of {name} cannot be summed{_instead(kind)}")
+        raise TypeError(f"arrays of {name} cannot be summed{remedy_for(kind)}")
     if not x.dtype.isnative:
         raise TypeError("the array is not in native byte order: pass "
                         "x.astype(x.dtype.newbyteorder('='))")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check the arrays of a collective: lengths and element types of input and result.
 
-Every array whose address the library gets passes through Call.lend: in a blocking call,
+Every array whose address the library gets passes through Call.check_arguments: in a blocking call,
 when a plan is created, and in each start of a plan.
 """
 from __future__ import annotations
@@ -42,7 +42,7 @@ def whole(name: str, value: Any, most: int, least: int = 0) -> int:
 
 
 @dataclass(frozen=True)
-class Lent:
+class Arguments:
     """Arrays that the library uses until a call returns or a start of a plan ends."""
 
     send: Optional[Buffer]
@@ -125,7 +125,7 @@ class Call:
                              f"{self.size} blocks")
         return b.count // self.size
 
-    def lend(self, x: Any, out: Any = None) -> Lent:
+    def check_arguments(self, x: Any, out: Any = None) -> Arguments:
         """Check the arrays of a call, and return their memory.
 
         out None: in place, so x has the length of the longer one of input and result. x or
@@ -152,7 +152,7 @@ class Call:
         dtype = first.dtype if self.count is None else self.dtype
         for name, b, which in given:
             self._check(name, b, self._length(which, count), dtype)
-        return Lent(send, recv, count, dtype)
+        return Arguments(send, recv, count, dtype)
 
     def _check(self, name: str, b: Buffer, length: int, dtype: int) -> None:
         if b.dtype == dtype and b.count == length:

@@ -198,19 +198,19 @@ class Comm(Unique):
         """
         _refuse(more)
         array = array_of(x) if out is None else x
-        lent = self._call("allreduce").lend(array, out)
+        args = self._call("allreduce").check_arguments(array, out)
         number = op_of(op)
         if _parameter_of(number, parameter):
             if name is not None:
                 raise ValueError("parameter= together with name= needs a plan: see Comm.plan")
             self._run_once("allreduce", array, out, op=op, parameter=parameter)
         elif name is not None:
-            lent.begin()
-            wait(lib.trib_allreduce_named, self.handle, _text(name), *lent.addresses, lent.count,
-                 lent.dtype, number, comm=self._handle)
+            args.begin()
+            wait(lib.trib_allreduce_named, self.handle, _text(name), *args.addresses, args.count,
+                 args.dtype, number, comm=self._handle)
         else:
-            lent.begin()
-            wait(lib.trib_allreduce, self.handle, *lent.addresses, lent.count, lent.dtype,
+            args.begin()
+            wait(lib.trib_allreduce, self.handle, *args.addresses, args.count, args.dtype,
                  number, comm=self._handle)
         return result_of(array, x) if out is None else out
 
@@ -221,12 +221,12 @@ class Comm(Unique):
         _refuse(more)
         array = array_of(x) if out is None else x
         call = self._call("reduce", root)
-        lent, number = call.lend(array, out), op_of(op)
+        args, number = call.check_arguments(array, out), op_of(op)
         if _parameter_of(number, parameter):
             self._run_once("reduce", array, out, op=op, parameter=parameter, root=root)
         else:
-            lent.begin()
-            wait(lib.trib_reduce, self.handle, *lent.addresses, lent.count, lent.dtype, number,
+            args.begin()
+            wait(lib.trib_reduce, self.handle, *args.addresses, args.count, args.dtype, number,
                  call.root, comm=self._handle)
         if not call.receives:
             return None
@@ -236,9 +236,9 @@ class Comm(Unique):
         """Copy x of root to x of all ranks. Return x, or a new scalar for a NumPy scalar."""
         array = array_of(x)
         call = self._call("broadcast", root)
-        lent = call.lend(array)
-        lent.begin()
-        wait(lib.trib_broadcast, self.handle, lent.addresses[1], lent.count, lent.dtype, call.root,
+        args = call.check_arguments(array)
+        args.begin()
+        wait(lib.trib_broadcast, self.handle, args.addresses[1], args.count, args.dtype, call.root,
              comm=self._handle)
         return result_of(array, x)
 
@@ -247,9 +247,9 @@ class Comm(Unique):
         (size, *x.shape), ordered by rank."""
         b = buffer_of(x)
         out = empty_like(x, b, (self.size, *b.shape)) if out is None else out
-        lent = self._call("allgather").lend(x, out)
-        lent.begin()
-        wait(lib.trib_allgather, self.handle, *lent.addresses, lent.count, lent.dtype,
+        args = self._call("allgather").check_arguments(x, out)
+        args.begin()
+        wait(lib.trib_allgather, self.handle, *args.addresses, args.count, args.dtype,
              comm=self._handle)
         return out
 
@@ -261,13 +261,13 @@ class Comm(Unique):
         b = buffer_of(x)
         rows = self._cut(b.shape)
         out = empty_like(x, b, (rows, *b.shape[1:])) if out is None else out
-        lent = self._call("reduce_scatter").lend(x, out)
+        args = self._call("reduce_scatter").check_arguments(x, out)
         number = op_of(op)
         if _parameter_of(number, parameter):
             self._run_once("reduce_scatter", x, out, op=op, parameter=parameter)
             return out
-        lent.begin()
-        wait(lib.trib_reduce_scatter, self.handle, *lent.addresses, lent.count, lent.dtype, number,
+        args.begin()
+        wait(lib.trib_reduce_scatter, self.handle, *args.addresses, args.count, args.dtype, number,
              comm=self._handle)
         return out
 
@@ -277,9 +277,9 @@ class Comm(Unique):
         b = buffer_of(x)
         self._cut(b.shape)
         out = empty_like(x, b, b.shape) if out is None else out
-        lent = self._call("alltoall").lend(x, out)
-        lent.begin()
-        wait(lib.trib_alltoall, self.handle, *lent.addresses, lent.count, lent.dtype,
+        args = self._call("alltoall").check_arguments(x, out)
+        args.begin()
+        wait(lib.trib_alltoall, self.handle, *args.addresses, args.count, args.dtype,
              comm=self._handle)
         return out
 
@@ -366,7 +366,7 @@ class Comm(Unique):
             self._call(collective, root), send_counts=_counts("send_counts", send_counts),
             recv_counts=_counts("recv_counts", recv_counts))
         call.check_counts()
-        made = call.lend(x, out)
+        made = call.check_arguments(x, out)
         number = op_of(op)
         d = _ffi.trib_desc_t(
             size=ctypes.sizeof(_ffi.trib_desc_t), send=made.addresses[0], recv=made.addresses[1],

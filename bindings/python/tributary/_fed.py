@@ -17,7 +17,7 @@ from ._handles import Handle
 from ._library import lib, wait
 from ._plan import name_of
 from ._policy import DENSE, Policy, codec_of, warn_of_momentum_twice, with_columns
-from ._replicas import broadcast, demand_alike
+from ._replicas import broadcast, check_replicas_match
 
 _SELECTS = ("topk", "dgc", "blocks", "randomk", "threshold")  # codecs for in_grad
 _NAME_MOST = 255  # TRIB_TENSOR_NAME_MAX
@@ -80,15 +80,15 @@ class Fed(Handle):
             self._gradients.append(Gradient(i + 1, name, p, parts[i + 1].view(p.shape), text,
                                             torch.zeros(p.shape, dtype=torch.float32) if holds_back else None))
         self._known = {id(p) for _, p in named}
-        if any(g.codec not in DENSE and g.rest is None for g in self._gradients):
+        if any(g.codec not in DENSE and g.residual is None for g in self._gradients):
             warn_of_momentum_twice(optimizer, feedback, comm)
         elif feedback is not None:
             raise ValueError(f"feedback {feedback!r} has no effect: no parameter has a codec that "
                              "uses it (with in_grad, selecting codecs have their own feedback)")
         super().__init__(comm, self._create(comm, feedback), lib.trib_group_free)
-        self._keep = (self._memory, [g.rest for g in self._gradients])
+        self._keep = (self._memory, [g.residual for g in self._gradients])
         try:
-            demand_alike(comm, model, broadcast_buffers)
+            check_replicas_match(comm, model, broadcast_buffers)
             broadcast(comm, list(model.parameters()) + self._buffers())
         except BaseException:
             self.close()
@@ -108,8 +108,8 @@ class Fed(Handle):
                 size=size, name=name_of(g.name, _NAME_MOST).encode(), recv=base + 4 * at,
                 count=g.sums.numel(), dtype=_ffi.TRIB_F32, dims=g.sums.dim(), codec=g.codec.encode())
             at += g.sums.numel()
-            if g.rest is not None:
-                tensors[g.index].send = g.rest.data_ptr()
+            if g.residual is not None:
+                tensors[g.index].send = g.residual.data_ptr()
                 tensors[g.index].feedback = b"ef14:caller=1"
             elif feedback is not None and g.codec not in DENSE:
                 tensors[g.index].feedback = feedback.encode()
@@ -159,12 +159,12 @@ class Fed(Handle):
         g.hooks = (p.register_hook(before), _Kept(accumulator, accumulator.register_hook(after)))
 
     def _before(self, g: Gradient) -> None:
-        if g.fed:
+        if g.submitted:
             self._refuse(
                 f"{g.name} gets a second gradient while its first is being summed, as from a "
                 "reentrant checkpoint of a layer that is used twice: pass use_reentrant=False to "
                 "checkpoint(), or run this backward() under no_sync(), and step() sums")
-        if g.rest is not None and g.lies_in(g.rest) and g.rest._version != g.version:
+        if g.residual is not None and g.lies_in(g.residual) and g.residual._version != g.version:
             self._refuse(
                 f"p.grad of {g.name} is the codec's residual, because of in_grad, and was written "
                 "to: clear it only by zero_grad() of Fed")
@@ -185,7 +185,7 @@ class Fed(Handle):
         except TypeError:
             self._finish()  # raises the same error
             raise
-        g.version, g.fed = g.memory._version, True
+        g.version, g.submitted = g.memory._version, True
         if self._begin():
             self._check(lib.trib_group_ready(self.handle, g.index))
         else:
@@ -215,17 +215,17 @@ class Fed(Handle):
         """Finish the sums, unless this backward() runs inside another one, as in a reentrant
         checkpoint, and gradients are still missing."""
         self._queued = False
-        if not _nested() or all(g.fed for g in self._gradients):
+        if not _nested() or all(g.submitted for g in self._gradients):
             self._finish()
 
     def _finish(self) -> None:
         """Wait for the sums, and make p.grad show them."""
         self._queued = False
-        changed = [g.name for g in self._gradients if g.fed and g.changed()]
+        changed = [g.name for g in self._gradients if g.submitted and g.changed()]
         if not self._begin():
             raise RuntimeError("another Fed has sums pending on this communicator: call its "
                                "step() or wait() first")
-        why = self._feed_rest()
+        why = self._submit_remaining()
         try:
             wait(lib.trib_group_wait, self.handle, comm=self.comm.handle)
         except Exception:  # the step has failed; after a KeyboardInterrupt it is pending
@@ -236,7 +236,7 @@ class Fed(Handle):
             raise why
         self._take(changed)
 
-    def _feed_rest(self) -> Optional[TypeError]:
+    def _submit_remaining(self) -> Optional[TypeError]:
         """Mark the remaining gradients as ready. One that cannot be summed counts as zeros;
         return its error."""
         has, refused = [0.0] * len(self._gradients), None
@@ -244,16 +244,16 @@ class Fed(Handle):
             self._check(lib.trib_group_ready(self.handle, index))
         for k in reversed(range(len(has))):
             g = self._gradients[k]
-            if g.fed:
+            if g.submitted:
                 has[k] = 1.0
                 continue
             try:
-                has[k] = 1.0 if g.collect() or g.owes else 0.0
+                has[k] = 1.0 if g.collect() or g.may_have_residual else 0.0
             except TypeError as why:
                 refused = why
                 g.memory.zero_()
             self._check(lib.trib_group_ready(self.handle, g.index))
-            g.fed = True
+            g.submitted = True
         self._control.copy_(torch.tensor([float(self._steps % _TURN), *has]))
         self._check(lib.trib_group_ready(self.handle, 0))
         self._waiting.clear()
@@ -263,7 +263,7 @@ class Fed(Handle):
         self._begun = False
         _under_way.pop(self.comm, None)
         for g in self._gradients:
-            g.fed = g.added = False
+            g.submitted = g.added = False
             if g.pending:  # _after did not run, because the parameter has a new accumulator
                 g.pending = False
                 self._hook(g)
@@ -277,9 +277,9 @@ class Fed(Handle):
         for g, of_any in zip(self._gradients, used):
             if of_any:
                 g.show(g.sums)
-                g.owes = g.codec not in DENSE
-            if g.rest is not None:
-                g.version = g.rest._version
+                g.may_have_residual = g.codec not in DENSE
+            if g.residual is not None:
+                g.version = g.residual._version
         if changed:
             raise RuntimeError(
                 f"p.grad of {changed[0]} was changed while it was being summed, and its sum is "
@@ -362,7 +362,7 @@ class Fed(Handle):
         if self._begun or self._waiting:
             raise RuntimeError("sums of gradients are pending, because backward() has raised or "
                                "leaves them to step(): call wait() on all ranks before zero_grad()")
-        kept = [g.name for g in self._gradients if g.rest is not None and g.added]
+        kept = [g.name for g in self._gradients if g.residual is not None and g.added]
         if kept:
             raise RuntimeError(f"p.grad of {kept[0]} is the codec's residual, because of in_grad, "
                                "and backward() under no_sync() has added to it: sum it by step()")
@@ -370,10 +370,10 @@ class Fed(Handle):
         if not set_to_none:
             self._memory[:] = 0
         for g in self._gradients:
-            if g.rest is not None:
-                g.version = g.rest._version
+            if g.residual is not None:
+                g.version = g.residual._version
                 if g.parameter.grad is not None:
-                    g.show(g.rest)
+                    g.show(g.residual)
             elif set_to_none or not g.lies_in(g.sums):
                 g.parameter.grad = None
 
@@ -391,7 +391,8 @@ class Fed(Handle):
         state = ctypes.create_string_buffer(max(1, n.value))
         self._check(lib.trib_group_state_save(self.handle, state, n.value, ctypes.byref(n)))
         return {"optimizer": self.optimizer.state_dict(), "group": state.raw[: n.value],
-                "rests": {g.name: g.rest.clone() for g in self._gradients if g.rest is not None}}
+                "rests": {g.name: g.residual.clone()
+                          for g in self._gradients if g.residual is not None}}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Continue from a state that state_dict() returned. All ranks load theirs."""
@@ -400,10 +401,10 @@ class Fed(Handle):
         self._check(lib.trib_group_state_load(self.handle, data, len(data)))
         rests = state["rests"]
         for g in self._gradients:
-            if g.rest is not None:
-                g.rest.copy_(rests[g.name])
-                g.version = g.rest._version
-            g.owes = g.codec not in DENSE
+            if g.residual is not None:
+                g.residual.copy_(rests[g.name])
+                g.version = g.residual._version
+            g.may_have_residual = g.codec not in DENSE
 
     def explain(self) -> str:
         """Return one line per group of tensors that is summed at once: tensors, bytes, codec."""
@@ -433,7 +434,7 @@ class Fed(Handle):
             g.hooks = ()
             if _owners.get(id(g.parameter)) is self:
                 del _owners[id(g.parameter)]
-            if g.lies_in(g.sums) or g.rest is not None and g.lies_in(g.rest):
+            if g.lies_in(g.sums) or g.residual is not None and g.lies_in(g.residual):
                 g.parameter.grad = g.parameter.grad.clone()
 
 

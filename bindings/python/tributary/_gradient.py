@@ -17,10 +17,10 @@ class Gradient:
     parameter: Any
     sums: Any  # input and result of the sum: the parameter's shape, in C order
     codec: str
-    rest: Any = None  # with in_grad: the codec's residual, to which backward() adds
-    fed: bool = False  # marked as ready: its sum is pending
-    version: int = 0  # of its memory when the sum began, or rest was last used
-    owes: bool = False  # the codec may have a residual, so every step sums it
+    residual: Any = None  # with in_grad: the codec's residual, to which backward() adds
+    submitted: bool = False  # marked as ready: its sum is pending
+    version: int = 0  # of its memory when the sum began, or residual was last used
+    may_have_residual: bool = False  # the codec may have a residual, so every step sums it
     pending: bool = False  # backward() is about to add to it
     added: bool = False  # to, under no_sync(), since the last sum
     hooks: Any = ()
@@ -30,7 +30,7 @@ class Gradient:
 
     def __post_init__(self) -> None:
         # Memory of this rank's contribution.
-        self.memory = self.sums if self.rest is None else self.rest
+        self.memory = self.sums if self.residual is None else self.residual
 
     def lies_in(self, memory: Any) -> bool:
         grad = self.parameter.grad
@@ -54,15 +54,15 @@ class Gradient:
         the parameter has no gradient."""
         grad = self.parameter.grad
         if grad is None:
-            if self.rest is None:
+            if self.residual is None:
                 self.sums.zero_()
             return False
         if self.lies_in(self.memory):
             return True
-        self._demand_summable(grad)
+        self._require_summable(grad)
         with torch.no_grad():
-            if self.rest is not None:
-                self.rest.add_(grad)
+            if self.residual is not None:
+                self.residual.add_(grad)
                 self.sums.zero_()  # the library clears only elements that it wrote itself
             elif grad.layout is torch.strided:
                 self.sums.copy_(grad)
@@ -71,7 +71,7 @@ class Gradient:
         self.show(self.memory)
         return True
 
-    def _demand_summable(self, grad: Any) -> None:
+    def _require_summable(self, grad: Any) -> None:
         if grad.dtype != torch.float32 or grad.device.type != "cpu" or (
                 grad.shape != self.sums.shape):
             raise TypeError(f"the gradient of {self.name} is now {grad.dtype} of shape "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, Generator, List, Optional, T
 
 from . import _ffi
 from ._buffers import buffer_of
-from ._calls import Call, Lent, whole
+from ._calls import Arguments, Call, whole
 from ._errors import Error
 from ._handles import Handle
 from ._library import check, lib, wait
@@ -51,13 +51,13 @@ class Plan(Handle):
     """
 
     def __init__(self, comm: "Comm", handle: ctypes.c_void_p, call: Call,
-                 arrays: Tuple[Any, Any], made: Lent) -> None:
+                 arrays: Tuple[Any, Any], made: Arguments) -> None:
         super().__init__(comm, handle, lib.trib_plan_free)
         self.count = made.count
         self._elements = call.input_length(made.count)
         self._call, self._arrays = call, arrays
         self._made = made.addresses  # used by trib_plan_start
-        self._told = False  # _finish has run for the newest start
+        self._notified_end = False  # _finish has run for the newest start
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         # Starts for which _finish has not run yet; None: not started in the event loop.
         self._starts: Deque[Optional["asyncio.Future[None]"]] = deque()
@@ -70,37 +70,37 @@ class Plan(Handle):
                 length and element type that the plan was created for
         Raises Error (TRIB_ERR_BUSY) if the previous start is still running."""
         made = x is _MADE and out is None
-        lent = self._call.lend(*self._arrays) if made else self._call.lend(
-            self._arrays[0] if x is _MADE else x, out)
+        x, out = self._arrays if made else (self._arrays[0] if x is _MADE else x, out)
+        args = self._call.check_arguments(x, out)
         self._listen()
-        lent.begin(pinned=True)
-        before, self._keep = self._keep, (*self._keep, lent)
+        args.begin(pinned=True)
+        before, self._keep = self._keep, (*self._keep, args)
         try:
-            if lent.addresses == self._made:
+            if args.addresses == self._made:
                 self._begin(lib.trib_plan_start, self.handle)
             else:
-                self._begin(lib.trib_plan_start_with, self.handle, *lent.addresses)
+                self._begin(lib.trib_plan_start_with, self.handle, *args.addresses)
         except Error:
             self._keep = before
             raise
-        self._keep = (lent,)  # the previous start has ended
+        self._keep = (args,)  # the previous start has ended
         return self
 
     def _begin(self, call: Any, *arguments: Any) -> None:
         """Call a start function. Retry for up to 0.5 s if the plan is busy although its end
         was notified: it stays busy until the notifying thread has left the callback."""
-        told = self._loop is not None and not self._loop.is_closed()
+        notifies = self._loop is not None and not self._loop.is_closed()
         done = self._loop.create_future() if self._loop and self._loop is _running_loop() else None
-        if told:
+        if notifies:
             self._starts.append(done)
         status, until = call(*arguments), time.monotonic() + 0.5
-        while status == _ffi.TRIB_ERR_BUSY and self._told and time.monotonic() < until:
+        while status == _ffi.TRIB_ERR_BUSY and self._notified_end and time.monotonic() < until:
             time.sleep(1e-5)
             status = call(*arguments)
-        if status < 0 and told:
+        if status < 0 and notifies:
             self._starts.pop()
         self._check(status)
-        self._told, self._done = False, done
+        self._notified_end, self._done = False, done
 
     def ready(self, first: int, count: int) -> None:
         """Mark elements [first, first + count) of the input as final, after start(). For plans
@@ -153,7 +153,7 @@ class Plan(Handle):
         self._starts.clear()
 
     def _finish(self, status: int) -> None:
-        self._told = True
+        self._notified_end = True
         done = self._starts.popleft() if self._starts else None
         if done is None or done.done():
             return

@@ -12,7 +12,7 @@ from ._comm import Comm
 _BATCH = 64 << 20  # most bytes of one broadcast, unless a single tensor has more
 
 
-def demand_alike(comm: Comm, model: Any, buffers: bool) -> None:
+def check_replicas_match(comm: Comm, model: Any, buffers: bool) -> None:
     """Raise ValueError on all ranks unless the models have the same parameters (name, shape,
     type, requires_grad) and, if `buffers`, the same buffers. Collective."""
     named = [("parameter", n, tuple(p.shape), p.dtype, p.requires_grad)

@@ -176,7 +176,7 @@ def in_grad(comm):
     for codec in ("topk:ratio=0.05", "dgc:ratio=0.05+qsgd"):
         plain, by_plan = by_fed(comm, codec, 5, **options)
         model, fed = by_fed(comm, codec, 5, in_grad=True, **options)
-        rests = {g.name: g.rest for g in fed._gradients if g.rest is not None}
+        rests = {g.name: g.residual for g in fed._gradients if g.residual is not None}
         assert sorted(rests) == ["first.weight", "second.weight"], rests.keys()
         assert torch.equal(weights(model), weights(plain)), codec
         state = fed.state_dict()
