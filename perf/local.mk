@@ -25,6 +25,7 @@ libperf_la_SOURCES = \
 	perf/coll/operation.c perf/coll/operation.h \
 	perf/common/perf_number.c perf/common/perf_number.h \
 	perf/coll/perf_oracle.c perf/coll/perf_oracle.h \
+	perf/common/columns.c perf/common/columns.h \
 	perf/common/output.c perf/common/output.h \
 	perf/coll/overlap_bounds.c perf/coll/overlap.h \
 	perf/coll/pairs.c \

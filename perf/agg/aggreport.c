@@ -3,19 +3,67 @@
  * Output rows of trib-perf agg.
  */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "perf/agg/agg.h"
-#include "perf/common/output.h"
+#include "perf/common/columns.h"
 #include "perf/common/samples.h"
 #include "perf/common/sizes.h"
 
 struct agg_report {
     const struct agg_args *args;
     struct perf_output out;
+    struct perf_columns columns;
     char codecs[1024];
 };
+
+struct row {
+    struct agg_result r;
+    int jobs, workers;
+    const char *codecs, *version;
+    size_t chunk;
+    double density;
+    bool same_blocks;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct row, member)
+static const struct perf_column columns[] = { /* PERF_IF_A: results are checked */
+    {"jobs", PERF_UNSHOWN, PERF_INT, 0, 0, PERF_NO_JSON, AT(jobs)},
+    {"workers", PERF_UNSHOWN, PERF_INT, 0, 0, PERF_NO_JSON, AT(workers)},
+    {"codec", PERF_UNSHOWN, PERF_QUOTED, 0, 0, PERF_NO_JSON, AT(codecs)},
+    {"chunk", PERF_UNSHOWN, PERF_SIZE, 0, 0, PERF_NO_JSON, AT(chunk)},
+    {"density", PERF_UNSHOWN, PERF_GENERAL, 6, 0, PERF_NO_JSON, AT(density)},
+    {"same_blocks", PERF_UNSHOWN, PERF_FLAG, 0, 0, PERF_NO_JSON, AT(same_blocks)},
+    {"bytes", "size", "", 10, 0, PERF_BYTES, 0, 0, 0, AT(r.bytes)},
+    {"seconds", PERF_UNSHOWN, PERF_FIXED, 4, 0, 0, AT(r.seconds)},
+    {"operations", "operations", "", 11, 2, PERF_UINT64, 0, 0, 0, AT(r.operations)},
+    {"GBps", "input", "GB/s", 9, 0, PERF_FIXED, 6, 3, 0, AT(r.GBps)},
+    {"samples", PERF_UNSHOWN, PERF_SIZE, 0, 0, 0, AT(r.us.n)},
+    {"p50_us", "p50", "µs ", 11, 0, PERF_US, 2, 0, 0, AT(r.us.p50)},
+    {"p95_us", "p95", "µs ", 11, 4, PERF_US, 2, 0, 0, AT(r.us.p95)},
+    {"p99_us", "p99", "µs ", 11, 1, PERF_US, 2, 0, 0, AT(r.us.p99)},
+    {"max_us", "max", "µs ", 11, 5, PERF_US, 2, 0, 0, AT(r.us.max)},
+    {"workers_cpu_s_per_GB", "workers", "CPU s/GB", 10, 3, PERF_FIXED, 6, 3, 0,
+     AT(r.workers_cpu)},
+    {"tribd_cpu_s_per_GB", "tribd", "CPU s/GB", 10, 3, PERF_FIXED, 6, 3,
+     PERF_OPTIONAL, AT(r.tribd_cpu)},
+    {"tribd_elements_per_cpu_s", PERF_UNSHOWN, PERF_GENERAL, 6, 0, PERF_OPTIONAL,
+     AT(r.tribd_elements)},
+    {"jain", "jain", "", 7, 2, PERF_FIXED, 5, 3, 0, AT(r.jain)},
+    {"jain_codec", PERF_UNSHOWN, PERF_FIXED, 5, 0, 0, AT(r.jain_codec)},
+    {"fell_back", "fell back", "", 10, 0, PERF_UINT64, 0, 0, 0, AT(r.fell_back)},
+    {"jobs_lost", PERF_UNSHOWN, PERF_INT, 0, 0, 0, AT(r.lost)},
+    {"jobs_failed", PERF_UNSHOWN, PERF_INT, 0, 0, 0, AT(r.failed)},
+    {NULL, "nmse", "", 9, 0, PERF_GENERAL, 0, 2, PERF_IF_A, AT(r.nmse)},
+    {"nmse", PERF_UNSHOWN, PERF_GENERAL, 6, 0, PERF_OPTIONAL | PERF_NO_JSON,
+     AT(r.nmse)},
+    {"wrong", "wrong", "", 11, 0, PERF_UINT64, 0, 0, PERF_IF_A | PERF_NO_JSON,
+     AT(r.wrong)},
+    {"version", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(version)}};
+/* clang-format on */
 
 /* Write the codecs that jobs use in turn: "none int8". */
 static void join_codecs(const struct agg_args *args, char *text, size_t bytes)
@@ -30,25 +78,6 @@ static void join_codecs(const struct agg_args *args, char *text, size_t bytes)
 
 /* --- table --- */
 
-static void add_columns(struct tool_table *t, bool check)
-{
-    tool_table_add(t, "size", "", 10, 0);
-    tool_table_add(t, "operations", "", 11, 2);
-    tool_table_add(t, "input", "GB/s", 9, 0);
-    tool_table_add(t, "p50", "µs ", 11, 0);
-    tool_table_add(t, "p95", "µs ", 11, 4);
-    tool_table_add(t, "p99", "µs ", 11, 1);
-    tool_table_add(t, "max", "µs ", 11, 5);
-    tool_table_add(t, "workers", "CPU s/GB", 10, 3);
-    tool_table_add(t, "tribd", "CPU s/GB", 10, 3);
-    tool_table_add(t, "jain", "", 7, 2);
-    tool_table_add(t, "fell back", "", 10, 0);
-    if (check) {
-        tool_table_add(t, "nmse", "", 9, 0);
-        tool_table_add(t, "wrong", "", 11, 0);
-    }
-}
-
 static void table_open(struct agg_report *r)
 {
     const struct agg_args *args = r->args;
@@ -61,86 +90,9 @@ static void table_open(struct agg_report *r)
                args->each.same_blocks ? " (same blocks)" : "");
     printf(", %s, tributary %s\n",
            args->service != NULL ? args->service : "a local tribd", trib_version());
-    add_columns(&r->out.rows, args->each.check);
-    tool_table_head(&r->out.rows);
-}
-
-static void table_row(struct agg_report *r, const struct agg_result *p)
-{
-    struct tool_table *t = &r->out.rows;
-    char size[32];
-
-    tool_table_cell(t, "%s", perf_size_text(p->bytes, size, sizeof(size)));
-    tool_table_cell(t, "%llu", (unsigned long long)p->operations);
-    tool_table_cell(t, "%.3f", p->GBps);
-    perf_output_us(t, p->us.p50);
-    perf_output_us(t, p->us.p95);
-    perf_output_us(t, p->us.p99);
-    perf_output_us(t, p->us.max);
-    tool_table_cell(t, "%.3f", p->workers_cpu);
-    if (isnan(p->tribd_cpu))
-        tool_table_cell(t, "-");
-    else
-        tool_table_cell(t, "%.3f", p->tribd_cpu);
-    tool_table_cell(t, "%.3f", p->jain);
-    tool_table_cell(t, "%llu", (unsigned long long)p->fell_back);
-    if (r->args->each.check) {
-        tool_table_cell(t, "%.2g", p->nmse);
-        tool_table_cell(t, "%llu", (unsigned long long)p->wrong);
-    }
-    tool_table_row_end(t);
-}
-
-/* --- csv --- */
-
-static void csv_header(FILE *f)
-{
-    fputs(
-        "jobs,workers,codec,chunk,density,same_blocks,bytes,seconds,operations,GBps,"
-        "samples,p50_us,p95_us,p99_us,"
-        "max_us,workers_cpu_s_per_GB,tribd_cpu_s_per_GB,tribd_elements_per_cpu_s,jain,"
-        "jain_codec,fell_back,jobs_lost,jobs_failed,nmse,wrong,version\n",
-        f);
-}
-
-/* Unknown numbers are empty cells. */
-static void csv_number(FILE *f, const char *format, double value)
-{
-    fputc(',', f);
-    if (isfinite(value))
-        fprintf(f, format, value); /* NOLINT: csv_row passes one of three constant
-                                    * formats */
-}
-
-static void csv_row(const struct agg_report *r, const struct agg_result *p)
-{
-    const struct agg_args *args = r->args;
-    FILE *f = r->out.csv;
-
-    fprintf(f, "%d,%d,\"%s\",%zu,%g,%d,%zu,%.4f,%llu,%.6f,%zu", args->jobs,
-            args->workers, r->codecs, args->each.chunk, args->each.density,
-            args->each.same_blocks, p->bytes, p->seconds,
-            (unsigned long long)p->operations, p->GBps, p->us.n);
-    fprintf(f, ",%.2f,%.2f,%.2f,%.2f,%.6f", p->us.p50, p->us.p95, p->us.p99, p->us.max,
-            p->workers_cpu);
-    csv_number(f, "%.6f", p->tribd_cpu);
-    csv_number(f, "%.6g", p->tribd_elements);
-    fprintf(f, ",%.5f,%.5f,%llu,%d,%d", p->jain, p->jain_codec,
-            (unsigned long long)p->fell_back, p->lost, p->failed);
-    csv_number(f, "%.6g", p->nmse);
-    if (args->each.check)
-        fprintf(f, ",%llu", (unsigned long long)p->wrong);
-    else
-        fputc(',', f);
-    fprintf(f, ",%s\n", trib_version());
 }
 
 /* --- json --- */
-
-static json_t *json_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *json_job(const struct agg_job_result *j)
 {
@@ -151,30 +103,19 @@ static json_t *json_job(const struct agg_job_result *j)
                      j->failed, "why", j->why);
 }
 
-static json_t *json_result(const struct agg_report *r, const struct agg_result *p)
+/* Add the jobs and the errors to the row's object. */
+static void add_jobs(const struct agg_report *r, const struct agg_result *p, json_t *o)
 {
-    const struct perf_summary *us = &p->us;
     json_t *jobs = json_array();
-    json_t *o = json_pack(
-        "{s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:I, "
-        "s:i, s:i}",
-        "bytes", (json_int_t)p->bytes, "seconds", p->seconds, "operations",
-        (json_int_t)p->operations, "GBps", p->GBps, "samples", (json_int_t)us->n,
-        "p50_us", us->p50, "p95_us", us->p95, "p99_us", us->p99, "max_us", us->max,
-        "workers_cpu_s_per_GB", p->workers_cpu, "tribd_cpu_s_per_GB",
-        json_number(p->tribd_cpu), "tribd_elements_per_cpu_s",
-        json_number(p->tribd_elements), "jain", p->jain, "jain_codec", p->jain_codec,
-        "fell_back", (json_int_t)p->fell_back, "jobs_lost", p->lost, "jobs_failed",
-        p->failed);
 
     for (int job = 0; job < r->args->jobs; job++)
         json_array_append_new(jobs, json_job(&p->jobs[job]));
     json_object_set_new(o, "jobs", jobs);
     if (r->args->each.check) {
-        json_object_set_new(o, "nmse", json_number(p->nmse));
+        json_object_set_new(o, "nmse",
+                            isfinite(p->nmse) ? json_real(p->nmse) : json_null());
         json_object_set_new(o, "wrong", json_integer((json_int_t)p->wrong));
     }
-    return o;
 }
 
 static json_t *json_run(const struct agg_report *r)
@@ -207,22 +148,30 @@ struct agg_report *agg_report_open(const struct agg_args *args, char *why,
         free(r);
         return NULL;
     }
-    if (r->out.csv != NULL)
-        csv_header(r->out.csv);
     if (r->out.table)
         table_open(r);
+    r->columns = (struct perf_columns){columns, sizeof(columns) / sizeof(*columns),
+                                       args->each.check ? PERF_IF_A : 0};
+    perf_columns_head(&r->out, &r->columns);
     perf_output_flush(&r->out);
     return r;
 }
 
 void agg_report_add(struct agg_report *r, const struct agg_result *result)
 {
-    if (r->out.table)
-        table_row(r, result);
-    if (r->out.csv != NULL)
-        csv_row(r, result);
-    if (r->out.results != NULL)
-        json_array_append_new(r->out.results, json_result(r, result));
+    const struct agg_args *args = r->args;
+    const struct row row = {.r = *result,
+                            .jobs = args->jobs,
+                            .workers = args->workers,
+                            .codecs = r->codecs,
+                            .version = trib_version(),
+                            .chunk = args->each.chunk,
+                            .density = args->each.density,
+                            .same_blocks = args->each.same_blocks};
+    json_t *object = perf_columns_row(&r->out, &r->columns, &row);
+
+    if (object != NULL)
+        add_jobs(r, result, object);
     perf_output_flush(&r->out);
 }
 

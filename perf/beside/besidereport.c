@@ -2,10 +2,11 @@
 /*
  * Output rows of groups, neighbors and store.
  */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "perf/beside/beside.h"
-#include "perf/common/output.h"
+#include "perf/common/columns.h"
 
 struct beside_report {
     const struct beside_args *args;
@@ -13,16 +14,36 @@ struct beside_report {
     struct perf_output out;
 };
 
-/* Return operations per second over all ranks; GB/s follows from it. */
-static double each_second(const struct beside_report *r, const struct beside_row *row)
-{
-    return row->us.p50 > 0 ? 1e6 * r->ranks / row->us.p50 : 0;
-}
+struct row {
+    struct beside_row r;
+    const char *command, *memory, *version;
+    int ranks;
+    double each_second, GBps; /* over all ranks */
+};
 
-static double GBps(const struct beside_report *r, const struct beside_row *row)
-{
-    return 1e-9 * (double)row->bytes * each_second(r, row);
-}
+/* clang-format off */
+#define AT(member) offsetof(struct row, member)
+static const struct perf_column all_columns[] = {
+    {NULL, "size", "", 10, 0, PERF_BYTES, 0, 0, 0, AT(r.bytes)},
+    {"command", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(command)},
+    {"way", "way", "", -19, 0, PERF_TEXT, 0, 0, 0, AT(r.way)},
+    {"ranks", PERF_UNSHOWN, PERF_INT, 0, 0, PERF_NO_JSON, AT(ranks)},
+    {"bytes", PERF_UNSHOWN, PERF_SIZE, 0, 0, 0, AT(r.bytes)},
+    {"rounds", PERF_UNSHOWN, PERF_SIZE, 0, 0, 0, AT(r.us.n)},
+    {"p50_us", "p50", "µs ", 11, 0, PERF_US, 3, 0, 0, AT(r.us.p50)},
+    {"min_us", "min", "µs ", 11, 4, PERF_US, 3, 0, 0, AT(r.us.min)},
+    {"max_us", "max", "µs ", 11, 5, PERF_US, 3, 0, 0, AT(r.us.max)},
+    {"each_second", "all ranks", "1/s", 11, 3, PERF_FIXED, 1, 0, 0, AT(each_second)},
+    {"GBps", "all ranks", "GB/s", 10, 2, PERF_FIXED, 6, 3, 0, AT(GBps)},
+    {"ratio", "ratio", "", 8, 0, PERF_FIXED, 4, 3, 0, AT(r.ratio.p50)},
+    {"min_ratio", "min", "", 8, 1, PERF_FIXED, 4, 3, 0, AT(r.ratio.min)},
+    {"max_ratio", "max", "", 8, 1, PERF_FIXED, 4, 3, 0, AT(r.ratio.max)},
+    {"memory", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(memory)},
+    {"version", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(version)}};
+/* clang-format on */
+
+static const struct perf_columns columns = {
+    all_columns, sizeof(all_columns) / sizeof(*all_columns), 0};
 
 static const char *memory_text(const struct beside_args *args)
 {
@@ -39,55 +60,6 @@ static void table_open(struct beside_report *r)
            "%ld rounds, tributary %s\n",
            args->kind->name, memory_text(args), r->ranks, r->ranks == 1 ? "" : "s",
            args->rounds, trib_version());
-    struct tool_table *t = &r->out.rows;
-    tool_table_add(t, "size", "", 10, 0);
-    tool_table_add(t, "way", "", -19, 0);
-    tool_table_add(t, "p50", "µs ", 11, 0);
-    tool_table_add(t, "min", "µs ", 11, 4);
-    tool_table_add(t, "max", "µs ", 11, 5);
-    tool_table_add(t, "all ranks", "1/s", 11, 3);
-    tool_table_add(t, "all ranks", "GB/s", 10, 2);
-    tool_table_add(t, "ratio", "", 8, 0);
-    tool_table_add(t, "min", "", 8, 1);
-    tool_table_add(t, "max", "", 8, 1);
-    tool_table_head(t);
-}
-
-static void table_row(struct beside_report *r, const struct beside_row *row)
-{
-    struct tool_table *t = &r->out.rows;
-    char size[32];
-
-    tool_table_cell(t, "%s", perf_size_text(row->bytes, size, sizeof(size)));
-    tool_table_cell(t, "%s", row->way);
-    perf_output_us(t, row->us.p50);
-    perf_output_us(t, row->us.min);
-    perf_output_us(t, row->us.max);
-    tool_table_cell(t, "%.0f", each_second(r, row));
-    tool_table_cell(t, "%.3f", GBps(r, row));
-    tool_table_cell(t, "%.3f", row->ratio.p50);
-    tool_table_cell(t, "%.3f", row->ratio.min);
-    tool_table_cell(t, "%.3f", row->ratio.max);
-    tool_table_row_end(t);
-}
-
-static void csv_row(const struct beside_report *r, const struct beside_row *row)
-{
-    fprintf(r->out.csv,
-            "%s,%s,%d,%zu,%zu,%.3f,%.3f,%.3f,%.1f,%.6f,%.4f,%.4f,%.4f,%s,%s\n",
-            r->args->kind->name, row->way, r->ranks, row->bytes, row->us.n, row->us.p50,
-            row->us.min, row->us.max, each_second(r, row), GBps(r, row), row->ratio.p50,
-            row->ratio.min, row->ratio.max, memory_text(r->args), trib_version());
-}
-
-static json_t *json_row(const struct beside_report *r, const struct beside_row *row)
-{
-    return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "way",
-                     row->way, "bytes", (json_int_t)row->bytes, "rounds",
-                     (json_int_t)row->us.n, "p50_us", row->us.p50, "min_us",
-                     row->us.min, "max_us", row->us.max, "each_second",
-                     each_second(r, row), "GBps", GBps(r, row), "ratio", row->ratio.p50,
-                     "min_ratio", row->ratio.min, "max_ratio", row->ratio.max);
 }
 
 struct beside_report *beside_report_open(const struct beside_args *args, int ranks,
@@ -105,24 +77,25 @@ struct beside_report *beside_report_open(const struct beside_args *args, int ran
         free(r);
         return NULL;
     }
-    if (r->out.csv != NULL)
-        fputs("command,way,ranks,bytes,rounds,p50_us,min_us,max_us,each_second,GBps,"
-              "ratio,min_ratio,max_ratio,memory,version\n",
-              r->out.csv);
     if (r->out.table)
         table_open(r);
+    perf_columns_head(&r->out, &columns);
     perf_output_flush(&r->out);
     return r;
 }
 
 void beside_report_add(struct beside_report *r, const struct beside_row *row)
 {
-    if (r->out.table)
-        table_row(r, row);
-    if (r->out.csv != NULL)
-        csv_row(r, row);
-    if (r->out.results != NULL)
-        json_array_append_new(r->out.results, json_row(r, row));
+    double each_second = row->us.p50 > 0 ? 1e6 * r->ranks / row->us.p50 : 0;
+    const struct row all = {.r = *row,
+                            .command = r->args->kind->name,
+                            .memory = memory_text(r->args),
+                            .version = trib_version(),
+                            .ranks = r->ranks,
+                            .each_second = each_second,
+                            .GBps = 1e-9 * (double)row->bytes * each_second};
+
+    perf_columns_row(&r->out, &columns, &all);
     perf_output_flush(&r->out);
 }
 

@@ -4,7 +4,7 @@
  */
 #include "perf/coll/writer.h"
 
-#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "perf/coll/colls.h"
 #include "perf/coll/measure.h"
 #include "perf/coll/overlap.h"
-#include "perf/common/output.h"
+#include "perf/common/columns.h"
 #include "perf/common/samples.h"
 #include "perf/common/sizes.h"
 
@@ -20,9 +20,82 @@ struct perf_writer {
     const struct perf_args *args;
     int ranks;
     struct perf_output out;
+    struct perf_columns columns;
     json_t *document; /* after perf_writer_finish; NULL: none */
     bool interrupted;
 };
+
+struct row {
+    struct perf_result r;
+    const char *collective, *algorithm, *codec, *dtype, *op, *memory, *call, *version;
+    int ranks;
+    double density;
+    bool in_place, same_blocks;
+};
+
+enum { CODED = PERF_IF_A, CHECKED = PERF_IF_B };
+enum { OVERLAP_COLUMNS = 12 }; /* the last ones */
+
+/* clang-format off */
+#define AT(member) offsetof(struct row, member)
+#define CSV(key, type, digits, at) {key, PERF_UNSHOWN, type, digits, 0, PERF_NO_JSON, \
+     AT(at)}
+#define JSON(key, type, at) {key, PERF_UNSHOWN, type, 0, 0, PERF_NO_CSV, AT(at)}
+#define OVERLAP(key, digits, at) CSV(key, PERF_FIXED, digits, r.overlap.at)
+static const struct perf_column columns[] = {
+    CSV("collective", PERF_TEXT, 0, collective),
+    CSV("algorithm", PERF_TEXT, 0, algorithm),
+    CSV("codec", PERF_QUOTED, 0, codec),
+    CSV("dtype", PERF_TEXT, 0, dtype),
+    CSV("op", PERF_TEXT, 0, op),
+    CSV("ranks", PERF_INT, 0, ranks),
+    {"bytes", "size", "", 10, 0, PERF_BYTES, 0, 0, 0, AT(r.bytes)},
+    JSON("count", PERF_SIZE, r.count),
+    {"iters", "samples", "", 8, 5, PERF_SIZE, 0, 0, 0, AT(r.us.n)},
+    {"batch", "batch", "", 7, 6, PERF_LONG, 0, 0, PERF_NO_CSV, AT(r.batch)},
+    JSON("p25_us", PERF_FIXED, r.us.p25),
+    {"p50_us", "p50", "µs ", 11, 0, PERF_US, 4, 0, 0, AT(r.us.p50)},
+    JSON("p75_us", PERF_FIXED, r.us.p75),
+    {"p99_us", "p99", "µs ", 11, 1, PERF_US, 4, 0, 0, AT(r.us.p99)},
+    {"p999_us", "p99.9", "µs ", 11, 8, PERF_US, 4, 0, 0, AT(r.us.p999)},
+    {"min_us", "min", "µs ", 11, 3, PERF_US, 4, 0, 0, AT(r.us.min)},
+    {"max_us", "max", "µs ", 11, 7, PERF_US, 4, 0, 0, AT(r.us.max)},
+    JSON("mean_us", PERF_FIXED, r.us.mean),
+    {"algbw_GBps", "algbw", "GB/s", 9, 4, PERF_FIXED, 4, 3, 0, AT(r.algbw_GBps)},
+    {"busbw_GBps", "busbw", "GB/s", 9, 0, PERF_FIXED, 4, 3, 0, AT(r.busbw_GBps)},
+    {"wire_bytes", "wire", "B", 11, 2, PERF_FIXED, 1, 0, 0, AT(r.wire_bytes)},
+    JSON("ratio", PERF_FIXED, r.ratio),
+    {NULL, "ratio", "", 9, 0, PERF_FIXED, 0, 2, CODED, AT(r.ratio)},
+    JSON("cpu_us", PERF_FIXED, r.cpu_us),
+    /* NaN if all expected values are 0; json has no NaN. */
+    {"nmse", "nmse", "", 9, 0, PERF_GENERAL, 6, 2, CHECKED | PERF_NO_JSON, AT(r.nmse)},
+    {"nmse", PERF_UNSHOWN, PERF_GENERAL, 0, 0, CHECKED | PERF_NO_CSV | PERF_OPTIONAL,
+     AT(r.nmse)},
+    {"wrong", "wrong", "", 11, 0, PERF_COUNT, 0, 0, CHECKED, AT(r.wrong)},
+    CSV("mean_us", PERF_FIXED, 4, r.us.mean),
+    CSV("batch", PERF_LONG, 0, r.batch),
+    CSV("count", PERF_SIZE, 0, r.count),
+    CSV("ratio", PERF_FIXED, 4, r.ratio),
+    CSV("cpu_us", PERF_FIXED, 4, r.cpu_us),
+    CSV("memory", PERF_TEXT, 0, memory),
+    CSV("in_place", PERF_FLAG, 0, in_place),
+    CSV("call", PERF_TEXT, 0, call),
+    CSV("density", PERF_GENERAL, 6, density),
+    CSV("same_blocks", PERF_FLAG, 0, same_blocks),
+    CSV("version", PERF_TEXT, 0, version),
+    OVERLAP("encode_GBps", 4, stage_GBps[0]),
+    OVERLAP("link_GBps", 4, stage_GBps[1]),
+    OVERLAP("sum_GBps", 4, stage_GBps[2]),
+    OVERLAP("decode_GBps", 4, stage_GBps[3]),
+    OVERLAP("bound_GBps", 4, bound_GBps),
+    OVERLAP("reached_GBps", 4, reached_GBps),
+    OVERLAP("part", 4, part),
+    OVERLAP("core_GBps", 4, core_GBps),
+    OVERLAP("core_part", 4, core_part),
+    OVERLAP("comm_us", 2, here.comm_us),
+    OVERLAP("hidden", 4, here.part),
+    OVERLAP("hidden_elsewhere", 4, elsewhere.part)};
+/* clang-format on */
 
 /* --- table --- */
 
@@ -49,28 +122,6 @@ static const char *call_text(const struct perf_args *args)
                                            : "blocking";
 }
 
-static void add_columns(struct tool_table *t, const struct perf_args *args)
-{
-    static const struct {
-        const char *head, *unit;
-        int width, rank;
-    } columns[] = {
-        {"size", "", 10, 0},     {"samples", "", 8, 5}, {"batch", "", 7, 6},
-        {"p50", "µs ", 11, 0},   {"p99", "µs ", 11, 1}, {"p99.9", "µs ", 11, 8},
-        {"min", "µs ", 11, 3},   {"max", "µs ", 11, 7}, {"algbw", "GB/s", 9, 4},
-        {"busbw", "GB/s", 9, 0}, {"wire", "B", 11, 2}};
-
-    for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
-        tool_table_add(t, columns[i].head, columns[i].unit, columns[i].width,
-                       columns[i].rank);
-    if (has_codec(args))
-        tool_table_add(t, "ratio", "", 9, 0);
-    if (args->check) {
-        tool_table_add(t, "nmse", "", 9, 0);
-        tool_table_add(t, "wrong", "", 11, 0);
-    }
-}
-
 static void table_open(struct perf_writer *w)
 {
     const struct perf_args *args = w->args;
@@ -94,8 +145,6 @@ static void table_open(struct perf_writer *w)
            w->ranks, w->ranks == 1 ? "" : "s", trib_version());
     if (w->ranks == 1)
         puts("1 rank sends nothing: start more with -n, or with trib-run");
-    add_columns(&w->out.rows, args);
-    tool_table_head(&w->out.rows);
 }
 
 /* Print each line of a text, indented. */
@@ -106,85 +155,6 @@ static void print_lines(const char *text)
         printf("           %.*s\n", length, text);
         text += length + (text[length] == '\n');
     }
-}
-
-static void table_row(struct perf_writer *w, const struct perf_result *r)
-{
-    struct tool_table *t = &w->out.rows;
-    char size[32];
-
-    tool_table_cell(t, "%s", perf_size_text(r->bytes, size, sizeof(size)));
-    tool_table_cell(t, "%zu", r->us.n);
-    tool_table_cell(t, "%ld", r->batch);
-    perf_output_us(t, r->us.p50);
-    perf_output_us(t, r->us.p99);
-    perf_output_us(t, r->us.p999);
-    perf_output_us(t, r->us.min);
-    perf_output_us(t, r->us.max);
-    tool_table_cell(t, "%.3f", r->algbw_GBps);
-    tool_table_cell(t, "%.3f", r->busbw_GBps);
-    tool_table_cell(t, "%.0f", r->wire_bytes);
-    if (has_codec(w->args))
-        tool_table_cell(t, "%.2f", r->ratio);
-    if (w->args->check) {
-        tool_table_cell(t, "%.2g", r->nmse);
-        tool_table_cell(t, "%.0f", r->wrong);
-    }
-    tool_table_row_end(t);
-    if (w->args->explain)
-        print_lines(r->explain);
-    if (r->overlap.measured)
-        perf_overlap_print(&r->overlap);
-}
-
-/* --- csv --- */
-
-static void csv_header(FILE *f, bool overlap)
-{
-    fputs("collective,algorithm,codec,dtype,op,ranks,bytes,iters,p50_us,p99_us,p999_us,"
-          "min_us,max_us,algbw_GBps,busbw_GBps,wire_bytes,nmse,wrong,"
-          "mean_us,batch,count,ratio,cpu_us,memory,in_place,call,density,same_blocks,"
-          "version",
-          f);
-    if (overlap)
-        fputs(
-            ",encode_GBps,link_GBps,sum_GBps,decode_GBps,bound_GBps,reached_GBps,part,"
-            "core_GBps,core_part,comm_us,hidden,hidden_elsewhere",
-            f);
-    fputs("\n", f);
-}
-
-static void csv_overlap(FILE *f, const struct perf_overlap *o)
-{
-    for (int s = 0; s < PERF_STAGES; s++)
-        fprintf(f, ",%.4f", o->stage_GBps[s]);
-    fprintf(f, ",%.4f,%.4f,%.4f,%.4f,%.4f,%.2f,%.4f,%.4f", o->bound_GBps,
-            o->reached_GBps, o->part, o->core_GBps, o->core_part, o->here.comm_us,
-            o->here.part, o->elsewhere.part);
-}
-
-/* Quote codec texts, since they have commas. They have no quotation marks. */
-static void csv_row(const struct perf_writer *w, const struct perf_result *r)
-{
-    const struct perf_args *args = w->args;
-    const struct perf_summary *us = &r->us;
-    FILE *f = w->out.csv;
-    fprintf(f, "%s,%s,\"%s\",%s,%s,%d,%zu,%zu", perf_coll_name(args->coll),
-            perf_algorithm_text(args), perf_codec_text(args),
-            trib_dtype_name(args->dtype), op_text(args), w->ranks, r->bytes, us->n);
-    fprintf(f, ",%.4f,%.4f,%.4f,%.4f,%.4f", us->p50, us->p99, us->p999, us->min,
-            us->max);
-    fprintf(f, ",%.4f,%.4f,%.1f", r->algbw_GBps, r->busbw_GBps, r->wire_bytes);
-    if (args->check)
-        fprintf(f, ",%.6g,%.0f", r->nmse, r->wrong);
-    else
-        fputs(",,", f);
-    fprintf(f, ",%.4f,%ld,%zu,%.4f,%.4f,%s,%d,%s,%g,%d,%s", us->mean, r->batch,
-            r->count, r->ratio, r->cpu_us, memory_text(args), args->in_place,
-            call_text(args), args->density, args->same_blocks, trib_version());
-    if (args->overlap)
-        csv_overlap(f, &r->overlap);
-    fputs("\n", f);
 }
 
 /* --- json --- */
@@ -217,31 +187,6 @@ static json_t *json_overlap(const struct perf_overlap *o)
                                 json_real(o->stage_GBps[s]));
     json_object_set_new(all, "alone_GBps", alone);
     return all;
-}
-
-static json_t *json_result(const struct perf_args *args, const struct perf_result *r)
-{
-    const struct perf_summary *us = &r->us;
-    json_t *o = json_pack(
-        "{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
-        "s:f, s:f}",
-        "bytes", (json_int_t)r->bytes, "count", (json_int_t)r->count, "iters",
-        (json_int_t)us->n, "batch", (json_int_t)r->batch, "p25_us", us->p25, "p50_us",
-        us->p50, "p75_us", us->p75, "p99_us", us->p99, "p999_us", us->p999, "min_us",
-        us->min, "max_us", us->max, "mean_us", us->mean, "algbw_GBps", r->algbw_GBps,
-        "busbw_GBps", r->busbw_GBps, "wire_bytes", r->wire_bytes, "ratio", r->ratio,
-        "cpu_us", r->cpu_us);
-    if (o != NULL && args->check) {
-        /* NaN if all expected values are 0; json has no NaN. */
-        json_object_set_new(o, "nmse",
-                            isfinite(r->nmse) ? json_real(r->nmse) : json_null());
-        json_object_set_new(o, "wrong", json_integer((json_int_t)r->wrong));
-    }
-    if (o != NULL && r->overlap.measured)
-        json_object_set_new(o, "overlap", json_overlap(&r->overlap));
-    if (o != NULL && r->explain[0] != '\0')
-        json_object_set_new(o, "explain", json_string(r->explain));
-    return o;
 }
 
 /* Add the rate of --link and the limit that follows from it. */
@@ -294,22 +239,43 @@ struct perf_writer *perf_writer_open(const struct perf_args *args, int ranks, ch
         free(w);
         return NULL;
     }
-    if (w->out.csv != NULL)
-        csv_header(w->out.csv, args->overlap);
     if (w->out.table)
         table_open(w);
+    w->columns = (struct perf_columns){
+        columns,
+        sizeof(columns) / sizeof(*columns) - (args->overlap ? 0 : OVERLAP_COLUMNS),
+        (has_codec(args) ? CODED : 0u) | (args->check ? CHECKED : 0u)};
+    perf_columns_head(&w->out, &w->columns);
     perf_output_flush(&w->out);
     return w;
 }
 
 void perf_writer_add(struct perf_writer *w, const struct perf_result *result)
 {
-    if (w->out.table)
-        table_row(w, result);
-    if (w->out.csv != NULL)
-        csv_row(w, result);
-    if (w->out.results != NULL)
-        json_array_append_new(w->out.results, json_result(w->args, result));
+    const struct perf_args *args = w->args;
+    const struct row row = {.r = *result,
+                            .collective = perf_coll_name(args->coll),
+                            .algorithm = perf_algorithm_text(args),
+                            .codec = perf_codec_text(args),
+                            .dtype = trib_dtype_name(args->dtype),
+                            .op = op_text(args),
+                            .memory = memory_text(args),
+                            .call = call_text(args),
+                            .version = trib_version(),
+                            .ranks = w->ranks,
+                            .density = args->density,
+                            .in_place = args->in_place,
+                            .same_blocks = args->same_blocks};
+    json_t *object = perf_columns_row(&w->out, &w->columns, &row);
+
+    if (object != NULL && result->overlap.measured)
+        json_object_set_new(object, "overlap", json_overlap(&result->overlap));
+    if (object != NULL && result->explain[0] != '\0')
+        json_object_set_new(object, "explain", json_string(result->explain));
+    if (w->out.table && args->explain)
+        print_lines(result->explain);
+    if (w->out.table && result->overlap.measured)
+        perf_overlap_print(&result->overlap);
     perf_output_flush(&w->out);
 }
 

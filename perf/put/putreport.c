@@ -2,12 +2,12 @@
 /*
  * Output rows of put.
  */
-#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "perf/common/output.h"
+#include "perf/common/columns.h"
 #include "perf/common/samples.h"
 #include "perf/common/sizes.h"
 #include "perf/put/put.h"
@@ -18,7 +18,43 @@ struct put_report {
     const struct put_endpoint *endpoint;
     struct trib_route route;
     struct perf_output out;
+    struct perf_columns columns;
 };
+
+struct row {
+    struct put_result r;
+    const char *transport, *ways, *client, *server, *version;
+    int depth;
+    double millions; /* of messages per second */
+};
+
+enum { LATENCY = PERF_IF_A, BANDWIDTH = PERF_IF_B, CHECK = PERF_IF_C };
+
+/* clang-format off */
+#define AT(member) offsetof(struct row, member)
+static const struct perf_column columns[] = {
+    {"transport", PERF_UNSHOWN, PERF_QUOTED, 0, 0, PERF_NO_JSON, AT(transport)},
+    {"depth", PERF_UNSHOWN, PERF_INT, 0, 0, PERF_NO_JSON, AT(depth)},
+    {"ways", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(ways)},
+    {"bytes", "size", "", 10, 0, PERF_BYTES, 0, 0, 0, AT(r.bytes)},
+    {"iters", "samples", "", 8, 5, PERF_SIZE, 0, 0, LATENCY, AT(r.us.n)},
+    {"p50_us", "p50", "µs ", 11, 0, PERF_US, 4, 0, LATENCY, AT(r.us.p50)},
+    {"p99_us", "p99", "µs ", 11, 1, PERF_US, 4, 0, LATENCY, AT(r.us.p99)},
+    {"p999_us", "p99.9", "µs ", 11, 7, PERF_US, 4, 0, LATENCY, AT(r.us.p999)},
+    {"min_us", "min", "µs ", 11, 3, PERF_US, 4, 0, LATENCY, AT(r.us.min)},
+    {"max_us", "max", "µs ", 11, 4, PERF_US, 4, 0, LATENCY, AT(r.us.max)},
+    {"mean_us", PERF_UNSHOWN, PERF_FIXED, 4, 0, LATENCY, AT(r.us.mean)},
+    {"writes", "writes", "", 9, 6, PERF_UINT64, 0, 0, BANDWIDTH, AT(r.writes)},
+    {"GBps", "bandwidth", "GB/s", 10, 0, PERF_FIXED, 6, 4, BANDWIDTH, AT(r.GBps)},
+    {"messages_per_s", PERF_UNSHOWN, PERF_FIXED, 1, 0, BANDWIDTH, AT(r.messages_per_s)},
+    {NULL, "messages", "million/s", 10, 1, PERF_FIXED, 0, 4, BANDWIDTH, AT(millions)},
+    {"cpu_s_per_GB", "CPU", "s/GB", 10, 2, PERF_FIXED, 6, 3,
+     BANDWIDTH | PERF_OPTIONAL, AT(r.cpu_s_per_GB)},
+    {"wrong", "wrong", "bytes", 11, 0, PERF_COUNT, 0, 0, CHECK, AT(r.wrong)},
+    {"client", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(client)},
+    {"server", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(server)},
+    {"version", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(version)}};
+/* clang-format on */
 
 /* Return the transport that "auto" chose. */
 static const char *transport_text(const struct put_report *r)
@@ -34,27 +70,6 @@ static const char *ways(const struct put_args *args)
 
 /* --- table --- */
 
-static void add_columns(struct tool_table *t, const struct put_args *args)
-{
-    tool_table_add(t, "size", "", 10, 0);
-    if (args->latency) {
-        tool_table_add(t, "samples", "", 8, 5);
-        tool_table_add(t, "p50", "µs ", 11, 0);
-        tool_table_add(t, "p99", "µs ", 11, 1);
-        tool_table_add(t, "p99.9", "µs ", 11, 7);
-        tool_table_add(t, "min", "µs ", 11, 3);
-        tool_table_add(t, "max", "µs ", 11, 4);
-    }
-    if (args->bandwidth) {
-        tool_table_add(t, "writes", "", 9, 6);
-        tool_table_add(t, "bandwidth", "GB/s", 10, 0);
-        tool_table_add(t, "messages", "million/s", 10, 1);
-        tool_table_add(t, "CPU", "s/GB", 10, 2);
-    }
-    if (args->check)
-        tool_table_add(t, "wrong", "bytes", 11, 0);
-}
-
 static void table_open(struct put_report *r)
 {
     const struct put_args *args = r->args;
@@ -63,98 +78,9 @@ static void table_open(struct put_report *r)
            r->endpoint->me.host, r->endpoint->other.host, trib_version());
     if (args->latency)
         puts("times are one-way: half of a round trip");
-    add_columns(&r->out.rows, args);
-    tool_table_head(&r->out.rows);
-}
-
-static void table_row(struct put_report *r, const struct put_result *p)
-{
-    struct tool_table *t = &r->out.rows;
-    char size[32];
-
-    tool_table_cell(t, "%s", perf_size_text(p->bytes, size, sizeof(size)));
-    if (r->args->latency) {
-        tool_table_cell(t, "%zu", p->us.n);
-        perf_output_us(t, p->us.p50);
-        perf_output_us(t, p->us.p99);
-        perf_output_us(t, p->us.p999);
-        perf_output_us(t, p->us.min);
-        perf_output_us(t, p->us.max);
-    }
-    if (r->args->bandwidth) {
-        tool_table_cell(t, "%llu", (unsigned long long)p->writes);
-        tool_table_cell(t, "%.4f", p->GBps);
-        tool_table_cell(t, "%.4f", 1e-6 * p->messages_per_s);
-        if (isfinite(p->cpu_s_per_GB))
-            tool_table_cell(t, "%.3f", p->cpu_s_per_GB);
-        else
-            tool_table_cell(t, "-");
-    }
-    if (r->args->check)
-        tool_table_cell(t, "%.0f", p->wrong);
-    tool_table_row_end(t);
-}
-
-/* --- csv --- */
-
-static void csv_header(FILE *f)
-{
-    fputs(
-        "transport,depth,ways,bytes,iters,p50_us,p99_us,p999_us,min_us,max_us,mean_us,"
-        "writes,GBps,messages_per_s,cpu_s_per_GB,wrong,client,server,version\n",
-        f);
-}
-
-/* Figures not measured are empty cells. Transport texts have commas, so quote them. */
-static void csv_row(const struct put_report *r, const struct put_result *p)
-{
-    const struct perf_summary *us = &p->us;
-    FILE *f = r->out.csv;
-    fprintf(f, "\"%s\",%d,%s,%zu", transport_text(r), r->args->depth, ways(r->args),
-            p->bytes);
-    if (r->args->latency)
-        fprintf(f, ",%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f", us->n, us->p50, us->p99,
-                us->p999, us->min, us->max, us->mean);
-    else
-        fputs(",,,,,,,", f);
-    if (r->args->bandwidth)
-        fprintf(f, ",%llu,%.6f,%.1f,", (unsigned long long)p->writes, p->GBps,
-                p->messages_per_s);
-    else
-        fputs(",,,,", f);
-    if (isfinite(p->cpu_s_per_GB))
-        fprintf(f, "%.6f", p->cpu_s_per_GB);
-    if (r->args->check)
-        fprintf(f, ",%.0f", p->wrong);
-    else
-        fputc(',', f);
-    fprintf(f, ",%s,%s,%s\n", r->endpoint->me.host, r->endpoint->other.host,
-            trib_version());
 }
 
 /* --- json --- */
-
-static json_t *json_result(const struct put_args *args, const struct put_result *p)
-{
-    const struct perf_summary *us = &p->us;
-    json_t *o = json_pack("{s:I}", "bytes", (json_int_t)p->bytes);
-    if (args->latency)
-        json_object_update_new(o, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}",
-                                            "iters", (json_int_t)us->n, "p50_us",
-                                            us->p50, "p99_us", us->p99, "p999_us",
-                                            us->p999, "min_us", us->min, "max_us",
-                                            us->max, "mean_us", us->mean));
-    if (args->bandwidth)
-        json_object_update_new(
-            o,
-            json_pack("{s:I, s:f, s:f, s:o}", "writes", (json_int_t)p->writes, "GBps",
-                      p->GBps, "messages_per_s", p->messages_per_s, "cpu_s_per_GB",
-                      isfinite(p->cpu_s_per_GB) ? json_real(p->cpu_s_per_GB)
-                                                : json_null()));
-    if (args->check)
-        json_object_set_new(o, "wrong", json_integer((json_int_t)p->wrong));
-    return o;
-}
 
 static json_t *json_all(const struct put_report *r)
 {
@@ -185,22 +111,29 @@ struct put_report *put_report_open(const struct put_args *args,
         free(r);
         return NULL;
     }
-    if (r->out.csv != NULL)
-        csv_header(r->out.csv);
     if (r->out.table)
         table_open(r);
+    r->columns = (struct perf_columns){columns, sizeof(columns) / sizeof(*columns),
+                                       (args->latency ? LATENCY : 0u) |
+                                           (args->bandwidth ? BANDWIDTH : 0u) |
+                                           (args->check ? CHECK : 0u)};
+    perf_columns_head(&r->out, &r->columns);
     perf_output_flush(&r->out);
     return r;
 }
 
 void put_report_add(struct put_report *r, const struct put_result *result)
 {
-    if (r->out.table)
-        table_row(r, result);
-    if (r->out.csv != NULL)
-        csv_row(r, result);
-    if (r->out.results != NULL)
-        json_array_append_new(r->out.results, json_result(r->args, result));
+    const struct row row = {.r = *result,
+                            .transport = transport_text(r),
+                            .ways = ways(r->args),
+                            .client = r->endpoint->me.host,
+                            .server = r->endpoint->other.host,
+                            .version = trib_version(),
+                            .depth = r->args->depth,
+                            .millions = 1e-6 * result->messages_per_s};
+
+    perf_columns_row(&r->out, &r->columns, &row);
     perf_output_flush(&r->out);
 }
 

@@ -2,12 +2,67 @@
 /*
  * Output rows of trib-sim: table, csv, json.
  */
-#include "perf/common/output.h"
+#include <stddef.h>
 
 #include <tributary.h>
+
+#include "perf/common/columns.h"
 #include "perf/sim/sim.h"
 
-static void table_open(struct tool_table *t, const struct sim_args *args)
+struct row {
+    struct sim_result r;
+    const char *algorithm, *codec, *automatic, *estimates;
+    size_t bytes;
+    double time_ms, cpu_ms, host_MB, host_most_MB, fabric_MB, memory_MiB, percent;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct row, member)
+static const struct perf_column all_columns[] = {
+    {"ranks", "ranks", "", 6, 0, PERF_INT, 0, 0, 0, AT(r.ranks)},
+    {"hosts", PERF_UNSHOWN, PERF_INT, 0, 0, 0, AT(r.hosts)},
+    {"algorithm", "algorithm", "", -17, 0, PERF_TEXT, 0, 0, 0, AT(algorithm)},
+    {"codec", PERF_UNSHOWN, PERF_QUOTED, 0, 0, PERF_NO_JSON, AT(codec)},
+    {"bytes", PERF_UNSHOWN, PERF_SIZE, 0, 0, PERF_NO_JSON, AT(bytes)},
+    {"time_s", PERF_UNSHOWN, PERF_GENERAL, 9, 0, 0, AT(r.time_s)},
+    {"first_s", PERF_UNSHOWN, PERF_GENERAL, 9, 0, 0, AT(r.first_s)},
+    {"cpu_s", PERF_UNSHOWN, PERF_GENERAL, 9, 0, 0, AT(r.cpu_s)},
+    {"chunks", PERF_UNSHOWN, PERF_UINT32, 0, 0, 0, AT(r.chunks)},
+    {"rounds", PERF_UNSHOWN, PERF_UINT32, 0, 0, 0, AT(r.rounds)},
+    {"piece", PERF_UNSHOWN, PERF_SIZE, 0, 0, 0, AT(r.piece)},
+    {"frames", PERF_UNSHOWN, PERF_UINT32, 0, 0, 0, AT(r.frames)},
+    {"replayed", PERF_UNSHOWN, PERF_GENERAL, 6, 0, 0, AT(r.replayed)},
+    {"messages", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.messages)},
+    {"payload_bytes", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.payload)},
+    {"far_payload_bytes", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.far_payload)},
+    {"host_bytes_mean", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.host_mean)},
+    {"host_bytes_most", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.host_most)},
+    {"fabric_bytes", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.fabric)},
+    {"fabric_bytes_most", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.fabric_most)},
+    {"peers_most", PERF_UNSHOWN, PERF_INT, 0, 0, 0, AT(r.peers_most)},
+    {"peers_mean", PERF_UNSHOWN, PERF_GENERAL, 6, 0, 0, AT(r.peers_mean)},
+    {"memory_most", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.memory_most)},
+    {"memory_mean", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.memory_mean)},
+    {"aggregator_peers", PERF_UNSHOWN, PERF_INT, 0, 0, 0, AT(r.agg_peers)},
+    {"aggregator_memory", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.agg_memory)},
+    {"auto", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(automatic)},
+    {"choice", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_CSV, AT(automatic)},
+    {"estimates", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_CSV, AT(estimates)},
+    {NULL, "time", "ms", 13, 0, PERF_FIXED, 0, 3, 0, AT(time_ms)},
+    {NULL, "cpu", "ms", 11, 2, PERF_FIXED, 0, 3, 0, AT(cpu_ms)},
+    {NULL, "host", "MB", 11, 1, PERF_FIXED, 0, 3, 0, AT(host_MB)},
+    {NULL, "host most", "MB", 11, 4, PERF_FIXED, 0, 3, 0, AT(host_most_MB)},
+    {NULL, "fabric", "MB", 11, 3, PERF_FIXED, 0, 3, 0, AT(fabric_MB)},
+    {NULL, "peers", "", 7, 3, PERF_INT, 0, 0, 0, AT(r.peers_most)},
+    {NULL, "memory", "MiB", 10, 1, PERF_FIXED, 0, 2, 0, AT(memory_MiB)},
+    {NULL, "messages", "", 10, 5, PERF_FIXED, 0, 0, 0, AT(r.messages)},
+    {NULL, "replayed", "%", 9, 1, PERF_GENERAL, 0, 3, 0, AT(percent)}};
+/* clang-format on */
+
+static const struct perf_columns columns = {
+    all_columns, sizeof(all_columns) / sizeof(*all_columns), 0};
+
+static void table_open(const struct sim_args *args)
 {
     char size[32];
 
@@ -17,36 +72,11 @@ static void table_open(struct tool_table *t, const struct sim_args *args)
         perf_size_text(args->bytes, size, sizeof(size)), args->codec, args->algorithm,
         args->topology, args->rate * 8e-9, args->per_host,
         args->per_host == 1 ? "" : "s", trib_version());
-    tool_table_add(t, "ranks", "", 6, 0);
-    tool_table_add(t, "algorithm", "", -17, 0);
-    tool_table_add(t, "time", "ms", 13, 0);
-    tool_table_add(t, "cpu", "ms", 11, 2);
-    tool_table_add(t, "host", "MB", 11, 1);
-    tool_table_add(t, "host most", "MB", 11, 4);
-    tool_table_add(t, "fabric", "MB", 11, 3);
-    tool_table_add(t, "peers", "", 7, 3);
-    tool_table_add(t, "memory", "MiB", 10, 1);
-    tool_table_add(t, "messages", "", 10, 5);
-    tool_table_add(t, "replayed", "%", 9, 1);
-    tool_table_head(t);
 }
 
-static void table_row(struct tool_table *t, const struct sim_result *r)
+/* Print the notes below a row of the table. */
+static void table_notes(const struct sim_result *r)
 {
-    if (r->why[0])
-        return;
-    tool_table_cell(t, "%d", r->ranks);
-    tool_table_cell(t, "%s", r->algorithm);
-    tool_table_cell(t, "%.3f", r->time_s * 1e3);
-    tool_table_cell(t, "%.3f", r->cpu_s * 1e3);
-    tool_table_cell(t, "%.3f", r->host_mean * 1e-6);
-    tool_table_cell(t, "%.3f", r->host_most * 1e-6);
-    tool_table_cell(t, "%.3f", r->fabric * 1e-6);
-    tool_table_cell(t, "%d", r->peers_most);
-    tool_table_cell(t, "%.2f", r->memory_most / (1 << 20));
-    tool_table_cell(t, "%.0f", r->messages);
-    tool_table_cell(t, "%.3g", r->replayed * 100);
-    tool_table_row_end(t);
     if (r->agg_peers)
         printf("%6s an aggregator has up to %d peers and %.2f MiB of slots\n", "",
                r->agg_peers, r->agg_memory / (1 << 20));
@@ -57,42 +87,30 @@ static void table_row(struct tool_table *t, const struct sim_result *r)
         printf("%6s the rest is extrapolated from the second half of the replay\n", "");
 }
 
-static void csv_row(FILE *f, const struct sim_args *args, const struct sim_result *r)
+static void write_row(struct perf_output *o, const struct sim_args *args,
+                      const struct sim_result *r)
 {
-    if (r->why[0])
-        return;
-    fprintf(f,
-            "%d,%d,%s,\"%s\",%zu,%.9g,%.9g,%.9g,%u,%u,%zu,%u,%.6g,%.0f,%.0f,%.0f,%.0f,"
-            "%.0f,%.0f,%.0f,%d,%.6g,%.0f,%.0f,%d,%.0f,%s\n",
-            r->ranks, r->hosts, r->algorithm, args->codec, args->bytes, r->time_s,
-            r->first_s, r->cpu_s, r->chunks, r->rounds, r->piece, r->frames,
-            r->replayed, r->messages, r->payload, r->far_payload, r->host_mean,
-            r->host_most, r->fabric, r->fabric_most, r->peers_most, r->peers_mean,
-            r->memory_most, r->memory_mean, r->agg_peers, r->agg_memory, r->automatic);
-}
+    const struct row row = {.r = *r,
+                            .algorithm = r->algorithm,
+                            .codec = args->codec,
+                            .automatic = r->automatic,
+                            .estimates = r->estimates,
+                            .bytes = args->bytes,
+                            .time_ms = r->time_s * 1e3,
+                            .cpu_ms = r->cpu_s * 1e3,
+                            .host_MB = r->host_mean * 1e-6,
+                            .host_most_MB = r->host_most * 1e-6,
+                            .fabric_MB = r->fabric * 1e-6,
+                            .memory_MiB = r->memory_most / (1 << 20),
+                            .percent = r->replayed * 100};
 
-static json_t *json_row(const struct sim_result *r)
-{
-    if (r->why[0])
-        return json_pack("{s:i,s:s}", "ranks", r->ranks, "failed", r->why);
-    json_t *o = json_pack(
-        "{s:i,s:i,s:s,s:f,s:f,s:f,s:i,s:i,s:I,s:i,s:f,s:f,s:f,s:f}", "ranks", r->ranks,
-        "hosts", r->hosts, "algorithm", r->algorithm, "time_s", r->time_s, "first_s",
-        r->first_s, "cpu_s", r->cpu_s, "chunks", (int)r->chunks, "rounds",
-        (int)r->rounds, "piece", (json_int_t)r->piece, "frames", (int)r->frames,
-        "replayed", r->replayed, "messages", r->messages, "payload_bytes", r->payload,
-        "far_payload_bytes", r->far_payload);
-    json_t *more = json_pack(
-        "{s:f,s:f,s:f,s:f,s:i,s:f,s:f,s:f,s:i,s:f,s:s,s:s}", "host_bytes_mean",
-        r->host_mean, "host_bytes_most", r->host_most, "fabric_bytes", r->fabric,
-        "fabric_bytes_most", r->fabric_most, "peers_most", r->peers_most, "peers_mean",
-        r->peers_mean, "memory_most", r->memory_most, "memory_mean", r->memory_mean,
-        "aggregator_peers", r->agg_peers, "aggregator_memory", r->agg_memory, "choice",
-        r->automatic, "estimates", r->estimates);
-
-    json_object_update(o, more);
-    json_decref(more);
-    return o;
+    if (!r->why[0])
+        perf_columns_row(o, &columns, &row);
+    else if (o->results)
+        json_array_append_new(
+            o->results, json_pack("{s:i,s:s}", "ranks", r->ranks, "failed", r->why));
+    if (!r->why[0] && o->table)
+        table_notes(r);
 }
 
 /* Write what auto would choose; nothing was replayed. */
@@ -122,22 +140,10 @@ static void write_rows(struct perf_output *o, const struct sim_args *args,
                        const struct sim_result *results, size_t n)
 {
     if (o->table)
-        table_open(&o->rows, args);
-    if (o->csv)
-        fputs("ranks,hosts,algorithm,codec,bytes,time_s,first_s,cpu_s,chunks,rounds,"
-              "piece,frames,replayed,messages,payload_bytes,far_payload_bytes,"
-              "host_bytes_mean,host_bytes_most,fabric_bytes,fabric_bytes_most,"
-              "peers_most,peers_mean,memory_most,memory_mean,aggregator_peers,"
-              "aggregator_memory,auto\n",
-              o->csv);
-    for (size_t i = 0; i < n; i++) {
-        if (o->table)
-            table_row(&o->rows, &results[i]);
-        if (o->csv)
-            csv_row(o->csv, args, &results[i]);
-        if (o->results)
-            json_array_append_new(o->results, json_row(&results[i]));
-    }
+        table_open(args);
+    perf_columns_head(o, &columns);
+    for (size_t i = 0; i < n; i++)
+        write_row(o, args, &results[i]);
     perf_output_flush(o);
 }
 
