@@ -243,6 +243,7 @@ trib_status_t trib_decorate(const struct trib_decorator *decorator,
         free(w);
         return status;
     }
+    assert(inner);
     w->ops.name = inner->ops->name;
     w->ops.detail = inner->ops->detail;
     w->ops.devices = inner->ops->devices;

@@ -7,6 +7,7 @@
 #ifndef TRANSPORT_DECORATORS_DECORATOR_H
 #define TRANSPORT_DECORATORS_DECORATOR_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

@@ -43,6 +43,7 @@ static trib_status_t drop_write(struct trib_transport *t, int peer,
     trib_status_t status =
         inner_of(t)->ops->write(inner_of(t), peer, now ? &empty : write);
 
+    assert(w->nth > 0);
     w->writes += status == TRIB_OK;
     return status;
 }
@@ -63,6 +64,7 @@ static trib_status_t repeat_write(struct trib_transport *t, int peer,
     struct trib_write before = *write;
     trib_status_t status = TRIB_OK;
 
+    assert(w->nth > 0);
     before.signal = false; /* the source is kept until the second write completes */
     if (w->writes + 1 == w->nth)
         status = inner_of(t)->ops->write(inner_of(t), peer, &before);
@@ -158,6 +160,7 @@ static const struct trib_region *spoil(struct decorator *w,
 {
     const struct decorator_region *r = w->regions;
 
+    assert(write->len > 0);
     if (w->spoilt_region)
         return w->spoilt_region;
     while (r && r->region != write->local)
@@ -231,6 +234,7 @@ static trib_status_t kill_write(struct trib_transport *t, int peer,
 {
     struct decorator *w = decorator_of(t);
 
+    assert(w->nth > 0 && w->signal_number > 0);
     if (++w->writes == w->nth)
         kill(getpid(), w->signal_number);
     return inner_of(t)->ops->write(inner_of(t), peer, write);
@@ -274,6 +278,7 @@ static int delay_poll(struct trib_transport *t, struct trib_event *events, int m
     uint64_t now = trib_now_ns();
     int n = 0;
 
+    assert(w->held_tail - w->held_head <= TRIB_DELAY_SLOTS);
     while (w->held_tail - w->held_head < TRIB_DELAY_SLOTS) {
         struct delayed *d = &w->held[w->held_tail % TRIB_DELAY_SLOTS];
         if (inner_of(t)->ops->poll(inner_of(t), &d->event, 1) != 1)
@@ -322,6 +327,7 @@ trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
     trib_status_t status =
         trib_params_parse("delay", opts->params, params, 1, opts->err);
 
+    assert(!w->held);
     if (status != TRIB_OK)
         return status;
     w->delay_ns = (uint64_t)us * 1000u;

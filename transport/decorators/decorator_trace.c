@@ -44,6 +44,7 @@ static int trace_poll(struct trib_transport *t, struct trib_event *events, int m
     struct decorator *w = decorator_of(t);
     int n = inner_of(t)->ops->poll(inner_of(t), events, max);
 
+    assert(max >= 0);
     w->count.polls++;
     w->count.empty_polls += n == 0;
     for (int i = 0; i < n; i++)

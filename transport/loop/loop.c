@@ -41,6 +41,7 @@ static trib_status_t endpoint_make(struct loop *loop)
     trib_status_t status = trib_segment_create(len, &loop->seg, loop->err);
     pthread_condattr_t attr;
 
+    assert(loop->depth > 0 && (loop->depth & (loop->depth - 1)) == 0);
     if (status != TRIB_OK)
         return status;
     loop->own = (struct loop_endpoint *)(void *)loop->seg.base;
@@ -252,6 +253,7 @@ static trib_status_t post(struct loop *loop, int peer, const struct trib_write *
         .signal = w->signal,
     };
 
+    assert(p->tail - p->head < loop->depth);
     if (w->len) {
         entry.from = local->ptr + w->local_off;
         entry.key = remote->key;

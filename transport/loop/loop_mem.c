@@ -21,6 +21,7 @@ void trib_loop_copy(struct loop_endpoint *ep, struct loop_entry *e)
 {
     const struct loop_region *target = e->len ? region_find(ep, e->key) : NULL;
 
+    assert(e->peer >= 0 && (uint32_t)e->peer < ep->size && !e->copied);
     if (target && e->off <= target->len && e->len <= target->len - e->off)
         memcpy(target->ptr + e->off, e->from, e->len);
     else if (e->len)
@@ -53,6 +54,7 @@ static trib_status_t region_add(struct loop *loop, void *ptr, size_t len,
 {
     struct loop_region *r = calloc(1, sizeof(*r));
 
+    assert(ptr && len > 0);
     if (!r)
         return trib_fail(loop->err, TRIB_ERR_NO_MEMORY, "out of memory");
     r->ptr = ptr;
@@ -181,6 +183,7 @@ void trib_loop_release(struct trib_transport *t, struct trib_remote *remote)
 
 size_t trib_loop_length(struct trib_transport *t, const struct trib_remote *remote)
 {
+    assert(remote);
     (void)t;
     return ((const struct loop_remote *)remote)->len;
 }

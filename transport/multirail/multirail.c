@@ -39,6 +39,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
 {
     struct multirail_peer *p = &r->peers[peer];
 
+    assert(p->state == TRIB_PEER_GOING);
     *event = (struct trib_event){
         .kind = TRIB_EVENT_PEER_LOST,
         .peer = peer,
@@ -103,6 +104,7 @@ static void pump(struct multirail *r, int first, int last, const bool *which)
     uint64_t until = trib_deadline_ms(LEAVE_MS);
     bool busy = true;
 
+    assert(first >= 0 && last < r->size);
     while (busy && !trib_deadline_passed(until)) {
         busy = false;
         (void)trib_multirail_pull(r);

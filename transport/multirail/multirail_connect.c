@@ -97,6 +97,7 @@ static trib_status_t greet(struct multirail *r, int peer, int k,
     struct multirail_rail *rail = &p->rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
 
+    assert(rail->inner >= 0 && rail->inner < r->n);
     if (!whole->board[rail->other].len)
         return TRIB_OK;
     trib_status_t status = trib_transport_import(
@@ -134,6 +135,7 @@ static trib_status_t connect_plain(struct multirail *r, int peer,
     int order[MULTIRAIL_MAX];
     bool first = true;
 
+    assert(whole->plain && whole->n == 1);
     for (int i = 0; i < r->n; i++)
         order[i] = order_of(r, peer, i, address);
     for (int at = 0; at < ORDERS; at++) {

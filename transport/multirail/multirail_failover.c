@@ -66,6 +66,7 @@ void trib_multirail_leave_rails(struct multirail *r, int peer,
 {
     struct multirail_peer *p = &r->peers[peer];
 
+    assert(state == TRIB_PEER_LOST || state == TRIB_PEER_LEFT);
     p->state = state;
     p->trouble = false;
     p->head = p->tail; /* no WRITE_DONE follows */
@@ -89,6 +90,7 @@ static void give_up(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
+    assert((p->failing & ~(unsigned)p->dead) != 0);
     p->dead |= p->failing;
     p->epoch++;
     if (p->state != TRIB_PEER_CONNECTED)
@@ -165,6 +167,7 @@ static void answer(struct multirail *r, int peer)
     int n = trib_multirail_count(p->in_dead);
     struct multirail_cell *cell = &r->boards[r->size + peer].answer[n - 1];
 
+    assert(n >= 1 && n < MULTIRAIL_MAX);
     *cell = (struct multirail_cell){
         .magic = MULTIRAIL_MAGIC, .dead = p->in_dead, .got = p->got};
     for (int k = 0; k < p->n && p->answer_owed; k++) {
@@ -217,6 +220,7 @@ static void finish(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
+    assert(p->state != TRIB_PEER_GOING);
     trib_multirail_drain(r);
     trib_multirail_reorder(p);
     if (p->state == TRIB_PEER_CONNECTED)

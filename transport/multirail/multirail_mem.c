@@ -9,6 +9,7 @@
 /* Mark pending writes from or to this memory: they can no longer be repeated. */
 static void spoil(struct multirail *r, const void *gone)
 {
+    assert(gone);
     for (int i = 0; i < r->size; i++) {
         struct multirail_peer *p = &r->peers[i];
         for (uint64_t at = p->head; p->log && at != p->tail; at++) {
@@ -68,6 +69,7 @@ void trib_multirail_pinned_limit(struct trib_transport *t, bool near,
 static trib_status_t register_from(struct multirail *r, struct multirail_region *region,
                                    int first, const struct trib_dmabuf *dmabuf)
 {
+    assert(first >= 0 && first <= r->n);
     for (int i = first; i < r->n; i++) {
         struct trib_transport *t = r->inner[i];
         trib_status_t status =
@@ -161,6 +163,7 @@ size_t trib_multirail_length(struct trib_transport *t, const struct trib_remote 
     const struct multirail_remote *remote = (const struct multirail_remote *)opaque;
     size_t least = SIZE_MAX;
 
+    assert(remote->peer >= 0 && remote->peer < r->size);
     for (int k = 0; k < MULTIRAIL_MAX; k++) {
         if (!remote->rail[k])
             continue;

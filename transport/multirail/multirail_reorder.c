@@ -81,6 +81,7 @@ static bool meet(struct multirail *r, int peer, int inner)
     struct multirail_peer *p = &r->peers[peer];
     struct multirail_cell hello; /* the peer may write to its board at any time */
 
+    assert(peer >= 0 && peer < r->size && inner >= 0 && inner < r->n);
     trib_snapshot(&hello, &r->boards[peer].hello[inner], sizeof(hello));
     bool plain = hello.magic == 0; /* it has one device and no board */
     uint32_t n = plain ? 1 : hello.n, k = plain ? 0 : hello.rail;

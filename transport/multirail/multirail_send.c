@@ -116,6 +116,7 @@ bool trib_multirail_repost(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
+    assert(p->flow == MULTIRAIL_REPEATING);
     for (; p->repeat_at != p->tail; p->repeat_at++) {
         struct multirail_entry *e = &p->log[p->repeat_at % MULTIRAIL_LOG];
         if (e->spoilt) {
@@ -154,5 +155,6 @@ trib_status_t trib_multirail_send_msg(struct multirail *r, int peer, int k,
         .token = MULTIRAIL_PROBE,
     };
 
+    assert(peer >= 0 && peer < r->size && k >= 0 && k < MULTIRAIL_MAX);
     return inner->ops->write(inner, peer, &w);
 }

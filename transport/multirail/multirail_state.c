@@ -10,6 +10,7 @@
 trib_status_t trib_multirail_take_error(struct multirail *r, int inner,
                                         trib_status_t status)
 {
+    assert(inner >= 0 && inner < MULTIRAIL_MAX);
     if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
         trib_fail(r->err, status, "%s", trib_error_text(&r->inner_err[inner]));
     trib_error_clear(&r->inner_err[inner]);
@@ -20,6 +21,7 @@ void trib_multirail_enlist(struct multirail *r, int peer)
 {
     if (r->peers[peer].listed)
         return;
+    assert(r->n_list < r->size);
     r->peers[peer].listed = true;
     r->list[r->n_list++] = peer;
 }
@@ -43,6 +45,7 @@ static void trouble(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
+    assert(peer >= 0 && peer < r->size);
     if (!p->trouble_at)
         p->trouble_at = trib_now_ns();
     p->trouble = true;
@@ -61,6 +64,7 @@ void trib_multirail_fail_peer(struct multirail *r, int peer, const char *why)
 {
     struct multirail_peer *p = &r->peers[peer];
 
+    assert(peer >= 0 && peer < r->size);
     if (p->state != TRIB_PEER_CONNECTED)
         return;
     p->state = TRIB_PEER_GOING;

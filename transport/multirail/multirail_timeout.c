@@ -59,6 +59,7 @@ static void probe(struct multirail *r, int peer, int k, uint64_t now)
     struct multirail_peer *p = &r->peers[peer];
     struct multirail_rail *rail = &p->rails[k];
 
+    assert(k >= 0 && k < p->n && !(p->dead >> k & 1));
     if (rail->probing || now - rail->asked < r->timeout_ns / PROBES)
         return;
     if (trib_multirail_send_msg(

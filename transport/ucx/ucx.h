@@ -182,6 +182,17 @@ static inline uint32_t ucx_flags(const struct ucx *u)
     return ucx_has_secret(u) ? UCX_HAS_SECRET : 0;
 }
 
+/* For asserts: return true if some thread holds `lock`, or `links`. */
+static inline bool ucx_lock_held(struct ucx *u)
+{
+    return pthread_mutex_trylock(&u->lock) != 0;
+}
+
+static inline bool ucx_links_held(struct ucx *u)
+{
+    return pthread_mutex_trylock(&u->links) != 0;
+}
+
 static inline struct ucx *ucx_of(struct trib_transport *t)
 {
     return (struct ucx *)t;

@@ -49,6 +49,7 @@ static void add_to_epoll(struct ucx *u, int fd, uint64_t what)
 
 void trib_ucx_watch_fd(struct ucx *u, int fd, int peer, bool out)
 {
+    assert(fd >= 0 && peer >= 0 && peer < u->size);
     add_to_epoll(u, fd, label(out ? AT_OUT : AT_IN, peer));
 }
 
@@ -122,6 +123,7 @@ static void read_control(struct ucx *u, int peer, bool out)
     struct ucx_peer *p = &u->peers[peer];
     struct ucx_control control;
 
+    assert(peer >= 0 && peer < u->size);
     pthread_mutex_lock(&u->links);
     int fd = out ? p->out : p->in;
     while (fd >= 0) {
@@ -187,6 +189,7 @@ static void refuse(struct ucx *u, struct ucx_pending_conn *c, uint64_t why)
     };
     uint32_t reason = (uint32_t)why;
 
+    assert(!c->refused && why != UCX_WELCOME_HERE);
     if (reason != UCX_HAS_LEFT)
         warn(u, c, reasons[reason]);
     send_control(c->fd, UCX_REFUSE, why);
@@ -210,6 +213,7 @@ static uint64_t prepare_endpoint(struct ucx *u, const struct ucx_pending_conn *c
 {
     struct ucx_peer *p = &u->peers[c->hello.rank];
 
+    assert(c->name);
     pthread_mutex_lock(&u->links);
     enum ucx_refusal why = p->closed    ? UCX_HAS_LEFT
                            : p->in >= 0 ? UCX_TWICE
@@ -231,6 +235,7 @@ static bool finish_handshake(struct ucx *u, struct ucx_pending_conn *c)
     struct ucx_peer *p = &u->peers[c->hello.rank];
     uint64_t why = prepare_endpoint(u, c);
 
+    assert(!c->refused);
     pthread_mutex_lock(&u->links);
     if (why == UCX_WELCOME_HERE && p->closed) /* closed since prepare_endpoint() */
         why = UCX_HAS_LEFT;
@@ -268,6 +273,7 @@ static uint8_t *recv_place(struct ucx_pending_conn *c, uint32_t *left_out)
 {
     uint32_t at = c->have - (uint32_t)sizeof(c->hello), name = c->hello.name_len;
 
+    assert(c->have >= sizeof(c->hello));
     *left_out = at < name ? name - at : name + (uint32_t)sizeof(c->proof) - at;
     return at < name ? c->name + at : c->proof + (at - name);
 }
@@ -519,6 +525,7 @@ trib_status_t trib_ucx_manager_start(struct ucx *u)
 {
     int error = trib_thread_start(&u->manager, manager_main, u);
 
+    assert(!u->managed);
     u->managed = error == 0;
     errno = error;
     return error ? trib_fail(u->err, TRIB_ERR_SYSTEM, "ucx: cannot start a thread: %m")

@@ -178,6 +178,7 @@ static trib_status_t handshake(struct ucx *u, struct call *c, void **name_out)
     struct ucx_control control;
     char why[TRIB_WHY_MAX];
 
+    assert(c->fd >= 0);
     *name_out = NULL;
     if (!send_hello(u, c->fd, a, &hello) || !read_all(u, c, &control, sizeof(control)))
         return unanswered(u, a, errno);
@@ -221,6 +222,7 @@ static trib_status_t wire_up(struct ucx *u, struct call *c, const void *name)
                       "networks that reach the other (UCX_NET_DEVICES), and open UCX's "
                       "ports (UCX_TCP_PORT_RANGE)";
 
+    assert(name);
     pthread_mutex_lock(&u->lock);
     ucs_status_t made = trib_ucx_endpoint(u, peer, name);
     trib_status_t status = made == UCS_OK ? trib_ucx_send_first(u, peer) : TRIB_OK;

@@ -35,6 +35,7 @@ void trib_ucx_endpoint_close(struct ucx *u, int peer)
     const ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
                                        .flags = UCP_EP_CLOSE_FLAG_FORCE};
 
+    assert(ucx_lock_held(u));
     if (!p->ep)
         return;
     ucs_status_ptr_t request = u->api.ucp_ep_close_nbx(p->ep, &force);

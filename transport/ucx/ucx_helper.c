@@ -21,6 +21,7 @@ static void begin_flush(struct ucx *u)
 {
     const ucp_request_param_t none = {0};
 
+    assert(ucx_lock_held(u) && !u->flushing);
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
         ucs_status_ptr_t request =
@@ -33,6 +34,7 @@ static void begin_flush(struct ucx *u)
 /* Return true once all flush requests have completed. Call with `lock` held. */
 static bool flush_has_ended(struct ucx *u)
 {
+    assert(ucx_lock_held(u));
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
         if (!p->flush)
@@ -99,6 +101,7 @@ static bool help(void *arg)
 
 void trib_ucx_helper_open(struct ucx *u)
 {
+    assert(!u->is_helped);
     trib_heartbeat_help(u->local.heartbeat, -1, help, u);
     u->is_helped = true;
 }

@@ -33,6 +33,7 @@ static void lose_peer(struct ucx *u, int peer, const char *format, ...)
     struct ucx_peer *p = &u->peers[peer];
     va_list args;
 
+    assert(peer >= 0 && peer < u->size);
     if (!trib_peer_is_there(&p->base))
         return;
     p->mute = p->base.state == TRIB_PEER_UNKNOWN;
@@ -47,6 +48,7 @@ static void handle_events_of(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
 
+    assert(ucx_lock_held(u) && ucx_links_held(u));
     if (p->violation)
         lose_peer(u, peer, "process %d %s", p->base.who.pid, p->violation);
     else if (p->dropped)
@@ -87,6 +89,7 @@ static void close_peer(struct ucx *u, int peer, enum trib_peer_state state)
 {
     struct ucx_peer *p = &u->peers[peer];
 
+    assert(state == TRIB_PEER_LOST || state == TRIB_PEER_LEFT);
     p->base.state = state;
     pthread_mutex_lock(&u->links);
     p->closed = true;
@@ -207,6 +210,7 @@ static void disconnect_peers(struct ucx *u, int first, int last, const bool *whi
 {
     uint64_t until = trib_deadline_ms(LEAVE_MS);
 
+    assert(first >= 0 && last < u->size);
     pthread_mutex_lock(&u->links);
     for (int i = first; i <= last; i++)
         u->peers[i].closed |= is_one_of(which, i);

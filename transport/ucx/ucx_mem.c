@@ -49,6 +49,7 @@ static bool receives_into(const struct ucx_peer *p, uint32_t region)
  * endpoint of any peer with such a fetch. */
 static void close_fetching_peers(struct ucx *u, uint32_t id)
 {
+    assert(ucx_lock_held(u));
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
         if (!p->ep || !receives_into(p, id))

@@ -52,6 +52,7 @@ bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g)
     struct ucx_challenge c = {.control = {.magic = UCX_MAGIC, .kind = UCX_CHALLENGE}};
     struct trib_proof about;
 
+    assert(ucx_has_secret(u) && !g->proves);
     if (!trib_nonce_make(g->nonce))
         return false;
     memcpy(c.nonce, g->nonce, sizeof(c.nonce));
@@ -66,6 +67,7 @@ bool trib_ucx_pending_proved(struct ucx *u, const struct ucx_pending_conn *g)
 {
     struct trib_proof about;
 
+    assert(ucx_has_secret(u) && g->proves);
     claim(&g->hello, u->self, g->nonce, &about);
     return trib_proof_holds(u->secret, &about, TRIB_PROOF_CALLER, g->proof,
                             sizeof(g->proof));
@@ -77,6 +79,7 @@ bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *
 {
     struct trib_proof about;
 
+    assert(ucx_has_secret(u));
     claim(hello, peer, c->nonce, &about);
     if (!trib_proof_holds(u->secret, &about, TRIB_PROOF_LISTENER, c->proof,
                           sizeof(c->proof)))

@@ -42,6 +42,7 @@ static bool inbox_grow(struct ucx_peer *p, uint64_t number)
 
 static void report_violation(struct ucx *u, struct ucx_peer *p, const char *what)
 {
+    assert(what);
     if (!p->violation)
         p->violation = what;
     p->expected = false;

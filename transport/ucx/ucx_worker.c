@@ -123,6 +123,7 @@ trib_status_t trib_ucx_worker_make(struct ucx *u)
     sigset_t all, before;
     char why[200];
 
+    assert(!u->worker);
     if (!trib_ucx_load(&u->api, why, sizeof(why)))
         return trib_fail(u->err, TRIB_ERR_UNSUPPORTED,
                          "ucx: %s; install UCX's libraries (Debian: libucx0)", why);
@@ -182,6 +183,7 @@ static void handle_fault(void *arg, ucp_ep_h ep, ucs_status_t status)
  * truncated address UCX reads the zeros after its end and refuses it. */
 void *trib_ucx_name_room(size_t bytes)
 {
+    assert(bytes <= UCX_NAME_MAX);
     return calloc(1, bytes + UCX_NAME_MAX);
 }
 
@@ -190,6 +192,7 @@ ucs_status_t trib_ucx_endpoint(struct ucx *u, int peer, const void *name)
 {
     struct ucx_peer *p = &u->peers[peer];
 
+    assert(ucx_lock_held(u));
     if (p->ep)
         return UCS_OK;
     if (!p->send_reqs) {
@@ -243,6 +246,7 @@ bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until)
     struct ucx_peer *p = &u->peers[peer];
     bool over = false;
 
+    assert(peer >= 0 && peer < u->size);
     pthread_mutex_lock(&u->lock);
     ucs_status_ptr_t request =
         p->ep && p->fault == UCS_OK ? u->api.ucp_ep_flush_nbx(p->ep, &none) : NULL;

@@ -263,6 +263,12 @@ static inline bool verbs_has_secret(const struct verbs *v)
     return v->secret && v->secret->is_set;
 }
 
+/* For asserts: return true if some thread holds `links`. */
+static inline bool verbs_links_held(struct verbs *v)
+{
+    return pthread_mutex_trylock(&v->links) != 0;
+}
+
 static inline struct verbs *verbs_of(struct trib_transport *t)
 {
     return (struct verbs *)t;

@@ -33,6 +33,7 @@ static int accept_request(struct verbs *v, struct verbs_peer *p,
         .key = v->local.key,
     };
 
+    assert(link->id && !link->qp);
     link->id->context = p;
     link->mtu = hello->mtu < answer.mtu ? hello->mtu : answer.mtu;
     int error = trib_verbs_link_make(v, link, p, false);
@@ -88,6 +89,7 @@ static void reject(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
                                   .refusal = (uint8_t)why,
                                   .key = v->local.key};
 
+    assert(why != VERBS_WELCOME);
     if (why == VERBS_CHALLENGE && !trib_verbs_open_challenge(v, hello, &answer))
         answer.refusal = VERBS_NO_ROOM;
     else if (why != VERBS_CHALLENGE && why != VERBS_LEFT)
@@ -178,6 +180,7 @@ static void handle_unreachable(struct verbs *v, const struct rdma_cm_event *even
 
 static void set_fault_all(struct verbs *v, const char *text)
 {
+    assert(verbs_links_held(v));
     for (int i = 0; i < v->size; i++)
         snprintf(v->peers[i].fault, sizeof(v->peers[i].fault), "%s", text);
     trib_verbs_wake_owner(v);
@@ -188,6 +191,7 @@ static void handle_cm_event(struct verbs *v, const struct rdma_cm_event *event,
 {
     struct verbs_peer *p;
 
+    assert(verbs_links_held(v));
     switch (event->event) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
         handle_request(v, event, trash);
@@ -267,6 +271,7 @@ static void handle_async_event(struct verbs *v, const struct ibv_async_event *ev
 {
     const char *text = port_text(event->event_type);
 
+    assert(verbs_links_held(v));
     if (text) {
         if (!is_other_port(v, event))
             trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
@@ -366,6 +371,7 @@ trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports)
 {
     int bound = -1;
 
+    assert(!v->listener);
     if (*v->no_rdmacm)
         return TRIB_OK;
     if (fcntl(v->events->fd, F_SETFL, O_NONBLOCK) != 0 ||
@@ -389,6 +395,7 @@ trib_status_t trib_verbs_manager_start(struct verbs *v)
 {
     int error = trib_thread_start(&v->manager, manager_main, v);
 
+    assert(!v->managed);
     v->managed = error == 0;
     errno = error;
     return v->managed

@@ -75,6 +75,7 @@ static bool fail(struct attempt *a, trib_status_t status, const char *format, ..
 {
     va_list args;
 
+    assert(status != TRIB_OK);
     va_start(args, format);
     vsnprintf(a->why, sizeof(a->why), format, args);
     va_end(args);
@@ -194,6 +195,7 @@ static bool fill_hello(struct attempt *a, struct verbs_hello *hello)
 
 static bool handshake(struct attempt *a, const struct verbs_address *address)
 {
+    assert(a->link.id);
     struct verbs *v = a->v;
     struct verbs_hello hello = {
         .magic = VERBS_MAGIC,
@@ -423,6 +425,7 @@ void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route
     struct verbs *v = verbs_of(t);
     const struct verbs_peer *p = &v->peers[peer];
 
+    assert(peer >= 0 && peer < v->size);
     out->name = t->ops->name;
     if (p->base.state == TRIB_PEER_CONNECTED)
         snprintf(out->why, sizeof(out->why), "%s", p->by);
@@ -443,6 +446,7 @@ static void set_connected(struct verbs *v, int peer, const struct verbs_address 
         .heartbeat_key = a->heartbeat_key,
     };
 
+    assert(p->out.qp && p->base.state == TRIB_PEER_UNKNOWN);
     p->key = a->key;
     trib_ip_endpoint_watch(&v->local, peer, &who, p->where.bytes, &p->base);
     pthread_mutex_lock(&v->posting);
@@ -485,6 +489,7 @@ static trib_status_t connect_any(struct verbs *v, int peer,
     uint64_t end = trib_deadline_ms(v->reach_ms);
     trib_status_t status = TRIB_ERR_PEER_LOST;
 
+    assert(choice->n > 0);
     for (int i = 0; i < choice->n; i++) {
         int share_ms = trib_deadline_left_ms(end) / (choice->n - i);
         status =

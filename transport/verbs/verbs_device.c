@@ -129,6 +129,7 @@ static bool probe_address(struct verbs *v, const struct verbs_ip *ip, struct pla
 
 static void use_port(struct verbs *v, const struct place *place)
 {
+    assert(!v->context);
     memcpy(v->device, place->device, sizeof(v->device));
     v->port_num = place->port;
     v->layer = place->layer;
@@ -210,6 +211,7 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
     struct ibv_context *context = v->api.ibv_open_device(device);
     struct ibv_device_attr attr;
 
+    assert(!v->context);
     if (!context) {
         snprintf(why, bytes, "%s cannot be opened: %m", device->name);
         return false;
@@ -411,6 +413,7 @@ static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
     struct ibv_device_attr attr;
     uint64_t others = v->size > 1 ? (uint64_t)v->size - 1 : 1;
 
+    assert((v->depth & (v->depth - 1)) == 0);
     if (v->api.ibv_query_device(v->context, &attr) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot query %s: %m",
                          v->device);
@@ -468,6 +471,7 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
     uint32_t entries = 0;
     trib_status_t status = choose_sizes(v, &entries);
 
+    assert(v->context && !v->cq);
     if (status != TRIB_OK)
         return status;
     v->pd = v->api.ibv_alloc_pd(v->context);

@@ -55,6 +55,7 @@ void trib_verbs_drain(struct verbs *v, int peer, uint64_t until)
     struct trib_event dropped;
     struct ibv_wc wc[VERBS_BATCH];
 
+    assert(peer >= -1 && peer < v->size);
     if (peer >= 0 && !v->deferred_cqes)
         v->deferred_cqes = malloc(v->deferred_max * sizeof(*v->deferred_cqes));
     if (peer >= 0 && !v->deferred_cqes)

@@ -124,6 +124,7 @@ void trib_verbs_end_texts(struct verbs *v, int peer, char here[VERBS_END_TEXT],
     const struct sockaddr *from = out->id ? rdma_get_local_addr(out->id) : NULL;
     struct verbs_ip own = v->ip[0];
 
+    assert(peer >= 0 && peer < v->size);
     if (out->by_oob) {
         trib_verbs_gid_text(&out->path.own, true, here);
         trib_verbs_gid_text(&out->path.peer, false, there);

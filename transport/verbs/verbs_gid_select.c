@@ -173,6 +173,7 @@ struct verbs_pair trib_verbs_pair(const struct verbs_gid_table *own,
 {
     struct verbs_pair pair = {.mtu = own->mtu < peer->mtu ? own->mtu : peer->mtu};
 
+    assert(own->n <= VERBS_GIDS && peer->n <= VERBS_GIDS);
     if (own->layer != peer->layer)
         pair.way = VERBS_NO_COMMON_LAYER;
     else if (own->layer == VERBS_INFINIBAND)

@@ -79,6 +79,7 @@ static void sever_peer(struct verbs *v, int peer, enum trib_peer_state state)
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_link links[2];
 
+    assert(state == TRIB_PEER_LOST || state == TRIB_PEER_LEFT);
     p->base.state = state;
     pthread_mutex_lock(&v->posting);
     p->qp = NULL;
@@ -106,6 +107,7 @@ static void sever_peer(struct verbs *v, int peer, enum trib_peer_state state)
 
 static void destroy_severed(struct verbs *v, int peer)
 {
+    assert(v->peers[peer].base.state == TRIB_PEER_LEFT);
     for (int i = 0; i < 2; i++)
         trib_verbs_link_drop(v, &v->peers[peer].severed[i]);
 }
@@ -116,6 +118,7 @@ static bool resolve_refusal(struct verbs *v, int peer, uint64_t now)
 {
     struct verbs_peer *p = &v->peers[peer];
 
+    assert(p->unclear == VERBS_REFUSED);
     if (p->base.liveness.by != TRIB_LIVENESS_BY_NOBODY &&
         now - p->checked_at < CHECK_MS * NS_PER_MS)
         return false;
@@ -141,6 +144,7 @@ static bool can_report(struct verbs *v, int peer)
     struct verbs_peer *p = &v->peers[peer];
     uint64_t now = trib_now_ns();
 
+    assert(p->base.state == TRIB_PEER_GOING);
     if (p->finished)
         return true;
     return now - p->base.going_at > IN_FLIGHT_MS * NS_PER_MS &&
@@ -185,6 +189,7 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
 
 static void refuse_requests(struct verbs *v, int first, int last)
 {
+    assert(first >= 0 && last < v->size);
     pthread_mutex_lock(&v->links);
     for (int i = first; i <= last; i++)
         v->peers[i].closed = true;

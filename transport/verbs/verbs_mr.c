@@ -69,6 +69,7 @@ static uint64_t iova_of(const void *ptr, size_t len)
     const long page = sysconf(_SC_PAGESIZE);
     const size_t unit = len >= HUGE || page <= 0 ? HUGE : (size_t)page;
 
+    assert(ptr && len > 0);
     return (uintptr_t)ptr % unit;
 }
 
@@ -78,6 +79,7 @@ static trib_status_t add_region(struct verbs *v, struct verbs_region known,
 {
     struct verbs_region *region = calloc(1, sizeof(*region));
 
+    assert(known.mr && known.ptr && known.len > 0);
     if (!region) {
         (void)v->api.ibv_dereg_mr(known.mr);
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");

@@ -251,6 +251,7 @@ static trib_status_t open_rail(void *arg, int rail,
     struct devices *d = arg;
     trib_status_t status = trib_verbs_open_one(opts, d->params, &d->at[rail], out);
 
+    assert(rail >= 0 && rail < d->n);
     if (status == TRIB_OK && verbs_of(*out)->n_ips)
         d->plan.net[rail] = net_of(&verbs_of(*out)->ip[0]);
     return status;
@@ -259,6 +260,7 @@ static trib_status_t open_rail(void *arg, int rail,
 static trib_status_t open_several(const struct trib_transport_opts *opts,
                                   struct devices *d, struct trib_transport **out)
 {
+    assert(d->n > 1 && d->n <= MULTIRAIL_MAX);
     d->plan = (struct multirail_plan){
         .name = "verbs",
         .n = d->n,

@@ -62,6 +62,7 @@ static uint64_t step_deadline(uint64_t until, int ms)
 {
     int left = trib_deadline_left_ms(until);
 
+    assert(ms > 0);
     left = left > DIAL_MS ? left : DIAL_MS;
     return trib_deadline_ms(left < ms ? left : ms);
 }
@@ -265,6 +266,7 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
     struct verbs_peer *p = &v->peers[peer];
     struct trib_net_found found;
 
+    assert(peer >= 0 && peer < v->size && !v->peers[peer].out.qp);
     d.link.oob_fd = open_oob_socket(v, a, &found);
     memcpy(p->where.bytes, found.ip, sizeof(p->where.bytes));
     if (d.link.oob_fd < 0)
@@ -332,6 +334,7 @@ trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
     struct verbs_peer *p = &v->peers[peer];
     char cause[TRIB_WHY_MAX + 4] = "";
 
+    assert(p->out.by_oob && p->out.qp);
     describe_path(p);
     if (trib_verbs_post_probe(v, peer))
         trib_verbs_drain(v, peer, step_deadline(until, PROBE_MS));

@@ -59,6 +59,7 @@ trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int 
     trib_status_t status =
         trib_net_bind("verbs", SOCK_STREAM, first_port, ports, &oob->at, v->err);
 
+    assert(oob->epoll < 0 && !oob->pending);
     if (status != TRIB_OK)
         return status;
     oob->max_pending = v->size + TRIB_NET_UNAUTHENTICATED;
@@ -214,6 +215,7 @@ static bool accept_request(struct verbs *v, struct verbs_pending_conn *c,
     enum verbs_refusal verdict;
     struct verbs_peer *p = trib_verbs_check_hello(v, &request->hello, true, &verdict);
 
+    assert(verbs_links_held(v));
     reply.answer.refusal = (uint8_t)verdict;
     if (!p || !make_inlet(v, p, request, &link, &reply)) {
         if (reply.answer.refusal != VERBS_LEFT)
@@ -245,6 +247,7 @@ static bool send_challenge(struct verbs *v, struct verbs_pending_conn *c,
     struct verbs_oob_reply reply = {0};
     enum verbs_refusal verdict;
 
+    assert(verbs_has_secret(v) && !c->proves);
     pthread_mutex_lock(&v->links);
     bool fits = trib_verbs_check_hello(v, &request->hello, true, &verdict) != NULL;
     pthread_mutex_unlock(&v->links);
@@ -285,6 +288,7 @@ static ssize_t recv_pending(struct verbs_pending_conn *c)
     size_t most = c->proves ? sizeof(c->proof) : sizeof(c->bytes);
     ssize_t n = recv(c->fd, at + c->have, most - c->have, 0);
 
+    assert(c->have <= most);
     c->have += n > 0 ? (size_t)n : 0;
     return n;
 }
@@ -294,6 +298,7 @@ static enum verbs_parsed check_proof(const struct verbs *v,
                                      const struct verbs_pending_conn *c,
                                      struct verbs_oob_request *request)
 {
+    assert(c->proves);
     if (c->have < sizeof(c->proof))
         return VERBS_PARSED_PART;
     (void)trib_verbs_oob_request_parse(c->bytes, c->request_bytes, request);
@@ -401,6 +406,7 @@ static bool read_oob_fd(struct verbs *v, struct verbs_link *link, bool *establis
     struct verbs_ready word;
     ssize_t n = recv(link->oob_fd, &word, sizeof(word), MSG_PEEK | MSG_DONTWAIT);
 
+    assert(verbs_links_held(v) && link->by_oob);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n < 0 && errno != ECONNRESET) { /* a network error, not the peer: RDMA packets

@@ -77,6 +77,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
 
 static uint32_t power_of_two(uint32_t least, uint32_t n)
 {
+    assert(least > 0 && (least & (least - 1)) == 0);
     while (least < n)
         least *= 2;
     return least;
@@ -226,6 +227,7 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     trib_status_t status;
     struct verbs *v = make(opts, s);
 
+    assert(s->ops && opts->self >= 0 && opts->self < opts->size);
     if (!v || !v->peers || !v->routes) {
         if (v)
             release(v);

@@ -34,11 +34,13 @@ void trib_verbs_watch_fd(struct verbs *v, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
 
+    assert(v->oob.epoll >= 0 && fd >= 0);
     (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
 void trib_verbs_unwatch_fd(struct verbs *v, int fd)
 {
+    assert(fd >= 0);
     (void)epoll_ctl(v->oob.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
@@ -47,6 +49,7 @@ void trib_verbs_wake_owner(struct verbs *v)
 {
     uint64_t one = 1;
 
+    assert(verbs_links_held(v));
     atomic_store_explicit(&v->async_events, true, memory_order_release);
     if (write(v->wakeup_fd, &one, sizeof(one)) < 0)
         return; /* already signalled */
@@ -60,6 +63,7 @@ struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
 {
     struct verbs_peer *peer = NULL;
 
+    assert(verbs_links_held(v));
     if (hello->magic == VERBS_MAGIC && hello->rank >= 0 && hello->rank < v->size &&
         hello->rank != v->self)
         peer = &v->peers[hello->rank];
@@ -88,6 +92,7 @@ void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
     struct verbs_peer *p = &v->peers[peer];
     va_list args;
 
+    assert(peer >= 0 && peer < v->size);
     if (p->base.state != TRIB_PEER_CONNECTED &&
         !(p->base.state == TRIB_PEER_GOING &&
           (p->got_bye || p->unclear != VERBS_CLEAR)))
@@ -109,6 +114,7 @@ void trib_verbs_report_error(struct verbs *v, int peer, enum ibv_wc_status statu
     struct verbs_status_text text = trib_verbs_status_text(status);
     char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
 
+    assert(peer >= 0 && peer < v->size);
     trib_verbs_end_texts(v, peer, here, there);
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
@@ -125,6 +131,7 @@ void trib_verbs_note_refusal(struct verbs *v, int peer, const struct ibv_wc *wc)
 {
     struct verbs_peer *p = &v->peers[peer];
 
+    assert(p->base.state == TRIB_PEER_GOING);
     p->status = wc->status;
     p->vendor = wc->vendor_err;
     p->ended = false;

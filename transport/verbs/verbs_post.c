@@ -18,6 +18,7 @@ trib_status_t trib_verbs_post_receives(struct verbs *v)
 {
     struct ibv_recv_wr *bad;
 
+    assert(v->owed <= v->receives);
     while (v->owed) {
         uint32_t n = v->owed < VERBS_BATCH ? v->owed : VERBS_BATCH;
         for (uint32_t i = 0; i < n; i++)
@@ -184,6 +185,7 @@ bool trib_verbs_post_probe(struct verbs *v, int peer)
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 
+    assert(peer >= 0 && peer < v->size && v->peers[peer].qp);
     pthread_mutex_lock(&v->posting);
     int error = post(v, peer, &wr, (struct verbs_send_wr){.asked = true}, true);
     pthread_mutex_unlock(&v->posting);
@@ -205,6 +207,7 @@ void trib_verbs_send_last(struct verbs *v, int peer, enum verbs_control word)
     };
     struct ibv_send_wr *bad;
 
+    assert(peer >= 0 && peer < v->size);
     pthread_mutex_lock(&v->links);
     if (p->in.qp && ibv_post_send(p->in.qp, &wr, &bad) == 0)
         p->bye_pending = true;

@@ -58,6 +58,7 @@ bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello
 {
     struct trib_proof about;
 
+    assert(verbs_has_secret(v));
     memcpy(nonces->caller, hello->proof, sizeof(nonces->caller));
     if (!trib_nonce_make(nonces->listener))
         return false;
@@ -74,6 +75,7 @@ bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
 {
     const int most = v->size + TRIB_NET_UNAUTHENTICATED;
 
+    assert(verbs_links_held(v) && verbs_has_secret(v));
     if (!v->challenges)
         v->challenges = calloc((size_t)most, sizeof(*v->challenges));
     if (!v->challenges)
@@ -89,6 +91,7 @@ bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
 bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
                                 struct verbs_nonces *nonces_out)
 {
+    assert(verbs_links_held(v));
     for (int i = 0; v->challenges && i < v->size + TRIB_NET_UNAUTHENTICATED; i++) {
         struct verbs_cm_challenge *p = &v->challenges[i];
         struct trib_proof about;
@@ -122,6 +125,7 @@ bool trib_verbs_oob_request_proved(const struct verbs *v,
 void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
                             struct verbs_answer *answer, size_t bytes)
 {
+    assert(verbs_has_secret(v));
     memcpy(answer->nonce, nonces->listener, sizeof(answer->nonce));
     memset(answer->proof, 0, sizeof(answer->proof));
     uint8_t mac[TRIB_PROOF_BYTES];
@@ -152,6 +156,7 @@ bool trib_verbs_check_challenge(const struct verbs *v, int peer,
 {
     struct trib_proof about;
 
+    assert(verbs_has_secret(v));
     memcpy(nonces->listener, answer->nonce, sizeof(nonces->listener));
     fill_proof(hello, peer, nonces, &about);
     return trib_proof_holds(v->secret, &about, TRIB_PROOF_LISTENER, answer->proof,

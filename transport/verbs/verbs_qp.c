@@ -150,6 +150,7 @@ int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 
+    assert(!link->qp);
     link->qp = create_qp(v, owner, outlet);
     if (!link->qp)
         return errno;
@@ -165,8 +166,9 @@ int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link)
 {
     struct ibv_qp_attr receive = {.qp_state = IBV_QPS_RTR};
     struct ibv_qp_attr send = {.qp_state = IBV_QPS_RTS};
-    int error = modify_qp(v, link, &receive, RTR_MASK);
 
+    assert(link->qp);
+    int error = modify_qp(v, link, &receive, RTR_MASK);
     return error ? error : modify_qp(v, link, &send, RTS_MASK);
 }
 
@@ -199,6 +201,7 @@ void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
 struct rdma_conn_param trib_verbs_conn_param(const struct verbs_link *link,
                                              const void *data, size_t bytes)
 {
+    assert(link->qp && bytes <= UINT8_MAX);
     return (struct rdma_conn_param){
         .private_data = data,
         .private_data_len = (uint8_t)bytes,
@@ -228,6 +231,7 @@ static uint32_t first_slot(const struct verbs *v, uint32_t qp_num)
 
 void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route)
 {
+    assert(verbs_links_held(v));
     assert(route.peer >= 0 && route.peer < v->size);
     uint32_t low = (uint32_t)(route.peer + 1) | (route.outlet ? OUTLET : 0);
     uint32_t at = first_slot(v, qp_num);
@@ -262,6 +266,7 @@ void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num)
 {
     int64_t at = slot_of(v, qp_num);
 
+    assert(verbs_links_held(v));
     if (at >= 0)
         atomic_store_explicit(&v->routes[at], TOMBSTONE, memory_order_relaxed);
 }
@@ -281,6 +286,7 @@ struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
 void trib_verbs_link_ended(struct verbs *v, struct verbs_peer *p, bool inlet,
                            struct verbs_link *trash)
 {
+    assert(verbs_links_held(v));
     if (inlet && !p->in_established) {
         /* The peer abandoned this attempt and may make another. */
         trib_verbs_route_remove(v, p->in.qp->qp_num);

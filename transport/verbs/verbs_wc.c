@@ -16,6 +16,7 @@ void trib_verbs_handle_control(struct verbs *v, struct verbs_route route, uint32
 {
     struct verbs_peer *p = &v->peers[route.peer];
 
+    assert(route.peer >= 0 && route.peer < v->size);
     switch (word >> VERBS_CONTROL_SHIFT) {
     case VERBS_PIECES:
         p->ahead = (uint64_t)(word & VERBS_CONTROL_VALUE)
@@ -49,6 +50,7 @@ static void handle_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
 
+    assert(peer >= 0 && peer < v->size);
     if (p->base.state != TRIB_PEER_CONNECTED)
         return;
     trib_verbs_lose_peer(v, peer, "process %d: %s", p->base.who.pid,
