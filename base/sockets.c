@@ -377,8 +377,10 @@ int trib_sockets_connect(const struct trib_tcp_root *root, uint64_t deadline,
     struct trib_dial_to to[TRIB_DIAL_MAX];
     struct addrinfo *list = NULL;
     char unresolved[128];
-    int fd, tried = dial_also(root, &until, &fd, why, bytes);
+    int fd;
 
+    snprintf(why, bytes, "the caller gave up");
+    const int tried = dial_also(root, &until, &fd, why, bytes);
     if (fd >= 0)
         return fd;
     if (!tried || resolver.deadline > deadline)

@@ -172,6 +172,8 @@ static trib_status_t connect_again(struct trib_store *store, int shard, bool aga
     trib_store_unlock(store);
     const trib_status_t st = trib_control_link_reconnect(link, shard, &fresh);
     trib_store_lock(store);
+    if (st != TRIB_OK && trib_idle_answer(&store->idle))
+        return trib_store_lost(store, shard, st);
     if (st != TRIB_OK)
         return trib_store_fail(store, TRIB_ERR_PEER_LOST,
                                "tribd at %s is lost, and its vectors with it: %s",

@@ -2,9 +2,10 @@
 /*
  * A rank whose connection to tribd was cut: others that wait for it name it, a restore
  * in which it cannot connect leaves the store as it is, and when it frees the store the
- * others no longer wait for it.
+ * others no longer wait for it. A push whose answer was lost is not applied twice.
  */
 #include <arpa/inet.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -80,7 +81,7 @@ static void unreached(const struct ranks_self *self, trib_store_t *store,
 
 static int walk(struct ranks_self *self)
 {
-    const int port = *(const int *)self->arg;
+    const int port = ((const struct daemon_process *)self->arg)->port;
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
     trib_store_t *store = NULL;
@@ -115,22 +116,116 @@ static int walk(struct ranks_self *self)
     return 0;
 }
 
-static void test_cut(void **state)
+static int give_up(void *arg)
+{
+    return *(const bool *)arg;
+}
+
+static void stop(struct daemon_process *daemon)
+{
+    daemon_signal(daemon, SIGSTOP);
+    usleep(SOON_MS * 1000); /* its threads stop one by one */
+}
+
+static trib_store_t *begin_alone(struct ranks_self *self, trib_vector_t **out)
+{
+    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
+    trib_store_t *store = NULL;
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    ranks_ok(self, trib_store_open(self->comm, &store));
+    d.name = "x";
+    d.count = 1;
+    d.dtype = TRIB_I32;
+    *out = make(self, store, &d);
+    return store;
+}
+
+/* tribd applies a push after the rank has taken it for lost. The next push counts as
+ * its repetition. */
+static int repeats(struct ranks_self *self)
+{
+    struct daemon_process *daemon = self->arg;
+    trib_vector_state_t s = TRIB_VECTOR_STATE_INIT;
+    trib_vector_t *v;
+    trib_store_t *store = begin_alone(self, &v);
+    int32_t x = 1;
+
+    stop(daemon);
+    refused(self, store, trib_store_push(v, &x, NULL, NULL), TRIB_ERR_PEER_LOST,
+            "is lost");
+    daemon_signal(daemon, SIGCONT);
+    for (int n = 1; n <= 2; n++) {
+        x = 10;
+        need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
+        need(self, store, trib_store_state(v, &s), "state");
+        need(self, store, trib_store_pull(v, &x, NULL, NULL), "pull");
+        ranks_assert(self, s.pushes == (uint64_t)n && x == (n == 1 ? 1 : 11));
+    }
+    ranks_ok(self, trib_store_free(store));
+    ranks_ok(self, trib_free_comm(self->comm));
+    return 0;
+}
+
+/* The caller gives up: this call and later ones say that. */
+static int gives_up(struct ranks_self *self)
+{
+    struct daemon_process *daemon = self->arg;
+    trib_vector_t *v;
+    bool up = false;
+    int32_t x = 1;
+
+    self->opts.idle = give_up;
+    self->opts.idle_arg = &up;
+    trib_store_t *store = begin_alone(self, &v);
+    stop(daemon);
+    up = true;
+    for (int n = 0; n < 2; n++)
+        refused(self, store, trib_store_push(v, &x, NULL, NULL), TRIB_ERR_ABORTED,
+                "idle function aborted waiting for tribd");
+    daemon_signal(daemon, SIGCONT);
+    ranks_ok(self, trib_store_free(store));
+    (void)trib_free_comm(self->comm);
+    return 0;
+}
+
+static void on_daemon(int (*fn)(struct ranks_self *self), int size, bool bare)
 {
     struct daemon_process d;
     char config[160];
 
-    (void)state;
     if (!begin(&d))
         tribtest_skip("built without libmicrohttpd");
-    snprintf(config, sizeof(config), "transport=shm;service=127.0.0.1:%d", d.port);
-    ranks_pass(.size = 2, .fn = walk, .arg = &d.port, .config = config, .noisy = true);
+    snprintf(config, sizeof(config),
+             "transport=shm;stop_timeout_ms=100;service=127.0.0.1:%d", d.port);
+    ranks_pass(.size = size, .fn = fn, .arg = &d, .config = config, .noisy = true,
+               .bare = bare);
     daemon_end(&d);
+}
+
+static void test_cut(void **state)
+{
+    (void)state;
+    on_daemon(walk, 2, false);
+}
+
+static void test_repeats(void **state)
+{
+    (void)state;
+    on_daemon(repeats, 1, true);
+}
+
+static void test_gives_up(void **state)
+{
+    (void)state;
+    on_daemon(gives_up, 1, true);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut),
+                                       cmocka_unit_test(test_repeats),
+                                       cmocka_unit_test(test_gives_up)};
 
     tribtest_deadline(200);
     return cmocka_run_group_tests(tests, NULL, NULL);
