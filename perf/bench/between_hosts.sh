@@ -162,13 +162,13 @@ rates_and_hosts() {
     done
 }
 
-strict=''
+strict='' wrapper=()
 # Rows of trib-perf on the open hosts: "contender,ranks,bytes,samples,batch,p50,min,max[,COLUMN…]". If `strict`
 # is set, a warning, for example about an unavailable service, makes it fail.
 sum_on_hosts() { # CONTENDER "COLUMN…" OPTION…
     local options said
     mapfile -t options < <(trib_options)
-    said=$(job "$build/perf/trib-perf" allreduce "${options[@]}" "${@:3}") || return 1
+    said=$(job "${wrapper[@]}" "$build/perf/trib-perf" allreduce "${options[@]}" "${@:3}") || return 1
     if grep '^tributary: ' <<<"$said" >&2 && [ -n "$strict" ]; then return 1; fi
     # shellcheck disable=SC2086 # names
     grep -v '^tributary: ' <<<"$said" | trib_rows "$1" $2

@@ -22,10 +22,12 @@ stages="encode_GBps link_GBps sum_GBps decode_GBps bound_GBps reached_GBps part 
 columns=rate,contender,ranks,bytes,samples,batch,p50_us,min_us,max_us,${stages// /,}
 codecs="none bf16 int8:result=requantised topk:ratio=0.01 dgc:ratio=0.001"
 one_round() {
-    local codec name
+    local codec name wrapper=()
+    # shellcheck disable=SC2016 # each rank's shell expands it
+    [ "$n" -gt "$(nproc)" ] || wrapper=(sh -c 'exec taskset -c "$TRIB_RANK" "$@"' sh)
     for codec in $codecs; do
         name=${codec%%:*}
-        contend "$name" "$rate, $n hosts, $name" launch "$rate" sum_on_hosts "$name" "$stages" --bind core --overlap \
+        contend "$name" "$rate, $n hosts, $name" launch "$rate" sum_on_hosts "$name" "$stages" --overlap \
             --codec "$codec" --link "$rate" --json "$out/results/$rate-$n-$name.json"
     done
 }
