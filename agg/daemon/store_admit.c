@@ -206,8 +206,8 @@ static void refuse_lost(struct server *s, struct client *c,
 
     admit_name_user(c, user);
     snprintf(why, sizeof(why), "%s",
-             "no such store here: it has ended, tribd was restarted, or the ranks use "
-             "different ones (127.0.0.1)");
+             "no such store here: it has ended, the ranks use different tribds "
+             "(127.0.0.1), or tribd was restarted");
     if (s->archive)
         archive_describe(s->archive, &key, why, sizeof(why));
     refuse(s, c, TRIB_ERR_PEER_LOST, why);
