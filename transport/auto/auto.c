@@ -146,6 +146,7 @@ static trib_status_t choose_allowed(struct choosing *c,
 {
     trib_status_t status = allow(c, "near", params->near, &c->near);
 
+    assert(c->n_inners > 0);
     if (status == TRIB_OK)
         status = allow(c, "far", params->far, &c->far);
     c->used = c->near | c->far;
@@ -265,6 +266,7 @@ static void auto_disconnect(struct trib_transport *t, int peer)
 /* Disconnect from the peers written to over inner `i`. */
 static void leave_by(struct choosing *c, int i, const bool *which, bool *those)
 {
+    assert(c->inners[i].t);
     for (int r = 0; r < c->size; r++)
         those[r] = c->peers[r].inner == i && (!which || which[r]);
     c->inners[i].t->ops->leave(c->inners[i].t, those);

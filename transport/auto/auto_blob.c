@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Blobs and addresses composed of records of several inner transports. */
+#include <assert.h>
 #include <string.h>
 
 #include "transport/auto/auto_peer.h"
@@ -9,6 +10,7 @@ bool trib_auto_put(uint8_t *bytes, size_t room, size_t *at, uint8_t id,
 {
     struct auto_record head = {id, (uint8_t)(len & 0xff), (uint8_t)(len >> 8)};
 
+    assert(*at <= room);
     if (len > UINT16_MAX || *at + sizeof(head) > room ||
         len > room - *at - sizeof(head))
         return false;

@@ -3,6 +3,7 @@
  * auto: memory. A region is registered with every inner transport in use. An exported
  * blob has a record for each.
  */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,7 @@ static bool do_without(struct choosing *c, const struct auto_region *r, int i)
 {
     struct auto_inner *inner = &c->inners[i];
 
+    assert(inner->t);
     if (inner->row->cheap || inner->row->maps)
         return false;
     if (r->callers) {
@@ -235,6 +237,7 @@ static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size
 {
     trib_status_t status = TRIB_ERR_NO_MEMORY;
 
+    assert(r->owner < 0);
     for (int i = 0; i < c->n_inners; i++) {
         struct trib_transport *t = c->inners[i].t;
         if (!trib_auto_in_use(c, i))
@@ -387,6 +390,7 @@ static trib_status_t import_part(struct choosing *c, int peer,
     const struct auto_inner *inner = &c->inners[c->peers[peer].inner];
     struct trib_blob part;
 
+    assert(inner->t);
     out->inner = c->peers[peer].inner;
     out->remote = NULL;
     if (!part_of(inner, blob, &part))
@@ -475,6 +479,7 @@ void trib_auto_stays(struct choosing *c, int peer)
     struct auto_peer *p = &c->peers[peer];
     struct auto_remote *r;
 
+    assert(!p->wrote);
     p->wrote = true;
     if (!p->address)
         return;
@@ -533,6 +538,7 @@ void trib_auto_shut(struct choosing *c, int i, const char *why)
     struct auto_inner *inner = &c->inners[i];
     struct auto_region *r;
 
+    assert(inner->t);
     LIST_FOREACH(r, &c->regions, entry)
     {
         if (r->owner == i)

@@ -46,6 +46,7 @@ int trib_auto_first_choice(const struct choosing *c, uint16_t choices)
 
 bool trib_auto_in_use(const struct choosing *c, int i)
 {
+    assert(i >= 0 && i < c->n_inners);
     return c->inners[i].t && (c->used & auto_bit(&c->inners[i]));
 }
 
@@ -126,6 +127,7 @@ static trib_status_t connect_timed(struct choosing *c, int peer, int i,
     trib_status_t status = inner->t->ops->connect(inner->t, peer, address);
     uint64_t took = trib_now_ns() - begin;
 
+    assert(inner->t);
     if (status != TRIB_OK && took >= SILENT_NS) {
         inner->wasted_ns += took;
         c->peers[peer].silent |= auto_bit(inner);
@@ -140,6 +142,7 @@ static void fall_back(struct choosing *c, int peer, int i, const char *why)
     struct auto_peer *p = &c->peers[peer];
     const char *name = inner->row->ops->name;
 
+    assert(i >= 0 && i < c->n_inners);
     p->choices &= (uint16_t)~auto_bit(inner);
     trib_auto_note_refused(p, name, why);
     if (!inner->fallback_logged && trib_auto_first_choice(c, p->choices) >= 0)
@@ -157,6 +160,7 @@ trib_status_t trib_auto_connect_first(struct choosing *c, int peer,
     trib_status_t status = TRIB_ERR_UNSUPPORTED;
     struct trib_address a;
 
+    assert(p->state == AUTO_PEER_UNKNOWN || p->state == AUTO_PEER_CONNECTED);
     for (int i = 0; i < c->n_inners; i++) {
         struct auto_inner *inner = &c->inners[i];
         if (!inner->t || !(p->choices & auto_bit(inner)) ||

@@ -90,6 +90,7 @@ static trib_status_t read_address(struct choosing *c, int peer,
     struct auto_peer *p = &c->peers[peer];
     struct auto_address a = {0};
 
+    assert(peer >= 0 && peer < c->size && peer != c->self);
     if (address->len >= sizeof(a) && address->len <= TRIB_ADDRESS_MAX)
         memcpy(&a, address->bytes, sizeof(a));
     if (a.magic != AUTO_MAGIC)
@@ -247,6 +248,7 @@ static void why_not_better(const struct choosing *c, int peer, int chosen, char 
     const struct auto_peer *p = &c->peers[peer];
     size_t n = 0;
 
+    assert(chosen >= 0 && chosen <= c->n_inners);
     text[0] = '\0';
     if (p->refused)
         n = (size_t)snprintf(text, bytes, "%s", p->refused);
@@ -318,6 +320,7 @@ static trib_status_t keep_address(struct choosing *c, struct auto_peer *p,
 {
     uint16_t others = p->choices & (uint16_t)~auto_bit(&c->inners[p->inner]);
 
+    assert(p->inner >= 0 && !p->address);
     if (trib_auto_first_choice(c, others) < 0)
         return TRIB_OK;
     p->address = malloc(sizeof(*p->address));

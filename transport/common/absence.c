@@ -62,6 +62,7 @@ uint64_t trib_absence_recent(struct trib_absence *a, enum trib_absence_kind kind
     const uint64_t now = trib_boot_ns(), ticked = atomic_load(&a->ticked);
     struct trib_gap *gap = &a->gaps[kind];
 
+    assert(kind < TRIB_ABSENCE_KINDS);
     if (now > ticked && now - ticked >= least_ns(a))
         trib_absence_tick(a);
     const uint64_t returned = atomic_load(&gap->returned);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/common/handout.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -189,6 +190,7 @@ static bool may_have(struct trib_handout *h, const struct ucred *who)
 {
     bool may = who->uid == geteuid();
 
+    assert(h->n_admitted <= AGGREGATORS);
     if (!may && h->guard && h->guard->serves)
         return trib_guard_is_user(h->guard, who->uid);
     for (int i = 0; i < h->n_admitted && !may; i++)
@@ -207,6 +209,7 @@ static void send_answer(int fd, const struct trib_handout_fds *fds)
     struct iovec part = {&byte, 1};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
 
+    assert(!fds || fds->memory >= 0);
     if (fds) {
         const int passed[TRIB_HANDOUT_FDS] = {fds->memory, fds->bell};
         const size_t bytes = (fds->bell < 0 ? 1 : 2) * sizeof(int);

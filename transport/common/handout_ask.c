@@ -2,6 +2,7 @@
 /* Requesting memory from another process on this host. */
 #include "transport/common/handout.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ static trib_status_t check_owner(const struct trib_handout_owner *o, int fd,
 {
     struct ucred who;
 
+    assert(fd >= 0);
     if (!trib_handout_peer(fd, &who))
         return trib_fail(err, TRIB_ERR_SYSTEM,
                          "the kernel does not report the owner of a socket: %m");
@@ -158,6 +160,7 @@ static trib_status_t read_answer(struct trib_handout_call *call, int pid,
                        .msg_controllen = sizeof(control.bytes)};
     int fds[TRIB_HANDOUT_FDS] = {-1, -1};
 
+    assert(call->fd > 0);
     ssize_t n = recvmsg(call->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return TRIB_INPROGRESS;
@@ -201,6 +204,7 @@ static trib_status_t begin(const struct trib_handout_owner *o,
     int fd;
     trib_status_t status = reach(o, &fd, err);
 
+    assert(!call->fd);
     if (status != TRIB_OK)
         return status;
     const bool sent =

@@ -11,6 +11,7 @@
  */
 #include "transport/common/heartbeat.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -117,6 +118,7 @@ static void send_to(struct trib_heartbeat *p, int peer, enum heartbeat_kind kind
     struct beat b = {.kind = kind, .to = peer, .number = w->asked = next_number(w)};
     struct sockaddr_storage to;
 
+    assert(peer >= 0 && peer < p->size);
     if (p->port.family == AF_INET && !trib_net_is_v4(w->who.ip))
         return; /* this kernel has no IPv6 */
     socklen_t len = trib_net_sockaddr(w->who.ip, w->who.port, p->port.family, &to);
@@ -130,6 +132,7 @@ static void ask(struct trib_heartbeat *p, int peer)
 
 static void hear(struct watched *w)
 {
+    assert(w->on);
     w->heard = true;
     w->silent_ns = 0;
     w->refusals = 0;
@@ -245,6 +248,7 @@ static void judge(struct trib_heartbeat *p, int peer)
     struct watched *w = &p->peers[peer];
     char ip[64];
 
+    assert(w->on);
     if (w->silent_ns < p->timeout_ns)
         return;
     if (is_reached(p, w->who.ip)) {
@@ -476,6 +480,7 @@ void trib_heartbeat_watch(struct trib_heartbeat *p, int peer,
 {
     struct watched *w = &p->peers[peer];
 
+    assert(peer >= 0 && peer < p->size);
     pthread_mutex_lock(&p->lock);
     p->n_watched += !w->on;
     w->on = true;
@@ -495,6 +500,7 @@ void trib_heartbeat_forget(struct trib_heartbeat *p, int peer)
 {
     struct watched *w = &p->peers[peer];
 
+    assert(peer >= 0 && peer < p->size);
     pthread_mutex_lock(&p->lock);
     p->n_watched -= w->on;
     w->on = false;
@@ -522,6 +528,7 @@ uint64_t trib_heartbeat_ask(struct trib_heartbeat *p, int peer)
     struct watched *w = &p->peers[peer];
     uint64_t number = 0;
 
+    assert(peer >= 0 && peer < p->size);
     pthread_mutex_lock(&p->lock);
     if (w->on) {
         ask(p, peer);
@@ -533,6 +540,7 @@ uint64_t trib_heartbeat_ask(struct trib_heartbeat *p, int peer)
 
 bool trib_heartbeat_answered(struct trib_heartbeat *p, int peer, uint64_t number)
 {
+    assert(peer >= 0 && peer < p->size);
     pthread_mutex_lock(&p->lock);
     bool answered = number && p->peers[peer].answered >= number;
     pthread_mutex_unlock(&p->lock);
@@ -542,6 +550,7 @@ bool trib_heartbeat_answered(struct trib_heartbeat *p, int peer, uint64_t number
 void trib_heartbeat_send_continues(struct trib_heartbeat *p, int peer,
                                    const struct trib_heartbeat_peer *who)
 {
+    assert(peer >= 0 && peer < p->size);
     pthread_mutex_lock(&p->lock);
     p->peers[peer].who = *who;
     for (int i = 0; i < COPIES; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/common/net_addr.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -79,6 +80,7 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
     static const uint8_t any[16] = {0};
     struct sockaddr_storage own;
 
+    assert((type == SOCK_STREAM || type == SOCK_DGRAM) && ports > 0);
     out->fenced = false;
     out->fd = open_socket(type, &out->family);
     if (out->fd < 0)

@@ -4,6 +4,7 @@
  * so that one port number serves several networks and loopback. A filter on the socket
  * makes the kernel drop packets to any other address before this process sees them.
  */
+#include <assert.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct fence {
 
 static void put(struct fence *f, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
 {
+    assert(f->n < sizeof(f->code) / sizeof(f->code[0]));
     f->code[f->n++] = (struct sock_filter){.code = code, .jt = yes, .jf = no, .k = k};
 }
 

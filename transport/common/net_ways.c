@@ -3,6 +3,7 @@
  * Paths to a peer: which addresses this host offers, and the order in which a peer's
  * addresses are tried.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +162,7 @@ static int likeness(const struct search *s, const uint8_t ip[16])
 
 static void add(struct search *s, const uint8_t ip[16], enum kind kind)
 {
+    assert(s->n >= 0 && s->n <= TRIB_DIAL_MAX);
     if (s->n == TRIB_DIAL_MAX)
         return;
     struct way *w = &s->way[s->n];
@@ -260,6 +262,7 @@ static int dial_ways(const struct search *s, const struct way *way, int n,
         .to = to, .n = n, .loopback = TRIB_NET_UNPACED, .idle = s->ways->idle};
     int which;
 
+    assert(n > 0 && n <= TRIB_DIAL_MAX);
     for (int i = 0; i < n; i++)
         to[i].len = trib_net_sockaddr(
             way[i].ip, port, trib_net_is_v4(way[i].ip) ? AF_INET : AF_INET6, &to[i].at);
@@ -289,6 +292,7 @@ static void learn(struct search *s, const struct trib_net_found *out)
 {
     bool met = false;
 
+    assert(s->n > 0);
     for (int i = 0; i < s->n; i++) {
         if (memcmp(s->way[i].ip, out->ip, 16) == 0)
             met = s->way[i].kind == MET;

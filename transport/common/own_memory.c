@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/common/own_memory.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -51,6 +52,7 @@ trib_status_t trib_own_memory_add(uint64_t key, void *ptr, size_t len,
 {
     struct row *row = malloc(sizeof(*row));
 
+    assert(ptr && len > 0);
     if (!row)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
     *row = (struct row){.key = key, .ptr = ptr, .len = len, .users = 1};

@@ -16,6 +16,7 @@ enum {
 
 static void begin_to_ask(struct trib_peer_liveness *w)
 {
+    assert(w->heartbeat);
     w->asks = true;
     trib_heartbeat_watch(w->heartbeat, w->peer, &w->heart);
 }
@@ -72,9 +73,9 @@ uint64_t trib_peer_liveness_due(uint64_t *last)
  * stopped itself. */
 static uint64_t clip(uint64_t elapsed, uint64_t stop_timeout_ns)
 {
-    const uint64_t clip = CLIP_CHECKS * CHECK_MS * UINT64_C(1000000);
+    const uint64_t least = CLIP_CHECKS * CHECK_MS * UINT64_C(1000000);
     const uint64_t part = stop_timeout_ns / CLIP_PART;
-    const uint64_t most = part > clip ? part : clip;
+    const uint64_t most = part > least ? part : least;
 
     return elapsed < most ? elapsed : most;
 }
@@ -85,6 +86,7 @@ static bool check_process(struct trib_peer_liveness *w, uint64_t due,
     const uint64_t stop_timeout_ns = trib_limit_ns(stop_timeout_ms);
     enum trib_process_state state = trib_process_watch_look(&w->process);
 
+    assert(w->by == TRIB_LIVENESS_BY_KERNEL);
     if (state == TRIB_PROCESS_DEAD) {
         snprintf(why, bytes, "process %d has died", w->process.who.pid);
         return true;

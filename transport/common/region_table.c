@@ -105,6 +105,7 @@ void trib_table_export(const struct trib_table_region *region,
                                   .key = stamp->key,
                                   .len = region->len};
 
+    assert(region->id && region->len);
     memset(out, 0, sizeof(*out));
     out->len = sizeof(x);
     memcpy(out->bytes, &x, sizeof(x));

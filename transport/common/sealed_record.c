@@ -40,6 +40,7 @@ trib_status_t trib_record_check(const struct trib_secret *secret,
 
 static void prepare(struct trib_records *s)
 {
+    assert(s->sodium);
     s->number = 0;
     if (s->is_aes)
         (void)s->sodium->aes_prepare(s->aes, s->key);
@@ -51,6 +52,7 @@ void trib_record_begin(struct trib_records *s, const struct trib_secret *secret,
 {
     struct trib_proof claim = *about;
 
+    assert(secret->is_set);
     claim.label = LABEL;
     s->sodium = &secret->sodium;
     s->is_aes = aes;

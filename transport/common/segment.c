@@ -62,6 +62,7 @@ static size_t map_len_of(size_t len)
 /* Map fd; align large mappings to 2 MiB. Return MAP_FAILED on error. */
 static void *map_aligned(int fd, size_t map_len)
 {
+    assert(map_len > 0 && map_len % PAGE == 0);
     if (map_len < HUGE)
         return mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -85,6 +86,7 @@ static void *map_aligned(int fd, size_t map_len)
 
 static struct trib_segment_trailer *trailer_of(void *base, size_t map_len)
 {
+    assert(map_len > PAGE);
     return (struct trib_segment_trailer *)((uint8_t *)base + map_len - PAGE);
 }
 
@@ -257,6 +259,7 @@ static bool join_owner(struct trib_segment *seg)
 {
     uint8_t *own = trib_own_memory_join(seg->key, seg->map_len);
 
+    assert(!seg->counted);
     if (!own)
         return false;
     munmap(seg->base, seg->map_len);
@@ -273,6 +276,7 @@ static bool join_owner(struct trib_segment *seg)
  */
 static void populate(const struct trib_segment *seg, int fd)
 {
+    assert(seg->base && fd >= 0);
     off_t end = (off_t)(seg->len < POPULATE_MAX ? seg->len : POPULATE_MAX), to;
 
     for (off_t at = 0; (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end; at = to) {

@@ -8,6 +8,7 @@
  */
 #include "transport/shm/shm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -77,6 +78,7 @@ static void set_timeouts(struct shm *shm, const struct trib_config *cfg)
  * control segment. */
 static trib_status_t make_bell(struct shm *shm)
 {
+    assert(shm->pipe[0] < 0 && shm->pipe[1] < 0);
     if (trib_fd_pair(shm->pipe, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK) == 0)
         return TRIB_OK;
     shm->pipe[0] = shm->pipe[1] = -1;
@@ -131,6 +133,7 @@ static trib_status_t make_tables(struct shm *shm)
 {
     size_t n = (size_t)shm->size;
 
+    assert(shm->size > 0 && shm->self >= 0 && shm->self < shm->size);
     shm->peers = calloc(n, sizeof(*shm->peers));
     shm->active = calloc(n, sizeof(*shm->active));
     shm->pidfds = calloc(n, sizeof(*shm->pidfds));
@@ -312,6 +315,7 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
 {
     int n = 0;
 
+    assert(shm->n_going > 0);
     for (int i = shm->n_active - 1; i >= 0 && n < max; i--) {
         int peer = shm->active[i];
         struct shm_peer *p = &shm->peers[peer];

@@ -8,6 +8,7 @@
  * rendezvous, which no aggregator worker runs. Later an aggregator requests without
  * blocking, and the caller retries.
  */
+#include <assert.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,
     const struct trib_handout_owner owner =
         trib_shm_owner(shm, peer, a->pid, a->handout);
 
+    assert(trib_guard_bars(shm->guard, peer));
     if (!shm->guard->serves && trib_handout_admit(shm->handout, a->pid) != TRIB_OK)
         return trib_fail(shm->err, TRIB_ERR_UNSUPPORTED,
                          "too many aggregators on this host for shared memory");
@@ -60,6 +62,7 @@ static trib_status_t adopt(struct shm *shm, const struct shm_peer *p,
                            const struct trib_segment_id *id, int fd,
                            struct trib_segment *out)
 {
+    assert(fd >= 0);
     if (shm->guard->serves && id->map_len > GIVEN_MAX - shm->given)
         return trib_fail(
             shm->err, TRIB_ERR_INVALID,

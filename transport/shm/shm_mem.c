@@ -25,7 +25,6 @@
 static void owned_put(struct shm *shm, struct shm_owned *owned)
 {
     assert(owned->refs > 0);
-    assert(owned->refs > 0);
     if (--owned->refs > 0)
         return;
     for (struct shm_owned **p = &shm->owned; *p; p = &(*p)->next) {
@@ -69,6 +68,7 @@ static trib_status_t arena_find(struct shm *shm, size_t len, struct shm_owned **
 {
     struct shm_owned *fresh;
 
+    assert(len > 0 && len <= TRIB_SHM_ARENA_LEN);
     if (!shm->arena || shm->arena->seg.len - shm->arena->used < len) {
         trib_status_t status = owned_make(shm, TRIB_SHM_ARENA_LEN, &fresh);
         if (status != TRIB_OK)
@@ -103,6 +103,7 @@ static trib_status_t region_tell(struct shm *shm, struct shm_region *region)
     uint64_t key;
     trib_status_t status = trib_own_memory_key(&key, shm->err);
 
+    assert(!region->owned && !region->key);
     if (status == TRIB_OK)
         status = trib_own_memory_add(key, region->ptr, region->len, shm->err);
     if (status == TRIB_OK)
@@ -356,6 +357,7 @@ static void attached_put(struct shm *shm, struct shm_peer *p,
 static trib_status_t reach_own(struct shm *shm, struct shm_remote *remote,
                                const struct trib_shm_export *x)
 {
+    assert(shm->peers[remote->peer].same_process);
     remote->ptr = trib_own_memory_find(x->key, x->len);
     if (remote->ptr)
         return TRIB_OK;

@@ -191,6 +191,7 @@ static void wire(struct shm *shm, int peer, uint32_t slots)
     struct shm_peer *p = &shm->peers[peer];
     struct trib_shm_header *h = (struct trib_shm_header *)p->control.base;
 
+    assert(p->control.base && slots && !(slots & (slots - 1)));
     p->out_slots = slots;
     p->out = trib_shm_ring_at(h, (uint32_t)shm->self, slots);
     atomic_store_explicit(&p->header, h, memory_order_release);
@@ -214,6 +215,7 @@ static trib_status_t attach_control(struct shm *shm, int peer,
     struct shm_peer *p = &shm->peers[peer];
     const struct trib_segment_id id = id_of(a);
 
+    assert(!p->meets || shm->guard);
     if (!p->meets)
         return trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
     if (!shm->guard->serves)
@@ -363,6 +365,7 @@ static void peer_left(struct shm *shm, struct shm_peer *p)
  * "died". */
 static void peer_ended(struct shm *shm, struct shm_peer *p)
 {
+    assert(p->state == TRIB_PEER_CONNECTED);
     p->dead = true;
     if (trib_shm_has_left(p))
         peer_left(shm, p);

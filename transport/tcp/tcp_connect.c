@@ -282,6 +282,7 @@ static void wait_for_disconnects(struct tcp *tcp, int first, int last)
 
 static void leave(struct tcp *tcp, int first, int last, const bool *which)
 {
+    assert(first >= 0 && last < tcp->size);
     for (int i = first; i <= last; i++) {
         struct tcp_peer *p = &tcp->peers[i];
         const bool was_lost = which && p->base.state == TRIB_PEER_LOST;

@@ -5,6 +5,7 @@
  * reader's time (ADR 16). Each rank still connects, so both directions open no matter
  * which rank comes first.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@ bool trib_tcp_attach_inlet(struct tcp *tcp, int peer, int fd)
 {
     struct tcp_inlet *in = &tcp->peers[peer].in;
 
+    assert(fd >= 0 && in->fd < 0 && tcp->n_inlets < tcp->size);
     in->buf = malloc(tcp->seals ? TCP_RECORD + sizeof(in->head) : TCP_BUFFER);
     in->raw = tcp->seals ? malloc(TCP_RAW) : NULL;
     if (!in->buf || (tcp->seals && !in->raw)) {
@@ -40,6 +42,7 @@ static void detach_inlet(struct tcp *tcp, int peer)
 {
     struct tcp_inlet *in = &tcp->peers[peer].in;
 
+    assert(in->fd >= 0);
     free(in->buf);
     free(in->raw);
     *in = (struct tcp_inlet){.fd = -1};
@@ -206,6 +209,7 @@ bool trib_tcp_handle_last(struct tcp *tcp, int peer)
     struct tcp_peer *p = &tcp->peers[peer];
     int fd = p->in.fd;
 
+    assert(fd >= 0);
     if (tcp->self > peer || p->own < 0 || p->own == fd || p->in.at != p->in.have ||
         p->in.raw_at != p->in.raw_have)
         return false;

@@ -3,6 +3,7 @@
  * tcp: the work of the heartbeat thread. It accepts connections, answers and checks
  * proofs, and sends queued writes, while the owner does not poll.
  */
+#include <assert.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -49,6 +50,7 @@ static bool help(void *arg)
 
 bool trib_tcp_helper_open(struct tcp *tcp)
 {
+    assert(!tcp->is_helped);
     if (tcp_has_secret(tcp)) {
         tcp->proofs = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
         if (tcp->proofs < 0)

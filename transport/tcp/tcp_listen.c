@@ -68,6 +68,7 @@ static struct tcp_pending_conn remove_pending(struct tcp *tcp, int i)
 {
     struct tcp_pending_conn pending = tcp->pending_conns[i];
 
+    assert(i >= 0 && i < tcp->n_pending);
     tcp->pending_conns[i] = tcp->pending_conns[--tcp->n_pending];
     return pending;
 }
@@ -221,6 +222,7 @@ static bool derive_keys(struct tcp *tcp, const struct tcp_pending_conn *pending)
 {
     struct trib_proof about;
 
+    assert(pending->hello.rank >= 0 && pending->hello.rank < tcp->size);
     if (!trib_tcp_alloc_seals(tcp, pending->hello.rank))
         return false;
     trib_tcp_pending_claim(tcp, pending, &about);
@@ -236,6 +238,7 @@ static bool answer(struct tcp *tcp, struct tcp_pending_conn *pending)
     enum tcp_refusal reason = check_pending(tcp, pending);
     struct tcp_peer *p = reason == TCP_NOT_REFUSED ? &tcp->peers[h->rank] : NULL;
 
+    assert(!pending->refused);
     if (!p) {
         refuse(tcp, pending, reason);
         return false;
@@ -274,6 +277,7 @@ static bool read_bytes(struct tcp_pending_conn *pending, void *at, size_t most)
     ssize_t n = recv(pending->fd, (uint8_t *)at + pending->have, most - pending->have,
                      MSG_DONTWAIT);
 
+    assert(pending->have < most);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     pending->closed = n <= 0;

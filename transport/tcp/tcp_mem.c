@@ -90,6 +90,7 @@ static void move_queue(struct tcp_peer *p, const struct trib_table_region *regio
 static void move_region(struct tcp *tcp, struct trib_table_region *region,
                         uint8_t *copy)
 {
+    assert(!region->allocated);
     pthread_mutex_lock(&tcp->lock);
     for (int i = 0; i < tcp->size; i++)
         move_queue(&tcp->peers[i], region, copy);

@@ -17,6 +17,7 @@ void trib_tcp_watch_fd(struct tcp *tcp, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u64 = tcp_mark(fd, -1)};
 
+    assert(fd >= 0);
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
@@ -24,6 +25,7 @@ void trib_tcp_watch_for(struct tcp *tcp, int fd, int peer, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.u64 = tcp_mark(fd, peer)};
 
+    assert(fd >= 0 && peer >= 0 && peer < tcp->size);
     (void)epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, fd, &e);
 }
 
@@ -60,6 +62,7 @@ void trib_tcp_drain(int fd)
  * may overtake data sent before. */
 void trib_tcp_close_fd(struct tcp *tcp, int fd)
 {
+    assert(fd >= 0);
     trib_tcp_unwatch_fd(tcp, fd);
     trib_tcp_unwatch_proof(tcp, fd);
     (void)shutdown(fd, SHUT_WR);
@@ -91,6 +94,7 @@ static void going(struct tcp *tcp, int peer, const char *format, va_list args)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
+    assert(peer >= 0 && peer < tcp->size && peer != tcp->self);
     if (p->base.state != TRIB_PEER_CONNECTED &&
         !(p->base.state == TRIB_PEER_GOING && p->got_disconnect))
         return;

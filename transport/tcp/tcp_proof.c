@@ -37,6 +37,7 @@ bool trib_tcp_make_hello(struct tcp *tcp, int peer, struct tcp_hello *out)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
+    assert(peer >= 0 && peer < tcp->size && peer != tcp->self);
     *out = (struct tcp_hello){.magic = TCP_MAGIC,
                               .version = TCP_VERSION,
                               .rank = tcp->self,
@@ -67,6 +68,7 @@ bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *pending)
                                        .off = TCP_VERSION}};
     struct trib_proof about;
 
+    assert(tcp_has_secret(tcp) && !pending->challenged);
     if (!trib_nonce_make(pending->nonce))
         return false;
     memcpy(c.nonce, pending->nonce, sizeof(c.nonce));
@@ -87,6 +89,7 @@ bool trib_tcp_pending_proved(struct tcp *tcp, const struct tcp_pending_conn *pen
 {
     struct trib_proof about;
 
+    assert(pending->challenged);
     trib_tcp_pending_claim(tcp, pending, &about);
     return trib_proof_holds(tcp->secret, &about, TRIB_PROOF_CALLER, pending->proof,
                             sizeof(pending->proof));
@@ -97,6 +100,7 @@ bool trib_tcp_pending_proved(struct tcp *tcp, const struct tcp_pending_conn *pen
 /* tcp.lock is held. From now on, `own` is no longer read for a proof. */
 static void end_proof(struct tcp *tcp, struct tcp_peer *p, enum tcp_proof result)
 {
+    assert(p->proof == TCP_PROOF_AWAITED);
     trib_tcp_unwatch_proof(tcp, p->own);
     p->proof = result;
 }
@@ -158,6 +162,7 @@ void trib_tcp_await_proof(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
+    assert(p->own >= 0);
     pthread_mutex_lock(&tcp->lock);
     if (tcp_has_secret(tcp)) {
         p->proof = TCP_PROOF_AWAITED;

@@ -8,6 +8,7 @@
  * destination. So registered memory never holds a byte of a record whose tag was wrong.
  * Both copies stay within a core's cache, and cost little compared with the cipher.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ bool trib_tcp_alloc_seals(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
 
+    assert(peer >= 0 && peer < tcp->size);
     if (tcp->seals && !p->seals) {
         struct tcp_seals *seals = calloc(1, sizeof(*seals));
         pthread_mutex_lock(&tcp->lock);
@@ -48,6 +50,7 @@ static void begin(const struct tcp *tcp, const struct trib_proof *about,
 {
     const bool aes = (about->more & about->more >> 16 & TCP_HAS_AES) != 0;
 
+    assert(tcp_has_secret(tcp));
     trib_record_begin(caller, tcp->secret, about, TRIB_PROOF_CALLER, aes);
     trib_record_begin(listener, tcp->secret, about, TRIB_PROOF_LISTENER, aes);
 }
@@ -95,6 +98,7 @@ static void fill(struct tcp_peer *p, const struct iovec *iov, int n)
     struct tcp_record *r = &s->record;
     uint8_t *to = r->bytes + sizeof(struct trib_record_head);
 
+    assert(n > 0 && r->sent == r->have);
     r->plain = 0;
     for (int i = 0; i < n && r->plain < TCP_RECORD; i++) {
         const size_t room = TCP_RECORD - r->plain;
@@ -165,6 +169,7 @@ ssize_t trib_tcp_read_record(struct tcp_inlet *in)
 {
     size_t whole = next_bytes(in);
 
+    assert(in->have - in->at < sizeof(struct tcp_head));
     while (whole == 0 || (whole != SIZE_MAX && in->raw_have - in->raw_at < whole)) {
         ssize_t got = fetch(in);
         if (got <= 0)
