@@ -43,7 +43,7 @@ libbase_la_SOURCES = \
 	base/sodium.c base/sodium.h \
 	base/state_page.c base/state_page.h \
 	base/status.c \
-	base/stranger.c base/stranger.h \
+	base/unauthenticated.c base/unauthenticated.h \
 	base/text.c base/text.h \
 	base/time.h \
 	base/token_bucket.h \

@@ -12,7 +12,7 @@
 #include "base/accept.h"
 #include "base/log.h"
 #include "base/log_pace.h"
-#include "base/stranger.h"
+#include "base/unauthenticated.h"
 #include "boot/newcomers.h"
 #include "boot/tcp/tcp_newcomer.h"
 #include "boot/tcp/tcp_server.h"
@@ -69,7 +69,7 @@ struct trib_listen {
     struct trib_newcomer_rules rules;
     struct trib_log log;
     struct trib_log_pace pace;
-    struct trib_strangers strangers;
+    struct trib_unauthenticated unauthenticated;
     unsigned port;
     int fds[TRIB_TCP_LISTENERS_MAX], n_fds;
     int silent_ms;

@@ -58,8 +58,8 @@ static void tell_of(struct trib_listen *l, struct place *p)
     const bool known = trib_net_is_set(p->ip);
 
     if (p->n.why[0])
-        trib_stranger_warn(&l->strangers, &l->log, "boot", known ? p->ip : NULL,
-                           l->port, p->n.why);
+        trib_unauthenticated_warn(&l->unauthenticated, &l->log, "boot",
+                                  known ? p->ip : NULL, l->port, p->n.why);
 }
 
 /* Update a connection after any event that may have changed its state. */

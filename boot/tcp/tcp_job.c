@@ -56,8 +56,8 @@ void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool 
     if (notable)
         snprintf(s->note, sizeof(s->note), "; one that connected from %.60s %.80s", ip,
                  what);
-    trib_stranger_warn(&s->strangers, s->opts.log, "boot", known ? c->ip : NULL,
-                       s->opts.port, what);
+    trib_unauthenticated_warn(&s->unauthenticated, s->opts.log, "boot",
+                              known ? c->ip : NULL, s->opts.port, what);
     trib_tcp_drop(c);
 }
 

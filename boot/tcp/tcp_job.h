@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/accept.h"
-#include "base/stranger.h"
+#include "base/unauthenticated.h"
 #include "boot/tcp/tcp_proto.h"
 #include "boot/tcp/tcp_server.h"
 
@@ -68,7 +68,7 @@ struct trib_tcp_server {
     int *polled; /* index of the listener or connection of each of `polls` */
     int n_polled_listeners; /* number of listeners, which come first */
     struct trib_accept_pause pause; /* pause of the listeners */
-    struct trib_strangers strangers; /* unauthenticated peers at the listeners */
+    struct trib_unauthenticated unauthenticated; /* at the listeners */
     char note[192]; /* error of an unauthenticated peer that may be a rank; "": none */
 
     uint32_t exchange; /* number of the current exchange */

@@ -17,7 +17,7 @@ base_tests = \
 	tests/base/test_secret \
 	tests/base/test_sized \
 	tests/base/test_status \
-	tests/base/test_stranger \
+	tests/base/test_unauthenticated \
 	tests/base/test_text \
 	tests/base/test_time \
 	tests/base/test_trace \

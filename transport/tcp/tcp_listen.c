@@ -34,8 +34,8 @@ trib_status_t trib_tcp_listen(struct tcp *tcp, int first_port, int ports)
 static void warn(struct tcp *tcp, const struct tcp_pending_conn *pending,
                  const char *what)
 {
-    trib_stranger_warn(&tcp->unauthenticated, tcp->log, "tcp", pending->ip,
-                       tcp->listener.port, what);
+    trib_unauthenticated_warn(&tcp->unauthenticated, tcp->log, "tcp", pending->ip,
+                              tcp->listener.port, what);
 }
 
 static void drop_pending(struct tcp *tcp, struct tcp_pending_conn *pending)

@@ -15,7 +15,7 @@
 
 #include "base/accept.h"
 #include "base/secret.h"
-#include "base/stranger.h"
+#include "base/unauthenticated.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/common/peer.h"
 #include "transport/common/region_table.h"
@@ -142,7 +142,7 @@ struct tcp {
      * of peers whose proof is awaited; -1: no secret */
     int proofs;
     struct trib_net_port listener;
-    struct trib_strangers unauthenticated; /* limits the warnings */
+    struct trib_unauthenticated unauthenticated; /* limits the warnings */
     int wakeup_fd; /* eventfd: ends this rank's own wait */
     int epoll; /* all sockets and wakeup_fd */
     pthread_mutex_t lock;

@@ -29,7 +29,7 @@
 
 #include "base/accept.h"
 #include "base/secret.h"
-#include "base/stranger.h"
+#include "base/unauthenticated.h"
 #include "transport/common/heartbeat.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/common/region_table.h"
@@ -129,7 +129,7 @@ struct ucx {
     struct trib_ip_endpoint local;
     const struct trib_secret *secret; /* NULL or not set: the job has no secret */
     struct trib_idle *idle; /* called while connecting; or NULL */
-    struct trib_strangers strangers; /* manager only */
+    struct trib_unauthenticated unauthenticated; /* manager only */
     uint64_t settings;
     uint32_t depth; /* capacity of send_reqs, a power of two */
     uint32_t release; /* UCX's version */

@@ -170,7 +170,8 @@ static uint64_t check_hello(const struct ucx *u, const struct ucx_hello *h)
 
 static void warn(struct ucx *u, const struct ucx_pending_conn *c, const char *what)
 {
-    trib_stranger_warn(&u->strangers, u->log, "ucx", c->ip, u->listener.port, what);
+    trib_unauthenticated_warn(&u->unauthenticated, u->log, "ucx", c->ip,
+                              u->listener.port, what);
 }
 
 static void refuse(struct ucx *u, struct ucx_pending_conn *c, uint64_t why)

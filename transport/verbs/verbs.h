@@ -26,7 +26,7 @@
 
 #include "base/accept.h"
 #include "base/secret.h"
-#include "base/stranger.h"
+#include "base/unauthenticated.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/multirail/multirail_wire.h"
 #include "transport/op_defaults.h"
@@ -189,7 +189,7 @@ struct verbs {
     struct trib_ip_endpoint local; /* its networks are used for OOB requests */
     const struct trib_secret *secret; /* NULL or not set: the job has no secret */
     struct trib_idle *idle; /* called while connecting; or NULL */
-    struct trib_strangers strangers; /* manager only */
+    struct trib_unauthenticated unauthenticated; /* manager only */
     struct verbs_cm_challenge *challenges; /* through librdmacm; under `links` */
     int next_challenge;
     uint64_t settings;

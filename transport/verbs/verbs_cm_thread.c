@@ -75,8 +75,8 @@ static void warn_refused(struct verbs *v, struct rdma_cm_id *id, enum verbs_refu
     snprintf(what, sizeof(what),
              "requested a connection as rank %d (process %d): reason %d", hello->rank,
              hello->pid, (int)why);
-    trib_stranger_warn(
-        &v->strangers, v->log, "verbs", peer_address(id, ip) ? ip : NULL, v->port,
+    trib_unauthenticated_warn(
+        &v->unauthenticated, v->log, "verbs", peer_address(id, ip) ? ip : NULL, v->port,
         why == VERBS_NOT_PROVED ? "did not prove that it has the secret of this job"
                                 : what);
 }

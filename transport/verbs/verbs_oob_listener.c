@@ -201,7 +201,8 @@ static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *c,
     snprintf(what, sizeof(what),
              "requested a connection as rank %d (process %d): reason %u", hello->rank,
              hello->pid, refusal);
-    trib_stranger_warn(&v->strangers, v->log, "verbs", c->ip, v->oob.at.port, what);
+    trib_unauthenticated_warn(&v->unauthenticated, v->log, "verbs", c->ip,
+                              v->oob.at.port, what);
 }
 
 /* Handle a complete request. Return true if the connection became the peer's inlet.
@@ -273,8 +274,8 @@ static void refuse_pending(struct verbs *v, struct verbs_pending_conn *c,
         send_reply(v, c, &reply);
     if (c->proves && parsed == VERBS_PARSED_PART)
         return; /* may be a rank that has died or disconnected since */
-    trib_stranger_warn(
-        &v->strangers, v->log, "verbs", c->ip, v->oob.at.port,
+    trib_unauthenticated_warn(
+        &v->unauthenticated, v->log, "verbs", c->ip, v->oob.at.port,
         c->proves ? "did not prove that it has the secret of this job"
         : parsed == VERBS_PARSED_VERSION  ? "uses another version of the verbs protocol"
         : parsed == VERBS_PARSED_NONSENSE ? "sent a malformed request"

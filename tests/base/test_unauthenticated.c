@@ -3,7 +3,7 @@
 
 #include "base/addresses.h"
 #include "base/log.h"
-#include "base/stranger.h"
+#include "base/unauthenticated.h"
 #include "base/time.h"
 
 static int lines;
@@ -20,18 +20,19 @@ static void note(void *arg, trib_log_level_t level, const char *line)
 /* Ten thousand make two lines: the first, and one when the pause is over. */
 TEST(test_rate)
 {
-    struct trib_strangers s = {0};
+    struct trib_unauthenticated s = {0};
     struct trib_log log;
 
     trib_log_init(&log, TRIB_LOG_WARN, note, NULL);
     for (int i = 0; i < 10000; i++)
-        trib_stranger_warn(&s, &log, "tcp", trib_net_loopback, 4711, "said nothing");
+        trib_unauthenticated_warn(&s, &log, "tcp", trib_net_loopback, 4711,
+                                  "said nothing");
     assert_int_equal(lines, 1);
     assert_non_null(
         strstr(last, "rejected an unauthenticated peer at port 4711 from 127.0.0.1"));
     assert_non_null(strstr(last, "it said nothing"));
     s.next_ns = trib_now_ns();
-    trib_stranger_warn(&s, &log, "tcp", NULL, 4711, "said nothing");
+    trib_unauthenticated_warn(&s, &log, "tcp", NULL, 4711, "said nothing");
     assert_int_equal(lines, 2);
     assert_non_null(strstr(last, "9999 more since the last such line"));
     assert_non_null(strstr(last, "an unknown address"));
