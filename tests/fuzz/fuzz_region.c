@@ -136,8 +136,8 @@ static struct shm *shm_in(struct trib_transport *t)
 {
     if (t->ops == &trib_shm_ops)
         return shm_of(t);
-    for (int i = 0; t->ops == &trib_auto_ops && i < choosing_of(t)->n_inners; i++) {
-        struct trib_transport *inner = choosing_of(t)->inners[i].t;
+    for (int i = 0; t->ops == &trib_auto_ops && i < auto_of(t)->n_inners; i++) {
+        struct trib_transport *inner = auto_of(t)->inners[i].t;
         if (inner && inner->ops == &trib_shm_ops)
             return shm_of(inner);
     }

@@ -51,7 +51,7 @@ static trib_status_t parse_params(const char *text, struct auto_params *out,
                              sizeof(params) / sizeof(params[0]), err);
 }
 
-static trib_status_t open_inner(struct choosing *c,
+static trib_status_t open_inner(struct auto_transport *c,
                                 const struct trib_transport_ops *ops,
                                 const struct trib_transport_opts *opts,
                                 struct trib_transport **out)
@@ -66,7 +66,7 @@ static trib_status_t open_inner(struct choosing *c,
     return ops->open(opts, out);
 }
 
-static void open_inners(struct choosing *c, const struct trib_candidate *rows,
+static void open_inners(struct auto_transport *c, const struct trib_candidate *rows,
                         const struct trib_transport_opts *opts,
                         const struct auto_params *params,
                         const struct trib_net_choice *choice)
@@ -111,7 +111,7 @@ static void open_inners(struct choosing *c, const struct trib_candidate *rows,
 }
 
 /* Determine the candidates for one kind of peer: all that opened, or the named one. */
-static trib_status_t allow(struct choosing *c, const char *kind, const char *name,
+static trib_status_t allow(struct auto_transport *c, const char *kind, const char *name,
                            uint16_t *out)
 {
     bool near = strcmp(kind, "near") == 0;
@@ -141,7 +141,7 @@ static trib_status_t allow(struct choosing *c, const char *kind, const char *nam
         kind, name);
 }
 
-static trib_status_t choose_allowed(struct choosing *c,
+static trib_status_t choose_allowed(struct auto_transport *c,
                                     const struct auto_params *params)
 {
     trib_status_t status = allow(c, "near", params->near, &c->near);
@@ -157,7 +157,7 @@ static trib_status_t choose_allowed(struct choosing *c,
 }
 
 /* Return true if the peer's writes may come over another inner than ours to it. */
-static bool is_mixed(const struct choosing *c, const struct auto_peer *p)
+static bool is_mixed(const struct auto_transport *c, const struct auto_peer *p)
 {
     uint16_t own = p->inner < 0 ? 0 : auto_bit(&c->inners[p->inner]);
 
@@ -166,7 +166,7 @@ static bool is_mixed(const struct choosing *c, const struct auto_peer *p)
 
 /* Disconnect mixed peers from the inner with our writes first, so that the writes
  * arrive before the disconnect notices of other inners. */
-static void leave_mixed(struct choosing *c)
+static void leave_mixed(struct auto_transport *c)
 {
     for (int r = 0; c->peers && r < c->size; r++) {
         struct auto_peer *p = &c->peers[r];
@@ -179,7 +179,7 @@ static void leave_mixed(struct choosing *c)
 
 static void auto_close(struct trib_transport *t)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
 
     if (getpid() == c->me.pid)
         leave_mixed(c);
@@ -209,7 +209,7 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
         status = trib_net_choose(TRIB_AUTO, params.net, &choice, opts->err);
     if (status != TRIB_OK)
         return status;
-    struct choosing *c = calloc(1, sizeof(*c));
+    struct auto_transport *c = calloc(1, sizeof(*c));
     if (!c)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     c->base.ops = &trib_auto_ops;
@@ -245,7 +245,7 @@ static trib_status_t auto_open(const struct trib_transport_opts *opts,
 
 static void auto_disconnect(struct trib_transport *t, int peer)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
 
     if (peer < 0 || peer >= c->size || c->peers[peer].state == AUTO_PEER_LEFT)
         return;
@@ -264,7 +264,7 @@ static void auto_disconnect(struct trib_transport *t, int peer)
 }
 
 /* Disconnect from the peers written to over inner `i`. */
-static void leave_by(struct choosing *c, int i, const bool *which, bool *those)
+static void leave_by(struct auto_transport *c, int i, const bool *which, bool *those)
 {
     assert(c->inners[i].t);
     for (int r = 0; r < c->size; r++)
@@ -276,7 +276,7 @@ static void leave_by(struct choosing *c, int i, const bool *which, bool *those)
  * first. */
 static void auto_leave(struct trib_transport *t, const bool *which)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     bool *those = calloc((size_t)c->size, sizeof(*those));
 
     for (int r = 0; r < c->size; r++) {
@@ -303,7 +303,7 @@ static void auto_leave(struct trib_transport *t, const bool *which)
 /* Get both regions of a write for the peer's inner. If memory cannot be registered
  * there and nothing was written yet, move the peer to its next choice. User memory is
  * no reason to move, because it can be copied. */
-static trib_status_t regions_of(struct choosing *c, int peer,
+static trib_status_t regions_of(struct auto_transport *c, int peer,
                                 const struct trib_write *write, struct trib_write *out)
 {
     const struct auto_remote *remote = (const struct auto_remote *)write->remote;
@@ -314,9 +314,9 @@ static trib_status_t regions_of(struct choosing *c, int peer,
         return trib_fail(c->err, TRIB_ERR_INVALID,
                          "a write to peer %d without a region here and one of its own",
                          peer);
-    while (!(out->local = trib_auto_local(c, write->local, p->inner))) {
+    while (!(out->local = trib_auto_local_region(c, write->local, p->inner))) {
         if (p->wrote || ((const struct auto_region *)write->local)->callers)
-            return trib_auto_pass(c, c->inner_err.status);
+            return trib_auto_pass_error(c, c->inner_err.status);
         status = trib_auto_move(c, peer, c->inner_err.status, c->inner_err.text);
         if (status != TRIB_OK)
             return status;
@@ -328,7 +328,7 @@ static trib_status_t regions_of(struct choosing *c, int peer,
 static trib_status_t auto_write(struct trib_transport *t, int peer,
                                 const struct trib_write *write)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct auto_peer *p = &c->peers[peer];
     struct trib_write w = *write;
 
@@ -341,13 +341,14 @@ static trib_status_t auto_write(struct trib_transport *t, int peer,
     struct trib_transport *inner = c->inners[p->inner].t;
     status = inner->ops->write(inner, peer, &w);
     if (status == TRIB_OK && !p->wrote)
-        trib_auto_stays(c, peer);
-    return trib_auto_pass(c, status);
+        trib_auto_fix_choice(c, peer);
+    return trib_auto_pass_error(c, status);
 }
 
 /* Hold back losses until all inners were polled. Drop events after a reported loss.
  * Ignore a loss on an inner that does not carry our writes: that one decides. */
-static int sift(struct choosing *c, int from, struct trib_event *events, int n)
+static int filter_events(struct auto_transport *c, int from, struct trib_event *events,
+                         int n)
 {
     int kept = 0;
 
@@ -372,8 +373,8 @@ static int sift(struct choosing *c, int from, struct trib_event *events, int n)
 }
 
 /* Report held losses. All inners were polled since `begin`. */
-static int report_losses(struct choosing *c, uint64_t begin, struct trib_event *events,
-                         int max)
+static int report_losses(struct auto_transport *c, uint64_t begin,
+                         struct trib_event *events, int max)
 {
     int n = 0;
 
@@ -392,7 +393,7 @@ static int report_losses(struct choosing *c, uint64_t begin, struct trib_event *
 
 static int auto_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     uint64_t begin = c->n_going ? trib_now_ns() : 0;
     bool more = false;
     int n = 0;
@@ -407,7 +408,7 @@ static int auto_poll(struct trib_transport *t, struct trib_event *events, int ma
         }
         int got = inner->ops->poll(inner, events + n, max - n);
         more |= got == max - n;
-        n += sift(c, from, events + n, got);
+        n += filter_events(c, from, events + n, got);
     }
     if (++c->next >= c->n_inners)
         c->next = 0;
@@ -418,7 +419,7 @@ static int auto_poll(struct trib_transport *t, struct trib_event *events, int ma
     return n;
 }
 
-static int n_open(const struct choosing *c)
+static int n_open(const struct auto_transport *c)
 {
     int n = 0;
 
@@ -428,7 +429,7 @@ static int n_open(const struct choosing *c)
 }
 
 /* If several inners are open and each has an event_fd, one sleep serves all. */
-static void ask_descriptors(struct choosing *c)
+static void ask_descriptors(struct auto_transport *c)
 {
     c->asked = true;
     if (n_open(c) < 2)
@@ -447,7 +448,7 @@ static void ask_descriptors(struct choosing *c)
 
 static void auto_arm(struct trib_transport *t)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
 
     if (!c->asked)
         ask_descriptors(c);
@@ -462,7 +463,7 @@ static void auto_arm(struct trib_transport *t)
  * sleep. */
 static void auto_wait(struct trib_transport *t, int timeout_us)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
     struct pollfd sleep[AUTO_INNERS];
     int n = n_open(c), each = timeout_us;
@@ -484,7 +485,7 @@ static void auto_wait(struct trib_transport *t, int timeout_us)
 /* Called for every frame stored through map(), so keep it short. */
 static void auto_wake(struct trib_transport *t, int peer)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
 
     assert(peer >= 0 && peer < c->size);
     int i = atomic_load_explicit(&c->peers[peer].inner, memory_order_acquire);
@@ -508,7 +509,7 @@ static const struct trib_transport_text texts[] = {
 
 static uint64_t auto_away(struct trib_transport *t, bool maybe)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
 
     return c->heartbeat ? trib_heartbeat_away(c->heartbeat, maybe) : 0;
 }

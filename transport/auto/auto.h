@@ -34,24 +34,24 @@ bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *remote)
 void *trib_auto_map(struct trib_transport *t, const struct trib_remote *remote,
                     size_t *len_out);
 
-/** trib_auto_local - return an inner's registration of a region. Register the region
- * there if needed. */
-struct trib_region *trib_auto_local(struct choosing *c,
-                                    const struct trib_region *region, int inner);
+/** trib_auto_local_region - return an inner's registration of a region. Register the
+ * region there if needed. */
+struct trib_region *trib_auto_local_region(struct auto_transport *c,
+                                           const struct trib_region *region, int inner);
 
 /** trib_auto_move - trib_auto_connect_next, then import the peer's regions
  * again. */
-trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
+trib_status_t trib_auto_move(struct auto_transport *c, int peer, trib_status_t reason,
                              const char *why);
 
-/** trib_auto_stays - the peer was written to: fix its choice of inner. */
-void trib_auto_stays(struct choosing *c, int peer);
+/** trib_auto_fix_choice - the peer was written to: fix its choice of inner. */
+void trib_auto_fix_choice(struct auto_transport *c, int peer);
 
-/** trib_auto_shut - close an unneeded inner, unless it owns memory in use. */
-void trib_auto_shut(struct choosing *c, int inner, const char *why);
+/** trib_auto_close_inner - close an unneeded inner, unless it owns memory in use. */
+void trib_auto_close_inner(struct auto_transport *c, int inner, const char *why);
 
 /** trib_auto_free_memory - free this transport's records; the inners free their own. */
-void trib_auto_free_memory(struct choosing *c);
+void trib_auto_free_memory(struct auto_transport *c);
 
 /* auto_select.c */
 TRIB_TRANSPORT_PEERS(trib_auto);

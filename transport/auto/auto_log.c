@@ -5,7 +5,7 @@
 #include "transport/auto/auto_peer.h"
 #include "transport/common/heartbeat.h"
 
-void trib_auto_quiet(struct choosing *c)
+void trib_auto_close_heartbeat(struct auto_transport *c)
 {
     for (int i = 0; i < c->n_inners; i++) {
         if (c->inners[i].t && !c->inners[i].row->maps)
@@ -15,7 +15,7 @@ void trib_auto_quiet(struct choosing *c)
     c->heartbeat = NULL;
 }
 
-trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status)
+trib_status_t trib_auto_pass_error(struct auto_transport *c, trib_status_t status)
 {
     if (status < 0 && status != TRIB_ERR_NO_RESOURCE)
         trib_fail(c->err, status, "%s", trib_error_text(&c->inner_err));

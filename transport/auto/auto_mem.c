@@ -19,7 +19,7 @@
 void trib_auto_pinned_limit(struct trib_transport *t, bool near,
                             struct trib_pinned_limit *out)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     uint16_t kinds[] = {c->near, c->far};
 
     *out = (struct trib_pinned_limit){.bytes = SIZE_MAX};
@@ -47,7 +47,7 @@ static void region_drop(struct auto_region *r)
 
 void trib_auto_release_pages(struct trib_transport *t, struct trib_region *opaque)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct auto_region *r = (struct auto_region *)opaque;
 
     if (r->owner >= 0)
@@ -58,7 +58,7 @@ void trib_auto_release_pages(struct trib_transport *t, struct trib_region *opaqu
 /* The owner's registration goes last, because it frees the memory. */
 void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct auto_region *r = (struct auto_region *)opaque;
 
     if (!r)
@@ -75,7 +75,7 @@ void trib_auto_dereg(struct trib_transport *t, struct trib_region *opaque)
 /* Return true if a failed registration is acceptable. That holds if another inner
  * reaches the memory, or for user memory, which is then copied. Routes of peers do not
  * change for user memory. */
-static bool do_without(struct choosing *c, const struct auto_region *r, int i)
+static bool do_without(struct auto_transport *c, const struct auto_region *r, int i)
 {
     struct auto_inner *inner = &c->inners[i];
 
@@ -108,7 +108,7 @@ static trib_status_t register_one(const struct auto_region *r, struct trib_trans
 }
 
 /* Register with all inners in use that can. On error the caller deregisters all. */
-static trib_status_t register_all(struct choosing *c, struct auto_region *r)
+static trib_status_t register_all(struct auto_transport *c, struct auto_region *r)
 {
     trib_status_t refused = TRIB_OK;
     bool reached = false;
@@ -121,18 +121,18 @@ static trib_status_t register_all(struct choosing *c, struct auto_region *r)
                 r->inner[i] = NULL;
                 refused = status;
                 if (!do_without(c, r, i))
-                    return trib_auto_pass(c, status);
+                    return trib_auto_pass_error(c, status);
             }
         }
         reached |= r->inner[i] != NULL;
     }
     if (!reached && refused != TRIB_OK)
-        return trib_auto_pass(c, refused);
+        return trib_auto_pass_error(c, refused);
     trib_error_clear(&c->inner_err);
     return TRIB_OK;
 }
 
-static struct auto_region *region_make(struct choosing *c)
+static struct auto_region *region_make(struct auto_transport *c)
 {
     struct auto_region *r = calloc(1, sizeof(*r));
 
@@ -147,12 +147,12 @@ static struct auto_region *region_make(struct choosing *c)
 }
 
 /* Keep a duplicate of the descriptor: another inner may need it later
- * (trib_auto_local). */
+ * (trib_auto_local_region). */
 trib_status_t trib_auto_reg_dmabuf(struct trib_transport *t,
                                    const struct trib_dmabuf *d,
                                    struct trib_region **out)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct auto_region *r = region_make(c);
 
     if (!r)
@@ -185,7 +185,7 @@ trib_status_t trib_auto_reg(struct trib_transport *t, void *ptr, size_t len,
 void trib_auto_give_back(struct trib_transport *t, struct trib_region *opaque,
                          bool broken)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct auto_region *r = (struct auto_region *)opaque;
 
     for (int i = 0; i < c->n_inners; i++)
@@ -198,7 +198,7 @@ void trib_auto_give_back(struct trib_transport *t, struct trib_region *opaque,
 trib_status_t trib_auto_borrow(struct trib_transport *t, void *ptr, size_t len,
                                bool written, struct trib_region **out)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     trib_status_t status = TRIB_OK;
     int borrowed = 0;
 
@@ -232,8 +232,8 @@ trib_status_t trib_auto_borrow(struct trib_transport *t, void *ptr, size_t len,
 
 /* Allocate through the cheapest inner in use: mappable memory can also be registered
  * with all others. */
-static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size_t len,
-                                 void **ptr_out)
+static trib_status_t alloc_owned(struct auto_transport *c, struct auto_region *r,
+                                 size_t len, void **ptr_out)
 {
     trib_status_t status = TRIB_ERR_NO_MEMORY;
 
@@ -258,7 +258,7 @@ static trib_status_t alloc_owned(struct choosing *c, struct auto_region *r, size
 static trib_status_t alloc_for(struct trib_transport *t, bool callers, size_t len,
                                void **ptr_out, struct trib_region **region_out)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct auto_region *r = region_make(c);
     void *ptr;
 
@@ -268,7 +268,7 @@ static trib_status_t alloc_for(struct trib_transport *t, bool callers, size_t le
     trib_status_t status = alloc_owned(c, r, len, &ptr);
     if (status != TRIB_OK) {
         region_drop(r);
-        return trib_auto_pass(c, status);
+        return trib_auto_pass_error(c, status);
     }
     r->ptr = ptr;
     r->len = len;
@@ -294,8 +294,8 @@ trib_status_t trib_auto_alloc_user(struct trib_transport *t, size_t len, void **
     return alloc_for(t, true, len, ptr_out, region_out);
 }
 
-struct trib_region *trib_auto_local(struct choosing *c,
-                                    const struct trib_region *opaque, int inner)
+struct trib_region *trib_auto_local_region(struct auto_transport *c,
+                                           const struct trib_region *opaque, int inner)
 {
     /* The region is const for the caller, but its registrations are not. */
     struct auto_region *r = (struct auto_region *)(uintptr_t)opaque;
@@ -311,7 +311,7 @@ struct trib_region *trib_auto_local(struct choosing *c,
 trib_status_t trib_auto_export(struct trib_transport *t,
                                const struct trib_region *opaque, struct trib_blob *out)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     const struct auto_region *r = (const struct auto_region *)opaque;
     uint32_t magic = AUTO_MAGIC;
     size_t at = sizeof(magic);
@@ -328,7 +328,7 @@ trib_status_t trib_auto_export(struct trib_transport *t,
             continue;
         trib_status_t status = inner->t->ops->export_region(inner->t, r->inner[i], &b);
         if (status != TRIB_OK)
-            return trib_auto_pass(c, status);
+            return trib_auto_pass_error(c, status);
         out->mappable |= b.mappable;
         if (!trib_auto_put(out->bytes, sizeof(out->bytes), &at, inner->row->id, b.bytes,
                            b.len))
@@ -369,7 +369,7 @@ static bool part_of(const struct auto_inner *inner, const struct trib_blob *blob
 
 /* Return true if the region is registered with another choice of the peer's, and worth
  * a move. */
-static bool has_other_part(const struct choosing *c, int peer,
+static bool has_other_part(const struct auto_transport *c, int peer,
                            const struct trib_blob *blob)
 {
     struct trib_blob part;
@@ -384,7 +384,7 @@ static bool has_other_part(const struct choosing *c, int peer,
     return has;
 }
 
-static trib_status_t import_part(struct choosing *c, int peer,
+static trib_status_t import_part(struct auto_transport *c, int peer,
                                  const struct trib_blob *blob, struct auto_remote *out)
 {
     const struct auto_inner *inner = &c->inners[c->peers[peer].inner];
@@ -401,7 +401,7 @@ static trib_status_t import_part(struct choosing *c, int peer,
         trib_transport_import(inner->t, peer, &part, out->len, &out->remote);
     if (status == TRIB_OK && !out->len)
         out->len = inner->t->ops->length(inner->t, out->remote);
-    return trib_auto_pass(c, status);
+    return trib_auto_pass_error(c, status);
 }
 
 static void keep_blob(struct auto_remote *remote, const struct trib_blob *blob)
@@ -413,7 +413,7 @@ static void keep_blob(struct auto_remote *remote, const struct trib_blob *blob)
 }
 
 /* Import all regions of a peer again after its inner has changed. */
-static trib_status_t import_again(struct choosing *c, int peer)
+static trib_status_t import_again(struct auto_transport *c, int peer)
 {
     trib_status_t status = TRIB_OK;
     struct auto_remote *r;
@@ -431,7 +431,7 @@ static trib_status_t import_again(struct choosing *c, int peer)
     return status;
 }
 
-trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
+trib_status_t trib_auto_move(struct auto_transport *c, int peer, trib_status_t reason,
                              const char *why)
 {
     const trib_status_t status = trib_auto_connect_next(c, peer, reason, why);
@@ -442,7 +442,7 @@ trib_status_t trib_auto_move(struct choosing *c, int peer, trib_status_t reason,
 trib_status_t trib_auto_import(struct trib_transport *t, int peer,
                                const struct trib_blob *blob, struct trib_remote **out)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     trib_status_t status = TRIB_OK;
     struct trib_blob part;
 
@@ -474,7 +474,7 @@ trib_status_t trib_auto_import(struct trib_transport *t, int peer,
     return TRIB_OK;
 }
 
-void trib_auto_stays(struct choosing *c, int peer)
+void trib_auto_fix_choice(struct auto_transport *c, int peer)
 {
     struct auto_peer *p = &c->peers[peer];
     struct auto_remote *r;
@@ -496,7 +496,7 @@ void trib_auto_stays(struct choosing *c, int peer)
 
 void trib_auto_release(struct trib_transport *t, struct trib_remote *opaque)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct auto_remote *remote = (struct auto_remote *)opaque;
 
     if (!remote)
@@ -517,7 +517,7 @@ size_t trib_auto_length(struct trib_transport *t, const struct trib_remote *opaq
 bool trib_auto_stale(struct trib_transport *t, const struct trib_remote *opaque)
 {
     const struct auto_remote *remote = (const struct auto_remote *)opaque;
-    struct trib_transport *inner = choosing_of(t)->inners[remote->inner].t;
+    struct trib_transport *inner = auto_of(t)->inners[remote->inner].t;
 
     return remote->remote && inner->ops->stale(inner, remote->remote);
 }
@@ -526,14 +526,14 @@ void *trib_auto_map(struct trib_transport *t, const struct trib_remote *opaque,
                     size_t *len_out)
 {
     const struct auto_remote *remote = (const struct auto_remote *)opaque;
-    struct trib_transport *inner = choosing_of(t)->inners[remote->inner].t;
+    struct trib_transport *inner = auto_of(t)->inners[remote->inner].t;
 
     if (!remote->remote)
         return trib_no_map(t, opaque, len_out);
     return inner->ops->map(inner, remote->remote, len_out);
 }
 
-void trib_auto_shut(struct choosing *c, int i, const char *why)
+void trib_auto_close_inner(struct auto_transport *c, int i, const char *why)
 {
     struct auto_inner *inner = &c->inners[i];
     struct auto_region *r;
@@ -555,7 +555,7 @@ void trib_auto_shut(struct choosing *c, int i, const char *why)
     snprintf(inner->why, sizeof(inner->why), "%s", why);
 }
 
-void trib_auto_free_memory(struct choosing *c)
+void trib_auto_free_memory(struct auto_transport *c)
 {
     while (!LIST_EMPTY(&c->regions))
         region_drop(LIST_FIRST(&c->regions));

@@ -35,7 +35,7 @@ bool trib_auto_inner_address(const struct trib_address *whole, int id,
     return true;
 }
 
-int trib_auto_first_choice(const struct choosing *c, uint16_t choices)
+int trib_auto_first_choice(const struct auto_transport *c, uint16_t choices)
 {
     for (int i = 0; i < c->n_inners; i++) {
         if (c->inners[i].t && (choices & auto_bit(&c->inners[i])))
@@ -44,14 +44,14 @@ int trib_auto_first_choice(const struct choosing *c, uint16_t choices)
     return -1;
 }
 
-bool trib_auto_in_use(const struct choosing *c, int i)
+bool trib_auto_in_use(const struct auto_transport *c, int i)
 {
     assert(i >= 0 && i < c->n_inners);
     return c->inners[i].t && (c->used & auto_bit(&c->inners[i]));
 }
 
 /* Return the inner in use for a peer, or its first choice; NULL: none. */
-static struct trib_transport *inner_of(const struct choosing *c, int peer)
+static struct trib_transport *inner_of(const struct auto_transport *c, int peer)
 {
     const struct auto_peer *p = &c->peers[peer];
     int i = atomic_load_explicit(&p->inner, memory_order_relaxed);
@@ -64,7 +64,7 @@ static struct trib_transport *inner_of(const struct choosing *c, int peer)
 
 bool trib_auto_reads(struct trib_transport *t, int peer)
 {
-    struct trib_transport *inner = inner_of(choosing_of(t), peer);
+    struct trib_transport *inner = inner_of(auto_of(t), peer);
 
     return inner && inner->ops->reads(inner, peer);
 }
@@ -72,12 +72,12 @@ bool trib_auto_reads(struct trib_transport *t, int peer)
 trib_status_t trib_auto_read(struct trib_transport *t, int peer, uint64_t from,
                              void *to, size_t len)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct trib_transport *inner = inner_of(c, peer);
 
     if (!inner)
         return trib_no_read(t, peer, from, to, len);
-    return trib_auto_pass(c, inner->ops->read(inner, peer, from, to, len));
+    return trib_auto_pass_error(c, inner->ops->read(inner, peer, from, to, len));
 }
 
 const char *trib_auto_short_reason(const char *name, const char *why)
@@ -103,7 +103,7 @@ void trib_auto_note_refused(struct auto_peer *p, const char *name, const char *w
 }
 
 /* Return why an inner is not tried, or NULL if it is. */
-static const char *not_worth_trying(const struct choosing *c, int peer, int i)
+static const char *not_worth_trying(const struct auto_transport *c, int peer, int i)
 {
     const struct auto_inner *inner = &c->inners[i];
 
@@ -119,7 +119,7 @@ static const char *not_worth_trying(const struct choosing *c, int peer, int i)
                : "not tried: too many peers did not answer there";
 }
 
-static trib_status_t connect_timed(struct choosing *c, int peer, int i,
+static trib_status_t connect_timed(struct auto_transport *c, int peer, int i,
                                    const struct trib_address *address)
 {
     struct auto_inner *inner = &c->inners[i];
@@ -136,7 +136,7 @@ static trib_status_t connect_timed(struct choosing *c, int peer, int i,
 }
 
 /* Remove an inner from a peer's choices and log the fallback. */
-static void fall_back(struct choosing *c, int peer, int i, const char *why)
+static void fall_back(struct auto_transport *c, int peer, int i, const char *why)
 {
     struct auto_inner *inner = &c->inners[i];
     struct auto_peer *p = &c->peers[peer];
@@ -153,7 +153,7 @@ static void fall_back(struct choosing *c, int peer, int i, const char *why)
     inner->fallback_logged = true;
 }
 
-trib_status_t trib_auto_connect_first(struct choosing *c, int peer,
+trib_status_t trib_auto_connect_first(struct auto_transport *c, int peer,
                                       const struct trib_address *address)
 {
     struct auto_peer *p = &c->peers[peer];
@@ -178,7 +178,7 @@ trib_status_t trib_auto_connect_first(struct choosing *c, int peer,
             return TRIB_OK;
         }
         if (last && !p->refused)
-            return trib_auto_pass(c, status);
+            return trib_auto_pass_error(c, status);
         fall_back(c, peer, i, why ? why : trib_error_text(&c->inner_err));
         trib_error_clear(&c->inner_err);
     }
@@ -186,8 +186,8 @@ trib_status_t trib_auto_connect_first(struct choosing *c, int peer,
                      p->refused ? p->refused : "no transport reaches it");
 }
 
-trib_status_t trib_auto_connect_next(struct choosing *c, int peer, trib_status_t reason,
-                                     const char *why)
+trib_status_t trib_auto_connect_next(struct auto_transport *c, int peer,
+                                     trib_status_t reason, const char *why)
 {
     struct auto_peer *p = &c->peers[peer];
 

@@ -102,7 +102,7 @@ struct auto_remote {
     LIST_ENTRY(auto_remote) entry;
 };
 
-struct choosing {
+struct auto_transport {
     struct trib_transport base;
     int self;
     int size;
@@ -128,9 +128,9 @@ struct choosing {
     bool asked;
 };
 
-static inline struct choosing *choosing_of(struct trib_transport *t)
+static inline struct auto_transport *auto_of(struct trib_transport *t)
 {
-    return (struct choosing *)t;
+    return (struct auto_transport *)t;
 }
 
 static inline uint16_t auto_bit(const struct auto_inner *inner)
@@ -139,11 +139,12 @@ static inline uint16_t auto_bit(const struct auto_inner *inner)
 }
 
 /* auto_log.c */
-/** trib_auto_pass - move the error of an inner to this transport. Returns `status`. */
-trib_status_t trib_auto_pass(struct choosing *c, trib_status_t status);
+/** trib_auto_pass_error - move the error of an inner to this transport. Returns
+ * `status`. */
+trib_status_t trib_auto_pass_error(struct auto_transport *c, trib_status_t status);
 
-/** trib_auto_quiet - stop heartbeats if no inner needs them. */
-void trib_auto_quiet(struct choosing *c);
+/** trib_auto_close_heartbeat - stop heartbeats if no inner needs them. */
+void trib_auto_close_heartbeat(struct auto_transport *c);
 
 /* auto_blob.c */
 /** trib_auto_put - append a record to `bytes` at *at; return false if there is no
@@ -158,7 +159,7 @@ const uint8_t *trib_auto_get(const uint8_t *bytes, size_t len, size_t at, int id
 
 /* auto_peer.c */
 /** trib_auto_in_use - return true if memory is registered with this inner. */
-bool trib_auto_in_use(const struct choosing *c, int inner);
+bool trib_auto_in_use(const struct auto_transport *c, int inner);
 
 /** trib_auto_inner_address - extract the address of one inner; return false if there is
  * none. */
@@ -167,7 +168,7 @@ bool trib_auto_inner_address(const struct trib_address *whole, int id,
 
 /** trib_auto_first_choice - return the index of the cheapest open inner among
  * `choices`, or -1. */
-int trib_auto_first_choice(const struct choosing *c, uint16_t choices);
+int trib_auto_first_choice(const struct auto_transport *c, uint16_t choices);
 
 /** trib_auto_short_reason - shorten an inner's error message: omit its name and the
  * ranks. */
@@ -178,13 +179,13 @@ void trib_auto_note_refused(struct auto_peer *p, const char *name, const char *w
 
 /** trib_auto_connect_first - connect a peer through the first of its choices that
  * answers. Record why the others failed. */
-trib_status_t trib_auto_connect_first(struct choosing *c, int peer,
+trib_status_t trib_auto_connect_first(struct auto_transport *c, int peer,
                                       const struct trib_address *address);
 
 /** trib_auto_connect_next - same, without the inner in use. `why` is logged, and
  * becomes the error if no choice is left. Must not be called once `wrote` is set. */
-trib_status_t trib_auto_connect_next(struct choosing *c, int peer, trib_status_t reason,
-                                     const char *why);
+trib_status_t trib_auto_connect_next(struct auto_transport *c, int peer,
+                                     trib_status_t reason, const char *why);
 
 bool trib_auto_reads(struct trib_transport *t, int peer);
 trib_status_t trib_auto_read(struct trib_transport *t, int peer, uint64_t from,

@@ -30,7 +30,7 @@
 
 trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *out)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     struct auto_address head = {.magic = AUTO_MAGIC,
                                 .near = c->near,
                                 .far = c->far,
@@ -48,7 +48,7 @@ trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *o
             continue;
         trib_status_t status = inner->t->ops->address(inner->t, &a);
         if (status != TRIB_OK)
-            return trib_auto_pass(c, status);
+            return trib_auto_pass_error(c, status);
         if (!trib_auto_put(out->bytes, sizeof(out->bytes), &at, inner->row->id, a.bytes,
                            a.len))
             return trib_fail(c->err, TRIB_ERR_OVERFLOW,
@@ -61,13 +61,14 @@ trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *o
 }
 
 /* Return true if a peer claims to be this process. */
-static bool is_this_process(const struct choosing *c, const struct auto_address *a)
+static bool is_this_process(const struct auto_transport *c,
+                            const struct auto_address *a)
 {
     return a->pid == c->me.pid && a->boot == c->me.boot && a->space == c->me.space;
 }
 
 /* Remove mapping candidates for a peer that cannot map. */
-static void without_maps(const struct choosing *c, struct auto_peer *p)
+static void without_maps(const struct auto_transport *c, struct auto_peer *p)
 {
     for (int i = 0; i < c->n_inners; i++)
         if (c->inners[i].row->maps)
@@ -75,7 +76,7 @@ static void without_maps(const struct choosing *c, struct auto_peer *p)
 }
 
 /* Rule 3: a mapping candidate is the only choice. */
-static void prefer_maps(const struct choosing *c, struct auto_peer *p)
+static void prefer_maps(const struct auto_transport *c, struct auto_peer *p)
 {
     int i = trib_auto_first_choice(c, p->choices);
 
@@ -84,7 +85,7 @@ static void prefer_maps(const struct choosing *c, struct auto_peer *p)
 }
 
 /* Rule 1: examine a peer's address. */
-static trib_status_t read_address(struct choosing *c, int peer,
+static trib_status_t read_address(struct auto_transport *c, int peer,
                                   const struct trib_address *address)
 {
     struct auto_peer *p = &c->peers[peer];
@@ -116,7 +117,7 @@ static trib_status_t read_address(struct choosing *c, int peer,
 }
 
 /* Rule 2: check whether this rank can open the memory of all near ranks. */
-static void try_near(struct choosing *c, const struct trib_address *addresses)
+static void try_near(struct auto_transport *c, const struct trib_address *addresses)
 {
     struct trib_address a;
 
@@ -143,7 +144,7 @@ static void try_near(struct choosing *c, const struct trib_address *addresses)
 
 /* Return the inners worth registering with: the cheap ones, and each peer's first
  * choice. */
-static uint16_t worth_using(const struct choosing *c)
+static uint16_t worth_using(const struct auto_transport *c)
 {
     uint16_t used = 0;
 
@@ -163,7 +164,7 @@ static uint16_t worth_using(const struct choosing *c)
 
 /* Warn once per host, by its first rank, if a faulty device makes ranks of other hosts
  * use a slower transport. */
-static void warn_of_unfit(const struct choosing *c)
+static void warn_of_unfit(const struct auto_transport *c)
 {
     bool any_far = false, is_first = true;
 
@@ -188,7 +189,7 @@ static void warn_of_unfit(const struct choosing *c)
 trib_status_t trib_auto_caps(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *caps_out)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     bool maps = true, reads = true;
 
     for (int r = 0; r < c->size; r++) {
@@ -214,7 +215,7 @@ trib_status_t trib_auto_caps(struct trib_transport *t,
 
 void trib_auto_agree(struct trib_transport *t, const uint32_t *caps)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     uint16_t needed = 0;
 
     for (int r = 0; r < c->size; r++) {
@@ -233,17 +234,17 @@ void trib_auto_agree(struct trib_transport *t, const uint32_t *caps)
     for (int i = 0; i < c->n_inners; i++) {
         uint16_t bit = auto_bit(&c->inners[i]);
         if (c->inners[i].t && !(needed & bit))
-            trib_auto_shut(
+            trib_auto_close_inner(
                 c, i, (c->near | c->far) & bit ? "no rank needs it" : "not selected");
         else if (c->inners[i].t && c->inners[i].row->maps)
             c->inners[i].t->ops->agree(c->inners[i].t, caps);
     }
-    trib_auto_quiet(c);
+    trib_auto_close_heartbeat(c);
 }
 
 /* Explain why no inner before `chosen` serves the peer. */
-static void why_not_better(const struct choosing *c, int peer, int chosen, char *text,
-                           size_t bytes)
+static void why_not_better(const struct auto_transport *c, int peer, int chosen,
+                           char *text, size_t bytes)
 {
     const struct auto_peer *p = &c->peers[peer];
     size_t n = 0;
@@ -271,7 +272,7 @@ static void why_not_better(const struct choosing *c, int peer, int chosen, char 
 
 void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out)
 {
-    const struct choosing *c = choosing_of(t);
+    const struct auto_transport *c = auto_of(t);
     const struct auto_peer *p = &c->peers[peer];
     int i = p->state == AUTO_PEER_UNKNOWN ? trib_auto_first_choice(c, p->choices)
                                           : p->inner;
@@ -298,7 +299,7 @@ void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out)
 trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
                               const struct trib_address *address)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     trib_status_t status =
         peer < 0 || peer >= c->size || peer == c->self
             ? trib_fail(c->err, TRIB_ERR_INVALID, "peer %d of %d cannot be connected",
@@ -315,7 +316,7 @@ trib_status_t trib_auto_reach(struct trib_transport *t, int peer,
 }
 
 /* Keep the address while another choice remains, to connect again through it. */
-static trib_status_t keep_address(struct choosing *c, struct auto_peer *p,
+static trib_status_t keep_address(struct auto_transport *c, struct auto_peer *p,
                                   const struct trib_address *address)
 {
     uint16_t others = p->choices & (uint16_t)~auto_bit(&c->inners[p->inner]);
@@ -333,7 +334,7 @@ static trib_status_t keep_address(struct choosing *c, struct auto_peer *p,
 trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
                                 const struct trib_address *address)
 {
-    struct choosing *c = choosing_of(t);
+    struct auto_transport *c = auto_of(t);
     bool exists = peer >= 0 && peer < c->size;
 
     if (exists && c->peers[peer].state == AUTO_PEER_CONNECTED)

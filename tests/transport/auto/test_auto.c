@@ -242,7 +242,7 @@ static void test_what_nobody_needs_is_closed(void **state)
     assert_int_equal(open_files(), before);
     open_agreed(&far, "auto:ranks_per_host=1", 0);
     for (int i = 0; i < 2; i++) {
-        const struct choosing *c = choosing_of(far.t[i]);
+        const struct auto_transport *c = auto_of(far.t[i]);
         assert_null(c->inners[0].t);
         assert_non_null(c->heartbeat);
     }
@@ -326,7 +326,7 @@ static void test_bad_addresses(void **state)
         trib_status_t st = pair.t[0]->ops->connect(pair.t[0], 1, &bad);
         assert_true(st < 0);
         assert_true(pair.err.text[0] != '\0');
-        choosing_of(pair.t[0])->peers[1].known = false;
+        auto_of(pair.t[0])->peers[1].known = false;
     }
     for (int i = 0; i < 300; i++) {
         size_t len;

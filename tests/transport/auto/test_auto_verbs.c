@@ -256,7 +256,7 @@ static void test_end_by_another_way(void **state)
     opts->reject = 24;
     join(&pair, 0, address, region);
     assert_works(&pair);
-    struct choosing *c = choosing_of(pair.t[1]);
+    struct auto_transport *c = auto_of(pair.t[1]);
     noted.held = c->inners[1].t;
     for (uint32_t i = 0; i < 4; i++)
         assert_status(write_from(&pair, 0, 64, 100 + i), TRIB_OK);
@@ -307,7 +307,7 @@ static void test_sleep(void **state)
     assert_works(&pair);
     pair.t[1]->ops->arm(pair.t[1]);
     assert_int_equal(pair_poll(&pair, 1, 0, &e), 0);
-    assert_true(choosing_of(pair.t[1])->n_sleep > 1);
+    assert_true(auto_of(pair.t[1])->n_sleep > 1);
     assert_status(write_from(&pair, 0, 64, 3), TRIB_OK);
     uint64_t start = trib_now_ns();
     pair.t[1]->ops->wait(pair.t[1], 30000000);
@@ -370,7 +370,7 @@ static void test_many_silent_peers(void **state)
 }
 
 /* The heartbeat thread also runs the helper of tcp, which must be removed first. */
-static void end_heartbeats(struct choosing *c)
+static void end_heartbeats(struct auto_transport *c)
 {
     for (int i = 0; i < c->n_inners; i++) {
         struct trib_transport *inner = c->inners[i].t;
@@ -408,7 +408,7 @@ static void test_silence(void **state)
     assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &far), TRIB_OK);
     assert_route(&pair, 0, "verbs", "another host");
     assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
-    struct choosing *stopped = choosing_of(pair.t[1]);
+    struct auto_transport *stopped = auto_of(pair.t[1]);
     int port = pair_keep_port(trib_heartbeat_port(stopped->heartbeat));
     end_heartbeats(stopped);
     assert_int_equal(pair_await(&pair, 0, &e), 1);
