@@ -21,7 +21,7 @@ libtransport_la_SOURCES += \
 	transport/verbs/verbs_oob_connect.c \
 	transport/verbs/verbs_oob_listener.c \
 	transport/verbs/verbs_open.c \
-	transport/verbs/verbs_peer.c \
+	transport/verbs/verbs_peer.c transport/verbs/verbs_peer.h \
 	transport/verbs/verbs_post.c \
 	transport/verbs/verbs_proof.c \
 	transport/verbs/verbs_qp.c \

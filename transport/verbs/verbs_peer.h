@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * State of the verbs transport and its peers.
+ *
+ * Each pair of ranks has up to two reliable connections (RC). Each rank creates one for
+ * its own writes, its outlet, and accepts the peer's, its inlet. So the ranks need not
+ * agree which of them connects. All queue pairs share one CQ and one SRQ. The receives
+ * have no buffers: they are consumed by immediates.
+ *
+ * There are two threads. The owner posts and polls. The manager (verbs_cm_thread.c)
+ * answers connection requests, also while the owner computes, and reads the events of
+ * the connection manager and the device. `links` guards the state that both use.
+ * `posting` guards the send queues, because any thread may call wake(). Objects are
+ * destroyed without either lock: their destruction waits until the manager has
+ * acknowledged their events.
+ */
+#ifndef TRANSPORT_VERBS_VERBS_PEER_H
+#define TRANSPORT_VERBS_VERBS_PEER_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "base/accept.h"
+#include "base/secret.h"
+#include "base/unauthenticated.h"
+#include "transport/common/ip_endpoint.h"
+#include "transport/multirail/multirail_wire.h"
+#include "transport/transport.h"
+#include "transport/verbs/verbs_dl_api.h"
+#include "transport/verbs/verbs_oob_proto.h"
+#include "transport/verbs/verbs_wire.h"
+
+#define VERBS_BATCH 32 /* receives per post, completions per poll */
+
+/* A port of a device; "" and 0 match any. */
+struct verbs_port {
+    char device[IBV_SYSFS_NAME_MAX];
+    uint8_t number; /* from 1; 0: any active port */
+};
+#define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with the NUL */
+
+/* The kind of work that a completion reports, in the upper four bits of its wr_id. */
+enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SENT_BYE };
+#define VERBS_WORK_SHIFT 60
+
+struct verbs_region {
+    struct ibv_mr *mr;
+    uint8_t *ptr;
+    uint64_t iova; /* address of the first byte in requests: see verbs_mr.c */
+    size_t len;
+    size_t mapped; /* bytes mapped by alloc; 0: the caller's memory */
+    LIST_ENTRY(verbs_region) entry;
+};
+
+struct verbs_remote {
+    int peer;
+    uint32_t rkey;
+    uint64_t address; /* the owner's iova */
+    size_t len;
+    LIST_ENTRY(verbs_remote) entry;
+};
+
+/* In state GOING: whether `why` is known to be the cause of the loss. */
+enum verbs_unclear_failure {
+    VERBS_CLEAR,
+    VERBS_FLUSHED, /* the device stopped a queue pair; the cause may still be
+                    * reported */
+    VERBS_REFUSED, /* the peer's device refused a request, perhaps because the process
+                    * is exiting */
+};
+
+/* How to connect. */
+enum verbs_connect { VERBS_BY_BEST, VERBS_BY_RDMACM, VERBS_BY_GID };
+
+/* The path of an OOB connection; librdmacm would resolve it. */
+struct verbs_path {
+    enum verbs_way way;
+    struct verbs_gid own, peer;
+    uint16_t lid; /* the peer's */
+    bool global;
+    uint8_t mtu;
+    uint32_t qp_num; /* the peer's */
+    uint32_t own_psn, peer_psn;
+};
+
+/* One connection, made by librdmacm (id) or out of band (oob_fd). */
+struct verbs_link {
+    struct ibv_qp *qp; /* NULL: none */
+    struct rdma_cm_id *id;
+    bool by_oob;
+    int oob_fd; /* by_oob: an idle TCP socket; its end means that the process has
+                 * ended */
+    uint8_t mtu; /* by librdmacm: path MTU limit, the smaller MTU of both ports */
+    struct verbs_path path; /* by_oob */
+};
+
+struct verbs_nonces {
+    uint8_t caller[TRIB_NONCE_BYTES];
+    uint8_t listener[TRIB_NONCE_BYTES];
+};
+
+/* A TCP connection to the OOB listener whose request is incomplete. */
+struct verbs_pending_conn {
+    int fd;
+    uint64_t until;
+    size_t have; /* bytes received into `bytes`, or into `proof` */
+    size_t request_bytes;
+    bool proves; /* request received, challenge sent */
+    struct verbs_nonces nonces;
+    uint8_t proof[TRIB_PROOF_BYTES];
+    uint8_t ip[16];
+    uint8_t bytes[sizeof(struct verbs_oob_request)];
+};
+
+/* A challenge sent in answer to a request through librdmacm. */
+struct verbs_cm_challenge {
+    int rank;
+    uint64_t until; /* 0: none */
+    struct verbs_nonces nonces;
+};
+
+/* The listener for OOB requests. Only the manager uses it, except for `epoll`. */
+struct verbs_oob_listener {
+    struct trib_net_port at; /* fd -1: closed */
+    int epoll; /* watches the listener, pending connections and oob_fds */
+    struct verbs_pending_conn **pending; /* [max_pending] */
+    int n_pending, max_pending;
+    struct trib_accept_pause pause;
+};
+
+/* The peer and direction of a queue pair. */
+struct verbs_route {
+    int peer; /* -1: unknown queue pair */
+    bool outlet;
+};
+
+/* A posted send request. */
+struct verbs_send_wr {
+    uint64_t token;
+    bool asked; /* report WRITE_DONE */
+};
+
+struct verbs_peer {
+    struct trib_peer_base base;
+    struct verbs_ip where; /* the address that it answered at */
+    uint8_t device; /* index among the peer's devices */
+    char by[TRIB_WHY_MAX]; /* description of the connection */
+    uint64_t key;
+    bool got_bye; /* goodbye received: the end of its connection is no death */
+    bool finished; /* goodbye received and nothing is in flight */
+    enum verbs_unclear_failure unclear;
+    bool ended; /* REFUSED: its connection has ended since */
+    enum ibv_wc_status status; /* REFUSED: status of the failed completion */
+    uint32_t vendor; /* REFUSED: vendor error of the completion */
+    uint64_t question; /* REFUSED: from trib_peer_liveness_ask */
+    uint64_t checked_at;
+    uint64_t ahead; /* bytes of the pieces that precede their write */
+    /* guarded by `posting`; `head` is written by the owner only */
+    struct ibv_qp *qp; /* QP of the outlet; NULL: do not post */
+    struct verbs_send_wr *send_wrs; /* ring of `depth` */
+    _Atomic uint32_t head; /* oldest request not known to be complete */
+    uint32_t tail; /* next free */
+    uint32_t unsignalled; /* requests since the last signalled one */
+    bool bye_pending; /* last notice is posted on the inlet and incomplete */
+    bool may_return; /* lost because stopped or silent: it may resume */
+    struct verbs_link severed[2]; /* connections of a lost peer, to be destroyed */
+    /* guarded by `links` */
+    struct verbs_link out, in;
+    bool in_established;
+    bool closed; /* refuse its requests */
+    bool gone; /* async event: its connection has ended */
+    char fault[TRIB_WHY_MAX]; /* async event: the device's error on its queue pairs */
+    _Atomic uint8_t piece_shift; /* log2 of the piece size of its writes */
+};
+
+struct verbs {
+    struct trib_transport base;
+    struct trib_verbs_api api;
+    int self;
+    int size;
+    const struct trib_config *cfg;
+    const struct trib_log *log;
+    struct trib_error *err;
+    struct trib_ip_endpoint local; /* its networks are used for OOB requests */
+    const struct trib_secret *secret; /* NULL or not set: the job has no secret */
+    struct trib_idle *idle; /* called while connecting; or NULL */
+    struct trib_unauthenticated unauthenticated; /* manager only */
+    struct verbs_cm_challenge *challenges; /* through librdmacm; under `links` */
+    int next_challenge;
+    uint64_t settings;
+    int reach_ms; /* after that no further address of a peer is tried */
+    /* chosen at open */
+    char device[IBV_SYSFS_NAME_MAX];
+    char label[VERBS_PORT_TEXT]; /* device name in messages: "mlx5_0", or "mlx4_0:2" */
+    bool one_port; /* do not use the device's other ports */
+    enum verbs_connect connect;
+    char no_rdmacm[240]; /* why librdmacm is not used; "": it is used */
+    bool unfit; /* open failed because the device lacks a feature */
+    uint8_t port_num; /* of the device */
+    uint8_t layer; /* enum verbs_layer; 0: unknown */
+    uint32_t message_max;
+    struct verbs_ip ip[VERBS_ADDRESSES]; /* addresses of the device, then others of the
+                                          * host */
+    uint16_t n_ips; /* addresses of the device */
+    uint16_t more_ips;
+    uint16_t port; /* of librdmacm's listener */
+    uint32_t depth; /* limit of posted requests per peer; a power of two */
+    uint32_t signal_every;
+    uint32_t receives;
+    uint32_t inline_bytes;
+    uint8_t piece_shift;
+    uint8_t ack_timeout; /* exponent, as in ibv_qp_attr */
+    /* objects */
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    struct ibv_srq *srq;
+    struct rdma_event_channel *events; /* NULL: no librdmacm */
+    struct rdma_cm_id *listener;
+    struct verbs_oob_listener oob;
+    int wakeup_fd; /* eventfd: ends the owner's wait */
+    int epoll; /* the owner sleeps on this: wakeup_fd and the completion channel */
+    int stop; /* eventfd: stops the manager */
+    pthread_t manager;
+    bool managed;
+    pthread_mutex_t links;
+    pthread_mutex_t posting;
+    struct verbs_peer *peers;
+    _Atomic uint64_t *routes; /* hash table: QP number to struct verbs_route */
+    uint32_t routes_mask;
+    _Atomic bool async_events; /* `gone` or `fault` of some peer is set */
+    _Atomic bool slept; /* the next poll must check the clock */
+    _Atomic bool armed;
+    _Atomic uint32_t unacked; /* completion events not acknowledged */
+    /* used by the owner only */
+    struct ibv_wc *deferred_cqes; /* deferred by trib_verbs_drain, [deferred_max] */
+    uint32_t deferred_at, n_deferred, deferred_max;
+    uint32_t owed; /* receives consumed and not reposted */
+    struct ibv_recv_wr empty_recvs[VERBS_BATCH];
+    LIST_HEAD(, verbs_region) regions;
+    LIST_HEAD(, verbs_remote) remotes;
+    uint32_t polls;
+    uint64_t tick_at;
+    uint64_t stops_at;
+    int n_losing;
+};
+
+/* Return false in a forked child. A child shares the device's files; its calls would
+ * act on its parent's queues and memory. */
+static inline bool verbs_is_ours(const struct verbs *v)
+{
+    return getpid() == v->local.me.pid;
+}
+
+static inline bool verbs_has_secret(const struct verbs *v)
+{
+    return v->secret && v->secret->is_set;
+}
+
+/* For asserts: return true if some thread holds `links`. */
+static inline bool verbs_links_held(struct verbs *v)
+{
+    return pthread_mutex_trylock(&v->links) != 0;
+}
+
+static inline struct verbs *verbs_of(struct trib_transport *t)
+{
+    return (struct verbs *)t;
+}
+
+static inline struct trib_peers verbs_peers(const struct verbs *v)
+{
+    return (struct trib_peers){v->peers, sizeof(*v->peers), v->self, v->size, v->err};
+}
+
+#define VERBS_IP_TEXT TRIB_IP_TEXT_BYTES
+
+static inline char *verbs_ip_text(const struct verbs_ip *ip, char text[VERBS_IP_TEXT])
+{
+    trib_net_text(ip->bytes, text, VERBS_IP_TEXT);
+    return text;
+}
+
+static inline void verbs_ip_socket(const struct verbs_ip *ip, uint16_t port,
+                                   struct sockaddr_storage *out)
+{
+    (void)trib_net_sockaddr(ip->bytes, port,
+                            trib_net_is_v4(ip->bytes) ? AF_INET : AF_INET6, out);
+}
+
+static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t position)
+{
+    return (uint64_t)work << VERBS_WORK_SHIFT | (uint64_t)peer << 32 | position;
+}
+
+/* verbs_peer.c: the state of a peer */
+trib_status_t trib_verbs_no_device(struct verbs *v);
+/* Set the error of calls in a forked child. */
+trib_status_t trib_verbs_forked(struct verbs *v);
+/* Record for the owner that async events have happened, and end its wait. */
+void trib_verbs_wake_owner(struct verbs *v);
+/* Watch a socket in the manager's thread. */
+void trib_verbs_watch_fd(struct verbs *v, int fd);
+void trib_verbs_unwatch_fd(struct verbs *v, int fd);
+struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
+                                          const struct verbs_hello *hello,
+                                          bool own_port, enum verbs_refusal *verdict);
+void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void trib_verbs_note_refusal(struct verbs *v, int peer, const struct ibv_wc *wc);
+void trib_verbs_report_error(struct verbs *v, int peer, enum ibv_wc_status status,
+                             uint32_t vendor);
+
+#endif
