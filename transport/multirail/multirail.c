@@ -99,7 +99,8 @@ static int multirail_poll(struct trib_transport *t, struct trib_event *events, i
 
 /* Continue recovery for a while: a peer that waits for an answer must get it before
  * this rank disconnects. */
-static void pump(struct multirail *r, int first, int last, const bool *which)
+static void progress_recovery(struct multirail *r, int first, int last,
+                              const bool *which)
 {
     uint64_t until = trib_deadline_ms(LEAVE_MS);
     bool busy = true;
@@ -126,7 +127,7 @@ static void multirail_disconnect(struct trib_transport *t, int peer)
 
     if (peer < 0 || peer >= r->size || r->peers[peer].state == TRIB_PEER_LEFT)
         return;
-    pump(r, peer, peer, NULL);
+    progress_recovery(r, peer, peer, NULL);
     trib_multirail_leave_rails(r, peer, TRIB_PEER_LEFT);
 }
 
@@ -134,7 +135,7 @@ static void multirail_leave(struct trib_transport *t, const bool *which)
 {
     struct multirail *r = multirail_of(t);
 
-    pump(r, 0, r->size - 1, which);
+    progress_recovery(r, 0, r->size - 1, which);
     for (int k = 0; k < r->n; k++)
         r->inner[k]->ops->leave(r->inner[k], which);
     for (int i = 0; i < r->size; i++)
@@ -164,7 +165,7 @@ static void multirail_close(struct trib_transport *t)
     struct multirail *r = multirail_of(t);
 
     if (getpid() == r->pid)
-        pump(r, 0, r->size - 1, NULL);
+        progress_recovery(r, 0, r->size - 1, NULL);
     free_all(r);
 }
 

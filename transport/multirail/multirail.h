@@ -194,7 +194,7 @@ struct multirail {
     int n_sleep; /* 0: not asked yet, or an inner has no descriptor */
     bool asked;
     uint64_t timeout_ns; /* silence after which a peer counts as lost */
-    uint64_t looked_at;
+    uint64_t checked_at;
     uint32_t polls;
     _Atomic bool slept; /* the next poll checks for timeouts */
 };

@@ -110,8 +110,8 @@ trib_status_t trib_multirail_address(struct trib_transport *t, struct trib_addre
     return status;
 }
 
-static bool take_apart(const struct trib_address *address,
-                       struct multirail_parsed_address *out)
+static bool parse_address(const struct trib_address *address,
+                          struct multirail_parsed_address *out)
 {
     struct multirail_address head = {0};
     size_t at = sizeof(head), len = address->len;
@@ -181,7 +181,7 @@ trib_status_t trib_multirail_match(struct multirail *r, int peer,
     struct multirail_peer *p = &r->peers[peer];
     int own[MULTIRAIL_MAX], other[MULTIRAIL_MAX];
 
-    if (!take_apart(address, out))
+    if (!parse_address(address, out))
         return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d: not an address of rails",
                          peer);
     struct side here = {r->n, r->net}, there = {out->n, out->net};

@@ -16,7 +16,7 @@ enum { JOIN_NS = 100000 };
 
 /* A connection of one rail, made by its own thread: an unresponsive rail takes its full
  * time limit. */
-struct dialling {
+struct rail_attempt {
     struct trib_transport *inner;
     int peer;
     const struct trib_address *address;
@@ -25,9 +25,9 @@ struct dialling {
     bool threaded;
 };
 
-static void *dial(void *arg)
+static void *connect_rail(void *arg)
 {
-    struct dialling *d = arg;
+    struct rail_attempt *d = arg;
 
     d->status = d->inner->ops->connect(d->inner, d->peer, d->address);
     return NULL;
@@ -55,9 +55,9 @@ static void join(struct multirail *r, pthread_t thread)
             sched_yield(); /* the thread ends soon */
 }
 
-static void dial_all(struct multirail *r, int peer,
-                     const struct multirail_parsed_address *whole,
-                     struct dialling d[MULTIRAIL_MAX])
+static void connect_in_parallel(struct multirail *r, int peer,
+                                const struct multirail_parsed_address *whole,
+                                struct rail_attempt d[MULTIRAIL_MAX])
 {
     const struct multirail_peer *p = &r->peers[peer];
     int last = -1;
@@ -65,16 +65,17 @@ static void dial_all(struct multirail *r, int peer,
     for (int k = 0; k < p->n; k++) {
         if (p->dead >> k & 1)
             continue;
-        d[k] = (struct dialling){.inner = r->inner[p->rails[k].inner],
-                                 .peer = peer,
-                                 .address = &whole->inner[p->rails[k].other]};
+        d[k] = (struct rail_attempt){.inner = r->inner[p->rails[k].inner],
+                                     .peer = peer,
+                                     .address = &whole->inner[p->rails[k].other]};
         last = k;
     }
-    for (int k = 0; k < last; k++) /* the last one is dialled by this thread */
-        d[k].threaded = d[k].inner && trib_thread_start(&d[k].thread, dial, &d[k]) == 0;
+    for (int k = 0; k < last; k++) /* this thread connects the last one */
+        d[k].threaded =
+            d[k].inner && trib_thread_start(&d[k].thread, connect_rail, &d[k]) == 0;
     for (int k = 0; k <= last; k++) {
         if (d[k].inner && !d[k].threaded)
-            (void)dial(&d[k]);
+            (void)connect_rail(&d[k]);
     }
     for (int k = 0; k < last; k++) {
         if (d[k].threaded)
@@ -90,8 +91,8 @@ static size_t boards_addressed(const struct multirail *r)
 }
 
 /* Set up one rail: import the peer's board and send the rail's number. */
-static trib_status_t greet(struct multirail *r, int peer, int k,
-                           const struct multirail_parsed_address *whole)
+static trib_status_t set_up_rail(struct multirail *r, int peer, int k,
+                                 const struct multirail_parsed_address *whole)
 {
     struct multirail_peer *p = &r->peers[peer];
     struct multirail_rail *rail = &p->rails[k];
@@ -162,18 +163,18 @@ static unsigned connect_rails(struct multirail *r, int peer,
                               const struct multirail_parsed_address *whole,
                               trib_status_t *status_out)
 {
-    struct dialling d[MULTIRAIL_MAX] = {0};
+    struct rail_attempt d[MULTIRAIL_MAX] = {0};
     struct multirail_peer *p = &r->peers[peer];
     unsigned failed = 0;
 
-    dial_all(r, peer, whole, d);
+    connect_in_parallel(r, peer, whole, d);
     for (int k = 0; k < p->n; k++) {
         struct trib_error *err = &r->inner_err[p->rails[k].inner];
         if (p->dead >> k & 1)
             continue;
         trib_status_t one = d[k].status;
         if (one == TRIB_OK)
-            one = greet(r, peer, k, whole);
+            one = set_up_rail(r, peer, k, whole);
         if (one == TRIB_OK)
             continue;
         failed |= 1u << k;

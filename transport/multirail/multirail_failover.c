@@ -86,7 +86,7 @@ static void choose_waker(struct multirail_peer *p)
     }
 }
 
-static void give_up(struct multirail *r, int peer)
+static void abandon_rails(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
@@ -102,7 +102,7 @@ static void give_up(struct multirail *r, int peer)
 }
 
 /* Send the marks. A mark that cannot be sent now is sent at the next poll. */
-static bool say_marks(struct multirail *r, int peer)
+static bool send_marks(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
     bool all = true;
@@ -134,7 +134,7 @@ static bool all_marked(const struct multirail_peer *p)
 
 /* Disconnect the abandoned rails after processing the events that they have
  * delivered. */
-static void leave_rails(struct multirail *r, int peer)
+static void disconnect_rails(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
@@ -152,7 +152,7 @@ static void close_direction(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
-    leave_rails(r, peer);
+    disconnect_rails(r, peer);
     trib_multirail_reorder(p);
     for (int k = 0; k < p->n; k++)
         p->rails[k].early.head = p->rails[k].early.tail;
@@ -161,7 +161,7 @@ static void close_direction(struct multirail *r, int peer)
     p->answer_owed = true;
 }
 
-static void answer(struct multirail *r, int peer)
+static void send_answer(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
     int n = trib_multirail_count(p->in_dead);
@@ -200,7 +200,7 @@ static void warn(struct multirail *r, int peer)
     }
 }
 
-static bool waited(const struct multirail_peer *p, int ms)
+static bool has_waited(const struct multirail_peer *p, int ms)
 {
     return p->trouble_at && trib_now_ns() - p->trouble_at > (uint64_t)ms * 1000000u;
 }
@@ -212,8 +212,8 @@ static bool is_over(const struct multirail *r, const struct multirail_peer *p)
 
     if ((gone & multirail_all(p)) == multirail_all(p))
         return true;
-    return !r->confirms &&
-           (gone & ~(unsigned)p->left ? waited(p, DEATH_MS) : waited(p, LEAVE_MS));
+    return !r->confirms && (gone & ~(unsigned)p->left ? has_waited(p, DEATH_MS)
+                                                      : has_waited(p, LEAVE_MS));
 }
 
 static void finish(struct multirail *r, int peer)
@@ -231,20 +231,20 @@ static void finish(struct multirail *r, int peer)
 
 /* Advance both directions as far as possible now. Return true if recovery is
  * complete. */
-static bool go_on(struct multirail *r, int peer)
+static bool advance(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
-    bool said = say_marks(r, peer);
+    bool sent = send_marks(r, peer);
 
     if (p->in_dead != p->dead && all_marked(p))
         close_direction(r, peer);
     if (p->answer_owed)
-        answer(r, peer);
+        send_answer(r, peer);
     if (p->flow == MULTIRAIL_REPEATING && trib_multirail_repost(r, peer)) {
         p->flow = MULTIRAIL_FLOWING;
         warn(r, peer);
     }
-    return said && p->flow == MULTIRAIL_FLOWING && p->in_dead == p->dead &&
+    return sent && p->flow == MULTIRAIL_FLOWING && p->in_dead == p->dead &&
            !p->answer_owed;
 }
 
@@ -257,10 +257,10 @@ void trib_multirail_recover(struct multirail *r, int peer)
     if (p->state == TRIB_PEER_GOING)
         return;
     if (!is_over(r, p) && r->confirms) {
-        if ((p->left & ~(unsigned)p->dead) && waited(p, LEAVE_MS))
+        if ((p->left & ~(unsigned)p->dead) && has_waited(p, LEAVE_MS))
             p->failing |= p->left;
         if (p->failing & ~(unsigned)p->dead)
-            give_up(r, peer);
+            abandon_rails(r, peer);
     }
     if (is_over(r, p)) {
         finish(r, peer);
@@ -268,7 +268,7 @@ void trib_multirail_recover(struct multirail *r, int peer)
     }
     if (!r->confirms || p->state != TRIB_PEER_CONNECTED)
         return;
-    bool well = go_on(r, peer);
+    bool well = advance(r, peer);
     if (!well || ((p->left | p->failing) & ~(unsigned)p->dead))
         return;
     p->trouble = false;

@@ -76,7 +76,7 @@ void trib_multirail_reorder(struct multirail_peer *p)
 
 /* Identify the rail of the first message over an inner from a peer that this rank has
  * not connected to. */
-static bool meet(struct multirail *r, int peer, int inner)
+static bool identify_rail(struct multirail *r, int peer, int inner)
 {
     struct multirail_peer *p = &r->peers[peer];
     struct multirail_cell hello; /* the peer may write to its board at any time */
@@ -109,7 +109,7 @@ static int find_rail(const struct multirail_peer *p, int inner)
     return -1;
 }
 
-static void take_word(struct multirail *r, int peer, int k, uint64_t len)
+static void handle_control(struct multirail *r, int peer, int k, uint64_t len)
 {
     struct multirail_peer *p = &r->peers[peer];
 
@@ -129,13 +129,13 @@ static void take_word(struct multirail *r, int peer, int k, uint64_t len)
         trib_multirail_fail_rails(r, peer, dead);
 }
 
-static void take_arrived(struct multirail *r, int inner, const struct trib_event *e)
+static void handle_arrived(struct multirail *r, int inner, const struct trib_event *e)
 {
     struct multirail_peer *p = &r->peers[e->peer];
     int k = find_rail(p, inner);
 
     if (k < 0) {
-        if (!meet(r, e->peer, inner)) {
+        if (!identify_rail(r, e->peer, inner)) {
             trib_multirail_fail_peer(r, e->peer,
                                      "it violates the order of writes over rails");
             return;
@@ -147,7 +147,7 @@ static void take_arrived(struct multirail *r, int inner, const struct trib_event
     if (p->parted >> k & 1)
         return;
     if (e->imm == TRIB_IMM_OWN) {
-        take_word(r, e->peer, k, e->len);
+        handle_control(r, e->peer, k, e->len);
         return;
     }
     struct multirail_fifo *early = &p->rails[k].early;
@@ -166,7 +166,7 @@ static void take_arrived(struct multirail *r, int inner, const struct trib_event
         trib_multirail_enlist(r, e->peer);
 }
 
-static void take_done(struct multirail *r, int inner, const struct trib_event *e)
+static void handle_done(struct multirail *r, int inner, const struct trib_event *e)
 {
     struct multirail_peer *p = &r->peers[e->peer];
     int k = find_rail(p, inner);
@@ -185,7 +185,7 @@ static void take_done(struct multirail *r, int inner, const struct trib_event *e
     trib_multirail_enlist(r, e->peer);
 }
 
-static void take_lost(struct multirail *r, int inner, const struct trib_event *e)
+static void handle_lost(struct multirail *r, int inner, const struct trib_event *e)
 {
     struct multirail_peer *p = &r->peers[e->peer];
     int k = find_rail(p, inner);
@@ -211,18 +211,18 @@ static void take_lost(struct multirail *r, int inner, const struct trib_event *e
     trib_multirail_enlist(r, e->peer);
 }
 
-static void take(struct multirail *r, int inner, const struct trib_event *e)
+static void handle_event(struct multirail *r, int inner, const struct trib_event *e)
 {
     const struct multirail_peer *p = &r->peers[e->peer];
 
     if (p->state == TRIB_PEER_LOST || p->state == TRIB_PEER_LEFT)
         return;
     if (e->kind == TRIB_EVENT_ARRIVED)
-        take_arrived(r, inner, e);
+        handle_arrived(r, inner, e);
     else if (e->kind == TRIB_EVENT_WRITE_DONE)
-        take_done(r, inner, e);
+        handle_done(r, inner, e);
     else
-        take_lost(r, inner, e);
+        handle_lost(r, inner, e);
 }
 
 bool trib_multirail_pull(struct multirail *r)
@@ -234,7 +234,7 @@ bool trib_multirail_pull(struct multirail *r)
         int inner = (r->next + i) % r->n;
         int n = r->inner[inner]->ops->poll(r->inner[inner], events, BATCH);
         for (int j = 0; j < n; j++)
-            take(r, inner, &events[j]);
+            handle_event(r, inner, &events[j]);
         any |= n > 0;
     }
     r->next = (r->next + 1) % r->n;

@@ -22,7 +22,7 @@
 
 enum {
     POLLS_PER_CLOCK = 32,
-    LOOKS = 128, /* checks per timeout_ns */
+    CHECKS = 128, /* checks per timeout_ns */
     PROBES = 16, /* probes of a rail per timeout_ns */
     /* In eighths of timeout_ns. */
     SUSPECTED = 1,
@@ -84,7 +84,7 @@ static bool one_answers(const struct multirail *r, const struct multirail_peer *
     return false;
 }
 
-static void look_at(struct multirail *r, int peer, bool afresh, uint64_t now)
+static void check_peer(struct multirail *r, int peer, bool afresh, uint64_t now)
 {
     struct multirail_peer *p = &r->peers[peer];
     unsigned lives = multirail_all(p) & ~(unsigned)(p->dead | p->failing | p->left);
@@ -116,13 +116,13 @@ void trib_multirail_check_timeouts(struct multirail *r)
         return;
     atomic_store_explicit(&r->slept, false, memory_order_relaxed);
     uint64_t now = trib_now_ns();
-    if (now - r->looked_at < r->timeout_ns / LOOKS)
+    if (now - r->checked_at < r->timeout_ns / CHECKS)
         return;
-    bool afresh = now - r->looked_at > eighths(r, SUSPECTED);
-    r->looked_at = now;
+    bool afresh = now - r->checked_at > eighths(r, SUSPECTED);
+    r->checked_at = now;
     for (int i = 0; i < r->size; i++) {
         const struct multirail_peer *p = &r->peers[i];
         if (p->state == TRIB_PEER_CONNECTED && p->flow == MULTIRAIL_FLOWING && p->n > 1)
-            look_at(r, i, afresh, now);
+            check_peer(r, i, afresh, now);
     }
 }
