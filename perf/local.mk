@@ -182,6 +182,7 @@ EXTRA_DIST += \
 	perf/bench/scaling.sh
 # Results of the benches; --write updates the tables between markers.
 EXTRA_DIST += \
+	perf/results/README.md \
 	perf/results/allreduce.md \
 	perf/results/auto.md \
 	perf/results/calibrate.md \

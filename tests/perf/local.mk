@@ -9,6 +9,7 @@ perf_tests = \
 	tests/perf/test_putwire \
 	tests/perf/test_report \
 	tests/perf/test_results \
+	tests/perf/common/test_columns \
 	tests/perf/common/test_samples \
 	tests/perf/common/test_sizes \
 	tests/perf/coll/test_writer
@@ -51,6 +52,9 @@ tests_perf_test_putendpoints_SOURCES = tests/perf/test_putendpoints.c
 tests_perf_test_putendpoints_LDADD = $(PUT_LIBS) $(TEST_LIBS)
 tests_perf_test_putwire_SOURCES = tests/perf/test_putwire.c
 tests_perf_test_putwire_LDADD = $(PUT_LIBS) $(TEST_LIBS)
+tests_perf_common_test_columns_SOURCES = tests/perf/common/test_columns.c
+tests_perf_common_test_columns_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+tests_perf_common_test_columns_LDADD = $(PERF_TEST_LIBS)
 tests_perf_common_test_samples_SOURCES = tests/perf/common/test_samples.c
 tests_perf_common_test_samples_LDADD = $(PERF_TEST_LIBS)
 tests_perf_common_test_sizes_SOURCES = tests/perf/common/test_sizes.c
