@@ -6,8 +6,12 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "base/fpenv.h"
+#include "comm/core/comm_setup.h"
+#include "comm/core/communicator.h"
 #include "comm/core/gate.h"
 #include "comm/members/grow.h"
+#include "comm/members/survive.h"
 #include "comm/members/survivors.h"
 
 static trib_status_t check(struct trib_comm *comm, int most, struct trib_error *err)

@@ -8,12 +8,18 @@
 
 #include "agg/client/fallback.h"
 #include "api/api.h"
+#include "base/fpenv.h"
 #include "base/time.h"
 #include "boot/boot.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
 #include "comm/life/clock.h"
+#include "comm/life/join.h"
+#include "comm/life/settings.h"
 #include "comm/members/grow.h"
+#include "comm/members/leave.h"
+#include "comm/members/wireup.h"
 
 /* Way of a process to join its communicator. */
 struct way {

@@ -9,7 +9,10 @@
 
 #include "agg/client/fallback.h"
 #include "api/api.h"
+#include "base/fpenv.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
+#include "comm/members/survive.h"
 #include "comm/members/survivors.h"
 
 /* True if this rank has disconnected from a peer to release memory, and can no longer

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "base/config_report.h"
 #include "base/config_rows.h"
 #include "base/digest.h"
 #include "base/error.h"

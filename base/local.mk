@@ -5,7 +5,7 @@ libbase_la_SOURCES = \
 	base/accept.c base/accept.h \
 	base/addresses.c base/addresses.h \
 	base/cgroup.c base/cgroup.h \
-	base/config.c base/config.def base/config.h \
+	base/config.c base/config.def base/config.h base/config_report.h \
 	base/config_rows.c base/config_rows.h \
 	base/cpu.c base/cpu.h \
 	base/crowd.h \

@@ -2,6 +2,7 @@
 /*
  * Lists of the capabilities of this build and machine.
  */
+#include "base/config_report.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -13,7 +14,9 @@
 #include "base/release.h"
 #include "boot/boot.h"
 #include "boot/launcher.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
+#include "comm/life/settings.h"
 #include "comm/plan/auto_choice.h"
 #include "compress/codec_info.h"
 #include "topo/machine.h"

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 #include "inspect/draw/draw_tree.h"
 

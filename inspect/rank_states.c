@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 #include "inspect/rank_pages.h"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/sized.h"
+#include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
 
 /* A failed connection is part of the result and does not fail the communicator. */

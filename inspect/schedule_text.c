@@ -14,7 +14,9 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "collectives/collectives.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
+#include "comm/plan/plan_schedule.h"
 #include "inspect/schedule_groups.h"
 
 enum { RANKS_MOST = 1024, LINE_BYTES = 200 };

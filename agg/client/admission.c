@@ -8,6 +8,9 @@
 
 #include "agg/client/agg_provider.h"
 #include "base/time.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
+#include "comm/plan/exchange.h"
 
 enum {
     LOOK_NS = 500000000, /* between two polls of the control connections */

@@ -9,7 +9,12 @@
 
 #include "agg/client/agg_tree.h"
 #include "base/text.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/kinds/plan_sparse.h"
+#include "comm/members/leave.h"
+#include "comm/members/wireup.h"
+#include "comm/plan/plan_make.h"
 #include "comm/plan/plan_parts.h"
 #include "compress/vectors/robust_op.h"
 #include "pipeline/payload/check.h"

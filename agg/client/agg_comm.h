@@ -17,6 +17,8 @@
 #include "comm/core/communicator.h"
 #include "transport/common/guard.h"
 
+struct trib_exchange;
+
 enum {
     TRIB_AGG_COMM_PLANS = 4096, /* maximum number of plans of one agg_comm */
     TRIB_AGG_COMM_TEXT_MAX = 1024, /* bytes of an announcement, with its NUL */

@@ -8,6 +8,9 @@
 
 #include "agg/client/agg_provider.h"
 #include "base/time.h"
+#include "comm/core/comm_lock.h"
+#include "comm/members/wireup.h"
+#include "comm/plan/exchange.h"
 
 /* The state of one wireup. */
 struct wireup_job {

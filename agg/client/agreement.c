@@ -7,6 +7,10 @@
 
 #include "agg/client/offload_plan.h"
 #include "base/text.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/progress_thread.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 
 /* Short waits are normal: a rank that frees the communicator waits in the agreement for
  * ranks that have yet to receive the last sum. */

@@ -10,6 +10,12 @@
 #include "agg/client/agg_tree.h"
 #include "agg/client/offload_gate.h"
 #include "agg/client/offload_plan.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/core/progress_thread.h"
+#include "comm/members/leave.h"
+#include "comm/plan/plan_make.h"
 #include "pipeline/payload/undo_log.h"
 
 /* Abort the barriers in flight: after the recovery no rank waits for them. */

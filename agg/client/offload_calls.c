@@ -8,7 +8,13 @@
 #include "agg/client/offload_gate.h"
 #include "agg/client/offload_plan.h"
 #include "base/text.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/members/leave.h"
+#include "comm/members/split.h"
 #include "comm/plan/deterministic.h"
+#include "comm/plan/plan_make.h"
 
 enum { CONTROL_CHUNK = 4096 };
 

@@ -5,6 +5,10 @@
 #include <sched.h>
 #include <time.h>
 
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+
 void trib_offload_gate_make(struct trib_offload *o)
 {
     pthread_mutexattr_t attr;

@@ -5,6 +5,7 @@
 
 #include "agg/client/offload_gate.h"
 #include "agg/client/offload_plan.h"
+#include "comm/core/comm_lock.h"
 
 static void register_in(struct trib_comm *comm, void *ptr, size_t bytes)
 {

@@ -14,6 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/partial.h"
 

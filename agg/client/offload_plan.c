@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/kinds/plan_sparse.h"
 #include "comm/plan/configured.h"
+#include "comm/plan/plan_make.h"
 #include "pipeline/payload/undo_log.h"
 
 enum {

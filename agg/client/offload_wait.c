@@ -4,6 +4,8 @@
 
 #include "agg/client/offload_gate.h"
 #include "agg/client/offload_plan.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/plan_struct.h"
 
 /* Return the plan that a user's start waits for: the barrier, or with a quorum the
  * inner plan. */

@@ -15,6 +15,7 @@
 #include "agg/client/agg_tree.h"
 #include "agg/client/offload_plan.h"
 #include "base/time.h"
+#include "comm/members/split.h"
 
 enum {
     STARTS_MOST = 2048, /* between two polls; starts may become slower */

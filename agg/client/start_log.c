@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "agg/client/offload_plan.h"
+#include "comm/core/plan_struct.h"
 
 void trib_start_log_push(struct trib_offload_plan *p)
 {

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
+#include "comm/members/wireup.h"
 
 /* Unpack the tree of aggregators above the ranks. */
 static trib_status_t load_tree(struct aggregator *agg,

@@ -14,11 +14,13 @@
 #include "agg/daemon/server_parts.h"
 #include "agg/metrics/http_address.h"
 #include "base/addresses.h"
+#include "base/config_report.h"
 #include "base/fd.h"
 #include "base/sockets.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "comm/core/communicator.h"
+#include "comm/life/settings.h"
 #include "topo/cpus.h"
 
 static trib_status_t parse_addresses(const struct settings *t,

@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/minmax.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "compress/vectors/vector_scale.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"

@@ -21,11 +21,13 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/fpenv.h"
 #include "base/time.h"
 #include "comm/auto/auto_carry.h"
 #include "comm/auto/auto_trial.h"
 #include "comm/auto/auto_window.h"
 #include "comm/plan/configured.h"
+#include "comm/plan/plan_make.h"
 #include "pipeline/payload/run_codec.h"
 
 struct trib_plan_auto {
@@ -405,12 +407,7 @@ static void explain(const struct trib_plan *plan, char *text, size_t bytes)
     trib_auto_explain(&automatic(plan)->choice, text, bytes);
 }
 
-static const struct trib_plan_kind kind = {.name = "auto", .explain = explain};
-
-bool trib_plan_auto_is(const struct trib_plan *plan)
-{
-    return plan->kind == &kind;
-}
+const struct trib_plan_kind trib_plan_auto_kind = {.name = "auto", .explain = explain};
 
 bool trib_plan_auto_holds(const struct trib_plan *plan)
 {
@@ -563,7 +560,7 @@ static trib_status_t make_auto(struct trib_comm *comm, trib_coll_t coll,
     if (st == TRIB_OK) {
         assert(!plan->kind && !plan->of_kind);
         plan->ops = &ops;
-        plan->kind = &kind;
+        plan->kind = &trib_plan_auto_kind;
         plan->of_kind = a;
         a->coll = coll;
         a->own = own;

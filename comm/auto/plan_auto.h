@@ -7,6 +7,7 @@
 #define COMM_AUTO_PLAN_AUTO_H
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/auto_choice.h"
 
 /**
@@ -21,8 +22,13 @@ trib_status_t trib_plan_make_coded(struct trib_comm *comm, trib_coll_t coll,
                                    const trib_desc_t *desc, bool own,
                                    struct trib_plan **plan_out);
 
+extern const struct trib_plan_kind trib_plan_auto_kind;
+
 /** trib_plan_auto_is - return true for a plan with an inner plan per codec. */
-bool trib_plan_auto_is(const struct trib_plan *plan);
+static inline bool trib_plan_auto_is(const struct trib_plan *plan)
+{
+    return plan->kind == &trib_plan_auto_kind;
+}
 
 /** trib_plan_auto_holds - return true if a candidate keeps a residual. */
 bool trib_plan_auto_holds(const struct trib_plan *plan);

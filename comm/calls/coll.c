@@ -2,10 +2,17 @@
 /*
  * Blocking collectives; their plans are cached internally.
  */
+#include "comm/calls/plan_cache.h"
+
 #include <assert.h>
 
+#include "comm/calls/named_plans.h"
+#include "comm/calls/requests.h"
+#include "comm/core/call_cache.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 
 struct trib_plan_cache_entry *trib_plan_cache_find(struct trib_comm *comm,
                                                    const struct trib_plan_key *key)

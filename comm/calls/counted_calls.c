@@ -8,8 +8,13 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "comm/calls/plan_cache.h"
+#include "comm/core/call_cache.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 
 enum {
     COUNTED = 0x100, /* flag added to the collective in a key */

@@ -3,15 +3,21 @@
  * Blocking calls for named vectors. Each name has a plan that lives as long as the
  * communicator. Plans are in an open-addressing hash table that is at most half full.
  */
+#include "comm/calls/named_plans.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"
+#include "comm/calls/plan_create.h"
+#include "comm/core/call_cache.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
-#include "comm/calls/plan_create.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 
 enum { SLOTS_FIRST = 64 };
 

@@ -10,8 +10,11 @@
 
 #include "base/sized.h"
 #include "comm/auto/plan_auto.h"
+#include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
 #include "comm/kinds/plan_blocks.h"
+#include "comm/plan/plan_make.h"
 #include "comm/plan/plan_parts.h"
 #include "comm/plan/plan_scale.h"
 

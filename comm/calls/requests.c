@@ -3,6 +3,8 @@
  * One-shot non-blocking calls. A request is a plan that was started once. Freeing a
  * request makes it idle, and the next call with the same key reuses it.
  */
+#include "comm/calls/requests.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +14,14 @@
 #include "base/text.h"
 #include "collectives/collectives.h"
 #include "comm/auto/plan_auto.h"
+#include "comm/core/call_cache.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
 #include "comm/kinds/plan_message.h"
 #include "comm/plan/configured.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 
 enum { IDLE_MOST = 64 };
 

@@ -7,6 +7,7 @@
 
 #include <tributary/elastic.h>
 
+#include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
 #include "pipeline/engine/engine_wait.h"
 

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/sized.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/comm_setup.h"
 
 /* This thread's message of a failed trib_init, which leaves no communicator, or of a
  * failed call on a communicator shared by threads. */

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "comm/core/comm_lock.h"
+#include "comm/core/comm_setup.h"
+#include "comm/core/communicator.h"
+
 struct trib_gate {
     pthread_mutex_t mutex; /* recursive */
 };

@@ -10,6 +10,7 @@
 #ifndef COMM_CORE_GATE_H
 #define COMM_CORE_GATE_H
 
+#include "comm/core/call_cache.h"
 #include "comm/core/communicator.h"
 
 /** trib_gate_make - allow several threads to use a wired-up communicator;

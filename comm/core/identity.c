@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 
 /* Meaning of the last number hashed into a key. */
 enum origin {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "boot/local_root.h"
 #include "boot/root_place.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 
 trib_status_t trib_local_create(int ranks, trib_local_t **local_out)

@@ -10,6 +10,7 @@
 
 #include "base/meminfo.h"
 #include "base/sized.h"
+#include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
 #include "pipeline/p2p/p2p.h"
 

@@ -3,12 +3,15 @@
  * The progress thread. The first plan start creates it. It works while a plan is active
  * and sleeps while a caller waits, because that caller drives the engine.
  */
+#include "comm/core/progress_thread.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <time.h>
 
 #include "base/wait.h"
+#include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
 
 enum {

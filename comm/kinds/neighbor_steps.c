@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/core/progress_thread.h"
 #include "comm/kinds/plan_neighbors.h"
 #include "compress/vectors/vector_split.h"
 #include "pipeline/run/failure.h"

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/plan_parts.h"
 
 /* Lengths and offsets of the blocks in the send or receive buffer. */

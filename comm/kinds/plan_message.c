@@ -10,7 +10,12 @@
 
 #include <tributary/send.h>
 
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
+#include "comm/core/progress_thread.h"
+#include "comm/plan/plan_make.h"
 
 const struct trib_plan_kind trib_plan_message_kind = {.name = "message"};
 

@@ -6,6 +6,7 @@
 #define COMM_KINDS_PLAN_MESSAGE_H
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "pipeline/p2p/p2p.h"
 
 struct trib_plan_message {

@@ -2,6 +2,8 @@
 /*
  * Public calls of neighbour plans: tributary/neighbors.h.
  */
+#include "comm/kinds/plan_neighbors.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -10,9 +12,13 @@
 #include <string.h>
 
 #include "base/sized.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
 #include "comm/kinds/plan_message.h"
-#include "comm/kinds/plan_neighbors.h"
+#include "comm/plan/plan_feedback.h"
+#include "comm/plan/plan_make.h"
 
 #define LIST_MOST ((size_t)INT_MAX / 2) /* ends in each direction */
 #define SLACK 1e-9 /* rounding error allowed for a sum of shares of 1 */

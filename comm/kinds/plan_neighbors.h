@@ -12,6 +12,7 @@
 #include <tributary/neighbors.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/kinds/neighbor_words.h"
 #include "pipeline/p2p/p2p.h"
 

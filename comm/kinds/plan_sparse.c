@@ -15,7 +15,10 @@
 #include "base/sized.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/contribution_check.h"
+#include "comm/plan/plan_feedback.h"
+#include "comm/plan/plan_make.h"
 #include "comm/plan/plan_parts.h"
 #include "pipeline/payload/check.h"
 

@@ -6,6 +6,7 @@
 #define COMM_KINDS_PLAN_SPARSE_H
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/kinds/sorted_pairs.h"
 
 struct trib_plan_sparse {

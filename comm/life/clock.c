@@ -6,6 +6,9 @@
 
 #include "base/time.h"
 #include "comm/core/communicator.h"
+#include "comm/plan/exchange.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 
 enum {
     ROUNDS = 16,

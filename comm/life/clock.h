@@ -16,13 +16,9 @@
 
 #include <tributary/status.h>
 
-struct trib_comm;
+#include "comm/core/rank_clock.h"
 
-struct trib_clock {
-    int64_t ahead_ns; /* ahead of rank 0's clock; 0 if the bounds allow it */
-    uint64_t within_ns; /* uncertainty of ahead_ns */
-    bool known;
-};
+struct trib_comm;
 
 /* A barrier in the local time of one rank. */
 struct trib_clock_round {

@@ -2,6 +2,8 @@
 /*
  * Joining a first communicator.
  */
+#include "comm/life/join.h"
+
 #include <assert.h>
 
 #include "boot/boot.h"

@@ -2,13 +2,18 @@
 /*
  * Settings with symbolic values: codecs, algorithms, transports, vector instructions.
  */
+#include "comm/life/settings.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/config_report.h"
 #include "base/text.h"
 #include "comm/core/communicator.h"
+#include "comm/members/wireup.h"
 #include "comm/plan/auto_choice.h"
+#include "comm/plan/plan_schedule.h"
 #include "comm/plan/quorum_rule.h"
 #include "pipeline/payload/check.h"
 #include "transport/open.h"

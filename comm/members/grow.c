@@ -10,12 +10,19 @@
  */
 #include "comm/members/grow.h"
 
+#include "comm/core/identity.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/time.h"
+#include "comm/core/communicator.h"
+#include "comm/members/leave.h"
+#include "comm/members/split.h"
+#include "comm/members/wireup.h"
+#include "comm/plan/exchange.h"
 
 enum {
     SLACK_MS = 1000, /* for a newcomer, beyond stop_timeout_ms */

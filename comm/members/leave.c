@@ -2,6 +2,8 @@
 /*
  * Leave and free communicators.
  */
+#include "comm/members/leave.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,9 +14,15 @@
 #include "base/fd.h"
 #include "base/quiet.h"
 #include "base/workers.h"
+#include "comm/calls/plan_cache.h"
+#include "comm/calls/requests.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
 #include "comm/core/locality.h"
+#include "comm/core/progress_thread.h"
+#include "comm/plan/plan_make.h"
 #include "pipeline/run/failure.h"
 #include "transport/op_defaults.h"
 

@@ -6,6 +6,7 @@
 
 #include <tributary/elastic.h>
 
+#include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
 
 /* Return true if the rank is lost. Peers that this rank disconnected itself, to release

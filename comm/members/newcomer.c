@@ -11,7 +11,10 @@
 
 #include "boot/launcher.h"
 #include "boot/root_place.h"
+#include "comm/core/communicator.h"
 #include "comm/members/grow.h"
+#include "comm/members/wireup.h"
+#include "comm/members/wireup_check.h"
 
 void trib_knock_fill(const struct trib_config *cfg, struct trib_knock *out)
 {

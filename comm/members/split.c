@@ -2,14 +2,21 @@
 /*
  * Sub-communicators. Members exchange their wireup messages over the parent.
  */
+#include "comm/members/split.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/core/identity.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/members/leave.h"
+#include "comm/members/wireup.h"
+#include "comm/plan/exchange.h"
 
 /* Exchanges between the members of a child, by all-gathers of the parent. */
 struct members {

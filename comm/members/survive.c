@@ -3,12 +3,19 @@
  * Survivors of a loss agree on the surviving ranks and create a communicator of them.
  * survivors.h describes the protocol and why all survivors reach the same result.
  */
+#include "comm/members/survive.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/time.h"
+#include "comm/core/identity.h"
+#include "comm/core/communicator.h"
+#include "comm/members/leave.h"
+#include "comm/members/split.h"
 #include "comm/members/survivors.h"
+#include "comm/members/wireup.h"
 #include "pipeline/engine/engine.h"
 
 enum {

@@ -45,7 +45,8 @@
 #ifndef COMM_MEMBERS_SURVIVORS_H
 #define COMM_MEMBERS_SURVIVORS_H
 
-#include "comm/core/communicator.h"
+#include "comm/core/comm_lock.h"
+#include "comm/members/wireup.h"
 
 enum {
     TRIB_SURVIVOR_DATA = 196, /* bytes: the room in a notice */

@@ -11,6 +11,8 @@
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
 #include "comm/core/usual_hash.h"
+#include "comm/members/leave.h"
+#include "comm/plan/exchange.h"
 
 struct sync {
     struct trib_comm *comm;

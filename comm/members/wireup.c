@@ -3,6 +3,8 @@
  * Wireup: two exchanges in which each rank describes itself to all others, and the
  * checks that they agree.
  */
+#include "comm/members/wireup.h"
+
 #include <assert.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@
 #include "base/release.h"
 #include "base/text.h"
 #include "boot/boot.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 #include "comm/core/locality.h"
 #include "comm/core/slot_budget.h"

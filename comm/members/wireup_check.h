@@ -18,7 +18,7 @@
 /* The first message: identity of a rank, and the values that all ranks must agree on.
  * magic, version, release and host keep their offsets in every version. */
 struct wireup_msg1 {
-    uint32_t magic;   /* TRIB_FRAME_MAGIC */
+    uint32_t magic; /* TRIB_FRAME_MAGIC */
     uint32_t version; /* TRIB_WIREUP_VERSION */
     char release[TRIB_RELEASE_BYTES];
     char host[TRIB_HOST_BYTES];
@@ -50,5 +50,10 @@ trib_status_t trib_wireup_could_not_join(struct trib_comm *comm, int rank);
  *          rank that could not join. All ranks get the same message.
  */
 trib_status_t trib_wireup_check(struct trib_comm *comm, struct wireup_msg1 *all);
+
+/** trib_wireup_difference - find the first setting that differs between texts a and b,
+ * both "name=value name=value". Store a's in x and b's in y. */
+void trib_wireup_difference(const char *a, const char *b, char *x, char *y,
+                            size_t bytes);
 
 #endif

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "comm/core/communicator.h"
 #include "comm/plan/auto_choice.h"
 #include "comm/plan/quorum_rule.h"
 #include "compress/feedback_ops.h"

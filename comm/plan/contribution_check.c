@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/plan_parts.h"
 #include "pipeline/payload/check.h"
 

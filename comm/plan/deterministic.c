@@ -7,6 +7,8 @@
 
 #include "base/dtype.h"
 #include "base/text.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/configured.h"
 
 /* Return true if encodings add to the same bits in any order, and no chunk boundary

@@ -2,10 +2,15 @@
 /*
  * Exchanges of control data between the ranks of a communicator.
  */
+#include "comm/plan/exchange.h"
+
 #include <assert.h>
 
 #include "base/text.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 
 static trib_status_t run_once(struct trib_comm *comm, trib_coll_t coll, int root,
                               const void *in, size_t bytes, void *out)

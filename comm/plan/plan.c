@@ -2,15 +2,22 @@
 /*
  * Public calls of plans. plan_make.c creates plans.
  */
+#include "comm/plan/plan.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/time.h"
+#include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/contribution_check.h"
+#include "comm/plan/plan_feedback.h"
+#include "comm/plan/plan_make.h"
+#include "comm/plan/plan_model.h"
 #include "comm/plan/plan_parts.h"
 #include "comm/plan/plan_stats.h"
 #include "pipeline/engine/engine_wait.h"

@@ -6,7 +6,9 @@
 #include <assert.h>
 
 #include "base/minmax.h"
+#include "comm/core/communicator.h"
 #include "comm/core/locality.h"
+#include "comm/core/plan_struct.h"
 #include "comm/core/slot_budget.h"
 #include "comm/plan/plan_parts.h"
 #include "pipeline/run/run.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "comm/core/communicator.h"
 #include "comm/plan/configured.h"
 #include "comm/plan/plan_parts.h"
 #include "compress/vectors/robust_op.h"

@@ -10,6 +10,8 @@
 
 #include "base/dtype.h"
 #include "base/minmax.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/deterministic.h"
 #include "comm/plan/plan_parts.h"
 #include "pipeline/payload/partial.h"

@@ -3,10 +3,13 @@
  * A plan's feedback, which compensates codec loss: which text applies and which are
  * refused. Also the mask of the elements that a plan has sent.
  */
+#include "comm/plan/plan_feedback.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/configured.h"
 #include "comm/plan/plan_parts.h"
 #include "compress/feedback_ops.h"

@@ -2,6 +2,8 @@
 /*
  * Create plans; plan_parts.h lists the steps.
  */
+#include "comm/plan/plan_make.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,12 @@
 #include "base/digest.h"
 #include "base/dtype.h"
 #include "base/text.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/configured.h"
+#include "comm/plan/plan_feedback.h"
+#include "comm/plan/plan_model.h"
 #include "comm/plan/plan_parts.h"
 #include "comm/plan/plan_stats.h"
 #include "comm/plan/quorum_rule.h"

@@ -5,10 +5,13 @@
  * (plan_own.c), so the engine runs it first. The model takes the sum when that start
  * begins.
  */
+#include "comm/plan/plan_model.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "compress/models/model.h"
 
 enum { TELL_FROM = 16384 }; /* bytes of a vector below which a warning would be noise */

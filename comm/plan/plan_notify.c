@@ -8,6 +8,8 @@
  * then runs the callback without the lock. A plan run by other engines (agg/client/) is
  * also claimed for polling.
  */
+#include "comm/plan/plan_notify.h"
+
 #include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -15,7 +17,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/core/progress_thread.h"
 
 enum state {
     NOTHING, /* no start, or its completion was delivered */

@@ -7,7 +7,11 @@
 #include <time.h>
 
 #include "base/time.h"
+#include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/core/progress_thread.h"
+#include "comm/plan/plan_feedback.h"
 #include "compress/models/model.h"
 #include "pipeline/payload/payload_pairs.h"
 #include "pipeline/payload/undo_log.h"

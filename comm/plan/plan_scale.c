@@ -18,6 +18,9 @@
 
 #include "base/dtype.h"
 #include "base/text.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan_make.h"
 #include "compress/vectors/vector_scale.h"
 
 enum state {

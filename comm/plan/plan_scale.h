@@ -15,8 +15,8 @@ static inline bool trib_plan_scale_wanted(const trib_desc_t *d)
 }
 
 /**
- * trib_plan_scale_take - check a description's scales and remove them: *desc becomes
- * that of the plan to wrap. Does nothing without scales.
+ * trib_plan_scale_take - check a description's scales and remove them, so that
+ * *desc describes the plan to wrap. Does nothing without scales.
  *
  * errors   TRIB_ERR_INVALID, TRIB_ERR_UNSUPPORTED with a message
  */

@@ -2,13 +2,17 @@
 /*
  * Choose a plan's algorithm, by name or by cost, and build its schedule.
  */
+#include "comm/plan/plan_schedule.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/core/communicator.h"
 #include "comm/core/locality.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/deterministic.h"
 #include "comm/plan/plan_parts.h"
 #include "compress/vectors/robust_op.h"

@@ -13,6 +13,8 @@
 
 #include "base/dtype.h"
 #include "base/sized.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/plan_parts.h"
 #include "compress/vector_stats.h"
 

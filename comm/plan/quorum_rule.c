@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/configured.h"
 #include "compress/feedback_ops.h"
 #include "pipeline/payload/partial.h"

@@ -13,8 +13,13 @@
 #include <tributary/elastic.h>
 
 #include "comm/auto/plan_auto.h"
+#include "comm/calls/named_plans.h"
 #include "comm/calls/plan_create.h"
+#include "comm/core/communicator.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/exchange.h"
+#include "comm/plan/plan_make.h"
 #include "comm/plan/plan_scale.h"
 #include "comm/state/plan_state.h"
 

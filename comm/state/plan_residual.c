@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
 

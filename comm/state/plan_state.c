@@ -17,6 +17,8 @@
  * exactly these sections. The sections "codec" and "feedback" hold their texts. New
  * state of a codec gets a new section.
  */
+#include "comm/state/plan_state.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +26,8 @@
 
 #include "base/digest.h"
 #include "comm/core/communicator.h"
-#include "comm/state/plan_state.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan_feedback.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
 

@@ -15,6 +15,10 @@
 
 #include "comm/auto/plan_auto.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/exchange.h"
+#include "comm/plan/plan.h"
+#include "comm/plan/plan_make.h"
 #include "comm/state/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"

@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "comm/core/communicator.h"
 #include "comm/core/usual_hash.h"
+#include "comm/plan/exchange.h"
 
 struct hashed {
     uint64_t hash;

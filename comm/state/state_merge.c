@@ -14,6 +14,9 @@
 #include <string.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/exchange.h"
+#include "comm/plan/plan_feedback.h"
 #include "comm/state/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
 

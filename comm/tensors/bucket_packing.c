@@ -30,6 +30,7 @@ static bool is_full(const struct packer *p, const struct open_bucket *o, size_t 
 {
     const struct trib_group *g = p->g;
 
+    assert(i < g->n);
     if (o->bytes + g->tensors[i].bytes > g->opts.bucket_bytes)
         return true;
     return p->by_time && g->times[i] - o->first_us > (int64_t)g->opts.cycle_us;
@@ -61,6 +62,7 @@ static void pack(struct packer *p, size_t i)
         return;
     }
     struct open_bucket *o = find_kind(p, t);
+    assert(o->dtype == t->desc.dtype);
     if (o->bucket == TRIB_BUCKET_NONE || is_full(p, o, i)) {
         o->bucket = p->n_buckets++;
         o->bytes = 0;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/tensors/tensor_group.h"
 
 enum { MEMORY_ALIGN = 64 };

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "comm/core/communicator.h"
 #include "comm/tensors/tensor_group.h"
 
 trib_status_t trib_cycle_make(struct trib_group *g)

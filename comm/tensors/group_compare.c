@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
+#include "comm/core/communicator.h"
 #include "comm/tensors/tensor_group.h"
 
 /* A number is equal on all ranks if its minimum and its negative's minimum add to 0. */

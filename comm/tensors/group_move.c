@@ -10,6 +10,9 @@
 #include <tributary/elastic.h>
 
 #include "base/digest.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/exchange.h"
 #include "comm/state/plan_state.h"
 
 static const char say[] = "trib_group_state_move";

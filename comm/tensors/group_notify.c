@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan_notify.h"
 #include "comm/tensors/tensor_group.h"
 
 struct trib_group_notify {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "comm/core/communicator.h"
 #include "comm/tensors/tensor_group.h"
 
 trib_status_t trib_group_stats(const trib_group_t *g, trib_group_stats_t *stats)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
+#include "comm/core/communicator.h"
 #include "comm/tensors/tensor_group.h"
 
 enum { VERSION = 1, ALIGN = 8 };

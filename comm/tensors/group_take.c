@@ -10,6 +10,8 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/sized.h"
+#include "comm/core/communicator.h"
+#include "comm/life/settings.h"
 #include "comm/plan/configured.h"
 #include "comm/tensors/tensor_group.h"
 

@@ -23,6 +23,8 @@
 #include <inttypes.h>
 
 #include "base/time.h"
+#include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/tensors/tensor_group.h"
 
 enum { RUNNING_MOST = 1 }; /* buckets, when a rank enters the next agreement */

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "comm/core/communicator.h"
+
 #define WHOLE SIZE_MAX /* in place of a tensor index: the whole step */
 
 static trib_status_t make(struct trib_group *g, const trib_tensor_t *tensors, size_t n,

@@ -2,6 +2,7 @@
 /*
  * trib_doctor: runs the checks in order.
  */
+#include "base/config_report.h"
 #include "inspect/doctor/doctor_parts.h"
 
 #include <stdio.h>
@@ -14,6 +15,10 @@
 #include "base/process.h"
 #include "base/sized.h"
 #include "boot/boot.h"
+#include "comm/core/comm_setup.h"
+#include "comm/life/join.h"
+#include "comm/life/settings.h"
+#include "comm/members/wireup.h"
 
 #define OK TRIB_VERDICT_OK
 #define WARN TRIB_VERDICT_WARN

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "boot/rank_names.h"
+#include "comm/members/wireup_check.h"
 #include "inspect/doctor/doctor_parts.h"
 
 #define OK TRIB_VERDICT_OK

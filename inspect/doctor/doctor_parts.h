@@ -11,6 +11,7 @@
 
 #include "base/host.h"
 #include "comm/core/communicator.h"
+#include "comm/members/wireup.h"
 #include "inspect/doctor/doctor_report.h"
 #include "topo/cpus.h"
 

@@ -8,6 +8,7 @@
 
 #include "boot/boot.h"
 #include "comm/core/communicator.h"
+#include "comm/members/wireup.h"
 
 #define STRINGS 4
 #define TEXT_MAX 700

@@ -9,7 +9,9 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/plan_parts.h"
+#include "comm/plan/plan_schedule.h"
 #include "compress/codec.h"
 
 enum {

@@ -7,6 +7,7 @@
 #define PERF_SIM_SIM_PLAN_H
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "inspect/schedule_groups.h"
 #include "perf/sim/sim.h"
 

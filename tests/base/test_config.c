@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/config_report.h"
 #include "tests/harness/tribtest.h"
 
 #include <stdlib.h>

@@ -38,7 +38,7 @@ comm_tests = \
 	tests/comm/calls/test_named_plans \
 	tests/comm/plan/test_plan_feedback \
 	tests/comm/plan/test_quorum_rule \
-	tests/comm/core/test_quorum_text \
+	tests/comm/plan/test_quorum_text \
 	tests/comm/core/test_locality \
 	tests/comm/test_old_structs \
 	tests/comm/test_mismatch \
@@ -164,7 +164,7 @@ tests_comm_core_test_communicator_LDADD = $(comm_tests_link)
 tests_comm_calls_test_named_plans_LDADD = $(comm_tests_link)
 tests_comm_plan_test_plan_feedback_LDADD = $(comm_tests_link)
 tests_comm_plan_test_quorum_rule_LDADD = $(comm_tests_link)
-tests_comm_core_test_quorum_text_LDADD = $(comm_tests_link)
+tests_comm_plan_test_quorum_text_LDADD = $(comm_tests_link)
 tests_comm_test_errors_LDADD = $(comm_tests_link)
 tests_comm_test_ef21_SOURCES = tests/comm/fed.h tests/comm/test_ef21.c
 tests_comm_test_ef21_LDADD = $(comm_tests_link)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agg/client/fallback.h"
+#include "comm/core/plan_struct.h"
 #include "tests/comm/algorithms.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"

@@ -8,6 +8,7 @@
 
 #include <sys/mman.h>
 
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 20000, STEPS = 8, CHUNK = 4096, LARGE = 512 };

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "compress/codec.h"
 #include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"

@@ -5,6 +5,7 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "comm/core/plan_struct.h"
 #include "tests/comm/fed.h"
 
 #define COUNT 5003

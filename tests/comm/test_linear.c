@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "compress/codec.h"
 #include "compress/kernels/kernels.h"
 #include "tests/comm/algorithms.h"

@@ -31,6 +31,7 @@
 /* The sample ends in time, also where every access to memory is watched. With a device
  * in memory, which reaches the threads of one process. */
 #ifdef FAKE_VERBS
+#include "comm/core/plan_struct.h"
 #include "tests/harness/fake_verbs.h"
 #define THREADS true
 #define EVERY 16

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "comm/core/plan_struct.h"
 #include "compress/kernels/kernels.h"
 #include "compress/vectors/robust_op.h"
 #include "tests/agg/client/aggregators.h"

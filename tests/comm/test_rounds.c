@@ -21,6 +21,7 @@
 
 #include "collectives/builder.h"
 #include "collectives/collectives.h"
+#include "comm/core/plan_struct.h"
 #include "compress/codec.h"
 #include "perf/coll/perf_oracle.h"
 #include "tests/agg/client/aggregators.h"

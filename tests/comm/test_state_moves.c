@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "comm/core/plan_struct.h"
 #include "tests/comm/fed.h"
 
 enum { COUNT = 2500, STEPS = 6 };

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 
 #include "base/workers.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/plan_struct.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "tests/comm/algorithms.h"
 #include "tests/comm/fed.h"

@@ -12,6 +12,8 @@
 #include "agg/client/agg_comm.h"
 #include "base/error.h"
 #include "boot/boot.h"
+#include "comm/members/wireup.h"
+#include "comm/plan/plan_make.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "agg/client/offload_plan.h"
+#include "comm/core/plan_struct.h"
+#include "comm/members/wireup.h"
 #include "tests/harness/ranks.h"
 #include "tests/harness/tribtest.h"
 

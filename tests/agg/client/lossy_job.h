@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "agg/client/offload_plan.h"
+#include "comm/members/wireup.h"
+#include "comm/plan/exchange.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { LONG = 30000, SHORT = 1023, CODED = 4097, STEPS = 6, RANKS = 4 };

@@ -6,6 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "build-config.h"
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/matrix_codecs.h"
 #include "tests/comm/oracle.h"

@@ -7,6 +7,7 @@
 
 #include "agg/client/offload_plan.h"
 #include "base/config.h"
+#include "comm/members/split.h"
 #include "tests/harness/ranks.h"
 
 static int agree(struct ranks_self *self)

@@ -20,6 +20,9 @@
 #include "agg/client/fallback.h"
 #include "agg/client/offload_plan.h"
 #include "build-config.h"
+#include "comm/core/comm_lock.h"
+#include "comm/core/plan_struct.h"
+#include "comm/members/leave.h"
 #include "tests/agg/client/lossy_job.h"
 #include "tests/comm/oracle.h"
 

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 5000 };

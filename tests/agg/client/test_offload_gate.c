@@ -8,6 +8,8 @@
 #include "tests/agg/client/aggregators.h"
 
 #include "agg/client/offload_gate.h"
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan_make.h"
 
 struct visitor {
     struct trib_offload *o;

@@ -5,6 +5,7 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 20000, STARTS = 5 };

@@ -16,6 +16,7 @@
 
 #include "agg/client/offload_plan.h"
 #include "build-config.h"
+#include "comm/members/leave.h"
 #include "comm/plan/quorum_rule.h"
 #include "pipeline/payload/partial.h"
 #include "pipeline/payload/undo_log.h"

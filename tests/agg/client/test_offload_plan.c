@@ -9,6 +9,7 @@
 
 #include <tributary/sparse.h>
 
+#include "comm/core/plan_struct.h"
 #include "pipeline/payload/error_feedback.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"

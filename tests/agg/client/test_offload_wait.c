@@ -5,6 +5,8 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "comm/core/comm_lock.h"
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { PLANS = 4, COUNT = 9000, STEPS = 4, LOST_AT = 2 };

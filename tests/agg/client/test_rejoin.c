@@ -6,6 +6,7 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { STARTS = 60, COUNT = 2000 };

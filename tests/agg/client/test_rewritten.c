@@ -7,6 +7,8 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "comm/core/plan_struct.h"
+#include "comm/plan/plan_make.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/agg/client/rewriter.h"
 #include "tests/harness/ranks.h"

@@ -21,6 +21,7 @@
 #include "agg/client/agg_comm.h"
 #include "base/process.h"
 #include "base/time.h"
+#include "comm/members/wireup.h"
 #include "tests/agg/daemon/attack.h"
 #include "transport/common/handout_wire.h"
 #include "transport/shm/shm_layout.h"

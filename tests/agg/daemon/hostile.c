@@ -27,6 +27,7 @@
 
 #include "agg/client/fallback.h"
 #include "base/time.h"
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/rewriter.h"
 #include "tests/agg/daemon/exact_jobs.h"
 

@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "comm/auto/auto_carry.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "comm/auto/plan_auto.h"
+#include "comm/core/plan_struct.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

@@ -5,6 +5,8 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "comm/calls/plan_cache.h"
+#include "comm/core/call_cache.h"
 #include "comm/core/communicator.h"
 #include "tests/harness/ranks.h"
 

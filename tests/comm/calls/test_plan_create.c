@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
 
 static void expect_refused(struct ranks_self *self, const trib_desc_t *desc,

@@ -5,7 +5,9 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
 
 static int sentences(struct ranks_self *self)

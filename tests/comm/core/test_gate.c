@@ -8,6 +8,7 @@
 
 #include "build-config.h"
 #include "comm/core/gate.h"
+#include "comm/core/plan_struct.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 

@@ -8,6 +8,7 @@
 
 #include "comm/core/communicator.h"
 #include "comm/core/locality.h"
+#include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
 #include "tests/topo/data.h"
 #include "topo/layout.h"

@@ -6,6 +6,8 @@
 #include "tests/harness/tribtest.h"
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/core/progress_thread.h"
 #include "tests/harness/ranks.h"
 
 static int runs(struct ranks_self *self)

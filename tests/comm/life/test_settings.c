@@ -2,9 +2,11 @@
 /*
  * Settings whose values are names: each wrong one gets a sentence, and no other.
  */
+#include "base/config_report.h"
 #include "tests/harness/tribtest.h"
 
 #include "comm/core/communicator.h"
+#include "comm/life/settings.h"
 
 static const struct {
     const char *name, *value;

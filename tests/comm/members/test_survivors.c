@@ -6,6 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "build-config.h"
+#include "comm/core/communicator.h"
 #include "comm/members/survivors.h"
 #include "tests/harness/ranks.h"
 

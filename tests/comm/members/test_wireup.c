@@ -8,6 +8,10 @@
 #include "base/error.h"
 #include "boot/boot.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
+#include "comm/members/split.h"
+#include "comm/members/wireup.h"
+#include "comm/plan/exchange.h"
 #include "tests/harness/ranks.h"
 
 static void test_messages(void **state)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 5003, BAD_RANK = 1, BAD_AT = 4321 };

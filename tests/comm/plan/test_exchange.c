@@ -5,6 +5,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "comm/core/communicator.h"
+#include "comm/plan/exchange.h"
 #include "tests/harness/ranks.h"
 
 enum { BYTES = 5 };

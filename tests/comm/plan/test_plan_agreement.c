@@ -6,6 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
 
 /* Once more as if a round trip took long: agreements then run several rounds ahead. */

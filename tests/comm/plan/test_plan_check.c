@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
 
 static trib_status_t make(struct ranks_self *self, trib_coll_t coll,

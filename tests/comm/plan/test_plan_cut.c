@@ -6,6 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "pipeline/run/run.h"
 #include "tests/harness/ranks.h"
 

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/comm/algorithms.h"
 #include "tests/harness/ranks.h"
 

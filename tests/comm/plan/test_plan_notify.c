@@ -10,6 +10,7 @@
 
 #include "build-config.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 

@@ -9,6 +9,7 @@
 #include <tributary/send.h>
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
 
 static int states(struct ranks_self *self)

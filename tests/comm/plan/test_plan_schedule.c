@@ -6,6 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
 
 static trib_status_t make(struct ranks_self *self, const char *algorithm, trib_op_t op,

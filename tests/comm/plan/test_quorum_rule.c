@@ -5,6 +5,7 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include "comm/core/plan_struct.h"
 #include "comm/plan/quorum_rule.h"
 #include "tests/harness/ranks.h"
 

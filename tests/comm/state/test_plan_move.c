@@ -10,6 +10,7 @@
 #include <tributary/elastic.h>
 
 #include "build-config.h"
+#include "comm/core/plan_struct.h"
 #include "tests/comm/fed.h"
 #include "tests/harness/daemon.h"
 

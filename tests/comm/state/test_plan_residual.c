@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "build-config.h"
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/harness/ranks.h"
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/digest.h"
+#include "comm/core/plan_struct.h"
 #include "tests/comm/fed.h"
 
 #define COUNT 2500

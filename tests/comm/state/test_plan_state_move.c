@@ -9,6 +9,7 @@
 #include <tributary/elastic.h>
 
 #include "build-config.h"
+#include "comm/core/plan_struct.h"
 #include "comm/state/plan_state.h"
 #include "tests/comm/fed.h"
 

@@ -12,6 +12,7 @@
 
 #include "base/digest.h"
 #include "build-config.h"
+#include "comm/core/plan_struct.h"
 #include "tests/comm/fed.h"
 
 enum { WORLD = 5, COUNT = 1237, STEPS = 3, DRAIN = 40 };

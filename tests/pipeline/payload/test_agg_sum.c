@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "comm/core/communicator.h"
+#include "comm/core/plan_struct.h"
 #include "comm/plan/quorum_rule.h"
 
 enum { LONGEST_S = 3600 };
