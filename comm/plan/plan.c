@@ -79,9 +79,10 @@ static trib_status_t normalise(struct trib_plan *plan, const void **send, void *
 
     if (r->cut == TRIB_CUT_INTERLEAVED)
         return TRIB_OK;
-    assert(!r->blocks || (plan->kind && plan->kind->place));
-    if (r->blocks)
+    if (r->blocks) {
+        assert(plan->kind && plan->kind->place);
         return plan->kind->place(plan, send, recv);
+    }
     if (!from || !to)
         return TRIB_OK;
     const size_t mine = (size_t)plan->comm->engine.rank * r->count * r->element;
