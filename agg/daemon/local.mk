@@ -8,7 +8,7 @@ agg_daemon_tribd_SOURCES = \
 	agg/daemon/archive_open.c \
 	agg/daemon/archive_turns.c \
 	agg/daemon/clerk.c agg/daemon/clerk.h \
-	agg/daemon/doors.c \
+	agg/daemon/listeners.c \
 	agg/daemon/draining.c \
 	agg/daemon/inquiries.c \
 	agg/daemon/from.c \

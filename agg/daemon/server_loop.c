@@ -114,7 +114,7 @@ static void step_client(struct server *s, struct client *c)
                               "no JOIN received within %d ms", IDLE_MS);
     if (!c->session || st >= TRIB_OK)
         return;
-    door_say_end(s, c);
+    listener_log_end(s, c);
     server_hang_up(s, c);
 }
 
@@ -322,7 +322,7 @@ static void run_pass(struct server *s, const struct server_ear *ear)
     sweep_clients(s);
     for (int i = 0; i < n_listeners; i++)
         if (fds[3 + i].revents)
-            door_answer(s, s->listeners[i]);
+            listener_accept(s, s->listeners[i]);
     for (int i = 0; i < s->n_clients; i++)
         ready_watch(s, s->clients[i]);
     ctl_server_step(s->ctl);

@@ -22,7 +22,7 @@
 #include "base/accept.h"
 
 enum {
-    STRANGERS_MAX = 512, /* maximum unauthenticated connections; see doors.c */
+    STRANGERS_MAX = 512, /* maximum unauthenticated connections; see listeners.c */
     LISTENERS_MAX = 32,
     HANDSHAKE_MS = 5000,
     GOODBYE_MS = 300, /* wait for a goodbye after the aggregator ended */
@@ -200,11 +200,11 @@ void admit_name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES]);
 /** admit_join_bucket - return the token bucket for JOINs of a client's user. */
 uint64_t *admit_join_bucket(struct server *s, const struct client *c);
 
-/** door_answer - accept the connections pending at a listener, up to a bound. */
-void door_answer(struct server *s, int listener);
+/** listener_accept - accept the connections pending at a listener, up to a bound. */
+void listener_accept(struct server *s, int listener);
 
-/** door_say_end - log why a client's session has ended. */
-void door_say_end(struct server *s, struct client *c);
+/** listener_log_end - log why a client's session has ended. */
+void listener_log_end(struct server *s, struct client *c);
 
 /** ready_note - mark clients with input as ready. */
 void ready_note(struct server *s);

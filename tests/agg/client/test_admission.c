@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs at the door of tribd: what rank 0 warns of if none lets it in, that the ranks
+ * Jobs that wait for admission: what rank 0 warns of if no tribd admits it, that the ranks
  * then sum alone, and that they come to a real tribd which is there at first, or later.
  */
 #include "tests/harness/tribtest.h"

@@ -32,7 +32,7 @@ enum { NOBODY = 65534, DOOR_KEYS = 4, SETTLE_MS = 10000 };
 
 /* A socket that hands descriptors out to whoever asks, as transport/common/handout.c
  * does. */
-struct door {
+struct listener {
     int fd;
     uint32_t name; /* as an address has it: 0 is none */
     _Atomic int n;
@@ -47,17 +47,17 @@ struct rank {
     uint32_t exchange;
     void (*edit_address)(struct rank *r, struct trib_shm_address *address);
     void (*edit_arena)(struct rank *r, struct trib_shm_export *arena);
-    struct door door;
+    struct listener listener;
     pid_t victim;
     uint64_t place; /* in the victim's memory */
     int memory;     /* of the victim: a descriptor to read it; -1: none */
 };
 
-/* The door ------------------------------------------------------------------------- */
+/* The listener ------------------------------------------------------------------------- */
 
 /* Bound, and not listening: the process that calls listen() is the one that the kernel
  * names. */
-static bool door_open(struct door *d)
+static bool listener_open(struct listener *d)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     socklen_t bytes = sizeof(at);
@@ -72,7 +72,7 @@ static bool door_open(struct door *d)
     return true;
 }
 
-static void door_keep(struct door *d, uint64_t key, int fd)
+static void listener_keep(struct listener *d, uint64_t key, int fd)
 {
     const int n = atomic_load(&d->n);
 
@@ -83,7 +83,7 @@ static void door_keep(struct door *d, uint64_t key, int fd)
     atomic_store(&d->n, n + 1);
 }
 
-static void door_answer_one(const struct door *d, int fd)
+static void listener_answer_one(const struct listener *d, int fd)
 {
     union {
         struct cmsghdr head;
@@ -112,9 +112,9 @@ static void door_answer_one(const struct door *d, int fd)
     }
 }
 
-static void *door_serve(void *arg)
+static void *listener_serve(void *arg)
 {
-    const struct door *d = arg;
+    const struct listener *d = arg;
     struct pollfd p = {.fd = d->fd, .events = POLLIN};
 
     for (;;) {
@@ -122,17 +122,17 @@ static void *door_serve(void *arg)
         const int fd = accept(d->fd, NULL, NULL);
         if (fd < 0)
             continue;
-        door_answer_one(d, fd);
+        listener_answer_one(d, fd);
         close(fd);
     }
     return NULL;
 }
 
-static bool door_start(struct door *d)
+static bool listener_start(struct listener *d)
 {
     pthread_t thread;
 
-    return pthread_create(&thread, NULL, door_serve, d) == 0 &&
+    return pthread_create(&thread, NULL, listener_serve, d) == 0 &&
            pthread_detach(thread) == 0;
 }
 
@@ -220,10 +220,10 @@ bool attack_short(struct attack *a)
     return be_rank(&r);
 }
 
-static void name_door(struct rank *r, struct trib_shm_address *address)
+static void name_listener(struct rank *r, struct trib_shm_address *address)
 {
-    door_keep(&r->door, address->key, address->fd);
-    address->handout = r->door.name;
+    listener_keep(&r->listener, address->key, address->fd);
+    address->handout = r->listener.name;
 }
 
 /* A memfd of the right size, with the right trailer, that its owner can make
@@ -235,15 +235,16 @@ static void name_unsealed(struct rank *r, struct trib_shm_export *arena)
 
     if (fd >= 0 && ftruncate(fd, (off_t)arena->map_len) == 0 &&
         pwrite(fd, trailer, sizeof(trailer), (off_t)arena->map_len - 4096) > 0)
-        door_keep(&r->door, arena->key, fd);
+        listener_keep(&r->listener, arena->key, fd);
 }
 
 bool attack_unsealed(struct attack *a)
 {
-    struct rank r = {.a = a, .edit_address = name_door, .edit_arena = name_unsealed};
+    struct rank r = {
+        .a = a, .edit_address = name_listener, .edit_arena = name_unsealed};
 
-    return door_open(&r.door) && listen(r.door.fd, 16) == 0 && door_start(&r.door) &&
-           be_rank(&r);
+    return listener_open(&r.listener) && listen(r.listener.fd, 16) == 0 &&
+           listener_start(&r.listener) && be_rank(&r);
 }
 
 static void name_parent(struct rank *r, struct trib_shm_address *address)
@@ -265,9 +266,9 @@ bool attack_pid(struct attack *a)
 
 /* cma ------------------------------------------------------------------------------ */
 
-/* A user's process that listens at the door and then becomes root's: su waits for a
+/* A user's process that listens at the listener and then becomes root's: su waits for a
  * password. */
-static void become_victim(const struct door *d, const int input[2])
+static void become_victim(const struct listener *d, const int input[2])
 {
     const bool root = geteuid() == 0;
 
@@ -328,11 +329,11 @@ static bool start_victim(struct rank *r)
     char path[64];
     int input[2]; /* stays open: the victim waits for it */
 
-    if (!door_open(&r->door) || pipe(input) != 0)
+    if (!listener_open(&r->listener) || pipe(input) != 0)
         return false;
     r->victim = fork();
     if (r->victim == 0)
-        become_victim(&r->door, input);
+        become_victim(&r->listener, input);
     while (r->victim > 0 && !(sleeps(r->victim) && (end = heap_of(r->victim, &from)))) {
         if (trib_deadline_passed(until) || waitpid(r->victim, NULL, WNOHANG) != 0)
             return false;
@@ -349,7 +350,7 @@ static void name_victim(struct rank *r, struct trib_shm_address *address)
     struct trib_process victim;
 
     trib_process_find(r->victim, &victim);
-    name_door(r, address);
+    name_listener(r, address);
     address->pid = victim.pid;
     address->start = victim.start;
 }
@@ -393,7 +394,7 @@ bool attack_cma(struct attack *a)
         (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
         return false;
     prctl(PR_SET_DUMPABLE, 1); /* as a process that was started by that user is */
-    const bool ran = door_start(&r.door) && be_rank(&r);
+    const bool ran = listener_start(&r.listener) && be_rank(&r);
     look_for_harm(&r);
     kill(r.victim, SIGKILL);
     return ran;

@@ -123,7 +123,7 @@ if ! missing curl "/metrics answers" "/ answers"; then
     expect "/ answers" 0 "<html" curl -sf "http://127.0.0.1:${daemon_http[one]}/"
 fi
 
-# --- doors that stand open ---
+# --- listeners that are open to all ---
 
 start_daemon wide || finish
 kill "${daemon_pid[wide]}"

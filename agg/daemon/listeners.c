@@ -96,7 +96,7 @@ static int first_to_leave(const struct server *s)
 
 /* Log the end of a client. Unauthenticated peers may come by the thousand, so most are
  * only counted. */
-void door_say_end(struct server *s, struct client *c)
+void listener_log_end(struct server *s, struct client *c)
 {
     static const uint64_t each_ns = (uint64_t)SAY_MS * 1000000;
     const bool named = c->join.job[0];
@@ -129,7 +129,7 @@ static void send_away(struct server *s, int i)
         "too many pending connections: this one was closed to admit another, as the "
         "oldest that %s",
         c->proven ? "had not sent a request" : "had not authenticated");
-    door_say_end(s, c);
+    listener_log_end(s, c);
     server_hang_up(s, c);
     server_free_client(s, i);
 }
@@ -219,7 +219,7 @@ static bool find_descriptor(struct server *s, int listener, int error)
     return false;
 }
 
-void door_answer(struct server *s, int listener)
+void listener_accept(struct server *s, int listener)
 {
     for (int i = 0; i < ACCEPTS_AT_ONCE && !s->draining; i++) {
         struct sockaddr_storage from = {0};
