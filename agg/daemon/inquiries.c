@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Session queries to munged and the user database. They are tasks of the clerk, so that
- * a hung munged delays only the clients that use it.
+ * Session queries to munged and the user database. They are tasks of the request
+ * worker, so that a hung munged delays only the clients that use it.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -9,20 +9,20 @@
 #include "agg/daemon/server_parts.h"
 
 struct inquiry {
-    struct clerk_task task; /* first: the clerk returns it */
+    struct request_worker_task task; /* first: the request worker returns it */
     struct client *client;  /* NULL: freed */
     struct trib_question *question;
     struct credentials *credentials; /* held: the question uses its auth */
 };
 
-static void work(struct clerk_task *task)
+static void work(struct request_worker_task *task)
 {
     trib_question_answer(((struct inquiry *)task)->question);
 }
 
 /* A question that was not processed has timed out; its session ends by its own
  * timeout. */
-static void done(struct clerk_task *task)
+static void done(struct request_worker_task *task)
 {
     struct inquiry *q = (struct inquiry *)task;
 
@@ -53,13 +53,13 @@ trib_status_t inquiry_begin(struct server *s, struct client *c)
                                 "out of memory for a credential");
     }
     assert(!c->inquiry); /* a session has one question at a time */
-    q->task = (struct clerk_task){
+    q->task = (struct request_worker_task){
         .until = trib_session_due(c->session), .work = work, .done = done};
     q->client = c;
     q->question = question;
     q->credentials = credentials_hold(c->credentials);
     c->inquiry = q;
-    clerk_give(s->clerk, &q->task);
+    request_worker_submit(s->request_worker, &q->task);
     return TRIB_INPROGRESS;
 }
 
@@ -71,6 +71,6 @@ void inquiry_abandon(struct server *s, struct client *c)
         return;
     c->inquiry = NULL;
     q->client = NULL;
-    if (clerk_take_back(s->clerk, &q->task))
+    if (request_worker_cancel(s->request_worker, &q->task))
         done(&q->task);
 }

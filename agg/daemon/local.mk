@@ -7,7 +7,7 @@ agg_daemon_tribd_SOURCES = \
 	agg/daemon/archive_list.c agg/daemon/archive_parts.h \
 	agg/daemon/archive_open.c \
 	agg/daemon/archive_turns.c \
-	agg/daemon/clerk.c agg/daemon/clerk.h \
+	agg/daemon/request_worker.c agg/daemon/request_worker.h \
 	agg/daemon/listeners.c \
 	agg/daemon/draining.c \
 	agg/daemon/inquiries.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SIGHUP: reload the settings. The clerk looks up users and queries munged; meanwhile
- * jobs run with the previous settings.
+ * SIGHUP: reload the settings. The request worker looks up users and queries munged,
+ * while jobs run with the previous settings.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 
 struct reload {
-    struct clerk_task task; /* first: the clerk returns it */
+    struct request_worker_task task; /* first: the request worker returns it */
     struct server *server;
     struct settings settings;
     struct quotas quotas;
@@ -58,14 +58,14 @@ static void apply(struct server *s, struct reload *r)
                  "%s: takes effect only after a restart", kept);
 }
 
-static void work(struct clerk_task *task)
+static void work(struct request_worker_task *task)
 {
     struct reload *r = (struct reload *)task;
 
     r->status = credentials_open(&r->settings, &r->err, &r->credentials);
 }
 
-static void done(struct clerk_task *task)
+static void done(struct request_worker_task *task)
 {
     struct reload *r = (struct reload *)task;
     struct server *s = r->server;
@@ -103,6 +103,6 @@ void reload_begin(struct server *s, const struct server_ear *ear)
         end(s, trib_error_text(&r->err));
         return;
     }
-    r->task = (struct clerk_task){.work = work, .done = done};
-    clerk_give(s->clerk, &r->task);
+    r->task = (struct request_worker_task){.work = work, .done = done};
+    request_worker_submit(s->request_worker, &r->task);
 }

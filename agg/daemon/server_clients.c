@@ -132,7 +132,7 @@ void server_close(struct server *s)
     while (s->n_clients > 0)
         server_free_client(s, s->n_clients - 1);
     free(s->clients);
-    clerk_stop(s->clerk);
+    request_worker_stop(s->request_worker);
     ctl_server_close(s->ctl);
     trib_http_stop(s->http);
     archive_close(s->archive); /* after HTTP: views use it */

@@ -316,7 +316,7 @@ static void run_pass(struct server *s, const struct server_ear *ear)
         (void)!read(s->wake_fd, &count, sizeof(count));
     if (fds[2].revents)
         ready_note(s);
-    clerk_tend(s->clerk);
+    request_worker_poll(s->request_worker);
     step_clients(s);
     admit_due(s);
     sweep_clients(s);

@@ -365,7 +365,7 @@ static trib_status_t open_waits(struct server *s, struct trib_error *err)
     if (getrandom(&s->seed, sizeof(s->seed), 0) != (ssize_t)sizeof(s->seed))
         return trib_fail(err, TRIB_ERR_SYSTEM,
                          "cannot get random numbers on this host: %m");
-    return clerk_start(s->wake_fd, err, &s->clerk);
+    return request_worker_start(s->wake_fd, err, &s->request_worker);
 }
 
 trib_status_t server_open(const struct settings *settings, const struct trib_log *log,

@@ -5,11 +5,11 @@
 
 #include "agg/daemon/aggregator.h"
 #include "agg/daemon/archive.h"
-#include "agg/daemon/clerk.h"
 #include "agg/daemon/credentials.h"
 #include "agg/daemon/ctl_server.h"
 #include "agg/daemon/health.h"
 #include "agg/daemon/quotas.h"
+#include "agg/daemon/request_worker.h"
 #include "agg/daemon/server.h"
 #include "agg/daemon/store_job.h"
 #include "agg/daemon/store_turns.h"
@@ -66,7 +66,7 @@ struct client {
     uint64_t came_ns;
     short watched;    /* events in the epoll set; 0: not in the set */
     bool ready;       /* has input, according to the epoll set */
-    struct inquiry *inquiry; /* pending question at the clerk, or NULL */
+    struct inquiry *inquiry; /* pending question at the request worker, or NULL */
     bool proven; /* authenticated */
     uint64_t ask_by; /* authenticated: JOIN timeout */
     bool more;   /* the last pass may have left input unread */
@@ -86,7 +86,7 @@ struct server {
     struct trib_log log;
     uint64_t log_dropped; /* dropped lines already counted in /metrics */
     struct credentials *credentials; /* for new clients */
-    struct clerk *clerk;
+    struct request_worker *request_worker;
     struct reload *reload; /* in progress, or NULL */
     const struct server_ear *reload_again; /* after another SIGHUP; or NULL */
     struct trib_jobs *jobs;
@@ -220,7 +220,7 @@ void ready_forget(struct server *s, struct client *c);
 void ready_blind(struct server *s, const char *what);
 
 /**
- * inquiry_begin - pass the session's question, if any, to the clerk.
+ * inquiry_begin - pass the session's question, if any, to the request worker.
  *
  * returns  TRIB_INPROGRESS; TRIB_ERR_NO_MEMORY: the session has ended
  */
@@ -229,8 +229,8 @@ trib_status_t inquiry_begin(struct server *s, struct client *c);
 /** inquiry_abandon - discard the answer to a client's question. */
 void inquiry_abandon(struct server *s, struct client *c);
 
-/** reload_begin - reload the settings; they apply after the clerk has looked up their
- * users. */
+/** reload_begin - reload the settings; they apply once the request worker has looked up
+ * their users. */
 void reload_begin(struct server *s, const struct server_ear *ear);
 
 /** server_control - execute a command of tribctl; for struct ctl_server_ops. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs that wait for admission: what rank 0 warns of if no tribd admits it, that the ranks
- * then sum alone, and that they come to a real tribd which is there at first, or later.
+ * Jobs that wait for admission: the warnings of rank 0 if no tribd admits it, the sums
+ * of the ranks without aggregators, and a real tribd that runs at first, or later.
  */
 #include "tests/harness/tribtest.h"
 

@@ -53,7 +53,7 @@ struct rank {
     int memory;     /* of the victim: a descriptor to read it; -1: none */
 };
 
-/* The listener ------------------------------------------------------------------------- */
+/* The listener --------------------------------------------------------------------- */
 
 /* Bound, and not listening: the process that calls listen() is the one that the kernel
  * names. */

@@ -42,10 +42,10 @@ tests_agg_daemon_attack_SOURCES = tests/agg/daemon/attack.c tests/agg/daemon/att
 	tests/agg/daemon/caller.c tests/agg/daemon/caller.h tests/agg/daemon/exact_jobs.h
 tests_agg_daemon_attack_LDADD = $(SERVICE_LIBS)
 EXTRA_DIST += tests/agg/daemon/attacks.sh tests/agg/daemon/daemons.sh tests/agg/daemon/soak.sh
-check_PROGRAMS += tests/agg/daemon/test_clerk tests/agg/daemon/test_worker tests/agg/daemon/test_aggregator
-TESTS += tests/agg/daemon/test_clerk tests/agg/daemon/test_worker tests/agg/daemon/test_aggregator
-tests_agg_daemon_test_clerk_SOURCES = tests/agg/daemon/test_clerk.c agg/daemon/clerk.c agg/daemon/clerk.h
-tests_agg_daemon_test_clerk_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
+check_PROGRAMS += tests/agg/daemon/test_request_worker tests/agg/daemon/test_worker tests/agg/daemon/test_aggregator
+TESTS += tests/agg/daemon/test_request_worker tests/agg/daemon/test_worker tests/agg/daemon/test_aggregator
+tests_agg_daemon_test_request_worker_SOURCES = tests/agg/daemon/test_request_worker.c agg/daemon/request_worker.c agg/daemon/request_worker.h
+tests_agg_daemon_test_request_worker_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 tests_agg_daemon_test_worker_SOURCES = tests/agg/daemon/test_worker.c agg/daemon/worker.c agg/daemon/worker.h
 tests_agg_daemon_test_worker_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 tests_agg_daemon_test_aggregator_SOURCES = tests/agg/daemon/test_aggregator.c \

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "agg/daemon/clerk.h"
+#include "agg/daemon/request_worker.h"
 #include "base/error.h"
 #include "base/time.h"
 
@@ -26,14 +26,14 @@ int clock_gettime(clockid_t clock, struct timespec *out)
 
 /* A task that tells when it begins, and goes on when it is let. */
 struct errand {
-    struct clerk_task task; /* first */
-    sem_t *begun, *go;      /* or NULL */
-    int *order;             /* counts the tasks that were worked on */
-    int place;              /* among these, from 1; 0: it was not */
-    int done;               /* how often */
+    struct request_worker_task task; /* first */
+    sem_t *begun, *go; /* or NULL */
+    int *order; /* counts the tasks that were worked on */
+    int place; /* among these, from 1; 0: it was not */
+    int done; /* how often */
 };
 
-static void work(struct clerk_task *task)
+static void work(struct request_worker_task *task)
 {
     struct errand *e = (struct errand *)task;
 
@@ -45,17 +45,17 @@ static void work(struct clerk_task *task)
             continue;
 }
 
-static void done(struct clerk_task *task)
+static void done(struct request_worker_task *task)
 {
     ((struct errand *)task)->done++;
 }
 
 struct stage {
     int wake_fd;
-    struct clerk *clerk;
+    struct request_worker *request_worker;
     sem_t begun, go;
     int order;
-    struct errand slow; /* the clerk is at it, until `go` */
+    struct errand slow; /* the request worker is at it, until `go` */
 };
 
 static struct errand an_errand(struct stage *s, uint64_t until)
@@ -73,18 +73,18 @@ static void begin(struct stage *s)
     assert_true(s->wake_fd >= 0);
     sem_init(&s->begun, 0, 0);
     sem_init(&s->go, 0, 0);
-    assert_status(clerk_start(s->wake_fd, &err, &s->clerk), TRIB_OK);
+    assert_status(request_worker_start(s->wake_fd, &err, &s->request_worker), TRIB_OK);
     s->slow = an_errand(s, 0);
     s->slow.begun = &s->begun;
     s->slow.go = &s->go;
-    clerk_give(s->clerk, &s->slow.task);
+    request_worker_submit(s->request_worker, &s->slow.task);
     while (sem_wait(&s->begun) != 0)
         continue;
 }
 
 static void end(struct stage *s)
 {
-    clerk_stop(s->clerk);
+    request_worker_stop(s->request_worker);
     sem_destroy(&s->begun);
     sem_destroy(&s->go);
     close(s->wake_fd);
@@ -101,7 +101,7 @@ static void wait_for(struct stage *s, const struct errand *e)
         assert_false(trib_deadline_passed(until));
         if (poll(&p, 1, 1000) == 1)
             assert_int_equal(read(s->wake_fd, &count, sizeof(count)), sizeof(count));
-        clerk_tend(s->clerk);
+        request_worker_poll(s->request_worker);
     }
 }
 
@@ -113,9 +113,9 @@ static void test_one_after_the_other(void **state)
     (void)state;
     begin(&s);
     struct errand first = an_errand(&s, 0), second = an_errand(&s, 0);
-    clerk_give(s.clerk, &first.task);
-    clerk_give(s.clerk, &second.task);
-    clerk_tend(s.clerk);
+    request_worker_submit(s.request_worker, &first.task);
+    request_worker_submit(s.request_worker, &second.task);
+    request_worker_poll(s.request_worker);
     assert_int_equal(s.slow.done + first.done + second.done, 0);
     sem_post(&s.go);
     wait_for(&s, &second);
@@ -137,8 +137,8 @@ static void test_too_late(void **state)
     begin(&s);
     struct errand late = an_errand(&s, trib_now_ns() + 1);
     struct errand timely = an_errand(&s, trib_deadline_ms(1000 * 1000));
-    clerk_give(s.clerk, &late.task);
-    clerk_give(s.clerk, &timely.task);
+    request_worker_submit(s.request_worker, &late.task);
+    request_worker_submit(s.request_worker, &timely.task);
     sem_post(&s.go);
     wait_for(&s, &timely);
     assert_int_equal(late.place, 0);
@@ -156,13 +156,15 @@ static void test_take_back(void **state)
     begin(&s);
     struct errand first = an_errand(&s, 0), last = an_errand(&s, 0),
                   next = an_errand(&s, 0);
-    clerk_give(s.clerk, &first.task);
-    clerk_give(s.clerk, &last.task);
-    assert_false(clerk_take_back(s.clerk, &s.slow.task)); /* it is under way */
-    assert_true(clerk_take_back(s.clerk, &last.task));
-    assert_false(clerk_take_back(s.clerk, &last.task));
-    clerk_give(s.clerk, &next.task); /* the queue has an end all the same */
-    assert_true(clerk_take_back(s.clerk, &first.task));
+    request_worker_submit(s.request_worker, &first.task);
+    request_worker_submit(s.request_worker, &last.task);
+    assert_false(
+        request_worker_cancel(s.request_worker, &s.slow.task)); /* it is under way */
+    assert_true(request_worker_cancel(s.request_worker, &last.task));
+    assert_false(request_worker_cancel(s.request_worker, &last.task));
+    request_worker_submit(s.request_worker,
+                          &next.task); /* the queue has an end all the same */
+    assert_true(request_worker_cancel(s.request_worker, &first.task));
     sem_post(&s.go);
     wait_for(&s, &next);
     assert_int_equal(next.place, 2);
@@ -178,12 +180,12 @@ static void test_stop(void **state)
     (void)state;
     begin(&s);
     struct errand waiting = an_errand(&s, 0);
-    clerk_give(s.clerk, &waiting.task);
+    request_worker_submit(s.request_worker, &waiting.task);
     sem_post(&s.go);
     end(&s);
     assert_int_equal(s.slow.done, 1);
     assert_int_equal(waiting.done, 1);
-    clerk_stop(NULL);
+    request_worker_stop(NULL);
 }
 
 static void *let_go(void *arg)
@@ -205,22 +207,20 @@ static void test_stop_and_jump(void **state)
     begin(&s);
     assert_int_equal(pthread_create(&helper, NULL, let_go, &s), 0);
     jump_s = 3600;
-    clerk_stop(s.clerk);
+    request_worker_stop(s.request_worker);
     jump_s = 0;
     const int was_done = s.slow.done;
     pthread_join(helper, NULL);
     assert_int_equal(was_done, 1);
-    s.clerk = NULL;
+    s.request_worker = NULL;
     end(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_after_the_other),
-        cmocka_unit_test(test_too_late),
-        cmocka_unit_test(test_take_back),
-        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_one_after_the_other), cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_take_back),           cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_and_jump),
     };
 
