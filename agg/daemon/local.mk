@@ -10,7 +10,7 @@ agg_daemon_tribd_SOURCES = \
 	agg/daemon/request_worker.c agg/daemon/request_worker.h \
 	agg/daemon/listeners.c \
 	agg/daemon/draining.c \
-	agg/daemon/inquiries.c \
+	agg/daemon/queries.c \
 	agg/daemon/from.c \
 	agg/daemon/health.c agg/daemon/health.h \
 	agg/daemon/worker.c agg/daemon/worker.h \

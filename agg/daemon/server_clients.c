@@ -33,7 +33,7 @@ void server_publish(struct server *s)
  * The client is freed once these are gone. */
 void server_hang_up_saying(struct server *s, struct client *c, const char *say)
 {
-    inquiry_abandon(s, c);
+    query_abandon(s, c);
     (void)server_from(c); /* needs the connection */
     trib_session_free(c->session);
     c->session = NULL;
@@ -74,7 +74,7 @@ void server_free_client(struct server *s, int i)
     struct client *c = s->clients[i];
     if (c->join.job[0])
         say_gone(s, c);
-    inquiry_abandon(s, c);
+    query_abandon(s, c);
     trib_session_free(c->session);
     if (c->aggregator)
         aggregator_free(c->aggregator);

@@ -108,7 +108,7 @@ static void step_client(struct server *s, struct client *c)
     if (c->session && trib_session_ready(c->session))
         note_proof(s, c);
     if (c->session && st == TRIB_INPROGRESS)
-        st = inquiry_begin(s, c);
+        st = query_begin(s, c);
     if (c->session && st == TRIB_INPROGRESS && asks_for_nothing(c))
         st = trib_session_end(c->session, TRIB_ERR_TIMEOUT,
                               "no JOIN received within %d ms", IDLE_MS);

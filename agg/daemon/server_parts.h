@@ -45,7 +45,7 @@ enum {
 
 #define JOIN_NS ((uint64_t)JOIN_MS * 1000000)
 
-struct inquiry;
+struct query;
 struct reload;
 
 /* A connection of a job or of a future job. */
@@ -66,7 +66,7 @@ struct client {
     uint64_t came_ns;
     short watched;    /* events in the epoll set; 0: not in the set */
     bool ready;       /* has input, according to the epoll set */
-    struct inquiry *inquiry; /* pending question at the request worker, or NULL */
+    struct query *query; /* pending question at the request worker, or NULL */
     bool proven; /* authenticated */
     uint64_t ask_by; /* authenticated: JOIN timeout */
     bool more;   /* the last pass may have left input unread */
@@ -220,14 +220,14 @@ void ready_forget(struct server *s, struct client *c);
 void ready_blind(struct server *s, const char *what);
 
 /**
- * inquiry_begin - pass the session's question, if any, to the request worker.
+ * query_begin - pass the session's question, if any, to the request worker.
  *
  * returns  TRIB_INPROGRESS; TRIB_ERR_NO_MEMORY: the session has ended
  */
-trib_status_t inquiry_begin(struct server *s, struct client *c);
+trib_status_t query_begin(struct server *s, struct client *c);
 
-/** inquiry_abandon - discard the answer to a client's question. */
-void inquiry_abandon(struct server *s, struct client *c);
+/** query_abandon - discard the answer to a client's question. */
+void query_abandon(struct server *s, struct client *c);
 
 /** reload_begin - reload the settings; they apply once the request worker has looked up
  * their users. */

@@ -8,27 +8,27 @@
 
 #include "agg/daemon/server_parts.h"
 
-struct inquiry {
+struct query {
     struct request_worker_task task; /* first: the request worker returns it */
-    struct client *client;  /* NULL: freed */
+    struct client *client; /* NULL: freed */
     struct trib_question *question;
     struct credentials *credentials; /* held: the question uses its auth */
 };
 
 static void work(struct request_worker_task *task)
 {
-    trib_question_answer(((struct inquiry *)task)->question);
+    trib_question_answer(((struct query *)task)->question);
 }
 
 /* A question that was not processed has timed out; its session ends by its own
  * timeout. */
 static void done(struct request_worker_task *task)
 {
-    struct inquiry *q = (struct inquiry *)task;
+    struct query *q = (struct query *)task;
 
-    assert(!q->client || q->client->inquiry == q);
+    assert(!q->client || q->client->query == q);
     if (q->client)
-        q->client->inquiry = NULL;
+        q->client->query = NULL;
     if (q->client && task->worked) {
         /* The next step returns the error, too. */
         (void)trib_session_answer(q->client->session, q->question);
@@ -40,10 +40,10 @@ static void done(struct request_worker_task *task)
     free(q);
 }
 
-trib_status_t inquiry_begin(struct server *s, struct client *c)
+trib_status_t query_begin(struct server *s, struct client *c)
 {
     struct trib_question *question = trib_session_question(c->session);
-    struct inquiry *q = question ? calloc(1, sizeof(*q)) : NULL;
+    struct query *q = question ? calloc(1, sizeof(*q)) : NULL;
 
     if (!question)
         return TRIB_INPROGRESS;
@@ -52,24 +52,24 @@ trib_status_t inquiry_begin(struct server *s, struct client *c)
         return trib_session_end(c->session, TRIB_ERR_NO_MEMORY,
                                 "out of memory for a credential");
     }
-    assert(!c->inquiry); /* a session has one question at a time */
+    assert(!c->query); /* a session has one question at a time */
     q->task = (struct request_worker_task){
         .until = trib_session_due(c->session), .work = work, .done = done};
     q->client = c;
     q->question = question;
     q->credentials = credentials_hold(c->credentials);
-    c->inquiry = q;
+    c->query = q;
     request_worker_submit(s->request_worker, &q->task);
     return TRIB_INPROGRESS;
 }
 
-void inquiry_abandon(struct server *s, struct client *c)
+void query_abandon(struct server *s, struct client *c)
 {
-    struct inquiry *q = c->inquiry;
+    struct query *q = c->query;
 
     if (!q)
         return;
-    c->inquiry = NULL;
+    c->query = NULL;
     q->client = NULL;
     if (request_worker_cancel(s->request_worker, &q->task))
         done(&q->task);
