@@ -2,11 +2,11 @@
 /*
  * Accepts connections so that unauthenticated peers cannot keep jobs out.
  *
- * At most STRANGERS_MAX connections may be unauthenticated. A further one evicts the
- * oldest of the source address with most of them, so a flood evicts its own
- * connections. An address may have STRANGERS_OF_SOURCE connections. Beyond these, its
- * oldest is evicted after STRANGER_MS, which is many times the duration of a handshake.
- * A job keeps its place once authenticated.
+ * At most UNAUTHENTICATED_MAX connections may be unauthenticated. A further one evicts
+ * the oldest of the source address with most of them, so a flood evicts its own
+ * connections. An address may have UNAUTHENTICATED_PER_SOURCE connections. Beyond
+ * these, its oldest is evicted after UNAUTHENTICATED_MS, which is many times the
+ * duration of a handshake. A job keeps its place once authenticated.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,14 +27,14 @@
 #include "base/token_bucket.h"
 
 enum {
-    STRANGERS_OF_SOURCE = 64,
-    STRANGER_MS = 500,
+    UNAUTHENTICATED_PER_SOURCE = 64,
+    UNAUTHENTICATED_MS = 500,
     ACCEPTS_AT_ONCE = 128, /* accepts per pass; then clients are served */
     SAY_AT_ONCE = 20, /* burst of log lines about unauthenticated peers */
     SAY_MS = 500,
 };
 
-static bool is_stranger(const struct client *c)
+static bool is_unauthenticated(const struct client *c)
 {
     return c->session && !c->proven;
 }
@@ -61,7 +61,7 @@ static int oldest_of(const struct server *s, uint64_t source, int *n_out)
     *n_out = 0;
     for (int i = 0; i < s->n_clients; i++) {
         const struct client *c = s->clients[i];
-        if (!is_stranger(c) || c->source != source)
+        if (!is_unauthenticated(c) || c->source != source)
             continue;
         ++*n_out;
         if (oldest < 0 || c->came_ns < s->clients[oldest]->came_ns)
@@ -78,7 +78,7 @@ static int first_to_leave(const struct server *s)
     int best = -1, idle = -1;
 
     for (int i = 0; i < s->n_clients; i++)
-        if (is_stranger(s->clients[i]))
+        if (is_unauthenticated(s->clients[i]))
             trib_crowds_add(&crowds, s->clients[i]->source);
     for (int i = 0; i < s->n_clients; i++) {
         const struct client *c = s->clients[i];
@@ -87,7 +87,7 @@ static int first_to_leave(const struct server *s)
         const int most = before ? trib_crowds_size(&crowds, before->source) : 0;
         if (is_idle(c) && (idle < 0 || c->came_ns < s->clients[idle]->came_ns))
             idle = i;
-        if (is_stranger(c) &&
+        if (is_unauthenticated(c) &&
             (crowd > most || (crowd == most && c->came_ns < before->came_ns)))
             best = i;
     }
@@ -104,15 +104,15 @@ void listener_log_end(struct server *s, struct client *c)
 
     if (!c->proven) {
         server_event(s, TRIB_SERVICE_COUNTS_UNPROVEN);
-        s->strangers_left++;
+        s->unauthenticated_left++;
         if (!trib_token_bucket_take(&s->said_until_ns, trib_now_ns(), each_ns,
                                     SAY_AT_ONCE))
             return;
-        if (s->strangers_left > 1)
+        if (s->unauthenticated_left > 1)
             snprintf(others, sizeof(others),
                      " (and %" PRIu64 " others not listed here)",
-                     s->strangers_left - 1);
-        s->strangers_left = 0;
+                     s->unauthenticated_left - 1);
+        s->unauthenticated_left = 0;
     }
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "%s%s%s%s (from %s)%s",
              named ? "job " : "", c->join.job, named ? ": " : "",
@@ -138,15 +138,15 @@ static void send_away(struct server *s, int i)
 static bool make_place(struct server *s, uint64_t source)
 {
     const uint64_t now_ns = trib_now_ns();
-    int n_own, n_strangers = 0;
+    int n_own, n_unauthenticated = 0;
     int leaves = oldest_of(s, source, &n_own);
 
-    if (n_own >= STRANGERS_OF_SOURCE &&
-        now_ns - s->clients[leaves]->came_ns >= (uint64_t)STRANGER_MS * 1000000)
+    if (n_own >= UNAUTHENTICATED_PER_SOURCE &&
+        now_ns - s->clients[leaves]->came_ns >= (uint64_t)UNAUTHENTICATED_MS * 1000000)
         send_away(s, leaves);
     for (int i = 0; i < s->n_clients; i++)
-        n_strangers += is_stranger(s->clients[i]);
-    if (n_strangers < STRANGERS_MAX && s->n_clients < s->n_clients_max)
+        n_unauthenticated += is_unauthenticated(s->clients[i]);
+    if (n_unauthenticated < UNAUTHENTICATED_MAX && s->n_clients < s->n_clients_max)
         return true;
     leaves = first_to_leave(s);
     if (leaves >= 0)

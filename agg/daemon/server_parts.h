@@ -22,7 +22,7 @@
 #include "base/accept.h"
 
 enum {
-    STRANGERS_MAX = 512, /* maximum unauthenticated connections; see listeners.c */
+    UNAUTHENTICATED_MAX = 512, /* maximum such connections; see listeners.c */
     LISTENERS_MAX = 32,
     HANDSHAKE_MS = 5000,
     GOODBYE_MS = 300, /* wait for a goodbye after the aggregator ended */
@@ -108,7 +108,7 @@ struct server {
     bool blind; /* the kernel could not report events in this pass */
     bool said_blind;
     uint64_t said_until_ns;   /* token bucket for logging unauthenticated peers */
-    uint64_t strangers_left;  /* unauthenticated peers not logged */
+    uint64_t unauthenticated_left; /* unauthenticated peers not logged */
     bool reached; /* a listener is reachable from other hosts */
     char net[128]; /* networks of `listen`, as net= of a transport; "": all */
     struct client **clients; /* [n_clients_max], unordered */

@@ -18,7 +18,7 @@
  *         mute        the same, and the peers owe proofs that they have the job's
  *                     secret
  *         log         a rank's host and version are lines of a log
- *         emfile      more connections of strangers than tribd has descriptors
+ *         emfile      more unauthenticated connections than tribd has descriptors
  *     attack names            one a line
  *     attack beside FILE MS   a rank of a job that takes a step every MS ms: see
  *                             attack_beside.c

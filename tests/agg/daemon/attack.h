@@ -54,7 +54,7 @@ bool attack_loop(struct attack *a);
 bool attack_log(struct attack *a);
 bool attack_ranks(struct attack *a);
 
-/* attack_flood.c: peers and strangers who say nothing. */
+/* attack_flood.c: peers that authenticate and peers that do not, and send nothing. */
 bool attack_stall(struct attack *a);
 bool attack_mute(struct attack *a);
 bool attack_emfile(struct attack *a);

@@ -13,7 +13,8 @@
  *                  shm, until their job has ended of it
  *     hostile joins|messages FILE          alone, until there is the file:
  *                                          hostile_alone.c
- *     hostile strangers|credentials FILE   without a key, until there is the file
+ *     hostile unauthenticated|credentials FILE
+ *                                          without a key, until there is the file
  *
  * Rank 0, or who is alone, says in the end what it has done. Exit code 1: it could not
  * even begin, or tribd has kept a connection that it should have closed.
@@ -221,15 +222,13 @@ static int member(const char *way, const char *file)
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fprintf(
-            stderr,
-            "usage: hostile tiny|plans|freed|garble|rewrite|joins|messages|strangers|"
-            "credentials FILE\n");
+        fprintf(stderr, "usage: hostile tiny|plans|freed|garble|rewrite|joins|messages|"
+                        "unauthenticated|credentials FILE\n");
         return 1;
     }
     if (strcmp(argv[1], "joins") == 0 || strcmp(argv[1], "messages") == 0)
         return hostile_alone(argv[1], argv[2]);
-    if (strcmp(argv[1], "strangers") == 0 || strcmp(argv[1], "credentials") == 0)
-        return hostile_strangers(argv[1], argv[2]);
+    if (strcmp(argv[1], "unauthenticated") == 0 || strcmp(argv[1], "credentials") == 0)
+        return hostile_unauthenticated(argv[1], argv[2]);
     return member(argv[1], argv[2]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by hostile.c, hostile_alone.c and hostile_strangers.c. */
+/* Shared by hostile.c, hostile_alone.c and hostile_unauthenticated.c. */
 #ifndef TESTS_AGG_DAEMON_HOSTILE_H
 #define TESTS_AGG_DAEMON_HOSTILE_H
 
@@ -14,8 +14,8 @@ bool hostile_goes_on(const char *file);
 /** hostile_alone - by connections without a job behind them; an exit code. */
 int hostile_alone(const char *way, const char *file);
 
-/** hostile_strangers - by connections that never prove who they are; an exit code. */
-int hostile_strangers(const char *way, const char *file);
+/** hostile_unauthenticated - by connections that never authenticate; an exit code. */
+int hostile_unauthenticated(const char *way, const char *file);
 
 /** hostile_noise - fill it with any bytes. */
 static inline void hostile_noise(void *to, size_t n)

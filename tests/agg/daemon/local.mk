@@ -6,7 +6,7 @@ dist_check_SCRIPTS += tests/agg/daemon/test_tribd.sh tests/agg/daemon/test_tribd
 	tests/agg/daemon/test_tribd_quorum.sh tests/agg/daemon/test_tribd_quota.sh tests/agg/daemon/test_tribd_seal.sh \
 	tests/agg/daemon/test_tribd_return.sh \
 	tests/agg/daemon/test_tribd_store.sh \
-	tests/agg/daemon/test_tribd_strangers.sh \
+	tests/agg/daemon/test_tribd_unauthenticated.sh \
 	tests/agg/daemon/test_tribd_munge.sh tests/agg/daemon/test_tribd_tree.sh \
 	tests/agg/daemon/test_tribd_users.sh tests/agg/daemon/test_tribd_systemd.sh
 TESTS += tests/agg/daemon/test_tribd.sh tests/agg/daemon/test_tribd_hostile.sh \
@@ -16,7 +16,7 @@ TESTS += tests/agg/daemon/test_tribd.sh tests/agg/daemon/test_tribd_hostile.sh \
 	tests/agg/daemon/test_tribd_quorum.sh tests/agg/daemon/test_tribd_quota.sh tests/agg/daemon/test_tribd_seal.sh \
 	tests/agg/daemon/test_tribd_return.sh \
 	tests/agg/daemon/test_tribd_store.sh \
-	tests/agg/daemon/test_tribd_strangers.sh \
+	tests/agg/daemon/test_tribd_unauthenticated.sh \
 	tests/agg/daemon/test_tribd_munge.sh tests/agg/daemon/test_tribd_tree.sh \
 	tests/agg/daemon/test_tribd_users.sh tests/agg/daemon/test_tribd_systemd.sh
 check_PROGRAMS += tests/agg/daemon/steps
@@ -34,7 +34,7 @@ tests_agg_daemon_idle_SOURCES = tests/agg/daemon/idle.c
 check_PROGRAMS += tests/agg/daemon/hostile
 tests_agg_daemon_hostile_SOURCES = tests/agg/client/rewriter.h tests/agg/daemon/caller.c tests/agg/daemon/caller.h \
 	tests/agg/daemon/exact_jobs.h tests/agg/daemon/hostile.c tests/agg/daemon/hostile.h \
-	tests/agg/daemon/hostile_alone.c tests/agg/daemon/hostile_strangers.c
+	tests/agg/daemon/hostile_alone.c tests/agg/daemon/hostile_unauthenticated.c
 tests_agg_daemon_hostile_LDADD = $(SERVICE_LIBS)
 check_PROGRAMS += tests/agg/daemon/attack
 tests_agg_daemon_attack_SOURCES = tests/agg/daemon/attack.c tests/agg/daemon/attack.h tests/agg/daemon/attack_beside.c \

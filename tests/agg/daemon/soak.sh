@@ -10,7 +10,7 @@
 # periods take turns, and each hostile one is held against the quiet ones on both sides of it:
 #
 #     a job that dies       none was there in the quiet periods: what its death frees is no gain
-#     bytes of a stranger   the same
+#     unauthenticated bytes the same
 #     a hostile job         a job that behaves was there, of as many processes on this machine
 #
 # In the end the attackers of tests/agg/daemon/attack come one by one, each at least once, beside 16 jobs
@@ -238,7 +238,7 @@ measure_quiet() {
     within 10 victim_gone || late=$((late + 1))
 }
 
-# NAME: a job dies, or strangers talk; the others' operations are in $hostile, what it took in $free
+# NAME: a job dies, or unauthenticated peers talk; the others' operations are in $hostile, what it took in $free
 die() {
     local workers=() measured log="$dir/others.$BASHPID" since now
     free=0

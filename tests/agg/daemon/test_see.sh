@@ -240,8 +240,8 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     ended_well hasty && shows '.refused.wait == 1 and (.events | .jobs_queued == 1 and .jobs_refused == 1)'
     result $? "a job that would not wait is counted as queued and as refused"
     (umask 077 && head -c 32 /dev/urandom >"$dir/other")
-    TRIB_SERVICE_KEY=$dir/other job stranger --sizes 64K --iters 5
-    ended_well stranger && shows '.events.authentication_failures == 1'
+    TRIB_SERVICE_KEY=$dir/other job unknown --sizes 64K --iters 5
+    ended_well unknown && shows '.events.authentication_failures == 1'
     result $? "a wrong key is counted"
     TRIB_SERVICE_WAIT_MS=60000 job next --sizes 64K --iters 100000000
     within 10 says ' next +key +queued .* position 1 in the queue$' jobs

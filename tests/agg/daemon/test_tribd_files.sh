@@ -7,11 +7,11 @@
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
-strangers=()
+unauthenticated=()
 
 connect() { # PORT
     local fd
-    exec {fd}<>"/dev/tcp/127.0.0.1/$1" && strangers+=("$fd")
+    exec {fd}<>"/dev/tcp/127.0.0.1/$1" && unauthenticated+=("$fd")
 } 2>/dev/null
 
 ticks() { # of the processor, 100 a second
@@ -51,7 +51,7 @@ echo "# $used ticks of 200" | tee -a "$dir/one.log"
 result $? "it takes next to no time"
 [ "$(grep -c "cannot accept connections of jobs" "$dir/one.log")" -eq 1 ]
 result $? "it does not say so again and again"
-for fd in "${strangers[@]}"; do
+for fd in "${unauthenticated[@]}"; do
     exec {fd}>&-
 done
 within 20 is_served

@@ -87,7 +87,7 @@ if ! setpriv --reuid="$other" --regid="$(id -g $other)" --clear-groups "$perf" -
     skip "jobs of $other" "$other cannot run what is in the folder of the build"
     finish
 fi
-kept_out $other stranger "service: .*(closed|refused|not use|ended)"
+kept_out $other unknown "service: .*(closed|refused|not use|ended)"
 result $? "$other is not: the job sums by itself, and says why"
 said_by one "user $other may not use this aggregator"
 result $? "tribd says who was not let in"
@@ -132,7 +132,7 @@ kill "${daemon_pid[two]}" && ended two 0
 result $? "SIGTERM ends that, too"
 # --- a munged that is stopped ---
 
-shown=("$dir/job.log" "$dir/both.log" "$dir/strangers.log")
+shown=("$dir/job.log" "$dir/both.log" "$dir/unauthenticated.log")
 TRIBD_AUTH=auto start_daemon both || finish
 by_key() { # NAME: a job by the key file, beside what munged keeps
     TRIB_SERVICE_KEY=$dir/key as root key "$1" --sizes 4K --iters 3 && right "$dir/job.log" &&
@@ -149,11 +149,11 @@ at_both() { # command...: of the other tribd
 at_both by_key before
 result $? "a job by key is let in at a tribd that takes both"
 kill -STOP "${job_pid[munged]}"
-at_both service one "$build/tests/agg/daemon/hostile" credentials "$dir/enough" >"$dir/strangers.log" 2>&1 \
+at_both service one "$build/tests/agg/daemon/hostile" credentials "$dir/enough" >"$dir/unauthenticated.log" 2>&1 \
     </dev/null &
-job_pid[strangers]=$!
+job_pid[unauthenticated]=$!
 within 20 status_of both '.events.connections > 50'
-result $? "strangers want munged to judge what is none, while it is stopped"
+result $? "unauthenticated peers want munged to judge what is none, while it is stopped"
 longest=0
 for ((i = 0; i < 5; i++)); do
     from=$(date +%s%N)
@@ -168,8 +168,8 @@ within 20 said_by both "the credential could not be verified within"
 result $? "tribd says whom it could not judge"
 touch "$dir/enough"
 kill -CONT "${job_pid[munged]}"
-patience=20 ended strangers 0
-result $? "they came until the end: $(cat "$dir/strangers.log")"
+patience=20 ended unauthenticated 0
+result $? "they came until the end: $(cat "$dir/unauthenticated.log")"
 comes_back() { at_both as root munge again --sizes 4K --iters 3 && ! grep -q "without aggregators" "$dir/job.log"; }
 within 30 comes_back
 result $? "munged goes on, and a job by it is let in"

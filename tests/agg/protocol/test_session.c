@@ -440,7 +440,7 @@ static void test_closed(void **state)
     line_close(&l);
 }
 
-static void test_stranger(void **state)
+static void test_unauthenticated(void **state)
 {
     struct line l = {.near = {-1, -1}};
     int fds[2];
@@ -574,7 +574,7 @@ int main(void)
         cmocka_unit_test(test_silence_and_alive),
         cmocka_unit_test(test_chatter),
         cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_stranger),
+        cmocka_unit_test(test_unauthenticated),
         cmocka_unit_test(test_blocking),
         cmocka_unit_test(test_send_wait_ends),
     };

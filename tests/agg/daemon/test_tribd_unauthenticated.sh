@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A tribd and strangers, who have no key: thousands of their connections keep no job out, and cost
-# little.
+# A tribd and unauthenticated peers, which have no key: thousands of their connections keep no job
+# out, and cost little.
 # shellcheck disable=SC2317 # the functions are called, by others
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
-! missing curl "strangers" || finish
-! missing jq "strangers" || finish
+! missing curl "unauthenticated" || finish
+! missing jq "unauthenticated" || finish
 export TRIB_STOP_TIMEOUT_MS=20000 # a busy machine is no stopped one
 HELD=512 # places for those who have not proved who they are
 
@@ -34,11 +34,11 @@ shown=("$dir/one.log")
 [ "$(ulimit -Hn)" = 1024 ] || said_by one "open files: raised the soft limit from 1024 to "
 result $? "tribd raises the limit of open files, and says so"
 before=$(files)
-service "one" "$build/tests/agg/daemon/hostile" strangers "$dir/enough" >"$dir/strangers.log" 2>&1 \
+service "one" "$build/tests/agg/daemon/hostile" unauthenticated "$dir/enough" >"$dir/unauthenticated.log" 2>&1 \
     </dev/null &
-job_pid[strangers]=$!
+job_pid[unauthenticated]=$!
 within 60 have_come 2000
-result $? "2000 connections of strangers have come"
+result $? "2000 unauthenticated connections have come"
 began=$(ticks)
 from=$(date +%s%N)
 for name in first second third; do
@@ -52,12 +52,12 @@ echo "# $used ticks of $passed"
 result $? "tribd works for less than half of that time"
 after=$(files)
 [ "$after" -le $((before + HELD + 50)) ]
-result $? "$after open files: strangers have no more than $HELD"
+result $? "$after open files: unauthenticated peers have no more than $HELD"
 within 20 have_come 3000 && status_of one '.events.connections_evicted > 100'
 result $? "the oldest of them have made place for others, which is counted"
 touch "$dir/enough"
-patience=20 ended strangers 0
-result $? "they came until the end: $(cat "$dir/strangers.log")"
+patience=20 ended unauthenticated 0
+result $? "they came until the end: $(cat "$dir/unauthenticated.log")"
 [ "$(grep -c "authenticat" "$dir/one.log")" -le 200 ]
 result $? "the log is not full of them"
 few_open() { [ "$(files)" -le $((before + 10)) ]; }

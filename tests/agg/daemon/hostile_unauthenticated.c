@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections to a tribd by strangers, who have neither key nor munged: from eight
- * addresses of the loopback network. Some 700 a second say nothing, or 50 a second send
- * a HELLO and a credential that is none, over which tribd has to ask munged.
+ * Connections to a tribd by unauthenticated peers, which have neither key nor munged,
+ * from eight addresses of the loopback network. Some 700 a second send nothing, or 50 a
+ * second send a HELLO and an invalid credential, about which tribd has to ask munged.
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static size_t put_all(uint8_t *bytes, size_t most)
                                  .hello = {.version_min = TRIB_CONTROL_VERSION_MIN,
                                            .version_max = TRIB_CONTROL_VERSION_MAX,
                                            .methods = 1u << TRIB_AUTH_MUNGE,
-                                           .job = "stranger",
+                                           .job = "unauthenticated",
                                            .library = "0"}};
     struct trib_control auth = {
         .kind = TRIB_CONTROL_AUTH,
@@ -44,7 +44,7 @@ static size_t put_all(uint8_t *bytes, size_t most)
     return a + b;
 }
 
-int hostile_strangers(const char *way, const char *file)
+int hostile_unauthenticated(const char *way, const char *file)
 {
     const bool says = strcmp(way, "credentials") == 0;
     const struct timespec pause = {0, says ? EACH_OF_FEW_NS : EACH_NS};
