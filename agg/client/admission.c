@@ -13,7 +13,7 @@
 #include "comm/plan/exchange.h"
 
 enum {
-    LOOK_NS = 500000000, /* between two polls of the control connections */
+    CHECK_NS = 500000000, /* between two polls of the control connections */
     PAUSE_MOST_MS = 60000, /* between two searches, at most */
     LASTING_MS = 60000, /* an agg_comm that lasted this long resets pause_ms */
     AT_ONCE_MS = 10,
@@ -24,7 +24,7 @@ enum {
 static void search(struct trib_agg_provider *w, uint64_t taken, int pause_ms)
 {
     const struct trib_discovery_opts opts = {
-        .job = &w->job, .taken = taken, .look_only = taken != 0, .pause_ms = pause_ms};
+        .job = &w->job, .taken = taken, .check_only = taken != 0, .pause_ms = pause_ms};
 
     trib_discovery_close(w->discovery);
     w->discovery = NULL;
@@ -51,14 +51,14 @@ static void search_later(struct trib_agg_provider *w)
 /* Rank 0: keep the control connections alive. If an aggregator closes its connection or
  * is silent, agg_comm has failed. The caller may hold the parent's lock, and another
  * thread may hold the lock of agg_comm. */
-static void look(void *arg)
+static void check_aggregators(void *arg)
 {
     struct trib_agg_provider *w = arg;
     struct trib_control_link *s = w->control_link;
     struct trib_comm *agg_comm = w->parent->offload->agg_comm;
     const uint64_t now = trib_now_ns();
 
-    if (!s || now - s->looked < LOOK_NS)
+    if (!s || now - s->checked_ns < CHECK_NS)
         return;
     const trib_status_t st = trib_control_link_step(s);
     if (st != TRIB_OK) {
@@ -67,7 +67,7 @@ static void look(void *arg)
         trib_engine_fail(&agg_comm->engine, st, trib_error_text(&s->err));
         trib_comm_unlock(agg_comm);
     }
-    s->looked = now;
+    s->checked_ns = now;
 }
 
 /* Write to `text` which aggregators sum, and search for the ones that are missing. */
@@ -253,7 +253,7 @@ static trib_status_t attach(struct trib_agg_provider *w, struct trib_agg_verdict
     if (w->retry_ms)
         offload->provider.open = open_again;
     if (comm->engine.rank == 0) {
-        offload->provider.look = look;
+        offload->provider.check = check_aggregators;
         offload->provider.found = found;
     }
     if (v->status == TRIB_OK)

@@ -68,7 +68,7 @@ trib_status_t trib_agreement_run(struct trib_offload *o,
  * Another rank may have lost an aggregator that this rank still reaches. That rank
  * waits in an agreement, while this one waits at the aggregator.
  */
-void trib_agreement_look(struct trib_offload *o)
+void trib_agreement_check(struct trib_offload *o)
 {
     struct trib_engine *control = &o->control_comm->engine;
     struct trib_engine *agg = &o->agg_comm->engine;

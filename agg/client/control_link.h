@@ -38,7 +38,7 @@ struct trib_control_link {
     struct trib_auth *renewed[TRIB_AGGREGATORS_MAX]; /* reconnected session; or NULL */
     int which[TRIB_AGGREGATORS_MAX]; /* index into job->addresses */
     struct trib_error err;
-    uint64_t looked;
+    uint64_t checked_ns;
 };
 
 /** trib_control_link_set_idle - set the function that blocking calls of the link call;
@@ -120,7 +120,7 @@ struct trib_discovery;
 struct trib_discovery_opts {
     const struct trib_control_link_job *job; /* copied */
     uint64_t taken; /* bit i: skip address i */
-    bool look_only; /* only check whether they would admit the job; keep no place */
+    bool check_only; /* only check whether they would admit the job; keep no place */
     int pause_ms; /* before the first try; doubled after each failure, up to a minute */
 };
 

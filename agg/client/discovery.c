@@ -28,7 +28,7 @@ enum {
 struct trib_discovery {
     struct trib_control_link_job job;
     uint64_t taken;
-    bool look_only;
+    bool check_only;
     int pause_ms;
     _Atomic bool found;
 
@@ -124,7 +124,7 @@ static void search(struct trib_discovery *s)
     pthread_mutex_unlock(&s->mutex);
     struct trib_control_link *got = try(s);
     atomic_store(&s->found, got != NULL);
-    if (s->look_only) {
+    if (s->check_only) {
         trib_control_link_free(got);
         got = NULL;
     }
@@ -168,7 +168,7 @@ trib_status_t trib_discovery_open(const struct trib_discovery_opts *opts,
         return TRIB_ERR_NO_MEMORY;
     s->job = *opts->job;
     s->taken = opts->taken;
-    s->look_only = opts->look_only;
+    s->check_only = opts->check_only;
     s->pause_ms = opts->pause_ms;
     pthread_mutex_init(&s->mutex, NULL);
     trib_cond_init(&s->wake);

@@ -277,11 +277,11 @@ static void drive(struct trib_engine *e)
 
 static void poll(struct trib_offload *o)
 {
-    if (o->provider.look)
-        o->provider.look(o->provider.arg);
+    if (o->provider.check)
+        o->provider.check(o->provider.arg);
     if (!o->agg_comm->engine.failed && trib_comm_try_lock(o->agg_comm)) {
         drive(&o->agg_comm->engine);
-        trib_agreement_look(o);
+        trib_agreement_check(o);
         trib_comm_unlock(o->agg_comm);
     }
     if (o->commit_comm && trib_comm_try_lock(o->commit_comm)) {

@@ -68,7 +68,7 @@ enum trib_agreement_word {
 struct trib_agg_provider_ops {
     /* Rank 0, from time to time while agg_comm exists: check the aggregators. NULL:
      * nothing. */
-    void (*look)(void *arg);
+    void (*check)(void *arg);
     /* Rank 0: return true if a better agg_comm is available. Must be cheap. */
     bool (*found)(void *arg);
     /* Open an agg_comm. Collective over the ranks, with the same status on all. `text`

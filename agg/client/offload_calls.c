@@ -164,8 +164,8 @@ static void find_agg_comm(struct trib_offload_plan *p)
     struct trib_offload *o = p->offload;
 
     while (!o->broken) {
-        if (o->agg_comm && o->provider.look)
-            o->provider.look(o->provider.arg);
+        if (o->agg_comm && o->provider.check)
+            o->provider.check(o->provider.arg);
         if (o->agg_comm && o->provider.found && o->provider.found(o->provider.arg))
             trib_offload_leave(o);
         if (trib_offload_lost(o))
@@ -298,7 +298,7 @@ static trib_status_t test(struct trib_plan *plan)
     return st;
 }
 
-static trib_status_t look(struct trib_plan *plan)
+static trib_status_t check(struct trib_plan *plan)
 {
     if (!trib_offload_gate_try(plan->offload->offload))
         return TRIB_INPROGRESS;
@@ -439,7 +439,7 @@ static const struct trib_plan_ops ops = {
     .start = start,
     .ready = ready,
     .test = test,
-    .look = look,
+    .look = check,
     .wait = wait,
     .busy = busy,
     .input = input,

@@ -201,7 +201,7 @@ static void drive_agg_comm(void *arg)
             trib_engine_awake(e);
         else
             (void)trib_engine_look(e);
-        trib_agreement_look(o);
+        trib_agreement_check(o);
         trib_comm_unlock(o->agg_comm);
     }
     if (e->failed)

@@ -93,13 +93,13 @@ trib_status_t trib_agreement_run(struct trib_offload *o,
                                  const int64_t say[TRIB_AGREE_WORDS]);
 
 /**
- * trib_agreement_look - while this rank waits at the aggregators, check the other
+ * trib_agreement_check - while this rank waits at the aggregators, check the other
  * ranks.
  *
  * Fails agg_comm if a rank is lost, or if another rank has abandoned agg_comm and waits
  * in an agreement. The caller holds the lock of agg_comm.
  */
-void trib_agreement_look(struct trib_offload *o);
+void trib_agreement_check(struct trib_offload *o);
 
 /** trib_agreement_close - end agreements before control_comm is freed. */
 void trib_agreement_close(struct trib_offload *o);

@@ -15,17 +15,17 @@ static struct trib_plan *last_of(const struct trib_offload_plan *p)
 }
 
 /* Idle hook of agg_comm, called with its lock while this rank waits there. */
-static void look_at_ranks(void *arg)
+static void check_ranks(void *arg)
 {
-    trib_agreement_look(arg);
+    trib_agreement_check(arg);
 }
 
 /* The same for a user that polls instead of waiting. */
-static void look_meanwhile(struct trib_offload *o)
+static void check_if_idle(struct trib_offload *o)
 {
     if (!o->agg_comm || !trib_comm_try_lock(o->agg_comm))
         return;
-    look_at_ranks(o);
+    check_ranks(o);
     trib_comm_unlock(o->agg_comm);
 }
 
@@ -46,7 +46,7 @@ void trib_offload_plan_advance(struct trib_offload_plan *p)
     struct trib_plan *last = last_of(p);
     trib_status_t st = last->ops->test(last);
     if (st == TRIB_INPROGRESS)
-        look_meanwhile(o);
+        check_if_idle(o);
     if (st == TRIB_INPROGRESS || trib_offload_lost(o))
         return;
     if (st == TRIB_OK && trib_offload_plan_has_quorum(p)) {
@@ -65,7 +65,7 @@ void trib_offload_plan_wait(struct trib_offload_plan *p)
     assert(p->open && p->inner);
     if (o->agg_comm && !o->agg_comm->engine.idle_hook) {
         o->agg_comm->engine.idle_hook_arg = o;
-        o->agg_comm->engine.idle_hook = look_at_ranks;
+        o->agg_comm->engine.idle_hook = check_ranks;
     }
     if (!p->pending_result && !trib_offload_lost(o))
         trib_offload_wait_outside(o, last_of(p));

@@ -40,7 +40,7 @@ static void read_head(const struct archive *a, const char *name, uint64_t *bytes
 }
 
 /* Add one file to the list; log it if it is invalid. */
-static void look_at(struct archive *a, const char *name)
+static void check_file(struct archive *a, const char *name)
 {
     struct trib_error fault = {0};
     struct trib_snapshot read;
@@ -76,7 +76,7 @@ static bool ends_with(const char *name, const char *end)
 }
 
 /* Scan the directory. Remove temporary files of a killed tribd. */
-static trib_status_t look_around(struct archive *a, struct trib_error *err)
+static trib_status_t read_files(struct archive *a, struct trib_error *err)
 {
     const int fd = trib_fd_keep(dup(a->folder_fd));
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -89,7 +89,7 @@ static trib_status_t look_around(struct archive *a, struct trib_error *err)
         if (ends_with(e->d_name, ARCHIVE_SUFFIX ARCHIVE_PART))
             (void)unlinkat(a->folder_fd, e->d_name, 0);
         else if (ends_with(e->d_name, ARCHIVE_SUFFIX))
-            look_at(a, e->d_name);
+            check_file(a, e->d_name);
     }
     closedir(dir);
     return TRIB_OK;
@@ -190,7 +190,7 @@ static trib_status_t open_folder(struct archive *a, struct trib_error *err)
     a->block = fstatvfs(a->folder_fd, &s) == 0 && s.f_frsize ? s.f_frsize : 4096;
     trib_status_t st = check_folder(a, err);
     if (st == TRIB_OK)
-        st = look_around(a, err);
+        st = read_files(a, err);
     keep_newest(a);
     return st;
 }

@@ -90,7 +90,7 @@ static trib_status_t follow(struct trib_store *store, int root, trib_status_t ow
 }
 
 /* Check whether the shard of a part has its store. */
-static trib_status_t look_at(struct trib_vector *v, struct trib_vector_part *p)
+static trib_status_t check_part(struct trib_vector *v, struct trib_vector_part *p)
 {
     if (!p->lost)
         return trib_part_ask(v, p);
@@ -104,8 +104,8 @@ static trib_status_t look_at(struct trib_vector *v, struct trib_vector_part *p)
 
 /* Check each shard with a part of these vectors for its store; gone[k]: shard k says
  * that it has lost it. A shard that this rank cannot reach may still have it. */
-static trib_status_t look(struct trib_store *store, const struct restoring *r,
-                          int32_t *gone)
+static trib_status_t check_shards(struct trib_store *store, const struct restoring *r,
+                                  int32_t *gone)
 {
     for (struct trib_vector *v = store->vectors; v; v = v->next_vector) {
         for (int i = 0; i < v->n_parts; i++) {
@@ -113,7 +113,7 @@ static trib_status_t look(struct trib_store *store, const struct restoring *r,
             if ((r->only && r->only != v) || gone[k])
                 continue;
             store->denied = false;
-            const trib_status_t st = look_at(v, &v->parts[i]);
+            const trib_status_t st = check_part(v, &v->parts[i]);
             gone[k] = st == TRIB_ERR_PEER_LOST && store->denied;
             if (st != TRIB_OK && !gone[k])
                 return st;
@@ -144,7 +144,7 @@ static trib_status_t remake_gone(struct trib_store *store, const struct restorin
 {
     int32_t gone[TRIB_AGGREGATORS_MAX] = {0};
 
-    trib_status_t st = trib_store_agree(store, look(store, r, gone));
+    trib_status_t st = trib_store_agree(store, check_shards(store, r, gone));
     if (st != TRIB_OK)
         return st;
     st = trib_allreduce(store->comm, NULL, gone, TRIB_AGGREGATORS_MAX, TRIB_I32,

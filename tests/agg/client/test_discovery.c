@@ -26,9 +26,9 @@ static void test_none(void **state)
 
     (void)state;
     make_job(&job);
-    for (int look_only = 0; look_only < 2; look_only++) {
+    for (int check_only = 0; check_only < 2; check_only++) {
         const struct trib_discovery_opts opts = {
-            .job = &job, .look_only = look_only, .pause_ms = 1};
+            .job = &job, .check_only = check_only, .pause_ms = 1};
         struct trib_discovery *d;
         assert_status(trib_discovery_open(&opts, &d), TRIB_OK);
         usleep(100000);

@@ -131,7 +131,7 @@ struct rig {
     uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
     bool own_run; /* no later one has the key */
     int64_t age_s; /* of what is saved */
-    struct trib_error err; /* of look_again */
+    struct trib_error err; /* of check_again */
 };
 
 static void rig_open(struct rig *rig)
@@ -148,7 +148,7 @@ static void rig_open(struct rig *rig)
     memset(rig->owner, 7, sizeof(rig->owner));
 }
 
-static trib_status_t look_again(struct rig *rig, uint64_t disk, uint64_t user_disk)
+static trib_status_t check_again(struct rig *rig, uint64_t disk, uint64_t user_disk)
 {
     const struct archive_limits limits = {.disk = disk, .user_disk = user_disk};
 

@@ -107,7 +107,7 @@ static bool is_dropped(trib_comm_t *comm, long n)
     struct trib_offload *v = comm->offload;
 
     if (n % 100 == 0)
-        v->provider.look(v->provider.arg);
+        v->provider.check(v->provider.arg);
     return v->agg_comm->engine.failed;
 }
 

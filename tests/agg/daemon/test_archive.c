@@ -16,7 +16,7 @@ static void test_killed(void **state)
             struct rig rig;
             int status = 0;
             rig_open(&rig);
-            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            assert_status(check_again(&rig, 0, 0), TRIB_OK);
             set(&rig, 1);
             save(&rig, "ana");
             assert_status(rig.task.err.status, TRIB_OK);
@@ -28,7 +28,7 @@ static void test_killed(void **state)
             if (pid == 0) {
                 fault = how;
                 calls_left = call;
-                if (look_again(&rig, 0, 0) != TRIB_OK)
+                if (check_again(&rig, 0, 0) != TRIB_OK)
                     _exit(9);
                 set(&rig, 2);
                 save(&rig, "ana");
@@ -37,7 +37,7 @@ static void test_killed(void **state)
             assert_int_equal(waitpid(pid, &status, 0), pid);
             ended = WIFEXITED(status);
             assert_true(!ended || WEXITSTATUS(status) == 0);
-            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            assert_status(check_again(&rig, 0, 0), TRIB_OK);
             assert_int_equal(files(&rig), 1);
             const uint64_t version = load(&rig, "ana");
             assert_true(version == 2 || (version == 1 && !was_new && !ended));
@@ -60,7 +60,7 @@ static void refuse_each(bool has_before)
     for (int call = 0; !well; call++) {
         struct rig rig;
         rig_open(&rig);
-        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        assert_status(check_again(&rig, 0, 0), TRIB_OK);
         set(&rig, 1);
         if (has_before)
             save(&rig, "ana");
@@ -82,7 +82,7 @@ static void refuse_each(bool has_before)
         save(&rig, "ana");
         assert_status(rig.task.err.status, TRIB_OK);
         assert_int_equal(files(&rig), 1);
-        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        assert_status(check_again(&rig, 0, 0), TRIB_OK);
         assert_int_equal(load(&rig, "ana"), 3);
         rig_close(&rig);
     }
@@ -110,7 +110,7 @@ static void test_twice(void **state)
         struct trib_snapshots_view view;
         struct rig rig;
         rig_open(&rig);
-        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        assert_status(check_again(&rig, 0, 0), TRIB_OK);
         set(&rig, 3);
         save(&rig, "ana");
         const int at = rig.archive->folder_fd;
@@ -120,7 +120,7 @@ static void test_twice(void **state)
         save(&rig, "bob");
         assert_int_equal(files(&rig), 3);
         for (int starts = 0; starts < 2; starts++) {
-            assert_status(look_again(&rig, 0, 0), TRIB_OK);
+            assert_status(check_again(&rig, 0, 0), TRIB_OK);
             archive_view(rig.archive, &view);
             assert_int_equal(view.n, 2);
             free(view.rows);
@@ -129,7 +129,7 @@ static void test_twice(void **state)
         }
         const struct archive_key key = {rig.owner, "ana", NULL};
         archive_drop(rig.archive, &key);
-        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        assert_status(check_again(&rig, 0, 0), TRIB_OK);
         assert_int_equal(load(&rig, "ana"), UINT64_MAX);
         rig_close(&rig);
     }
@@ -144,7 +144,7 @@ static void test_moved(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     folder = rig.folder;
     set(&rig, 1);
     save(&rig, "ana");
@@ -184,7 +184,7 @@ static void test_owners(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     const struct archive_limits none = {0};
     assert_status(archive_open(rig.folder, &none, &rig.log, &err, &second),
                   TRIB_ERR_CONFIG);
@@ -228,7 +228,7 @@ static void test_quotas(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     const uint64_t block = rig.archive->block;
     const uint64_t one = (bytes + block - 1) / block * block;
     assert_true(one > bytes);
@@ -268,7 +268,7 @@ static void test_files(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     assert_true(rig.archive->limits.files > 0 &&
                 rig.archive->limits.files <= ARCHIVE_FILES_MAX);
     limit(&rig, (struct archive_limits){.disk = 1 << 30, .files = 6});
@@ -302,7 +302,7 @@ static void test_rows(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     pthread_mutex_lock(&rig.archive->mutex);
     for (int i = 0; i < ARCHIVE_ROWS_MOST + 5; i++)
         archive_append(rig.archive)->number = ARCHIVE_NUMBER_MAX;
@@ -323,7 +323,7 @@ static void test_spoiled(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     set(&rig, 1);
     save(&rig, "ana");
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -333,7 +333,7 @@ static void test_spoiled(void **state)
         assert_true(i == 0 || write(fd, "TribSnap and more", 17) == 17);
         close(fd);
     }
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     assert_int_equal(load(&rig, "ana"), 1);
     set(&rig, 2);
     save(&rig, "bob");
@@ -359,7 +359,7 @@ static void test_orphans(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     save(&rig, "lasting");
     rig.own_run = true;
     assert_true(archive_use(rig.archive, rig.owner, true));
@@ -372,7 +372,7 @@ static void test_orphans(void **state)
     assert_int_equal(load(&rig, "old"), 0); /* a store uses them */
     assert_true(archive_use(rig.archive, rig.owner, false));
     assert_int_equal(load(&rig, "old"), 0);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     assert_int_equal(load(&rig, "future"), 0);
     assert_int_equal(files(&rig), 3);
     let_days_pass(&rig);
@@ -391,12 +391,12 @@ static void test_idle(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     save(&rig, "lasting");
     rig.own_run = true;
     save(&rig, "old");
     hours_fly = true;
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     assert_int_equal(files(&rig), 2);
     let_days_pass(&rig);
     for (int i = 0; i < 1000 && files(&rig) == 2; i++)
@@ -415,17 +415,17 @@ static void test_folder(void **state)
     rig_open(&rig);
     for (mode_t more = 020; more; more = more == 020 ? 02 : 0) {
         assert_int_equal(chmod(rig.folder, 0700 | more), 0);
-        assert_status(look_again(&rig, 0, 0), TRIB_ERR_CONFIG);
+        assert_status(check_again(&rig, 0, 0), TRIB_ERR_CONFIG);
         assert_non_null(strstr(rig.err.text, "chmod 700"));
     }
     assert_int_equal(chmod(rig.folder, 0755), 0);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     if (geteuid() == 0) {
         assert_int_equal(chown(rig.folder, 1, 1), 0);
-        assert_status(look_again(&rig, 0, 0), TRIB_ERR_CONFIG);
+        assert_status(check_again(&rig, 0, 0), TRIB_ERR_CONFIG);
         assert_non_null(strstr(rig.err.text, "is owned by user 1"));
         assert_int_equal(chown(rig.folder, 0, 0), 0);
-        assert_status(look_again(&rig, 0, 0), TRIB_OK);
+        assert_status(check_again(&rig, 0, 0), TRIB_OK);
     }
     rig_close(&rig);
 }
@@ -439,7 +439,7 @@ static void test_no_files(void **state)
 
     (void)state;
     rig_open(&rig);
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     const int at = rig.archive->folder_fd;
     snprintf(target, sizeof(target), "%s/victim", rig.folder);
     close(trib_fd_keep(open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)));
@@ -454,7 +454,7 @@ static void test_no_files(void **state)
     assert_int_equal(fstatat(at, "0000000000000001.snapshot", &s, AT_SYMLINK_NOFOLLOW),
                      0);
     assert_true(S_ISREG(s.st_mode));
-    assert_status(look_again(&rig, 0, 0), TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
     assert_int_equal(load(&rig, "ana"), 0);
     assert_int_equal(rig.archive->last_number, 6);
     rig_close(&rig);

@@ -76,7 +76,7 @@ static void copy(const struct rig *rig, uint8_t *room)
     check(read.image.value, COUNT, read.about.version);
 }
 
-static void *look(void *arg)
+static void *check_at_once(void *arg)
 {
     struct rig *rig = arg;
     uint8_t *room = malloc(2 * COUNT * sizeof(float));
@@ -119,7 +119,7 @@ static void test_at_once(void **state)
         assert_int_equal(pthread_create(&threads[r], NULL, push, &pushers[r]), 0);
     }
     for (int i = RANKS; i < RANKS + 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, look, &rig), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, check_at_once, &rig), 0);
     for (int i = 0; i < RANKS + 2; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(trib_store_version(rig.table, 0), RANKS * PUSHES);

@@ -32,7 +32,7 @@ static void test_restore_keeps_the_thread_away(void **state)
 
     (void)state;
     pthread_mutex_init(&store.alive.lock, NULL);
-    assert_status(look_at(&v, &p), TRIB_OK);
+    assert_status(check_part(&v, &p), TRIB_OK);
     assert_true(was_locked);
     assert_int_equal(pthread_mutex_trylock(&store.alive.lock), 0);
     pthread_mutex_unlock(&store.alive.lock);
