@@ -86,11 +86,11 @@ static trib_status_t wireup_with_aggregators(void *arg, const char *phase,
     const size_t ranks = (size_t)m->parent->engine.ranks,
                  aggregators = (size_t)m->aggregators;
     uint8_t *all = out,
-            *told = calloc(1, sizeof(struct trib_agg_verdict) + aggregators * bytes);
+            *reply = calloc(1, sizeof(struct trib_agg_verdict) + aggregators * bytes);
     struct trib_agg_verdict v = {0};
 
     (void)phase;
-    if (!told)
+    if (!reply)
         return TRIB_ERR_NO_MEMORY;
     trib_status_t st = trib_comm_exchange(m->by, TRIB_ALLGATHER, in, bytes, all);
     if (st == TRIB_OK && m->control_link) {
@@ -102,16 +102,16 @@ static trib_status_t wireup_with_aggregators(void *arg, const char *phase,
         if (v.status != TRIB_OK)
             snprintf(v.why, sizeof(v.why), "%s",
                      trib_error_text(&m->control_link->err));
-        memcpy(told, &v, sizeof(v));
-        memcpy(told + sizeof(v), all + ranks * bytes, aggregators * bytes);
+        memcpy(reply, &v, sizeof(v));
+        memcpy(reply + sizeof(v), all + ranks * bytes, aggregators * bytes);
     }
     m->exchanges++;
     if (st == TRIB_OK)
         st = trib_comm_exchange(m->by, TRIB_BROADCAST, NULL,
-                                sizeof(v) + aggregators * bytes, told);
-    memcpy(&v, told, sizeof(v));
-    memcpy(all + ranks * bytes, told + sizeof(v), aggregators * bytes);
-    free(told);
+                                sizeof(v) + aggregators * bytes, reply);
+    memcpy(&v, reply, sizeof(v));
+    memcpy(all + ranks * bytes, reply + sizeof(v), aggregators * bytes);
+    free(reply);
     if (st == TRIB_OK && v.status != TRIB_OK) {
         snprintf(m->why, sizeof(m->why), "%.*s", (int)sizeof(v.why) - 1, v.why);
         st = trib_status_of_peer(v.status);

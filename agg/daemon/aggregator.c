@@ -310,7 +310,7 @@ void aggregator_end(struct aggregator *agg, const char *say)
 {
     pthread_mutex_lock(&agg->mutex);
     if (say)
-        snprintf(agg->told, sizeof(agg->told), "%s", say);
+        snprintf(agg->notice, sizeof(agg->notice), "%s", say);
     atomic_store(&agg->ending, true);
     pthread_cond_signal(&agg->met);
     pthread_mutex_unlock(&agg->mutex);

@@ -99,7 +99,7 @@ struct aggregator {
     bool sent; /* the local blob was sent to rank 0 */
     struct plan_announcement *first, *last;
     bool behind; /* announcements reached BEHIND, not CAUGHT_UP yet */
-    char told[256]; /* message to its ranks at the end; "": none */
+    char notice[256]; /* message to its ranks at the end; "": none */
 };
 
 struct aggregator_opts {

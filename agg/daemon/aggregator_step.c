@@ -125,16 +125,16 @@ static void tell_ranks(struct aggregator *agg, const char *why)
 
 void aggregator_dispose(struct aggregator *agg)
 {
-    char told[sizeof(agg->told)];
+    char notice[sizeof(agg->notice)];
 
     assert(agg->comm);
     pthread_mutex_lock(&agg->mutex);
-    memcpy(told, agg->told, sizeof(told));
+    memcpy(notice, agg->notice, sizeof(notice));
     pthread_mutex_unlock(&agg->mutex);
-    if (!agg->why[0] && (told[0] || !atomic_load(&agg->ending)))
+    if (!agg->why[0] && (notice[0] || !atomic_load(&agg->ending)))
         snprintf(agg->why, sizeof(agg->why), "%s",
-                 told[0] ? told : "the service is shutting down");
-    if (agg->why[0] && (told[0] || atomic_load(&agg->draining)))
+                 notice[0] ? notice : "the service is shutting down");
+    if (agg->why[0] && (notice[0] || atomic_load(&agg->draining)))
         tell_ranks(agg, agg->why);
     if (agg->comm->engine.failed)
         trib_engine_tell_failure(&agg->comm->engine);

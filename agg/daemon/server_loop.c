@@ -173,9 +173,9 @@ static void step_aggregator(struct server *s, struct client *c)
         trib_session_send(c->session, &m) != TRIB_OK)
         server_hang_up(s, c);
     const int state = atomic_load(&c->aggregator->state);
-    const bool told = s->draining && state == AGGREGATOR_GONE;
+    const bool notified = s->draining && state == AGGREGATOR_GONE;
     /* The ranks were notified, even of a job that has disconnected by now. */
-    if (told && c->aggregator->why[0] && !c->said) {
+    if (notified && c->aggregator->why[0] && !c->said) {
         trib_log(&s->log, TRIB_LOG_INFO, "tribd", "job %s: %s", c->join.job,
                  c->aggregator->why);
         c->said = true;
@@ -186,8 +186,8 @@ static void step_aggregator(struct server *s, struct client *c)
         free_slots(s, c); /* free slots without waiting for GOODBYE */
     if (!c->over_by)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
-    if (told || trib_deadline_passed(c->over_by)) {
-        if (!told)
+    if (notified || trib_deadline_passed(c->over_by)) {
+        if (!notified)
             trib_log(&s->log, TRIB_LOG_WARN, "tribd", "job %s: %s (from %s)",
                      c->join.job, c->aggregator->why, server_from(c));
         c->said = true;

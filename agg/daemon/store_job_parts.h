@@ -38,7 +38,7 @@ struct store_member {
     struct trib_store_peer *peer;
     struct trib_error err;
     uint32_t rank;
-    bool told; /* notified of the drain */
+    bool notified; /* of the drain */
     bool more; /* the last pass may have left input unread */
 };
 

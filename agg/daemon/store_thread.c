@@ -194,8 +194,8 @@ static void step_member(struct store_thread *t, uint32_t rank)
     bool left = false;
     int taken = 0;
 
-    if (atomic_load(&t->job->draining) && !m->told)
-        m->told = trib_session_send(m->session, &drain) == TRIB_OK;
+    if (atomic_load(&t->job->draining) && !m->notified)
+        m->notified = trib_session_send(m->session, &drain) == TRIB_OK;
     for (; st == TRIB_OK && !left && taken < MESSAGES_MOST; taken++) {
         store_turn_give_way(t->job->turns, &t->turn, &t->alive);
         st = give(m);
@@ -411,7 +411,7 @@ void store_thread_serve(struct store_thread *t)
     for (uint32_t i = 0; i < n; i++) {
         struct store_member *m = job->members[t->who[i]];
         if (ready < 0 || t->fds[1 + i].revents || m->more ||
-            (atomic_load(&job->draining) && !m->told) ||
+            (atomic_load(&job->draining) && !m->notified) ||
             began_ns >= trib_session_due(m->session))
             step_member(t, t->who[i]);
     }

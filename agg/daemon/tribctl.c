@@ -337,10 +337,10 @@ static int tell(const struct settings *s, const char *verb, const char *what,
         return WRONG;
     }
     tool_ticker_begin(waiting);
-    const trib_status_t told =
+    const trib_status_t st =
         ctl_client_command(s->socket, line, &err, answer, sizeof(answer), &done);
     tool_ticker_end();
-    if (told != TRIB_OK)
+    if (st != TRIB_OK)
         return fail(&err);
     fprintf(done ? stdout : stderr, "%s%s\n", done ? "" : "tribctl: ", answer);
     return done ? 0 : FAILED;

@@ -31,12 +31,12 @@ void watchdog_step(struct watchdog *w, struct worker *const *workers, int n,
         all &= worker_goes_on(workers[i], now_ns, w->limit_ns / 2);
     if (all) {
         systemd_notify("WATCHDOG=1");
-        w->told = false;
-    } else if (!w->told) {
+        w->logged = false;
+    } else if (!w->logged) {
         trib_log(
             log, TRIB_LOG_ERROR, "tribd",
             "a worker thread has been stuck for %.1f s: systemd will restart tribd",
             (double)(w->limit_ns / 2) / 1e9);
-        w->told = true;
+        w->logged = true;
     }
 }

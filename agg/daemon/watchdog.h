@@ -16,7 +16,7 @@ struct trib_log;
 struct watchdog {
     uint64_t limit_ns; /* systemd's limit; 0: no watchdog */
     uint64_t due_ns;   /* time of the next message */
-    bool told;         /* a stuck worker was logged */
+    bool logged; /* a stuck worker was logged */
 };
 
 /** watchdog_open - read systemd's watchdog interval from the environment. */

@@ -132,9 +132,9 @@ static trib_status_t open_all(struct trib_store *store, const trib_store_opts_t 
         st = describe(store, opts);
         tell(store, st, v);
     }
-    const trib_status_t told = trib_broadcast(store->comm, v, sizeof(*v), TRIB_U8, 0);
-    if (told != TRIB_OK)
-        return trib_store_fail(store, told, "%s", trib_last_error(store->comm));
+    const trib_status_t shared = trib_broadcast(store->comm, v, sizeof(*v), TRIB_U8, 0);
+    if (shared != TRIB_OK)
+        return trib_store_fail(store, shared, "%s", trib_last_error(store->comm));
     if (store->rank != 0)
         st = follow(store, v);
     return trib_store_agree(store, st);
@@ -246,9 +246,9 @@ static trib_status_t open_in_turn(struct trib_store *store, const trib_vector_de
     if (store->rank == 0 && st == TRIB_OK && d->initial)
         st = trib_vector_set(v, d->initial);
     int32_t first = st;
-    const trib_status_t told = trib_broadcast(store->comm, &first, 1, TRIB_I32, 0);
-    if (told != TRIB_OK)
-        return trib_store_fail(store, told, "%s", trib_last_error(store->comm));
+    const trib_status_t shared = trib_broadcast(store->comm, &first, 1, TRIB_I32, 0);
+    if (shared != TRIB_OK)
+        return trib_store_fail(store, shared, "%s", trib_last_error(store->comm));
     if (store->rank != 0 && first == TRIB_OK && st == TRIB_OK)
         st = trib_vector_open(v);
     return trib_store_agree(store, st);

@@ -78,10 +78,10 @@ static trib_status_t follow(struct trib_store *store, int root, trib_status_t ow
     struct outcome o = {.status = own};
 
     snprintf(o.why, sizeof(o.why), "%.390s", trib_error_text(&store->err));
-    const trib_status_t told =
+    const trib_status_t shared =
         trib_broadcast(store->comm, &o, sizeof(o), TRIB_U8, root);
-    if (told != TRIB_OK)
-        return trib_store_fail(store, told, "%s", trib_last_error(store->comm));
+    if (shared != TRIB_OK)
+        return trib_store_fail(store, shared, "%s", trib_last_error(store->comm));
     o.why[sizeof(o.why) - 1] = '\0';
     if (store->rank == root || o.status == TRIB_OK)
         return own;
