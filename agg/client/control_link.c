@@ -165,9 +165,9 @@ static trib_status_t open_session(struct trib_control_link *s, int which,
     if (st != TRIB_OK)
         return st;
     if (prove)
-        st = answered(
-            s, address,
-            trib_session_meet_wait(*out, trib_deadline_ms(handshake_ms(&s->job->cfg))));
+        st = answered(s, address,
+                      trib_session_ready_wait(
+                          *out, trib_deadline_ms(handshake_ms(&s->job->cfg))));
     if (st != TRIB_OK)
         trib_session_free(*out);
     return st;
@@ -310,7 +310,7 @@ trib_status_t trib_control_link_request(struct trib_control_link *s, int i)
 
     assert(i >= 0 && i < s->n);
     trib_error_clear(&s->err);
-    trib_status_t st = trib_session_meet_wait(session, until);
+    trib_status_t st = trib_session_ready_wait(session, until);
     if (st == TRIB_OK)
         st = check_release(s, session, address);
     if (st == TRIB_OK)

@@ -438,7 +438,7 @@ static trib_status_t wait_for(struct trib_session *s, bool ready, uint64_t deadl
     }
 }
 
-trib_status_t trib_session_meet_wait(struct trib_session *session, uint64_t deadline)
+trib_status_t trib_session_ready_wait(struct trib_session *session, uint64_t deadline)
 {
     struct trib_control none;
 

@@ -153,11 +153,11 @@ trib_status_t trib_session_end(struct trib_session *session, trib_status_t statu
     __attribute__((format(printf, 3, 4)));
 
 /**
- * trib_session_meet_wait - wait until the session is ready.
+ * trib_session_ready_wait - wait until the session is ready.
  *
  * returns   as trib_session_step; TRIB_INPROGRESS at the deadline
  */
-trib_status_t trib_session_meet_wait(struct trib_session *session, uint64_t deadline);
+trib_status_t trib_session_ready_wait(struct trib_session *session, uint64_t deadline);
 
 /** trib_session_take_wait - wait for the next message; TRIB_INPROGRESS at the
  * deadline. */

@@ -121,8 +121,8 @@ static void *fake_run(void *arg)
         if (trib_session_open(&opts, &fake->sessions[i]) != TRIB_OK)
             abort();
         fake->n = i + 1;
-        (void)trib_session_meet_wait(fake->sessions[i],
-                                     trib_deadline_ms(tribtest_patience_ms()));
+        (void)trib_session_ready_wait(fake->sessions[i],
+                                      trib_deadline_ms(tribtest_patience_ms()));
         if (!fake->key[0])
             flood(fake, fd);
     }

@@ -43,7 +43,7 @@ bool caller_come(struct caller *c, const char *job, bool prove)
                                    sizeof(why));
     if (opts.fd < 0 || trib_session_open(&opts, &c->session) != TRIB_OK)
         return false;
-    return !prove || trib_session_meet_wait(
+    return !prove || trib_session_ready_wait(
                          c->session, trib_deadline_ms(CALLER_PATIENCE_MS)) == TRIB_OK;
 }
 

@@ -33,7 +33,7 @@ static trib_status_t meet(int fd, const struct trib_auth *auth, struct trib_erro
                                            .err = err};
 
     const trib_status_t st = trib_session_open(&opts, out);
-    return st == TRIB_OK ? trib_session_meet_wait(*out, trib_deadline_ms(120000)) : st;
+    return st == TRIB_OK ? trib_session_ready_wait(*out, trib_deadline_ms(120000)) : st;
 }
 
 static trib_status_t wait_for_end(struct trib_session *session)

@@ -338,12 +338,12 @@ static void test_silent_in_handshake(void **state)
         }
         uint64_t begin = trib_now_ns();
         uint64_t deadline = trib_deadline_ms(tribtest_patience_ms());
-        trib_status_t status = trib_session_meet_wait(l.job, deadline);
+        trib_status_t status = trib_session_ready_wait(l.job, deadline);
         assert_status(status, passed == 4 ? TRIB_OK : TRIB_ERR_TIMEOUT);
         assert_string_equal(
             l.job_err.text,
             "tribd at node7: authentication did not complete within 300 ms");
-        status = trib_session_meet_wait(l.aggregator, deadline);
+        status = trib_session_ready_wait(l.aggregator, deadline);
         assert_status(status, passed == 3 ? TRIB_OK : TRIB_ERR_TIMEOUT);
         assert_in_range(trib_now_ns() - begin, 0,
                         UINT64_C(5000000000) * tribtest_slowness());
@@ -468,7 +468,7 @@ static int blocking_job(struct trib_session *s, uint64_t deadline)
     static uint8_t data[16 * 2048];
     struct trib_control m;
 
-    if (trib_session_meet_wait(s, deadline) != TRIB_OK)
+    if (trib_session_ready_wait(s, deadline) != TRIB_OK)
         return 1;
     for (uint32_t first = 0; first < BLOBS; first += 16) {
         uint32_t count = BLOBS - first < 16 ? BLOBS - first : 16;
