@@ -443,7 +443,7 @@ static bool drop(struct trib_comm *comm, uint32_t number, uint32_t starts)
     return true;
 }
 
-trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
+trib_status_t trib_agg_comm_announced(struct trib_comm *comm, uint32_t number,
                                       const char *text)
 {
     struct trib_agg_comm *c = trib_agg_comm_of(comm);

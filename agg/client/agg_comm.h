@@ -90,14 +90,14 @@ static inline struct trib_agg_comm *trib_agg_comm_of(const struct trib_comm *com
 }
 
 /**
- * trib_agg_comm_take_plan - aggregator: create or free the plan that rank 0 announced.
+ * trib_agg_comm_announced - aggregator: create or free the plan that rank 0 announced.
  *
  * text     announcement from another host: any bytes with a NUL
  * errors   TRIB_ERR_PROTOCOL: not an announcement; TRIB_ERR_NO_RESOURCE: the plan
  *          exceeds the memory limit of a plan or of the job; errors of
  *          trib_plan_create. The message is in trib_last_error(comm)
  */
-trib_status_t trib_agg_comm_take_plan(struct trib_comm *comm, uint32_t number,
+trib_status_t trib_agg_comm_announced(struct trib_comm *comm, uint32_t number,
                                       const char *text);
 
 /**

@@ -82,7 +82,7 @@ static bool take_plan(struct aggregator *agg)
     if (!a)
         return false;
     agg->plans_taken++;
-    const trib_status_t st = trib_agg_comm_take_plan(agg->comm, a->number, a->text);
+    const trib_status_t st = trib_agg_comm_announced(agg->comm, a->number, a->text);
     if (st != TRIB_OK) {
         char why[400];
         snprintf(why, sizeof(why), "an aggregator refused plan %u: %.300s", a->number,

@@ -108,7 +108,7 @@ static bool take(const char *line)
         number < TRIB_AGG_COMM_PLANS ? c->plans[number] : NULL;
 
     trib_error_clear(&node->err);
-    const trib_status_t st = trib_agg_comm_take_plan(node, number, line + 1);
+    const trib_status_t st = trib_agg_comm_announced(node, number, line + 1);
     need(!node->engine.failed);
     if (st != TRIB_OK) {
         need(trib_last_error(node)[0] != '\0');

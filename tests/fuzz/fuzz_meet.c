@@ -242,7 +242,7 @@ static void use(struct trib_comm *node)
         need(has_room(e, &e->links[r]));
         linked++;
     }
-    if (!e->failed && trib_agg_comm_take_plan(node, 0, plan) == TRIB_OK)
+    if (!e->failed && trib_agg_comm_announced(node, 0, plan) == TRIB_OK)
         for (int i = 0; i < 3; i++)
             (void)trib_agg_comm_step(node);
     fuzz_reached += linked == RANKS;

@@ -152,7 +152,7 @@ static inline bool aggregators_listen(struct ranks_self *self,
         if (m.number == AGGREGATORS_GOODBYE)
             return false;
         const size_t before = aggregators_allocated();
-        if (trib_agg_comm_take_plan(agg_comm, m.number, m.text) != TRIB_OK &&
+        if (trib_agg_comm_announced(agg_comm, m.number, m.text) != TRIB_OK &&
             !agg_comm->engine.failed)
             ranks_die(self, "%s", trib_last_error(agg_comm));
         const struct trib_plan *plan = trib_agg_comm_of(agg_comm)->plans[m.number];

@@ -50,7 +50,7 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *agg_comm)
             "leaving=0 feedback=none quorum=all codec=%s",
             cases[i].chunk, cases[i].codec);
         const trib_status_t st =
-            trib_agg_comm_take_plan(agg_comm, TRIB_AGG_COMM_PLANS - 1 - i, text);
+            trib_agg_comm_announced(agg_comm, TRIB_AGG_COMM_PLANS - 1 - i, text);
         if ((st == TRIB_OK) != cases[i].good ||
             (!cases[i].good && st != TRIB_ERR_INVALID))
             ranks_die(self, "a chunk of %zu bytes, codec %s: %s", cases[i].chunk,
@@ -109,7 +109,7 @@ static void refuse_pairs(struct ranks_self *self, struct trib_comm *agg_comm)
         snprintf(text, sizeof(text), "coll=%s count=1000000 dtype=%s", cases[i].coll,
                  cases[i].rest);
         const trib_status_t st =
-            trib_agg_comm_take_plan(agg_comm, TRIB_AGG_COMM_PLANS - 50 - i, text);
+            trib_agg_comm_announced(agg_comm, TRIB_AGG_COMM_PLANS - 50 - i, text);
         if (st != (cases[i].good ? TRIB_OK : TRIB_ERR_PROTOCOL))
             ranks_die(self, "%s: %s", text, trib_status_name(st));
     }

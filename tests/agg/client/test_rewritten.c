@@ -137,7 +137,7 @@ static bool hear(struct aggregators *s, struct trib_comm *agg_comm)
         if (m.number == AGGREGATORS_GOODBYE)
             return false;
         if (!agg_comm->engine.failed)
-            (void)trib_agg_comm_take_plan(agg_comm, m.number, m.text);
+            (void)trib_agg_comm_announced(agg_comm, m.number, m.text);
     }
     return true;
 }
