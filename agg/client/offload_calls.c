@@ -515,7 +515,7 @@ trib_status_t trib_offload_attach(struct trib_comm *comm)
         free(o);
         return st;
     }
-    fallback_comm->stands_in = true;
+    fallback_comm->is_fallback = true;
     o->parent = comm;
     trib_offload_gate_make(o);
     o->fallback_comm = fallback_comm;

@@ -63,7 +63,8 @@ struct trib_comm {
     bool is_shrunk; /* trib_comm_shrink or trib_comm_grow has replaced it */
     uint32_t shrinks; /* failed calls of trib_comm_shrink */
     int members; /* ranks that existed before trib_comm_grow; 0: all */
-    bool stands_in; /* a fallback_comm: its plans keep the state of agg_comm's plans */
+    bool
+        is_fallback; /* a fallback_comm: its plans keep the state of agg_comm's plans */
     bool rewinds; /* trib_opts_t.rewind */
     bool coded; /* cfg.codec is not "none" */
     bool load_store; /* all ranks reach each other by load/store */

@@ -32,7 +32,7 @@ trib_status_t trib_plan_stats_make(struct trib_plan *plan, bool leaving)
 
     assert(!plan->looks);
     if (!comm->cfg.stats || leaving || plan->run.desc.pairs ||
-        !plan->identity.name[0] || comm->aggregators || comm->stands_in ||
+        !plan->identity.name[0] || comm->aggregators || comm->is_fallback ||
         !trib_coll_sums(plan->run.desc.op.coll) ||
         trib_op_is_located(plan->run.desc.op.op))
         return TRIB_OK;

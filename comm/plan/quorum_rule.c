@@ -90,7 +90,7 @@ trib_status_t trib_plan_quorum(struct trib_plan *plan, const trib_desc_t *desc)
     const uint32_t need = trib_quorum_rule_need(&rule, comm->engine.ranks);
     assert(need > 0);
     plan->has_quorum = true;
-    if ((!comm->aggregators && !comm->stands_in) ||
+    if ((!comm->aggregators && !comm->is_fallback) ||
         need >= (uint32_t)comm->engine.ranks)
         return TRIB_OK;
     if (comm->aggregators) {
