@@ -109,8 +109,8 @@ static trib_status_t agree(struct trib_offload *o)
 
 /* fallback_comm or control_comm has failed too: a rank is lost, and the parent has
  * failed. */
-void trib_offload_give_up(struct trib_offload *o, const struct trib_comm *by,
-                          trib_status_t st)
+void trib_offload_fail(struct trib_offload *o, const struct trib_comm *by,
+                       trib_status_t st)
 {
     char text[sizeof(o->parent->err.text)];
 
@@ -211,7 +211,7 @@ void trib_offload_recover(struct trib_offload *o)
     o->leaving = false;
     o->recovering = false;
     if (st != TRIB_OK) { /* plans may stay on agg_comm until they are freed */
-        trib_offload_give_up(o, by, st);
+        trib_offload_fail(o, by, st);
         return;
     }
     dispose_agg_comm(o);
@@ -251,7 +251,7 @@ trib_status_t trib_offload_detach(struct trib_comm *comm)
         st = trib_agreement_wait(o);
     }
     if (st != TRIB_OK)
-        trib_offload_give_up(o, by, st);
+        trib_offload_fail(o, by, st);
     dispose_agg_comm(o);
     trib_agreement_close(o);
     if (comm->engine.failed) {
@@ -304,7 +304,7 @@ void trib_offload_poll(struct trib_comm *comm)
     trib_offload_gate_leave(o);
 }
 
-void trib_offload_forget_in_child(struct trib_comm *comm)
+void trib_offload_free_in_child(struct trib_comm *comm)
 {
     struct trib_offload *o = comm->offload;
 

@@ -143,8 +143,8 @@ void trib_offload_continues(struct trib_comm *comm, const bool *lost);
  * peers. */
 void trib_offload_drop(struct trib_comm *comm);
 
-/** trib_offload_forget_in_child - free a forked child's copy. */
-void trib_offload_forget_in_child(struct trib_comm *comm);
+/** trib_offload_free_in_child - free a forked child's copy. */
+void trib_offload_free_in_child(struct trib_comm *comm);
 
 /** trib_offload_poll - while ranks wait for each other in the parent: drive agg_comm,
  * and recover if agg_comm has failed. */

@@ -465,7 +465,7 @@ const struct trib_comm_hooks trib_offload_hooks = {
     .continues = trib_offload_continues,
     .detach = trib_offload_detach,
     .drop = trib_offload_drop,
-    .forget_in_child = trib_offload_forget_in_child,
+    .forget_in_child = trib_offload_free_in_child,
 };
 
 /* Idle hook of the parent's engine. The caller holds the parent's lock. May recover and

@@ -73,9 +73,9 @@ void trib_offload_rejoin(struct trib_offload *o, const struct trib_offload_plan 
  * failed. */
 void trib_offload_leave(struct trib_offload *o);
 
-/** trib_offload_give_up - fail the parent because `by` has failed: a rank is lost. */
-void trib_offload_give_up(struct trib_offload *o, const struct trib_comm *by,
-                          trib_status_t st);
+/** trib_offload_fail - fail the parent because `by` has failed: a rank is lost. */
+void trib_offload_fail(struct trib_offload *o, const struct trib_comm *by,
+                       trib_status_t st);
 
 /* Agreements over control_comm: agreement.c ---------------------------------------- */
 

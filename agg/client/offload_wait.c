@@ -54,7 +54,7 @@ void trib_offload_plan_advance(struct trib_offload_plan *p)
     } else if (st == TRIB_OK) {
         trib_start_log_pop_to(o, p->seq);
     } else { /* on fallback_comm every error is final */
-        trib_offload_give_up(o, o->fallback_comm, st);
+        trib_offload_fail(o, o->fallback_comm, st);
     }
 }
 

@@ -133,5 +133,5 @@ void trib_offload_rejoin(struct trib_offload *o, const struct trib_offload_plan 
         st = poll(o);
     }
     if (st != TRIB_OK)
-        trib_offload_give_up(o, o->control_comm, st);
+        trib_offload_fail(o, o->control_comm, st);
 }
