@@ -312,8 +312,8 @@ static trib_status_t take_groups(const struct text *t, struct trib_agg_groups *u
     return out->tree ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
-static void tell(const struct trib_tree_layout *l, int ranks,
-                 const struct trib_log *log)
+static void log_tree(const struct trib_tree_layout *l, int ranks,
+                     const struct trib_log *log)
 {
     const struct trib_agg_tree *tree = l->tree;
 
@@ -356,7 +356,7 @@ trib_status_t trib_tree_layout_make(const struct trib_config *cfg,
     if (t->status == TRIB_OK)
         t->status = take_groups(t, &groups, out);
     if (t->status == TRIB_OK)
-        tell(out, ranks, log);
+        log_tree(out, ranks, log);
     const trib_status_t st = t->status;
     trib_agg_groups_free(&groups);
     trib_places_free(&t->places);

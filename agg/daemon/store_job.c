@@ -79,7 +79,7 @@ static void *serve(void *arg)
     const int fd = job->server_fd;
     const uint64_t one = 1;
 
-    store_thread_take_comers(&job->threads[0]);
+    store_thread_take_joiners(&job->threads[0]);
     while (!is_over(job))
         store_thread_serve(&job->threads[0]);
     store_thread_rest(&job->threads[0]);

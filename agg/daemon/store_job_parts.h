@@ -110,8 +110,8 @@ void store_thread_serve(struct store_thread *t);
 /** store_thread_rest - give up the turn after the last pass. */
 void store_thread_rest(struct store_thread *t);
 
-/** store_thread_take_comers - accept the ranks that were handed over. */
-void store_thread_take_comers(struct store_thread *t);
+/** store_thread_take_joiners - accept the ranks that were handed over. */
+void store_thread_take_joiners(struct store_thread *t);
 
 /** store_thread_end - end the sessions of its ranks when the store has ended. */
 void store_thread_end(struct store_thread *t);

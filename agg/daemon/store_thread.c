@@ -50,7 +50,7 @@ static void move_all(struct store_thread *self)
 /* The ranks ------------------------------------------------------------------------ */
 
 /* Move the member to the list that the server thread frees. */
-static void bury(struct store_job *job, struct store_member *m)
+static void retire(struct store_job *job, struct store_member *m)
 {
     pthread_mutex_lock(&job->mutex);
     m->next = job->gone;
@@ -79,7 +79,7 @@ static void remove_member(struct store_thread *t, uint32_t rank,
     if (--job->n_here == 0)
         job->empty_ns = trib_now_ns();
     pthread_mutex_unlock(&job->mutex);
-    bury(job, m);
+    retire(job, m);
     move_all(t);
     store_thread_wake(&job->threads[0]); /* the store may have ended */
 }
@@ -103,7 +103,7 @@ static void add_member(struct store_thread *t, struct store_member *m)
     if (trib_store_peer_create(&opts, &m->peer) != TRIB_OK) {
         (void)trib_session_end(m->session, TRIB_ERR_NO_MEMORY,
                                "out of memory for another rank of the store");
-        bury(job, m);
+        retire(job, m);
         return;
     }
     pthread_mutex_lock(&job->mutex);
@@ -119,7 +119,7 @@ static void add_member(struct store_thread *t, struct store_member *m)
     (void)trib_session_send(m->session, &joined);
 }
 
-void store_thread_take_comers(struct store_thread *t)
+void store_thread_take_joiners(struct store_thread *t)
 {
     struct store_member *in_order = NULL;
 
@@ -310,7 +310,7 @@ static void keep(struct store_thread *t)
 /* A pass --------------------------------------------------------------------------- */
 
 /* Keep the connections of the thread's ranks alive. */
-static void say_alive(void *arg, uint64_t walk_ns)
+static void send_alive(void *arg, uint64_t walk_ns)
 {
     const struct store_thread *t = arg;
     const struct store_job *job = t->job;
@@ -327,7 +327,7 @@ static void tick(void *arg, uint64_t walk_ns)
 {
     struct store_thread *t = arg;
 
-    say_alive(t, walk_ns);
+    send_alive(t, walk_ns);
     t->turn.walk_ns = walk_ns;
     store_turn_pause(t->job->turns, &t->turn, &t->alive);
 }
@@ -418,7 +418,7 @@ void store_thread_serve(struct store_thread *t)
     if (job->archive)
         keep(t);
     wake_pulls(t);
-    store_thread_take_comers(t);
+    store_thread_take_joiners(t);
     if (t->writer)
         trib_metrics_count(t->writer, TRIB_JOB_COUNTS_BUSY, trib_now_ns() - began_ns);
     store_turn_end(job->turns, &t->turn, has_more(t, n));
@@ -455,7 +455,7 @@ trib_status_t store_thread_open(struct store_job *job, uint32_t index,
     t->job = job;
     t->index = index;
     t->tick = (struct trib_store_tick){tick, t};
-    t->alive = (struct trib_store_tick){say_alive, t};
+    t->alive = (struct trib_store_tick){send_alive, t};
     t->fds = calloc(ranks + 1, sizeof(*t->fds));
     t->who = calloc(ranks, sizeof(*t->who));
     t->wake_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));

@@ -303,7 +303,7 @@ static trib_status_t take_all(struct trib_session *s, struct trib_control *out)
 }
 
 /* Send ALIVE if nothing else was sent for a while. */
-static void say_alive(struct trib_session *s)
+static void send_alive(struct trib_session *s)
 {
     static const struct trib_control alive = {.kind = TRIB_CONTROL_ALIVE};
 
@@ -318,7 +318,7 @@ void trib_session_keep_alive(struct trib_session *session)
     if (session->state != READY)
         return;
     session->now = trib_now_ns();
-    say_alive(session);
+    send_alive(session);
     (void)trib_control_conn_flush(session->conn);
 }
 
@@ -346,7 +346,7 @@ static trib_status_t check_times(struct trib_session *s)
                    ? end_telling(s, TRIB_ERR_PEER_LOST, text)
                    : end(s, TRIB_ERR_PEER_LOST, text);
     }
-    say_alive(s);
+    send_alive(s);
     return TRIB_INPROGRESS;
 }
 

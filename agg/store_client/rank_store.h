@@ -250,9 +250,9 @@ void trib_vector_deal(struct trib_store_request *r);
  * pushes and snapshot; whether a part is lost. */
 trib_vector_state_t trib_vector_state(const struct trib_vector *v);
 
-/** trib_vector_say_seen - append what this rank knows of a lost vector to the message;
- * returns st. */
-trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st);
+/** trib_vector_append_seen - append the versions of a lost vector that this rank knows
+ * to the message; returns st. */
+trib_status_t trib_vector_append_seen(const struct trib_vector *v, trib_status_t st);
 
 /** trib_part_of - return the part that contains an element. */
 struct trib_vector_part *trib_part_of(struct trib_vector *v, uint64_t index);

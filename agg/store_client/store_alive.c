@@ -11,7 +11,7 @@
 #include "base/time.h"
 #include "base/wait.h"
 
-static void *say_alive(void *arg)
+static void *send_alive(void *arg)
 {
     struct trib_store *store = arg;
     struct trib_store_alive *alive = &store->alive;
@@ -38,7 +38,7 @@ trib_status_t trib_store_alive_start(struct trib_store *store)
 
     pthread_mutex_init(&alive->lock, NULL);
     trib_cond_init(&alive->wake);
-    const int why = trib_thread_start(&alive->thread, say_alive, store);
+    const int why = trib_thread_start(&alive->thread, send_alive, store);
     alive->pid = why ? 0 : getpid();
     if (!why)
         return TRIB_OK;

@@ -250,7 +250,7 @@ static void ask_again(struct trib_store_request *r, struct trib_vector_part *p)
     if (st == TRIB_OK)
         begin(r, p);
     else
-        fail(r, p, st == TRIB_ERR_ABORTED ? st : trib_vector_say_seen(v, st));
+        fail(r, p, st == TRIB_ERR_ABORTED ? st : trib_vector_append_seen(v, st));
     for (int i = 0; i < v->n_parts; i++)
         put_off(r, &v->parts[i].request);
 }

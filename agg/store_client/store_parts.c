@@ -97,7 +97,7 @@ trib_vector_state_t trib_vector_state(const struct trib_vector *v)
     return s;
 }
 
-trib_status_t trib_vector_say_seen(const struct trib_vector *v, trib_status_t st)
+trib_status_t trib_vector_append_seen(const struct trib_vector *v, trib_status_t st)
 {
     const trib_vector_state_t s = trib_vector_state(v);
     char why[sizeof(v->store->err.text)];

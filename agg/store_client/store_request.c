@@ -23,7 +23,7 @@ trib_status_t trib_vector_request(struct trib_store_request *r)
         (void)trib_store_fail(v->store, TRIB_ERR_PEER_LOST,
                               "tribd at %s was lost, and is back without this vector",
                               v->store->job.addresses[p->shard]);
-        return trib_vector_say_seen(v, TRIB_ERR_PEER_LOST);
+        return trib_vector_append_seen(v, TRIB_ERR_PEER_LOST);
     }
     trib_vector_deal(r);
     return trib_store_exchange(r);
