@@ -90,6 +90,6 @@ trib_status_t trib_agg_tree_unpack(const uint8_t *bytes, size_t n, int ranks,
  * returns  number of peers; -1: no memory
  */
 int trib_agg_tree_peers(const struct trib_agg_tree *tree, int ranks, int aggregators,
-                        int node, bool *peer);
+                        int aggregator, bool *peer);
 
 #endif
