@@ -312,20 +312,23 @@ static trib_status_t take_groups(const struct text *t, struct trib_agg_groups *u
     return out->tree ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 }
 
+/* Log each aggregator of the tree, with its ranks and the group above it. */
 static void log_tree(const struct trib_tree_layout *l, int ranks,
                      const struct trib_log *log)
 {
     const struct trib_agg_tree *tree = l->tree;
 
     for (int u = 0; tree && u < tree->groups; u++) {
+        char above[32] = "root";
         int n = 0;
         for (int r = 0; r < ranks; r++)
             n += tree->leaf_of[r] == u;
+        if (u)
+            snprintf(above, sizeof(above), "sends to group %d", tree->parent[u]);
         for (int i = tree->first[u]; i < tree->first[u + 1]; i++)
             trib_log(log, TRIB_LOG_INFO, TRIB_OFFLOAD_LOG,
-                     "group %d%s: %s, for %d rank%s; sends to group %d", u,
-                     u ? "" : " (root)", l->addresses[tree->aggregators[i]], n,
-                     n == 1 ? "" : "s", u ? tree->parent[u] : 0);
+                     "group %d: %s, for %d rank%s; %s", u,
+                     l->addresses[tree->aggregators[i]], n, n == 1 ? "" : "s", above);
     }
 }
 
