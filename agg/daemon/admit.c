@@ -16,6 +16,7 @@ static void refuse(struct server *s, struct client *c, enum trib_service_reason 
 {
     struct trib_control m = {.kind = TRIB_CONTROL_REFUSED};
 
+    assert(c->session);
     trib_metrics_reason_mt(s->metrics, reason);
     c->left = true;
     snprintf(m.said.text, sizeof(m.said.text), "%s", why);
@@ -82,6 +83,7 @@ static void answer(struct server *s, struct client *c, const struct trib_job_ans
     struct trib_control m = {.kind = TRIB_CONTROL_QUEUED,
                              .queued.position = a->position};
 
+    assert(c->session && a->cause < sizeof(reasons) / sizeof(*reasons));
     switch (a->verdict) {
     case TRIB_JOB_ADMIT:
         admit(s, c, a->slots);
@@ -142,6 +144,7 @@ static void submit_job(struct server *s, struct client *c)
     const struct trib_control_join *j = &c->join;
     struct trib_job_answer a;
 
+    assert(c->session && c->asked && !c->job);
     admit_name_user(c, user);
     const struct trib_job_request request = {
         .name = j->job,

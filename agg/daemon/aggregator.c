@@ -137,6 +137,7 @@ static trib_status_t connect_peers(struct aggregator *agg, struct trib_error *er
     struct trib_engine *e = &agg->comm->engine;
     trib_status_t st = TRIB_OK;
 
+    assert(agg->peers && e->size == agg->ranks + agg->aggregators);
     for (int r = 0; r < e->size && st == TRIB_OK && !atomic_load(&agg->ending); r++)
         if (agg->peers[r])
             st = trib_engine_connect(e, r, "its service");
@@ -197,6 +198,7 @@ trib_status_t aggregator_open(const struct aggregator_opts *opts,
     struct aggregator *agg = calloc(1, sizeof(*agg));
     pthread_t thread;
 
+    assert(join && opts->worker && opts->log);
     *out = NULL;
     if (!agg)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a job");
@@ -239,6 +241,7 @@ trib_status_t aggregator_open(const struct aggregator_opts *opts,
 
 void aggregator_count(struct aggregator *agg, struct trib_metrics *metrics, uint64_t id)
 {
+    assert(!agg->metrics && agg->peers);
     agg->metrics = aggregator_metrics_open(metrics, id, agg->ranks, agg->peers);
 }
 
@@ -250,6 +253,7 @@ void aggregator_set_weight(struct aggregator *agg, uint32_t weight)
 
 void aggregator_free(struct aggregator *agg)
 {
+    assert(!agg->comm); /* GONE, or never opened */
     aggregator_metrics_close(agg->metrics);
     worker_release(agg->worker);
     while (agg->first) {

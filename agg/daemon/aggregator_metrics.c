@@ -124,6 +124,7 @@ static void record_lags(struct aggregator_metrics *w, const struct trib_engine *
     const uint64_t now = trib_now_ns();
     uint64_t first = now;
 
+    assert(w->writer);
     for (int i = 0; i < w->n; i++) {
         const struct arrival *a = &w->arrivals[i];
         const uint64_t at = came_at(a, now);
@@ -207,6 +208,7 @@ static void place_rank(struct trib_job_place *p, const char *host)
 {
     uint32_t i = 0;
 
+    assert(p->hosts <= TRIB_HOSTS_SHOWN);
     while (i < p->hosts && strcmp(p->host[i].name, host) != 0)
         i++;
     if (i == TRIB_HOSTS_SHOWN) {

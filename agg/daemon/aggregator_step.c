@@ -32,6 +32,7 @@ void aggregator_set_state(struct aggregator *agg, enum aggregator_state state)
 {
     const int fd = fcntl(agg->wake_fd, F_DUPFD_CLOEXEC, 3);
 
+    assert(state != AGGREGATOR_WIREUP);
     atomic_store(&agg->state, state);
     if (fd < 0)
         return;
@@ -118,6 +119,7 @@ static void tell_ranks(struct aggregator *agg, const char *why)
     struct trib_engine *e = &agg->comm->engine;
     char text[400];
 
+    assert(why[0]);
     snprintf(text, sizeof(text), "the service on host %.64s: %.300s",
              e->peers[e->rank].host, why);
     trib_engine_fail(e, TRIB_ERR_ABORTED, text);

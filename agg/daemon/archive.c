@@ -43,6 +43,7 @@ static bool write_all(struct archive *a, int fd, const uint8_t *bytes, uint64_t 
 {
     uint64_t synced = 0;
 
+    assert(bytes && n > 0);
     for (uint64_t at = 0; at < n;) {
         const uint64_t left = n - at;
         const ssize_t done =
@@ -142,6 +143,7 @@ static void write_task(struct archive *a, struct archive_task *task)
     uint64_t number;
     bool placed;
 
+    assert(task->writes && task->bytes);
     if (!archive_is_attached(a, &task->err) ||
         choose_number(a, task, &number) != TRIB_OK)
         return;
@@ -172,6 +174,7 @@ static bool read_all(int fd, uint8_t *bytes, uint64_t n)
 
 static trib_status_t take_memory(struct archive_task *task, uint64_t n)
 {
+    assert(n > 0 && !task->bytes);
     if (task->quota && trib_quota_take_mt(task->quota, n))
         return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
                          "vector %s: restoring it needs %" PRIu64 " bytes, more than "
@@ -225,6 +228,7 @@ static void read_task(struct archive *a, struct archive_task *task)
 {
     char name[ARCHIVE_NAME_BYTES] = "";
 
+    assert(!task->writes && task->snapshot);
     pthread_mutex_lock(&a->mutex);
     const struct archive_file *f = archive_find(a, &task->key);
     if (f)
@@ -257,6 +261,7 @@ static void work(struct archive *a, struct archive_task *task)
 {
     const uint64_t began_ns = trib_now_ns();
 
+    assert(!task->done);
     if (task->writes)
         write_task(a, task);
     else

@@ -44,6 +44,7 @@ struct archive_file *archive_append(struct archive *a)
 {
     const uint32_t room = a->room ? 2 * a->room : 16;
 
+    assert(a->n <= a->room);
     if (a->n == a->room) {
         struct archive_file *more = realloc(a->files, room * sizeof(*more));
         if (!more)
@@ -61,6 +62,7 @@ static void remove_file(struct archive *a, uint32_t i)
     const struct archive_file *f = &a->files[i];
     char name[ARCHIVE_NAME_BYTES];
 
+    assert(i < a->n);
     archive_name_file(name, f->number, "");
     if (unlinkat(a->folder_fd, name, 0) != 0 && errno != ENOENT) {
         trib_log(a->log, TRIB_LOG_WARN, "tribd",
@@ -245,6 +247,7 @@ void archive_describe(struct archive *a, const struct archive_key *key, char *te
 {
     uint32_t n = 0, left_out = 0;
 
+    assert(strlen(text) < bytes);
     pthread_mutex_lock(&a->mutex);
     for (uint32_t i = 0; i < a->n; i++) {
         const struct trib_snapshot_about *about = &a->files[i].about;

@@ -188,6 +188,7 @@ static trib_status_t open_folder(struct archive *a, struct trib_error *err)
                          "writable only by tribd",
                          a->folder);
     a->block = fstatvfs(a->folder_fd, &s) == 0 && s.f_frsize ? s.f_frsize : 4096;
+    assert(a->folder_fd >= 0 && a->block > 0);
     trib_status_t st = check_folder(a, err);
     if (st == TRIB_OK)
         st = read_files(a, err);

@@ -33,9 +33,11 @@ static bool must_wait(const struct archive *a, const struct archive_task *task)
     for (uint32_t i = 0; i < a->n_threads; i++)
         if (a->threads[i].task && is_same_snapshot(a->threads[i].task, task))
             return true;
-    for (const struct archive_task *t = a->first; t != task; t = t->next)
+    for (const struct archive_task *t = a->first; t != task; t = t->next) {
+        assert(t); /* the task is queued */
         if (is_same_snapshot(t, task))
             return true;
+    }
     return false;
 }
 
@@ -87,6 +89,7 @@ static bool may_begin(const struct archive *a, const struct archive_task *task,
 {
     uint32_t n_free = 0;
 
+    assert(a->n_threads > 0);
     for (uint32_t i = 0; i < a->n_threads; i++)
         n_free += !a->threads[i].task;
     return n_free > 1 || a->n_threads == 1 || a->stop || !rank->part[0] ||

@@ -66,6 +66,7 @@ void credentials_warn(const struct credentials *credentials,
     const struct trib_auth *auth = credentials->auth;
     const bool takes_key = trib_auth_takes(auth, TRIB_AUTH_KEY);
 
+    assert(credentials->held > 0);
     if (settings->key_previous[0] && !takes_key)
         trib_log(log, TRIB_LOG_WARN, "tribd",
                  "key_previous has no effect: with auth = %s and key = %s jobs cannot "

@@ -73,6 +73,7 @@ static trib_status_t listen_at(struct ctl_server *m, struct trib_error *err)
 {
     trib_status_t st = remove_stale(&m->address, err);
 
+    assert(m->listener < 0 && m->address.sun_path[0] == '/');
     if (st != TRIB_OK)
         return st;
     const int fd =
@@ -104,6 +105,7 @@ trib_status_t ctl_server_open(const char *path, const struct ctl_server_ops *ops
 {
     struct ctl_server *m = calloc(1, sizeof(*m));
 
+    assert(path && ops->act);
     *out = NULL;
     if (!m)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a socket");
@@ -132,6 +134,7 @@ trib_status_t ctl_server_open(const char *path, const struct ctl_server_ops *ops
 
 static void hang_up(struct client *c)
 {
+    assert(c->fd >= 0);
     close(c->fd);
     c->fd = -1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shutdown: jobs disconnect, and stores write their last snapshots. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ static void say_stopping(const struct server *s)
 
 void server_drain(struct server *s, uint32_t uid, uint32_t pid)
 {
+    assert(!s->draining);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd",
              "draining: %d job%s (by uid %u, process %u)", s->n_clients,
              s->n_clients == 1 ? "" : "s", uid, pid);

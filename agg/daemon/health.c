@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/daemon/health.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/time.h"
@@ -15,6 +16,7 @@ uint64_t health_awake(struct health *h)
 
 void health_done(struct health *h, uint64_t began_ns)
 {
+    assert(began_ns > 0);
     trib_metrics_raise(&h->busy_ns, trib_now_ns() - began_ns);
     trib_metrics_raise(&h->passes, 1);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/daemon/job_settings.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,6 +57,7 @@ bool job_settings_check_transports(const char *list, struct trib_error *err)
 {
     char copy[sizeof(((struct aggregator *)0)->transports)], *rest;
 
+    assert(list);
     if (strlen(list) >= sizeof(copy) || !list[strspn(list, ", ")])
         return trib_fail(
                    err, TRIB_ERR_CONFIG,

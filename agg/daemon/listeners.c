@@ -123,6 +123,7 @@ static void send_away(struct server *s, int i)
 {
     struct client *c = s->clients[i];
 
+    assert(i < s->n_clients && c->session);
     server_event(s, TRIB_SERVICE_COUNTS_EVICTED);
     (void)trib_session_end(
         c->session, TRIB_ERR_NO_RESOURCE,
@@ -161,6 +162,7 @@ static void add_client(struct server *s, int fd, const struct sockaddr_storage *
     const bool fits = make_place(s, source);
     struct client *c = calloc(1, sizeof(*c));
 
+    assert(fd >= 0 && !s->draining);
     if (!c) {
         close(fd);
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands of tribctl: kick a job, forget snapshots, drain the service. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +50,7 @@ static bool kick(struct server *s, const struct ctl_request *request, char *say,
     struct client *c = named(s, name, say, bytes);
     if (!c)
         return false;
+    assert(c->job && !c->left);
     snprintf(say, bytes,
              c->store ? "ended store %s; its vectors are deleted"
                       : "ended job %s; its ranks continue without aggregators",
@@ -87,6 +89,7 @@ bool server_control(void *arg, const struct ctl_request *request, char *say,
 {
     struct server *s = arg;
 
+    assert(request->verb && request->what);
     if (strcmp(request->verb, "kick") == 0)
         return kick(s, request, say, bytes);
     if (strcmp(request->verb, "forget") == 0)

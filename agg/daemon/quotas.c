@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/daemon/quotas.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static trib_status_t read_weights(const char *text, struct trib_error *err,
     snprintf(list, sizeof(list), "%s", text);
     for (char *word = strtok_r(list, ", ", &rest); word;
          word = strtok_r(NULL, ", ", &rest)) {
+        assert(q->n_users < (int)(sizeof(q->users) / sizeof(q->users[0])));
         struct quota_user *user = &q->users[q->n_users];
         if (!parse_user(word, user))
             return trib_fail(

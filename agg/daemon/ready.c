@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An epoll set of the clients, so that only clients with input are read. */
+#include <assert.h>
 #include <errno.h>
 #include <sys/epoll.h>
 
@@ -26,6 +27,7 @@ void ready_note(struct server *s)
     struct epoll_event events[EVENTS_AT_ONCE];
     const int n = epoll_wait(s->epoll_fd, events, EVENTS_AT_ONCE, 0);
 
+    assert(n <= EVENTS_AT_ONCE);
     for (int i = 0; i < n; i++)
         ((struct client *)events[i].data.ptr)->ready = true;
 }
@@ -43,6 +45,7 @@ void ready_watch(struct server *s, struct client *c)
 
     if (wanted == c->watched)
         return;
+    assert(c->session); /* a closed one is watched for nothing */
     if (epoll_ctl(s->epoll_fd, how, trib_session_fd(c->session), &e) == 0)
         c->watched = wanted;
     else
@@ -51,6 +54,7 @@ void ready_watch(struct server *s, struct client *c)
 
 void ready_forget(struct server *s, struct client *c)
 {
+    assert(c->session);
     if (c->watched &&
         epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, trib_session_fd(c->session), NULL) != 0)
         ready_blind(s, "epoll");

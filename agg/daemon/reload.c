@@ -39,6 +39,7 @@ static void apply(struct server *s, struct reload *r)
     char kept[256];
     struct archive_limits disk;
 
+    assert(r->credentials && !s->draining);
     quotas_apply(&r->quotas, s->jobs);
     server_publish(s); /* applies new weights to running jobs */
     settings_renew(&s->settings, &r->settings, kept, sizeof(kept));

@@ -33,6 +33,7 @@ void server_publish(struct server *s)
  * The client is freed once these are gone. */
 void server_hang_up_saying(struct server *s, struct client *c, const char *say)
 {
+    assert(s->n_clients > 0);
     query_abandon(s, c);
     (void)server_from(c); /* needs the connection */
     trib_session_free(c->session);

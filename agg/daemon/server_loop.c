@@ -2,6 +2,7 @@
 /* The loop of the control thread: read clients, admit, sweep, accept, wait. */
 #include "agg/daemon/server.h"
 
+#include <assert.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -37,6 +38,7 @@ static void note_proof(struct server *s, struct client *c)
 {
     const bool before = c->proven;
 
+    assert(c->session);
     c->proven = true;
     if (before || !trib_session_peer(c->session).by_previous_key)
         return;
@@ -99,6 +101,7 @@ static void step_client(struct server *s, struct client *c)
     trib_status_t st = TRIB_INPROGRESS;
     int taken = 0;
 
+    assert(c->session);
     while (c->session && taken < MESSAGES_MOST && !server_holds(c) &&
            (st = trib_session_step(c->session, &m)) == TRIB_OK) {
         take_message(s, c, &m);
@@ -154,6 +157,7 @@ static void lend_slots(struct server *s, struct client *c)
                       atomic_load(&c->aggregator->state) == AGGREGATOR_RUNS &&
                       moved_ns && now_ns > moved_ns && now_ns - moved_ns >= lend_ns;
 
+    assert(c->job && c->session);
     if (idle == c->lends)
         return;
     c->lends = idle;
@@ -307,6 +311,7 @@ static void run_pass(struct server *s, const struct server_ear *ear)
     for (int i = 0; i < n_listeners; i++)
         fds[n++] = (struct pollfd){.fd = s->listeners[i], .events = POLLIN};
     n += (nfds_t)ctl_server_poll(s->ctl, fds + n);
+    assert(n <= sizeof(fds) / sizeof(*fds));
     if (trib_poll(fds, n, wait_ms(s)) < 0)
         ready_blind(s, "poll");
     else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Start of a server: listeners, table of jobs, HTTP, control socket and workers. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -260,6 +261,7 @@ static trib_status_t start_workers(struct server *s, struct trib_error *err)
     const int n = s->settings.threads ? (int)s->settings.threads : trib_cpus_usable();
     trib_status_t st = TRIB_OK;
 
+    assert(n > 0 && !s->workers);
     s->workers = calloc((size_t)n, sizeof(*s->workers));
     if (!s->workers)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for %d threads", n);

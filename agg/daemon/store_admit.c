@@ -24,6 +24,7 @@ static void refuse(struct server *s, struct client *c, trib_status_t status,
     struct trib_control m = {.kind = TRIB_CONTROL_STORE_REFUSED,
                              .store_refused.status = (uint32_t)-status};
 
+    assert(status < TRIB_OK && c->session);
     c->left = true;
     snprintf(m.store_refused.text, sizeof(m.store_refused.text), "%s", why);
     (void)trib_session_send(c->session, &m);
@@ -112,6 +113,7 @@ static void hand_over(struct server *s, struct client *c, struct client *to,
 {
     struct trib_session *session = c->session;
 
+    assert(session && to->store);
     (void)server_from(c); /* needs the connection */
     ready_forget(s, c);
     if (!store_job_add(to->store, session, rank, credentials_hold(c->credentials))) {
@@ -147,6 +149,7 @@ static bool make(struct server *s, struct client *c,
     struct trib_job_answer a;
     struct trib_error err = {0};
 
+    assert(!c->job && !c->store);
     (void)admit_waiting(s);
     trib_jobs_submit(s->jobs, trib_now_ns(), &request, &a);
     if (a.verdict != TRIB_JOB_ADMIT) {

@@ -65,6 +65,7 @@ static bool has_ended_well(struct store_job *job)
 /* End all threads except the first. */
 static void stop_more(struct store_job *job, uint32_t n)
 {
+    assert(n > 0 && n <= job->n_threads);
     atomic_store(&job->stop, true);
     for (uint32_t i = 1; i < n; i++)
         store_thread_wake(&job->threads[i]);
@@ -188,6 +189,7 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
 {
     struct store_job *job = calloc(1, sizeof(*job));
 
+    assert(opts->ranks > 0 && opts->turns);
     *out = NULL;
     if (!job)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
@@ -242,6 +244,7 @@ bool store_job_add(struct store_job *job, struct trib_session *session, uint32_t
 
 void store_job_end(struct store_job *job, const char *say)
 {
+    assert(say);
     pthread_mutex_lock(&job->mutex);
     if (!job->ending)
         snprintf(job->say, sizeof(job->say), "%s", say);

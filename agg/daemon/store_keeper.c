@@ -69,6 +69,7 @@ static void drop(struct store_keeper *keeper)
 {
     struct archive_task *task = &keeper->task;
 
+    assert(keeper->busy);
     if (keeper->copies)
         pthread_join(keeper->copier, NULL);
     keeper->copies = false;
@@ -172,6 +173,7 @@ static void *copy(void *arg)
     struct trib_store_image image;
     struct trib_store_walk walk;
 
+    assert(keeper->busy && keeper->task.bytes);
     about.taken_s = time(NULL);
     trib_store_walk_begin(table, vector, &walk);
     trib_store_image(table, vector, &image);
@@ -305,6 +307,7 @@ static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t 
     const struct kept *k = &keeper->kept[vector];
     const uint64_t version = trib_store_version(o->table, vector);
 
+    assert(vector < keeper->n);
     if (trib_store_changes(o->table, vector) == k->changes || now_ns < k->retry_ns)
         return false;
     return (o->every_pushes && version > k->version &&

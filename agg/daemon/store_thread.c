@@ -98,6 +98,7 @@ static void add_member(struct store_thread *t, struct store_member *m)
     const struct trib_store_peer_opts opts = {
         job->table, m->rank, job->quota, &t->tick, job->archive, note_made, t};
 
+    assert(m->rank < job->ranks && m->rank % job->n_threads == t->index);
     if (job->members[m->rank])
         remove_member(t, m->rank, STORE_RANK_LOST);
     if (trib_store_peer_create(&opts, &m->peer) != TRIB_OK) {
@@ -194,6 +195,7 @@ static void step_member(struct store_thread *t, uint32_t rank)
     bool left = false;
     int taken = 0;
 
+    assert(m->rank == rank && m->peer);
     if (atomic_load(&t->job->draining) && !m->notified)
         m->notified = trib_session_send(m->session, &drain) == TRIB_OK;
     for (; st == TRIB_OK && !left && taken < MESSAGES_MOST; taken++) {
@@ -266,6 +268,7 @@ static void hear_kept(struct store_thread *t)
 
     while (news) {
         pthread_mutex_lock(&job->mutex);
+        assert(job->n_kept - t->kept_seen <= STORE_KEPT_MAX);
         news = t->kept_seen < job->n_kept;
         if (news)
             kept = job->kept[t->kept_seen++ % STORE_KEPT_MAX];

@@ -130,6 +130,7 @@ static void charge(struct store_turn *turn)
     const uint64_t weight = trib_max(atomic_load(&flow->weight), 1);
     const uint64_t used_ns = processor_ns() - turn->began_ns;
 
+    assert(turn->has);
     flow->tag =
         trib_max(flow->tag, turn->start) + used_ns * TRIB_DRR_WEIGHT_ONE / weight;
 }
@@ -181,6 +182,7 @@ static void wait_turn(struct store_turns *turns, struct store_turn *turn,
 void store_turn_begin(struct store_turns *turns, struct store_turn *turn,
                       struct store_flow *flow, const struct trib_store_tick *tick)
 {
+    assert(flow);
     if (turn->has)
         return; /* the turn was kept */
     *turn = (struct store_turn){.flow = flow};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/daemon/systemd.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@ void systemd_notify(const char *state)
     const char *name = trib_config_environment("NOTIFY_SOCKET");
     struct sockaddr_un to = {.sun_family = AF_UNIX};
 
+    assert(state[0]);
     if (!name || (name[0] != '/' && name[0] != '@') ||
         strlen(name) >= sizeof(to.sun_path))
         return;

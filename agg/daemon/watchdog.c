@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
 #include "agg/daemon/watchdog.h"
 
 #include "agg/daemon/systemd.h"
@@ -24,6 +26,7 @@ void watchdog_step(struct watchdog *w, struct worker *const *workers, int n,
     const uint64_t now_ns = w->limit_ns ? trib_now_ns() : 0;
     bool all = true;
 
+    assert(n >= 0 && log);
     if (!w->limit_ns || now_ns < w->due_ns)
         return;
     w->due_ns = now_ns + w->limit_ns / FEEDINGS;

@@ -281,6 +281,7 @@ void worker_stop(struct worker *worker)
 
 void worker_add(struct worker *worker, struct aggregator *agg)
 {
+    assert(agg->comm && !agg->next);
     pthread_mutex_lock(&worker->mutex);
     agg->next = worker->added;
     worker->added = agg;
