@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/metrics/http.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -116,6 +117,7 @@ static enum MHD_Result probe(const struct trib_http *http,
         !http->opts.well || http->opts.well(http->opts.arg, route->probe == IS_READY,
                                             text, sizeof(text) - 1);
 
+    assert(route->probe != NO_PROBE);
     strcat(text, "\n");
     return reply(
         connection, well ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, route->type,
@@ -225,6 +227,7 @@ static void make_place(struct trib_http *http)
     }
     if (n < http->opts.connections)
         return;
+    assert(first); /* a connection is allowed at least */
     first->leaves = true;
     (void)shutdown(first->fd, SHUT_RDWR); /* MHD closes it and notifies */
 }
@@ -322,6 +325,7 @@ static trib_status_t listen_at(struct trib_http *http, const char *text,
 {
     struct trib_http_address address;
 
+    assert(!http->daemon);
     trib_status_t st = trib_http_address(text, http->opts.port, err, &address);
     if (st != TRIB_OK)
         return st;
@@ -346,6 +350,7 @@ trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_err
     const union MHD_DaemonInfo *info;
     trib_status_t st = TRIB_ERR_NO_MEMORY;
 
+    assert(opts->view);
     *out = NULL;
     if (http) {
         http->opts = *opts;
@@ -364,6 +369,7 @@ trib_status_t trib_http_start(const struct trib_http_opts *opts, struct trib_err
         trib_http_stop(http);
         return st;
     }
+    assert(http->daemon);
     info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
     http->port = info ? info->port : opts->port;
     *out = http;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/metrics/metrics.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ const char *trib_job_phase_name(enum trib_job_phase phase)
         [TRIB_PHASE_TRANSFER] = "transfer",
     };
 
+    assert(phase < sizeof(names) / sizeof(*names));
     return names[phase];
 }
 
@@ -51,11 +53,13 @@ static const struct {
 
 enum trib_service_counter trib_reason_counter(enum trib_service_reason reason)
 {
+    assert(reason < TRIB_SERVICE_REASONS);
     return reasons[reason].counter;
 }
 
 const char *trib_reason_label(enum trib_service_reason reason)
 {
+    assert(reason < TRIB_SERVICE_REASONS);
     return reasons[reason].label;
 }
 
@@ -164,6 +168,7 @@ void trib_metrics_place_mt(struct trib_metrics *m, uint64_t id,
 {
     struct place *p = malloc(sizeof(*p));
 
+    assert(place->hosts <= TRIB_HOSTS_SHOWN);
     if (!p)
         return;
     p->id = id;
@@ -177,6 +182,7 @@ void trib_metrics_place_mt(struct trib_metrics *m, uint64_t id,
 
 void trib_metrics_reason_mt(struct trib_metrics *m, enum trib_service_reason reason)
 {
+    assert(reason < TRIB_SERVICE_REASONS);
     atomic_fetch_add_explicit(&m->reasons[reason], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&m->events[reasons[reason].counter], 1,
                               memory_order_relaxed);
@@ -185,6 +191,7 @@ void trib_metrics_reason_mt(struct trib_metrics *m, enum trib_service_reason rea
 void trib_metrics_event_mt(struct trib_metrics *m, enum trib_service_counter c,
                            uint64_t n)
 {
+    assert(c < TRIB_SERVICE_COUNTERS);
     atomic_fetch_add_explicit(&m->events[c], n, memory_order_relaxed);
 }
 
@@ -192,6 +199,7 @@ void trib_metrics_event_mt(struct trib_metrics *m, enum trib_service_counter c,
  * n_max. */
 static bool make_room(struct trib_metrics *m, uint32_t n)
 {
+    assert(m->n <= m->n_max);
     if (n <= m->n_max)
         return true;
     struct trib_job *jobs = calloc(n, sizeof(*jobs));
@@ -214,6 +222,7 @@ trib_status_t trib_metrics_publish(struct trib_metrics *m, struct trib_jobs *job
     trib_jobs_positions(jobs, now_ns);
     if (!make_room(m, view.n))
         return TRIB_ERR_NO_MEMORY;
+    assert(view.n <= m->n_max);
     pthread_mutex_lock(&m->lock);
     m->limits = view.limits;
     m->held = view.held;
@@ -233,6 +242,7 @@ static void add_rank(struct trib_job_view *view, struct trib_rank_lag lag)
 {
     uint32_t at = view->n_late;
 
+    assert(view->n_late <= TRIB_RANKS_SHOWN);
     while (at > 0 && view->late[at - 1].sum_ns < lag.sum_ns)
         at--;
     if (at == TRIB_RANKS_SHOWN)
@@ -301,6 +311,7 @@ static bool view_job(const struct trib_metrics *m, const struct trib_job *job,
 static bool view_all(struct trib_metrics *m, uint64_t now_ns,
                      struct trib_service_view *out)
 {
+    assert(!out->jobs && out->n == 0);
     out->limits = m->limits;
     out->held = m->held;
     out->lent = m->lent;

@@ -2,6 +2,7 @@
 /*
  * /status: one JSON object.
  */
+#include <assert.h>
 #include <jansson.h>
 
 #include "agg/metrics/metrics.h"
@@ -97,6 +98,7 @@ static json_t *late_json(const struct trib_job_view *job)
 {
     json_t *all = json_array();
 
+    assert(job->n_late <= TRIB_RANKS_SHOWN);
     for (uint32_t i = 0; i < job->n_late; i++) {
         json_t *o = json_object();
         json_object_set_new(o, "rank", count_json(job->late[i].rank));

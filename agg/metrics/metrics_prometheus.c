@@ -4,6 +4,7 @@
  * loops over all jobs. Numbers are printed as integers because a locale may use a
  * decimal comma.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,8 +109,10 @@ static void put_states(FILE *to, const struct trib_service_view *view)
     static const char name[] = "tribd_jobs";
     uint64_t n[TRIB_JOB_DRAINING + 1] = {0};
 
-    for (uint32_t i = 0; i < view->n; i++)
+    for (uint32_t i = 0; i < view->n; i++) {
+        assert(view->jobs[i].job.state <= TRIB_JOB_DRAINING);
         n[view->jobs[i].job.state]++;
+    }
     put_help(to, name, "gauge", "Jobs, by state.");
     for (int s = 0; s <= TRIB_JOB_DRAINING; s++)
         fprintf(to, "%s{state=\"%s\"} %" PRIu64 "\n", name,
@@ -122,6 +125,7 @@ static void put_event(FILE *to, const struct trib_service_view *v,
 {
     bool split = false;
 
+    assert(c < TRIB_SERVICE_COUNTERS);
     put_help(to, name, "counter", help);
     for (int r = 0; r < TRIB_SERVICE_REASONS; r++) {
         if (trib_reason_counter((enum trib_service_reason)r) != c)
@@ -229,6 +233,7 @@ static void put_service(FILE *to, const struct trib_service_view *v)
 static void put_counters(FILE *to, const struct trib_service_view *view,
                          const char *name, enum trib_job_counter c, uint32_t per)
 {
+    assert(c < TRIB_JOB_COUNTERS && per > 0);
     for (uint32_t i = 0; i < view->n; i++) {
         put_job(to, name, &view->jobs[i].job);
         fputs("} ", to);
@@ -358,6 +363,7 @@ static void put_late_ranks(FILE *to, const struct trib_service_view *view)
              "lag.");
     for (uint32_t i = 0; i < view->n; i++) {
         const struct trib_job_view *job = &view->jobs[i];
+        assert(job->n_late <= TRIB_RANKS_SHOWN);
         for (uint32_t k = 0; k < job->n_late; k++) {
             for (int count = 0; count < 2; count++) {
                 put_job(to, parts[count], &job->job);

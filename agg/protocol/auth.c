@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/protocol/auth_methods.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ const char *trib_auth_name(enum trib_auth_method method)
 
 const char *trib_auth_offered(unsigned offer, char *text, size_t bytes)
 {
+    assert(bytes > 0);
     text[0] = '\0';
     for (size_t i = 0; i < TRIB_AUTH_METHODS; i++)
         if (offer & 1u << trib_auth_methods[i]->number)
@@ -70,6 +72,7 @@ static trib_status_t open_one(struct trib_auth *auth,
 {
     trib_status_t status = TRIB_OK;
 
+    assert(!(auth->offer & 1u << method->number)); /* opened once */
     if (method->proves && !auth->crypt)
         status = trib_crypt_open(err, &auth->crypt);
     if (status == TRIB_OK)
@@ -142,6 +145,7 @@ trib_status_t trib_auth_open(const struct trib_auth_opts *opts, struct trib_erro
 {
     struct trib_auth *auth = calloc(1, sizeof(*auth));
 
+    assert(opts->method && (opts->users || !opts->n_users));
     if (!auth || !copy_users(auth, opts)) {
         trib_auth_free(auth);
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in agg");

@@ -3,6 +3,7 @@
  * "key": both sides have the same file. The key is a hash of all its bytes, so both
  * files must be identical.
  */
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -154,6 +155,7 @@ static trib_status_t key_open(struct trib_auth *auth, const struct trib_auth_opt
             err, TRIB_ERR_UNSUPPORTED,
             "no key file is set (TRIB_SERVICE_KEY; key of tribd): create one (head -c "
             "32 /dev/urandom), mode 600, identical on both sides");
+    assert(auth->crypt); /* the method proves */
     trib_status_t status = open_file(auth, opts->key_file, err, auth->key);
     auth->has_previous = opts->previous_key_file && opts->previous_key_file[0];
     if (status == TRIB_OK && auth->has_previous)
@@ -178,6 +180,7 @@ static void key_close(struct trib_auth *auth)
 
 static bool key_secret(struct trib_handshake *hs)
 {
+    assert(hs->auth->crypt);
     memcpy(hs->secret, hs->auth->key, sizeof(hs->auth->key));
     hs->secret_n = sizeof(hs->auth->key);
     return true;

@@ -55,6 +55,7 @@ trib_status_t trib_control_conn_take(struct trib_control_conn *conn, uint32_t se
 
     if (status == TRIB_OK)
         conn->in_begin += trib_control_frame_bytes(out);
+    assert(conn->in_begin <= conn->in_end);
     return status;
 }
 
@@ -89,6 +90,7 @@ uint8_t *trib_control_conn_room(struct trib_control_conn *conn, size_t n)
         conn->out_end -= conn->out_begin;
         conn->out_begin = 0;
     }
+    assert(n <= sizeof(conn->out) - conn->out_end);
     return conn->out + conn->out_end;
 }
 
@@ -100,6 +102,7 @@ void trib_control_conn_add(struct trib_control_conn *conn, size_t n)
 
 trib_status_t trib_control_conn_flush(struct trib_control_conn *conn)
 {
+    assert(conn->out_begin <= conn->out_end && conn->out_end <= sizeof(conn->out));
     while (conn->out_begin < conn->out_end && !conn->broken) {
         ssize_t n = send(conn->fd, conn->out + conn->out_begin,
                          conn->out_end - conn->out_begin, MSG_NOSIGNAL | MSG_DONTWAIT);

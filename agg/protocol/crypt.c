@@ -183,6 +183,7 @@ bool trib_crypt_share(const struct trib_crypt *crypt,
     uint8_t *first = out;
     uint8_t *second = out + crypto_kx_SESSIONKEYBYTES;
 
+    assert(side == 0 || side == 1);
     if (side == 0)
         return crypt->crypto_kx_client_session_keys(first, second, pair->public_key,
                                                     pair->secret_key, other) == 0;

@@ -75,6 +75,7 @@ static trib_status_t make_keys(struct turn *t)
     struct trib_handshake *hs = t->hs;
     uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
 
+    assert(!hs->seal && hs->transcript);
     if (!hs->method->secret(hs))
         return trib_fail(t->err, TRIB_ERR_PROTOCOL, "the %s sent an invalid key",
                          other(hs));
@@ -96,6 +97,7 @@ static trib_status_t give_proof(struct turn *t)
     struct trib_control m = {.kind = TRIB_CONTROL_AUTH,
                              .auth = {TRIB_CONTROL_PROOF, {proof, sizeof(proof)}}};
 
+    assert(hs->seal);
     trib_seal_begin(hs->seal, hs->keys.stream[side], header);
     trib_transcript_digest(hs->transcript, digest);
     trib_crypt_prove(hs->auth->crypt, hs->keys.proof[side], digest, header, proof);
@@ -122,6 +124,7 @@ static bool proof_fits(const struct trib_handshake *hs,
     uint8_t expected[TRIB_CRYPT_PROOF_BYTES];
     uint8_t digest[TRIB_CRYPT_DIGEST_BYTES];
 
+    assert(data->n == PROOF_BYTES);
     trib_transcript_digest(hs->transcript, digest);
     trib_crypt_prove(hs->auth->crypt, hs->keys.proof[1 - trib_handshake_side(hs)],
                      digest, data->at + TRIB_CRYPT_PROOF_BYTES, expected);
@@ -173,6 +176,7 @@ static trib_status_t choose_method(struct turn *t, unsigned offer)
     char theirs[96];
     char ours[96];
 
+    assert(!t->hs->method);
     for (size_t i = 0; i < TRIB_AUTH_METHODS && !t->hs->method; i++)
         if (both & 1u << trib_auth_methods[i]->number)
             t->hs->method = trib_auth_methods[i];
@@ -273,6 +277,7 @@ static trib_status_t take_credential(struct turn *t)
 {
     struct trib_handshake *hs = t->hs;
 
+    assert(hs->method && hs->method->take);
     if (t->message.auth.step != TRIB_CONTROL_CREDENTIAL)
         return trib_fail(t->err, TRIB_ERR_PROTOCOL,
                          "the %s sent no credential when one was expected", other(hs));

@@ -115,6 +115,7 @@ bool trib_session_has_room(const struct trib_session *session)
 
 static trib_status_t end(struct trib_session *s, trib_status_t status, const char *text)
 {
+    assert(s->state != ENDED && status != TRIB_OK);
     s->state = ENDED;
     s->status = status;
     return trib_fail(s->opts.err, status, "%s: %s", s->peer, text);
@@ -175,6 +176,7 @@ static trib_status_t no_frame(struct trib_session *s, trib_status_t status)
 static trib_status_t go_on(struct trib_session *s, enum trib_control_kind kind,
                            trib_status_t status, const struct trib_error *why)
 {
+    assert(s->state == HANDSHAKE && s->handshake);
     if (status < 0)
         return kind == TRIB_CONTROL_ERROR
                    ? end(s, status, trib_error_text(why))
@@ -191,6 +193,7 @@ static trib_status_t lend(struct trib_session *s,
 {
     struct trib_question *q = calloc(1, sizeof(*q));
 
+    assert(s->handshake && !s->question);
     if (!q)
         return end_telling(s, TRIB_ERR_NO_MEMORY, "out of memory in agg");
     q->n = trib_control_frame_bytes(frame);
@@ -377,6 +380,7 @@ void trib_question_answer(struct trib_question *question)
 {
     struct trib_control_frame frame;
 
+    assert(question->handshake);
     question->status =
         trib_control_parse(question->frame, question->n, 0, question->from, &frame);
     assert(question->status == TRIB_OK); /* the session parsed this frame before */
@@ -501,6 +505,7 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
 {
     struct trib_session *s = malloc(sizeof(*s));
 
+    assert(opts->fd >= 0 && opts->auth && opts->peer);
     if (!s) {
         close(opts->fd);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
@@ -583,6 +588,7 @@ bool trib_session_ready(const struct trib_session *session)
 
 struct trib_auth_peer trib_session_peer(const struct trib_session *session)
 {
+    assert(session->handshake); /* not lent to a question */
     return trib_handshake_peer(session->handshake);
 }
 

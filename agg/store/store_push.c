@@ -202,6 +202,7 @@ static void apply_block(const struct work *w, struct trib_store_block *b)
     const struct vector *v = w->v;
     const int states = v->rule.row->states;
 
+    assert(w->walk.n <= BLOCK && states <= TRIB_STORE_RULE_STATES);
     b->n = w->walk.n;
     read_push(w, b->push);
     load(&w->walk, v->value, b->value);
@@ -254,6 +255,7 @@ static void go_to_block(struct work *w, struct trib_store_walk *hold, uint64_t f
     struct block_walk *b = &w->walk;
     const uint64_t count = w->push->indices ? w->push->count : w->v->count;
 
+    assert(first < count);
     if (b->indices) {
         find(b, first, count);
         trib_store_walk_to(hold, b->at[0], b->at[b->n - 1] + 1);

@@ -22,6 +22,7 @@ trib_status_t trib_store_table_create(uint32_t ranks, struct trib_quota *quota,
 {
     struct trib_store_table *table = calloc(1, sizeof(*table));
 
+    assert(ranks > 0);
     *out = table;
     if (!table)
         return TRIB_ERR_NO_MEMORY;
@@ -114,6 +115,7 @@ static trib_status_t take_memory(struct trib_store_table *table, struct vector *
     const uint64_t own = sizeof(*v) + table->ranks * sizeof(*v->clock) +
                          trib_store_stripes(v->count) * sizeof(*v->stripes);
 
+    assert(v->rule.row && !v->charged);
     if (v->count > (UINT64_MAX / 4 - own) / (vectors * element))
         return trib_fail(err, TRIB_ERR_NO_RESOURCE,
                          "vector %s: no host has memory for %" PRIu64 " elements",
@@ -299,6 +301,7 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
     struct trib_store_walk walk;
     trib_status_t st = TRIB_OK;
 
+    assert(data);
     trib_store_walk_begin(table, vector, &walk);
     pthread_mutex_lock(&walk.v->gate);
     if (walk.v->version)
@@ -320,6 +323,7 @@ void trib_store_replace(struct trib_store_table *table, uint32_t vector,
 {
     struct trib_store_walk walk;
 
+    assert(data);
     trib_store_walk_begin(table, vector, &walk);
     pthread_mutex_lock(&walk.v->gate);
     memset(walk.v->clock, 0, table->ranks * sizeof(*walk.v->clock));

@@ -4,6 +4,7 @@
  * rank computes for minutes without a call. So tribd may assume that a silent rank is
  * stopped or its host unreachable.
  */
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ trib_status_t trib_store_alive_start(struct trib_store *store)
 {
     struct trib_store_alive *alive = &store->alive;
 
+    assert(!alive->pid && store->link);
     pthread_mutex_init(&alive->lock, NULL);
     trib_cond_init(&alive->wake);
     const int why = trib_thread_start(&alive->thread, send_alive, store);

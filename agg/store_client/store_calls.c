@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pushes and pulls. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ static trib_status_t open_part(struct trib_vector *v, struct trib_vector_part *p
                              .store_open = {.dtype = v->dtype, .count = p->count}};
     trib_status_t st = TRIB_OK;
 
+    assert(p->count > 0);
     snprintf(m.store_open.name, sizeof(m.store_open.name), "%s", v->name);
     snprintf(m.store_open.rule, sizeof(m.store_open.rule), "%s", v->rule);
     if (trib_store_shard_is_lost(v->store, p->shard))
@@ -127,6 +129,7 @@ static trib_status_t make_data(struct trib_store_request *r, const trib_push_opt
 {
     struct trib_vector *v = r->vector;
 
+    assert(r->purpose);
     if (!o->indices)
         return trib_vector_encode(r, o->codec);
     if (o->codec && strcmp(o->codec, "none"))
@@ -142,6 +145,7 @@ static uint32_t wait_ms(const struct trib_store *store, int timeout_ms)
 {
     const int ms = timeout_ms ? timeout_ms : store->job.cfg.timeout_ms;
 
+    assert(ms >= 0);
     return ms ? (uint32_t)ms : TRIB_CONTROL_WAIT_MAX;
 }
 

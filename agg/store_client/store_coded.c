@@ -36,6 +36,7 @@ static struct trib_part_words *words_of(struct trib_vector *v,
                                         const struct trib_vector_coder *c,
                                         struct trib_vector_part *p)
 {
+    assert(c == &v->push || c == &v->pull);
     return c == &v->push ? &p->push : &p->pull;
 }
 
@@ -123,6 +124,7 @@ static bool have_words(struct trib_vector *v, const struct trib_vector_coder *c,
 {
     struct trib_part_words *w = words_of(v, c, p);
 
+    assert(c->codec && count > 0);
     if (w->words && w->count == count)
         return true;
     close_words(w);
@@ -187,6 +189,7 @@ static size_t encode_part(struct trib_vector *v, struct trib_vector_part *p,
 {
     struct trib_words_source source = *whole;
 
+    assert(p->push.words && p->push.count == p->count);
     source.x += p->first;
     if (source.residual)
         source.residual += p->first;

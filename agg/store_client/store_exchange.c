@@ -40,6 +40,7 @@ static void begin(const struct trib_store_request *r, struct trib_vector_part *p
 {
     struct trib_part_request *q = &p->request;
 
+    assert(q->stage != TRIB_PART_DONE);
     q->stage = r->indices || r->codec ? TRIB_PART_FORM : TRIB_PART_BODY;
     q->sent = q->heard = 0;
     q->decoding = TRIB_INPROGRESS;
@@ -68,6 +69,7 @@ static struct trib_control compose_indices(const struct trib_vector_part *p, uin
     const size_t each = trib_control_index_bytes(p->count);
     const uint64_t *from = q->indices + q->sent / each;
 
+    assert(n <= TRIB_CONTROL_STORE_BYTES && n % each == 0);
     for (size_t i = 0; i < n / each; i++) {
         const uint64_t index = from[i] - q->first_index;
         memcpy(room + i * each, &index, each);
@@ -122,6 +124,7 @@ static trib_status_t send_some(const struct trib_store_request *r,
 
     while (q->stage < TRIB_PART_ANSWER && trib_session_has_room(session_of(r, p))) {
         const size_t bytes = stage_bytes(r, p);
+        assert(q->sent <= bytes);
         const uint32_t n = (uint32_t)trib_min(bytes - q->sent, sizeof(room));
         const struct trib_control m = q->stage == TRIB_PART_BODY ? compose_body(r, p, n)
                                       : r->indices ? compose_indices(p, n, room)
@@ -177,6 +180,7 @@ static trib_status_t end_answer(const struct trib_store_request *r,
 {
     struct trib_part_request *q = &p->request;
 
+    assert(q->stage == TRIB_PART_ANSWER);
     if (q->words ? q->decoding != TRIB_OK : q->heard != q->out_bytes)
         return not_due(r, p, "too few elements");
     q->stage = TRIB_PART_DONE;
@@ -232,6 +236,7 @@ static trib_status_t hear_some(const struct trib_store_request *r,
 static void fail(struct trib_store_request *r, struct trib_vector_part *p,
                  trib_status_t st)
 {
+    assert(st != TRIB_OK);
     p->request.stage = TRIB_PART_DONE;
     if (r->status != TRIB_OK)
         return;
@@ -293,6 +298,7 @@ static bool wait_for_parts(struct trib_store_request *r)
     uint64_t due = UINT64_MAX;
     unsigned n = 0;
 
+    assert(r->vector->n_parts <= TRIB_AGGREGATORS_MAX);
     for (int i = 0; i < r->vector->n_parts; i++) {
         const struct trib_vector_part *p = &r->vector->parts[i];
         const struct trib_session *session = session_of(r, p);

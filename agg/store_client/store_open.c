@@ -2,6 +2,7 @@
 /* Collective calls: rank 0 acts first, and all ranks learn the outcome. */
 #include "agg/store_client/rank_store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,7 @@ static trib_status_t describe(struct trib_store *store, const trib_store_opts_t 
 
 static void tell(const struct trib_store *store, trib_status_t st, struct verdict *v)
 {
+    assert(store->job.n <= TRIB_AGGREGATORS_MAX);
     v->status = st;
     v->n = store->job.n;
     memcpy(v->token, store->token, sizeof(v->token));
@@ -241,6 +243,7 @@ static trib_status_t check_desc(struct trib_store *store, const trib_vector_desc
 static trib_status_t open_in_turn(struct trib_store *store, const trib_vector_desc_t *d,
                                   struct trib_vector *v, trib_status_t st)
 {
+    assert(v || st != TRIB_OK);
     if (store->rank == 0 && st == TRIB_OK)
         st = trib_vector_open(v);
     if (store->rank == 0 && st == TRIB_OK && d->initial)

@@ -159,6 +159,7 @@ static void deal_push(const struct trib_store_request *r, struct trib_vector_par
     const size_t element = trib_dtype_size(r->vector->dtype);
     struct trib_part_request *q = &p->request;
 
+    assert(r->data && p->count > 0);
     q->data = r->data + (r->codec ? p->coded_at : p->first * element);
     q->data_bytes = r->codec ? p->coded_bytes : p->count * element;
     q->out = r->out ? r->out + p->first * element : NULL;
@@ -193,6 +194,7 @@ void trib_vector_deal(struct trib_store_request *r)
 {
     size_t at = 0;
 
+    assert(r->vector->n_parts > 0);
     for (int i = 0; i < r->vector->n_parts; i++) {
         struct trib_vector_part *p = &r->vector->parts[i];
         p->request = (struct trib_part_request){.stage = TRIB_PART_FORM};

@@ -16,6 +16,7 @@ trib_status_t trib_vector_request(struct trib_store_request *r)
     struct trib_vector *v = r->vector;
     const struct trib_vector_part *p = v->parts;
 
+    assert(v->n_parts > 0);
     trib_error_clear(&v->store->err);
     while (p < v->parts + v->n_parts - 1 && !p->lost)
         p++;
@@ -34,6 +35,7 @@ trib_status_t trib_part_ask(struct trib_vector *v, const struct trib_vector_part
     struct trib_store_request r = {
         .vector = v, .only = p, .bound = TRIB_CONTROL_UNBOUNDED};
 
+    assert(p >= v->parts && p < v->parts + v->n_parts);
     trib_vector_deal(&r);
     return trib_store_exchange(&r);
 }

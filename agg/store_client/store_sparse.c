@@ -46,6 +46,7 @@ static void sort_by_part(const struct trib_store_request *r, uint64_t *out,
     struct trib_vector *v = r->vector;
     size_t at[TRIB_AGGREGATORS_MAX + 1] = {0};
 
+    assert(v->n_parts <= TRIB_AGGREGATORS_MAX);
     for (size_t i = 0; i < r->n_indices; i++)
         at[trib_part_of(v, r->indices[i]) - v->parts + 1]++;
     for (int k = 1; k < v->n_parts; k++)
@@ -62,6 +63,7 @@ trib_status_t trib_vector_pull_each(struct trib_store_request *r)
     const size_t n = r->n_indices, element = trib_dtype_size(r->vector->dtype);
     uint8_t *const result = r->out;
 
+    assert(n > 0 && r->indices);
     if (r->vector->n_parts == 1)
         return trib_vector_request(r);
     uint64_t *indices = malloc(n * sizeof(*indices));
