@@ -279,7 +279,7 @@ static trib_status_t take_push(struct trib_store_peer *peer,
 
 /* Return what the pull waits for, all at one moment. Without a bound, ranks are not
  * compared. */
-static struct trib_store_lead look(const struct trib_store_peer *peer)
+static struct trib_store_lead lead_of(const struct trib_store_peer *peer)
 {
     const struct trib_store_table *table = peer->opts.table;
     const struct trib_control_store_pull *p = &peer->pull;
@@ -396,7 +396,7 @@ static trib_status_t take_pull(struct trib_store_peer *peer,
                          m->vector, all, m->count, m->first);
     peer->pull = *m;
     peer->due_ns = 0;
-    const struct trib_store_lead now = look(peer);
+    const struct trib_store_lead now = lead_of(peer);
     if (peer->refusal.status)
         answer_refusal(peer);
     else if (may_pull(peer, &now))
@@ -412,7 +412,7 @@ void trib_store_peer_wake(struct trib_store_peer *peer, uint64_t now_ns)
         return;
     if (!peer->due_ns)
         peer->due_ns = now_ns + (uint64_t)peer->pull.wait_ms * 1000000;
-    const struct trib_store_lead now = look(peer);
+    const struct trib_store_lead now = lead_of(peer);
     if (may_pull(peer, &now))
         end_pull(peer);
     else if (now_ns >= peer->due_ns)
