@@ -15,11 +15,8 @@ FNR > 1 {
 
 # Return the median in ms, or 0 if there is none.
 function ms(of, who, b) { return median(of SUBSEP who SUBSEP b) / 1e3 }
-
 function ms_cell(of, who, b) { return cell(of SUBSEP who SUBSEP b, 1e3) }
-
 function error_text(of, who, b) { return (of, who, b) in nmse ? sprintf("%.1e", nmse[of, who, b]) : "-" }
-
 function wire_text(of, who, b) { return (of, who, b) in wire ? sprintf("%.2f", wire[of, who, b] / b) : "-" }
 
 function least(of, b, names,    i, n, name, t, found) {

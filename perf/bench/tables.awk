@@ -46,7 +46,6 @@ function best(row, list, except,    i, took, least) {
 function number(x) {
     return sprintf(x < 0.1 ? "%.2g" : x < 10 ? "%.2f" : x < 1000 ? "%.1f" : "%.0f", x)
 }
-
 function shown(x) { return x > 0 ? number(x) : "-" }
 
 function size_text(b) {
@@ -55,7 +54,6 @@ function size_text(b) {
     if (b >= 1000000 && b % 1000000 == 0) return b / 1000000 " MB"
     return b " B"
 }
-
 function ratio(a, b) { return a > 0 && b > 0 ? sprintf("%.2f", a / b) : "-" }
 
 # Return a ratio and whether it is in these limits; "" is none.
