@@ -309,9 +309,8 @@ static bool has_claim(const char *name)
 
 /* A codec without a claim of its own spoils nothing outside of a chunk. Each algorithm
  * takes every other row. */
-static void test_codecs(void **state)
+TEST(test_codecs)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(true); a++) {
         for (size_t r = a % 2; r < ROWS; r += 2)
             run(&rows[r], algorithm_of(a, true), NULL);
@@ -324,12 +323,11 @@ static void test_codecs(void **state)
     assert_int_equal(failures, 0);
 }
 
-static void test_tribd(void **state)
+TEST(test_tribd)
 {
     struct daemon_process d = {.threads = 1};
     char config[80];
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d))
         tribtest_skip("built without libmicrohttpd");
@@ -342,13 +340,4 @@ static void test_tribd(void **state)
     assert_int_equal(failures, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codecs),
-        cmocka_unit_test(test_tribd),
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

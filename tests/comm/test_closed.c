@@ -64,43 +64,24 @@ static void over(const char *config)
                .noisy = true);
 }
 
-static void test_auto(void **state)
+TEST(test_auto)
 {
-    (void)state;
     over("log=debug");
 }
 
-static void test_shm(void **state)
+TEST(test_shm)
 {
-    (void)state;
     over("transport=shm;log=debug");
 }
 
-static void test_tcp(void **state)
+TEST(test_tcp)
 {
-    (void)state;
     over("transport=tcp;log=debug");
 }
 
 #if HAVE_UCX
-static void test_ucx(void **state)
+TEST(test_ucx)
 {
-    (void)state;
     over("transport=ucx;log=debug");
 }
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_shm),
-        cmocka_unit_test(test_tcp),
-#if HAVE_UCX
-        cmocka_unit_test(test_ucx),
-#endif
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -264,11 +264,10 @@ static const char *const networks[] = {"transport=tcp+corrupt:nth=3,least=512",
                                        "transport=shm+nomap+corrupt:nth=3,least=512"};
 
 /* Nobody is told that a sum is wrong. */
-static void test_without(void **state)
+TEST(test_without)
 {
     struct job job = {.seen = share_memory(), .damaged = -1};
 
-    (void)state;
     for (int i = 0; i < SCENES; i++) {
         job.scene = &scenes[i];
         if (scenes[i].codec)
@@ -280,12 +279,11 @@ static void test_without(void **state)
     }
 }
 
-static void test_network(void **state)
+TEST(test_network)
 {
     struct job job = {.seen = share_memory(), .damaged = -1};
     char config[200];
 
-    (void)state;
     for (int n = 0; n < 2; n++) {
         for (int i = 0; i < SCENES; i++) {
             job.scene = &scenes[i];
@@ -301,7 +299,7 @@ static void test_network(void **state)
 }
 
 /* Within load/store reach a receiver looks at what lies in shared memory. */
-static void test_shared_memory(void **state)
+TEST(test_shared_memory)
 {
     const struct scene of_memory[] = {
         {.coll = TRIB_ALLREDUCE, .algorithm = "flat"},
@@ -313,7 +311,6 @@ static void test_shared_memory(void **state)
     };
     struct job job = {.seen = share_memory()};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(of_memory) / sizeof(*of_memory); i++) {
         job.scene = &of_memory[i];
         job.damaged = job.scene->coll == TRIB_BROADCAST ? 2 : 0;
@@ -326,14 +323,13 @@ static void test_shared_memory(void **state)
 }
 
 /* Nothing is damaged, and nothing is refused. */
-static void test_whole(void **state)
+TEST(test_whole)
 {
     static const char *const configs[] = {
         "transport=shm;check=sum", "transport=tcp;check=sum",
         "transport=shm+nomap;check=norm:1e6,sum", "transport=shm;check=sum;cpu=c"};
     struct job job = {.seen = share_memory(), .damaged = -1};
 
-    (void)state;
     for (size_t c = 0; c < sizeof(configs) / sizeof(*configs); c++) {
         for (int i = 0; i < SCENES; i++) {
             job.scene = &scenes[i];
@@ -364,7 +360,7 @@ static int by_aggregators(struct ranks_self *self)
     return 0;
 }
 
-static void test_aggregators(void **state)
+TEST(test_aggregators)
 {
     static const struct scene offloaded[] = {
         {.coll = TRIB_ALLREDUCE, .algorithm = "auto"},
@@ -381,7 +377,6 @@ static void test_aggregators(void **state)
     struct job job = {.seen = share_memory(), .damaged = -1};
     char config[200];
 
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof(offloaded) / sizeof(*offloaded); i++) {
         struct aggregators s = {.ranks = 3, .n = 1};
         job.scene = &offloaded[i / 2];
@@ -397,18 +392,4 @@ static void test_aggregators(void **state)
         assert_int_equal(job.seen->wrong + job.seen->others, 0);
         assert_true(job.seen->named > 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without),
-        cmocka_unit_test(test_network),
-        cmocka_unit_test(test_shared_memory),
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_aggregators),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

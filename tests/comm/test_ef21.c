@@ -57,13 +57,12 @@ static int holds(struct ranks_self *self)
     return 0;
 }
 
-static void test_sum_of_own(void **state)
+TEST(test_sum_of_own)
 {
     static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.02+natural",
                                          "topk:ratio=0.1+dither", "topk:ratio=0.9"};
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_BF16, TRIB_F64};
 
-    (void)state;
     for (int size = 1; size <= 4; size++)
         for (size_t a = 0; a < algorithms_count(false); a++)
             run(holds,
@@ -129,9 +128,8 @@ static int contracts(struct ranks_self *self)
     return 0;
 }
 
-static void test_fixed_gradient(void **state)
+TEST(test_fixed_gradient)
 {
-    (void)state;
     for (int size = 1; size <= 4; size++)
         run(contracts,
             &(struct fed_scene){"topk:ratio=0.1", "ef21", algorithm_at(size), TRIB_F32,
@@ -165,9 +163,8 @@ static int descends(struct ranks_self *self)
     return 0;
 }
 
-static void test_ratio_1_is_gradient_descent(void **state)
+TEST(test_ratio_1_is_gradient_descent)
 {
-    (void)state;
     for (int size = 1; size <= 4; size++) {
         run(descends,
             &(struct fed_scene){"topk:ratio=1", "ef21", algorithm_at(size), TRIB_F32,
@@ -206,9 +203,8 @@ static int forgets(struct ranks_self *self)
     return 0;
 }
 
-static void test_not_finite(void **state)
+TEST(test_not_finite)
 {
-    (void)state;
     for (int size = 1; size <= 4; size++)
         run(forgets,
             &(struct fed_scene){"topk:ratio=0.05",
@@ -292,35 +288,18 @@ static int converges(struct ranks_self *self)
     return 0;
 }
 
-static void test_top_1_alone_diverges(void **state)
+TEST(test_top_1_alone_diverges)
 {
-    (void)state;
     run(diverges, &(struct fed_scene){"topk:k=1", "none", "flat", TRIB_F32, TRIB_MEAN},
         3);
     run(diverges,
         &(struct fed_scene){"topk:k=1,ef=0", NULL, "tree", TRIB_F32, TRIB_MEAN}, 3);
 }
 
-static void test_top_1_with_feedback_converges(void **state)
+TEST(test_top_1_with_feedback_converges)
 {
-    (void)state;
     run(converges, &(struct fed_scene){"topk:k=1", "ef14", "flat", TRIB_F32, TRIB_MEAN},
         3);
     run(converges,
         &(struct fed_scene){"topk:ratio=0.33", "ef21", "tree", TRIB_F32, TRIB_MEAN}, 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sum_of_own),
-        cmocka_unit_test(test_fixed_gradient),
-        cmocka_unit_test(test_ratio_1_is_gradient_descent),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_top_1_alone_diverges),
-        cmocka_unit_test(test_top_1_with_feedback_converges),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,11 +49,10 @@ static trib_opts_t one_rank(const char *config)
     return o;
 }
 
-static void test_init_refuses(void **state)
+TEST(test_init_refuses)
 {
     trib_opts_t o = TRIB_OPTS_INIT;
 
-    (void)state;
     assert_status(trib_init(&o, NULL), TRIB_ERR_INVALID);
     assert_words(trib_last_error(NULL), WORDS("comm_out", "NULL"));
     o.size = 8;
@@ -69,11 +68,10 @@ static void test_init_refuses(void **state)
     refuse_init(one_rank("transport=shm:rings=4"), TRIB_ERR_CONFIG, WORDS("ring"));
 }
 
-static void test_init_refuses_ranks(void **state)
+TEST(test_init_refuses_ranks)
 {
     trib_opts_t o = TRIB_OPTS_INIT;
 
-    (void)state;
     o.ranks = 2;
     o.rank_plus_1 = 3;
     o.root = "127.0.0.1:1";
@@ -87,12 +85,11 @@ static void test_init_refuses_ranks(void **state)
     refuse_init(o, TRIB_ERR_BOOT, WORDS("/nowhere"));
 }
 
-static void test_unknown_variable_warns_once(void **state)
+TEST(test_unknown_variable_warns_once)
 {
     trib_opts_t o = one_rank(NULL);
     trib_comm_t *comm;
 
-    (void)state;
     logged_warnings = 0;
     o.log = keep_line;
     setenv("TRIB_CHUNKS", "64K", 1);
@@ -375,9 +372,8 @@ static int refuse_all(struct ranks_self *self)
     return 0;
 }
 
-static void test_calls_refuse(void **state)
+TEST(test_calls_refuse)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = refuse_all);
 }
 
@@ -389,9 +385,8 @@ static int refuse_small_chunks(struct ranks_self *self)
     return 0;
 }
 
-static void test_small_chunks(void **state)
+TEST(test_small_chunks)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = refuse_small_chunks);
 }
 
@@ -430,9 +425,8 @@ static int init_and_fail(struct ranks_self *self)
     return use_after_failure(self);
 }
 
-static void test_use_after_failure(void **state)
+TEST(test_use_after_failure)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = init_and_fail, .bare = true);
 }
 
@@ -492,12 +486,11 @@ static int free_at_once(struct ranks_self *self)
     return 0;
 }
 
-static void test_free_while_failing(void **state)
+TEST(test_free_while_failing)
 {
     static const char *const configs[] = {"log=debug,transport=shm",
                                           "log=debug,transport=shm+nomap"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ranks_pass(.size = 5, .fn = free_at_once, .config = configs[i], .bare = true);
     }
@@ -526,30 +519,12 @@ static int starve(struct ranks_self *self)
     return 0;
 }
 
-static void test_starved_plan(void **state)
+TEST(test_starved_plan)
 {
     static const char *const configs[] = {"timeout_ms=3000,transport=shm",
                                           "timeout_ms=3000,transport=shm+nomap"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ranks_pass(.size = 3, .fn = starve, .config = configs[i], .bare = true);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_init_refuses),
-        cmocka_unit_test(test_init_refuses_ranks),
-        cmocka_unit_test(test_unknown_variable_warns_once),
-        cmocka_unit_test(test_calls_refuse),
-        cmocka_unit_test(test_small_chunks),
-        cmocka_unit_test(test_use_after_failure),
-        cmocka_unit_test(test_free_while_failing),
-        cmocka_unit_test(test_starved_plan),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,11 +135,10 @@ static void run(const struct scene *s, int size, const char *transport)
     ranks_pass(.size = size, .fn = sums, .arg = (void *)(uintptr_t)s, .config = config);
 }
 
-static void test_sums(void **state)
+TEST(test_sums)
 {
     static const char *const transports[] = {"shm", "tcp"};
 
-    (void)state;
     for (size_t a = 0; a < algorithms_count(true); a++)
         for (int size = 2; size <= 5; size++)
             for (int t = 0; t < 2; t++) {
@@ -149,9 +148,8 @@ static void test_sums(void **state)
             }
 }
 
-static void test_means(void **state)
+TEST(test_means)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(true); a++)
         for (int size = 2; size <= 5; size++) {
             const struct scene s = {algorithm_of(a, true), 0, 0, TRIB_ALLREDUCE, true};
@@ -159,24 +157,11 @@ static void test_means(void **state)
         }
 }
 
-static void test_reduces(void **state)
+TEST(test_reduces)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         const struct scene s = {algorithm_at(a), 32768, 1, TRIB_REDUCE, false};
         if (algorithm_does(s.algorithm, TRIB_REDUCE))
             run(&s, 3, "shm");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_means),
-        cmocka_unit_test(test_reduces),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

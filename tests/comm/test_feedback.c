@@ -75,7 +75,7 @@ static int conserves(struct ranks_self *self)
     return 0;
 }
 
-static void test_conserves(void **state)
+TEST(test_conserves)
 {
     static const char *const codecs[] = {"topk:ratio=0.1", "topk:ratio=0.05+natural",
                                          "qsgd:bits=6", "efsign"};
@@ -83,7 +83,6 @@ static void test_conserves(void **state)
                                             "ef14:momentum=0.9,nesterov=1,masking=0"};
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F64, TRIB_BF16};
 
-    (void)state;
     for (int size = 1; size <= 4; size++)
         for (size_t a = 0; a < algorithms_count(false); a++)
             for (size_t k = 0; k < 3; k++)
@@ -95,14 +94,13 @@ static void test_conserves(void **state)
 }
 
 /* Words that add are made of what was measured, once. */
-static void test_conserves_sums_of_words(void **state)
+TEST(test_conserves_sums_of_words)
 {
     static const char *const codecs[] = {"int8", "uniform-thc:bucket=64",
                                          "int4:bucket=16", "qsgd:shared=1,bits=6"};
     static const char *const feedbacks[] = {"ef14", "ef14:momentum=0.9,masking=0"};
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F64, TRIB_BF16};
 
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++)
         for (size_t k = 0; k < 2; k++)
             run(conserves,
@@ -112,7 +110,7 @@ static void test_conserves_sums_of_words(void **state)
 }
 
 /* Whatever the codec, of those that go with error feedback. */
-static void test_conserves_by_every_codec(void **state)
+TEST(test_conserves_by_every_codec)
 {
     static const char *const codecs[] = {
         "dgc:ratio=0.1",
@@ -130,7 +128,6 @@ static void test_conserves_by_every_codec(void **state)
         "qsgd:bits=8,shared=1",
     };
 
-    (void)state;
     for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)
         for (size_t k = 0; k < 2; k++)
             run(conserves,
@@ -142,7 +139,7 @@ static void test_conserves_by_every_codec(void **state)
 }
 
 /* Results that are rounded or selected anew: what they lose is in a residual, too. */
-static void test_conserves_by_results(void **state)
+TEST(test_conserves_by_results)
 {
     static const char *const codecs[] = {
         "topk:ratio=0.1,result=selected",
@@ -162,7 +159,6 @@ static void test_conserves_by_results(void **state)
     };
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F32, TRIB_F16, TRIB_F64};
 
-    (void)state;
     for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)
         for (size_t k = 0; k < 2; k++)
             run(conserves,
@@ -202,9 +198,8 @@ static int masks(struct ranks_self *self)
     return 0;
 }
 
-static void test_masking(void **state)
+TEST(test_masking)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++)
         run(masks,
             &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9", algorithm_at(a),
@@ -244,9 +239,8 @@ static int dense_momentum(struct ranks_self *self)
     return 0;
 }
 
-static void test_ratio_1_is_momentum_sgd(void **state)
+TEST(test_ratio_1_is_momentum_sgd)
 {
-    (void)state;
     for (int size = 1; size <= 4; size++) {
         run(dense_momentum,
             &(struct fed_scene){"topk:ratio=1", "ef14:momentum=0.9,masking=0",
@@ -339,11 +333,10 @@ static int clips_nan(struct ranks_self *self)
     return 0;
 }
 
-static void test_clipping(void **state)
+TEST(test_clipping)
 {
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F64, TRIB_F16, TRIB_F32};
 
-    (void)state;
     for (int size = 1; size <= 4; size++)
         run(clips,
             &(struct fed_scene){"topk:ratio=0.1",
@@ -378,9 +371,8 @@ static int clips_alone(struct ranks_self *self)
     return 0;
 }
 
-static void test_clipping_alone(void **state)
+TEST(test_clipping_alone)
 {
-    (void)state;
     for (int size = 1; size <= 3; size++)
         run(clips_alone,
             &(struct fed_scene){"bf16", "none:clip=3", algorithm_at(size), TRIB_F32,
@@ -413,9 +405,8 @@ static int warms_up(struct ranks_self *self)
     return 0;
 }
 
-static void test_warm_up(void **state)
+TEST(test_warm_up)
 {
-    (void)state;
     for (int size = 1; size <= 4; size++)
         run(warms_up,
             &(struct fed_scene){size % 2 ? "topk:ratio=0.001" : "randomk:ratio=0.001",
@@ -490,9 +481,8 @@ static int same_ways(struct ranks_self *self)
     return 0;
 }
 
-static void test_ways(void **state)
+TEST(test_ways)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         run(same_ways,
             &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9,nesterov=1",
@@ -567,9 +557,8 @@ static int conserves_by_scatter(struct ranks_self *self)
     return conserves_elsewhere(self, TRIB_REDUCE_SCATTER);
 }
 
-static void test_conserves_elsewhere(void **state)
+TEST(test_conserves_elsewhere)
 {
-    (void)state;
     for (int size = 1; size <= 4; size++) {
         struct fed_scene s = {size % 2 ? "topk:ratio=0.1" : "qsgd:bits=6",
                               "ef14:momentum=0.5,masking=0", "auto", TRIB_F32,
@@ -577,24 +566,4 @@ static void test_conserves_elsewhere(void **state)
         run(conserves_by_reduce, &s, size);
         run(conserves_by_scatter, &s, size);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conserves),
-        cmocka_unit_test(test_conserves_by_every_codec),
-        cmocka_unit_test(test_conserves_by_results),
-        cmocka_unit_test(test_conserves_sums_of_words),
-        cmocka_unit_test(test_masking),
-        cmocka_unit_test(test_ratio_1_is_momentum_sgd),
-        cmocka_unit_test(test_clipping),
-        cmocka_unit_test(test_clipping_alone),
-        cmocka_unit_test(test_warm_up),
-        cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_conserves_elsewhere),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static int same_bits(struct ranks_self *self)
     return 0;
 }
 
-static void test_same_bits(void **state)
+TEST(test_same_bits)
 {
     static const char *const codecs[] = {"topk:ratio=0.02", "dgc:ratio=0.02",
                                          "randomk:ratio=0.05", "threshold:at=0.9",
@@ -89,7 +89,6 @@ static void test_same_bits(void **state)
     static const char *const algorithms[] = {"auto", "ring", "direct", "flat", "tree",
                                              "hierarchical"};
 
-    (void)state;
     for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)
         for (size_t a = 0; a < sizeof(algorithms) / sizeof(*algorithms); a++) {
             const struct fed_scene scene = {codecs[c], "ef14", algorithms[a], TRIB_F32,
@@ -130,14 +129,13 @@ static int alone(struct ranks_self *self)
     return 0;
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
     const struct fed_scene scene = {"topk:ratio=0.02", "ef14", "auto", TRIB_F32,
                                     TRIB_MEAN};
     struct ranks_job job = {.size = 1, .fn = alone, .arg = (void *)(uintptr_t)&scene,
                             .config = "transport=shm"};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
 }
 
@@ -193,22 +191,9 @@ static int refuses(struct ranks_self *self)
     return 0;
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
     struct ranks_job job = {.size = 2, .fn = refuses, .config = "transport=shm"};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_refuses),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

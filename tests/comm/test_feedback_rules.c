@@ -37,9 +37,8 @@ static int arrives(struct ranks_self *self)
 
 /* A rule corrects as its row says: by "none" a good part of a gradient never
  * arrives. */
-static void test_every_rule_corrects(void **state)
+TEST(test_every_rule_corrects)
 {
-    (void)state;
     for (int i = 0; trib_feedback_rules[i]; i++) {
         const struct trib_feedback_ops *ops = trib_feedback_rules[i];
         const struct fed_scene scene = {"topk:ratio=0.1,ef=0", ops->name, "flat",
@@ -84,11 +83,10 @@ static int goes_on(struct ranks_self *self)
     return 0;
 }
 
-static void test_states_are_saved(void **state)
+TEST(test_states_are_saved)
 {
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F64, TRIB_F16, TRIB_BF16};
 
-    (void)state;
     for (int i = 0; trib_feedback_rules[i]; i++)
         for (int k = 0; trib_feedback_rules[i]->examples[k][0]; k++) {
             const char *const *example = trib_feedback_rules[i]->examples[k];
@@ -101,15 +99,4 @@ static void test_states_are_saved(void **state)
             if (ranks_run(&job) != 0)
                 fail_msg("%s with %s", example[0], example[1]);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_rule_corrects),
-        cmocka_unit_test(test_states_are_saved),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static int same_bits(struct ranks_self *self)
     return 0;
 }
 
-static void test_same_bits(void **state)
+TEST_WITH(test_same_bits, "transport=shm", "transport=tcp;encode_threads=2")
 {
     for (int size = 2; size <= 3; size++)
         ranks_pass(.size = size, .fn = same_bits, .config = *state, .seconds = 200);
@@ -181,24 +181,9 @@ static int made_so(struct ranks_self *self)
     return 0;
 }
 
-static void test_made_so(void **state)
+TEST_WITH(test_made_so, "transport=shm", "transport=tcp")
 {
     ranks_pass(.size = 3, .fn = made_so, .config = *state);
 }
 
-#define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, \
-     (char *)(uintptr_t)(config)}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON(test_same_bits, "transport=shm"),
-        ON(test_same_bits, "transport=tcp;encode_threads=2"),
-        ON(test_made_so, "transport=shm"),
-        ON(test_made_so, "transport=tcp"),
-    };
-
-    tribtest_deadline(500);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(500)

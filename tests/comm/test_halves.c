@@ -60,23 +60,12 @@ static int rounded_once(struct ranks_self *self)
     return 0;
 }
 
-static void test_rounded_once(void **state)
+TEST(test_rounded_once)
 {
     static const char *const configs[] = {"algorithm=flat", "algorithm=direct"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ranks_pass(.size = RANKS, .fn = rounded_once, .config = configs[i],
                    .seconds = 60);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounded_once),
-    };
-
-    tribtest_deadline(150);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

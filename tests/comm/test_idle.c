@@ -181,7 +181,7 @@ static int waits(struct ranks_self *self)
     return 0;
 }
 
-static void test_waits(void **state)
+TEST_ON(test_waits, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_pass(.size = 3, .fn = waits, .config = *state, .bare = true);
 }
@@ -263,7 +263,7 @@ static int gives_up(struct ranks_self *self)
     return 0;
 }
 
-static void test_gives_up(void **state)
+TEST_ON(test_gives_up, "shm", "tcp", IF_UCX("ucx"))
 {
     char config[200];
 
@@ -314,7 +314,7 @@ static int starts(struct ranks_self *self)
     return 0;
 }
 
-static void test_start(void **state)
+TEST_ON(test_start, "shm", "tcp")
 {
     static const int after[] = {1, 5, 50, 200, 400, 800};
     trib_root_t *root;
@@ -375,7 +375,7 @@ static int never(struct ranks_self *self)
     return 0;
 }
 
-static void test_never(void **state)
+TEST_ON(test_never, "auto")
 {
     trib_root_t *root;
     char config[100];
@@ -397,18 +397,4 @@ static void test_never(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_waits, "shm"),    RANKS_ON(test_waits, "tcp"),
-        RANKS_ON(test_gives_up, "shm"), RANKS_ON(test_gives_up, "tcp"),
-        RANKS_ON(test_start, "shm"),    RANKS_ON(test_start, "tcp"),
-        RANKS_ON(test_never, "auto"),
-#if HAVE_UCX
-        RANKS_ON(test_waits, "ucx"),    RANKS_ON(test_gives_up, "ucx"),
-#endif
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

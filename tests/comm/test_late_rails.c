@@ -80,26 +80,13 @@ static void run(int devices, ranks_fn fn)
     assert_int_equal(fake_verbs_mistakes(), 0);
 }
 
-static void test_broadcasts(void **state)
+TEST(test_broadcasts)
 {
-    (void)state;
     for (int devices = 2; devices <= 4; devices++)
         run(devices, broadcasts);
 }
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
-    (void)state;
     run(4, messages);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_broadcasts),
-        cmocka_unit_test(test_messages),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

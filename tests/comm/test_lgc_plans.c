@@ -171,9 +171,8 @@ static const char *const codecs[] = {
     "lgc-ps:ratio=0.125,dense=1,train=3,innovation=0.01",
 };
 
-static void test_algorithms(void **state)
+TEST(test_algorithms)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         for (int form = 0; form < 2; form++) {
             struct scene s = {.codec = codecs[form],
@@ -190,9 +189,8 @@ static void test_algorithms(void **state)
 }
 
 /* One rank alone; halves, which are rounded behind the decoder. */
-static void test_others(void **state)
+TEST(test_others)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct scene s = {.codec = codecs[form],
                           .algorithm = "ring",
@@ -241,9 +239,8 @@ static int resumed(struct ranks_self *self)
     return 0;
 }
 
-static void test_state(void **state)
+TEST(test_state)
 {
-    (void)state;
     for (int form = 0; form < 2; form++) {
         struct scene s = {.codec = codecs[form], .algorithm = "ring"};
         ranks_pass(.size = 2, .fn = resumed, .arg = &s, .config = "transport=shm");
@@ -269,21 +266,7 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = refused, .config = "transport=shm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_algorithms),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_state),
-        cmocka_unit_test(test_refused),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

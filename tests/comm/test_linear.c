@@ -214,9 +214,8 @@ static const char *const codecs[] = {
 };
 enum { CODECS = sizeof(codecs) / sizeof(*codecs) };
 
-static void test_allreduce(void **state)
+TEST(test_allreduce)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         for (size_t c = 0; c < CODECS; c++) {
             struct scene s = {codecs[c],
@@ -233,12 +232,11 @@ static void test_allreduce(void **state)
 
 /* Chunks hold whole buckets and blocks, whatever the length, so the results are those
  * of the vector in one piece. */
-static void test_whole_buckets(void **state)
+TEST(test_whole_buckets)
 {
     static const char *const wide[] = {"int8", "int4:bucket=40,ef=1",
                                        "uniform-thc:bits=4,bucket=1000", "thc",
                                        "qsgd:shared=1,bucket=1024"};
-    (void)state;
     for (size_t a = 0; a < 5; a++) {
         struct scene s = {
             wide[a],         algorithm_at(a), TRIB_ALLREDUCE,       TRIB_SUM,
@@ -256,9 +254,8 @@ static void test_whole_buckets(void **state)
 }
 
 /* Blocks of 64 or more, which these lengths and numbers of ranks leave whole. */
-static void test_rotated(void **state)
+TEST(test_rotated)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         for (int size = 1; size <= 4; size *= 2) {
             struct scene s = {size > 2 ? "thc:block=64,p=1/64" : "thc:block=512,ef=0",
@@ -274,11 +271,10 @@ static void test_rotated(void **state)
 }
 
 /* The other transports, with one slot an edge and with no load/store reach. */
-static void test_transports(void **state)
+TEST(test_transports)
 {
     static const char *const configs[] = {"transport=shm+nomap", "transport=loop",
                                           "transport=tcp", "transport=shm;window=1"};
-    (void)state;
     for (size_t k = 0; k < 4; k++) {
         for (size_t a = 0; a < algorithms_count(false); a++) {
             struct scene s = {codecs[(k + a) % CODECS], algorithm_at(a), TRIB_ALLREDUCE,
@@ -289,9 +285,8 @@ static void test_transports(void **state)
 }
 
 /* Many rounds, so that several of them are under way for one chunk. */
-static void test_many_rounds(void **state)
+TEST(test_many_rounds)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {codecs[a % CODECS], algorithm_at(a),   TRIB_ALLREDUCE,
                           TRIB_SUM,  TRIB_FEED_WHOLE, 40000,
@@ -304,9 +299,8 @@ static void test_many_rounds(void **state)
     }
 }
 
-static void test_fed_backward(void **state)
+TEST(test_fed_backward)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {codecs[a % CODECS], algorithm_at(a), TRIB_ALLREDUCE, TRIB_SUM,
                           TRIB_FEED_BACKWARD, COUNT, 1024};
@@ -345,20 +339,18 @@ static int counts_frames(struct ranks_self *self)
     return 0;
 }
 
-static void test_agreements_are_few(void **state)
+TEST(test_agreements_are_few)
 {
     static const char *const configs[] = {"transport=tcp", "transport=shm+nomap"};
 
-    (void)state;
     for (size_t k = 0; k < 2; k++) {
         ranks_pass(.size = 2, .fn = counts_frames, .config = configs[k]);
     }
 }
 
-static void test_reduce_and_scatter(void **state)
+TEST(test_reduce_and_scatter)
 {
     static const char *const names[] = {"direct", "ring", "auto"};
-    (void)state;
     for (size_t a = 0; a < 3; a++) {
         for (size_t c = 0; c < CODECS; c++) {
             struct scene s = {codecs[c], names[a], TRIB_REDUCE_SCATTER, TRIB_SUM,
@@ -374,10 +366,9 @@ static void test_reduce_and_scatter(void **state)
 }
 
 /* Fewer elements than ranks, one, none: rounds and chunks without any. */
-static void test_short_vectors(void **state)
+TEST(test_short_vectors)
 {
     static const size_t counts[] = {0, 1, 2, 15, 17, 70};
-    (void)state;
     for (size_t k = 0; k < 6; k++) {
         struct scene s = {"signsgd",
                           algorithm_at(k),
@@ -396,22 +387,4 @@ static void test_short_vectors(void **state)
         run(&s, 4, "transport=shm");
         run(&t, 4, "transport=shm");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_allreduce),
-        cmocka_unit_test(test_whole_buckets),
-        cmocka_unit_test(test_rotated),
-        cmocka_unit_test(test_transports),
-        cmocka_unit_test(test_many_rounds),
-        cmocka_unit_test(test_fed_backward),
-        cmocka_unit_test(test_agreements_are_few),
-        cmocka_unit_test(test_reduce_and_scatter),
-        cmocka_unit_test(test_short_vectors),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

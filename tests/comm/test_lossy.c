@@ -132,14 +132,13 @@ static void run(ranks_fn fn, const struct scene *s, int size, const char *config
 }
 
 
-static void test_feedback_conserves(void **state)
+TEST(test_feedback_conserves)
 {
     static const char *const codecs[] = {
         "topk:ratio=0.1",    "topk:ratio=0.1+natural",  "topk:ratio=0.05+bf16",
         "threshold:at=1",    "dgc:ratio=0.1",           "adacomp",
         "randomk:ratio=0.2", "blocks:block=8,ratio=0.2"};
 
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++) {
             struct scene s = {codecs[c], algorithm_at(a), TRIB_ALLREDUCE,
@@ -151,9 +150,8 @@ static void test_feedback_conserves(void **state)
     }
 }
 
-static void test_feedback_of_quantisers(void **state)
+TEST(test_feedback_of_quantisers)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {"qsgd:bits=4,norm=max,ef=1", algorithm_at(a), TRIB_ALLREDUCE,
                           TRIB_SUM};
@@ -166,13 +164,12 @@ static void test_feedback_of_quantisers(void **state)
     }
 }
 
-static void test_unbiased(void **state)
+TEST(test_unbiased)
 {
     static const char *const codecs[] = {"qsgd:bits=4", "natural", "dither:bits=3"};
     const struct scene drawn = {"randomk:ratio=0.2,unbiased=1", "tree", TRIB_ALLREDUCE,
                                 TRIB_SUM};
 
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {codecs[a % 3], algorithm_at(a), TRIB_ALLREDUCE, TRIB_SUM};
         struct scene t = {codecs[(a + 1) % 3], algorithm_at(a), TRIB_ALLREDUCE,
@@ -210,11 +207,10 @@ static int specials(struct ranks_self *self)
     return 0;
 }
 
-static void test_specials(void **state)
+TEST(test_specials)
 {
     static const char *const codecs[] = {"none", "f16", "bf16"};
 
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++)
         for (size_t c = 0; c < 3; c++)
             run(specials,
@@ -258,9 +254,8 @@ static int by_configuration(struct ranks_self *self)
     return 0;
 }
 
-static void test_codec_by_configuration(void **state)
+TEST(test_codec_by_configuration)
 {
-    (void)state;
     run(by_configuration, NULL, 2, "codec=topk:ratio=0.1;algorithm=direct");
 }
 
@@ -299,9 +294,8 @@ static int roots(struct ranks_self *self)
     return 0;
 }
 
-static void test_roots(void **state)
+TEST(test_roots)
 {
-    (void)state;
     for (size_t a = 0; a <= algorithms_count(false); a++)
         for (int size = 1; size <= 7; size += 2)
             for (int coll = TRIB_REDUCE; coll <= TRIB_BROADCAST; coll++) {
@@ -340,7 +334,7 @@ static int alone(struct ranks_self *self)
     return 0;
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
     static const char *const codecs[] = {"f16",
                                          "bf16",
@@ -366,24 +360,7 @@ static void test_alone(void **state)
                                          "terngrad:shared=1",
                                          "powersgd"};
 
-    (void)state;
     for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++)
         run(alone, &(struct scene){codecs[c], "auto", TRIB_ALLREDUCE, TRIB_SUM}, 1,
             "transport=shm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_feedback_conserves),
-        cmocka_unit_test(test_feedback_of_quantisers),
-        cmocka_unit_test(test_unbiased),
-        cmocka_unit_test(test_specials),
-        cmocka_unit_test(test_codec_by_configuration),
-        cmocka_unit_test(test_roots),
-        cmocka_unit_test(test_alone),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static int equal_numbers(struct ranks_self *self)
     return 0;
 }
 
-static void test_equal_numbers(void **state)
+TEST_ON(test_equal_numbers, "shm", "tcp", "shm+nomap")
 {
     static const int sizes[] = {3, 7, 2, 4, 5, 12};
     const bool all = strcmp(*state, "transport=shm") == 0;
@@ -190,7 +190,7 @@ static int unequal_numbers(struct ranks_self *self)
     return 0;
 }
 
-static void test_unequal_numbers(void **state)
+TEST_ON(test_unequal_numbers, "shm", "tcp")
 {
     const bool all = strcmp(*state, "transport=shm") == 0;
 
@@ -199,16 +199,4 @@ static void test_unequal_numbers(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_equal_numbers, "shm"),
-        RANKS_ON(test_equal_numbers, "tcp"),
-        RANKS_ON(test_equal_numbers, "shm+nomap"),
-        RANKS_ON(test_unequal_numbers, "shm"),
-        RANKS_ON(test_unequal_numbers, "tcp"),
-    };
-
-    tribtest_deadline(900);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(900)

@@ -189,34 +189,30 @@ static void run_differences(int size, const char *algorithm, const char *config)
     assert_int_equal(failed, 0);
 }
 
-static void test_two_ranks(void **state)
+TEST(test_two_ranks)
 {
-    (void)state;
     run_differences(2, "direct", "transport=shm");
     run_differences(2, "ring", "transport=shm");
 }
 
-static void test_four_ranks(void **state)
+TEST(test_four_ranks)
 {
-    (void)state;
     run_differences(4, "direct", "transport=shm");
     run_differences(4, "flat", "transport=shm");
     run_differences(4, "tree", "transport=shm");
 }
 
-static void test_by_writes(void **state)
+TEST(test_by_writes)
 {
-    (void)state;
     run_differences(3, "ring", "transport=shm+nomap");
     run_differences(4, "halving-doubling", "transport=shm+nomap");
 }
 
-static void test_algorithms(void **state)
+TEST(test_algorithms)
 {
     const size_t n = algorithms_count(false);
     int failed = 0;
 
-    (void)state;
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < n; k++) {
             struct difference d = {.name = algorithm_at(k), .words = {"algorithm"},
@@ -248,9 +244,8 @@ static int other_order(struct ranks_self *self)
     return 0;
 }
 
-static void test_order_of_calls(void **state)
+TEST(test_order_of_calls)
 {
-    (void)state;
     for (int size = 2; size <= 4; size++)
         ranks_pass(.size = size, .fn = other_order);
 }
@@ -272,7 +267,7 @@ static int other_setting(struct ranks_self *self)
     return 0;
 }
 
-static void test_settings(void **state)
+TEST(test_settings)
 {
     static const char *const settings[][4] = {
         {"chunk=64K", "chunk=8K", "chunk=64K", "chunk=8K"},
@@ -283,7 +278,6 @@ static void test_settings(void **state)
         {"seal=1", "seal=0", "seal=1", "seal=0"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
         ranks_pass(.size = 3, .fn = other_setting, .arg = (void *)settings[i],
                    .bare = true);
@@ -299,22 +293,8 @@ static int same_rank(struct ranks_self *self)
     return 0;
 }
 
-static void test_same_rank_twice(void **state)
+TEST(test_same_rank_twice)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = same_rank, .bare = true,
                .config = "boot_timeout_ms=3000");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_ranks),  cmocka_unit_test(test_four_ranks),
-        cmocka_unit_test(test_by_writes),  cmocka_unit_test(test_algorithms),
-        cmocka_unit_test(test_order_of_calls), cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_same_rank_twice),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,9 +231,8 @@ static int old_program(struct ranks_self *self)
     return 0;
 }
 
-static void test_communicators_and_plans(void **state)
+TEST(test_communicators_and_plans)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = old_program, .bare = true);
 }
 
@@ -243,14 +242,13 @@ static void count_line(void *arg, const char *line)
     ++*(int *)arg;
 }
 
-static void test_pictures(void **state)
+TEST(test_pictures)
 {
     const struct topology_opts_1 t = {.size = sizeof(t)};
     const struct schedule_opts_1 s = {
         .size = sizeof(s), .algorithm = "ring", .ranks = 4, .bytes = 4096};
     int lines = 0;
 
-    (void)state;
     assert_status(
         trib_topology_draw((const trib_topology_opts_t *)&t, count_line, &lines),
         TRIB_OK);
@@ -263,13 +261,12 @@ static void test_pictures(void **state)
 }
 
 /* Fields that would be ignored. */
-static void test_unused(void **state)
+TEST(test_unused)
 {
     trib_topology_opts_t t = TRIB_TOPOLOGY_OPTS_INIT;
     trib_schedule_opts_t s = TRIB_SCHEDULE_OPTS_INIT;
     int lines = 0;
 
-    (void)state;
     t.format = "slurm";
     assert_status(trib_topology_draw(&t, count_line, &lines), TRIB_ERR_INVALID);
     assert_non_null(strstr(trib_last_error(NULL), "racks is NULL"));
@@ -291,13 +288,12 @@ static void count_finding(void *arg, const trib_finding_t *finding)
     ++*(int *)arg;
 }
 
-static void test_doctor(void **state)
+TEST(test_doctor)
 {
     const struct opts_1 join = {.size = sizeof(join)};
     struct doctor_opts_1 d = {.size = sizeof(d), .join = &join};
     int findings = 0;
 
-    (void)state;
     assert_status(
         trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
         TRIB_OK);
@@ -307,16 +303,4 @@ static void test_doctor(void **state)
         trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
         TRIB_ERR_INVALID);
     assert_non_null(strstr(trib_last_error(NULL), "trib_doctor_opts_t.size is 8"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_communicators_and_plans),
-        cmocka_unit_test(test_pictures),
-        cmocka_unit_test(test_unused),
-        cmocka_unit_test(test_doctor),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

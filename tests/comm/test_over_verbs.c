@@ -129,11 +129,10 @@ static int run_limited(int rank, int size, void *arg)
     return run_short(&job, *(size_t *)arg, 1, shrunk);
 }
 
-static void test_shrinks(void **state)
+TEST(test_shrinks)
 {
     size_t limit = (size_t)1 << 20;
 
-    (void)state;
     fake_verbs_reset()->memlock = true;
     assert_int_equal(tribtest_forks(1, 120, run_limited, &limit), 0);
 }
@@ -162,31 +161,28 @@ static int run_refused(int rank, int size, void *arg)
     return !limit_locked(*(size_t *)arg) || ranks_run(&job) != 0;
 }
 
-static void test_too_little(void **state)
+TEST(test_too_little)
 {
     size_t limit = 16384;
 
-    (void)state;
     fake_verbs_reset()->memlock = true;
     assert_int_equal(tribtest_forks(1, 120, run_refused, &limit), 0);
 }
 
 /* Enough: nothing is said. */
-static void test_enough(void **state)
+TEST(test_enough)
 {
     struct ranks_job job = {.size = 4, .fn = work, .threads = true, .seconds = 60,
                             .config = "transport=verbs"};
 
-    (void)state;
     (void)fake_verbs_reset();
     assert_int_equal(ranks_run(&job), 0);
 }
 
-static void test_placed(void **state)
+TEST(test_placed)
 {
     struct ranks_job job = {.size = 3, .threads = true, .config = "transport=verbs"};
 
-    (void)state;
     (void)fake_verbs_reset();
     assert_int_equal(placed_all(job), 0);
 }
@@ -260,11 +256,10 @@ static void run_pins(const char *config, int size, uint64_t most)
 
 /* Registered memory grows with the edges that are used. A slow build has fewer ranks:
  * all connect at once, and to each the others' managers must answer in time. */
-static void test_pinned_by_edges(void **state)
+TEST(test_pinned_by_edges)
 {
     int ranks = tribtest_slowness() > 1 ? EDGE_RANKS / 4 : EDGE_RANKS;
 
-    (void)state;
     run_pins(
         "transport=verbs,algorithm=ring,chunk=65536,window=8,boot_timeout_ms=100000,"
         "timeout_ms=100000",
@@ -321,7 +316,7 @@ static int sum_dmabuf(struct ranks_self *self)
     return 0;
 }
 
-static void test_dmabuf(void **state)
+TEST(test_dmabuf)
 {
     bool threads = true, processes = false;
     struct ranks_job job = {.size = 3,
@@ -330,7 +325,6 @@ static void test_dmabuf(void **state)
                             .threads = true,
                             .config = "transport=verbs"};
 
-    (void)state;
     (void)fake_verbs_reset();
     assert_int_equal(ranks_run(&job), 0);
     job.arg = &processes; /* by its mapping */
@@ -439,20 +433,18 @@ static int run_broadcast(int rank, int size, void *arg)
 }
 
 /* Memory of trib_alloc that cannot be pinned sends no peer another way. */
-static void test_alloc_without_pins(void **state)
+TEST(test_alloc_without_pins)
 {
     size_t limit = (size_t)1 << 20;
 
-    (void)state;
     fake_verbs_reset()->memlock = true;
     assert_int_equal(tribtest_forks(1, 240, run_broadcast, &limit), 0);
 }
 
-static void test_memory_that_cannot_be_pinned(void **state)
+TEST(test_memory_that_cannot_be_pinned)
 {
     struct unpinned u = {.limit = (size_t)1 << 20};
 
-    (void)state;
     fake_verbs_reset()->memlock = true;
     assert_int_equal(tribtest_forks(1, 240, run_unpinned, &u), 0);
     u.dmabuf = true;
@@ -484,7 +476,7 @@ static int is_no_dmabuf(struct ranks_self *self)
     return 0;
 }
 
-static void test_no_dmabuf(void **state)
+TEST(test_no_dmabuf)
 {
     static const struct refusal refusals[] = {
         {-1, 0, TRIB_ERR_UNSUPPORTED, {"rdma-core 34", NULL}},
@@ -493,7 +485,6 @@ static void test_no_dmabuf(void **state)
         {0, 4096, TRIB_ERR_SYSTEM, {"cannot register 768K of the dma-buf", NULL}},
     };
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct refusal r = refusals[i];
         struct ranks_job job = {.size = 2,
@@ -507,11 +498,10 @@ static void test_no_dmabuf(void **state)
 }
 
 /* Messages, one after the other through slots that the device writes. */
-static void test_messages(void **state)
+TEST(test_messages)
 {
     const struct messages s = {.seed = 11, .n = 100, .tags = 4, .largest = 150000};
 
-    (void)state;
     for (int size = 2; size <= 3; size++) {
         fake_verbs_reset();
         ranks_pass(.size = size, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
@@ -519,21 +509,4 @@ static void test_messages(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shrinks),
-        cmocka_unit_test(test_too_little),
-        cmocka_unit_test(test_enough),
-        cmocka_unit_test(test_placed),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_pinned_by_edges),
-        cmocka_unit_test(test_dmabuf),
-        cmocka_unit_test(test_no_dmabuf),
-        cmocka_unit_test(test_memory_that_cannot_be_pinned),
-        cmocka_unit_test(test_alloc_without_pins),
-    };
-
-    tribtest_deadline(400);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(400)

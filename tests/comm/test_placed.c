@@ -3,19 +3,17 @@
 
 #include "tests/comm/placed.h"
 
-static void test_tcp(void **state)
+TEST(test_tcp)
 {
-    (void)state;
     assert_int_equal(
         placed_all((struct ranks_job){.size = 3, .config = "transport=tcp"}), 0);
 }
 
 /* Memory of malloc, which tcp has for each operation. */
-static void test_tcp_borrows(void **state)
+TEST(test_tcp_borrows)
 {
     static const char *const configs[] = {"transport=tcp", "transport=auto:near=tcp"};
 
-    (void)state;
     for (int i = 0; i < 2 * 2; i++) {
         struct placed p = {.algorithm = "ring", .count = 12 * 16384, .plain = true,
                            .in_place = i % 2 == 1};
@@ -28,23 +26,21 @@ static void test_tcp_borrows(void **state)
 }
 
 /* Copies late: when the receiver looks. */
-static void test_loop(void **state)
+TEST(test_loop)
 {
-    (void)state;
     assert_int_equal(placed_all((struct ranks_job){
                          .size = 3, .threads = true, .config = "transport=loop"}),
                      0);
 }
 
-static void test_shm_by_writes(void **state)
+TEST(test_shm_by_writes)
 {
-    (void)state;
     assert_int_equal(
         placed_all((struct ranks_job){.size = 2, .config = "transport=shm+nomap"}), 0);
 }
 
 /* One peer within load/store reach, the others not. */
-static void test_two_hosts(void **state)
+TEST(test_two_hosts)
 {
     struct placed p = {.algorithm = "ring", .count = 16 * 16384, .alloc = true,
                        .near = true};
@@ -55,7 +51,6 @@ static void test_two_hosts(void **state)
         .config = "transport=auto:near=shm,far=tcp,ranks_per_host=2;window=8",
     };
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
 }
 
@@ -110,29 +105,15 @@ static int sum_parts(struct ranks_self *self)
     return 0;
 }
 
-static void test_parts_of_memory(void **state)
+TEST(test_parts_of_memory)
 {
     static const char *const configs[] = {
         "transport=tcp", "transport=shm+nomap",
         "transport=auto:near=shm,far=tcp,ranks_per_host=2;window=8"};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         ranks_pass(.size = 3, .fn = sum_parts, .config = configs[i]);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_tcp_borrows),
-        cmocka_unit_test(test_loop),
-        cmocka_unit_test(test_shm_by_writes),
-        cmocka_unit_test(test_two_hosts),
-        cmocka_unit_test(test_parts_of_memory),
-    };
-
-    tribtest_deadline(400);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(400)

@@ -68,14 +68,13 @@ static int sends_k(struct ranks_self *self)
     return 0;
 }
 
-static void test_plans(void **state)
+TEST(test_plans)
 {
     static const char *const codecs[] = {"topk:k=10", "dgc:k=10,ef=0", "randomk:k=10",
                                          "topk:k=10+natural",
                                          "randomk:k=10,unbiased=1"};
     static const size_t chunks[] = {0, 65536, 1024};
 
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         for (size_t c = 0; c < 5; c++) {
             struct scene s = {.codec = codecs[c],
@@ -90,7 +89,7 @@ static void test_plans(void **state)
     }
 }
 
-static void test_reduce_scatter(void **state)
+TEST(test_reduce_scatter)
 {
     struct scene s = {.codec = "topk:k=1000",
                       .algorithm = "direct",
@@ -99,17 +98,5 @@ static void test_reduce_scatter(void **state)
                       .k = 1000};
     struct ranks_job job = {.size = 4, .fn = sends_k, .arg = &s, .seconds = 60};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_reduce_scatter),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,26 +114,12 @@ static void run(const char *transport, ranks_fn fn)
     assert_in_range(refused, 1, WRITES - 1); /* frames are, credits need not be */
 }
 
-static void test_ranks(void **state)
+TEST_WITH(test_ranks, "shm+nomap", "tcp")
 {
     run(*state, by_ranks);
 }
 
-static void test_aggregators(void **state)
+TEST_WITH(test_aggregators, "shm+nomap", "tcp")
 {
     run(*state, by_aggregators);
-}
-
-#define ON(test, transport) \
-    {#test " [" transport "]", test, NULL, NULL, (char *)(uintptr_t)transport}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON(test_ranks, "shm+nomap"),   ON(test_ranks, "tcp"),
-        ON(test_aggregators, "shm+nomap"), ON(test_aggregators, "tcp"),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

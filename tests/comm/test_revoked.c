@@ -153,11 +153,10 @@ static int two_jobs(struct ranks_self *self)
     return 0;
 }
 
-static void test_keys_of_another_job(void **state)
+TEST(test_keys_of_another_job)
 {
     static struct both b;
 
-    (void)state;
     (void)fake_verbs_reset();
     for (int i = 0; i < JOBS; i++) {
         b.aggregators[i] = (struct aggregators){.ranks = 1, .n = 1};
@@ -169,12 +168,4 @@ static void test_keys_of_another_job(void **state)
         aggregators_close(&b.aggregators[i]);
     assert_int_equal(fake_verbs_live(), 0);
     assert_int_equal(fake_verbs_mistakes(), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys_of_another_job)};
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

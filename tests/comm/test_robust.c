@@ -202,7 +202,7 @@ static int by_ranks(struct ranks_self *self)
     return 0;
 }
 
-static void test_ranks(void **state)
+TEST_ON(test_ranks, "shm", "tcp")
 {
     for (int size = 1; size <= 8; size++)
         ranks_pass(.size = size, .fn = by_ranks, .config = *state);
@@ -226,7 +226,7 @@ static int by_aggregators(struct ranks_self *self)
     return 0;
 }
 
-static void test_aggregators(void **state)
+TEST_ON(test_aggregators, "shm", "tcp")
 {
     static const int of[][2] = {{1, 1}, {2, 1}, {5, 1}, {4, 2}};
 
@@ -289,23 +289,13 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     ranks_pass(.size = 4, .fn = refused);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_ranks, "shm"),
-        RANKS_ON(test_ranks, "tcp"),
-        RANKS_ON(test_aggregators, "shm"),
-        RANKS_ON(test_aggregators, "tcp"),
-        cmocka_unit_test(test_refused),
-    };
-
     kernels = trib_kernels_get(NULL);
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

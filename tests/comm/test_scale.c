@@ -187,26 +187,13 @@ static uint64_t run_job(const char *algorithm, int size)
     return most;
 }
 
-static void test_ring(void **state)
+TEST(test_ring)
 {
-    (void)state;
     assert_int_equal(run_job("ring", 16), 2);
     assert_int_equal(run_job("ring", RANKS), 2);
 }
 
-static void test_tree(void **state)
+TEST(test_tree)
 {
-    (void)state;
     assert_in_range(run_job("tree", RANKS), 6, 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ring),
-        cmocka_unit_test(test_tree),
-    };
-
-    tribtest_deadline(280);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,13 +78,12 @@ static int sum_spoilt(struct ranks_self *self)
     return self->rank == 0 && !spoilt;
 }
 
-static void test_changed_on_the_way(void **state)
+TEST(test_changed_on_the_way)
 {
     static const char *const algorithms[] = {"ring", "direct", "tree"};
     static const char *const rank_0[] = {"rank 0", "was changed, repeated, dropped",
                                          NULL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
         struct ranks_job job = {.size = 3,
                                 .fn = sum_spoilt,
@@ -108,7 +107,6 @@ static void test_changed_on_the_way(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed_on_the_way)};
     struct trib_sodium sodium;
     char why[160];
 
@@ -116,6 +114,5 @@ int main(void)
         printf("# skipped: %s\n", why);
         return TRIBTEST_SKIPPED;
     }
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

@@ -12,7 +12,7 @@
 
 /* Partial sums that travel: every number of ranks up to 9, unions that fill up, unions
  * of indices that no two ranks share, and none at all. */
-static void test_merges(void **state)
+TEST_ON(test_merges, "shm", "tcp")
 {
     static const size_t lengths[] = {1, 131, 4097, 20011};
     static const uint32_t one_in[] = {1, 3, 50, 50000};
@@ -35,7 +35,7 @@ static void test_merges(void **state)
 
 /* Chunks of about as many pairs each, made anew in every start: also for unions that
  * fill up, and where nearly all pairs are in one place. */
-static void test_regions(void **state)
+TEST_ON(test_regions, "shm", "tcp")
 {
     static const uint32_t one_in[] = {997, 1, 300, 7};
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_BF16, TRIB_F64, TRIB_I16};
@@ -109,20 +109,8 @@ static int rounds_alike(struct ranks_self *self)
     return 0;
 }
 
-static void test_rounds_alike(void **state)
+TEST_ON(test_rounds_alike, "shm")
 {
     ranks_pass(.size = 7, .fn = rounds_alike, .config = *state);
     ranks_pass(.size = 8, .fn = rounds_alike, .config = *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_merges, "shm"),       RANKS_ON(test_merges, "tcp"),
-        RANKS_ON(test_rounds_alike, "shm"), RANKS_ON(test_regions, "shm"),
-        RANKS_ON(test_regions, "tcp"),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,9 +137,8 @@ static int measure(struct ranks_self *self)
 
 static bool table;
 
-static void test_volume(void **state)
+TEST(test_volume)
 {
-    (void)state;
     for (int k = 0; k < (table ? 12 : 4); k++) {
         const struct volume v = {.length = table ? 1 << 22 : 1 << 19,
                                  .one_in = k / 2 % 2 ? 1000 : 100,
@@ -155,11 +154,7 @@ static void test_volume(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_volume),
-    };
-
     table = argc > 1 && strcmp(argv[1], "--table") == 0;
-    tribtest_deadline(table ? 600 : 60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tribtest_seconds = table ? 600 : 60;
+    return tribtest_run();
 }

@@ -142,7 +142,7 @@ static void run_all(const struct scene *scenes, size_t n)
     }
 }
 
-static void test_every_algorithm(void **state)
+TEST(test_every_algorithm)
 {
     static const struct scene scenes[] = {
         {.algorithm = "direct"},
@@ -157,12 +157,11 @@ static void test_every_algorithm(void **state)
         {.coll = TRIB_REDUCE_SCATTER},
     };
 
-    (void)state;
     run_all(scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
 /* Codecs that are exact for small integers, whatever they keep. */
-static void test_codecs_and_feeds(void **state)
+TEST(test_codecs_and_feeds)
 {
     static const struct scene scenes[] = {
         {.codec = "topk:ratio=1"},
@@ -172,7 +171,6 @@ static void test_codecs_and_feeds(void **state)
         {.feed = TRIB_FEED_BACKWARD, .algorithm = "ring"},
     };
 
-    (void)state;
     run_all(scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
@@ -207,11 +205,10 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     struct ranks_job job = {.size = 1, .fn = refusals};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
 }
 
@@ -239,23 +236,9 @@ static int back(struct ranks_self *self)
     return 0;
 }
 
-static void test_back_to_its_own(void **state)
+TEST(test_back_to_its_own)
 {
     struct ranks_job job = {.size = 3, .fn = back};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_algorithm),
-        cmocka_unit_test(test_codecs_and_feeds),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_back_to_its_own),
-    };
-
-    tribtest_deadline(240);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,9 +209,8 @@ static const char *const codecs[] = {
     "topk:ratio=0.1+natural",
 };
 
-static void test_residuals(void **state)
+TEST(test_residuals)
 {
-    (void)state;
     for (size_t k = 0; k < sizeof(codecs) / sizeof(codecs[0]); k++)
         for (int op = TRIB_SUM; op <= TRIB_MEAN; op++)
             run(&(struct scene){codecs[k], NULL, (trib_op_t)op, TRIB_ALLREDUCE}, 3);
@@ -221,9 +220,8 @@ static void test_residuals(void **state)
     run(&(struct scene){"natural", "ef14", TRIB_MEAN, TRIB_ALLREDUCE}, 4);
 }
 
-static void test_ef21(void **state)
+TEST(test_ef21)
 {
-    (void)state;
     run(&(struct scene){"topk:ratio=0.1", "ef21", TRIB_MEAN, TRIB_ALLREDUCE}, 3);
     run(&(struct scene){"topk:ratio=0.1", "ef21:momentum=0.5", TRIB_SUM,
                         TRIB_ALLREDUCE},
@@ -232,9 +230,8 @@ static void test_ef21(void **state)
     run(&(struct scene){"int8", "ef21", TRIB_MEAN, TRIB_ALLREDUCE}, 3);
 }
 
-static void test_other_sums(void **state)
+TEST(test_other_sums)
 {
-    (void)state;
     for (size_t k = 0; k < 4; k++) {
         run(&(struct scene){codecs[k], NULL, TRIB_MEAN, TRIB_REDUCE}, 3);
         run(&(struct scene){codecs[k], NULL, TRIB_SUM, TRIB_REDUCE}, 4);
@@ -242,14 +239,4 @@ static void test_other_sums(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_residuals),
-        cmocka_unit_test(test_ef21),
-        cmocka_unit_test(test_other_sums),
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

@@ -233,7 +233,7 @@ static bool agrees_first(const char *codec)
 }
 
 /* The workers' part is not left to chance: see workers_do_posted. */
-static void test_fed(void **state)
+TEST(test_fed)
 {
     static const struct fed_scene scenes[] = {
         {.codec = "topk:ratio=0.02", .feedback = NULL},
@@ -256,7 +256,6 @@ static void test_fed(void **state)
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_F32, TRIB_F64,
                                           TRIB_BF16};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
         struct scene s = {.fed = scenes[i], .coll = TRIB_ALLREDUCE, .count = COUNT};
         s.fed.algorithm = algorithm_at(i);
@@ -271,7 +270,7 @@ static void test_fed(void **state)
     }
 }
 
-static void test_whole(void **state)
+TEST(test_whole)
 {
     static const char *const codecs[][2] = {
         {"topk:ratio=0.02", "ef14:momentum=0.9,clip=2"},
@@ -281,7 +280,6 @@ static void test_whole(void **state)
         {"terngrad", "none:clip=3"},
     };
 
-    (void)state;
     for (size_t i = 0; i < 10; i++) {
         struct scene s = {.fed = {.codec = codecs[i % 5][0],
                                   .feedback = codecs[i % 5][1],
@@ -299,13 +297,12 @@ static void test_whole(void **state)
 }
 
 /* Also where chunks share bytes of the mask. */
-static void test_collectives(void **state)
+TEST(test_collectives)
 {
     static const trib_coll_t colls[] = {TRIB_REDUCE, TRIB_BROADCAST, TRIB_ALLGATHER,
                                         TRIB_REDUCE_SCATTER};
     static const char *const codecs[] = {"topk:ratio=0.02", "qsgd:bits=4", "int8"};
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         for (size_t k = 0; k < 3; k++) {
             struct scene s = {
@@ -385,7 +382,7 @@ static int fails(struct ranks_self *self)
     return 0;
 }
 
-static void test_failure(void **state)
+TEST(test_failure)
 {
     static const char *const configs[] = {
         "transport=shm,encode_threads=4,chunk=1M",
@@ -393,7 +390,6 @@ static void test_failure(void **state)
         "transport=tcp,encode_threads=1,chunk=1M",
     };
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         for (int round = 0; round < 4; round++) {
             ranks_pass(.size = 2, .fn = fails, .config = configs[i], .noisy = true);
@@ -418,9 +414,8 @@ static int loses_peer(struct ranks_self *self)
     return 0;
 }
 
-static void test_lost_peer(void **state)
+TEST(test_lost_peer)
 {
-    (void)state;
     for (int round = 0; round < 3; round++) {
         struct ranks_job job = {.size = 2,
                                 .fn = loses_peer,
@@ -489,12 +484,11 @@ static int forks(struct ranks_self *self)
     return 0;
 }
 
-static void test_forked_child(void **state)
+TEST(test_forked_child)
 {
     struct ranks_job job = {
         .size = 2, .fn = forks, .config = "transport=shm,encode_threads=2,chunk=256K"};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
 }
 
@@ -529,24 +523,10 @@ static int stays_here(struct ranks_self *self)
     return 0;
 }
 
-static void test_stays_here(void **state)
+TEST(test_stays_here)
 {
     struct ranks_job job = {
         .size = 2, .fn = stays_here, .config = "transport=shm,encode_threads=2"};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fed),          cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_collectives),  cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_lost_peer),    cmocka_unit_test(test_forked_child),
-        cmocka_unit_test(test_stays_here),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,9 +46,8 @@ static void check_codec(const char *text)
     trib_codec_destroy(codec);
 }
 
-static void test_inequalities(void **state)
+TEST(test_inequalities)
 {
-    (void)state;
     for (size_t i = 0; i < trib_codecs_count; i++)
         for (const char *const *text = trib_codecs[i].texts; *text; text++)
             check_codec(*text);
@@ -63,7 +62,7 @@ static void near(double a, double b)
 /* Constants that the paper gives: top-k (k/d, 1 | k/d, 1 | d/k), unbiased ones with
  * variance w (1, 1 + w | 1, 1 + w), and top-k before natural dithering
  * (k/d, 9/8 in the second class). */
-static void test_proved(void **state)
+TEST(test_proved)
 {
     const struct codec_classes topk = codec_classes_proved("topk:ratio=0.01");
     const struct codec_classes natural = codec_classes_proved("natural");
@@ -71,7 +70,6 @@ static void test_proved(void **state)
     const struct codec_classes nearest = codec_classes_proved("natural:round=nearest");
     const struct codec_classes none = codec_classes_proved("adacomp");
 
-    (void)state;
     near(topk.alpha, 0.01);
     near(topk.beta, 1);
     near(topk.gamma, 0.01);
@@ -87,13 +85,12 @@ static void test_proved(void **state)
 }
 
 /* Constants that are too good are found out. */
-static void test_finds_out(void **state)
+TEST(test_finds_out)
 {
     struct trib_codec *codec = codec_of("topk:ratio=0.01+natural");
     struct codec_classes too_good[4];
     bool found[4] = {false, false, false, false};
 
-    (void)state;
     for (int k = 0; k < 4; k++)
         too_good[k] = codec_classes_proved("topk:ratio=0.01+natural");
     too_good[0].alpha *= 1.2;
@@ -135,13 +132,12 @@ static void check_row(char *line)
     trib_codec_destroy(codec);
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
     const char *top = getenv("abs_top_srcdir");
     char path[4096], line[LINE];
     int rows = 0;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/tests/regress/classes.csv", top ? top : ".");
     FILE *f = fopen(path, "r");
     if (!f)
@@ -151,16 +147,4 @@ static void test_table(void **state)
         check_row(line);
     fclose(f);
     assert_true(rows > 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inequalities),
-        cmocka_unit_test(test_proved),
-        cmocka_unit_test(test_finds_out),
-        cmocka_unit_test(test_table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,11 +15,10 @@ static void assert_refused(const char *line, const char *words)
     assert_refused_by(line, parse_put, &args, words);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     struct put_args args;
 
-    (void)state;
     assert_taken("put", parse_put, &args);
     assert_null(args.listen);
     assert_null(args.remote);
@@ -34,11 +33,10 @@ static void test_defaults(void **state)
     put_args_free(&args);
 }
 
-static void test_all(void **state)
+TEST(test_all)
 {
     struct put_args args;
 
-    (void)state;
     assert_taken("put host1:7100 --transport tcp+delay:us=5 --sizes=8,64K --iters 9 "
                  "--depth 3 --bidirectional --bandwidth --bind core --check --csv a "
                  "--json b",
@@ -56,12 +54,11 @@ static void test_all(void **state)
     put_args_free(&args);
 }
 
-static void test_listen(void **state)
+TEST(test_listen)
 {
     struct trib_tcp_root where;
     struct put_args args;
 
-    (void)state;
     assert_taken("put --listen 7100", parse_put, &args);
     assert_string_equal(args.listen, "7100");
     assert_taken("put --listen=[::1]:7100", parse_put, &args);
@@ -75,9 +72,8 @@ static void test_listen(void **state)
     assert_false(put_listen_text("port", &where));
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     assert_refused("put --sises 8", "did you mean --sizes? See trib-perf put --help");
     assert_refused("put --sizes 8,y", "'y': a size is");
     assert_refused("put --sizes 65G", "more than 64 GiB");
@@ -96,17 +92,4 @@ static void test_refused(void **state)
     assert_refused("put --csv x --json x", "cannot both write to x");
     assert_refused("put --check=yes", "takes no value");
     assert_refused("put --transport", "needs a value: TEXT");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_all),
-        cmocka_unit_test(test_listen),
-        cmocka_unit_test(test_refused),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

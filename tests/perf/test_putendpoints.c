@@ -103,12 +103,11 @@ static void assert_well(struct job *job)
     assert_true(job->bytes == 0 ? isnan(r->cpu_s_per_GB) : r->cpu_s_per_GB > 0);
 }
 
-static void test_transports(void **state)
+TEST(test_transports)
 {
     static const char *const transports[] = {"loop", "shm", "tcp"};
     static const size_t sizes[] = {0, 1, 13, 4096, 300001};
 
-    (void)state;
     for (size_t t = 0; t < 3; t++) {
         for (size_t s = 0; s < 5; s++) {
             struct job job = plain(transports[t], sizes[s]);
@@ -119,11 +118,10 @@ static void test_transports(void **state)
 }
 
 /* One at a time, and more than the transport takes. */
-static void test_depths(void **state)
+TEST(test_depths)
 {
     static const int depths[] = {1, 2, 3, 4096};
 
-    (void)state;
     for (size_t d = 0; d < 4; d++) {
         struct job job = plain("tcp", 4096);
         job.args.depth = depths[d];
@@ -132,22 +130,20 @@ static void test_depths(void **state)
     }
 }
 
-static void test_damage_is_counted(void **state)
+TEST(test_damage_is_counted)
 {
     struct job job = plain("shm+corrupt:nth=3", 64);
 
-    (void)state;
     run_job(&job);
     assert_status(job.status[0], TRIB_OK);
     assert_true(job.result.wrong > 0);
 }
 
 /* A write that never comes: the next one is not what was due. */
-static void test_loss_is_seen(void **state)
+TEST(test_loss_is_seen)
 {
     struct job job = plain("shm+drop:nth=40", 64);
 
-    (void)state;
     job.args.latency = false;
     job.args.iters = 100;
     job.args.depth = 64;
@@ -160,11 +156,10 @@ static void test_loss_is_seen(void **state)
         fail_msg("%s", job.said[0]);
 }
 
-static void test_hostile_phase(void **state)
+TEST(test_hostile_phase)
 {
     struct job job = plain("shm", 64);
 
-    (void)state;
     job.rude = true;
     run_job(&job);
     assert_status(job.status[1], TRIB_ERR_PROTOCOL);
@@ -172,25 +167,12 @@ static void test_hostile_phase(void **state)
         fail_msg("%s", job.said[0]);
 }
 
-static void test_no_transport(void **state)
+TEST(test_no_transport)
 {
     struct job job = plain("smh", 64);
 
-    (void)state;
     run_job(&job);
     assert_status(job.status[0], TRIB_ERR_CONFIG);
     assert_non_null(strstr(job.said[0], "smh"));
     assert_int_not_equal(job.status[1], TRIB_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transports),        cmocka_unit_test(test_depths),
-        cmocka_unit_test(test_damage_is_counted), cmocka_unit_test(test_loss_is_seen),
-        cmocka_unit_test(test_hostile_phase),     cmocka_unit_test(test_no_transport),
-    };
-
-    tribtest_deadline(250);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static trib_status_t hear_hello(struct line *l, bool answers, int ms)
     return put_wire_hello(&l->wire, answers, &mine, &theirs, trib_deadline_ms(ms));
 }
 
-static void test_conversation(void **state)
+TEST(test_conversation)
 {
     struct put_phase phase = {.kind = PUT_STREAM, .n = 5, .bytes = 64}, got = {0};
     struct put_hello mine = {.version = "1", .host = "a"}, theirs;
@@ -78,7 +78,6 @@ static void test_conversation(void **state)
     struct line l;
     uint64_t until = trib_deadline_ms(LONG_MS);
 
-    (void)state;
     line_open(&l);
     put_wire_open(&far, l.other, "far", &err);
     assert_status(put_wire_send(&far, PUT_HELLO, &mine, sizeof(mine), until), TRIB_OK);
@@ -99,12 +98,11 @@ static void test_conversation(void **state)
 }
 
 /* Versions are named, and a hello may be longer in another version. */
-static void test_other_version(void **state)
+TEST(test_other_version)
 {
     char hello[200] = "9.9\033";
     struct line l;
 
-    (void)state;
     line_open(&l);
     say_head(&l, PUT_HELLO, sizeof(hello));
     say(&l, hello, sizeof(hello));
@@ -117,13 +115,12 @@ static void test_other_version(void **state)
     line_close(&l);
 }
 
-static void test_strangers(void **state)
+TEST(test_strangers)
 {
     static const char *const lines[] = {"GET / HTTP/1.0\r\n\r\n",
                                         "SSH-2.0-OpenSSH\r\n"};
     struct line l;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         line_open(&l);
         say(&l, lines[i], strlen(lines[i]));
@@ -134,7 +131,7 @@ static void test_strangers(void **state)
     }
 }
 
-static void test_wrong_messages(void **state)
+TEST(test_wrong_messages)
 {
     static const struct {
         uint32_t kind, len;
@@ -142,7 +139,6 @@ static void test_wrong_messages(void **state)
     struct put_outcome outcome;
     struct line l;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         line_open(&l);
         say_head(&l, wrong[i].kind, wrong[i].len);
@@ -171,11 +167,10 @@ static void test_wrong_messages(void **state)
 }
 
 /* A part of a message, then nothing. */
-static void test_silence(void **state)
+TEST(test_silence)
 {
     struct line l;
 
-    (void)state;
     line_open(&l);
     say(&l, "Pbr", 3);
     assert_status(hear_hello(&l, true, 100), TRIB_ERR_TIMEOUT);
@@ -183,11 +178,10 @@ static void test_silence(void **state)
     line_close(&l);
 }
 
-static void test_end(void **state)
+TEST(test_end)
 {
     struct line l;
 
-    (void)state;
     line_open(&l);
     assert_status(put_wire_look(&l.wire), TRIB_OK);
     say_head(&l, PUT_PLACE, sizeof(struct put_place));
@@ -203,13 +197,12 @@ static void test_end(void **state)
 }
 
 /* The other side's reason for its failure is passed on, printable. */
-static void test_failure(void **state)
+TEST(test_failure)
 {
     struct put_wire far;
     struct trib_error err = {0};
     struct line l;
 
-    (void)state;
     line_open(&l);
     put_wire_open(&far, l.other, "far", &err);
     put_wire_fail(&far, "no such\tdevice");
@@ -220,14 +213,6 @@ static void test_failure(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conversation), cmocka_unit_test(test_other_version),
-        cmocka_unit_test(test_strangers),    cmocka_unit_test(test_wrong_messages),
-        cmocka_unit_test(test_silence),      cmocka_unit_test(test_end),
-        cmocka_unit_test(test_failure),
-    };
-
     signal(SIGPIPE, SIG_IGN);
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

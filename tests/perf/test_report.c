@@ -49,7 +49,7 @@ static char *printed(struct report_verdict *verdict, double limit, const char *w
     "{\"bytes\": " #bytes ", \"p25_us\": " #p25 ", \"p50_us\": " #p50 \
     ", \"p75_us\": " #p75 "}"
 
-static void test_verdicts(void **state)
+TEST(test_verdicts)
 {
     static const struct {
         const char *was, *is;
@@ -63,7 +63,6 @@ static void test_verdicts(void **state)
         {ROW(8, 9, 10, 11), ROW(8, 6, 7, 8), 0, 1, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct report_verdict v;
         free(printed(&v, 1.1, cases[i].was, cases[i].is));
@@ -74,13 +73,12 @@ static void test_verdicts(void **state)
     }
 }
 
-static void test_rows_in_common(void **state)
+TEST(test_rows_in_common)
 {
     struct report_verdict v;
     char *text = printed(&v, 0, ROW(8, 9, 10, 11) "," ROW(64, 9, 10, 11),
                          ROW(64, 19, 20, 21) "," ROW(512, 9, 10, 11));
 
-    (void)state;
     assert_int_equal(v.rows, 1);
     assert_int_equal(v.above, 0); /* there is no limit */
     assert_non_null(strstr(text, "allreduce, 2 ranks\n"));
@@ -94,7 +92,7 @@ static void test_rows_in_common(void **state)
 }
 
 /* Rows of one size with a name each are compared by both. */
-static void test_names(void **state)
+TEST(test_names)
 {
     static const char rows[] = "{\"way\": \"push\", \"bytes\": 8, \"p50_us\": 1},"
                                "{\"way\": \"pull\", \"bytes\": 8, \"p50_us\": 5},"
@@ -102,7 +100,6 @@ static void test_names(void **state)
     struct report_verdict v;
     char *text = printed(&v, 0, rows, rows);
 
-    (void)state;
     assert_int_equal(v.rows, 3);
     assert_int_equal(v.slower + v.faster, 0);
     assert_non_null(strstr(text, "\npull\n"));
@@ -111,13 +108,12 @@ static void test_names(void **state)
     free(text);
 }
 
-static void test_spread_without_quartiles(void **state)
+TEST(test_spread_without_quartiles)
 {
     struct report_file file =
         document("{\"bytes\": 8, \"p50_us\": 10, \"min_us\": 8, \"p99_us\": 90},"
                  "{\"bytes\": 9, \"p50_us\": 10, \"p95_us\": 13}, {\"bytes\": -1}, 7");
 
-    (void)state;
     assert_int_equal(file.n, 2); /* the others have no size */
     assert_true(file.rows[0].lower == 8 && file.rows[0].upper == 12);
     assert_true(file.rows[1].lower == 7 && file.rows[1].upper == 13);
@@ -149,7 +145,7 @@ static size_t width(const char *text)
     return most;
 }
 
-static void test_bars(void **state)
+TEST(test_bars)
 {
     const struct report_row rows[] = {
         {.name = "", .bytes = 8, .p50 = 1, .p99 = 10, .GBps = 5},
@@ -157,7 +153,6 @@ static void test_bars(void **state)
     };
     char *text = bars(rows, 2, false);
 
-    (void)state;
     /* 19 of 38 columns: 10 is between 1 and 100; 5 is half of 10. */
     assert_non_null(strstr(text, "\n       8 B     1.000  ...................\n"));
     assert_non_null(strstr(text, "\n      64 B     100.0  "
@@ -178,13 +173,12 @@ static void test_bars(void **state)
 
 /* --- pages --- */
 
-static void test_text(void **state)
+TEST(test_text)
 {
     char *text = NULL;
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
 
-    (void)state;
     assert_non_null(f);
     svg_text("<a href=\"x\"> & \x01 µs", f);
     svg_text("|\xff", f);
@@ -193,7 +187,7 @@ static void test_text(void **state)
     free(text);
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
     static const struct {
         double us;
@@ -202,14 +196,13 @@ static void test_times(void **state)
         {0.1234, "0.123 µs"}, {999.4, "999 µs"}, {999.6, "1 ms"}, {1.5e6, "1.5 s"}};
     char text[32];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         assert_string_equal(svg_time_text(cases[i].us, text, sizeof(text)),
                             cases[i].text);
 }
 
 /* Two points: the second is further right and up; what is not above 0 is left out. */
-static void test_chart(void **state)
+TEST(test_chart)
 {
     const struct svg_chart chart = {"t", SVG_SIZE, SVG_TIME, 300, true, false};
     struct svg_point points[] = {{.x = 0, .y = 1, .top = (double)NAN},
@@ -221,7 +214,6 @@ static void test_chart(void **state)
     double x[2], y[2];
     FILE *f = open_memstream(&text, &bytes);
 
-    (void)state;
     assert_non_null(f);
     svg_chart_draw(&chart, &line, 1, f);
     fclose(f);
@@ -245,13 +237,12 @@ static void test_chart(void **state)
 }
 
 /* Names tell what differs; the first stands below the ratio. */
-static void test_page(void **state)
+TEST(test_page)
 {
     struct report_file files[2] = {document(ROW(8, 9, 10, 11) "," ROW(64, 9, 10, 11)),
                                    document(ROW(8, 19, 20, 21))};
     size_t bytes;
 
-    (void)state;
     json_object_set_new(json_object_get(files[1].document, "run"), "ranks",
                         json_integer(4));
     char *text = html_page(files, 2, &bytes);
@@ -290,12 +281,11 @@ static struct report_file link_document(int ranks, double gbps)
     return file;
 }
 
-static void test_across(void **state)
+TEST(test_across)
 {
     struct report_file files[4];
     size_t bytes;
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         files[i] = link_document(i % 2 ? 8 : 2, i / 2 ? 16 : 1);
     char *text = html_page(files, 4, &bytes);
@@ -315,13 +305,12 @@ static void test_across(void **state)
 }
 
 /* The limit is drawn at its rate, and at the time that the same bytes take by it. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
     struct report_file file, with;
     char why[256];
     size_t bytes;
 
-    (void)state;
     file = document("{\"bytes\": 8000, \"p50_us\": 10, \"busbw_GBps\": 1},"
                     "{\"bytes\": 80000, \"p50_us\": 50, \"busbw_GBps\": 2}");
     json_t *limits = json_pack("[{s:s, s:f}]", "name", "link, 32 Gbit/s", "GBps", 4.0);
@@ -340,11 +329,10 @@ static void test_limit(void **state)
 }
 
 /* A collective's row without a rate has that of the bus. */
-static void test_rates(void **state)
+TEST(test_rates)
 {
     struct report_file file = document("{\"bytes\": 8000, \"p50_us\": 10}");
 
-    (void)state;
     assert_true(fabs(file.rows[0].GBps - 0.8) < 1e-9);
     report_file_close(&file);
 }
@@ -353,7 +341,7 @@ static void test_rates(void **state)
     "{\"comm_us\": 10, \"compute_us\": 15, \"both_us\": " both \
     ", \"hidden\": 0.4, \"took_us\": " both ", \"layers_us\": [" layers "]}"
 
-static void test_overlap(void **state)
+TEST(test_overlap)
 {
     struct report_file file = document(
         "{\"bytes\": 8000, \"p50_us\": 10, \"overlap\": {\"alone_GBps\": {\"link\": 1, "
@@ -362,7 +350,6 @@ static void test_overlap(void **state)
                                                                           "") "}}");
     size_t bytes;
 
-    (void)state;
     char *text = html_page(&file, 1, &bytes);
     assert_non_null(strstr(text, "computing by the same thread: 16 µs"));
     assert_non_null(strstr(text, "<title>8 µs to 16 µs</title>"));
@@ -372,26 +359,4 @@ static void test_overlap(void **state)
     assert_non_null(strstr(text, "sum: 4 µs"));
     free(text);
     report_file_close(&file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_rows_in_common),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_spread_without_quartiles),
-        cmocka_unit_test(test_bars),
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_chart),
-        cmocka_unit_test(test_page),
-        cmocka_unit_test(test_across),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_overlap),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,12 +9,11 @@
 #include <string.h>
 
 
-static void jain(void **state)
+TEST(jain)
 {
     const double same[] = {3, 3, 3}, one[] = {5, 0, 0, 0}, half[] = {1, 1, 0, 0},
                  two[] = {1, 3};
 
-    (void)state;
     assert_true(agg_jain(same, 3) == 1);
     assert_true(agg_jain(one, 4) == 0.25);
     assert_true(agg_jain(half, 4) == 0.5);
@@ -68,11 +67,10 @@ static void note(struct rig *r, int job, uint64_t operations, double seconds)
     }
 }
 
-static void sums_of_a_round(void **state)
+TEST(sums_of_a_round)
 {
     struct rig r;
 
-    (void)state;
     rig_open(&r);
     note(&r, 0, 100, 1);
     note(&r, 1, 300, 2);
@@ -96,11 +94,10 @@ static void sums_of_a_round(void **state)
     free(r.workers.shared);
 }
 
-static void what_is_wrong_or_lost(void **state)
+TEST(what_is_wrong_or_lost)
 {
     struct rig r;
 
-    (void)state;
     rig_open(&r);
     note(&r, 0, 10, 1);
     note(&r, 1, 10, 1);
@@ -123,11 +120,10 @@ static void what_is_wrong_or_lost(void **state)
 }
 
 /* A job that failed before this round has nothing in it. */
-static void a_job_that_failed(void **state)
+TEST(a_job_that_failed)
 {
     struct rig r;
 
-    (void)state;
     rig_open(&r);
     note(&r, 0, 10, 1);
     note(&r, 1, 10, 1);
@@ -143,17 +139,4 @@ static void a_job_that_failed(void **state)
     assert_string_equal(r.jobs[1].why, "was ended");
     assert_true(r.result.jain == 0.5);
     free(r.workers.shared);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jain),
-        cmocka_unit_test(sums_of_a_round),
-        cmocka_unit_test(what_is_wrong_or_lost),
-        cmocka_unit_test(a_job_that_failed),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,7 +132,7 @@ static int waits_for_nobody(struct ranks_self *self)
     return 0;
 }
 
-static void test_waits_for_nobody(void **state)
+TEST_ON(test_waits_for_nobody, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = waits_for_nobody, .config = *state);
     ranks_pass(.size = 5, .fn = waits_for_nobody, .config = *state);
@@ -164,7 +164,7 @@ static int beside_a_slow_rank(struct ranks_self *self)
     return 0;
 }
 
-static void test_beside_a_slow_rank(void **state)
+TEST_ON(test_beside_a_slow_rank, "shm", "tcp")
 {
     ranks_pass(.size = 4, .fn = beside_a_slow_rank, .config = *state);
 }
@@ -195,7 +195,7 @@ static int rate_is_that_of_the_run(struct ranks_self *self)
     return 0;
 }
 
-static void test_rate_is_that_of_the_run(void **state)
+TEST_ON(test_rate_is_that_of_the_run, "shm")
 {
     ranks_pass(.size = 2, .fn = rate_is_that_of_the_run, .config = *state);
 }
@@ -216,22 +216,7 @@ static int refuses_codecs(struct ranks_self *self)
     return 0;
 }
 
-static void test_refuses_codecs(void **state)
+TEST_ON(test_refuses_codecs, "shm")
 {
     ranks_pass(.size = 2, .fn = refuses_codecs, .config = *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_waits_for_nobody, "shm"),
-        RANKS_ON(test_waits_for_nobody, "tcp"),
-        RANKS_ON(test_beside_a_slow_rank, "shm"),
-        RANKS_ON(test_beside_a_slow_rank, "tcp"),
-        RANKS_ON(test_rate_is_that_of_the_run, "shm"),
-        RANKS_ON(test_refuses_codecs, "shm"),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,9 +67,8 @@ static int weights_add_up(struct ranks_self *self)
     return 0;
 }
 
-static void test_weights_add_up(void **state)
+TEST(test_weights_add_up)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = weights_add_up, .config = "transport=shm",
                .threads = true);
     ranks_pass(.size = 5, .fn = weights_add_up, .config = "transport=tcp");
@@ -127,9 +126,8 @@ static int mean_is_exact(struct ranks_self *self)
     return 0;
 }
 
-static void test_mean_is_exact(void **state)
+TEST(test_mean_is_exact)
 {
-    (void)state;
     for (int size = 2; size <= 8; size *= 2)
         ranks_pass(.size = size, .fn = mean_is_exact, .config = "transport=shm");
 }
@@ -226,9 +224,8 @@ static int nothing_is_lost_served(struct ranks_self *self)
     return 0;
 }
 
-static void test_nothing_is_lost(void **state)
+TEST(test_nothing_is_lost)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = nothing_is_lost, .config = "transport=shm",
                .threads = true);
 }
@@ -284,9 +281,8 @@ static int are_equal(struct ranks_self *self)
     return 0;
 }
 
-static void test_are_equal(void **state)
+TEST(test_are_equal)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = are_equal, .config = "transport=shm");
 }
 
@@ -311,9 +307,8 @@ static int repeats(struct ranks_self *self)
     return 0;
 }
 
-static void test_repeats(void **state)
+TEST(test_repeats)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = repeats, .config = "transport=tcp");
 }
 
@@ -356,9 +351,8 @@ static int centre_is_right(struct ranks_self *self)
     return 0;
 }
 
-static void test_centre_is_right(void **state)
+TEST(test_centre_is_right)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = centre_is_right, .config = "transport=shm");
 }
 
@@ -395,9 +389,8 @@ static int best_leads(struct ranks_self *self)
     return 0;
 }
 
-static void test_best_leads(void **state)
+TEST(test_best_leads)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = best_leads, .config = "transport=shm");
 }
 
@@ -526,12 +519,11 @@ static int passes_straggler(struct ranks_self *self)
     return 0;
 }
 
-static void test_served(void **state)
+TEST(test_served)
 {
     struct daemon_process d = {.threads = 2};
     char config[100];
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d)) {
         daemon_end(&d);
@@ -547,17 +539,4 @@ static void test_served(void **state)
              "transport=shm;service=127.0.0.1:%d;quorum=0.6,deadline=5ms", d.port);
     ranks_pass(.size = 3, .fn = passes_straggler, .config = config, .seconds = 30);
     daemon_end(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights_add_up),  cmocka_unit_test(test_mean_is_exact),
-        cmocka_unit_test(test_nothing_is_lost), cmocka_unit_test(test_are_equal),
-        cmocka_unit_test(test_repeats),         cmocka_unit_test(test_centre_is_right),
-        cmocka_unit_test(test_best_leads),      cmocka_unit_test(test_served),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

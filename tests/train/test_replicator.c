@@ -49,11 +49,10 @@ static const struct {
     {"threads:6,devices=2,shares=12,input=single", 12, 2, 1},
 };
 
-static void test_synchronous(void **state)
+TEST(test_synchronous)
 {
     float wanted[REPLICAS_PARAMS];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(synchronous); i++) {
         const int shares = synchronous[i].shares;
         struct replicas_job job = {.kind = synchronous[i].kind};
@@ -90,9 +89,8 @@ static int in_processes(struct ranks_self *self)
     return 0;
 }
 
-static void test_processes(void **state)
+TEST(test_processes)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = in_processes, .config = "transport=tcp");
     ranks_pass(.size = 3, .fn = in_processes, .config = "transport=shm");
 }
@@ -193,11 +191,10 @@ static int knows_itself(trib_replica_t *r)
     return shares_values(r);
 }
 
-static void test_replica(void **state)
+TEST(test_replica)
 {
     static const char *const kinds[] = {"one", "threads:3", "threads:4,devices=2"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct replicas_job job = {.kind = kinds[i], .check = knows_itself};
 
@@ -207,7 +204,7 @@ static void test_replica(void **state)
 
 /* ---- through a store ------------------------------------------------------------- */
 
-static void test_store(void **state)
+TEST(test_store)
 {
     static const struct {
         const char *kind;
@@ -227,7 +224,6 @@ static void test_store(void **state)
     char service[40];
     float wanted[REPLICAS_PARAMS];
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d))
         tribtest_skip("built without libmicrohttpd");
@@ -251,7 +247,7 @@ static void test_store(void **state)
 
 /* ---- what does not fit ----------------------------------------------------------- */
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *kind, *words;
@@ -273,7 +269,6 @@ static void test_refused(void **state)
         {"ps", "TRIB_SERVICE"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct replicas_job job = {.kind = rows[i].kind, .by_rule = true};
 
@@ -314,20 +309,7 @@ static int do_not_fit(struct ranks_self *self)
     return 0;
 }
 
-static void test_do_not_fit(void **state)
+TEST(test_do_not_fit)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = do_not_fit, .config = "transport=shm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_synchronous), cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_replica),     cmocka_unit_test(test_store),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_do_not_fit),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,9 +51,8 @@ static bool is_as(const struct row *row, trib_status_t status)
     return status == row->status && strstr(trib_replicator_error(), row->words);
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct replicas_job job = {.kind = rows[i].kind,
                                    .fault = rows[i].fault,
@@ -102,7 +101,7 @@ static int one_fails(struct ranks_self *self)
     return 0;
 }
 
-static void test_processes(void **state)
+TEST_ON(test_processes, "shm", "tcp")
 {
     static struct scene scenes[] = {
         {"workers", FAULT_STEP, TRIB_ERR_ABORTED,
@@ -149,7 +148,7 @@ static void lose_one(struct scene *scene, const char *config)
     ranks_close(&r);
 }
 
-static void test_losses(void **state)
+TEST_ON(test_losses, "shm", "tcp")
 {
     char config[120];
     struct scene killed = {"workers", FAULT_DIES, TRIB_ERR_PEER_LOST, "rank 1", false,
@@ -164,7 +163,7 @@ static void test_losses(void **state)
 }
 
 /* Through a store the others make their steps, and have the model. */
-static void test_asynchronous(void **state)
+TEST(test_asynchronous)
 {
     struct daemon_process d = {.threads = 1};
     static struct scene scenes[] = {
@@ -182,7 +181,6 @@ static void test_asynchronous(void **state)
     };
     char config[120];
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d))
         tribtest_skip("built without libmicrohttpd");
@@ -193,16 +191,4 @@ static void test_asynchronous(void **state)
         lose_one(&scenes[i], config);
     daemon_signal(&d, SIGKILL); /* it would wait for the rank that is lost */
     daemon_end(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads),  RANKS_ON(test_processes, "shm"),
-        RANKS_ON(test_processes, "tcp"), RANKS_ON(test_losses, "shm"),
-        RANKS_ON(test_losses, "tcp"),    cmocka_unit_test(test_asynchronous),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,9 +72,8 @@ static int is_sgd(struct ranks_self *self)
     return 0;
 }
 
-static void test_is_sgd(void **state)
+TEST(test_is_sgd)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = is_sgd, .config = "transport=shm");
 }
 
@@ -117,20 +116,8 @@ static int is_not_changed(struct ranks_self *self)
     return 0;
 }
 
-static void test_ranks(void **state)
+TEST(test_ranks)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = is_a_round, .config = "transport=shm", .threads = true);
     ranks_pass(.size = 3, .fn = is_not_changed, .config = "transport=tcp");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_is_sgd),
-        cmocka_unit_test(test_ranks),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

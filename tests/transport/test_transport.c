@@ -18,11 +18,10 @@ static void fails(const char *text, trib_status_t expected, const char *sentence
 }
 
 /* A build has a backend, or says what it lacks. */
-static void test_absent(void **state)
+TEST(test_absent)
 {
     static const char *const optional[] = {"verbs", "ucx"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         bool has = false;
         for (int k = 0; trib_transports[k]; k++)
@@ -36,7 +35,7 @@ static void test_absent(void **state)
     assert_null(trib_transport_absent("infiniband"));
 }
 
-static void test_wrong_texts(void **state)
+TEST(test_wrong_texts)
 {
     static const struct {
         const char *text, *sentence;
@@ -64,7 +63,6 @@ static void test_wrong_texts(void **state)
     };
     char endless[600];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         fails(wrong[i].text, TRIB_ERR_CONFIG, wrong[i].sentence);
     memset(endless, 'x', sizeof(endless));
@@ -85,7 +83,7 @@ static int open_files(void)
 }
 
 /* Every backend and decorator can be asked, and makes nothing. */
-static void test_good_texts(void **state)
+TEST(test_good_texts)
 {
     static const char *const more[] = {
         "shm:ring=16,cma=0", "tcp:port=7100,ports=5", "auto:near=tcp", "loop:depth=8",
@@ -93,7 +91,6 @@ static void test_good_texts(void **state)
     struct trib_error err = {0};
     int files = open_files();
 
-    (void)state;
     for (size_t i = 0; trib_transports[i]; i++)
         assert_status(trib_transport_check(trib_transports[i]->name, &err), TRIB_OK);
     for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
@@ -107,13 +104,12 @@ static void test_good_texts(void **state)
     assert_int_equal(open_files(), files);
 }
 
-static void test_wrong_numbers(void **state)
+TEST(test_wrong_numbers)
 {
     struct pair pair = {0};
     struct trib_transport_opts opts = pair_opts(&pair, 2);
     struct trib_transport *t = NULL;
 
-    (void)state;
     assert_status(trib_transport_open("shm", &opts, &t), TRIB_ERR_INVALID);
     assert_string_equal(pair.err.text, "invalid peer number 2 of 2");
 }
@@ -163,9 +159,8 @@ static void check_lengths(const char *text)
 }
 
 /* Every transport by each of its texts; and a row says of a transport what it is. */
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; trib_transports[i]; i++) {
         const struct trib_transport_ops *ops = trib_transports[i];
         assert_ptr_equal(trib_transport_find(ops->name), ops);
@@ -182,7 +177,7 @@ static void test_rows(void **state)
 }
 
 /* The receiver copies over loop: it asks its own region for its length. */
-static void test_loop_is_bounded(void **state)
+TEST(test_loop_is_bounded)
 {
     struct pair pair;
     struct loop_export x;
@@ -190,7 +185,6 @@ static void test_loop_is_bounded(void **state)
     struct trib_remote *remote;
     struct trib_event e;
 
-    (void)state;
     pair_open(&pair, "loop", "loop");
     assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob),
                   TRIB_OK);
@@ -209,13 +203,12 @@ static void test_loop_is_bounded(void **state)
     pair_close(&pair);
 }
 
-static void test_slots(void **state)
+TEST(test_slots)
 {
     const char *text =
         "loop:depth=8+trace+delay:us=1+drop:nth=9+corrupt:nth=9+kill:after=9+nomap";
     struct pair pair;
 
-    (void)state;
     for (size_t i = 0; trib_transports[i]; i++)
         all_slots(trib_transports[i]);
     pair_open(&pair, text, "loop");
@@ -224,32 +217,14 @@ static void test_slots(void **state)
     pair_close(&pair);
 }
 
-static void test_auto(void **state)
+TEST(test_auto)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, "auto", "auto+nomap");
     assert_string_equal(pair.t[0]->ops->name, "auto");
     all_slots(pair.t[1]->ops);
     assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
     assert_null(pair.t[1]->ops->map(pair.t[1], pair.remote[1], NULL));
     pair_close(&pair);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_loop_is_bounded),
-        cmocka_unit_test(test_wrong_texts),
-        cmocka_unit_test(test_good_texts),
-        cmocka_unit_test(test_wrong_numbers),
-        cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_auto),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,9 +76,8 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     assert_int_equal(ranks_run(&(struct ranks_job){
                          .size = 3,
                          .fn = refused,
@@ -114,14 +113,13 @@ static void await_up(struct daemon_process *d)
     }
 }
 
-static void test_admitted(void **state)
+TEST(test_admitted)
 {
     struct daemon_process d = {.threads = 1};
     struct ranks later;
     char config[120];
     int status;
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     assert_true(daemon_start(&d));
     await_up(&d);
@@ -151,15 +149,4 @@ static void test_admitted(void **state)
         usleep(10000);
     daemon_remove(d.folder);
     assert_int_equal(failed, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_admitted),
-    };
-
-    tribtest_deadline(150);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

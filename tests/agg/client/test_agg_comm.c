@@ -254,14 +254,14 @@ static void run(const char *config, int ranks, int n,
                     (struct ranks_job){.fn = sums, .arg = &s, .config = config});
 }
 
-static void test_star(void **state)
+TEST_ON(test_star, "shm", "shm+nomap", "shm;window=1", "tcp", IF_UCX("ucx"))
 {
     run(*state, 1, 1, NULL);
     run(*state, 3, 1, NULL);
     run(*state, 4, 2, NULL);
 }
 
-static void test_tree(void **state)
+TEST_ON(test_tree, "shm", "tcp")
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
                      aggregators[] = {0, 1, 2}, leaf_of[] = {1, 2, 1, 2};
@@ -270,7 +270,7 @@ static void test_tree(void **state)
     run(*state, 4, 3, &tree);
 }
 
-static void test_racks(void **state)
+TEST_ON(test_racks, "shm;window=3", "tcp", "shm")
 {
     run(*state, 3, 3, aggregators_of_racks());
 }
@@ -278,21 +278,6 @@ static void test_racks(void **state)
 int main(void)
 {
     matrix_codecs_find();
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_star, "shm"),
-        RANKS_ON(test_tree, "shm"),
-        RANKS_ON(test_star, "shm+nomap"),
-        RANKS_ON(test_star, "shm;window=1"),
-        RANKS_ON(test_racks, "shm;window=3"),
-        RANKS_ON(test_star, "tcp"),
-        RANKS_ON(test_tree, "tcp"),
-        RANKS_ON(test_racks, "tcp"),
-        RANKS_ON(test_racks, "shm"),
-#if HAVE_UCX
-        RANKS_ON(test_star, "ucx"),
-#endif
-    };
 
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

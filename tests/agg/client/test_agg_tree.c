@@ -74,9 +74,8 @@ static void check(const char *service, const char *ranks, const char *expected)
     trib_tree_layout_free(&l);
 }
 
-static void test_stars(void **state)
+TEST(test_stars)
 {
-    (void)state;
     check("a:1", "x y", "a:1");
     check("a:1,b:2", "x y", "a:1 b:2");
     check("n[1-3]:4700,[::1]:9", "x", "n1:4700 n2:4700 n3:4700 [::1]:9");
@@ -84,9 +83,8 @@ static void test_stars(void **state)
     check("a:1+b:1", "x", "a:1 b:1");
 }
 
-static void test_trees(void **state)
+TEST(test_trees)
 {
-    (void)state;
     check("a:1,b:1+c:1=x[1-2]+d:1=y1,y2", "x1 x2 y1", "a:1,b:1 (c:1:2) (d:1:1)");
     check("a:1+c[1-2]:1=x+d:1=y", "x y z", "a:1:1 (c1:1,c2:1:1) (d:1:1)");
     check("c:1=x+d:1=y+a:1", "x.cluster y", "a:1 (c:1:1) (d:1:1)");
@@ -100,7 +98,7 @@ static void test_trees(void **state)
 
 /* Ranks in a row are a few bytes, whoever many they are; ranks by turns are too
  * many. */
-static void test_many_ranks(void **state)
+TEST(test_many_ranks)
 {
     enum { RANKS = 65536 };
     static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
@@ -111,7 +109,6 @@ static void test_many_ranks(void **state)
     uint8_t bytes[64];
     size_t n;
 
-    (void)state;
     for (int r = 0; r < RANKS; r++)
         leaf_of[r] = 1 + r % 2;
     assert_status(trib_agg_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n),
@@ -125,14 +122,13 @@ static void test_many_ranks(void **state)
     free(got);
 }
 
-static void test_peers(void **state)
+TEST(test_peers)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 2, 3, 4},
                      aggregators[] = {0, 1, 2, 3}, leaf_of[] = {1, 1, 2};
     const struct trib_agg_tree t = {3, parent, first, aggregators, leaf_of};
     bool peer[7];
 
-    (void)state;
     assert_int_equal(trib_agg_tree_peers(&t, 3, 4, 0, peer), 2); /* both leaves */
     assert_true(peer[5] && peer[6]);
     assert_int_equal(trib_agg_tree_peers(&t, 3, 4, 2, peer), 4); /* ranks 0 and 1,
@@ -140,15 +136,4 @@ static void test_peers(void **state)
     assert_true(peer[0] && peer[1] && peer[3] && peer[4]);
     assert_int_equal(trib_agg_tree_peers(NULL, 3, 4, 2, peer), 3);
     assert_true(peer[0] && peer[1] && peer[2]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stars),    cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_many_ranks), cmocka_unit_test(test_peers),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

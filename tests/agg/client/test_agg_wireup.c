@@ -75,15 +75,11 @@ static void test_fails(void **state)
             0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(
-            test_fails, (char *)(uintptr_t) "transport=shm;service_auth=none"),
-        cmocka_unit_test_prestate(
-            test_fails, (char *)(uintptr_t) "transport=tcp;service_auth=none"),
-    };
+static const struct CMUnitTest rows[] = {
+    cmocka_unit_test_prestate(
+        test_fails, (char *)(uintptr_t) "transport=shm;service_auth=none"),
+    cmocka_unit_test_prestate(
+        test_fails, (char *)(uintptr_t) "transport=tcp;service_auth=none"),
+};
 
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_ROWS(rows)

@@ -35,19 +35,8 @@ static int agree(struct ranks_self *self)
     return 0;
 }
 
-static void test_agree(void **state)
+TEST(test_agree)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = agree, .config = "transport=shm");
     ranks_pass(.size = 4, .fn = agree, .config = "transport=tcp");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agree),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

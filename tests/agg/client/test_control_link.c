@@ -31,7 +31,7 @@ static void make_job(struct trib_control_link_job *job, const char *address)
     snprintf(job->addresses[0], sizeof(job->addresses[0]), "%s", address);
 }
 
-static void test_nobody(void **state)
+TEST(test_nobody)
 {
     static const struct {
         const char *address, *says;
@@ -43,7 +43,6 @@ static void test_nobody(void **state)
     };
     static struct trib_control_link_job job;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct trib_control_link *link;
         struct trib_error err = {0};
@@ -166,7 +165,7 @@ static trib_status_t reconnect(struct trib_control_link *link)
 
 /* A job that outlives its key reads the key file again when it reconnects, once tribd
  * refuses the key that it has. */
-static void test_replaced_key(void **state)
+TEST(test_replaced_key)
 {
     char folder[] = "/tmp/triblink-XXXXXX", mine[96], address[32];
     static struct trib_control_link_job job;
@@ -174,7 +173,6 @@ static void test_replaced_key(void **state)
     struct trib_error err = {0};
     struct fake fake = {0};
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(mine, sizeof(mine), "%s/mine", folder);
     snprintf(fake.key, sizeof(fake.key), "%s/theirs", folder);
@@ -209,7 +207,7 @@ static void test_replaced_key(void **state)
 }
 
 /* A tribd that talks without end does not hold up the ranks. */
-static void test_flood(void **state)
+TEST(test_flood)
 {
     static struct trib_control_link_job job;
     struct trib_control_link *link;
@@ -217,7 +215,6 @@ static void test_flood(void **state)
     struct fake fake = {0};
     char address[32];
 
-    (void)state;
     fake_open(&fake);
     snprintf(address, sizeof(address), "127.0.0.1:%d", fake.port);
     make_job(&job, address);
@@ -235,16 +232,4 @@ static void test_flood(void **state)
     }
     trib_control_link_free(link);
     fake_close(&fake);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_replaced_key),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

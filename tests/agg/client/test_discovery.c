@@ -20,11 +20,10 @@ static void make_job(struct trib_control_link_job *job)
     snprintf(job->addresses[0], sizeof(job->addresses[0]), "127.0.0.1:1");
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
     static struct trib_control_link_job job;
 
-    (void)state;
     make_job(&job);
     for (int check_only = 0; check_only < 2; check_only++) {
         const struct trib_discovery_opts opts = {
@@ -40,12 +39,11 @@ static void test_none(void **state)
 }
 
 /* A search that pauses for long ends at once. */
-static void test_close(void **state)
+TEST(test_close)
 {
     static struct trib_control_link_job job;
     struct trib_discovery *d;
 
-    (void)state;
     make_job(&job);
     const struct trib_discovery_opts opts = {.job = &job, .pause_ms = 60000};
     const uint64_t begin = trib_now_ns();
@@ -56,15 +54,4 @@ static void test_close(void **state)
     }
     assert_true(trib_now_ns() - begin <
                 10 * tribtest_slowness() * UINT64_C(1000000000));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_close),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -408,12 +408,12 @@ static bool run(const char *transport, struct lossy_job *j)
     return returned;
 }
 
-static void test_never(void **state)
+TEST_WITH(test_never, "shm", "tcp")
 {
     run(*state, &(struct lossy_job){.aggregators = {.ranks = 3, .n = 2}, .seed = 1});
 }
 
-static void test_leaves(void **state)
+TEST_WITH(test_leaves, "shm", "tcp")
 {
     assert_true(run(*state, &(struct lossy_job){.aggregators = {.ranks = 3, .n = 1},
                                                 .later = {.n = 2},
@@ -422,7 +422,7 @@ static void test_leaves(void **state)
 }
 
 /* The others wait at aggregators that work, and must hear that a rank has left. */
-static void test_one_gives_up(void **state)
+TEST_WITH(test_one_gives_up, "shm", "tcp")
 {
     for (int step = 1; step < 4; step++)
         run(*state, &(struct lossy_job){.aggregators = {.ranks = 3, .n = 2},
@@ -430,7 +430,7 @@ static void test_one_gives_up(void **state)
                                         .seed = 5});
 }
 
-static void test_comes_later(void **state)
+TEST_WITH(test_comes_later, "shm", "tcp")
 {
     assert_true(run(*state, &(struct lossy_job){.aggregators = {.ranks = 3},
                                                 .later = {.n = 1},
@@ -456,13 +456,13 @@ static int sweep(const char *transport, int sig, int draws, const struct kind *k
     return returned;
 }
 
-static void test_killed(void **state)
+TEST_WITH(test_killed, "shm", "tcp")
 {
     assert_true(sweep(*state, SIGKILL, 12, &kinds[0]) > 0);
 }
 
 /* The state of each kind of feedback is as without a loss. */
-static void test_states(void **state)
+TEST_WITH(test_states, "shm", "tcp")
 {
     for (int k = 1; k < KINDS; k++) {
         run(*state, &(struct lossy_job){.aggregators = {.ranks = 3, .n = 1},
@@ -472,25 +472,7 @@ static void test_states(void **state)
     }
 }
 
-static void test_stopped(void **state)
+TEST_WITH(test_stopped, "shm", "tcp")
 {
     assert_true(sweep(*state, SIGSTOP, 3, &kinds[0]) > 0);
-}
-
-#define ON(test, transport) \
-    {#test " [" transport "]", test, NULL, NULL, \
-     (char *)(uintptr_t)transport}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON(test_never, "shm"),  ON(test_leaves, "shm"),  ON(test_comes_later, "shm"),
-        ON(test_one_gives_up, "shm"), ON(test_one_gives_up, "tcp"),
-        ON(test_killed, "shm"), ON(test_stopped, "shm"), ON(test_states, "shm"),
-        ON(test_never, "tcp"),  ON(test_leaves, "tcp"),  ON(test_comes_later, "tcp"),
-        ON(test_killed, "tcp"), ON(test_stopped, "tcp"), ON(test_states, "tcp"),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,9 +41,8 @@ static int joins(struct ranks_self *self)
     return 0;
 }
 
-static void test_joins(void **state)
+TEST(test_joins)
 {
-    (void)state;
     assert_int_equal(ranks_run(&(struct ranks_job){
                          .size = 3,
                          .fn = joins,
@@ -51,7 +50,7 @@ static void test_joins(void **state)
                      0);
 }
 
-static void test_secret(void **state)
+TEST(test_secret)
 {
     static struct trib_comm parent;
     static struct trib_agg_provider w = {.parent = &parent},
@@ -60,7 +59,6 @@ static void test_secret(void **state)
     struct trib_error err = {0};
     char why[160];
 
-    (void)state;
     trib_agg_provider_make_secret(&w, salt); /* the ranks have no secret */
     assert_memory_equal(w.secret.bytes, salt, sizeof(salt));
     assert_status(trib_secret_make(&parent.secret, &err), TRIB_OK);
@@ -76,14 +74,13 @@ static void test_secret(void **state)
 }
 
 /* Ranks of two racks by turns: a tree has an entry for each change. */
-static void test_tree_too_long(void **state)
+TEST(test_tree_too_long)
 {
     enum { RANKS = 6000 };
     static struct trib_comm parent;
     static struct trib_agg_provider w = {.parent = &parent};
     struct trib_error err = {0};
 
-    (void)state;
     parent.engine.ranks = RANKS;
     parent.engine.peers = calloc(RANKS, sizeof(*parent.engine.peers));
     trib_log_init(&parent.log, TRIB_LOG_ERROR, NULL, NULL);
@@ -99,16 +96,4 @@ static void test_tree_too_long(void **state)
                         "aggregators: number the ranks rack by rack");
     assert_null(w.control_link);
     free(parent.engine.peers);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_secret),
-        cmocka_unit_test(test_tree_too_long),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

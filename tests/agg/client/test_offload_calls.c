@@ -133,7 +133,7 @@ static int calls(struct ranks_self *self)
     return 0;
 }
 
-static void test_calls(void **state)
+TEST_ON(test_calls, "shm", "tcp")
 {
     struct aggregators s = {.ranks = 3, .n = 2};
 
@@ -169,25 +169,10 @@ static int fails(struct ranks_self *self)
     return 0;
 }
 
-static void test_fails(void **state)
+TEST_ON(test_fails, "shm;check=finite")
 {
     struct aggregators s = {.ranks = 2, .n = 1};
 
     aggregators_run(&s, (struct ranks_job){
                             .fn = fails, .arg = &s, .config = *state, .noisy = true});
-}
-
-#define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t) "transport=" config}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON(test_calls, "shm"),
-        ON(test_calls, "tcp"),
-        ON(test_fails, "shm;check=finite"),
-    };
-
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

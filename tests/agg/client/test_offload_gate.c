@@ -123,22 +123,11 @@ static int gate(struct ranks_self *self)
     return 0;
 }
 
-static void test_gate(void **state)
+TEST_ON(test_gate, "shm;progress=caller", "tcp")
 {
     struct aggregators a = {.ranks = 2, .n = 1};
 
     assert_true(aggregators_open(&a));
     ranks_pass(.size = a.ranks + a.n, .fn = gate, .arg = &a, .config = *state);
     aggregators_close(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_gate, "shm;progress=caller"),
-        RANKS_ON(test_gate, "tcp"),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

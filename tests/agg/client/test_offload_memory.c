@@ -109,13 +109,9 @@ static void test_memory(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_memory, (char *)(uintptr_t) "transport=shm"),
-        cmocka_unit_test_prestate(test_memory, (char *)(uintptr_t) "transport=tcp"),
-    };
+static const struct CMUnitTest rows[] = {
+    cmocka_unit_test_prestate(test_memory, (char *)(uintptr_t) "transport=shm"),
+    cmocka_unit_test_prestate(test_memory, (char *)(uintptr_t) "transport=tcp"),
+};
 
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_ROWS(rows)

@@ -465,7 +465,7 @@ static uint64_t jobs_over(const char *transport, uint64_t n)
     return strcmp(transport, "shm") == 0 ? n : n / 2;
 }
 
-static void test_late(void **state)
+TEST_WITH(test_late, "shm", "tcp", IF_UCX("ucx"))
 {
     uint64_t missed = 0;
 
@@ -476,7 +476,7 @@ static void test_late(void **state)
     assert_true(missed > 0);
 }
 
-static void test_rounded(void **state)
+TEST_WITH(test_rounded, "shm", "tcp")
 {
     uint64_t missed = 0;
 
@@ -489,7 +489,7 @@ static void test_rounded(void **state)
 }
 
 /* With time enough nobody is missed. */
-static void test_patient(void **state)
+TEST_WITH(test_patient, "shm")
 {
     struct job j = job_of(3, true);
 
@@ -498,7 +498,7 @@ static void test_patient(void **state)
 }
 
 /* And then it has the bits that it has without. */
-static void test_same(void **state)
+TEST_WITH(test_same, "shm")
 {
     for (uint64_t n = 40; n < 43; n++) {
         struct job j = job_of(n, true);
@@ -528,13 +528,13 @@ static void sweep(const char *transport, int sig, uint64_t draws)
     }
 }
 
-static void test_killed(void **state)
+TEST_WITH(test_killed, "shm", "tcp", IF_UCX("ucx"))
 {
     sweep(*state, SIGKILL, jobs_over(*state, 6));
 }
 
 /* The others have ended a start of which the late rank was counted in some chunks. */
-static void test_half_fed(void **state)
+TEST_WITH(test_half_fed, "shm", "tcp", IF_UCX("ucx"))
 {
     uint64_t missed = 0;
 
@@ -556,7 +556,7 @@ static void test_half_fed(void **state)
 }
 
 /* The same in the last start: the late rank alone goes on without the aggregators. */
-static void test_last_mean(void **state)
+TEST_WITH(test_last_mean, "shm", "tcp")
 {
     uint64_t missed = 0;
 
@@ -574,27 +574,9 @@ static void test_last_mean(void **state)
     assert_true(missed > 0);
 }
 
-static void test_stopped(void **state)
+TEST_WITH(test_stopped, "shm", "tcp")
 {
     sweep(*state, SIGSTOP, 2);
 }
 
-#define ON(test, transport) \
-    {#test " [" transport "]", test, NULL, NULL, (char *)(uintptr_t)transport}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON(test_same, "shm"), ON(test_late, "shm"), ON(test_rounded, "shm"),
-        ON(test_patient, "shm"), ON(test_killed, "shm"), ON(test_half_fed, "shm"),
-        ON(test_last_mean, "shm"), ON(test_last_mean, "tcp"),
-        ON(test_stopped, "shm"), ON(test_late, "tcp"), ON(test_rounded, "tcp"),
-        ON(test_killed, "tcp"), ON(test_half_fed, "tcp"), ON(test_stopped, "tcp"),
-#if HAVE_UCX
-        ON(test_late, "ucx"), ON(test_killed, "ucx"), ON(test_half_fed, "ucx"),
-#endif
-    };
-
-    tribtest_deadline(400);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(400)

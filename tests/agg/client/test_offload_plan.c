@@ -276,12 +276,11 @@ static int pairs_sum(struct ranks_self *self)
     return 0;
 }
 
-static void test_needs_input(void **state)
+TEST(test_needs_input)
 {
     struct trib_ready_range ranges[] = {{0, 4}, {8, 2}, {4, 4}};
     struct trib_offload_plan p = {.desc = {.count = 10}, .ready = ranges};
 
-    (void)state;
     assert_false(trib_offload_plan_needs_input(&p)); /* the whole vector is its input */
     p.desc.feed = TRIB_FEED_BACKWARD;
     for (p.n_ready = 0; p.n_ready < 3; p.n_ready++)
@@ -296,23 +295,23 @@ static void run(const char *config, ranks_fn fn)
     aggregators_run(&s, (struct ranks_job){.fn = fn, .arg = &s, .config = config});
 }
 
-static void test_cuts(void **state)
+TEST_ON(test_cuts, "shm", "tcp")
 {
     run(*state, cuts);
 }
 
-static void test_moves(void **state)
+TEST_ON(test_moves, "shm", "tcp")
 {
     run(*state, moves);
 }
 
-static void test_refused(void **state)
+TEST_ON(test_refused, "shm")
 {
     run(*state, refused);
 }
 
 /* With a tree of two levels as well: partial sums. */
-static void test_pairs(void **state)
+TEST_ON(test_pairs, "shm", "tcp")
 {
     struct aggregators s = {.ranks = 3, .n = 3, .tree = aggregators_of_racks()};
 
@@ -321,20 +320,4 @@ static void test_pairs(void **state)
                     (struct ranks_job){.fn = pairs_move, .arg = &s, .config = *state});
     aggregators_run(&s,
                     (struct ranks_job){.fn = pairs_sum, .arg = &s, .config = *state});
-}
-
-#define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t) "transport=" config}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON(test_cuts, "shm"),    ON(test_cuts, "tcp"),
-        ON(test_moves, "shm"),   ON(test_moves, "tcp"),
-        ON(test_refused, "shm"), cmocka_unit_test(test_needs_input),
-        ON(test_pairs, "shm"),   ON(test_pairs, "tcp"),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,28 +103,12 @@ static void run(const char *config, bool tests)
     }
 }
 
-static void test_waited(void **state)
+TEST_ON(test_waited, "shm", "tcp")
 {
     run(*state, false);
 }
 
-static void test_tested(void **state)
+TEST_ON(test_tested, "shm", "tcp;progress=caller")
 {
     run(*state, true);
-}
-
-#define ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t) "transport=" config}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON(test_waited, "shm"),
-        ON(test_waited, "tcp"),
-        ON(test_tested, "shm"),
-        ON(test_tested, "tcp;progress=caller"),
-    };
-
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

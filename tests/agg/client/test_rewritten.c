@@ -233,15 +233,17 @@ static void test_rewritten(void **state)
     {#test " [" config "]", test, NULL, NULL, \
      (char *)(uintptr_t) "transport=shm;" config}
 
+static const struct CMUnitTest rows[] = {
+    ON(test_rewritten, "chunk=64K"),
+    ON(test_rewritten, "chunk=4K;window=2"),
+};
+
+TEST_ROWS(rows)
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        ON(test_rewritten, "chunk=64K"),
-        ON(test_rewritten, "chunk=4K;window=2"),
-    };
-
     if (argc > 1 && strcmp(argv[1], "--long") == 0)
         seconds = 300;
-    tribtest_deadline(300 + 2 * (unsigned)seconds);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    tribtest_seconds = 300 + 2 * (unsigned)seconds;
+    return tribtest_run();
 }

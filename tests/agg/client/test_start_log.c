@@ -25,11 +25,10 @@ static void fill(struct rig *r)
     assert_int_equal(r->offload.started, N);
 }
 
-static void test_pop(void **state)
+TEST(test_pop)
 {
     struct rig r;
 
-    (void)state;
     fill(&r);
     for (int i = 0; i < N; i++) {
         assert_ptr_equal(r.offload.oldest, &r.plans[i]);
@@ -43,9 +42,8 @@ static void test_pop(void **state)
 }
 
 /* Whichever start is removed, the others stay in order, and the log goes on. */
-static void test_remove(void **state)
+TEST(test_remove)
 {
-    (void)state;
     for (int gone = 0; gone < N; gone++) {
         struct rig r;
         fill(&r);
@@ -68,11 +66,10 @@ static void test_remove(void **state)
 }
 
 /* A user hears of an end once. */
-static void test_close(void **state)
+TEST(test_close)
 {
     struct rig r;
 
-    (void)state;
     fill(&r);
     trib_offload_plan_close(&r.plans[0], TRIB_ERR_ABORTED);
     trib_offload_plan_close(&r.plans[0], TRIB_OK);
@@ -80,23 +77,9 @@ static void test_close(void **state)
     assert_true(r.plans[0].pending); /* it stays in the log */
 }
 
-static void test_lost(void **state)
+TEST(test_lost)
 {
     struct trib_offload o = {0};
 
-    (void)state;
     assert_false(trib_offload_lost(&o)); /* there is no agg_comm to lose */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pop),
-        cmocka_unit_test(test_remove),
-        cmocka_unit_test(test_close),
-        cmocka_unit_test(test_lost),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

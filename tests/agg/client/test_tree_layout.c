@@ -5,7 +5,7 @@
  */
 #include "tests/agg/client/layouts.h"
 
-static void test_mistakes(void **state)
+TEST(test_mistakes)
 {
     static const struct {
         const char *service, *why;
@@ -32,7 +32,6 @@ static void test_mistakes(void **state)
         {"a:1+c:1=d:1+d:1=c:1,x", "is its own ancestor"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct trib_tree_layout l;
         struct trib_error err = {0};
@@ -48,7 +47,7 @@ static void test_mistakes(void **state)
 }
 
 /* Nothing is wrong by itself, but hardly what was meant. */
-static void test_warnings(void **state)
+TEST(test_warnings)
 {
     struct trib_tree_layout l;
     struct trib_error err = {0};
@@ -56,7 +55,6 @@ static void test_warnings(void **state)
     char path[] = "/tmp/test_service_treeXXXXXX";
     const int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0 && write(fd, "r1: x a\nr2: y b\n", 16) == 16);
     close(fd);
     assert_status(lay("a:1+c:1=z", "", "x y", &err, &heard, &l), TRIB_OK);
@@ -73,15 +71,4 @@ static void test_warnings(void **state)
     unlink(path);
     assert_status(lay("a:1", path, "x y", &err, &heard, &l), TRIB_ERR_SYSTEM);
     assert_non_null(strstr(err.text, path));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_warnings),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void await_gone(struct aggregator *agg)
 }
 
 /* 4 ranks, a window of 8 and both workers: 64 slots. */
-static void test_within_its_grant(void **state)
+TEST(test_within_its_grant)
 {
     struct trib_control_join j =
         join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
@@ -95,7 +95,7 @@ static void test_within_its_grant(void **state)
 /* A JOIN that leaves its chunk out would have larger ones than were counted, by the
  * ranks' meeting, which enlarges what nobody has asked for: between hosts to 256
  * KiB. */
-static void test_no_larger_chunks(void **state)
+TEST(test_no_larger_chunks)
 {
     struct trib_control_join j =
         join_of(64, UINT64_C(64) << 16, "transport=tcp window=8");
@@ -109,7 +109,7 @@ static void test_no_larger_chunks(void **state)
     await_gone(agg);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         uint32_t slots;
@@ -157,7 +157,7 @@ static void test_refused(void **state)
 }
 
 /* What the operator lists, of what jobs may have at all. */
-static void test_transports(void **state)
+TEST(test_transports)
 {
     static const struct {
         const char *list, *why;
@@ -170,7 +170,6 @@ static void test_transports(void **state)
         {", ,", "only commas"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct trib_error err = {0};
 
@@ -186,7 +185,7 @@ static void test_transports(void **state)
 }
 
 /* A job whose ranks never come announces plan after plan: nothing takes them. */
-static void test_announcements_have_an_end(void **state)
+TEST(test_announcements_have_an_end)
 {
     struct trib_control_join j =
         join_of(64, UINT64_C(64) << 16, "transport=tcp chunk=64K window=8");
@@ -205,11 +204,10 @@ static void test_announcements_have_an_end(void **state)
 
 /* Nor has a job that goes on announcing to an aggregator that has failed, until it
  * hears of that. */
-static void test_announcements_in_vain(void **state)
+TEST(test_announcements_in_vain)
 {
     static struct aggregator agg;
 
-    (void)state;
     atomic_store(&agg.state, AGGREGATOR_FAILED);
     for (int i = 0; i < AGGREGATOR_PLANS_WAITING_MAX; i++)
         assert_status(aggregator_announce(&agg, (uint32_t)i, "coll=allreduce"),
@@ -237,13 +235,12 @@ static void assert_dropped(struct trib_metrics *metrics, uint64_t frames)
 }
 
 /* Late for a quorum: each. Not valid: the one that ends the job. */
-static void test_dropped_frames(void **state)
+TEST(test_dropped_frames)
 {
     static struct trib_engine e;
     static struct trib_link link;
     struct trib_metrics *metrics;
 
-    (void)state;
     e.links = &link;
     assert_status(
         trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics),
@@ -267,7 +264,7 @@ static void test_dropped_frames(void **state)
 }
 
 /* Nodes that come together are spread before any of them has met its ranks. */
-static void test_lanes_are_spread(void **state)
+TEST(test_lanes_are_spread)
 {
     struct fixture f = *(struct fixture *)*state;
     struct trib_control_join j =
@@ -344,7 +341,7 @@ static void name_memory(uint8_t *facts, uint32_t bytes, const void *ptr)
 /* Rank 0 brings each aggregator what the others say. It gives one aggregator the
  * address of the other, which is of the same process, and has it say that its arena is
  * anywhere in that. */
-static void test_no_peer_is_this_process(void **state)
+TEST(test_no_peer_is_this_process)
 {
     static const uint16_t tree[] = {2, 0, 1, 0, 0, 1, 1, 0, 1}; /* a unit below
                                                                  * another */
@@ -389,7 +386,7 @@ static void test_no_peer_is_this_process(void **state)
 }
 
 /* Texts of peers that have no end: what is behind them is not read. */
-static void test_texts_without_end(void **state)
+TEST(test_texts_without_end)
 {
     enum {
         SETTINGS = offsetof(struct wireup_msg1, settings),
@@ -499,27 +496,10 @@ static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
     assert_true(!MEASURES || s < 2);
 }
 
-static void test_ranks_that_are_only_declared(void **state)
+TEST(test_ranks_that_are_only_declared)
 {
     meet_many(*state, "auto", 16384); /* what tcp takes is less */
     meet_many(*state, "tcp", 16384);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_within_its_grant),
-        cmocka_unit_test(test_no_larger_chunks),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_transports),
-        cmocka_unit_test(test_announcements_have_an_end),
-        cmocka_unit_test(test_announcements_in_vain),
-        cmocka_unit_test(test_dropped_frames),
-        cmocka_unit_test(test_lanes_are_spread),
-        cmocka_unit_test(test_no_peer_is_this_process),
-        cmocka_unit_test(test_texts_without_end),
-        cmocka_unit_test(test_ranks_that_are_only_declared),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, open_fixture, close_fixture);
-}
+TEST_GROUP(open_fixture, close_fixture)

@@ -6,9 +6,8 @@
 #include "tests/agg/daemon/archive_rig.h"
 
 /* Killed at any call, it leaves the snapshot before or the new one, whole. */
-static void test_killed(void **state)
+TEST(test_killed)
 {
-    (void)state;
     for (enum fault how = KILLED_BEFORE; how <= KILLED_BEHIND; how++) {
         bool ended = false, was_new = false;
         int call = 0;
@@ -90,22 +89,20 @@ static void refuse_each(bool has_before)
     assert_int_equal(placed, 1);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     refuse_each(true);
     refuse_each(false);
 }
 
 /* Two files of a vector, as a release before this one could leave them: the one with
  * the highest version counts, in this start and later ones. */
-static void test_twice(void **state)
+TEST(test_twice)
 {
     static const char *const names[] = {"0000000000000000.snapshot",
                                         "0000000000000009.snapshot"};
     const char *saved = "0000000000000001.snapshot";
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_snapshots_view view;
         struct rig rig;
@@ -137,12 +134,11 @@ static void test_twice(void **state)
 
 /* A folder that the name does not find any more gets no snapshot: not before one is
  * written, and not while one is. Once it has its name again, it gets the next. */
-static void test_moved(void **state)
+TEST(test_moved)
 {
     struct trib_snapshots_view view;
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     folder = rig.folder;
@@ -174,7 +170,7 @@ static void test_moved(void **state)
 }
 
 /* Another user, key or vector finds nothing; a second tribd does not get in. */
-static void test_owners(void **state)
+TEST(test_owners)
 {
     struct archive *second;
     struct trib_error err = {0};
@@ -182,7 +178,6 @@ static void test_owners(void **state)
     char say[200], text[300] = "lost";
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     const struct archive_limits none = {0};
@@ -221,12 +216,11 @@ static void limit(struct rig *rig, struct archive_limits limits)
 }
 
 /* Bytes count as whole blocks of the disk. */
-static void test_quotas(void **state)
+TEST(test_quotas)
 {
     const uint64_t bytes = TRIB_SNAPSHOT_HEAD_BYTES + 16 + 2 * 8 * COUNT;
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     const uint64_t block = rig.archive->block;
@@ -261,12 +255,11 @@ static bool save_next(struct rig *rig, const char *user)
 }
 
 /* A user has half of the files, and all who come by the key count as one user. */
-static void test_files(void **state)
+TEST(test_files)
 {
     struct trib_snapshots_view view;
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     assert_true(rig.archive->limits.files > 0 &&
@@ -295,12 +288,11 @@ static void test_files(void **state)
 }
 
 /* The view describes a bounded number of them. */
-static void test_rows(void **state)
+TEST(test_rows)
 {
     struct trib_snapshots_view view;
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     pthread_mutex_lock(&rig.archive->mutex);
@@ -315,13 +307,12 @@ static void test_rows(void **state)
 }
 
 /* Files that are no good stay, are not in the list, and harm no other. */
-static void test_spoiled(void **state)
+TEST(test_spoiled)
 {
     static const char *const names[] = {"0000000000000009.snapshot", "a.snapshot",
                                         "0000000000000011.snapshot"};
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     set(&rig, 1);
@@ -353,11 +344,10 @@ static void let_days_pass(struct rig *rig)
 
 /* Snapshots of a run that has died go once tribd has run for days without a store that
  * has their key; what the clock says of their age counts for nothing. */
-static void test_orphans(void **state)
+TEST(test_orphans)
 {
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     save(&rig, "lasting");
@@ -385,11 +375,10 @@ static void test_orphans(void **state)
 }
 
 /* They go without a task, too. */
-static void test_idle(void **state)
+TEST(test_idle)
 {
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     save(&rig, "lasting");
@@ -407,11 +396,10 @@ static void test_idle(void **state)
 }
 
 /* A folder that others may write to is refused. */
-static void test_folder(void **state)
+TEST(test_folder)
 {
     struct rig rig;
 
-    (void)state;
     rig_open(&rig);
     for (mode_t more = 020; more; more = more == 020 ? 02 : 0) {
         assert_int_equal(chmod(rig.folder, 0700 | more), 0);
@@ -431,13 +419,12 @@ static void test_folder(void **state)
 }
 
 /* An entry that is no file neither hangs the start nor receives a snapshot. */
-static void test_no_files(void **state)
+TEST(test_no_files)
 {
     struct rig rig;
     struct stat s;
     char target[120];
 
-    (void)state;
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     const int at = rig.archive->folder_fd;
@@ -461,13 +448,12 @@ static void test_no_files(void **state)
 }
 
 /* An upgrade that changes the format says which release has to read the file. */
-static void test_other_format(void **state)
+TEST(test_other_format)
 {
     uint8_t bytes[TRIB_SNAPSHOT_HEAD_BYTES] = "TribSnap\4\3\2\1\2";
     struct trib_snapshot out;
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),
                   TRIB_ERR_MISMATCH);
     assert_non_null(
@@ -477,20 +463,4 @@ static void test_other_format(void **state)
     assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),
                   TRIB_ERR_MISMATCH);
     assert_string_equal(err.text, "its head is damaged");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_twice),    cmocka_unit_test(test_moved),
-        cmocka_unit_test(test_idle),     cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_quotas),   cmocka_unit_test(test_files),
-        cmocka_unit_test(test_rows),     cmocka_unit_test(test_spoiled),
-        cmocka_unit_test(test_orphans),  cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_no_files), cmocka_unit_test(test_other_format),
-    };
-
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

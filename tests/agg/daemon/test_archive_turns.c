@@ -5,7 +5,7 @@
 #include "tests/harness/tribtest.h"
 
 /* Tasks in the order in which they get their turns. */
-static void test_turns(void **state)
+TEST(test_turns)
 {
     enum { TASKS = 7 };
     static const struct {
@@ -24,7 +24,6 @@ static void test_turns(void **state)
     struct archive_task tasks[TASKS] = {{0}};
     struct archive a = {.n_threads = 1};
 
-    (void)state;
     for (int i = 0; i < TASKS; i++) {
         owners[i][0] = given[i].store;
         tasks[i] = (struct archive_task){.writes = true,
@@ -56,7 +55,7 @@ static void test_turns(void **state)
 }
 
 /* An older snapshot that is being written is there before a newer one of its vector. */
-static void test_one_at_a_time(void **state)
+TEST(test_one_at_a_time)
 {
     const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES] = {1};
     struct archive_task other = {.writes = true, .key = {owner, "ana", "y"}};
@@ -65,7 +64,6 @@ static void test_one_at_a_time(void **state)
     struct archive_task older = {.writes = true, .key = {owner, "ana", "x"}};
     struct archive a = {.n_threads = 4, .first = &newer, .last = &other};
 
-    (void)state;
     a.threads[0].task = &older;
     assert_ptr_equal(archive_take_turn(&a), &other);
     assert_null(archive_take_turn(&a));
@@ -77,7 +75,7 @@ static void test_one_at_a_time(void **state)
 
 /* A short task does not overtake a long one of its snapshot, which waits for a second
  * free thread. */
-static void test_in_order(void **state)
+TEST(test_in_order)
 {
     const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES] = {1};
     struct archive_task other = {.writes = true, .key = {owner, "ana", "y"}};
@@ -88,7 +86,6 @@ static void test_in_order(void **state)
                                  .next = &read};
     struct archive a = {.n_threads = 2, .first = &write, .last = &read};
 
-    (void)state;
     a.threads[0].task = &other;
     assert_null(archive_take_turn(&a));
     a.threads[0].task = NULL;
@@ -97,14 +94,4 @@ static void test_in_order(void **state)
     assert_null(archive_take_turn(&a));
     a.threads[0].task = NULL;
     assert_ptr_equal(archive_take_turn(&a), &read);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns),
-                                       cmocka_unit_test(test_one_at_a_time),
-                                       cmocka_unit_test(test_in_order)};
-
-    tribtest_deadline(30);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

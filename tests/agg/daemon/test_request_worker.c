@@ -106,11 +106,10 @@ static void wait_for(struct stage *s, const struct errand *e)
 }
 
 /* Nothing that the caller does waits for a task that takes long. */
-static void test_one_after_the_other(void **state)
+TEST(test_one_after_the_other)
 {
     struct stage s;
 
-    (void)state;
     begin(&s);
     struct errand first = an_errand(&s, 0), second = an_errand(&s, 0);
     request_worker_submit(s.request_worker, &first.task);
@@ -129,11 +128,10 @@ static void test_one_after_the_other(void **state)
 
 /* A task that nobody waits for any more is not begun, and its owner is told all the
  * same. */
-static void test_too_late(void **state)
+TEST(test_too_late)
 {
     struct stage s;
 
-    (void)state;
     begin(&s);
     struct errand late = an_errand(&s, trib_now_ns() + 1);
     struct errand timely = an_errand(&s, trib_deadline_ms(1000 * 1000));
@@ -148,11 +146,10 @@ static void test_too_late(void **state)
     end(&s);
 }
 
-static void test_take_back(void **state)
+TEST(test_take_back)
 {
     struct stage s;
 
-    (void)state;
     begin(&s);
     struct errand first = an_errand(&s, 0), last = an_errand(&s, 0),
                   next = an_errand(&s, 0);
@@ -173,11 +170,10 @@ static void test_take_back(void **state)
 }
 
 /* All tasks are their owner's again. */
-static void test_stop(void **state)
+TEST(test_stop)
 {
     struct stage s;
 
-    (void)state;
     begin(&s);
     struct errand waiting = an_errand(&s, 0);
     request_worker_submit(s.request_worker, &waiting.task);
@@ -198,12 +194,11 @@ static void *let_go(void *arg)
 }
 
 /* It waits for the task at hand, though an hour passes by the time of day. */
-static void test_stop_and_jump(void **state)
+TEST(test_stop_and_jump)
 {
     struct stage s;
     pthread_t helper;
 
-    (void)state;
     begin(&s);
     assert_int_equal(pthread_create(&helper, NULL, let_go, &s), 0);
     jump_s = 3600;
@@ -214,16 +209,4 @@ static void test_stop_and_jump(void **state)
     assert_int_equal(was_done, 1);
     s.request_worker = NULL;
     end(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_after_the_other), cmocka_unit_test(test_too_late),
-        cmocka_unit_test(test_take_back),           cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_and_jump),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void *take_turns(void *arg)
 }
 
 /* Of two that always want to work, one has three times as much. */
-static void test_weights(void **state)
+TEST(test_weights)
 {
     struct store stores[2] = {{.flow.weight = 3 * TRIB_DRR_WEIGHT_ONE},
                               {.flow.weight = TRIB_DRR_WEIGHT_ONE}};
@@ -71,7 +71,6 @@ static void test_weights(void **state)
     struct store_flow first = {.weight = TRIB_DRR_WEIGHT_ONE};
     unsigned rests = 0;
 
-    (void)state;
     assert_status(store_turns_create(1, &turns), TRIB_OK);
     atomic_store(&taken, 0);
     store_turn_begin(turns, &turn, &first, NULL); /* until both threads are there */
@@ -105,7 +104,7 @@ static void *take_one(void *arg)
 }
 
 /* Another store goes first amid a long turn, which goes on then. */
-static void test_long(void **state)
+TEST(test_long)
 {
     struct store own = {.flow.weight = TRIB_DRR_WEIGHT_ONE};
     struct store other = {.flow.weight = TRIB_DRR_WEIGHT_ONE};
@@ -113,7 +112,6 @@ static void test_long(void **state)
     int ticks = 0;
     const struct trib_store_tick tick = {count_tick, &ticks};
 
-    (void)state;
     assert_status(store_turns_create(1, &turns), TRIB_OK);
     store_turn_begin(turns, &turn, &own.flow, &tick);
     store_turn_pause(turns, &turn, &tick); /* nobody waits, and it is no long turn */
@@ -163,7 +161,7 @@ static void *walk_and_pause(void *arg)
 
 /* Threads of two stores, of which two work at a time: a turn never goes to a walk that
  * is behind another one without a turn, as nobody would end then. */
-static void test_walks(void **state)
+TEST(test_walks)
 {
     const struct trib_store_spec spec = {"v", TRIB_F32, STRIPES * TRIB_STORE_STRIPE,
                                          "sum"};
@@ -174,7 +172,6 @@ static void test_walks(void **state)
     const uint64_t until = trib_deadline_ms(WAIT_MS * tribtest_slowness());
     unsigned rests = 0;
 
-    (void)state;
     assert_status(store_turns_create(2, &turns), TRIB_OK);
     for (int i = 0; i < 2; i++) {
         assert_status(trib_store_table_create(1, NULL, &stores[i].table), TRIB_OK);
@@ -212,13 +209,12 @@ static void *block(void *arg)
 }
 
 /* A paused turn continues although the thread with the last turn is blocked by it. */
-static void test_blocked(void **state)
+TEST(test_blocked)
 {
     static struct store paused, other;
     struct store_turn turn = {.has = false};
     const uint64_t began_ns = trib_now_ns();
 
-    (void)state;
     paused.flow.weight = other.flow.weight = TRIB_DRR_WEIGHT_ONE;
     assert_status(store_turns_create(1, &turns), TRIB_OK);
     store_turn_begin(turns, &turn, &paused.flow, NULL);
@@ -237,15 +233,4 @@ static void test_blocked(void **state)
     assert_true(trib_now_ns() - began_ns <
                 (uint64_t)WAIT_MS * 1000000 * (uint64_t)tribtest_slowness());
     store_turns_free(turns);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights),
-                                       cmocka_unit_test(test_long),
-                                       cmocka_unit_test(test_walks),
-                                       cmocka_unit_test(test_blocked)};
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

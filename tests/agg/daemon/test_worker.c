@@ -137,32 +137,29 @@ static double ratio(uint64_t window)
     return r;
 }
 
-static void test_weights(void **state)
+TEST(test_weights)
 {
-    (void)state;
     const double r = ratio(0);
     assert_true(r > 2.7 && r < 3.3);
 }
 
 /* One that has summed all that its ranks have sent has its turn again as soon as they
  * send more, and not only when the other has run dry, too. */
-static void test_weights_of_those_that_run_dry(void **state)
+TEST(test_weights_of_those_that_run_dry)
 {
-    (void)state;
     const double r = ratio(8);
     assert_true(r > 1.8 && r < 3.3);
 }
 
 /* While aggregators are disposed of, and wait for peers that answer nothing, the worker
  * goes on to step the others: counted in chunks, whatever the time. */
-static void test_a_disposal_stops_nobody(void **state)
+TEST(test_a_disposal_stops_nobody)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct trib_error err = {0};
     struct fake *ends[3], *stays;
     struct worker *worker;
 
-    (void)state;
     atomic_store(&begun, false);
     atomic_store(&gate, false);
     atomic_store(&held_up, 0);
@@ -192,16 +189,4 @@ static void test_a_disposal_stops_nobody(void **state)
         leave(worker, ends[i]);
     leave(worker, stays);
     worker_stop(worker);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_weights_of_those_that_run_dry),
-        cmocka_unit_test(test_a_disposal_stops_nobody),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

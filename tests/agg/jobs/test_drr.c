@@ -48,12 +48,11 @@ static void prepare(struct trib_drr *share, struct client *clients, int n)
     }
 }
 
-static void test_turns_go_round(void **state)
+TEST(test_turns_go_round)
 {
     struct client c[3] = {{.chunk = 1024}, {.chunk = 1024}, {.chunk = 1024}};
     struct trib_drr share;
 
-    (void)state;
     prepare(&share, c, 3);
     for (int i = 0; i < 9; i++) {
         trib_drr_activate(&share, &c[i % 2].member); /* they are in the ring already */
@@ -62,13 +61,12 @@ static void test_turns_go_round(void **state)
     assert_int_equal(c[0].had, 3 * TURN);
 }
 
-static void test_nobody(void **state)
+TEST(test_nobody)
 {
     struct client c = {.chunk = 4096};
     struct trib_drr share;
     uint64_t budget;
 
-    (void)state;
     trib_drr_init(&share, TURN);
     assert_null(trib_drr_next(&share, &budget));
     trib_drr_set_weight(&c.member, ONE);
@@ -98,7 +96,7 @@ static void assert_fair(const struct client *c, const uint64_t *before, int n)
         }
 }
 
-static void test_fair_with_weights(void **state)
+TEST(test_fair_with_weights)
 {
     /* The second always uses 20 chunks more than it is told; the third has chunks of
      * many turns. */
@@ -113,7 +111,6 @@ static void test_fair_with_weights(void **state)
     struct trib_rng rng = {.seed = 5};
     double sum = 0;
 
-    (void)state;
     prepare(&share, c, MEMBERS);
     for (int window = 0; window < 300; window++) {
         uint64_t before[MEMBERS];
@@ -138,12 +135,11 @@ static void test_fair_with_weights(void **state)
 }
 
 /* A job that takes much, leaves and comes back has paid nothing with that. */
-static void test_debts_stay(void **state)
+TEST(test_debts_stay)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096, .greed = 100}};
     struct trib_drr share;
 
-    (void)state;
     prepare(&share, c, 2);
     for (int i = 0; i < 20000; i++) {
         if (serve(&share, true) != &c[1])
@@ -157,12 +153,11 @@ static void test_debts_stay(void **state)
 
 /* A job that wanted nothing for long has no more turns than others then, and is served
  * within a round. */
-static void test_idleness_saves_nothing(void **state)
+TEST(test_idleness_saves_nothing)
 {
     struct client c[3] = {{.chunk = 4096}, {.chunk = 4096}, {.chunk = 4096}};
     struct trib_drr share;
 
-    (void)state;
     prepare(&share, c, 3);
     trib_drr_remove(&share, &c[2].member);
     for (int i = 0; i < 1000; i++)
@@ -177,25 +172,23 @@ static void test_idleness_saves_nothing(void **state)
 }
 
 /* Alone nobody pays: what was owed to others is owed to none. */
-static void test_alone(void **state)
+TEST(test_alone)
 {
     struct client c = {.chunk = TURN * 1000};
     struct trib_drr share;
 
-    (void)state;
     prepare(&share, &c, 1);
     for (int i = 0; i < 100; i++)
         assert_ptr_equal(serve(&share, true), &c);
 }
 
 /* A turn in which nothing could be done is no credit for the next. */
-static void test_what_is_left_is_lost(void **state)
+TEST(test_what_is_left_is_lost)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096}};
     struct trib_drr share;
     uint64_t budget;
 
-    (void)state;
     prepare(&share, c, 2);
     for (int i = 0; i < 10; i++) {
         assert_ptr_equal(trib_drr_next(&share, &budget), &c[0].member);
@@ -206,13 +199,12 @@ static void test_what_is_left_is_lost(void **state)
 }
 
 /* However much one claims to have used, nothing overflows, and others go on. */
-static void test_absurd_claims(void **state)
+TEST(test_absurd_claims)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096}};
     struct trib_drr share;
     uint64_t budget;
 
-    (void)state;
     prepare(&share, c, 2);
     trib_drr_set_weight(&c[1].member, 2 * ONE);
     for (int i = 0; i < 100; i++) {
@@ -222,21 +214,4 @@ static void test_absurd_claims(void **state)
         assert_true(turn->member.deficit < 0);
     }
     assert_in_range(c[1].turns, 2 * c[0].turns - 2, 2 * c[0].turns + 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns_go_round),
-        cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_fair_with_weights),
-        cmocka_unit_test(test_debts_stay),
-        cmocka_unit_test(test_idleness_saves_nothing),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_what_is_left_is_lost),
-        cmocka_unit_test(test_absurd_claims),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

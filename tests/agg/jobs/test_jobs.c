@@ -3,11 +3,10 @@
 
 #include "base/quota.h"
 
-static void test_admits_what_fits(void **state)
+TEST(test_admits_what_fits)
 {
     struct trib_jobs *jobs = table(&plain);
 
-    (void)state;
     struct trib_job_answer a = ask_for(jobs, T0, "train-7", "ana", 384, 0);
     assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
     assert_int_equal(a.slots, 384);
@@ -30,13 +29,12 @@ static void test_admits_what_fits(void **state)
 
 /* Ranks that a job only declares are memory, too: of the job, of its user and of
  * all. */
-static void test_ranks_are_charged(void **state)
+TEST(test_ranks_are_charged)
 {
     struct trib_jobs_opts limits = plain;
     struct trib_quota quota = {0};
     struct trib_job_answer a;
 
-    (void)state;
     limits.service.bytes = 1 << 20;
     limits.user.bytes = 768 << 10;
     limits.job.bytes = 512 << 10;
@@ -76,11 +74,10 @@ static void test_ranks_are_charged(void **state)
     trib_jobs_destroy(jobs);
 }
 
-static void test_refusal_says_who_holds_what(void **state)
+TEST(test_refusal_says_who_holds_what)
 {
     struct trib_jobs *jobs = table(&plain);
 
-    (void)state;
     ask_for(jobs, T0, "small", "bob", 28, 0);
     ask_for(jobs, T0, "train-7", "ana", 384, 0);
     struct trib_job_answer c = ask_for(jobs, T0 + 750 * S, "late", "cy", 200, 0);
@@ -105,12 +102,11 @@ static uint32_t position(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id)
     return trib_jobs_at(&view, i)->position;
 }
 
-static void test_waits_and_is_admitted(void **state)
+TEST(test_waits_and_is_admitted)
 {
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer change;
 
-    (void)state;
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 100, 60 * S);
     struct trib_job_answer c = ask_for(jobs, T0, "c", "cy", 512, 30 * S);
@@ -145,11 +141,10 @@ static void test_waits_and_is_admitted(void **state)
 
 /* The order is that of users: the second job of one stands behind the first of
  * another. */
-static void test_positions(void **state)
+TEST(test_positions)
 {
     struct trib_jobs *jobs = table(&plain);
 
-    (void)state;
     ask_for(jobs, T0, "all", "dan", 512, 0);
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 100, 60 * S);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 100, 60 * S);
@@ -161,12 +156,11 @@ static void test_positions(void **state)
     trib_jobs_destroy(jobs);
 }
 
-static void test_a_dead_job_holds_until_its_deadline(void **state)
+TEST(test_a_dead_job_holds_until_its_deadline)
 {
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer change;
 
-    (void)state;
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
     assert_true(trib_jobs_end(jobs, T0 + S, a.id, T0 + 6 * S));
@@ -187,12 +181,11 @@ static void test_a_dead_job_holds_until_its_deadline(void **state)
     trib_jobs_destroy(jobs);
 }
 
-static void test_kicked_while_it_waits(void **state)
+TEST(test_kicked_while_it_waits)
 {
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer change;
 
-    (void)state;
     ask_for(jobs, T0, "a", "ana", 512, 0);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
     assert_true(trib_jobs_end(jobs, T0, b.id, T0 + 5 * S));
@@ -203,12 +196,11 @@ static void test_kicked_while_it_waits(void **state)
     trib_jobs_destroy(jobs);
 }
 
-static void test_draining_takes_no_new_jobs(void **state)
+TEST(test_draining_takes_no_new_jobs)
 {
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer change;
 
-    (void)state;
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 512, 60 * S);
     trib_jobs_drain(jobs, true);
@@ -229,14 +221,13 @@ static void test_draining_takes_no_new_jobs(void **state)
 }
 
 /* A job keeps its holdings; names and their own limits are forgotten. */
-static void test_limits_change(void **state)
+TEST(test_limits_change)
 {
     struct trib_jobs_opts opts = plain;
     const struct trib_jobs_limits user = {.slots = 100}, job = {.slots = 60},
                                   none = {0};
     struct trib_error err = {0};
 
-    (void)state;
     struct trib_jobs *jobs = table(&opts);
     assert_status(
         trib_jobs_user(jobs, "eve", 3, &(struct trib_jobs_limits){.jobs = 1}, &err),
@@ -257,13 +248,12 @@ static void test_limits_change(void **state)
     trib_jobs_destroy(jobs);
 }
 
-static void test_limits_of_users_and_jobs(void **state)
+TEST(test_limits_of_users_and_jobs)
 {
     struct trib_jobs_opts opts = plain;
     struct trib_job_answer change;
     struct trib_error err = {0};
 
-    (void)state;
     opts.user = (struct trib_jobs_limits){.slots = 256, .jobs = 2, .queued = 1};
     opts.job = (struct trib_jobs_limits){.slots = 200, .bytes = 150 * 1024};
     struct trib_jobs *jobs = table(&opts);
@@ -309,7 +299,7 @@ static void test_limits_of_users_and_jobs(void **state)
 
 /* Memory of plans counts against the limits of the job, of its user and of all, and
  * takes room from slots. */
-static void test_memory_of_plans(void **state)
+TEST(test_memory_of_plans)
 {
     const struct trib_jobs_opts opts = {
         .service = {.slots = 512, .jobs = 8, .queued = 8, .bytes = 400 * 1024},
@@ -317,7 +307,6 @@ static void test_memory_of_plans(void **state)
     struct trib_jobs *jobs = table(&opts);
     struct trib_quota a = {0};
 
-    (void)state;
     const uint64_t id = ask_for(jobs, T0, "a", "ana", 100, 0).id;
     trib_jobs_quota(jobs, id, &a);
     assert_ptr_equal(trib_quota_take_mt(&a, 151 * 1024), &a);
@@ -346,13 +335,12 @@ static void test_memory_of_plans(void **state)
     trib_jobs_destroy(jobs);
 }
 
-static void test_limits_of_the_service(void **state)
+TEST(test_limits_of_the_service)
 {
     struct trib_jobs_opts opts = {
         .service = {.slots = 512, .jobs = 2, .queued = 1, .bytes = 100 * 1024}};
     struct trib_jobs *jobs = table(&opts);
 
-    (void)state;
     ask_for(jobs, T0, "a", "ana", 60, 0);
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 60, 0);
     assert_says(
@@ -371,7 +359,7 @@ static void test_limits_of_the_service(void **state)
     trib_jobs_destroy(jobs);
 }
 
-static void test_bad_requests(void **state)
+TEST(test_bad_requests)
 {
     static const struct {
         struct trib_job_request request;
@@ -394,7 +382,6 @@ static void test_bad_requests(void **state)
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer a;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         trib_jobs_submit(jobs, T0, &cases[i].request, &a);
         assert_int_equal(a.verdict, TRIB_JOB_REFUSE);
@@ -405,7 +392,7 @@ static void test_bad_requests(void **state)
     trib_jobs_destroy(jobs);
 }
 
-static void test_bad_limits(void **state)
+TEST(test_bad_limits)
 {
     static const struct trib_jobs_limits bad[] = {
         {.jobs = 1, .queued = 1},
@@ -416,7 +403,6 @@ static void test_bad_limits(void **state)
     };
     struct trib_jobs *jobs;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct trib_error err = {0};
         struct trib_jobs_opts opts = {.service = bad[i]};
@@ -433,12 +419,11 @@ static void test_bad_limits(void **state)
 }
 
 /* A user has no more of a thread for having split its work. */
-static void test_weights_on_a_thread(void **state)
+TEST(test_weights_on_a_thread)
 {
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer a;
 
-    (void)state;
     assert_status(trib_jobs_user(jobs, "bob", 3, NULL, NULL), TRIB_OK);
     for (uint32_t i = 0; i < 4; i++)
         trib_jobs_submit(jobs, T0,
@@ -457,28 +442,4 @@ static void test_weights_on_a_thread(void **state)
     assert_int_equal(trib_jobs_weight(jobs, 3), 0);
     assert_int_equal(trib_jobs_weight(jobs, 9), 0);
     trib_jobs_destroy(jobs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_admits_what_fits),
-        cmocka_unit_test(test_ranks_are_charged),
-        cmocka_unit_test(test_refusal_says_who_holds_what),
-        cmocka_unit_test(test_waits_and_is_admitted),
-        cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_a_dead_job_holds_until_its_deadline),
-        cmocka_unit_test(test_kicked_while_it_waits),
-        cmocka_unit_test(test_draining_takes_no_new_jobs),
-        cmocka_unit_test(test_limits_change),
-        cmocka_unit_test(test_limits_of_users_and_jobs),
-        cmocka_unit_test(test_memory_of_plans),
-        cmocka_unit_test(test_limits_of_the_service),
-        cmocka_unit_test(test_bad_requests),
-        cmocka_unit_test(test_bad_limits),
-        cmocka_unit_test(test_weights_on_a_thread),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

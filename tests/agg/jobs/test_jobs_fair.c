@@ -239,9 +239,8 @@ static const struct kind equal[] = {
     {1, 200, 150, 3, 1024},
 };
 
-static void test_equal_users(void **state)
+TEST(test_equal_users)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct sim sim = {.service = {.slots = SLOTS, .jobs = 256, .queued = 512},
                           .kinds = equal, .users = 10, .seed = seed};
@@ -251,14 +250,13 @@ static void test_equal_users(void **state)
     }
 }
 
-static void test_weights(void **state)
+TEST(test_weights)
 {
     static const struct kind kinds[] = {
         {1, 40, 100, 6, 1024}, {2, 60, 60, 6, 1024}, {4, 40, 100, 12, 1024},
         {8, 50, 80, 16, 1024},
     };
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct sim sim = {.service = {.slots = SLOTS, .jobs = 256, .queued = 512},
                           .kinds = kinds, .users = 4, .seed = seed};
@@ -275,7 +273,7 @@ static void test_weights(void **state)
 }
 
 /* Memory counts where a job takes more of it than of the slots. */
-static void test_dominant_share(void **state)
+TEST(test_dominant_share)
 {
     static const struct kind kinds[] = {
         {1, 20, 100, 8, 1024},
@@ -286,13 +284,12 @@ static void test_dominant_share(void **state)
                                   .bytes = 1024 * 1024},
                       .kinds = kinds, .users = 3, .seed = 7};
 
-    (void)state;
     simulate(&sim, 8000);
     report(&sim, "slots and memory");
     assert_true(jain(&sim) >= 0.95);
 }
 
-static void test_limits_hold(void **state)
+TEST(test_limits_hold)
 {
     struct sim sim = {.service = {.slots = SLOTS, .jobs = 20, .queued = 512,
                                   .bytes = 300 * 1024},
@@ -301,7 +298,6 @@ static void test_limits_hold(void **state)
     static const struct kind kinds[] = {
         {1, 100, 100, 4, 1024}, {1, 50, 100, 6, 2048}, {1, 5, 100, 12, 512}};
 
-    (void)state;
     sim.kinds = kinds;
     simulate(&sim, 4000);
     report(&sim, "limits of users");
@@ -315,7 +311,7 @@ static void test_limits_hold(void **state)
  * others' patience has; and one is next once others have had what it had: with n users,
  * it gets an n-th of the time.
  */
-static void test_nobody_starves(void **state)
+TEST(test_nobody_starves)
 {
     static const struct kind kinds[] = {
         {1, 16, HOLD_MAX_S, 20, 1024},  {1, 512, HOLD_MAX_S, 1, 1024},
@@ -326,7 +322,6 @@ static void test_nobody_starves(void **state)
                       .kinds = kinds, .users = 5, .seed = 13};
     double bound_s = 5 * 2 * (HOLD_MAX_S + PATIENCE_S);
 
-    (void)state;
     simulate(&sim, 10000);
     report(&sim, "whole and small");
     for (uint32_t u = 0; u < sim.users; u += 1) {
@@ -385,11 +380,10 @@ static struct relay start_relay(void)
 
 /* A user who comes back after a long time has saved nothing up, and one who used much
  * has not lost that. */
-static void test_idleness_saves_nothing(void **state)
+TEST(test_idleness_saves_nothing)
 {
     struct relay relay = start_relay();
 
-    (void)state;
     queue_up(&relay, "ana", 120); /* alone for 1000 s */
     assert_int_equal(of_ana(&relay, 100), 100);
     queue_up(&relay, "bob", 20);
@@ -398,11 +392,10 @@ static void test_idleness_saves_nothing(void **state)
 }
 
 /* A weight is of what comes: nothing is paid for what was held with another. */
-static void test_new_weights(void **state)
+TEST(test_new_weights)
 {
     struct relay relay = start_relay();
 
-    (void)state;
     assert_status(trib_jobs_user(relay.jobs, "ana", 4, NULL, NULL), TRIB_OK);
     assert_status(trib_jobs_user(relay.jobs, "bob", 4, NULL, NULL), TRIB_OK);
     queue_up(&relay, "ana", 200);
@@ -413,20 +406,4 @@ static void test_new_weights(void **state)
     assert_status(trib_jobs_user(relay.jobs, "ana", 12, NULL, NULL), TRIB_OK);
     assert_in_range(of_ana(&relay, 100), 73, 77);
     trib_jobs_destroy(relay.jobs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_users),
-        cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_dominant_share),
-        cmocka_unit_test(test_limits_hold),
-        cmocka_unit_test(test_nobody_starves),
-        cmocka_unit_test(test_idleness_saves_nothing),
-        cmocka_unit_test(test_new_weights),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

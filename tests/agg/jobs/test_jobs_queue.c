@@ -3,12 +3,11 @@
 #include "tests/agg/jobs/jobs_rig.h"
 
 /* One that is next lets others pass for 10 s, and nobody after that. */
-static void test_a_large_job_is_not_passed_for_ever(void **state)
+TEST(test_a_large_job_is_not_passed_for_ever)
 {
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer change;
 
-    (void)state;
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 400, 0);
     struct trib_job_answer big = ask_for(jobs, T0 + S, "big", "bob", 512, 1000 * S);
     struct trib_job_answer c = ask_for(jobs, T0 + 5 * S, "c", "cy", 50, 0);
@@ -29,11 +28,10 @@ static void test_a_large_job_is_not_passed_for_ever(void **state)
 }
 
 /* A queue that is full is for those who would wait: who fits comes in. */
-static void test_a_full_queue_keeps_nobody_who_fits(void **state)
+TEST(test_a_full_queue_keeps_nobody_who_fits)
 {
     struct trib_jobs_opts opts = plain;
 
-    (void)state;
     opts.user.slots = 100;
     struct trib_jobs *jobs = table(&opts);
     assert_int_equal(ask_for(jobs, T0, "a", "ana", 100, 60 * S).verdict,
@@ -57,12 +55,11 @@ static void test_a_full_queue_keeps_nobody_who_fits(void **state)
 }
 
 /* Those of one user wait for each other, and leave the rest of the queue to others. */
-static void test_queues_of_users(void **state)
+TEST(test_queues_of_users)
 {
     struct trib_jobs_opts opts = plain;
     struct trib_job_answer change;
 
-    (void)state;
     opts.user = (struct trib_jobs_limits){.jobs = 3, .queued = 2};
     struct trib_jobs *jobs = table(&opts);
     const uint64_t all = ask_for(jobs, T0, "all", "dan", 512, 0).id;
@@ -85,11 +82,10 @@ static void test_queues_of_users(void **state)
 /* A job that can run only when all others have ended, while one runs for ever: it keeps
  * slots free for half of the time, and no more, whether it stays or leaves and comes
  * back. */
-static void test_the_gate_opens(void **state)
+TEST(test_the_gate_opens)
 {
     struct trib_jobs_opts opts = plain;
 
-    (void)state;
     opts.gate_ns = 60 * S; /* behind 10 s of patience */
     struct trib_jobs *jobs = table(&opts);
     ask_for(jobs, T0, "ever", "dan", 12, 0);
@@ -124,13 +120,12 @@ static void test_the_gate_opens(void **state)
 }
 
 /* It comes in all the same, however long the others last. */
-static void test_a_large_job_comes_in(void **state)
+TEST(test_a_large_job_comes_in)
 {
     enum { LASTS_S = 500, MANY = 8 };
     struct trib_jobs_opts opts = plain;
     uint64_t ids[MANY] = {0}, began[MANY] = {0};
 
-    (void)state;
     opts.gate_ns = 60 * S;
     struct trib_jobs *jobs = table(&opts);
     uint64_t big = 0, came_s = 0;
@@ -161,12 +156,11 @@ static void test_a_large_job_comes_in(void **state)
 }
 
 /* An idle job's slots are for others until it sums again; its memory is its own. */
-static void test_idle_jobs_lend(void **state)
+TEST(test_idle_jobs_lend)
 {
     struct trib_jobs_opts opts = plain;
     struct trib_job_answer change;
 
-    (void)state;
     opts.service.bytes = 1000 * 1024;
     struct trib_jobs *jobs = table(&opts);
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
@@ -204,11 +198,10 @@ static void test_idle_jobs_lend(void **state)
 }
 
 /* Twice as many as there are, and no more. */
-static void test_lent_once(void **state)
+TEST(test_lent_once)
 {
     struct trib_jobs *jobs = table(&plain);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 512, 0);
         assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
@@ -216,20 +209,4 @@ static void test_lent_once(void **state)
     }
     assert_int_equal(ask_for(jobs, T0, "a", "ana", 1, 0).verdict, TRIB_JOB_REFUSE);
     trib_jobs_destroy(jobs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_large_job_is_not_passed_for_ever),
-        cmocka_unit_test(test_a_full_queue_keeps_nobody_who_fits),
-        cmocka_unit_test(test_queues_of_users),
-        cmocka_unit_test(test_the_gate_opens),
-        cmocka_unit_test(test_a_large_job_comes_in),
-        cmocka_unit_test(test_idle_jobs_lend),
-        cmocka_unit_test(test_lent_once),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

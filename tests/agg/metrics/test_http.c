@@ -134,11 +134,10 @@ static const char *body(const char *text)
 
 /* --- what is there --- */
 
-static void test_metrics(void **state)
+TEST(test_metrics)
 {
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){0});
     char *text = get(&stage, "/metrics");
     assert_code(text, 200);
@@ -151,12 +150,11 @@ static void test_metrics(void **state)
     stop(&stage);
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
     struct stage stage;
     json_error_t error;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){0});
     char *text = get(&stage, "/status");
     assert_code(text, 200);
@@ -170,11 +168,10 @@ static void test_status(void **state)
 }
 
 /* Nothing that the page would fetch from elsewhere, nor any of it as markup. */
-static void test_page(void **state)
+TEST(test_page)
 {
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){0});
     char *text = get(&stage, "/");
     assert_code(text, 200);
@@ -201,11 +198,10 @@ static bool is_well(void *arg, bool ready, char *say, size_t bytes)
     return !ready;
 }
 
-static void test_probes(void **state)
+TEST(test_probes)
 {
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){.well = is_well});
     char *text = get(&stage, "/healthz");
     assert_code(text, 200);
@@ -218,7 +214,7 @@ static void test_probes(void **state)
     stop(&stage);
 }
 
-static void test_bad_requests(void **state)
+TEST(test_bad_requests)
 {
     static const struct {
         const char *request;
@@ -246,7 +242,6 @@ static void test_bad_requests(void **state)
     };
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){0});
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char *text = ask(&stage, cases[i].request);
@@ -257,12 +252,11 @@ static void test_bad_requests(void **state)
     stop(&stage);
 }
 
-static void test_endless_header(void **state)
+TEST(test_endless_header)
 {
     char line[1000];
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){0});
     uint64_t deadline = trib_deadline_ms(tribtest_patience_ms() / 2);
     int fd = dial(&stage);
@@ -282,11 +276,10 @@ static void test_endless_header(void **state)
     stop(&stage);
 }
 
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){0});
     stage.fails = true;
     char *text = get(&stage, "/status");
@@ -309,14 +302,13 @@ static bool is_closed(int fd)
 
 /* Some that say nothing for as long as they like: who asks has an answer all the same,
  * and the oldest of them are closed. */
-static void test_silent_connections_make_place(void **state)
+TEST(test_silent_connections_make_place)
 {
     enum { SILENT = 100, PLACES = 4 };
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct stage stage;
     int silent[SILENT];
 
-    (void)state;
     start(&stage, (struct trib_http_opts){.connections = PLACES, .lifetime_s = 3600});
     for (int i = 0; i < SILENT; i++) {
         silent[i] = dial(&stage);
@@ -341,12 +333,11 @@ static void test_silent_connections_make_place(void **state)
 
 /* Nobody else comes: it is closed when nothing has moved on it for as long as it
  * may. */
-static void test_silent_connections_are_closed(void **state)
+TEST(test_silent_connections_are_closed)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){.timeout_s = 1});
     const int silent = dial(&stage);
     while (!is_closed(silent))
@@ -356,12 +347,11 @@ static void test_silent_connections_are_closed(void **state)
 }
 
 /* One that never stops sending, byte by byte, is closed when its time is up. */
-static void test_slow_connections_are_closed(void **state)
+TEST(test_slow_connections_are_closed)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){.lifetime_s = 1});
     const int slow = dial(&stage);
     assert_int_equal(send(slow, "GET /", 5, MSG_NOSIGNAL), 5);
@@ -386,12 +376,11 @@ static int threads_of_this(void)
     return n;
 }
 
-static void test_stops_with_clients(void **state)
+TEST(test_stops_with_clients)
 {
     struct stage stage;
     int before = threads_of_this();
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         start(&stage, (struct trib_http_opts){0});
         assert_int_equal(threads_of_this(), before + 1);
@@ -404,13 +393,12 @@ static void test_stops_with_clients(void **state)
     trib_http_stop(NULL);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
     struct trib_error err = {0};
     struct trib_http *http;
     struct stage stage;
 
-    (void)state;
     start(&stage, (struct trib_http_opts){0});
     struct trib_http_opts opts = {
         .port = trib_http_port(stage.http), .view = view, .arg = &stage};
@@ -426,7 +414,7 @@ static void test_addresses(void **state)
 }
 
 /* Names of jobs are hidden if others can reach the port. */
-static void test_where_others_reach_it(void **state)
+TEST(test_where_others_reach_it)
 {
     static const struct {
         const char *address;
@@ -434,7 +422,6 @@ static void test_where_others_reach_it(void **state)
         int code;
     } cases[] = {{"0.0.0.0", false, 200}, {"*", false, 200}, {"localhost", true, 403}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct stage stage;
         start(&stage, (struct trib_http_opts){.address = cases[i].address});
@@ -444,22 +431,4 @@ static void test_where_others_reach_it(void **state)
         free(text);
         stop(&stage);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metrics),        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_page),           cmocka_unit_test(test_probes),
-        cmocka_unit_test(test_bad_requests),
-        cmocka_unit_test(test_endless_header), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_silent_connections_make_place),
-        cmocka_unit_test(test_silent_connections_are_closed),
-        cmocka_unit_test(test_slow_connections_are_closed),
-        cmocka_unit_test(test_stops_with_clients), cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_where_others_reach_it),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,13 +8,12 @@
 #define WRITERS 4
 #define ROUNDS 200000
 
-static void test_adds_up_writers(void **state)
+TEST(test_adds_up_writers)
 {
     struct sample s;
     struct trib_metrics_writer *second;
     struct trib_service_view view;
 
-    (void)state;
     assert_true(sample_create(&s));
     assert_status(trib_metrics_open_mt(s.metrics, 1, 1, &second), TRIB_OK);
     second->lag[0].rank = 4;
@@ -56,13 +55,12 @@ static void test_adds_up_writers(void **state)
 }
 
 /* The ranks whose contributions came latest are kept, in their order. */
-static void test_latest_ranks(void **state)
+TEST(test_latest_ranks)
 {
     enum { RANKS = 4096 };
     struct sample s;
     struct trib_service_view view;
 
-    (void)state;
     assert_true(sample_many(&s, RANKS, &view));
     assert_int_equal(view.jobs[0].ranks, RANKS);
     assert_int_equal(view.jobs[0].n_late, TRIB_RANKS_SHOWN);
@@ -72,13 +70,12 @@ static void test_latest_ranks(void **state)
     sample_destroy(&s);
 }
 
-static void test_reasons_and_places(void **state)
+TEST(test_reasons_and_places)
 {
     static struct trib_job_place place = {.transports = "shm tcp", .hosts = 1};
     struct sample s;
     struct trib_service_view view;
 
-    (void)state;
     assert_true(sample_create(&s));
     trib_metrics_reason_mt(s.metrics, TRIB_REFUSED_FOR_QUEUE);
     trib_metrics_reason_mt(s.metrics, TRIB_REFUSED_FOR_LIMIT);
@@ -104,11 +101,10 @@ static void test_reasons_and_places(void **state)
     sample_destroy(&s);
 }
 
-static void test_process(void **state)
+TEST(test_process)
 {
     struct trib_process_view p;
 
-    (void)state;
     trib_process_view(&p);
     assert_true(p.known);
     assert_true(p.resident_bytes > 1 << 16 && p.fds >= 3 && p.fds <= p.fds_max);
@@ -125,14 +121,13 @@ static struct trib_operation operation(uint64_t number, uint64_t moved_ns)
 }
 
 /* A job on several threads shows the operation that has stood still for longest. */
-static void test_stuck(void **state)
+TEST(test_stuck)
 {
     struct sample s;
     struct trib_metrics_writer *more[2];
     struct trib_service_view view;
     uint64_t moved_ns = SAMPLE_T0 + 50 * SAMPLE_S;
 
-    (void)state;
     assert_true(sample_create(&s));
     for (int i = 0; i < 2; i++)
         assert_status(trib_metrics_open_mt(s.metrics, 1, 4, &more[i]), TRIB_OK);
@@ -154,12 +149,11 @@ static void test_stuck(void **state)
 }
 
 /* Totals never fall, though jobs go. */
-static void test_what_is_gone_counts(void **state)
+TEST(test_what_is_gone_counts)
 {
     struct sample s;
     struct trib_service_view view;
 
-    (void)state;
     assert_true(sample_create(&s));
     trib_metrics_close_mt(s.metrics, 1);
     assert_true(trib_jobs_remove(s.jobs, SAMPLE_T0 + 60 * SAMPLE_S, 1));
@@ -174,12 +168,11 @@ static void test_what_is_gone_counts(void **state)
     sample_destroy(&s);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
     struct trib_metrics *metrics;
     struct trib_service_view view;
 
-    (void)state;
     assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &metrics),
                   TRIB_OK);
     assert_status(trib_metrics_view_mt(metrics, 5, &view), TRIB_OK);
@@ -234,13 +227,12 @@ static int play(int rank, int size, void *arg)
     return 0;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     struct trib_jobs_opts limits = {.service = {.slots = 8, .jobs = 1, .queued = 1}};
     struct stage stage = {0};
     struct trib_job_answer answer;
 
-    (void)state;
     assert_status(trib_jobs_create(&limits, NULL, &stage.jobs), TRIB_OK);
     trib_jobs_submit(stage.jobs, 1,
                      &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0, 0}, &answer);
@@ -250,17 +242,4 @@ static void test_threads(void **state)
     assert_int_equal(tribtest_threads(1 + WRITERS, play, &stage), 0);
     trib_metrics_destroy(stage.metrics);
     trib_jobs_destroy(stage.jobs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adds_up_writers),     cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_what_is_gone_counts), cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_threads),             cmocka_unit_test(test_latest_ranks),
-        cmocka_unit_test(test_reasons_and_places),  cmocka_unit_test(test_process),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void assert_line(const char *text, const char *line)
     fail_msg("no line \"%s\" in:\n%s", line, text);
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
     static const char *const lines[] = {
         "tribd_uptime_seconds 160",
@@ -96,7 +96,6 @@ static void test_lines(void **state)
     struct trib_service_view view = view_of(&s);
     char *text = trib_metrics_text(&view);
 
-    (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
         assert_line(text, lines[i]);
@@ -161,13 +160,12 @@ static void make_hostile(struct trib_service_view *view)
     memset(view->jobs[1].job.name, 'x', TRIB_JOB_NAME_BYTES); /* without an end */
 }
 
-static void test_promtool(void **state)
+TEST(test_promtool)
 {
     struct sample s;
     struct trib_service_view view = view_of(&s);
     char *text = trib_metrics_text(&view);
 
-    (void)state;
     assert_promtool(text);
     free(text);
     make_hostile(&view);
@@ -179,24 +177,22 @@ static void test_promtool(void **state)
     finish(&s, &view);
 }
 
-static void test_promtool_without_jobs(void **state)
+TEST(test_promtool_without_jobs)
 {
     struct trib_service_view view = {0};
     char *text = trib_metrics_text(&view);
 
-    (void)state;
     assert_promtool(text);
     free(text);
 }
 
 /* A job of many ranks, each of which lags, is no burden for who scrapes. */
-static void test_many_ranks(void **state)
+TEST(test_many_ranks)
 {
     enum { RANKS = 4096, MOST = 200 << 10 };
     struct sample s;
     struct trib_service_view view;
 
-    (void)state;
     assert_true(sample_many(&s, RANKS, &view));
     char *text = trib_metrics_text(&view), *json = trib_metrics_json(&view);
     assert_non_null(text);
@@ -224,7 +220,7 @@ static json_t *parse(const struct trib_service_view *view)
     return o;
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
     struct sample s;
     struct trib_service_view view = view_of(&s);
@@ -236,7 +232,6 @@ static void test_json(void **state)
     int number, waits_for, stuck;
     double age_s, ratio, left_s;
 
-    (void)state;
     assert_int_equal(json_array_size(jobs), 3);
     assert_int_equal(json_unpack(train, "{s:F, s:{s:i, s:s, s:F, s:i, s:b}}", "ratio",
                                  &ratio, "operation", "number", &number, "phase",
@@ -272,9 +267,8 @@ static void test_json(void **state)
     finish(&s, &view);
 }
 
-static void test_decimal_comma(void **state)
+TEST(test_decimal_comma)
 {
-    (void)state;
     if (!setlocale(LC_ALL, "de_DE.UTF-8"))
         tribtest_skip("locale de_DE.UTF-8 is missing");
     test_lines(state);
@@ -283,7 +277,7 @@ static void test_decimal_comma(void **state)
 }
 
 /* A job that ends and comes again adds no series, and one that has gone has none. */
-static void test_series(void **state)
+TEST(test_series)
 {
     struct sample s;
     struct trib_service_view view = view_of(&s);
@@ -291,7 +285,6 @@ static void test_series(void **state)
     const struct trib_job_request train = {"train-7", "ana", 1,        4,
                                            1,         65536, SAMPLE_S, 0};
 
-    (void)state;
     trib_jobs_remove(s.jobs, SAMPLE_T0, view.jobs[1].job.id);
     for (int i = 0; i < 5; i++) {
         trib_metrics_close_mt(s.metrics, again.id);
@@ -309,17 +302,4 @@ static void test_series(void **state)
     assert_null(strstr(text, "user=\"eve\""));
     free(text);
     finish(&s, &view);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),      cmocka_unit_test(test_series),
-        cmocka_unit_test(test_promtool),   cmocka_unit_test(test_promtool_without_jobs),
-        cmocka_unit_test(test_json),       cmocka_unit_test(test_decimal_comma),
-        cmocka_unit_test(test_many_ranks),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,12 +196,11 @@ static struct trib_control_bytes *rest_of(struct trib_control *m)
     }
 }
 
-static void test_golden(void **state)
+TEST(test_golden)
 {
     uint8_t expected[256];
     uint8_t bytes[256];
 
-    (void)state;
     assert_int_equal(N_GOLDEN, TRIB_CONTROL_KINDS - 1);
     for (size_t i = 0; i < N_GOLDEN; i++) {
         struct trib_control m;
@@ -225,13 +224,12 @@ static void test_golden(void **state)
 }
 
 /* Whatever is cut off is asked for, and never read. */
-static void test_cut_at_every_byte(void **state)
+TEST(test_cut_at_every_byte)
 {
     uint8_t bytes[256];
     struct trib_control_frame frame;
     struct trib_control m;
 
-    (void)state;
     for (size_t i = 0; i < N_GOLDEN; i++) {
         enum trib_control_kind kind = golden[i].message.kind;
         size_t n = from_hex(golden[i].hex, bytes);
@@ -257,7 +255,7 @@ static void test_cut_at_every_byte(void **state)
     }
 }
 
-static void test_malformed(void **state)
+TEST(test_malformed)
 {
     static const struct {
         const char *what;
@@ -300,7 +298,6 @@ static void test_malformed(void **state)
     uint8_t bytes[256];
     struct trib_control m;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         size_t n = from_hex(rows[i].hex, bytes);
         trib_status_t status = read_one(bytes, n, rows[i].from, &m);
@@ -310,7 +307,7 @@ static void test_malformed(void **state)
 }
 
 /* A message that would be refused when read cannot be written. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
     static uint8_t bytes[TRIB_CONTROL_FRAME_BYTES];
     struct trib_control m;
@@ -323,7 +320,6 @@ static void test_limits(void **state)
         assert_status(trib_control_put(&m, bytes, sizeof(bytes), &used), \
                       TRIB_ERR_INVALID); \
     } while (0)
-    (void)state;
     REFUSED(TRIB_CONTROL_HELLO, m.hello.version_min = 4);
     REFUSED(TRIB_CONTROL_HELLO, m.hello.version_max = 256);
     REFUSED(TRIB_CONTROL_HELLO, m.hello.methods = 0);
@@ -363,7 +359,7 @@ static void test_limits(void **state)
 }
 
 /* The largest of each, and one more, which is refused as soon as the head is there. */
-static void test_oversize(void **state)
+TEST(test_oversize)
 {
     static const struct {
         enum trib_control_kind kind;
@@ -375,7 +371,6 @@ static void test_oversize(void **state)
     uint8_t head[TRIB_CONTROL_HEAD_BYTES] = "TrbC\1";
     struct trib_control_frame frame;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         for (uint32_t seal = 0; seal <= 17; seal += 17)
             for (uint32_t more = 0; more < 2; more++) {
@@ -391,14 +386,13 @@ static void test_oversize(void **state)
                 TRIB_CONTROL_FRAME_BYTES);
 }
 
-static void test_job_names(void **state)
+TEST(test_job_names)
 {
     static const char *const good[] = {"a", "slurm-17.0", "ann@host:4/x_y",
                                        "50%,a=b+c"};
     static const char *const bad[] = {"", "a b", "a\n", "\"", "a;b", "\303\244", "a'b"};
     char longest[TRIB_CONTROL_JOB_MAX + 2];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_true(trib_control_job_fits(good[i]));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -423,11 +417,10 @@ static struct trib_control_conn *open_conn(int *other_out)
     return conn;
 }
 
-static void test_split_reads(void **state)
+TEST(test_split_reads)
 {
     uint8_t bytes[256];
 
-    (void)state;
     for (size_t i = 0; i < N_GOLDEN; i++) {
         int other;
         struct trib_control_conn *conn = open_conn(&other);
@@ -448,7 +441,7 @@ static void test_split_reads(void **state)
 }
 
 /* Two frames and half a third one with one read; then the other half. */
-static void test_several_at_once(void **state)
+TEST(test_several_at_once)
 {
     uint8_t bytes[256];
     uint8_t all[768];
@@ -457,7 +450,6 @@ static void test_several_at_once(void **state)
     struct trib_control_frame frame;
     size_t n = from_hex(golden[7].hex, bytes);
 
-    (void)state;
     for (size_t i = 0; i < 3; i++)
         memcpy(all + i * n, bytes, n);
     assert_int_equal(write(other, all, 2 * n + n / 2), 2 * n + n / 2);
@@ -474,7 +466,7 @@ static void test_several_at_once(void **state)
 }
 
 /* A peer that does not read: bounded memory, nothing lost once it reads. */
-static void test_back_pressure(void **state)
+TEST(test_back_pressure)
 {
     static uint8_t data[TRIB_CONTROL_BLOBS_BYTES];
     static uint8_t got[TRIB_CONTROL_FRAME_BYTES];
@@ -487,7 +479,6 @@ static void test_back_pressure(void **state)
     uint8_t *room;
     size_t used;
 
-    (void)state;
     while ((room = trib_control_conn_room(conn, TRIB_CONTROL_FRAME_BYTES))) {
         data[0] = (uint8_t)sent;
         assert_status(trib_control_put(&m, room, TRIB_CONTROL_FRAME_BYTES, &used),
@@ -518,7 +509,7 @@ static void test_back_pressure(void **state)
 }
 
 /* The peer's last words are read before its end is noticed. */
-static void test_end(void **state)
+TEST(test_end)
 {
     uint8_t bytes[256];
     int other;
@@ -526,7 +517,6 @@ static void test_end(void **state)
     struct trib_control_frame frame;
     size_t n = from_hex(golden[14].hex, bytes);
 
-    (void)state;
     assert_int_equal(write(other, bytes, n), n);
     close(other);
     uint8_t *room = trib_control_conn_room(conn, n);
@@ -542,18 +532,4 @@ static void test_end(void **state)
     trib_control_conn_free(conn);
     assert_status(trib_control_conn_new(-1, &conn), TRIB_ERR_SYSTEM);
     assert_int_equal(errno, EBADF);
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),        cmocka_unit_test(test_cut_at_every_byte),
-        cmocka_unit_test(test_malformed),     cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_oversize),      cmocka_unit_test(test_job_names),
-        cmocka_unit_test(test_split_reads),   cmocka_unit_test(test_several_at_once),
-        cmocka_unit_test(test_back_pressure), cmocka_unit_test(test_end),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

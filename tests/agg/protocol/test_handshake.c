@@ -42,7 +42,7 @@ static bool welcome_speaks(struct meeting *m, struct frame *frame, int number)
 }
 
 /* Both speak the newest version that both know, or say which they know. */
-static void test_versions(void **state)
+TEST(test_versions)
 {
     enum { MIN = TRIB_CONTROL_VERSION_MIN, MAX = TRIB_CONTROL_VERSION_MAX };
     struct trib_auth *none = open_none();
@@ -50,7 +50,6 @@ static void test_versions(void **state)
         .job.auth = none, .aggregator.auth = none, .meddle = hello_speaks};
     char words[80];
 
-    (void)state;
     for (int newest = MIN; newest < MAX + 3; newest++) {
         m.number = MIN;
         m.at = (size_t)newest;
@@ -80,10 +79,4 @@ static void test_versions(void **state)
     trib_auth_free(none);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions)};
-
-    tribtest_deadline(30);
-    return cmocka_run_group_tests(tests, authtest_begin, authtest_end);
-}
+TEST_GROUP(authtest_begin, authtest_end)

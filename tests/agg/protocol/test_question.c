@@ -68,11 +68,10 @@ static void end(struct ends *e)
 
 /* The thread of the session goes on at once, whatever munged does; then it has the
  * answer. */
-static void test_answered(void **state)
+TEST(test_answered)
 {
     struct ends e;
 
-    (void)state;
     begin(&e, 5000 * (int)tribtest_slowness());
     kill(munged.pid, SIGSTOP);
     const uint64_t from = trib_now_ns();
@@ -103,13 +102,12 @@ static void test_answered(void **state)
 }
 
 /* Without an answer it ends by its deadline, and names the missing answer. */
-static void test_too_late(void **state)
+TEST(test_too_late)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     struct ends e;
     trib_status_t st;
 
-    (void)state;
     begin(&e, 300 * (int)tribtest_slowness());
     while ((st = trib_session_step(e.aggregator, &e.got)) == TRIB_INPROGRESS) {
         assert_false(trib_deadline_passed(until));
@@ -129,11 +127,10 @@ static void test_too_late(void **state)
 }
 
 /* The connection may be gone while another thread asks. */
-static void test_gone(void **state)
+TEST(test_gone)
 {
     struct ends e;
 
-    (void)state;
     begin(&e, 5000 * (int)tribtest_slowness());
     trib_session_free(e.aggregator);
     e.aggregator = NULL;
@@ -161,14 +158,4 @@ static int end_all(void **state)
     return authtest_end(state);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answered),
-        cmocka_unit_test(test_too_late),
-        cmocka_unit_test(test_gone),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, begin_all, end_all);
-}
+TEST_GROUP(begin_all, end_all)

@@ -146,12 +146,11 @@ static void refuses(struct line *l, const char *sentence)
 /* Messages
  * ------------------------------------------------------------------------------- */
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
     static const char *const methods[] = {"key", "none"};
     struct line l;
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         line_open(&l, methods[i]);
         assert_string_equal(trib_session_job(l.aggregator), "train-7");
@@ -177,11 +176,10 @@ static void test_messages(void **state)
     }
 }
 
-static void test_changed(void **state)
+TEST(test_changed)
 {
     struct line l;
 
-    (void)state;
     for (size_t at = 0;; at++) {
         line_open(&l, "key");
         struct sealed f = send_plan(&l, 1);
@@ -205,13 +203,12 @@ static void test_changed(void **state)
     }
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     struct line l;
     struct sealed f;
     struct sealed second;
 
-    (void)state;
     line_open(&l, "key"); /* repeated */
     f = send_plan(&l, 1);
     write_frame(l.near[1], &f);
@@ -236,12 +233,11 @@ static void test_order(void **state)
     line_close(&l);
 }
 
-static void test_foreign(void **state)
+TEST(test_foreign)
 {
     struct line l;
     struct sealed f;
 
-    (void)state;
     line_open(&l, "key"); /* back to its sender: of a kind that both may send */
     struct trib_control bye = {.kind = TRIB_CONTROL_GOODBYE, .said = {"done"}};
     assert_status(trib_session_send(l.aggregator, &bye), TRIB_OK);
@@ -270,7 +266,7 @@ static void test_foreign(void **state)
 }
 
 /* A client that is authenticated for one job cannot join another. */
-static void test_other_job(void **state)
+TEST(test_other_job)
 {
     struct line l;
     struct trib_control join = {
@@ -278,7 +274,6 @@ static void test_other_job(void **state)
         .join = {
             .job = "train-7", .ranks = 2, .aggregators = 1, .weight = 1, .slots = 8}};
 
-    (void)state;
     line_open(&l, "none");
     assert_status(trib_session_send(l.job, &join), TRIB_OK);
     struct sealed f = read_frame(l.near[0]);
@@ -306,9 +301,8 @@ static void test_other_job(void **state)
  */
 
 /* The middle falls silent after so many frames of the handshake. */
-static void test_silent_in_handshake(void **state)
+TEST(test_silent_in_handshake)
 {
-    (void)state;
     for (int passed = 0; passed < 4; passed++) {
         struct line l = {.near = {-1, -1}};
         int a[2];
@@ -351,12 +345,11 @@ static void test_silent_in_handshake(void **state)
     }
 }
 
-static void test_silence_and_alive(void **state)
+TEST(test_silence_and_alive)
 {
     struct line l;
     int limit = 2500 * (int)tribtest_slowness();
 
-    (void)state;
     line_open(&l, "key");
     trib_session_free(l.job);
     trib_session_free(l.aggregator);
@@ -397,7 +390,7 @@ static void test_silence_and_alive(void **state)
 
 /* A peer that says ALIVE without end does not keep a step from returning; nothing is
  * lost. */
-static void test_chatter(void **state)
+TEST(test_chatter)
 {
     static uint8_t chatter[15000 * TRIB_CONTROL_HEAD_BYTES];
     struct trib_control alive = {.kind = TRIB_CONTROL_ALIVE};
@@ -407,7 +400,6 @@ static void test_chatter(void **state)
     size_t used;
     int left = 0;
 
-    (void)state;
     line_open(&l, "none");
     for (size_t at = 0; at < sizeof(chatter); at += used)
         assert_status(
@@ -426,11 +418,10 @@ static void test_chatter(void **state)
     line_close(&l);
 }
 
-static void test_closed(void **state)
+TEST(test_closed)
 {
     struct line l;
 
-    (void)state;
     line_open(&l, "key");
     shutdown(l.near[0], SHUT_RDWR);
     assert_status(trib_session_step(l.job, &l.got), TRIB_ERR_PEER_LOST);
@@ -440,12 +431,11 @@ static void test_closed(void **state)
     line_close(&l);
 }
 
-static void test_unauthenticated(void **state)
+TEST(test_unauthenticated)
 {
     struct line l = {.near = {-1, -1}};
     int fds[2];
 
-    (void)state;
     assert_status(authtest_open("key", "key", NULL, NULL, &l.auth), TRIB_OK);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     l.aggregator =
@@ -535,17 +525,16 @@ static int blocking_side(int rank, int size, void *arg)
     return result;
 }
 
-static void test_blocking(void **state)
+TEST(test_blocking)
 {
     int fds[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     assert_int_equal(tribtest_threads(2, blocking_side, fds), 0);
 }
 
 /* A peer that does not read: an error at the deadline. */
-static void test_send_wait_ends(void **state)
+TEST(test_send_wait_ends)
 {
     static uint8_t data[16 * 2048];
     struct trib_control m = {.kind = TRIB_CONTROL_BLOBS,
@@ -553,7 +542,6 @@ static void test_send_wait_ends(void **state)
     struct line l;
     trib_status_t status = TRIB_OK;
 
-    (void)state;
     line_open(&l, "key");
     for (int i = 0; i < 1000 && status == TRIB_OK; i++)
         status = trib_session_send_wait(l.job, trib_deadline_ms(100), &m);
@@ -562,27 +550,13 @@ static void test_send_wait_ends(void **state)
     line_close(&l);
 }
 
+TEST_GROUP(authtest_begin, authtest_end)
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_changed),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_other_job),
-        cmocka_unit_test(test_silent_in_handshake),
-        cmocka_unit_test(test_silence_and_alive),
-        cmocka_unit_test(test_chatter),
-        cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_unauthenticated),
-        cmocka_unit_test(test_blocking),
-        cmocka_unit_test(test_send_wait_ends),
-    };
-
-    tribtest_deadline(180);
     if (!HAVE_SODIUM) {
         printf("# skipped: built without libsodium\n");
         return TRIBTEST_SKIPPED;
     }
-    return cmocka_run_group_tests(tests, authtest_begin, authtest_end);
+    return tribtest_run();
 }

@@ -41,13 +41,12 @@ static void heard(struct rig *rig, const float *values, uint32_t n)
     assert_memory_equal(m.store_data.data.at, values, 4 * n);
 }
 
-static void test_sparse(void **state)
+TEST(test_sparse)
 {
     static const uint32_t at[] = {0, 5, 777, COUNT - 1}, any[] = {777, 0, 777, 1, 5};
     struct rig *rig = rig_open(0);
     struct trib_control m, none;
 
-    (void)state;
     open_vector(rig);
     for (uint32_t n = 0; n < 4; n += 2) {
         m = indices(at, 4, n, 2);
@@ -94,13 +93,12 @@ static void not_due(const struct trib_control *first, const struct trib_control 
     rig_close(rig);
 }
 
-static void test_sparse_not_due(void **state)
+TEST(test_sparse_not_due)
 {
     static const uint32_t at[] = {0, 5, 777, 7}, far[] = {1, COUNT};
     struct rig *rig = rig_open(0);
     struct trib_control good = indices(at, 3, 0, 3), m, then;
 
-    (void)state;
     m = indices(far, 2, 0, 2);
     not_due(&m, NULL, "index is 20000");
     m = indices(at, 3, 1, 2);
@@ -139,13 +137,12 @@ static void test_sparse_not_due(void **state)
 }
 
 /* Memory for indices is of the quota; their push is read to its end. */
-static void test_sparse_refused(void **state)
+TEST(test_sparse_refused)
 {
     static const uint32_t at[] = {0, 5, 777};
     struct rig *rig = rig_open(BYTES + 4096);
     struct trib_control m = indices(at, UINT64_C(1) << 40, 0, 3);
 
-    (void)state;
     open_vector(rig);
     assert_status(say(rig, &m), TRIB_OK);
     rig_close(rig);
@@ -283,9 +280,8 @@ static void check_codec(const char *text)
     rig_close(rig);
 }
 
-static void test_coded(void **state)
+TEST(test_coded)
 {
-    (void)state;
     for (size_t c = 0; c < trib_codecs_count; c++)
         for (int t = 0; trib_codecs[c].texts[t]; t++)
             if (!(trib_codecs[c].flags & (TRIB_CODEC_IDENTITY | TRIB_CODEC_MODEL)))
@@ -326,14 +322,13 @@ static void coded_refused(const char *text, trib_status_t status, const char *wo
     rig_close(rig);
 }
 
-static void test_coded_refused(void **state)
+TEST(test_coded_refused)
 {
     struct rig *rig = rig_open(0);
     const struct trib_encode_key key = {.seed = 9};
     struct coded c = encode("topk:ratio=0.01", rig->x, &key);
     const size_t all = c.n;
 
-    (void)state;
     coded_refused("topq", TRIB_ERR_CODEC, "did you mean \"topk\"");
     coded_refused("none", TRIB_ERR_UNSUPPORTED, "encodes nothing");
     coded_refused("powersgd", TRIB_ERR_UNSUPPORTED, "must be trained by all-reduces");
@@ -357,14 +352,13 @@ static void test_coded_refused(void **state)
 }
 
 /* Codecs and rules that do not go together, and dtypes. */
-static void test_coded_rules(void **state)
+TEST(test_coded_rules)
 {
     struct rig *rig = rig_open(0);
     const struct trib_encode_key key = {.seed = 9};
     struct coded c = encode("bf16", rig->x, &key);
     struct trib_control m = opening("x");
 
-    (void)state;
     snprintf(m.store_open.rule, sizeof(m.store_open.rule), "elastic:pull=0.5");
     assert_status(say(rig, &m), TRIB_OK);
     (void)hear(rig, TRIB_CONTROL_STORE_VECTOR);
@@ -382,16 +376,4 @@ static void test_coded_rules(void **state)
     assert_non_null(strstr(m.store_refused.text, "f32 or narrower floats"));
     coded_free(&c);
     rig_close(rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sparse),         cmocka_unit_test(test_sparse_not_due),
-        cmocka_unit_test(test_sparse_refused), cmocka_unit_test(test_coded),
-        cmocka_unit_test(test_coded_refused),  cmocka_unit_test(test_coded_rules),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,11 +29,10 @@ static void pull(struct rig *rig, uint64_t first, uint64_t count)
     assert_status(say(rig, &m), TRIB_OK);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     struct rig *rig = rig_open(0);
 
-    (void)state;
     open_vector(rig);
     push(rig, 1, TRIB_CONTROL_PUSH_SET);
     assert_int_equal(hear(rig, TRIB_CONTROL_STORE_DONE).store_state.version, 0);
@@ -56,12 +55,11 @@ static void test_order(void **state)
     rig_close(rig);
 }
 
-static void test_not_due(void **state)
+TEST(test_not_due)
 {
     struct rig *rig = rig_open(0);
     struct trib_control m = piece(rig, 1, 0);
 
-    (void)state;
     assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* no such vector */
     open_vector(rig);
     m = piece(rig, 1, PIECE);
@@ -97,12 +95,11 @@ static void test_not_due(void **state)
 }
 
 /* A push that is refused is read to its end, and the next one goes well. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
     struct rig *rig = rig_open(BYTES + 4096);
     struct trib_control m;
 
-    (void)state;
     open_vector(rig);
     push(rig, 1, TRIB_CONTROL_PUSH);
     m = hear(rig, TRIB_CONTROL_STORE_REFUSED);
@@ -156,14 +153,13 @@ static void refused_for(struct rig *rig, const char *words)
 }
 
 /* Pulls of rank 1 that wait for a version, and for rank 0. */
-static void test_waits(void **state)
+TEST(test_waits)
 {
     struct rig *rig = rig_open(0);
     struct trib_store_table_push other = {.rank = 0, .number = 1, .data = rig->x};
     const struct trib_control early = {.kind = TRIB_CONTROL_STORE_PULL,
                                        .store_pull = {.count = 3}};
 
-    (void)state;
     open_vector(rig);
     wait_for(rig, 1, TRIB_CONTROL_UNBOUNDED);
     assert_status(say(rig, &early), TRIB_ERR_PROTOCOL); /* amid the wait */
@@ -202,12 +198,11 @@ static void test_waits(void **state)
 }
 
 /* A copy of the highest version takes no push until another copy replaces it. */
-static void test_highest_version(void **state)
+TEST(test_highest_version)
 {
     struct rig *rig = rig_open(0);
     struct trib_control m;
 
-    (void)state;
     open_vector(rig);
     push(rig, TRIB_CONTROL_PUSHES_MAX, TRIB_CONTROL_PUSH_RESTORE);
     (void)hear(rig, TRIB_CONTROL_STORE_DONE);
@@ -225,18 +220,4 @@ static void test_highest_version(void **state)
     push(rig, 1, TRIB_CONTROL_PUSH);
     assert_int_equal(hear(rig, TRIB_CONTROL_STORE_DONE).store_state.version, 5);
     rig_close(rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_not_due),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_highest_version),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

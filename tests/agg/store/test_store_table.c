@@ -238,9 +238,8 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
         free(all[i]);
 }
 
-static void test_rules(void **state)
+TEST(test_rules)
 {
-    (void)state;
     for (size_t s = 0; s < sizeof(scenes) / sizeof(*scenes); s++)
         for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++)
             for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
@@ -251,7 +250,7 @@ static void test_rules(void **state)
 }
 
 /* An elastic push that comes again is answered by the centre as it is now. */
-static void test_again(void **state)
+TEST(test_again)
 {
     const struct trib_store_spec spec = {"c", TRIB_F32, 1, "elastic:pull=0.5"};
     float x = 8;
@@ -260,7 +259,6 @@ static void test_again(void **state)
     struct trib_store_table *table;
     struct trib_store_found found;
 
-    (void)state;
     assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
     assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
     assert_status(trib_store_table_push(table, found.vector, &push, NULL, NULL),
@@ -285,7 +283,7 @@ static void refused(struct trib_store_table *table, const struct trib_store_spec
     assert_non_null(strstr(err.text, words));
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     const struct trib_store_spec good = {"x", TRIB_F32, 4, "sum"};
     struct trib_store_spec s = good;
@@ -295,7 +293,6 @@ static void test_refused(void **state)
     struct trib_store_table_push push = {.rank = 2, .number = 2, .data = data};
     struct trib_store_found found;
 
-    (void)state;
     assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
     assert_status(trib_store_table_open(table, &good, NULL, &found), TRIB_OK);
     s.count = 5;
@@ -326,7 +323,7 @@ static void test_refused(void **state)
     trib_store_table_destroy(table);
 }
 
-static void test_rule_texts(void **state)
+TEST(test_rule_texts)
 {
     static const char *const wrong[][2] = {
         {"", "there is no \"\", only sum, sgd, adam, elastic"},
@@ -347,7 +344,6 @@ static void test_rule_texts(void **state)
     struct trib_store_rule rule;
     char longer[TRIB_STORE_RULE_TEXT_MAX + 2];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         struct trib_error err = {0};
         assert_status(trib_store_rule_parse(wrong[i][0], &err, &rule),
@@ -362,7 +358,7 @@ static void test_rule_texts(void **state)
     assert_true(rule.param[TRIB_ADAM_BETA2] == 0.999 && rule.param[TRIB_ADAM_EPS] == 1);
 }
 
-static void test_quota(void **state)
+TEST(test_quota)
 {
     const struct trib_store_spec spec = {"x", TRIB_F32, 1000, "adam:rate=1"};
     const struct trib_store_spec more = {"y", TRIB_F32, 1000, "adam:rate=1"};
@@ -371,7 +367,6 @@ static void test_quota(void **state)
     struct trib_store_table *table;
     struct trib_store_found found;
 
-    (void)state;
     assert_status(trib_store_table_create(RANKS, &quota, &table), TRIB_OK);
     assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
     assert_in_range(trib_quota_held_mt(&quota), 12000, 13000);
@@ -413,7 +408,7 @@ static void *push_in_step(void *arg)
 }
 
 /* The slowest rank catches up while another rank still lags: a pull waits for both. */
-static void test_in_step(void **state)
+TEST(test_in_step)
 {
     const struct trib_store_spec spec = {"step", TRIB_I32, 1, "sum"};
     struct trib_store_table *table;
@@ -422,7 +417,6 @@ static void test_in_step(void **state)
     pthread_t threads[RANKS];
     void *done;
 
-    (void)state;
     assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
     assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
     for (uint32_t r = 0; r < RANKS; r++) {
@@ -439,13 +433,6 @@ static void test_in_step(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),   cmocka_unit_test(test_again),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_rule_texts),
-        cmocka_unit_test(test_quota),   cmocka_unit_test(test_in_step),
-    };
-
     kernels = trib_kernels_get("c");
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

@@ -102,7 +102,7 @@ static void *check_at_once(void *arg)
     return NULL;
 }
 
-static void test_at_once(void **state)
+TEST(test_at_once)
 {
     const struct trib_store_spec spec = {"v", TRIB_F32, COUNT, "sum"};
     struct rig rig = {.pushing = RANKS};
@@ -110,7 +110,6 @@ static void test_at_once(void **state)
     struct trib_store_found found;
     pthread_t threads[RANKS + 2];
 
-    (void)state;
     assert_status(trib_store_table_create(RANKS, NULL, &rig.table), TRIB_OK);
     assert_status(trib_store_table_open(rig.table, &spec, NULL, &found), TRIB_OK);
     rig.vector = found.vector;
@@ -124,14 +123,4 @@ static void test_at_once(void **state)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(trib_store_version(rig.table, 0), RANKS * PUSHES);
     trib_store_table_destroy(rig.table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_at_once),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

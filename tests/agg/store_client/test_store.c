@@ -274,7 +274,7 @@ static int walk(struct ranks_self *self)
     return 0;
 }
 
-static void test_walk(void **state)
+TEST_ON(test_walk, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_on_daemon(walk, *state);
 }
@@ -292,9 +292,8 @@ static int without(struct ranks_self *self)
     return 0;
 }
 
-static void test_without(void **state)
+TEST(test_without)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = without, .config = "transport=shm");
 }
 
@@ -328,13 +327,12 @@ static int killed(struct ranks_self *self)
     return 0;
 }
 
-static void test_killed(void **state)
+TEST(test_killed)
 {
     struct daemon_process d;
     char config[160];
     int status;
 
-    (void)state;
     if (!begin(&d))
         tribtest_skip("built without libmicrohttpd");
     snprintf(config, sizeof(config), "transport=tcp;service=127.0.0.1:%d", d.port);
@@ -376,25 +374,9 @@ static int pushes_through(struct ranks_self *self)
     return 0;
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-    (void)state;
     ranks_cut(pushes_through);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_walk, "shm"),
-        RANKS_ON(test_walk, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_walk, "ucx"),
-#endif
-        cmocka_unit_test(test_without),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_cut),
-    };
-
-    tribtest_deadline(400);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(400)

@@ -24,27 +24,16 @@ static trib_status_t connect_again(struct trib_store *store)
 #define trib_store_shard_again(store, shard) connect_again(store)
 #include "agg/store_client/store_restore.c"
 
-static void test_restore_keeps_the_thread_away(void **state)
+TEST(test_restore_keeps_the_thread_away)
 {
     struct trib_store store = {.alive.pid = getpid()};
     struct trib_vector v = {.store = &store};
     struct trib_vector_part p = {.lost = true};
 
-    (void)state;
     pthread_mutex_init(&store.alive.lock, NULL);
     assert_status(check_part(&v, &p), TRIB_OK);
     assert_true(was_locked);
     assert_int_equal(pthread_mutex_trylock(&store.alive.lock), 0);
     pthread_mutex_unlock(&store.alive.lock);
     pthread_mutex_destroy(&store.alive.lock);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_restore_keeps_the_thread_away),
-    };
-
-    tribtest_deadline(30);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

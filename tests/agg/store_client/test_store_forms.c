@@ -409,7 +409,7 @@ static int walk(struct ranks_self *self)
     return 0;
 }
 
-static void test_walk(void **state)
+TEST_ON(test_walk, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_on_daemon(walk, *state);
 }
@@ -477,23 +477,9 @@ static int pushes_through(struct ranks_self *self)
     return 0;
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-    (void)state;
     ranks_cut(pushes_through);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_walk, "shm"),
-        RANKS_ON(test_walk, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_walk, "ucx"),
-#endif
-        cmocka_unit_test(test_cut),
-    };
-
-    tribtest_deadline(400);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(400)

@@ -166,7 +166,7 @@ static int back_to_snapshot(struct ranks_self *self)
     return 0;
 }
 
-static void test_back(void **state)
+TEST_ON(test_back, "shm", "tcp", IF_UCX("ucx"))
 {
     const char *transport = *state;
     char config[200];
@@ -312,12 +312,11 @@ static int kill_anywhere(struct ranks_self *self)
 }
 
 /* The vector is in one tribd, and then over two, of which one is killed. */
-static void test_kill_anywhere(void **state)
+TEST(test_kill_anywhere)
 {
     struct snapshot_rig rig;
     char config[200];
 
-    (void)state;
     for (int n = 1; n <= 2; n++) {
         if (!snapshot_rig_open(&rig, n, true))
             tribtest_skip("built without libmicrohttpd");
@@ -377,12 +376,11 @@ static int one_of_two(struct ranks_self *self)
     return 0;
 }
 
-static void test_one_of_two(void **state)
+TEST(test_one_of_two)
 {
     struct snapshot_rig rig;
     char config[200];
 
-    (void)state;
     if (!snapshot_rig_open(&rig, 2, true))
         tribtest_skip("built without libmicrohttpd");
     snapshot_rig_config(&rig, "tcp", config);
@@ -391,18 +389,4 @@ static void test_one_of_two(void **state)
     snapshot_rig_close(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_back, "shm"),
-        RANKS_ON(test_back, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_back, "ucx"),
-#endif
-        cmocka_unit_test(test_kill_anywhere),
-        cmocka_unit_test(test_one_of_two),
-    };
-
-    tribtest_deadline(400);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(400)

@@ -243,26 +243,12 @@ static void on_daemons(int (*fn)(struct ranks_self *self), const char *transport
     snapshot_rig_close(&rig);
 }
 
-static void test_bits(void **state)
+TEST_ON(test_bits, "shm")
 {
     on_daemons(bits_of_whole, *state, 2);
 }
 
-static void test_at_once(void **state)
+TEST_ON(test_at_once, "tcp", IF_UCX("ucx"))
 {
     on_daemons(at_once, *state, 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_bits, "shm"),
-        RANKS_ON(test_at_once, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_at_once, "ucx"),
-#endif
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -280,7 +280,7 @@ static void end_apart(struct apart *apart, trib_status_t expected)
     }
 }
 
-static void test_silent(void **state)
+TEST(test_silent)
 {
     struct daemon_process d = {.threads = 1};
     struct apart loses = {.n = 2, .stop_timeout_ms = 3000};
@@ -288,7 +288,6 @@ static void test_silent(void **state)
     struct run runs[RUNS], next[RUNS];
     unsigned turns = 0;
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d))
         skip();
@@ -329,9 +328,6 @@ static void test_silent(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_silent)};
-
     signal(SIGPIPE, SIG_IGN);
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

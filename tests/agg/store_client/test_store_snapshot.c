@@ -73,12 +73,11 @@ static int run_by_key(struct ranks_self *self)
     return 0;
 }
 
-static void test_later_runs(void **state)
+TEST(test_later_runs)
 {
     struct snapshot_rig rig;
     char config[200];
 
-    (void)state;
     if (!snapshot_rig_open(&rig, 1, true))
         tribtest_skip("built without libmicrohttpd");
     snapshot_rig_config(&rig, "shm", config);
@@ -167,12 +166,11 @@ static int spoiled(struct ranks_self *self)
     return 0;
 }
 
-static void test_spoiled(void **state)
+TEST(test_spoiled)
 {
     struct snapshot_rig rig;
     char config[200];
 
-    (void)state;
     if (!snapshot_rig_open(&rig, 1, true))
         tribtest_skip("built without libmicrohttpd");
     snapshot_rig_config(&rig, "shm", config);
@@ -220,13 +218,12 @@ static int no_room(struct ranks_self *self)
     return 0;
 }
 
-static void test_no_room(void **state)
+TEST(test_no_room)
 {
     struct snapshot_rig rig;
     char config[200];
     struct rlimit before, few;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     few = before;
     few.rlim_cur = 1 << 20;
@@ -277,12 +274,11 @@ static int without(struct ranks_self *self)
     return 0;
 }
 
-static void test_without(void **state)
+TEST(test_without)
 {
     struct snapshot_rig rig;
     char config[200];
 
-    (void)state;
     if (!snapshot_rig_open(&rig, 1, false))
         tribtest_skip("built without libmicrohttpd");
     snapshot_rig_config(&rig, "shm", config);
@@ -348,12 +344,11 @@ static int drained(struct ranks_self *self)
     return 0;
 }
 
-static void test_drained(void **state)
+TEST(test_drained)
 {
     struct snapshot_rig rig;
     char config[200];
 
-    (void)state;
     setenv("TRIBD_DRAIN_MS", "100", 1);
     if (!snapshot_rig_open(&rig, 1, true))
         tribtest_skip("built without libmicrohttpd");
@@ -363,14 +358,4 @@ static void test_drained(void **state)
     snapshot_rig_close(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_later_runs), cmocka_unit_test(test_spoiled),
-        cmocka_unit_test(test_no_room),    cmocka_unit_test(test_without),
-        cmocka_unit_test(test_drained),
-    };
-
-    tribtest_deadline(400);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(400)

@@ -114,18 +114,7 @@ static int carry_all(struct ranks_self *self)
     return 0;
 }
 
-static void test_carried(void **state)
+TEST(test_carried)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = carry_all);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_carried),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

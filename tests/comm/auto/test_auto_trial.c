@@ -72,13 +72,12 @@ static void agree(struct rig *r, size_t count, float special)
     trib_auto_trial_read(r->trial, r->sum, &r->choice);
 }
 
-static void test_figures(void **state)
+TEST(test_figures)
 {
     static const char text[] = "auto:of=bf16|int8:bucket=128|topk:ratio=0.1,ef=0|blocks"
                                "|int8:bucket=128,result=requantised|qsgd:bits=8";
     struct rig r;
 
-    (void)state;
     open_rig(&r, text, COUNT);
     r.choice.of[6].merges = 2;
     agree(&r, COUNT, 0);
@@ -132,12 +131,11 @@ static void pieces(size_t count)
     close_rig(&r);
 }
 
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
     static const size_t counts[] = {1,     255,   257,   5000, 16383,
                                     16384, 16385, 20001, COUNT};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         pieces(counts[i]);
 }
@@ -164,12 +162,11 @@ static void look(struct rig *r, size_t count, bool *seen)
 }
 
 /* Each sample is spread over the whole vector, and together they see all of it. */
-static void test_whole_vector(void **state)
+TEST(test_whole_vector)
 {
     static const size_t counts[] = {100,   16384, 16385, 16640, 16641, 20001,
                                     30000, 32767, 32768, 49151, COUNT, 535818};
 
-    (void)state;
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
         const size_t count = counts[c], looks = 2 * (count / 16384 + 2);
         bool *seen = calloc(count, sizeof(*seen));
@@ -191,13 +188,12 @@ static void test_whole_vector(void **state)
 }
 
 /* An error from a stretch that not every sample has is remembered by the next ones. */
-static void test_short_stretch(void **state)
+TEST(test_short_stretch)
 {
     enum { COUNT_LONG = 400000, STRETCH = 3000, FIRST = 390000, LOOKS = 24 };
     struct rig r;
     int missed = 0, known = 0;
 
-    (void)state;
     open_rig(&r, "auto:of=int8:bucket=128", COUNT_LONG);
     const struct trib_auto_candidate *int8 = &r.choice.of[1];
     for (size_t i = 0; i < COUNT_LONG; i++)
@@ -217,11 +213,10 @@ static void test_short_stretch(void **state)
 }
 
 /* Nothing is known of the error of what is no number; zeros lose nothing. */
-static void test_odd_numbers(void **state)
+TEST(test_odd_numbers)
 {
     struct rig r;
 
-    (void)state;
     open_rig(&r, "auto:max_nmse=1e-3", COUNT);
     agree(&r, COUNT, NAN);
     for (int i = 1; i < r.choice.n; i++)
@@ -239,16 +234,4 @@ static void test_odd_numbers(void **state)
     for (int i = 1; i < r.choice.n; i++)
         assert_true(trib_auto_allowed(&r.choice, i));
     close_rig(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_figures),      cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_whole_vector), cmocka_unit_test(test_short_stretch),
-        cmocka_unit_test(test_odd_numbers),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

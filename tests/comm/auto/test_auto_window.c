@@ -8,9 +8,8 @@
 #include "comm/auto/auto_window.h"
 
 /* Short starts scatter, so more of them are measured; nothing is known: the fewest. */
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
-    (void)state;
     assert_int_equal(trib_auto_window_tried(0), 3);
     assert_int_equal(trib_auto_window_tried(300e3), 3);
     assert_int_equal(trib_auto_window_tried(500), 10);
@@ -41,9 +40,8 @@ static unsigned measured(unsigned length)
     return n;
 }
 
-static void test_measured(void **state)
+TEST(test_measured)
 {
-    (void)state;
     assert_int_equal(measured(3), 2);
     assert_int_equal(measured(TRIB_AUTO_KEPT + 1), TRIB_AUTO_KEPT);
     /* Plans whose choice stands look at the clock for few of their starts. */
@@ -51,13 +49,12 @@ static void test_measured(void **state)
     assert_int_equal(measured(1 << 20), TRIB_AUTO_KEPT);
 }
 
-static void test_typical(void **state)
+TEST(test_typical)
 {
     static const double two[] = {300, 100};
     struct trib_auto_window w = {0};
     double noise;
 
-    (void)state;
     trib_auto_window_begin(&w, 3);
     assert_true(trib_auto_window_typical(&w, &noise) <= 0 && noise <= 0);
     for (int i = 0; i < 2; i++)
@@ -74,16 +71,4 @@ static void test_typical(void **state)
         trib_auto_window_add(&w, 80 + i % 2);
     assert_int_equal((int)trib_auto_window_typical(&w, &noise), 80);
     assert_true(noise > 0.1 && noise < 0.3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_typical),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

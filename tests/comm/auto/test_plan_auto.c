@@ -164,9 +164,8 @@ static int by_every_way(struct ranks_self *self)
     return 0;
 }
 
-static void test_every_way(void **state)
+TEST(test_every_way)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = by_every_way, .config = "transport=tcp+delay:us=2000");
 }
 
@@ -202,9 +201,8 @@ static int layers(struct ranks_self *self)
     return 0;
 }
 
-static void test_layers(void **state)
+TEST(test_layers)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = layers, .config = "transport=tcp+delay:us=2000");
 }
 
@@ -223,9 +221,8 @@ static int near(struct ranks_self *self)
     return 0;
 }
 
-static void test_near(void **state)
+TEST(test_near)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = near);
     ranks_pass(.size = 1, .fn = near);
 }
@@ -253,9 +250,8 @@ static int by_calls(struct ranks_self *self)
     return 0;
 }
 
-static void test_calls(void **state)
+TEST(test_calls)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = by_calls,
                .config = "codec=auto:max_nmse=1e-3;transport=tcp+delay:us=500");
 }
@@ -292,9 +288,8 @@ static int odd_inputs(struct ranks_self *self)
     return 0;
 }
 
-static void test_odd_inputs(void **state)
+TEST(test_odd_inputs)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = odd_inputs, .config = "transport=tcp+delay:us=500");
 }
 
@@ -349,9 +344,8 @@ static int held_back(struct ranks_self *self)
     return 0;
 }
 
-static void test_held_back(void **state)
+TEST(test_held_back)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = held_back, .config = "transport=tcp+delay:us=500");
     ranks_pass(.size = 3, .fn = held_back);
 }
@@ -398,9 +392,8 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = refusals);
 }
 
@@ -439,9 +432,8 @@ static int few_elements(struct ranks_self *self)
     return 0;
 }
 
-static void test_few_elements(void **state)
+TEST(test_few_elements)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = few_elements, .config = "transport=tcp+delay:us=500");
 }
 
@@ -477,22 +469,7 @@ static int moves(struct ranks_self *self)
     return 0;
 }
 
-static void test_moves(void **state)
+TEST(test_moves)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = moves, .config = "transport=tcp+delay:us=2000");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_way),  cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_near),       cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_odd_inputs), cmocka_unit_test(test_held_back),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_few_elements),
-        cmocka_unit_test(test_moves),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,26 +50,13 @@ static int evictions(struct ranks_self *self)
     return 0;
 }
 
-static void test_equal_calls(void **state)
+TEST(test_equal_calls)
 {
-    (void)state;
     assert_status(trib_barrier(NULL), TRIB_ERR_INVALID);
     ranks_pass(.size = 2, .fn = equal_calls);
 }
 
-static void test_evictions(void **state)
+TEST(test_evictions)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = evictions);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_calls),
-        cmocka_unit_test(test_evictions),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static int takes_turns(struct ranks_self *self)
     return 0;
 }
 
-static void test_turns(void **state)
+TEST_ON(test_turns, "shm", "tcp")
 {
     ranks_pass(.size = 3, .fn = takes_turns, .config = *state);
 }
@@ -89,9 +89,8 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = refusals);
 }
 
@@ -124,7 +123,7 @@ static int differ(struct ranks_self *self)
     return 0;
 }
 
-static void test_mismatch(void **state)
+TEST_ON(test_mismatch, "shm", "tcp", IF_UCX("ucx"))
 {
     static const struct differing pairs[] = {
         {5, 4},         {4, 5},         {0, 7},     {7, 0},     {40000, 20000},
@@ -134,21 +133,4 @@ static void test_mismatch(void **state)
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         ranks_pass(.size = 2, .fn = differ, .arg = (void *)(uintptr_t)&pairs[i],
                    .config = *state, .noisy = true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_turns, "shm"),
-        RANKS_ON(test_turns, "tcp"),
-        cmocka_unit_test(test_refusals),
-        RANKS_ON(test_mismatch, "shm"),
-        RANKS_ON(test_mismatch, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_mismatch, "ucx"),
-#endif
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

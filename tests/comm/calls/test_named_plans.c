@@ -71,9 +71,8 @@ static int names(struct ranks_self *self)
     return 0;
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = names, .config = "codec=topk:ratio=0.5");
 }
 
@@ -111,19 +110,7 @@ static int states_of_names(struct ranks_self *self)
     return 0;
 }
 
-static void test_state_of_another_name(void **state)
+TEST(test_state_of_another_name)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = states_of_names);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_state_of_another_name),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

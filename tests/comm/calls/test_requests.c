@@ -175,7 +175,7 @@ static int many(struct ranks_self *self)
     return 0;
 }
 
-static void test_many(void **state)
+TEST(test_many)
 {
     static const char *const configs[] = {
         "transport=shm",
@@ -188,7 +188,6 @@ static void test_many(void **state)
         "transport=auto:near=shm,far=tcp,ranks_per_host=2;window=4",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(configs) / sizeof(*configs); i++) {
         for (int size = 1; size <= 4; size += i ? 3 : 1) {
             ranks_pass(.size = size, .fn = many, .config = configs[i], .seconds = 60);
@@ -249,12 +248,11 @@ static int refuses(struct ranks_self *self)
     return 0;
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
     _Atomic int *begun = mmap(NULL, sizeof(*begun), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    (void)state;
     assert_true(begun != MAP_FAILED);
     ranks_pass(.size = 2, .fn = refuses, .arg = begun, .seconds = 60, .noisy = true);
     munmap(begun, sizeof(*begun));
@@ -292,9 +290,8 @@ static int kept(struct ranks_self *self)
     return 0;
 }
 
-static void test_kept(void **state)
+TEST(test_kept)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = kept, .seconds = 60);
 }
 
@@ -314,21 +311,7 @@ static int mismatch(struct ranks_self *self)
     return 0;
 }
 
-static void test_mismatch(void **state)
+TEST(test_mismatch)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = mismatch, .seconds = 60, .bare = true, .noisy = true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_mismatch),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

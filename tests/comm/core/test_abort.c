@@ -235,22 +235,22 @@ static void pass(const char *transport, ranks_fn fn, bool bare)
                .noisy = true);
 }
 
-static void test_by_itself(void **state)
+TEST_ON(test_by_itself, "shm", "tcp", IF_UCX("ucx"))
 {
     pass(*state, by_itself, true);
 }
 
-static void test_by_watcher(void **state)
+TEST_ON(test_by_watcher, "shm", "tcp", IF_UCX("ucx"))
 {
     pass(*state, by_watcher, false);
 }
 
-static void test_by_limit(void **state)
+TEST_ON(test_by_limit, "shm", "tcp", IF_UCX("ucx"))
 {
     pass(*state, by_limit, true);
 }
 
-static void test_longer(void **state)
+TEST_ON(test_longer, "shm")
 {
     char config[200];
 
@@ -259,7 +259,7 @@ static void test_longer(void **state)
     pass(config, longer, true);
 }
 
-static void test_with_service(void **state)
+TEST_ON(test_with_service, "shm")
 {
     static char text[100];
     struct daemon_process d = {.port = 0};
@@ -275,26 +275,4 @@ static void test_with_service(void **state)
     pass(*state, by_limit, true);
     service = "";
     daemon_end(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_by_itself, "shm"),
-        RANKS_ON(test_by_itself, "tcp"),
-        RANKS_ON(test_by_watcher, "shm"),
-        RANKS_ON(test_by_watcher, "tcp"),
-        RANKS_ON(test_by_limit, "shm"),
-        RANKS_ON(test_by_limit, "tcp"),
-        RANKS_ON(test_longer, "shm"),
-        RANKS_ON(test_with_service, "shm"),
-#if HAVE_UCX
-        RANKS_ON(test_by_itself, "ucx"),
-        RANKS_ON(test_by_watcher, "ucx"),
-        RANKS_ON(test_by_limit, "ucx"),
-#endif
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,9 +29,8 @@ static int sentences(struct ranks_self *self)
     return 0;
 }
 
-static void test_sentences(void **state)
+TEST(test_sentences)
 {
-    (void)state;
     assert_int_equal(trib_rank(NULL), -1);
     assert_int_equal(trib_size(NULL), 0);
     assert_status(trib_progress(NULL), TRIB_ERR_INVALID);
@@ -40,12 +39,11 @@ static void test_sentences(void **state)
     ranks_pass(.size = 2, .fn = sentences, .config = "transport=shm", .noisy = true);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
     trib_opts_t small = TRIB_OPTS_INIT, out;
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_opts_take(NULL, &out, &err), TRIB_OK);
     small.ranks = 3;
     assert_status(trib_opts_take(&small, &out, &err), TRIB_OK);
@@ -145,24 +143,11 @@ static int fork_between(struct ranks_self *self)
     return 0;
 }
 
-static void test_forked_child(void **state)
+TEST(test_forked_child)
 {
     static const char *const configs[] = {"transport=shm", "transport=tcp"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ranks_pass(.size = 3, .fn = fork_between, .config = configs[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sentences),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_forked_child),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

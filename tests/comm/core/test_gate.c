@@ -278,7 +278,7 @@ static int teams(struct ranks_self *self)
     return 0;
 }
 
-static void test_teams(void **state)
+TEST_ON(test_teams, "shm", "tcp", IF_UCX("ucx"))
 {
     char config[100];
 
@@ -304,7 +304,7 @@ static int with_idle(struct ranks_self *self)
     return teams(self);
 }
 
-static void test_with_idle(void **state)
+TEST_ON(test_with_idle, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = with_idle, .config = *state, .bare = true);
 }
@@ -348,7 +348,7 @@ static int waits(struct ranks_self *self)
     return 0;
 }
 
-static void test_waits(void **state)
+TEST_ON(test_waits, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = waits, .config = *state, .bare = true);
 }
@@ -375,24 +375,23 @@ static int forks(struct ranks_self *self)
     return 0;
 }
 
-static void test_forks(void **state)
+TEST_ON(test_forks, "shm")
 {
     ranks_pass(.size = 2, .fn = forks, .config = *state, .bare = true);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     trib_opts_t opts = TRIB_OPTS_INIT;
     trib_comm_t *comm;
 
-    (void)state;
     opts.threads = (trib_threads_t)7;
     assert_status(trib_init(&opts, &comm), TRIB_ERR_INVALID);
     assert_non_null(strstr(trib_last_error(NULL), "threads is 7"));
 }
 
 /* The same of plans and calls that tribd sums. */
-static void test_with_tribd(void **state)
+TEST_ON(test_with_tribd, "shm", "tcp")
 {
     struct daemon_process d = {.threads = 1};
     char config[100];
@@ -414,24 +413,4 @@ static void test_with_tribd(void **state)
     daemon_end(&d);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_teams, "shm"),
-        RANKS_ON(test_teams, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_teams, "ucx"),
-#endif
-        RANKS_ON(test_with_idle, "shm"),
-        RANKS_ON(test_with_idle, "tcp"),
-        RANKS_ON(test_waits, "shm"),
-        RANKS_ON(test_waits, "tcp"),
-        RANKS_ON(test_forks, "shm"),
-        RANKS_ON(test_with_tribd, "shm"),
-        RANKS_ON(test_with_tribd, "tcp"),
-        cmocka_unit_test(test_refused),
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

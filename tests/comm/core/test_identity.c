@@ -148,9 +148,8 @@ static int two_layers(struct ranks_self *self)
     return 0;
 }
 
-static void test_two_layers_in_one_buffer(void **state)
+TEST(test_two_layers_in_one_buffer)
 {
-    (void)state;
     run_both(two_layers, "codec=topk:ratio=0.1");
 }
 
@@ -170,7 +169,7 @@ static int refuses(struct ranks_self *self)
     return 0;
 }
 
-static void test_state_needs_a_name(void **state)
+TEST(test_state_needs_a_name)
 {
     static const struct {
         const char *config;
@@ -185,7 +184,6 @@ static void test_state_needs_a_name(void **state)
         {"codec=topk:ratio=0.1;feedback=none:warmup=5", {"TRIB_FEEDBACK", "warm-up"}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         run(refuses, (void *)(uintptr_t)cases[i].words, 2, cases[i].config);
 }
@@ -202,7 +200,7 @@ static int takes(struct ranks_self *self)
     return 0;
 }
 
-static void test_what_keeps_nothing_needs_none(void **state)
+TEST(test_what_keeps_nothing_needs_none)
 {
     static const char *const configs[] = {
         "codec=none",          "codec=bf16",
@@ -212,7 +210,6 @@ static void test_what_keeps_nothing_needs_none(void **state)
         "codec=hadamard+qsgd", "codec=efsign;feedback=none",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
         run(takes, NULL, 3, configs[i]);
 }
@@ -260,9 +257,8 @@ static int draws_anew(struct ranks_self *self)
     return 0;
 }
 
-static void test_each_call_draws_anew(void **state)
+TEST(test_each_call_draws_anew)
 {
-    (void)state;
     run(draws_anew, NULL, 2, "transport=shm;codec=qsgd:bits=2");
     run(draws_anew, NULL, 3, "transport=tcp;codec=randomk:ratio=0.1,unbiased=1");
 }
@@ -288,13 +284,12 @@ static int other_addresses(struct ranks_self *self)
     return 0;
 }
 
-static void test_addresses_that_differ(void **state)
+TEST(test_addresses_that_differ)
 {
     static const char *const settings[] = {
         "codec=topk:ratio=0.1;feedback=ef21", "codec=gradiveq", "codec=powersgd:rank=2",
         "codec=lgc:ratio=0.1,dense=3,train=3", "codec=qsgd:bits=4;feedback=ef14"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
         run_both(other_addresses, settings[i]);
 }
@@ -315,9 +310,8 @@ static int other_order(struct ranks_self *self)
     return 0;
 }
 
-static void test_order_of_creation(void **state)
+TEST(test_order_of_creation)
 {
-    (void)state;
     run_both(other_order, "codec=none");
 }
 
@@ -364,11 +358,10 @@ static void run_streams(uint64_t *hashes_out, const char *config)
 
 /* Runs of one seed draw the same, of another one they do not; a plan's seed overrides
  * it. */
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
     uint64_t first[8], again[8], other[8];
 
-    (void)state;
     run_streams(first, "seed=0");
     run_streams(again, "seed=0");
     run_streams(other, "seed=5");
@@ -472,23 +465,21 @@ static int by_aggregators(struct ranks_self *self)
     return 0;
 }
 
-static void test_ranks_that_disagree_at_an_aggregator(void **state)
+TEST(test_ranks_that_disagree_at_an_aggregator)
 {
     struct aggregators aggregators = {.ranks = 2, .n = 1};
 
-    (void)state;
     aggregators_run(&aggregators, (struct ranks_job){.fn = by_aggregators,
                                                      .arg = &aggregators,
                                                      .config = "transport=shm",
                                                      .noisy = true});
 }
 
-static void test_ranks_that_disagree(void **state)
+TEST(test_ranks_that_disagree)
 {
     static const char *const codecs[] = {"topk:ratio=0.1", "qsgd:bits=4", "int8",
                                          "randomk:ratio=0.1"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(codecs) / sizeof(codecs[0]); i++) {
         const char *scene[] = {codecs[i]};
         for (int size = 2; size <= 3; size++) {
@@ -533,33 +524,13 @@ static int goes_on(struct ranks_self *self)
     return 0;
 }
 
-static void test_state_brings_its_noise(void **state)
+TEST(test_state_brings_its_noise)
 {
     static const char *const codecs[] = {
         "qsgd:bits=2",   "randomk:ratio=0.1", "int4",
         "hadamard+qsgd", "powersgd:rank=2",   "lgc:ratio=0.1,dense=2,train=3",
         "none"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(codecs) / sizeof(codecs[0]); i++)
         run(goes_on, (void *)(uintptr_t)&codecs[i], 2, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_layers_in_one_buffer),
-        cmocka_unit_test(test_state_needs_a_name),
-        cmocka_unit_test(test_what_keeps_nothing_needs_none),
-        cmocka_unit_test(test_each_call_draws_anew),
-        cmocka_unit_test(test_addresses_that_differ),
-        cmocka_unit_test(test_order_of_creation),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_ranks_that_disagree),
-        cmocka_unit_test(test_ranks_that_disagree_at_an_aggregator),
-        cmocka_unit_test(test_state_brings_its_noise),
-    };
-
-    tribtest_deadline(240);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,10 @@
 #include "tests/harness/tribtest.h"
 
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
     trib_local_t *local = NULL;
 
-    (void)state;
     assert_status(trib_local_create(2, &local), TRIB_OK);
     assert_true(strlen(trib_local_root(local)) > 0);
     trib_local_destroy(local);
@@ -19,14 +18,4 @@ static void test_sizes(void **state)
         assert_null(local);
         assert_true(strlen(trib_last_error(NULL)) > 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

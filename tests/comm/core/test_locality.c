@@ -148,7 +148,7 @@ static struct trib_locality_report *octo_facts(int size, int per_host)
 
 /* Two hosts of two packages with four devices each. Leaders are near to as many
  * devices. */
-static void test_devices(void **state)
+TEST(test_devices)
 {
     enum { PER_HOST = 8, SIZE = 2 * PER_HOST };
     struct trib_comm *comm = calloc(1, sizeof(*comm));
@@ -156,7 +156,6 @@ static void test_devices(void **state)
     struct trib_locality_groups near;
     struct trib_shape shape = {0};
 
-    (void)state;
     comm->engine.ranks = comm->engine.size = SIZE;
     comm->cfg.leaders = 4;
     assert_status(trib_locality_make(comm, facts), TRIB_OK);
@@ -237,11 +236,10 @@ static void check_octos(struct octos o, const char *kind, int n, struct logged *
     free(facts);
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
     struct logged log = {0};
 
-    (void)state;
     check_octos((struct octos){32, TRIB_GROUPS_HOST, -1}, "host", 2, &log);
     check_octos((struct octos){32, TRIB_GROUPS_NUMA, -1}, "numa", 16, &log);
     check_octos((struct octos){32, TRIB_GROUPS_NIC, -1}, "nic", 16, &log);
@@ -277,9 +275,8 @@ static void pretend_pair(void)
 
 /* Ranks that are bound to cores in turn are of groups in turn, over shared memory and
  * not. */
-static void test_two_nodes(void **state)
+TEST(test_two_nodes)
 {
-    (void)state;
     pretend_pair();
     run(4, "transport=shm;groups=numa;leaders=2",
         (struct expected){2, 2, "numa", 2, true});
@@ -295,14 +292,13 @@ static void test_two_nodes(void **state)
 
 /* Ranks that may run anywhere are of no node: rank 0 says that, and they sum by
  * hosts. */
-static void test_not_bound(void **state)
+TEST(test_not_bound)
 {
     struct expected x = {3, 2, NULL, 0, false};
     char config[200];
     struct ranks_job job = job_of(3, "transport=shm;groups=numa;leaders=2", &x, config);
     struct ranks r;
 
-    (void)state;
     pretend_pair();
     job.noisy = true;
     assert_true(ranks_start(&r, &job));
@@ -315,11 +311,10 @@ static void test_not_bound(void **state)
 }
 
 /* Nodes of this machine as it is. */
-static void test_here(void **state)
+TEST(test_here)
 {
     struct trib_layout layout;
 
-    (void)state;
     unsetenv("HWLOC_XMLFILE");
     assert_status(trib_layout_read(NULL, NULL, &layout), TRIB_OK);
     const int nodes = layout.n_numa;
@@ -332,41 +327,21 @@ static void test_here(void **state)
         (struct expected){3, 2, "numa", 1, false});
 }
 
-static void test_two_hosts(void **state)
+TEST(test_two_hosts)
 {
-    (void)state;
     run(4, "transport=auto:near=shm,far=tcp,ranks_per_host=2;leaders=2",
         (struct expected){2, 2, NULL, 0, false});
 }
 
 /* The last host has one rank: it leads alone, and so do others. */
-static void test_uneven(void **state)
+TEST(test_uneven)
 {
-    (void)state;
     run(5, "transport=auto:near=shm,far=tcp,ranks_per_host=2;leaders=2",
         (struct expected){2, 1, NULL, 0, false});
 }
 
-static void test_one_host(void **state)
+TEST(test_one_host)
 {
-    (void)state;
     run(3, "transport=shm;leaders=3", (struct expected){3, 3, NULL, 0, false});
     run(3, "transport=tcp;leaders=2", (struct expected){3, 2, NULL, 0, false});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_two_nodes),
-        cmocka_unit_test(test_not_bound),
-        cmocka_unit_test(test_here),
-        cmocka_unit_test(test_two_hosts),
-        cmocka_unit_test(test_uneven),
-        cmocka_unit_test(test_one_host),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,11 +114,10 @@ static int constant(struct ranks_self *self)
     return 0;
 }
 
-static void test_nothing_grows(void **state)
+TEST(test_nothing_grows)
 {
     struct ranks_job job = {.size = 2, .fn = constant, .seconds = 60};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
     job.config = "transport=shm+nomap";
     assert_int_equal(ranks_run(&job), 0);
@@ -170,11 +169,10 @@ static int bounded(struct ranks_self *self)
     return 0;
 }
 
-static void test_bounded(void **state)
+TEST(test_bounded)
 {
     struct ranks_job job = {.fn = bounded, .config = "chunk=16K,window=4"};
 
-    (void)state;
     for (job.size = 1; job.size <= 4; job.size++)
         assert_int_equal(ranks_run(&job), 0);
     job.size = 3;
@@ -203,11 +201,10 @@ static int summed_in_place(struct ranks_self *self)
     return 0;
 }
 
-static void test_no_needless_copies(void **state)
+TEST(test_no_needless_copies)
 {
     struct ranks_job job = {.fn = summed_in_place, .config = "algorithm=direct"};
 
-    (void)state;
     for (job.size = 2; job.size <= 4; job.size++)
         assert_int_equal(ranks_run(&job), 0);
 }
@@ -226,11 +223,10 @@ static int more_than_all(struct ranks_self *self)
     return 0;
 }
 
-static void test_more_than_all(void **state)
+TEST(test_more_than_all)
 {
     struct ranks_job job = {.size = 2, .fn = more_than_all};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
 }
 
@@ -245,11 +241,10 @@ static int sums_in_large_arena(struct ranks_self *self)
     return 0;
 }
 
-static void test_large_arena(void **state)
+TEST(test_large_arena)
 {
     struct ranks_job job = {.size = 6, .fn = sums_in_large_arena};
 
-    (void)state;
     job.config = "chunk=16M,window=256,transport=shm,algorithm=ring";
     assert_int_equal(ranks_run(&job), 0);
 }
@@ -309,11 +304,10 @@ static int large_loops(struct ranks_self *self)
     return 0;
 }
 
-static void test_alloc_and_free(void **state)
+TEST(test_alloc_and_free)
 {
     struct ranks_job job = {.size = 2, .fn = alloc_loops, .seconds = 60};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
     job.fn = large_loops;
     assert_int_equal(ranks_run(&job), 0);
@@ -366,11 +360,10 @@ static int rotates(struct ranks_self *self)
     return 0;
 }
 
-static void test_many_buffers(void **state)
+TEST(test_many_buffers)
 {
     struct ranks_job job = {.size = 2, .fn = rotates, .config = "algorithm=direct"};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
 }
 
@@ -392,11 +385,10 @@ static int register_loops(struct ranks_self *self)
     return 0;
 }
 
-static void test_register_and_deregister(void **state)
+TEST(test_register_and_deregister)
 {
     struct ranks_job job = {.size = 2, .fn = register_loops};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
 }
 
@@ -424,12 +416,11 @@ static int twice(struct ranks_self *self)
     return 0;
 }
 
-static void test_init_twice(void **state)
+TEST(test_init_twice)
 {
     static const char *const configs[] = {"transport=shm", "transport=loop"};
     int before = entries("/dev/shm", "trib");
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct ranks_job job = {.fn = twice, .bare = true, .config = configs[i]};
         job.threads = i == 1;
@@ -440,22 +431,4 @@ static void test_init_twice(void **state)
         }
     }
     assert_int_equal(entries("/dev/shm", "trib"), before);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_more_than_all),
-        cmocka_unit_test(test_large_arena),
-        cmocka_unit_test(test_nothing_grows),
-        cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_no_needless_copies),
-        cmocka_unit_test(test_alloc_and_free),
-        cmocka_unit_test(test_many_buffers),
-        cmocka_unit_test(test_register_and_deregister),
-        cmocka_unit_test(test_init_twice),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,19 +44,8 @@ static int runs(struct ranks_self *self)
     return 0;
 }
 
-static void test_runs(void **state)
+TEST(test_runs)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = runs, .config = "progress=thread");
     ranks_pass(.size = 2, .fn = runs, .config = "progress=caller");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

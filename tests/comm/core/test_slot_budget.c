@@ -11,9 +11,8 @@ static bool same(struct trib_slot_budget a, struct trib_slot_budget b)
     return a.window == b.window && a.chunk == b.chunk;
 }
 
-static void test_enough(void **state)
+TEST(test_enough)
 {
-    (void)state;
     assert_true(same(trib_slot_budget_fit(asked, SIZE_MAX, 64), asked));
     assert_true(same(trib_slot_budget_fit(asked, (size_t)8 << 20, 2), asked));
     for (int size = 2; size <= 64; size++)
@@ -24,9 +23,8 @@ static void test_enough(void **state)
 
 /* The rest is never less than the share taken, as long as there is more than one
  * slot. */
-static void test_little(void **state)
+TEST(test_little)
 {
-    (void)state;
     for (size_t room = 65536; room < (size_t)64 << 20; room += room / 3) {
         for (int size = 2; size <= 64; size++) {
             struct trib_slot_budget w = trib_slot_budget_fit(asked, room, size);
@@ -43,9 +41,8 @@ static void test_little(void **state)
 }
 
 /* First slots, then their size, then the last but one. */
-static void test_order(void **state)
+TEST(test_order)
 {
-    (void)state;
     struct trib_slot_budget w =
         trib_slot_budget_fit(asked, 2 * trib_arena_pinned(8, 65536, 4) - 2, 4);
     assert_int_equal(w.window, 4);
@@ -61,9 +58,8 @@ static void test_order(void **state)
 }
 
 /* Not even the smallest: whoever registers will say it. */
-static void test_none(void **state)
+TEST(test_none)
 {
-    (void)state;
     assert_true(same(trib_slot_budget_fit(asked, 0, 2), asked));
     assert_true(
         same(trib_slot_budget_fit(asked, trib_arena_pinned(1, 4096, 4) - 1, 4), asked));
@@ -71,12 +67,11 @@ static void test_none(void **state)
 
 /* The window grows with the round trip, to as many code words as the link carries
  * meanwhile, but not the chunks; memory bounds it where a rank may have many edges. */
-static void test_far(void **state)
+TEST(test_far)
 {
     static const uint32_t windows[][2] = {
         {0, 8}, {499, 8}, {500, 8}, {2000, 32}, {10000, 256}, {UINT32_MAX, 256}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
         const struct trib_slot_budget w =
             trib_slot_budget_far(asked, windows[i][0], 2);
@@ -91,17 +86,4 @@ static void test_far(void **state)
                         TRIB_FAR_SLOTS_MAX / (size_t)(size - 1));
     }
     assert_true(same(trib_slot_budget_far(asked, 40000, 4096), asked));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_enough),
-        cmocka_unit_test(test_little),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_far),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

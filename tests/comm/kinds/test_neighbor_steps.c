@@ -121,7 +121,7 @@ static int conserves(struct ranks_self *self)
     return 0;
 }
 
-static void test_conserves(void **state)
+TEST_ON(test_conserves, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
 {
     static const size_t counts[] = {0, 1, 7, 1021, 1024, 1025, 20003};
     static const int late[] = {1, 2, 0, 5, 1000};
@@ -165,7 +165,7 @@ static int consensus(struct ranks_self *self)
     return 0;
 }
 
-static void test_consensus(void **state)
+TEST_ON(test_consensus, "shm", "tcp")
 {
     ranks_pass(.size = 4, .fn = consensus, .config = *state);
     ranks_pass(.size = 4, .fn = consensus, .config = *state, .threads = true);
@@ -201,7 +201,7 @@ static int bounded(struct ranks_self *self)
     return 0;
 }
 
-static void test_bounded(void **state)
+TEST_ON(test_bounded, "shm", "tcp")
 {
     ranks_pass(.size = 3, .fn = bounded, .config = *state);
     ranks_pass(.size = 2, .fn = bounded, .config = *state);
@@ -247,7 +247,7 @@ static int ahead(struct ranks_self *self)
     return 0;
 }
 
-static void test_ahead(void **state)
+TEST_ON(test_ahead, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_pass(.size = 2, .fn = ahead, .config = *state);
 }
@@ -282,7 +282,7 @@ static int tells(struct ranks_self *self)
     return 0;
 }
 
-static void test_tells(void **state)
+TEST_ON(test_tells, "shm")
 {
     ranks_pass(.size = 2, .fn = tells, .config = *state);
 }
@@ -317,7 +317,7 @@ static int misfit(struct ranks_self *self)
     return 0;
 }
 
-static void test_misfit(void **state)
+TEST_ON(test_misfit, "shm", "tcp")
 {
     for (int gives = 0; gives < 2; gives++) {
         const bool arg = gives;
@@ -346,7 +346,7 @@ static int drains_alone(struct ranks_self *self)
     return 0;
 }
 
-static void test_drains_alone(void **state)
+TEST_ON(test_drains_alone, "shm")
 {
     ranks_pass(.size = 2, .fn = drains_alone, .config = *state, .noisy = true);
 }
@@ -398,13 +398,13 @@ static void lose(const char *config, struct loss l)
     ranks_close(&r);
 }
 
-static void test_death(void **state)
+TEST_ON(test_death, "shm", "tcp")
 {
     lose(*state, (struct loss){SIGKILL, 0});
     lose(*state, (struct loss){SIGKILL, 2});
 }
 
-static void test_stopped(void **state)
+TEST_ON(test_stopped, "shm")
 {
     lose(*state, (struct loss){SIGSTOP, 2});
 }
@@ -446,38 +446,9 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = refusals);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_conserves, "shm"),
-        RANKS_ON(test_conserves, "shm+nomap"),
-        RANKS_ON(test_conserves, "tcp"),
-        RANKS_ON(test_consensus, "shm"),
-        RANKS_ON(test_consensus, "tcp"),
-        RANKS_ON(test_bounded, "shm"),
-        RANKS_ON(test_bounded, "tcp"),
-        RANKS_ON(test_ahead, "shm"),
-        RANKS_ON(test_ahead, "tcp"),
-        RANKS_ON(test_tells, "shm"),
-        RANKS_ON(test_misfit, "shm"),
-        RANKS_ON(test_misfit, "tcp"),
-        RANKS_ON(test_drains_alone, "shm"),
-        RANKS_ON(test_death, "shm"),
-        RANKS_ON(test_death, "tcp"),
-        RANKS_ON(test_stopped, "shm"),
-#if HAVE_UCX
-        RANKS_ON(test_conserves, "ucx"),
-        RANKS_ON(test_ahead, "ucx"),
-#endif
-        cmocka_unit_test(test_refusals),
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

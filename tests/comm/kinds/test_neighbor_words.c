@@ -80,7 +80,7 @@ static int exchanges(struct ranks_self *self)
     return 0;
 }
 
-static void test_keeps_sums(void **state)
+TEST_ON(test_keeps_sums, "shm", "tcp")
 {
     static const struct row rows[] = {
         {"int8", 20003, 0, 0.05},        {"f16", 1021, 2, 2e-3},
@@ -116,7 +116,7 @@ static int disagrees(struct ranks_self *self)
     return 0;
 }
 
-static void test_disagrees(void **state)
+TEST_ON(test_disagrees, "tcp")
 {
     ranks_pass(.size = 2, .fn = disagrees, .arg = (void *)(uintptr_t) "qsgd:bits=8",
                .config = *state);
@@ -142,20 +142,7 @@ static int refuses(struct ranks_self *self)
     return 0;
 }
 
-static void test_refuses(void **state)
+TEST_ON(test_refuses, "shm")
 {
     ranks_pass(.size = 1, .fn = refuses, .config = *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_keeps_sums, "shm"),
-        RANKS_ON(test_keeps_sums, "tcp"),
-        RANKS_ON(test_disagrees, "tcp"),
-        RANKS_ON(test_refuses, "shm"),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

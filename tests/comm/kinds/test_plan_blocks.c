@@ -403,7 +403,7 @@ static int walk(struct ranks_self *self)
     return 0;
 }
 
-static void test_all(void **state)
+TEST_ON(test_all, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
 {
     char config[120];
     int draws = strstr(*state, "shm") ? 2 : 1;
@@ -434,13 +434,12 @@ static int with_tribd(struct ranks_self *self)
     return 0;
 }
 
-static void test_tribd(void **state)
+TEST(test_tribd)
 {
     struct daemon_process d = {.threads = 1};
     char config[160];
     int draws = 1;
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d))
         tribtest_skip("built without libmicrohttpd");
@@ -452,27 +451,11 @@ static void test_tribd(void **state)
 }
 
 /* Chunks of 64 KiB: long blocks are read in place. */
-static void test_long(void **state)
+TEST_ON(test_long, "shm", "tcp")
 {
     int draws = 3;
 
     ranks_pass(.size = 3, .fn = walk, .arg = &draws, .config = *state, .seconds = 200);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_all, "shm"),
-        RANKS_ON(test_all, "shm+nomap"),
-        RANKS_ON(test_all, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_all, "ucx"),
-#endif
-        RANKS_ON(test_long, "shm"),
-        RANKS_ON(test_long, "tcp"),
-        cmocka_unit_test(test_tribd),
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

@@ -13,7 +13,7 @@
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void test_random(void **state)
+TEST_ON(test_random, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
 {
     struct messages s = {.n = 150, .tags = 5, .largest = 300000};
 
@@ -24,7 +24,7 @@ static void test_random(void **state)
 }
 
 /* Under settings of which messages take note. */
-static void test_settings(void **state)
+TEST(test_settings)
 {
     static const char *const settings[] = {"progress=caller",
                                            "check=sum",
@@ -36,7 +36,6 @@ static void test_settings(void **state)
                                            "transport=tcp,window=1,chunk=4096"};
     const struct messages s = {.seed = 7, .n = 120, .tags = 3, .largest = 200000};
 
-    (void)state;
     for (int k = 0; k < 8; k++)
         ranks_pass(.size = 3, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
                    .config = settings[k]);
@@ -67,7 +66,7 @@ static int crossing(struct ranks_self *self)
     return 0;
 }
 
-static void test_crossing(void **state)
+TEST_ON(test_crossing, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_pass(.size = 2, .fn = crossing, .config = *state);
 }
@@ -113,7 +112,7 @@ static int ring(struct ranks_self *self)
     return 0;
 }
 
-static void test_ring(void **state)
+TEST_ON(test_ring, "shm", "tcp", IF_UCX("ucx"))
 {
     static const size_t counts[] = {0, 1, 1023, 1024, 1025, 100003, 6000001};
 
@@ -145,7 +144,7 @@ static int ahead(struct ranks_self *self)
     return 0;
 }
 
-static void test_ahead(void **state)
+TEST_ON(test_ahead, "shm", "tcp")
 {
     ranks_pass(.size = 3, .fn = ahead, .config = *state);
 }
@@ -166,7 +165,7 @@ static int head_on(struct ranks_self *self)
     return 0;
 }
 
-static void test_head_on(void **state)
+TEST_ON(test_head_on, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = head_on, .config = *state);
 }
@@ -248,7 +247,7 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST_ON(test_refusals, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = refusals, .config = *state);
 }
@@ -292,7 +291,7 @@ static int misfit(struct ranks_self *self)
     return 0;
 }
 
-static void test_misfit(void **state)
+TEST_ON(test_misfit, "shm", "tcp")
 {
     static const struct misfit cases[] = {
         {51, TRIB_F32, false}, {51, TRIB_F32, true},     {50, TRIB_I32, false},
@@ -329,7 +328,7 @@ static int one_copy(struct ranks_self *self)
     return 0;
 }
 
-static void test_one_copy(void **state)
+TEST_ON(test_one_copy, "shm")
 {
     ranks_pass(.size = 2, .fn = one_copy, .config = *state);
 }
@@ -364,9 +363,8 @@ static int start_reads_nothing(struct ranks_self *self)
     return 0;
 }
 
-static void test_start_reads_nothing(void **state)
+TEST(test_start_reads_nothing)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = start_reads_nothing,
                .config = "transport=shm,progress=caller");
 }
@@ -398,7 +396,7 @@ static int dies(struct ranks_self *self)
     return 0;
 }
 
-static void test_death(void **state)
+TEST_ON(test_death, "shm", "tcp", IF_UCX("ucx"))
 {
     static const size_t counts[] = {1, 300000};
     struct ranks r;
@@ -440,7 +438,7 @@ static int alone(struct ranks_self *self)
     return 0;
 }
 
-static void test_alone(void **state)
+TEST_ON(test_alone, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = alone, .noisy = true,
                .config = strcmp(*state, "transport=tcp")
@@ -449,13 +447,12 @@ static void test_alone(void **state)
 }
 
 /* Where there is a tribd, dense vectors go to it, and messages go beside them. */
-static void test_beside_tribd(void **state)
+TEST(test_beside_tribd)
 {
     const struct messages s = {.seed = 3, .n = 100, .tags = 4, .largest = 100000};
     struct daemon_process d = {.pid = 0};
     char config[80];
 
-    (void)state;
     assert_true(daemon_folder(d.folder) && daemon_run(&d));
     snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
     ranks_pass(.size = 3, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
@@ -463,40 +460,4 @@ static void test_beside_tribd(void **state)
     daemon_end(&d);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_random, "shm"),
-        RANKS_ON(test_random, "shm+nomap"),
-        RANKS_ON(test_random, "tcp"),
-        RANKS_ON(test_crossing, "shm"),
-        RANKS_ON(test_crossing, "tcp"),
-        RANKS_ON(test_ring, "shm"),
-        RANKS_ON(test_ring, "tcp"),
-        RANKS_ON(test_one_copy, "shm"),
-        cmocka_unit_test(test_start_reads_nothing),
-        RANKS_ON(test_ahead, "shm"),
-        RANKS_ON(test_ahead, "tcp"),
-        RANKS_ON(test_head_on, "shm"),
-        RANKS_ON(test_head_on, "tcp"),
-        RANKS_ON(test_refusals, "shm"),
-        RANKS_ON(test_refusals, "tcp"),
-        RANKS_ON(test_misfit, "shm"),
-        RANKS_ON(test_misfit, "tcp"),
-        RANKS_ON(test_death, "shm"),
-        RANKS_ON(test_death, "tcp"),
-        RANKS_ON(test_alone, "shm"),
-        RANKS_ON(test_alone, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_random, "ucx"),
-        RANKS_ON(test_crossing, "ucx"),
-        RANKS_ON(test_ring, "ucx"),
-        RANKS_ON(test_death, "ucx"),
-#endif
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_beside_tribd),
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

@@ -94,7 +94,7 @@ static int steps(struct ranks_self *self)
     return 0;
 }
 
-static void test_steps(void **state)
+TEST_ON(test_steps, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
 {
     static const size_t counts[] = {0, 1, 7, 1021, 1024, 1025, 100003};
 
@@ -144,7 +144,7 @@ static int exponential(struct ranks_self *self)
     return 0;
 }
 
-static void test_exponential(void **state)
+TEST_ON(test_exponential, "shm", "tcp")
 {
     ranks_pass(.size = 4, .fn = exponential, .config = *state);
     ranks_pass(.size = 8, .fn = exponential, .config = *state);
@@ -193,7 +193,7 @@ static int misfit(struct ranks_self *self)
     return 0;
 }
 
-static void test_misfit(void **state)
+TEST_ON(test_misfit, "shm", "tcp", IF_UCX("ucx"))
 {
     for (enum wrong wrong = 0; wrong < WRONGS; wrong++)
         ranks_pass(.size = 2, .fn = misfit, .arg = &wrong, .config = *state,
@@ -272,29 +272,9 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     ranks_pass(.size = 4, .fn = refusals);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_steps, "shm"),
-        RANKS_ON(test_steps, "shm+nomap"),
-        RANKS_ON(test_steps, "tcp"),
-        RANKS_ON(test_exponential, "shm"),
-        RANKS_ON(test_exponential, "tcp"),
-        RANKS_ON(test_misfit, "shm"),
-        RANKS_ON(test_misfit, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_steps, "ucx"),
-        RANKS_ON(test_misfit, "ucx"),
-#endif
-        cmocka_unit_test(test_refusals),
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

@@ -21,7 +21,7 @@
 
 enum { LOSS_SECONDS = 2 };
 
-static void test_sums(void **state)
+TEST_ON(test_sums, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
 {
     static const size_t lengths[] = {1, 63, 1000, 4097, 20011, 70001};
     static const trib_dtype_t dtypes[14] = {
@@ -68,7 +68,7 @@ static int long_vector(struct ranks_self *self)
     return 0;
 }
 
-static void test_long_vector(void **state)
+TEST_ON(test_long_vector, "shm", "tcp")
 {
     ranks_pass(.size = 3, .fn = long_vector, .config = *state);
 }
@@ -169,9 +169,8 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = refusals);
     ranks_pass(.size = 2, .fn = refusals);
 }
@@ -204,9 +203,8 @@ static int beside_settings(struct ranks_self *self)
     return 0;
 }
 
-static void test_beside_settings(void **state)
+TEST(test_beside_settings)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = beside_settings,
                .config = "codec=topk:ratio=0.01;stats=1;check=finite,sum");
     ranks_pass(.size = 3, .fn = beside_settings,
@@ -239,7 +237,7 @@ static int mismatch(struct ranks_self *self)
     return 0;
 }
 
-static void test_mismatch(void **state)
+TEST_ON(test_mismatch, "shm", "tcp")
 {
     ranks_pass(.size = 3, .fn = mismatch, .config = *state, .noisy = true);
     ranks_pass(.size = 3, .fn = mismatch, .arg = "", .config = *state, .noisy = true);
@@ -269,10 +267,9 @@ static int poison(struct ranks_self *self)
     return 0;
 }
 
-static void test_poison(void **state)
+TEST(test_poison)
 {
     ranks_pass(.size = 3, .fn = poison, .config = "check=finite", .noisy = true);
-    (void)state;
 }
 
 /* Rank 1 dies in the middle of many starts; the others name it, in time. */
@@ -325,7 +322,7 @@ static void see_death(const char *config, int size)
     ranks_close(&r);
 }
 
-static void test_death(void **state)
+TEST_ON(test_death, "shm", "tcp", IF_UCX("ucx"))
 {
     char config[80];
 
@@ -406,7 +403,7 @@ static void start_daemon(struct daemon_process *d, char *config, size_t bytes)
 }
 
 /* Trees of aggregators: tests/agg/client/test_offload_plan.c. */
-static void test_at_tribd(void **state)
+TEST(test_at_tribd)
 {
     static const trib_dtype_t dtypes[] = {
         TRIB_F32, TRIB_BF16,    TRIB_F64, TRIB_F16,     TRIB_I8, TRIB_I32,
@@ -415,7 +412,6 @@ static void test_at_tribd(void **state)
     struct daemon_process d = {.pid = 0};
     char config[100];
 
-    (void)state;
     start_daemon(&d, config, sizeof(config));
     for (size_t k = 0; k < sizeof(dtypes) / sizeof(dtypes[0]); k++) {
         const struct scene s = {.length = k % 3 ? 5003 : 70001,
@@ -441,7 +437,7 @@ static int go_on(struct ranks_self *self)
     return 0;
 }
 
-static void test_tribd_is_killed(void **state)
+TEST(test_tribd_is_killed)
 {
     static const struct scene s = {.length = 70001, .dtype = TRIB_F32, .one_in = 5};
     struct daemon_process d = {.pid = 0};
@@ -453,7 +449,6 @@ static void test_tribd_is_killed(void **state)
                             .noisy = true};
     struct ranks r;
 
-    (void)state;
     start_daemon(&d, config, sizeof(config));
     strcat(config, ";chunk=4096"); /* the ranks then make regions */
     assert_true(ranks_start(&r, &job));
@@ -467,29 +462,4 @@ static void test_tribd_is_killed(void **state)
     daemon_end(&d);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_sums, "shm"),
-        RANKS_ON(test_sums, "shm+nomap"),
-        RANKS_ON(test_sums, "tcp"),
-        RANKS_ON(test_long_vector, "shm"),
-        RANKS_ON(test_long_vector, "tcp"),
-        RANKS_ON(test_mismatch, "shm"),
-        RANKS_ON(test_mismatch, "tcp"),
-        RANKS_ON(test_death, "shm"),
-        RANKS_ON(test_death, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_sums, "ucx"),
-        RANKS_ON(test_death, "ucx"),
-#endif
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_beside_settings),
-        cmocka_unit_test(test_poison),
-        cmocka_unit_test(test_at_tribd),
-        cmocka_unit_test(test_tribd_is_killed),
-    };
-
-    tribtest_deadline(600);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(600)

@@ -27,14 +27,13 @@ static struct trib_pairs_input make(struct trib_sorted_pairs *s, trib_dtype_t dt
     return out;
 }
 
-static void test_sorted_stay(void **state)
+TEST(test_sorted_stay)
 {
     const uint64_t indices[] = {1, 2, UINT64_C(1) << 40};
     const float values[] = {1, 2, 3};
     struct trib_sorted_pairs s = {.room = 0};
     const struct trib_pairs_input out = make(&s, TRIB_F32, indices, values, 3);
 
-    (void)state;
     assert_ptr_equal(out.indices, indices);
     assert_ptr_equal(out.values, values);
     assert_int_equal(out.n, 3);
@@ -64,13 +63,12 @@ static void check(const struct oracle *o, const uint64_t *indices, size_t n,
     }
 }
 
-static void test_any_order(void **state)
+TEST(test_any_order)
 {
     static const uint64_t lengths[] = {1, 10, 1000, 70000, UINT64_C(1) << 33};
     static uint64_t indices[MOST];
     static uint8_t values[MOST * 8];
 
-    (void)state;
     for (int k = 0; k < TRIB_DTYPE_COUNT * 5; k++) {
         const struct oracle o = {.kind = ORACLE_EXACT,
                                  .seed = (uint64_t)k,
@@ -98,7 +96,7 @@ static void test_any_order(void **state)
 }
 
 /* The values of an index are added as they were given. */
-static void test_order_of_sums(void **state)
+TEST(test_order_of_sums)
 {
     const uint64_t indices[] = {5, 1, 5, 1, 5};
     const float values[] = {1e20f, 2, -1e20f, 3, 1};
@@ -106,7 +104,6 @@ static void test_order_of_sums(void **state)
     struct trib_sorted_pairs s = {.room = 0};
     struct trib_pairs_input out = make(&s, TRIB_F32, indices, values, 5);
 
-    (void)state;
     assert_int_equal(out.n, 2);
     assert_int_equal(out.indices[1], 5);
     assert_true(((const float *)(const void *)out.values)[0] == 5);
@@ -118,13 +115,12 @@ static void test_order_of_sums(void **state)
 }
 
 /* Memory of a short start is enough for shorter ones, and grows for longer ones. */
-static void test_memory_grows(void **state)
+TEST(test_memory_grows)
 {
     static uint64_t indices[MOST];
     static int64_t values[MOST];
     struct trib_sorted_pairs s = {.room = 0};
 
-    (void)state;
     for (size_t n = 2; n <= MOST; n = n % 3 ? n * 2 : n + 5) {
         for (size_t i = 0; i < n; i++)
             indices[i] = n - i, values[i] = (int64_t)(n - i) * 3;
@@ -137,16 +133,4 @@ static void test_memory_grows(void **state)
         }
     }
     trib_sorted_pairs_free(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sorted_stay),
-        cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_order_of_sums),
-        cmocka_unit_test(test_memory_grows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

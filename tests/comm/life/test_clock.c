@@ -24,12 +24,11 @@ static void play(int64_t ahead, struct trib_clock_round *ours,
     }
 }
 
-static void test_offsets(void **state)
+TEST(test_offsets)
 {
     static const int64_t offsets[] = {1000000000000, -3000000000, 60000, -60000};
     struct trib_clock_round ours[ROUNDS], first[ROUNDS];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
         play(offsets[i], ours, first);
         const struct trib_clock c = trib_clock_between(ours, first, ROUNDS);
@@ -40,26 +39,14 @@ static void test_offsets(void **state)
 }
 
 /* One clock is the likeliest explanation of bounds that allow it. */
-static void test_one_clock(void **state)
+TEST(test_one_clock)
 {
     struct trib_clock_round ours[ROUNDS], first[ROUNDS];
 
-    (void)state;
     for (int64_t ahead = -WAY_NS; ahead <= WAY_NS; ahead += WAY_NS / 2) {
         play(ahead, ours, first);
         const struct trib_clock c = trib_clock_between(ours, first, ROUNDS);
         assert_int_equal(c.ahead_ns, 0);
         assert_int_equal(c.within_ns, WAY_NS + (ahead < 0 ? -ahead : ahead));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_offsets),
-        cmocka_unit_test(test_one_clock),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,9 +165,8 @@ static void run(struct scene s, int size, const char *config)
     free(s.board.blocks);
 }
 
-static void test_meets(void **state)
+TEST(test_meets)
 {
-    (void)state;
     run((struct scene){.board.at = -1}, 2, "transport=shm");
     run((struct scene){.board.at = -1}, 3, "transport=tcp");
     run((struct scene){.board.at = -1}, 5, "transport=auto");
@@ -176,9 +175,8 @@ static void test_meets(void **state)
     run((struct scene){.board.at = -1}, 1, "transport=auto");
 }
 
-static void test_meets_ucx(void **state)
+TEST(test_meets_ucx)
 {
-    (void)state;
 #if HAVE_UCX
     run((struct scene){.board.at = -1}, 3, "transport=ucx");
 #else
@@ -187,9 +185,8 @@ static void test_meets_ucx(void **state)
 }
 
 /* In each of the three exchanges. */
-static void test_lies(void **state)
+TEST(test_lies)
 {
-    (void)state;
     for (int at = 0; at < 3; at++) {
         run((struct scene){.board = {.lie = FAILS, .at = at},
                            .status = TRIB_ERR_BOOT,
@@ -221,9 +218,8 @@ static void test_lies(void **state)
 }
 
 /* Rank 1 cannot go on, or was told something else: the others are told why. */
-static void test_cannot(void **state)
+TEST(test_cannot)
 {
-    (void)state;
     run((struct scene){.board.at = -1,
                        .broken_config = "transport=nonsense",
                        .status = TRIB_ERR_PEER_LOST,
@@ -246,7 +242,7 @@ static void test_cannot(void **state)
 }
 
 /* Ranks of other releases and builds are named, on all ranks alike. */
-static void test_other_release(void **state)
+TEST(test_other_release)
 {
     static const struct {
         enum lie lie;
@@ -259,7 +255,6 @@ static void test_other_release(void **state)
         {OLD_BUILD, 1, "wireup messages, versions 15 and 14: install"},
     };
 
-    (void)state;
     assert_int_equal(strlen(trib_version()), 5);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         run((struct scene){.board = {.lie = rows[i].lie, .at = rows[i].at},
@@ -287,20 +282,7 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = refused, .bare = true, .noisy = true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meets),   cmocka_unit_test(test_meets_ucx),
-        cmocka_unit_test(test_lies),    cmocka_unit_test(test_cannot),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_other_release),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

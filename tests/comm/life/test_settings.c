@@ -27,9 +27,8 @@ static const struct {
     {"transport", "smh", TRIB_CONFIG_ROW_transport, "smh"},
 };
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct trib_config cfg;
         static struct trib_config_faults faults;
@@ -48,13 +47,12 @@ static void test_names(void **state)
 }
 
 /* trib_init refuses the same, also of one rank, which sums nothing. */
-static void test_init(void **state)
+TEST(test_init)
 {
     static const char *const configs[] = {"codec=topq",    "algorithm=rinq",
                                           "feedback=ef41", "quorum=0.5",
                                           "check=finte",   "service_auth=kye"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
         trib_opts_t opts = TRIB_OPTS_INIT;
         trib_comm_t *comm;
@@ -66,28 +64,15 @@ static void test_init(void **state)
 }
 
 /* A sentence that is there already stays, and counts as a fault. */
-static void test_earlier_sentence(void **state)
+TEST(test_earlier_sentence)
 {
     struct trib_config cfg;
     static struct trib_config_faults faults;
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_config_load(&cfg, NULL, NULL, &err), TRIB_OK);
     assert_status(trib_config_set(&cfg, "codec", "topq", &err), TRIB_OK);
     snprintf(faults.row[TRIB_CONFIG_ROW_codec], TRIB_CONFIG_FAULT_BYTES, "earlier");
     assert_false(trib_settings_check(&cfg, &faults));
     assert_string_equal(faults.row[TRIB_CONFIG_ROW_codec], "earlier");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_init),
-        cmocka_unit_test(test_earlier_sentence),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

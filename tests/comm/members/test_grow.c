@@ -182,7 +182,7 @@ static void grow(const char *config, struct growth g)
     munmap(g.board, sizeof(*g.board));
 }
 
-static void test_grows(void **state)
+TEST_ON(test_grows, "shm", "shm+nomap", "tcp", IF_UCX("ucx"), "auto:ranks_per_host=2")
 {
     const char *config = *state;
 
@@ -195,20 +195,4 @@ static void test_grows(void **state)
     grow(config,
          (struct growth){
              .members = 4, .newcomers = 1, .most = 9, .listens = 2, .loses = true});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_grows, "shm"),
-        RANKS_ON(test_grows, "shm+nomap"),
-        RANKS_ON(test_grows, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_grows, "ucx"),
-#endif
-        RANKS_ON(test_grows, "auto:ranks_per_host=2"),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,11 +32,10 @@ static int ends(struct ranks_self *self)
     return 0;
 }
 
-static void test_ends(void **state)
+TEST(test_ends)
 {
     static const char *const configs[] = {"transport=shm", "transport=tcp"};
 
-    (void)state;
     assert_status(trib_free_comm(NULL), TRIB_OK);
     for (int i = 0; i < 2; i++)
         for (int size = 1; size <= 3; size++)
@@ -155,12 +154,11 @@ static int tries_in_vain(struct ranks_self *self)
     return 0;
 }
 
-static void test_tries(void **state)
+TEST(test_tries)
 {
     static const char *const configs[] = {"transport=shm", "transport=tcp",
                                           "transport=shm;progress=caller"};
 
-    (void)state;
     assert_status(trib_try_free_comm(NULL), TRIB_OK);
     for (int i = 0; i < 3; i++)
         for (int size = 1; size <= 4; size++) {
@@ -170,14 +168,13 @@ static void test_tries(void **state)
         }
 }
 
-static void test_tries_in_vain(void **state)
+TEST(test_tries_in_vain)
 {
     static const char *const configs[] = {"transport=shm",
                                           "transport=shm;progress=caller"};
     _Atomic int *started = mmap(NULL, sizeof(*started), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    (void)state;
     assert_ptr_not_equal(started, MAP_FAILED);
     for (int i = 0; i < 2; i++) {
         atomic_store(started, 0);
@@ -185,16 +182,4 @@ static void test_tries_in_vain(void **state)
                    .arg = (void *)started);
     }
     munmap((void *)started, sizeof(*started));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_tries),
-        cmocka_unit_test(test_tries_in_vain),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,7 +144,8 @@ static void lose(const char *config, struct loss l)
     ranks_close(&r);
 }
 
-static void test_lost(void **state)
+TEST_ON(test_lost, "shm,algorithm=direct", "tcp,algorithm=direct",
+        IF_UCX("ucx,algorithm=direct"), "auto:ranks_per_host=2,algorithm=direct")
 {
     const char *config = *state;
 
@@ -153,19 +154,4 @@ static void test_lost(void **state)
     lose(config, (struct loss){END_KILLED, 1u << 1 | 1u << 3});
     lose(config, (struct loss){END_STOPPED, 1u << 2});
     lose(config, (struct loss){END_LEFT, 1u << 4});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_lost, "shm,algorithm=direct"),
-        RANKS_ON(test_lost, "tcp,algorithm=direct"),
-#if HAVE_UCX
-        RANKS_ON(test_lost, "ucx,algorithm=direct"),
-#endif
-        RANKS_ON(test_lost, "auto:ranks_per_host=2,algorithm=direct"),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

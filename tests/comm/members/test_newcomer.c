@@ -261,20 +261,19 @@ static bool has_secrets(void)
            trib_secret_arm(&s, why, sizeof(why));
 }
 
-static void test_others_go_on(void **state)
+TEST_ON(test_others_go_on, "shm", "tcp")
 {
     for (int how = 0; how < HOWS; how++)
         if ((how != OTHER_SECRET && how != NO_SECRET) || has_secrets())
             try(*state, (enum how)how);
 }
 
-static void test_nobody(void **state)
+TEST(test_nobody)
 {
     trib_opts_t opts = TRIB_OPTS_INIT;
     trib_comm_t *comm, *none;
     trib_listener_t *l;
 
-    (void)state;
     opts.config = "boot_timeout_ms=300,transport=shm";
     assert_int_equal(trib_join("localhost:1", &opts, &none), TRIB_ERR_BOOT);
     assert_non_null(strstr(trib_last_error(NULL), "trib_listener_open"));
@@ -296,7 +295,7 @@ static void test_nobody(void **state)
     assert_int_equal(trib_free_comm(comm), TRIB_OK);
 }
 
-static void test_admission(void **state)
+TEST(test_admission)
 {
     const struct trib_admission good = {.magic = TRIB_ADMISSION_MAGIC,
                                         .version = TRIB_GROW_VERSION,
@@ -309,7 +308,6 @@ static void test_admission(void **state)
                                         .chunk_asked = 65536};
     struct trib_admission a = good;
 
-    (void)state;
     assert_true(trib_admission_is_sound(&good));
     a.rank = 2;
     assert_false(trib_admission_is_sound(&a));
@@ -325,17 +323,4 @@ static void test_admission(void **state)
     a = good;
     a.version++;
     assert_false(trib_admission_is_sound(&a));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_admission),
-        cmocka_unit_test(test_nobody),
-        RANKS_ON(test_others_go_on, "shm"),
-        RANKS_ON(test_others_go_on, "tcp"),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

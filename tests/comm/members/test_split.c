@@ -227,65 +227,56 @@ static void run_everywhere(ranks_fn fn)
     }
 }
 
-static void test_colors(void **state)
+TEST(test_colors)
 {
-    (void)state;
     run_everywhere(colors);
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
-    (void)state;
     run_everywhere(keys);
 }
 
-static void test_some_stay_out(void **state)
+TEST(test_some_stay_out)
 {
-    (void)state;
     run_everywhere(some_stay_out);
 }
 
-static void test_nested(void **state)
+TEST(test_nested)
 {
-    (void)state;
     run_everywhere(nested);
 }
 
-static void test_two_threads(void **state)
+TEST(test_two_threads)
 {
-    (void)state;
     run_everywhere(by_two_threads);
 }
 
-static void test_independent(void **state)
+TEST(test_independent)
 {
-    (void)state;
     run_everywhere(independent);
 }
 
-static void test_outlives_parent(void **state)
+TEST(test_outlives_parent)
 {
-    (void)state;
     run_everywhere(outlives_parent);
 }
 
-static void test_one_cannot(void **state)
+TEST(test_one_cannot)
 {
     struct ranks_job job = {.fn = one_cannot, .config = "transport=shm", .noisy = true};
 
-    (void)state;
     for (job.size = 2; job.size <= 4; job.size++)
         assert_int_equal(ranks_run(&job), 0);
 }
 
 /* Whatever algorithm is configured, also one that knows no all-gather. */
-static void test_any_algorithm(void **state)
+TEST(test_any_algorithm)
 {
     static const char *const configs[] = {"algorithm=tree", "algorithm=flat",
                                           "algorithm=ring",
                                           "algorithm=tree,codec=bf16"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(configs) / sizeof(*configs); i++)
         ranks_pass(.size = 3, .fn = halves, .config = configs[i]);
 }
@@ -315,7 +306,8 @@ static int done_and_elsewhere(struct ranks_self *self)
     return 0;
 }
 
-static void test_done_and_elsewhere(void **state)
+TEST_ON(test_done_and_elsewhere, "shm", "tcp,chunk=4M", IF_UCX("ucx,chunk=4M"),
+        IF_UCX("ucx"))
 {
     _Atomic int *done = mmap(NULL, sizeof(*done), PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -325,33 +317,7 @@ static void test_done_and_elsewhere(void **state)
     munmap((void *)done, sizeof(*done));
 }
 
-static void test_many(void **state)
+TEST(test_many)
 {
-    (void)state;
     run_everywhere(many);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_colors),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_some_stay_out),
-        cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_two_threads),
-        cmocka_unit_test(test_independent),
-        cmocka_unit_test(test_outlives_parent),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_any_algorithm),
-        cmocka_unit_test(test_one_cannot),
-        RANKS_ON(test_done_and_elsewhere, "shm"),
-        RANKS_ON(test_done_and_elsewhere, "tcp,chunk=4M"),
-#if HAVE_UCX
-        RANKS_ON(test_done_and_elsewhere, "ucx,chunk=4M"),
-        RANKS_ON(test_done_and_elsewhere, "ucx"),
-#endif
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

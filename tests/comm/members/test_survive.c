@@ -103,7 +103,7 @@ static void lose(const char *config, struct loss l)
     ranks_close(&r);
 }
 
-static void test_goes_on(void **state)
+TEST_ON(test_goes_on, "shm", "shm+nomap", "tcp", IF_UCX("ucx"), "auto:ranks_per_host=2")
 {
     const char *config = *state;
 
@@ -114,20 +114,4 @@ static void test_goes_on(void **state)
     lose(config, (struct loss){1u << 0 | 1u << 1 | 1u << 2, SIGKILL, false});
     lose(config, (struct loss){1u << 3, SIGKILL, true});
     lose(config, (struct loss){1u << 1, SIGSTOP, false});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_goes_on, "shm"),
-        RANKS_ON(test_goes_on, "shm+nomap"),
-        RANKS_ON(test_goes_on, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_goes_on, "ucx"),
-#endif
-        RANKS_ON(test_goes_on, "auto:ranks_per_host=2"),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,16 +259,12 @@ static void test_comes_late(void **state)
         RANKS_ON(test_gives_up, transport), RANKS_ON(test_comes_late, transport), \
         RANKS_ON(test_sure, transport)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_ALL("shm"),
-        ON_ALL("tcp"),
+static const struct CMUnitTest rows[] = {
+    ON_ALL("shm"),
+    ON_ALL("tcp"),
 #if HAVE_UCX
-        ON_ALL("ucx"),
+    ON_ALL("ucx"),
 #endif
-    };
+};
 
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_ROWS(rows)

@@ -51,7 +51,7 @@ static int syncs(struct ranks_self *self)
     return 0;
 }
 
-static void test_syncs(void **state)
+TEST_ON(test_syncs, "shm", "tcp")
 {
     ranks_pass(.size = SIZE, .fn = syncs, .config = *state);
 }
@@ -91,7 +91,7 @@ static int outnumbers(struct ranks_self *self)
     return 0;
 }
 
-static void test_newcomers_have_no_vote(void **state)
+TEST_ON(test_newcomers_have_no_vote, "shm", "tcp", IF_UCX("ucx"))
 {
     struct trial t = {.board = growing_board()};
     trib_local_t *local;
@@ -103,20 +103,4 @@ static void test_newcomers_have_no_vote(void **state)
                .bare = true);
     trib_local_destroy(local);
     munmap(t.board, sizeof(*t.board));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_syncs, "shm"),
-        RANKS_ON(test_syncs, "tcp"),
-        RANKS_ON(test_newcomers_have_no_vote, "shm"),
-        RANKS_ON(test_newcomers_have_no_vote, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_newcomers_have_no_vote, "ucx"),
-#endif
-    };
-
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,11 +14,10 @@
 #include "comm/plan/exchange.h"
 #include "tests/harness/ranks.h"
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
     int n = 0;
 
-    (void)state;
     for (; trib_wireup_bytes(n) > 0; n++)
         assert_in_range(trib_wireup_bytes(n), 1, TRIB_BOOT_BLOB_MAX);
     assert_int_equal(n, 2);
@@ -39,9 +38,8 @@ static int peers(struct ranks_self *self)
     return 0;
 }
 
-static void test_peers(void **state)
+TEST(test_peers)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = peers, .config = "transport=shm");
     ranks_pass(.size = 3, .fn = peers, .config = "transport=tcp");
 }
@@ -121,20 +119,7 @@ static int far(struct ranks_self *self)
     return 0;
 }
 
-static void test_far(void **state)
+TEST(test_far)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = far, .config = "transport=tcp");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_far),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

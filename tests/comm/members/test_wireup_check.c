@@ -9,7 +9,7 @@
 
 #include "comm/members/wireup_check.h"
 
-static void test_difference(void **state)
+TEST(test_difference)
 {
     static const struct {
         const char *a, *b, *x, *y;
@@ -22,7 +22,6 @@ static void test_difference(void **state)
     };
     char x[40], y[40];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         trib_wireup_difference(rows[i].a, rows[i].b, x, y, sizeof(x));
         assert_string_equal(x, rows[i].x);
@@ -55,11 +54,10 @@ static void says(struct wireup_msg1 last, int ranks, trib_status_t status,
     free(comm);
 }
 
-static void test_check(void **state)
+TEST(test_check)
 {
     struct wireup_msg1 last = sound;
 
-    (void)state;
     says(last, 3, TRIB_OK, NULL);
     memcpy(last.release, "1.2.2\n", 6);
     memcpy(last.host, "b", 2);
@@ -83,15 +81,4 @@ static void test_check(void **state)
     last = sound;
     last.secret_mark[0] = 1;
     says(last, 3, TRIB_ERR_MISMATCH, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_difference),
-        cmocka_unit_test(test_check),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,11 +31,10 @@ static void refuse(const char *text, const char *words)
         fail_msg("%s: \"%s\" does not say %s", text, trib_error_text(&err), words);
 }
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
     struct trib_auto_choice c;
 
-    (void)state;
     assert_true(trib_auto_wanted("auto"));
     assert_true(trib_auto_wanted("auto:of=int8"));
     assert_false(trib_auto_wanted("automatic"));
@@ -115,14 +114,13 @@ static const struct world slow = {.us = {300e3, 160e3, 90e3, 85e3},
                                   .work_ns = 1};
 
 /* A program that writes 0,5 for a half must not change what a budget is. */
-static void test_locale(void **state)
+TEST(test_locale)
 {
     static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", NULL};
     struct trib_error err = {0};
     struct trib_auto_choice c;
     int i = 0;
 
-    (void)state;
     while (commas[i] && !setlocale(LC_ALL, commas[i]))
         i++;
     if (!commas[i])
@@ -133,11 +131,10 @@ static void test_locale(void **state)
     assert_true(c.max_nmse == 0.25);
 }
 
-static void test_slow_link(void **state)
+TEST(test_slow_link)
 {
     struct trib_auto_choice c;
 
-    (void)state;
     open_world(&c, &slow, three);
     assert_int_equal(c.now, 0);
     assert_int_equal(agree(&c, &slow), 3); /* it promises most */
@@ -148,12 +145,11 @@ static void test_slow_link(void **state)
 }
 
 /* Within the budget alone; and of two that differ by 5 % the first one stays. */
-static void test_budget(void **state)
+TEST(test_budget)
 {
     struct trib_auto_choice c;
     struct world w = slow;
 
-    (void)state;
     open_world(&c, &w, three);
     c.max_nmse = 1e-3;
     for (int i = 0; i < 10; i++)
@@ -175,7 +171,7 @@ static void test_budget(void **state)
 }
 
 /* A codec that loses time is tried at most once. */
-static void test_fast_link(void **state)
+TEST(test_fast_link)
 {
     const struct world fast = {.us = {800, 1500, 2000, 2500},
                                .bytes = {4, 2, 1, 0.5},
@@ -184,7 +180,6 @@ static void test_fast_link(void **state)
     struct trib_auto_choice c;
     int coded = 0;
 
-    (void)state;
     open_world(&c, &fast, three);
     for (int i = 0; i < 50; i++)
         coded += agree(&c, &fast) != 0;
@@ -201,12 +196,11 @@ static void test_fast_link(void **state)
 }
 
 /* Another link: what was measured is measured anew. */
-static void test_drift(void **state)
+TEST(test_drift)
 {
     struct trib_auto_choice c;
     struct world w = slow;
 
-    (void)state;
     open_world(&c, &w, three);
     for (int i = 0; i < 10; i++)
         (void)agree(&c, &w);
@@ -227,12 +221,11 @@ static void test_drift(void **state)
 }
 
 /* The codec that runs is varied once nothing promises more; the better one stays. */
-static void test_varied(void **state)
+TEST(test_varied)
 {
     struct trib_auto_choice c;
     char text[600];
 
-    (void)state;
     open_world(&c, &slow, three);
     while (agree(&c, &slow) != 3 || !c.settled)
         continue;
@@ -260,12 +253,11 @@ static void test_varied(void **state)
 }
 
 /* A codec that is faster by chance alone, or beside cold starts of dense sums. */
-static void test_chance(void **state)
+TEST(test_chance)
 {
     struct trib_auto_choice c;
     struct world w = slow;
 
-    (void)state;
     w.us[1] = w.us[2] = w.us[3] = 200e3;
     open_world(&c, &w, three);
     while (agree(&c, &w) != 3)
@@ -302,12 +294,11 @@ static void test_chance(void **state)
 }
 
 /* Where most of the time is that of messages, fewer bytes promise nothing. */
-static void test_messages(void **state)
+TEST(test_messages)
 {
     struct world w = slow;
     struct trib_auto_choice c;
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         w.us[i] = 10;
     w.work_ns = 0.1;
@@ -335,12 +326,11 @@ static int lines_of(const char *text)
     return n;
 }
 
-static void test_explained(void **state)
+TEST(test_explained)
 {
     struct trib_auto_choice c;
     char text[600];
 
-    (void)state;
     open_world(&c, &slow, three);
     trib_auto_explain(&c, text, sizeof(text));
     assert_int_equal(lines_of(text), 1);
@@ -367,19 +357,4 @@ static void test_explained(void **state)
         trib_auto_explain(&c, text, room);
         assert_non_null(memchr(text, 0, room));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_locale),
-        cmocka_unit_test(test_texts),     cmocka_unit_test(test_slow_link),
-        cmocka_unit_test(test_budget),    cmocka_unit_test(test_fast_link),
-        cmocka_unit_test(test_drift),     cmocka_unit_test(test_varied),
-        cmocka_unit_test(test_chance),    cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_explained),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,7 +184,7 @@ static int program(struct ranks_self *self)
     return 0;
 }
 
-static void test_ordinary_program(void **state)
+TEST(test_ordinary_program)
 {
     static const char *const configs[] = {
         "codec=signsgd",
@@ -196,18 +196,7 @@ static void test_ordinary_program(void **state)
         "codec=int8;transport=tcp",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
         ranks_pass(.size = 2 + (int)(i % 3), .fn = program, .config = configs[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ordinary_program),
-    };
-
-    tribtest_deadline(240);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static void run(const struct scene *s, const char *config)
 
 #define AT "NaN or an infinity, element 4321 of \"layer\", in allreduce"
 
-static void test_ranks(void **state)
+TEST(test_ranks)
 {
     const struct scene scenes[] = {
         {"direct", TRIB_F32, TRIB_FEED_WHOLE, NAN, false, NULL, AT},
@@ -110,13 +110,12 @@ static void test_ranks(void **state)
         {"flat", TRIB_F32, TRIB_FEED_WHOLE, NAN, true, NULL, AT},
         {"flat", TRIB_F64, TRIB_FEED_WHOLE, NAN, true, NULL, AT},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
         run(&scenes[i],
             i % 2 ? "transport=tcp;check=finite" : "transport=shm;check=finite");
 }
 
-static void test_norms(void **state)
+TEST(test_norms)
 {
     static const char says[] = "a vector of \"layer\" with norm 1000";
     const struct scene whole = {"ring", TRIB_F32, TRIB_FEED_WHOLE, 1000, false,
@@ -125,7 +124,6 @@ static void test_norms(void **state)
                               "with norm 1000"};
     const struct scene finite = {"direct", TRIB_F32, TRIB_FEED_WHOLE, NAN, false,
                                  NULL,     AT};
-    (void)state;
     run(&whole, "transport=shm;check=norm:999");
     run(&fed, "transport=shm;check=norm:999.5");
     run(&finite, "transport=shm;check=norm:1e6");
@@ -152,11 +150,10 @@ static int by_aggregators(struct ranks_self *self)
     return 0;
 }
 
-static void test_aggregators(void **state)
+TEST(test_aggregators)
 {
     static const char *const configs[] = {"transport=shm;check=finite",
                                           "transport=tcp;check=finite"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct aggregators s = {.ranks = 3, .n = 1};
         aggregators_run(&s, (struct ranks_job){.fn = by_aggregators,
@@ -164,16 +161,4 @@ static void test_aggregators(void **state)
                                                .config = configs[i],
                                                .noisy = true});
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_aggregators),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

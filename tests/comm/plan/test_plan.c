@@ -469,48 +469,41 @@ static void run_everywhere(ranks_fn fn, bool needs_thread)
     }
 }
 
-static void test_several_in_flight(void **state)
+TEST(test_several_in_flight)
 {
-    (void)state;
     run_everywhere(several, false);
 }
 
-static void test_blocking_call_between(void **state)
+TEST(test_blocking_call_between)
 {
-    (void)state;
     run_everywhere(blocking_between, false);
 }
 
-static void test_driven_by_test(void **state)
+TEST(test_driven_by_test)
 {
-    (void)state;
     run_everywhere(tested_only, false);
 }
 
-static void test_runs_in_background(void **state)
+TEST(test_runs_in_background)
 {
-    (void)state;
     run_everywhere(in_background, true);
     run_everywhere(in_background_behind_a_wait, true);
 }
 
-static void test_fed_piecewise(void **state)
+TEST(test_fed_piecewise)
 {
-    (void)state;
     run_everywhere(fed, false);
 }
 
-static void test_fed_by_another_thread(void **state)
+TEST(test_fed_by_another_thread)
 {
-    (void)state;
     run_everywhere(fed_by_thread, false);
 }
 
-static void test_overlaps_feeding(void **state)
+TEST(test_overlaps_feeding)
 {
     struct ranks_job job = {.size = 2, .fn = overlaps, .config = "chunk=16K"};
 
-    (void)state;
     assert_int_equal(ranks_run(&job), 0);
     job.config = "chunk=16K,progress=caller";
     assert_int_equal(ranks_run(&job), 0);
@@ -518,27 +511,23 @@ static void test_overlaps_feeding(void **state)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-static void test_cache_evicts(void **state)
+TEST(test_cache_evicts)
 {
-    (void)state;
     run_everywhere(evicts, false);
 }
 
-static void test_chooses(void **state)
+TEST(test_chooses)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = chosen);
 }
 
-static void test_explains(void **state)
+TEST(test_explains)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = explained);
 }
 
-static void test_reused(void **state)
+TEST(test_reused)
 {
-    (void)state;
     run_everywhere(reused, false);
 }
 
@@ -565,29 +554,7 @@ static int undisturbed(struct ranks_self *self)
     return 0;
 }
 
-static void test_no_signal_for_progress_thread(void **state)
+TEST(test_no_signal_for_progress_thread)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = undisturbed);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_several_in_flight),
-        cmocka_unit_test(test_blocking_call_between),
-        cmocka_unit_test(test_driven_by_test),
-        cmocka_unit_test(test_runs_in_background),
-        cmocka_unit_test(test_fed_piecewise),
-        cmocka_unit_test(test_fed_by_another_thread),
-        cmocka_unit_test(test_overlaps_feeding),
-        cmocka_unit_test(test_cache_evicts),
-        cmocka_unit_test(test_chooses),
-        cmocka_unit_test(test_explains),
-        cmocka_unit_test(test_reused),
-        cmocka_unit_test(test_no_signal_for_progress_thread),
-    };
-
-    tribtest_deadline(280);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,22 +43,11 @@ static int agrees(struct ranks_self *self)
     return 0;
 }
 
-static void test_agrees(void **state)
+TEST(test_agrees)
 {
     static const char *const configs[] = {"transport=shm", "transport=tcp"};
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         for (int size = 1; size <= 3; size++)
             ranks_pass(.size = size, .fn = agrees, .config = configs[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agrees),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,18 +96,7 @@ static int borders(struct ranks_self *self)
     return 0;
 }
 
-static void test_borders(void **state)
+TEST(test_borders)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = borders, .config = "transport=shm;chunk=4096");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_borders),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,8 @@ static int cuts(struct ranks_self *self)
     return 0;
 }
 
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
-    (void)state;
     for (int size = 1; size <= 4; size++)
         ranks_pass(.size = size, .fn = cuts, .config = "transport=shm");
 }
@@ -96,19 +95,7 @@ static int selections(struct ranks_self *self)
     return 0;
 }
 
-static void test_selections(void **state)
+TEST(test_selections)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = selections, .config = "transport=shm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_selections),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,9 +82,8 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = refused);
 }
 
@@ -118,20 +117,8 @@ static int configured(struct ranks_self *self)
     return 0;
 }
 
-static void test_configuration(void **state)
+TEST(test_configuration)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = configured,
                .config = "codec=topk:ratio=0.1;feedback=ef14:momentum=0.5");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_configuration),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,23 +133,12 @@ static int digests(struct ranks_self *self)
     return 0;
 }
 
-static void test_plans(void **state)
+TEST(test_plans)
 {
     static const ranks_fn fns[] = {refused, dropped, digests};
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal(ranks_run(&(struct ranks_job){
                              .size = 4, .fn = fns[i], .config = "transport=shm"}),
                          0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,9 +258,8 @@ static void run(const struct scene *s, int size, const char *config)
 
 /* Gradients of rank 3, approximated by rank 3 or more: exact after one iteration on
  * what does not change from then on. */
-static void test_powersgd_of_low_rank(void **state)
+TEST(test_powersgd_of_low_rank)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {.codec = a % 2 ? "powersgd:rank=3,columns=48"
                                          : "powersgd:rank=5,columns=48,ef=0",
@@ -328,7 +327,7 @@ static int sends_factors(struct ranks_self *self)
     return 0;
 }
 
-static void test_powersgd_sends_factors(void **state)
+TEST(test_powersgd_sends_factors)
 {
     static const char *const configs[] = {"transport=shm", "transport=tcp",
                                           "transport=shm+nomap"};
@@ -342,7 +341,6 @@ static void test_powersgd_sends_factors(void **state)
         {"powersgd:rank=4,columns=4608", "direct", 4, 4608, 0, 1},
     };
 
-    (void)state;
     for (size_t k = 0; k < sizeof(layers) / sizeof(*layers); k++) {
         struct ranks_job job = {.size = 4,
                                 .fn = sends_factors,
@@ -364,10 +362,9 @@ static void test_powersgd_sends_factors(void **state)
 }
 
 /* Nothing is lost of any gradients. */
-static void test_powersgd_keeps_the_rest(void **state)
+TEST(test_powersgd_keeps_the_rest)
 {
     static const size_t counts[] = {1, 7, 129, 5003, 70001};
-    (void)state;
     for (size_t k = 0; k < 5; k++) {
         struct scene s = {.codec = k % 2 ? "powersgd" : "powersgd:rank=1,columns=40",
                           .algorithm = algorithm_at(k),
@@ -382,9 +379,8 @@ static void test_powersgd_keeps_the_rest(void **state)
 
 /* A basis of as many vectors as the gradients' slices are made of: exact all the
  * time. */
-static void test_gradiveq_of_a_subspace(void **state)
+TEST(test_gradiveq_of_a_subspace)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {
             .codec = a % 2 ? "gradiveq:slice=48,kept=3,train=2,coded=3"
@@ -401,9 +397,8 @@ static void test_gradiveq_of_a_subspace(void **state)
     }
 }
 
-static void test_gradiveq_keeps_the_rest(void **state)
+TEST(test_gradiveq_keeps_the_rest)
 {
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {.codec = "gradiveq:slice=64,kept=5,train=1,coded=4",
                           .algorithm = algorithm_at(a),
@@ -417,14 +412,13 @@ static void test_gradiveq_keeps_the_rest(void **state)
 }
 
 /* Coefficients as integers of a scale that ranks share. */
-static void test_gradiveq_quantised(void **state)
+TEST(test_gradiveq_quantised)
 {
     static const char *const codecs[] = {
         "gradiveq:slice=64,kept=16,train=1,coded=4+int8:bucket=64",
         "gradiveq:slice=64,kept=16,train=2,coded=2,centre=1+qsgd:bits=6",
         "gradiveq:slice=64,kept=64,train=1,coded=9+int4",
     };
-    (void)state;
     for (size_t a = 0; a < algorithms_count(false); a++) {
         struct scene s = {.codec = codecs[a % 3],
                           .algorithm = algorithm_at(a),
@@ -439,9 +433,8 @@ static void test_gradiveq_quantised(void **state)
     }
 }
 
-static void test_halves(void **state)
+TEST(test_halves)
 {
-    (void)state;
     struct scene s = {.codec = "powersgd:rank=4,columns=48",
                       .algorithm = "ring",
                       .op = TRIB_SUM,
@@ -490,12 +483,11 @@ static int resumed(struct ranks_self *self)
     return 0;
 }
 
-static void test_state(void **state)
+TEST(test_state)
 {
     static const char *const codecs[] = {"powersgd:rank=2",
                                          "gradiveq:slice=64,kept=6,train=3,coded=3",
                                          "gradiveq:slice=64,kept=6,train=5,coded=3"};
-    (void)state;
     for (size_t k = 0; k < 3; k++) {
         struct scene s = {.codec = codecs[k],
                           .algorithm = "ring",
@@ -553,26 +545,7 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = refused, .config = "transport=shm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_powersgd_of_low_rank),
-        cmocka_unit_test(test_powersgd_sends_factors),
-        cmocka_unit_test(test_powersgd_keeps_the_rest),
-        cmocka_unit_test(test_gradiveq_of_a_subspace),
-        cmocka_unit_test(test_gradiveq_keeps_the_rest),
-        cmocka_unit_test(test_gradiveq_quantised),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_state),
-        cmocka_unit_test(test_refused),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

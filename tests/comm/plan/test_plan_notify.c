@@ -105,7 +105,7 @@ static int tells(struct ranks_self *self)
     return 0;
 }
 
-static void test_tells(void **state)
+TEST_ON(test_tells, "shm", "tcp")
 {
     char config[100];
 
@@ -141,7 +141,7 @@ static int ends_meanwhile(struct ranks_self *self)
     return 0;
 }
 
-static void test_ends_meanwhile(void **state)
+TEST_ON(test_ends_meanwhile, "shm")
 {
     ranks_pass(.size = 1, .fn = ends_meanwhile, .config = *state);
     ranks_pass(.size = 2, .fn = ends_meanwhile, .config = *state);
@@ -186,7 +186,7 @@ static int polls(struct ranks_self *self)
     return 0;
 }
 
-static void test_polls(void **state)
+TEST_ON(test_polls, "shm", IF_UCX("ucx"))
 {
     ranks_pass(.size = 2, .fn = polls, .config = *state);
 }
@@ -250,7 +250,7 @@ static int any_thread(struct ranks_self *self)
     return 0;
 }
 
-static void test_any_thread(void **state)
+TEST_ON(test_any_thread, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = any_thread, .config = *state);
     ranks_pass(.size = 2, .fn = any_thread, .config = *state, .threads = true);
@@ -300,7 +300,7 @@ static int not_held_up(struct ranks_self *self)
     return 0;
 }
 
-static void test_not_held_up(void **state)
+TEST_ON(test_not_held_up, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = not_held_up, .config = *state);
 }
@@ -333,7 +333,7 @@ static int lets_in(struct ranks_self *self)
     return 0;
 }
 
-static void test_lets_in(void **state)
+TEST_ON(test_lets_in, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = lets_in, .config = *state);
 }
@@ -362,7 +362,7 @@ static int tells_of_pairs(struct ranks_self *self)
     return 0;
 }
 
-static void test_tells_of_pairs(void **state)
+TEST_ON(test_tells_of_pairs, "shm")
 {
     ranks_pass(.size = 2, .fn = tells_of_pairs, .config = *state);
 }
@@ -401,7 +401,7 @@ static int tells_of_scaled(struct ranks_self *self)
     return 0;
 }
 
-static void test_tells_of_scaled(void **state)
+TEST_ON(test_tells_of_scaled, "shm")
 {
     ranks_pass(.size = 2, .fn = tells_of_scaled, .config = *state);
 }
@@ -432,7 +432,7 @@ static int told_of_failure(struct ranks_self *self)
     return 0;
 }
 
-static void test_told_of_failure(void **state)
+TEST_ON(test_told_of_failure, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = told_of_failure, .config = *state, .noisy = true);
 }
@@ -479,7 +479,7 @@ static void kill_tribd(struct daemon_process *d, const char *config)
     ranks_close(&r);
 }
 
-static void test_with_tribd(void **state)
+TEST_ON(test_with_tribd, "shm", "tcp")
 {
     struct daemon_process d = {.threads = 1};
     char config[160];
@@ -495,32 +495,4 @@ static void test_with_tribd(void **state)
     ranks_pass(.size = 3, .fn = any_thread, .config = config, .threads = true);
     kill_tribd(&d, config);
     daemon_end(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_tells, "shm"),
-        RANKS_ON(test_tells, "tcp"),
-        RANKS_ON(test_ends_meanwhile, "shm"),
-        RANKS_ON(test_polls, "shm"),
-#if HAVE_UCX
-        RANKS_ON(test_polls, "ucx"),
-#endif
-        RANKS_ON(test_any_thread, "shm"),
-        RANKS_ON(test_any_thread, "tcp"),
-        RANKS_ON(test_not_held_up, "shm"),
-        RANKS_ON(test_not_held_up, "tcp"),
-        RANKS_ON(test_lets_in, "shm"),
-        RANKS_ON(test_lets_in, "tcp"),
-        RANKS_ON(test_tells_of_pairs, "shm"),
-        RANKS_ON(test_tells_of_scaled, "shm"),
-        RANKS_ON(test_told_of_failure, "shm"),
-        RANKS_ON(test_told_of_failure, "tcp"),
-        RANKS_ON(test_with_tribd, "shm"),
-        RANKS_ON(test_with_tribd, "tcp"),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,27 +101,14 @@ static int awaited(struct ranks_self *self)
     return 0;
 }
 
-static void test_awaited(void **state)
+TEST(test_awaited)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = awaited, .config = "transport=shm");
     ranks_pass(.size = 2, .fn = awaited, .config = "transport=tcp");
 }
 
-static void test_states(void **state)
+TEST(test_states)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = states, .config = "transport=shm");
     ranks_pass(.size = 3, .fn = states, .config = "transport=tcp");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_awaited),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

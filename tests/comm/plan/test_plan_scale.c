@@ -252,9 +252,8 @@ static int notified(struct ranks_self *self)
     return 0;
 }
 
-static void test_notified(void **state)
+TEST(test_notified)
 {
-    (void)state;
     for (int tcp = 0; tcp < 2; tcp++)
         ranks_pass(.size = 3, .fn = notified,
                    .config = tcp ? "transport=tcp" : "transport=shm");
@@ -304,13 +303,12 @@ static void run_on(const struct scene *s, int size)
                    .config = transports[t]);
 }
 
-static void test_dtypes(void **state)
+TEST(test_dtypes)
 {
     static const trib_dtype_t dtypes[] = {TRIB_F32,  TRIB_F64,     TRIB_F16,
                                           TRIB_BF16, TRIB_F8_E4M3, TRIB_F8_E5M2};
     static const size_t counts[] = {1, 7, 1000, 30011, 0, 129};
 
-    (void)state;
     for (unsigned i = 0; i < 12; i++) {
         const struct scene s = {.dtype = dtypes[i % 6],
                                 .count = counts[(i + i / 6) % 6],
@@ -319,7 +317,7 @@ static void test_dtypes(void **state)
     }
 }
 
-static void test_collectives(void **state)
+TEST(test_collectives)
 {
     static const struct scene scenes[] = {
         {.coll = TRIB_REDUCE, .count = 1001},
@@ -333,12 +331,11 @@ static void test_collectives(void **state)
         {.count = 1000, .mean = true},
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
         run_on(&scenes[i], 2 + (int)(i % 3));
 }
 
-static void test_feeds_and_codecs(void **state)
+TEST(test_feeds_and_codecs)
 {
     static const struct scene scenes[] = {
         {.count = 50000, .feed = TRIB_FEED_FORWARD},
@@ -347,7 +344,6 @@ static void test_feeds_and_codecs(void **state)
         {.coll = TRIB_REDUCE, .count = 5000, .feed = TRIB_FEED_FORWARD},
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
         run_on(&scenes[i], 2 + (int)(i % 2));
 }
@@ -450,28 +446,19 @@ static int busy(struct ranks_self *self)
     return 0;
 }
 
-static void test_described(void **state)
+TEST(test_described)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = described);
     ranks_pass(.size = 2, .fn = busy);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = refusals);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dtypes),           cmocka_unit_test(test_collectives),
-        cmocka_unit_test(test_feeds_and_codecs), cmocka_unit_test(test_described),
-        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_notified),
-    };
-
     kernels = trib_kernels_get(NULL);
-    tribtest_deadline(240);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

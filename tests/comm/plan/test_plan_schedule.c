@@ -111,32 +111,17 @@ static int chosen_by_words(struct ranks_self *self)
     return 0;
 }
 
-static void test_chosen_by_words(void **state)
+TEST(test_chosen_by_words)
 {
-    (void)state;
     ranks_pass(.size = 4, .fn = chosen_by_words);
 }
 
-static void test_named(void **state)
+TEST(test_named)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = named);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = refused);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_named),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_chosen_by_words),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,9 +129,8 @@ static int without(struct ranks_self *self)
     return 0;
 }
 
-static void test_with(void **state)
+TEST(test_with)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = with, .config = "transport=shm;stats=1");
     ranks_pass(.size = 4, .fn = with, .config = "transport=tcp;stats=1");
 #if HAVE_UCX
@@ -140,19 +139,7 @@ static void test_with(void **state)
     ranks_pass(.size = 1, .fn = with, .config = "stats=1");
 }
 
-static void test_without(void **state)
+TEST(test_without)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = without, .config = "transport=shm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_with),
-        cmocka_unit_test(test_without),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

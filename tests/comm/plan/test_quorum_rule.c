@@ -47,9 +47,8 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = refused);
 }
 
@@ -75,19 +74,7 @@ static int alone(struct ranks_self *self)
     return 0;
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = alone);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_alone),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "comm/plan/quorum_rule.h"
 
-static void test_text(void **state)
+TEST(test_text)
 {
     static const char *const wrong[] = {"0,deadline=1ms",
                                         "1.1,deadline=1ms",
@@ -27,7 +27,6 @@ static void test_text(void **state)
     struct trib_quorum_rule w;
     struct trib_error err = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         trib_error_clear(&err);
         assert_int_equal(trib_quorum_rule_parse(wrong[i], &err, &w), TRIB_ERR_INVALID);
@@ -42,9 +41,8 @@ static void test_text(void **state)
 }
 
 /* The number of ranks never exceeds the part, nor falls short of it by a rank. */
-static void test_need(void **state)
+TEST(test_need)
 {
-    (void)state;
     for (int percent = 1; percent <= 100; percent++) {
         const struct trib_quorum_rule rule = {.part = percent / 100.0};
         for (int ranks = 1; ranks <= 300; ranks++) {
@@ -54,15 +52,4 @@ static void test_need(void **state)
             assert_true(((int)need - 1) * 100 < percent * ranks);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_need),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

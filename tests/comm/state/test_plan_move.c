@@ -114,7 +114,7 @@ static int described(struct ranks_self *self)
     return 0;
 }
 
-static void test_described(void **state)
+TEST_ON(test_described, "shm")
 {
     ranks_pass(.size = WORLD, .fn = described, .config = *state);
 }
@@ -191,7 +191,7 @@ static int kept(struct ranks_self *self)
     return 0;
 }
 
-static void test_kept(void **state)
+TEST_ON(test_kept, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_pass(.size = WORLD, .fn = kept, .config = *state);
 }
@@ -257,7 +257,7 @@ static int named(struct ranks_self *self)
     return 0;
 }
 
-static void test_named(void **state)
+TEST_ON(test_named, IF_UCX("ucx"), "shm", "tcp")
 {
     char config[200];
 
@@ -265,12 +265,11 @@ static void test_named(void **state)
     ranks_pass(.size = WORLD, .fn = named, .config = config, .noisy = true);
 }
 
-static void test_named_with_service(void **state)
+TEST(test_named_with_service)
 {
     struct daemon_process d = {.port = 0};
     char config[200];
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d)) {
         daemon_end(&d);
@@ -377,27 +376,7 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST_ON(test_refusals, "shm")
 {
     ranks_pass(.size = WORLD, .fn = refusals, .config = *state, .noisy = true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_described, "shm"),
-        RANKS_ON(test_kept, "shm"),
-        RANKS_ON(test_kept, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_kept, "ucx"),
-        RANKS_ON(test_named, "ucx"),
-#endif
-        RANKS_ON(test_named, "shm"),
-        RANKS_ON(test_named, "tcp"),
-        cmocka_unit_test(test_named_with_service),
-        RANKS_ON(test_refusals, "shm"),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ static int moves(struct ranks_self *self)
     return 0;
 }
 
-static void test_moves(void **state)
+TEST_ON(test_moves, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_pass(.size = 3, .fn = moves, .config = *state);
 }
@@ -160,7 +160,7 @@ static int alone(struct ranks_self *self)
     return 0;
 }
 
-static void test_alone(void **state)
+TEST_ON(test_alone, "shm")
 {
     ranks_pass(.size = 1, .fn = alone, .config = *state);
 }
@@ -201,7 +201,7 @@ static int with_aggregators(struct ranks_self *whole)
     return 0;
 }
 
-static void test_with_aggregators(void **state)
+TEST_ON(test_with_aggregators, "shm")
 {
     struct aggregators s = {.ranks = 2, .n = 1};
 
@@ -209,7 +209,7 @@ static void test_with_aggregators(void **state)
         &s, (struct ranks_job){.fn = with_aggregators, .config = *state, .arg = &s});
 }
 
-static void test_same_bits(void **state)
+TEST_ON(test_same_bits, "shm")
 {
     ranks_pass(.size = 2, .fn = same_bits, .config = *state);
 }
@@ -257,25 +257,7 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void test_refused(void **state)
+TEST_ON(test_refused, "shm")
 {
     ranks_pass(.size = 2, .fn = refused, .config = *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_moves, "shm"),
-        RANKS_ON(test_moves, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_moves, "ucx"),
-#endif
-        RANKS_ON(test_same_bits, "shm"),
-        RANKS_ON(test_alone, "shm"),
-        RANKS_ON(test_with_aggregators, "shm"),
-        RANKS_ON(test_refused, "shm"),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static int goes_on(struct ranks_self *self)
     return 0;
 }
 
-static void test_goes_on(void **state)
+TEST(test_goes_on)
 {
     static const struct fed_scene scenes[] = {
         {"topk:ratio=0.1", NULL, "direct", TRIB_F32, TRIB_SUM},
@@ -90,7 +90,6 @@ static void test_goes_on(void **state)
         {"none", NULL, "auto", TRIB_F32, TRIB_SUM},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
         for (int size = 1; size <= 3; size++)
             run(goes_on, &scenes[i], size);
@@ -198,9 +197,8 @@ static int differs(struct ranks_self *self)
     return 0;
 }
 
-static void test_differences(void **state)
+TEST(test_differences)
 {
-    (void)state;
     run(differs,
         &(struct fed_scene){"topk:ratio=0.1", "ef14:momentum=0.9", "auto", TRIB_F32,
                             TRIB_SUM},
@@ -257,9 +255,8 @@ static int hostile(struct ranks_self *self)
     return 0;
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
-    (void)state;
     run(hostile,
         &(struct fed_scene){"topk:ratio=0.1", "ef21:momentum=0.5", "auto", TRIB_F32,
                             TRIB_SUM},
@@ -305,9 +302,8 @@ static int refuses_calls(struct ranks_self *self)
     return 0;
 }
 
-static void test_calls(void **state)
+TEST(test_calls)
 {
-    (void)state;
     run(refuses_calls, NULL, 1);
     run(refuses_calls, NULL, 2);
 }
@@ -337,21 +333,8 @@ static int other_step(struct ranks_self *self)
     return 0;
 }
 
-static void test_other_step(void **state)
+TEST(test_other_step)
 {
-    (void)state;
     run(other_step,
         &(struct fed_scene){"topk:ratio=0.1", NULL, "direct", TRIB_F32, TRIB_SUM}, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goes_on), cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_other_step),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

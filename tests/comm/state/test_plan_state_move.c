@@ -240,7 +240,7 @@ static int same_ranks(struct ranks_self *self)
     return 0;
 }
 
-static void test_same_ranks(void **state)
+TEST_ON(test_same_ranks, "shm")
 {
     ranks_pass(.size = WORLD, .fn = same_ranks, .config = *state, .bare = true,
                .seconds = 100, .noisy = true);
@@ -378,7 +378,7 @@ static int other_ranks(struct ranks_self *self)
     return 0;
 }
 
-static void test_other_ranks(void **state)
+TEST_ON(test_other_ranks, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_pass(.size = WORLD, .fn = other_ranks, .config = *state, .bare = true,
                .seconds = 100, .noisy = true);
@@ -461,23 +461,7 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST_ON(test_refusals, "shm")
 {
     ranks_pass(.size = WORLD, .fn = refusals, .config = *state, .noisy = true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_same_ranks, "shm"),
-        RANKS_ON(test_other_ranks, "shm"),
-        RANKS_ON(test_other_ranks, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_other_ranks, "ucx"),
-#endif
-        RANKS_ON(test_refusals, "shm"),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,18 +45,17 @@ static int compares(struct ranks_self *self)
     return 0;
 }
 
-static void test_compares(void **state)
+TEST_ON(test_compares, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_pass(.size = SIZE, .fn = compares, .config = *state);
 }
 
 /* A hash depends on each byte, on the length, and on what came before. */
-static void test_hash(void **state)
+TEST(test_hash)
 {
     uint8_t x[100] = {0};
     const uint64_t none = trib_hash(x, 0, 0), zeros = trib_hash(x, 100, 0);
 
-    (void)state;
     assert_true(none != zeros && trib_hash(x, 99, 0) != zeros);
     assert_true(trib_hash(x, 100, 0) == zeros && trib_hash(x, 100, 1) != zeros);
     assert_true(trib_hash(NULL, 0, 0) == none);
@@ -65,19 +64,4 @@ static void test_hash(void **state)
         assert_true(trib_hash(x, 100, 0) != zeros);
         x[i] = 0;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_compares, "shm"),
-        RANKS_ON(test_compares, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_compares, "ucx"),
-#endif
-        cmocka_unit_test(test_hash),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

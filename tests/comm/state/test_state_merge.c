@@ -302,7 +302,7 @@ static void run(const char *config, ranks_fn fn, const struct scene *s)
                .seconds = 200, .noisy = true);
 }
 
-static void test_drains(void **state)
+TEST_ON(test_drains, "shm", "tcp")
 {
     static const struct scene scenes[] = {
         {"topk:ratio=0.1", NULL, TRIB_F32, TRIB_SUM, TRIB_ALLREDUCE, 0, true, false},
@@ -318,7 +318,7 @@ static void test_drains(void **state)
         run(*state, moves_over(*state), &scenes[k]);
 }
 
-static void test_rules(void **state)
+TEST_ON(test_rules, "shm", IF_UCX("ucx"))
 {
     static const struct scene scenes[] = {
         {"topk:ratio=0.1", "ef14:momentum=0.5", TRIB_F32, TRIB_SUM, TRIB_ALLREDUCE, 0,
@@ -365,7 +365,7 @@ static int goes_on(struct ranks_self *self)
     return 0;
 }
 
-static void test_goes_on(void **state)
+TEST_ON(test_goes_on, "shm", "tcp")
 {
     run(*state, goes_on,
         &(struct scene){"powersgd:rank=2", NULL, TRIB_F32, TRIB_SUM, TRIB_ALLREDUCE, 0,
@@ -467,24 +467,11 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST_ON(test_refusals, "shm")
 {
     run(*state, refusals,
         &(struct scene){"topk:ratio=0.1", NULL, TRIB_F32, TRIB_SUM, TRIB_ALLREDUCE, 0,
                         false, false});
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_drains, "shm"),   RANKS_ON(test_rules, "shm"),
-        RANKS_ON(test_drains, "tcp"),   RANKS_ON(test_goes_on, "shm"),
-        RANKS_ON(test_goes_on, "tcp"),  RANKS_ON(test_refusals, "shm"),
-#if HAVE_UCX
-        RANKS_ON(test_rules, "ucx"),
-#endif
-    };
-
-    tribtest_deadline(500);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(500)

@@ -34,18 +34,7 @@ static int by_time(struct ranks_self *self)
     return 0;
 }
 
-static void test_by_time(void **state)
+TEST_ON(test_by_time, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = by_time, .config = *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_by_time, "shm"),
-        RANKS_ON(test_by_time, "tcp"),
-    };
-
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

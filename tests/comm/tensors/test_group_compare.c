@@ -44,18 +44,7 @@ static int differs(struct ranks_self *self)
     return 0;
 }
 
-static void test_differs(void **state)
+TEST_ON(test_differs, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = differs, .config = *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_differs, "shm"),
-        RANKS_ON(test_differs, "tcp"),
-    };
-
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,7 +172,7 @@ static int act(struct ranks_self *self)
     return 0;
 }
 
-static void test_goes_on(void **state)
+TEST_ON(test_goes_on, "shm", "tcp", IF_UCX("ucx"))
 {
     struct ranks r;
     const struct ranks_job job = {.size = RANKS,
@@ -223,7 +223,7 @@ static int comes(struct ranks_self *self)
     return 0;
 }
 
-static void test_comes(void **state)
+TEST_ON(test_comes, "shm", "tcp")
 {
     ranks_pass(.size = RANKS, .fn = comes, .config = *state, .noisy = true);
 }
@@ -275,24 +275,7 @@ static int refusals(struct ranks_self *self)
     return 0;
 }
 
-static void test_refusals(void **state)
+TEST_ON(test_refusals, "shm")
 {
     ranks_pass(.size = RANKS, .fn = refusals, .config = *state, .noisy = true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_goes_on, "shm"),
-        RANKS_ON(test_goes_on, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_goes_on, "ucx"),
-#endif
-        RANKS_ON(test_comes, "shm"),
-        RANKS_ON(test_comes, "tcp"),
-        RANKS_ON(test_refusals, "shm"),
-    };
-
-    tribtest_deadline(150);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,29 +200,16 @@ static void run(ranks_fn fn, int size, trib_feed_t feed, unsigned cycle_us,
     ranks_pass(.size = size, .fn = fn, .arg = &s, .config = config);
 }
 
-static void test_goes_on(void **state)
+TEST(test_goes_on)
 {
-    (void)state;
     run(goes_on, 3, TRIB_FEED_BACKWARD, 0, "transport=shm");
     run(goes_on, 3, TRIB_FEED_BACKWARD, 500, "transport=shm");
     run(goes_on, 2, TRIB_FEED_FORWARD, 500, "transport=tcp");
     run(goes_on, 2, TRIB_FEED_WHOLE, 0, "transport=tcp");
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
-    (void)state;
     run(refuses, 1, TRIB_FEED_WHOLE, 0, NULL);
     run(refuses, 2, TRIB_FEED_FORWARD, 300, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_refuses),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

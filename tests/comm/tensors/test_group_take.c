@@ -216,29 +216,16 @@ static int checked(struct ranks_self *self)
     return 0;
 }
 
-static void test_mistakes(void **state)
+TEST(test_mistakes)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = mistakes_of_tensors);
     ranks_pass(.size = 2, .fn = mistakes_of_options);
 }
 
-static void test_rules(void **state)
+TEST(test_rules)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = rules);
     ranks_pass(.size = 2, .fn = buckets);
     ranks_pass(.size = 2, .fn = configured, .config = "codec=int8");
     ranks_pass(.size = 1, .fn = checked, .config = "check=finite");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_rules),
-    };
-
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

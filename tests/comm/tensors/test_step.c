@@ -197,7 +197,7 @@ static int loses(struct ranks_self *self)
     return 0;
 }
 
-static void test_order(void **state)
+TEST_ON(test_order, "shm", "tcp")
 {
     ranks_pass(.size = 2, .fn = overtakes, .config = *state);
     ranks_pass(.size = 2, .fn = waits_for_late, .config = *state);
@@ -205,30 +205,17 @@ static void test_order(void **state)
     ranks_pass(.size = 3, .fn = waits_for_different, .config = *state);
 }
 
-static void test_mistakes(void **state)
+TEST(test_mistakes)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = misuse);
     ranks_pass(.size = 1, .fn = misuse, .config = "progress=caller");
     ranks_pass(.size = 1, .fn = disturbed);
 }
 
-static void test_loss(void **state)
+TEST_ON(test_loss, "shm", "tcp")
 {
     const struct ranks_job job = {
         .size = 3, .fn = loses, .config = *state, .noisy = true};
 
     assert_int_equal(ranks_run(&job), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_order, "shm"),     RANKS_ON(test_order, "tcp"),
-        cmocka_unit_test(test_mistakes), RANKS_ON(test_loss, "shm"),
-        RANKS_ON(test_loss, "tcp"),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

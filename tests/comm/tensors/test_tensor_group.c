@@ -286,7 +286,7 @@ static int by_fd(struct ranks_self *self)
     return 0;
 }
 
-static void test_by_fd(void **state)
+TEST_ON(test_by_fd, "shm", "tcp")
 {
     static const trib_feed_t feeds[] = {TRIB_FEED_WHOLE, TRIB_FEED_BACKWARD,
                                         TRIB_FEED_FORWARD};
@@ -335,7 +335,7 @@ static int over_limit(struct ranks_self *self)
     return 0;
 }
 
-static void test_over_limit(void **state)
+TEST_ON(test_over_limit, "shm", "tcp")
 {
     static const trib_feed_t feeds[] = {TRIB_FEED_WHOLE, TRIB_FEED_BACKWARD};
 
@@ -365,18 +365,17 @@ static void run_all(const char *config, int least, int most)
                    .arg = (void *)(uintptr_t)&scenes[i], .config = config);
 }
 
-static void test_on(void **state)
+TEST_ON(test_on, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
 {
     run_all(*state, 1, 4);
 }
 
-static void test_tribd(void **state)
+TEST(test_tribd)
 {
     static const trib_feed_t backward = TRIB_FEED_BACKWARD;
     struct daemon_process d = {.threads = 1};
     char config[80];
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d))
         tribtest_skip("built without libmicrohttpd");
@@ -387,22 +386,4 @@ static void test_tribd(void **state)
     daemon_end(&d);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(test_on, "shm"),
-        RANKS_ON(test_on, "shm+nomap"),
-        RANKS_ON(test_on, "tcp"),
-#if HAVE_UCX
-        RANKS_ON(test_on, "ucx"),
-#endif
-        cmocka_unit_test(test_tribd),
-        RANKS_ON(test_by_fd, "shm"),
-        RANKS_ON(test_by_fd, "tcp"),
-        RANKS_ON(test_over_limit, "shm"),
-        RANKS_ON(test_over_limit, "tcp"),
-    };
-
-    tribtest_deadline(500);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_DEADLINE(500)

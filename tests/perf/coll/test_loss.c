@@ -141,11 +141,10 @@ static void judge(const struct scene *s, int ranks, int times, int from,
     perf_oracle_compare(&o, result, verdict);
 }
 
-static void test_right(void **state)
+TEST(test_right)
 {
     struct perf_verdict verdict;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
         for (int ranks = 2; ranks <= RANKS_MOST; ranks++) {
             judge(&scenes[i], ranks, 1, 0, &verdict);
@@ -157,11 +156,10 @@ static void test_right(void **state)
 }
 
 /* A rank is left out, all of it or (but for topk) the last third, or is there twice. */
-static void test_lost(void **state)
+TEST(test_lost)
 {
     struct perf_verdict verdict;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
         const struct scene *s = &scenes[i];
         /* Two bits, encoded eight times, are noise a hundred times what is summed. */
@@ -182,11 +180,10 @@ static void test_lost(void **state)
 
 /* The error does not tell that top-k lost a rank: nearly all of a top-k result is
  * error. */
-static void test_lost_is_told(void **state)
+TEST(test_lost_is_told)
 {
     struct perf_verdict verdict;
 
-    (void)state;
     judge(&scenes[3], 3, 0, 0, &verdict);
     assert_int_equal(verdict.lost, 1);
     assert_true(verdict.error2 < verdict.error2_limit);
@@ -195,13 +192,12 @@ static void test_lost_is_told(void **state)
 }
 
 /* Noise without any rank's part is above the limit of a codec that has one. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
     static float result[COUNT];
     struct perf_oracle o = oracle(&scenes[2], 3);
     struct perf_verdict verdict;
 
-    (void)state;
     sum(&o, &scenes[2], 1, 0, result);
     for (int i = 0; i < COUNT; i++)
         result[i] += (float)(8 * uniform() - 4);
@@ -218,11 +214,10 @@ static void check_known(void *arg, const trib_item_t *item)
         fail_msg("nothing tells what %s may lose", item->name);
 }
 
-static void test_every_codec(void **state)
+TEST(test_every_codec)
 {
     int known = 0;
 
-    (void)state;
     assert_status(trib_list_each(TRIB_LIST_CODECS, check_known, &known), TRIB_OK);
     assert_true(known >= 7);
 }
@@ -233,11 +228,10 @@ static double variance_of_grid(double bucket, double levels)
     return (sqrt(1 + (bucket - 1) / levels / levels) - 1) / 2;
 }
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
     struct perf_loss loss = perf_loss_of("qsgd:bits=2,bucket=64,norm=l2,ef=0");
 
-    (void)state;
     assert_float_equal(loss.variance, 8, 1e-9);
     assert_false(loss.feedback);
     loss = perf_loss_of("qsgd");
@@ -291,16 +285,4 @@ static void test_texts(void **state)
     assert_int_equal(loss.kind, PERF_LOSS_PROJECTED);
     assert_float_equal(loss.variance, variance_of_grid(64, 127), 1e-9);
     assert_int_equal(perf_loss_of("topkapi").kind, PERF_LOSS_UNKNOWN);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right),        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_lost_is_told), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_every_codec),  cmocka_unit_test(test_texts),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,10 @@
 static const struct perf_overlap_alone alone = {.Bps = {10e9, 2e9, 6e9, 3e9},
                                                 .link_cpu_s = 0.1e-9};
 
-static void test_work(void **state)
+TEST(test_work)
 {
     struct perf_overlap_work w = perf_overlap_work(8e6, 4, false, true, 3e6);
 
-    (void)state;
     about(w.of[PERF_STAGE_ENCODE], 8e6);
     about(w.of[PERF_STAGE_LINK], 3e6);
     about(w.of[PERF_STAGE_SUM], 6e6);
@@ -28,12 +27,11 @@ static void test_work(void **state)
     about(w.of[PERF_STAGE_SUM], 24e6);
 }
 
-static void test_slowest_stage(void **state)
+TEST(test_slowest_stage)
 {
     const struct perf_overlap_work w = perf_overlap_work(1e9, 4, false, true, 0.5e9);
     struct perf_overlap o = {0};
 
-    (void)state;
     perf_overlap_bounds(&w, &alone, 400e3, &o);
     about(o.stage_GBps[PERF_STAGE_ENCODE], 10);
     about(o.stage_GBps[PERF_STAGE_LINK], 4); /* B / r */
@@ -48,13 +46,12 @@ static void test_slowest_stage(void **state)
     about(o.core_part, 2.5 / o.core_GBps);
 }
 
-static void test_slow_link(void **state)
+TEST(test_slow_link)
 {
     const struct perf_overlap_work w = perf_overlap_work(1e9, 2, false, false, 1e9);
     const struct perf_overlap_alone slow = {.Bps = {0, 0.12e9, 8e9, 0}};
     struct perf_overlap o = {0};
 
-    (void)state;
     perf_overlap_bounds(&w, &slow, 1e9 / 0.12e9 * 1e6, &o);
     assert_int_equal(o.narrowest, PERF_STAGE_LINK);
     about(o.part, 1);
@@ -64,25 +61,11 @@ static void test_slow_link(void **state)
     assert_true(o.bound_GBps == 0 && o.part == 0 && o.core_part == 0);
 }
 
-static void test_hidden(void **state)
+TEST(test_hidden)
 {
-    (void)state;
     about(perf_overlap_hidden(10, 15, 16), 0.9);
     about(perf_overlap_hidden(10, 15, 14.9), 1);
     assert_true(perf_overlap_hidden(10, 15, 25) == 0);
     about(-perf_overlap_hidden(10, 15, 30), 0.5);
     assert_true(perf_overlap_hidden(0, 15, 16) == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_work),
-        cmocka_unit_test(test_slowest_stage),
-        cmocka_unit_test(test_slow_link),
-        cmocka_unit_test(test_hidden),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

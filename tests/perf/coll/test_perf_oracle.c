@@ -38,13 +38,12 @@ static void sum_f32(const struct perf_oracle *o, float *out)
     }
 }
 
-static void test_right_sum(void **state)
+TEST(test_right_sum)
 {
     struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_F32, TRIB_SUM);
     struct perf_verdict verdict;
     static float result[COUNT];
 
-    (void)state;
     sum_f32(&o, result);
     perf_oracle_compare(&o, result, &verdict);
     assert_int_equal(verdict.wrong, 0);
@@ -52,13 +51,12 @@ static void test_right_sum(void **state)
     assert_true(verdict.error2 < 1e-12 * verdict.reference2);
 }
 
-static void test_damage_is_seen(void **state)
+TEST(test_damage_is_seen)
 {
     struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_F32, TRIB_SUM);
     struct perf_verdict whole, damaged;
     static float result[COUNT];
 
-    (void)state;
     sum_f32(&o, result);
     perf_oracle_compare(&o, result, &whole);
     result[0] += 0.001f;
@@ -79,26 +77,24 @@ static void test_damage_is_seen(void **state)
 }
 
 /* A block that one rank did not add is an error in every element. */
-static void test_missing_rank_is_seen(void **state)
+TEST(test_missing_rank_is_seen)
 {
     struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_I32, TRIB_SUM);
     struct perf_verdict verdict;
     static int32_t result[COUNT];
 
-    (void)state;
     perf_oracle_fill(&o, 0, 0, COUNT, result);
     perf_oracle_compare(&o, result, &verdict);
     assert_int_equal(verdict.wrong, COUNT);
 }
 
 /* The pair of the least value, and of these the one of the least index. */
-static void test_located(void **state)
+TEST(test_located)
 {
     struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_I32, TRIB_MINLOC);
     struct perf_verdict verdict;
     static int32_t in[COUNT], result[COUNT];
 
-    (void)state;
     for (int rank = 0; rank < RANKS; rank++) {
         perf_oracle_fill(&o, rank, 0, COUNT, in);
         for (int i = 0; i < COUNT; i += 2)
@@ -117,13 +113,12 @@ static void test_located(void **state)
 }
 
 /* Elements are the same however they are asked for; ranks and elements differ. */
-static void test_inputs(void **state)
+TEST(test_inputs)
 {
     struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_F64, TRIB_SUM);
     double all[100], part[10], other[100];
     double sum = 0, sum2 = 0;
 
-    (void)state;
     perf_oracle_fill(&o, 2, 0, 100, all);
     perf_oracle_fill(&o, 2, 50, 10, part);
     perf_oracle_fill(&o, 0, 0, 100, other);
@@ -162,13 +157,12 @@ static int blocks_left(const struct perf_oracle *o, int rank, int blocks, bool *
     return count;
 }
 
-static void test_density(void **state)
+TEST(test_density)
 {
     struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_F64, TRIB_SUM);
     bool left[2][400];
     int shared = 0;
 
-    (void)state;
     o.empty = 0.75;
     for (int rank = 0; rank < 2; rank++) {
         int count = blocks_left(&o, rank, 400, left[rank]);
@@ -184,14 +178,13 @@ static void test_density(void **state)
 }
 
 /* 16-bit floats, by the values that the standard gives their bits. */
-static void test_half_formats(void **state)
+TEST(test_half_formats)
 {
     struct perf_oracle o = oracle(TRIB_BROADCAST, TRIB_F16, TRIB_SUM);
     struct perf_oracle wide = o;
     uint16_t half[COUNT];
     double value[COUNT];
 
-    (void)state;
     wide.dtype = TRIB_F64;
     perf_oracle_fill(&o, 1, 0, COUNT, half);
     perf_oracle_fill(&wide, 1, 0, COUNT, value);
@@ -215,14 +208,13 @@ static void test_half_formats(void **state)
     }
 }
 
-static void test_wrapping_mean(void **state)
+TEST(test_wrapping_mean)
 {
     struct perf_oracle o = oracle(TRIB_ALLREDUCE, TRIB_I8, TRIB_MEAN);
     struct perf_verdict verdict;
     static int8_t in[COUNT], result[COUNT];
     static unsigned sum[COUNT];
 
-    (void)state;
     for (int rank = 0; rank < RANKS; rank++) {
         perf_oracle_fill(&o, rank, 0, COUNT, in);
         for (int i = 0; i < COUNT; i++)
@@ -234,13 +226,12 @@ static void test_wrapping_mean(void **state)
     assert_int_equal(verdict.wrong, 0);
 }
 
-static void test_min_and_max(void **state)
+TEST(test_min_and_max)
 {
     struct perf_oracle o = oracle(TRIB_REDUCE, TRIB_F32, TRIB_MIN);
     struct perf_verdict verdict;
     static float in[COUNT], low[COUNT];
 
-    (void)state;
     perf_oracle_fill(&o, 0, 0, COUNT, low);
     for (int rank = 1; rank < RANKS; rank++) {
         perf_oracle_fill(&o, rank, 0, COUNT, in);
@@ -255,13 +246,12 @@ static void test_min_and_max(void **state)
 }
 
 /* Blocks by rank: swapping two of them is seen. */
-static void test_allgather_order(void **state)
+TEST(test_allgather_order)
 {
     struct perf_oracle o = oracle(TRIB_ALLGATHER, TRIB_F32, TRIB_SUM);
     struct perf_verdict verdict;
     static float result[COUNT * RANKS];
 
-    (void)state;
     assert_int_equal(perf_oracle_outputs(&o), COUNT * RANKS);
     for (int rank = 0; rank < RANKS; rank++)
         perf_oracle_fill(&o, rank, 0, COUNT, result + rank * COUNT);
@@ -272,13 +262,12 @@ static void test_allgather_order(void **state)
     assert_int_equal(verdict.wrong, COUNT);
 }
 
-static void test_reduce_scatter_block(void **state)
+TEST(test_reduce_scatter_block)
 {
     struct perf_oracle o = oracle(TRIB_REDUCE_SCATTER, TRIB_F32, TRIB_SUM);
     struct perf_verdict verdict;
     static float in[COUNT * RANKS], result[COUNT];
 
-    (void)state;
     assert_int_equal(perf_oracle_inputs(&o), COUNT * RANKS);
     memset(result, 0, sizeof(result));
     for (int rank = 0; rank < RANKS; rank++) {
@@ -293,37 +282,15 @@ static void test_reduce_scatter_block(void **state)
     assert_int_equal(verdict.wrong, COUNT);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
     struct perf_oracle o = oracle(TRIB_REDUCE, TRIB_F32, TRIB_SUM);
     struct perf_verdict verdict;
 
-    (void)state;
     o.root = 0;
     assert_int_equal(perf_oracle_outputs(&o), 0); /* rank 1 is not the root */
     o.root = 1;
     o.count = 0;
     perf_oracle_compare(&o, NULL, &verdict);
     assert_int_equal(verdict.wrong, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_sum),
-        cmocka_unit_test(test_damage_is_seen),
-        cmocka_unit_test(test_missing_rank_is_seen),
-        cmocka_unit_test(test_located),
-        cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_density),
-        cmocka_unit_test(test_half_formats),
-        cmocka_unit_test(test_wrapping_mean),
-        cmocka_unit_test(test_min_and_max),
-        cmocka_unit_test(test_allgather_order),
-        cmocka_unit_test(test_reduce_scatter_block),
-        cmocka_unit_test(test_nothing),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void write_all(const struct perf_args *args)
     perf_writer_free(w);
 }
 
-static void test_csv(void **state)
+TEST(test_csv, make_place, remove_place)
 {
     struct perf_args args = arguments(*state);
 
@@ -124,7 +124,7 @@ static void test_csv(void **state)
     assert_int_equal(st.st_mode & 0777, 0666 & ~mask);
 }
 
-static void test_json(void **state)
+TEST(test_json, make_place, remove_place)
 {
     struct perf_args args = arguments(*state);
     json_error_t error;
@@ -152,7 +152,7 @@ static void test_json(void **state)
 }
 
 /* A run that ends early leaves what stood there before, and nothing beside it. */
-static void test_unfinished(void **state)
+TEST(test_unfinished, make_place, remove_place)
 {
     struct perf_args args = arguments(*state);
     char why[256];
@@ -168,7 +168,7 @@ static void test_unfinished(void **state)
     assert_string_equal(contents(args.csv), "old");
 }
 
-static void test_no_such_place(void **state)
+TEST(test_no_such_place, make_place, remove_place)
 {
     struct perf_args args = arguments(*state);
     char why[256] = "";
@@ -180,7 +180,7 @@ static void test_no_such_place(void **state)
 }
 
 /* A full device: the error is reported, not swallowed. */
-static void test_full_device(void **state)
+TEST(test_full_device, make_place, remove_place)
 {
     struct perf_args args = arguments(*state);
     trib_stats_t stats = {.size = sizeof(stats)};
@@ -193,18 +193,4 @@ static void test_full_device(void **state)
     assert_false(perf_writer_finish(w, &stats, why, sizeof(why)));
     assert_string_equal(why, "cannot write /dev/full: No space left on device");
     perf_writer_free(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_csv, make_place, remove_place),
-        cmocka_unit_test_setup_teardown(test_json, make_place, remove_place),
-        cmocka_unit_test_setup_teardown(test_unfinished, make_place, remove_place),
-        cmocka_unit_test_setup_teardown(test_no_such_place, make_place, remove_place),
-        cmocka_unit_test_setup_teardown(test_full_device, make_place, remove_place),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

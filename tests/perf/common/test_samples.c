@@ -11,12 +11,11 @@ static void assert_near(double value, double want)
         fail_msg("%.12g is not %.12g", value, want);
 }
 
-static void test_percentiles(void **state)
+TEST(test_percentiles)
 {
     double values[1000];
     struct perf_summary s;
 
-    (void)state;
     for (int i = 0; i < 1000; i++)
         values[i] = (i * 7) % 1000 + 1; /* 1 … 1000 in disorder */
     perf_summarise(values, 1000, &s);
@@ -30,12 +29,11 @@ static void test_percentiles(void **state)
 }
 
 /* With few samples the high percentiles are the maximum, never beyond it. */
-static void test_few(void **state)
+TEST(test_few)
 {
     double values[] = {3, 1, 2};
     struct perf_summary s;
 
-    (void)state;
     perf_summarise(values, 3, &s);
     assert_near(s.p50, 2);
     assert_near(s.p99, 3);
@@ -48,25 +46,12 @@ static void test_few(void **state)
     assert_near(s.p50, 0);
 }
 
-static void test_bus_factor(void **state)
+TEST(test_bus_factor)
 {
-    (void)state;
     assert_near(perf_bus_factor(TRIB_ALLREDUCE, 4), 1.5);
     assert_near(perf_bus_factor(TRIB_ALLREDUCE, 1), 0);
     assert_near(perf_bus_factor(TRIB_ALLGATHER, 4), 0.75);
     assert_near(perf_bus_factor(TRIB_REDUCE_SCATTER, 2), 0.5);
     assert_near(perf_bus_factor(TRIB_BROADCAST, 8), 1);
     assert_near(perf_bus_factor(TRIB_REDUCE, 8), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_percentiles),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_bus_factor),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,10 @@
 #include "tests/harness/tribtest.h"
 
 
-static void test_size(void **state)
+TEST(test_size)
 {
     size_t bytes;
 
-    (void)state;
     assert_true(perf_size_parse("0", &bytes));
     assert_int_equal(bytes, 0);
     assert_true(perf_size_parse("64K", &bytes));
@@ -37,13 +36,12 @@ static void assert_sizes(const char *text, const size_t *want, size_t n_want)
     perf_sizes_free(&sizes);
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
     const size_t list[] = {8, 65536, 16 << 20};
     const size_t range[] = {8, 32, 128};
     const size_t doubled[] = {1, 2, 4, 1024};
 
-    (void)state;
     assert_sizes("8,64K,16M", list, 3);
     assert_sizes("8:128:4", range, 3);
     assert_sizes("8:511:4", range, 3); /* the end need not be met */
@@ -67,9 +65,8 @@ static void assert_refused(const char *text, const char *words)
         fail_msg("'%s': \"%s\" does not say \"%s\"", text, why, words);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     assert_refused("", "8,64K,16M");
     assert_refused("8,", "8,64K,16M");
     assert_refused("8,,9", "8,64K,16M");
@@ -81,11 +78,10 @@ static void test_refused(void **state)
     assert_refused("8:", "from:to:factor");
 }
 
-static void test_time(void **state)
+TEST(test_time)
 {
     double seconds;
 
-    (void)state;
     assert_true(perf_time_parse("10us", &seconds));
     assert_true(seconds > 9.99e-6 && seconds < 10.01e-6);
     assert_true(perf_time_parse("1.5s", &seconds));
@@ -96,11 +92,10 @@ static void test_time(void **state)
     assert_false(perf_time_parse("1e999s", &seconds));
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
     char text[32];
 
-    (void)state;
     assert_string_equal(perf_size_text(0, text, sizeof(text)), "0 B");
     assert_string_equal(perf_size_text(1000, text, sizeof(text)), "1000 B");
     assert_string_equal(perf_size_text(25000000, text, sizeof(text)), "25 MB");
@@ -108,16 +103,4 @@ static void test_text(void **state)
     assert_string_equal(perf_size_text(65536, text, sizeof(text)), "64 KiB");
     assert_string_equal(perf_size_text((size_t)1 << 40, text, sizeof(text)),
                         "1024 GiB");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size),    cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_time),
-        cmocka_unit_test(test_text),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

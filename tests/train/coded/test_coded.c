@@ -163,7 +163,7 @@ static int all_codes(struct ranks_self *self)
     return 0;
 }
 
-static void every_code_multiplies(void **state)
+TEST_ON(every_code_multiplies, "shm", "tcp")
 {
     ranks_pass(.size = RANKS, .fn = all_codes, .config = *state);
 }
@@ -194,7 +194,7 @@ static int with_a_late_rank(struct ranks_self *self)
     return 0;
 }
 
-static void late_ranks_are_not_waited_for(void **state)
+TEST_ON(late_ranks_are_not_waited_for, "shm")
 {
     ranks_pass(.size = RANKS, .fn = with_a_late_rank, .config = *state);
 }
@@ -350,7 +350,7 @@ static void perform(const struct play *p, const char *config)
     ranks_close(&r);
 }
 
-static void losses_are_borne(void **state)
+TEST_ON(losses_are_borne, "shm", "tcp")
 {
     static const int signals[] = {SIGKILL, SIGSTOP};
     static const struct play plays[] = {
@@ -424,7 +424,7 @@ static int grow(struct ranks_self *self)
     return trib_free_comm(bigger) != TRIB_OK;
 }
 
-static void newcomers_encode_for_themselves(void **state)
+TEST_ON(newcomers_encode_for_themselves, "shm")
 {
     struct growth g = {.board = growing_board()};
     trib_local_t *place;
@@ -472,23 +472,7 @@ static int wrong(struct ranks_self *self)
     return 0;
 }
 
-static void errors_are_clear(void **state)
+TEST_ON(errors_are_clear, "shm")
 {
     ranks_pass(.size = PARTS, .fn = wrong, .config = *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(every_code_multiplies, "shm"),
-        RANKS_ON(every_code_multiplies, "tcp"),
-        RANKS_ON(late_ranks_are_not_waited_for, "shm"),
-        RANKS_ON(losses_are_borne, "shm"),
-        RANKS_ON(losses_are_borne, "tcp"),
-        RANKS_ON(newcomers_encode_for_themselves, "shm"),
-        RANKS_ON(errors_are_clear, "shm"),
-    };
-
-    tribtest_deadline(300);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

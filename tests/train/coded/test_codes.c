@@ -60,11 +60,10 @@ static int members_of(const struct trib_code_layout *l, int block)
 }
 
 /* The promise of docs/coded.md where each row has exactly half of the partitions. */
-static void half_rows_bear_losses(void **state)
+TEST(half_rows_bear_losses)
 {
     static const int shapes[][2] = {{12, 16}, {16, 20}};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         double beyond = 0;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -85,9 +84,8 @@ static void half_rows_bear_losses(void **state)
     }
 }
 
-static void other_codes_bear_losses(void **state)
+TEST(other_codes_bear_losses)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct trib_code_layout density =
             draw("rlnc:density=0.5,tries=1000", seed, 12, 16);
@@ -220,7 +218,7 @@ static int check_subset(const struct trib_code_layout *l, unsigned subset)
     return mixes;
 }
 
-static void every_subset_decodes(void **state)
+TEST(every_subset_decodes)
 {
     static const struct {
         const char *code;
@@ -238,7 +236,6 @@ static void every_subset_decodes(void **state)
         {"gradient:spare=2", 5, 8, 2},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const int n = cases[i].ranks, first = n < cases[i].parts ? n : cases[i].parts;
         struct trib_code_layout had = first_layout(cases[i].parts, n);
@@ -277,11 +274,10 @@ static bool same_row(const struct trib_code_layout *a, int i,
 }
 
 /* Rank 1 dies and a newcomer takes its number: others keep what they have. */
-static void a_newcomer_takes_the_lost_part(void **state)
+TEST(a_newcomer_takes_the_lost_part)
 {
     struct trib_code_layout l = draw("rlnc", 1, 6, 10);
 
-    (void)state;
     l.holder[block_of(&l, 1)] = -1;
     struct trib_code_layout next = draw_from("rlnc", 2, &l);
     for (int r = 0; r < 10; r++) {
@@ -295,11 +291,10 @@ static void a_newcomer_takes_the_lost_part(void **state)
 }
 
 /* A rank with a sum dies: a newcomer draws a row of its own, and no other changes. */
-static void a_newcomer_draws_a_row(void **state)
+TEST(a_newcomer_draws_a_row)
 {
     static const char *const codes[] = {"rlnc", "mds"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_code_layout l = draw(codes[i], 1, 6, 10);
         struct trib_code_quality q;
@@ -315,13 +310,12 @@ static void a_newcomer_draws_a_row(void **state)
 }
 
 /* With two sums left the rows are too poor, and all are drawn anew. */
-static void poor_rows_are_drawn_anew(void **state)
+TEST(poor_rows_are_drawn_anew)
 {
     struct trib_code_layout l = draw("rlnc", 1, 6, 10), poor;
     struct trib_code_quality q;
     int kept[2] = {0}, n = 0;
 
-    (void)state;
     assert_true(trib_code_layout_create(&poor, 6, 8, 8, false));
     for (int p = 0; p < 6; p++)
         trib_code_layout_add_part(&poor, p, p);
@@ -358,11 +352,10 @@ static uint8_t oracle_times(uint8_t a, uint8_t b)
     return (uint8_t)sum;
 }
 
-static void bytes_are_a_field(void **state)
+TEST(bytes_are_a_field)
 {
     uint8_t from[300], to[300], want[300];
 
-    (void)state;
     for (int factor = 0; factor < 256; factor++) {
         const size_t n = factor < 250 ? (size_t)factor + 1 : 300;
         for (size_t i = 0; i < n; i++) {
@@ -396,11 +389,10 @@ static void check_combination(const struct trib_code_layout *l, int part,
         assert_int_equal(sum[p], p == part);
 }
 
-static void lost_bytes_come_back(void **state)
+TEST(lost_bytes_come_back)
 {
     struct trib_code_layout l = draw("mds", 1, 6, 9);
 
-    (void)state;
     for (unsigned lost = 0; lost < 1u << 9; lost++) {
         int blocks[9], n = 0;
         for (int b = 0; b < 9; b++)
@@ -414,14 +406,13 @@ static void lost_bytes_come_back(void **state)
 
 /* Rest ----------------------------------------------------------------------------- */
 
-static void dependent_columns_are_seen(void **state)
+TEST(dependent_columns_are_seen)
 {
     double a[] = {1, 2, 3, 2, 4, 1, 1, 2, 7, 3, 6, 4}, scale[3];
     double b[] = {8, 6, 16, 14}, x[3];
     int pivot[3];
     struct trib_pivoted_qr qr = {4, 3, a, scale, pivot, 0};
 
-    (void)state;
     assert_int_equal(trib_pivoted_qr_factor(&qr), 2);
     trib_pivoted_qr_solve(&qr, b, 1, x);
     assert_true(fabs(x[0] + 2 * x[1] + 3 * x[2] - 8) < 1e-12);
@@ -445,32 +436,12 @@ static void refuse(const char *text, int parts, int ranks, trib_status_t expecte
     trib_code_layout_destroy(&l);
 }
 
-static void wrong_codes_are_refused(void **state)
+TEST(wrong_codes_are_refused)
 {
-    (void)state;
     refuse("rlnk", 4, 6, TRIB_ERR_INVALID, "rlnc");
     refuse("rlnc:row=full", 4, 6, TRIB_ERR_INVALID, "half");
     refuse("rlnc:row=half,density=0.5", 4, 6, TRIB_ERR_INVALID, "not both");
     refuse("rlnc:density=0", 4, 6, TRIB_ERR_INVALID, "0.01");
     refuse("gradient:form=groups", 5, 5, TRIB_ERR_UNSUPPORTED, "groups of 2");
     refuse("mds:tries=3", 4, 6, TRIB_ERR_INVALID, "no parameters");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(half_rows_bear_losses),
-        cmocka_unit_test(other_codes_bear_losses),
-        cmocka_unit_test(every_subset_decodes),
-        cmocka_unit_test(a_newcomer_takes_the_lost_part),
-        cmocka_unit_test(a_newcomer_draws_a_row),
-        cmocka_unit_test(poor_rows_are_drawn_anew),
-        cmocka_unit_test(bytes_are_a_field),
-        cmocka_unit_test(lost_bytes_come_back),
-        cmocka_unit_test(dependent_columns_are_seen),
-        cmocka_unit_test(wrong_codes_are_refused),
-    };
-
-    tribtest_deadline(100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

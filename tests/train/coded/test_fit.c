@@ -216,7 +216,7 @@ static int every_code(struct ranks_self *self)
     return 0;
 }
 
-static void weights_equal_plain_descent(void **state)
+TEST_ON(weights_equal_plain_descent, "shm")
 {
     ranks_pass(.size = RANKS, .fn = every_code, .config = *state);
 }
@@ -260,7 +260,7 @@ static void play_out(const struct play *p, int (*fn)(struct ranks_self *self),
     ranks_close(&r);
 }
 
-static void fits_go_on_without_lost_ranks(void **state)
+TEST_ON(fits_go_on_without_lost_ranks, "shm")
 {
     static const struct play plays[] = {
         {.code = "rlnc", .victim = 2},
@@ -301,7 +301,7 @@ static int grow(struct ranks_self *self)
 }
 
 /* Also where the meeting that they wait for finds that a rank is lost. */
-static void newcomers_take_part(void **state)
+TEST_ON(newcomers_take_part, "shm")
 {
     struct play plays[] = {
         {.code = "rlnc", .victim = -1, .meet = MEET},
@@ -357,20 +357,7 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-static void wrong_fits_are_refused(void **state)
+TEST_ON(wrong_fits_are_refused, "shm")
 {
     ranks_pass(.size = 2, .fn = refused, .config = *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RANKS_ON(weights_equal_plain_descent, "shm"),
-        RANKS_ON(fits_go_on_without_lost_ranks, "shm"),
-        RANKS_ON(newcomers_take_part, "shm"),
-        RANKS_ON(wrong_fits_are_refused, "shm"),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static void expect_error(struct fixture *f, const char *words)
     assert_null(f->data.labels);
 }
 
-static void reads_what_was_written(void **state)
+TEST(reads_what_was_written, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -101,7 +101,7 @@ static void reads_what_was_written(void **state)
     assert_memory_equal(f->data.labels, f->label_file + 8, N_IMAGES);
 }
 
-static void batch_picks_and_scales(void **state)
+TEST(batch_picks_and_scales, set_up, tear_down)
 {
     struct fixture *f = *state;
     const uint32_t picks[] = {2, 0};
@@ -135,7 +135,7 @@ static void link_tests(const struct fixture *f, bool there)
 
 /* Kept images are read once: they are there when the files are gone, and until they are
  * kept no more. A folder without all files is not kept. */
-static void keeps_what_it_has_read(void **state)
+TEST(keeps_what_it_has_read, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct mnist tests;
@@ -163,7 +163,7 @@ static void keeps_what_it_has_read(void **state)
     expect_error(f, "install dataset-fashion-mnist");
 }
 
-static void names_a_missing_file(void **state)
+TEST(names_a_missing_file, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -172,7 +172,7 @@ static void names_a_missing_file(void **state)
     expect_error(f, f->labels);
 }
 
-static void refuses_a_wrong_magic(void **state)
+TEST(refuses_a_wrong_magic, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -181,7 +181,7 @@ static void refuses_a_wrong_magic(void **state)
     expect_error(f, "it begins with 00000d03");
 }
 
-static void refuses_labels_as_images(void **state)
+TEST(refuses_labels_as_images, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -189,7 +189,7 @@ static void refuses_labels_as_images(void **state)
     expect_error(f, "ends after");
 }
 
-static void refuses_wrong_sizes(void **state)
+TEST(refuses_wrong_sizes, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -205,7 +205,7 @@ static void refuses_wrong_sizes(void **state)
     expect_error(f, "0 items");
 }
 
-static void refuses_short_and_long_data(void **state)
+TEST(refuses_short_and_long_data, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -217,7 +217,7 @@ static void refuses_short_and_long_data(void **state)
     expect_error(f, "longer than 2 items");
 }
 
-static void refuses_disagreeing_labels(void **state)
+TEST(refuses_disagreeing_labels, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -232,7 +232,7 @@ static void refuses_disagreeing_labels(void **state)
 }
 
 /* Every truncation and every flipped byte of the compressed file is refused. */
-static void refuses_damage(void **state)
+TEST(refuses_damage, set_up, tear_down)
 {
     struct fixture *f = *state;
     static uint8_t bytes[1 << 16];
@@ -257,23 +257,4 @@ static void refuses_damage(void **state)
         expect_error(f, f->labels);
         bytes[i] ^= 0x55;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(reads_what_was_written, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(batch_picks_and_scales, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(keeps_what_it_has_read, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_a_missing_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(refuses_a_wrong_magic, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(refuses_labels_as_images, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(refuses_wrong_sizes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(refuses_short_and_long_data, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(refuses_disagreeing_labels, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(refuses_damage, set_up, tear_down),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests_name("mnist", tests, NULL, NULL);
 }

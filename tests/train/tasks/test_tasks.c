@@ -117,15 +117,13 @@ static void check_net(void (*build)(struct net *net))
     net_destroy(&net);
 }
 
-static void slopes_of_dense(void **state)
+TEST(slopes_of_dense)
 {
-    (void)state;
     check_net(build_dense);
 }
 
-static void slopes_of_convolutions(void **state)
+TEST(slopes_of_convolutions)
 {
-    (void)state;
     check_net(build_conv);
 }
 
@@ -201,9 +199,8 @@ static void check_convolution(size_t height, size_t width, size_t side, size_t s
 
 /* Filters of other sides than the slopes have, at the edges of images of any shape, and
  * wider than the image. */
-static void convolutions_are_exact(void **state)
+TEST(convolutions_are_exact)
 {
-    (void)state;
     for (size_t side = 1; side <= 7; side += 2) {
         check_convolution(SIDE, SIDE, side, 1);
         check_convolution(5, 9, side, 1);
@@ -213,9 +210,8 @@ static void convolutions_are_exact(void **state)
     }
 }
 
-static void slopes_of_strides_and_means(void **state)
+TEST(slopes_of_strides_and_means)
 {
-    (void)state;
     check_net(build_stride);
 }
 
@@ -228,13 +224,12 @@ static void of_lstm(const struct model *m, const float *params, float *gradient,
     *loss = lstm_gradient(m->lstm, params, m->labels, gradient);
 }
 
-static void slopes_of_the_lstm(void **state)
+TEST(slopes_of_the_lstm)
 {
     enum { SYMBOLS = 5, HIDDEN = 6, WINDOW = 7 };
     static uint8_t text[BATCH * (WINDOW + 1)];
     struct lstm lstm;
 
-    (void)state;
     assert_int_equal(lstm_create(&lstm, SYMBOLS, HIDDEN, BATCH, WINDOW), 0);
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = (uint8_t)((i * 2654435761u >> 9) % SYMBOLS);
@@ -294,13 +289,12 @@ static double exact_loss(const struct lstm *l, const float *params, const uint8_
 }
 
 /* Also where gates are wide open or shut, beyond what exp of a float can say. */
-static void the_lstm_is_exact(void **state)
+TEST(the_lstm_is_exact)
 {
     enum { SYMBOLS = 5, HIDDEN = 9, WINDOW = 7 };
     const uint8_t text[WINDOW + 1] = {1, 4, 0, 2, 2, 3, 1, 0};
     struct lstm lstm;
 
-    (void)state;
     assert_int_equal(lstm_create(&lstm, SYMBOLS, HIDDEN, 1, WINDOW), 0);
     float *params = calloc(lstm.n_params, sizeof(float));
     assert_non_null(params);
@@ -332,11 +326,10 @@ static struct task *make_task(const char *name, uint64_t seed)
 }
 
 /* Parts cover the vector; and a seed gives the same gradient, another one another. */
-static void seeds_decide(void **state)
+TEST(seeds_decide)
 {
     static const char *const names[] = {"mlp", "cnnall", "cnnwide", "logreg", "svm"};
 
-    (void)state;
     if (access(MNIST_FOLDER "/train-images-idx3-ubyte.gz", R_OK) != 0)
         skip();
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -368,12 +361,11 @@ static void seeds_decide(void **state)
 }
 
 /* No sample is given to two ranks, and each rank's epoch has all of its samples. */
-static void shares_are_dealt(void **state)
+TEST(shares_are_dealt)
 {
     enum { TOTAL = 100, RANKS = 3, EACH = TOTAL / RANKS };
     int taken[TOTAL] = {0};
 
-    (void)state;
     for (int r = 0; r < RANKS; r++) {
         struct shares shares;
 
@@ -389,13 +381,12 @@ static void shares_are_dealt(void **state)
 
 /* Numbers name the same samples for whoever asks, in any order, and each pass has all
  * of them in an order of its own. */
-static void samples_have_numbers(void **state)
+TEST(samples_have_numbers)
 {
     enum { TOTAL = 100 };
     int taken[TOTAL] = {0}, same = 0;
     struct shares first, second;
 
-    (void)state;
     assert_int_equal(shares_create(&first, TOTAL, 0, 1, 9), 0);
     assert_int_equal(shares_create(&second, TOTAL, 0, 1, 9), 0);
     for (uint64_t i = 0; i < TOTAL; i++) {
@@ -414,18 +405,6 @@ static void samples_have_numbers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slopes_of_dense),
-        cmocka_unit_test(slopes_of_convolutions),
-        cmocka_unit_test(slopes_of_strides_and_means),
-        cmocka_unit_test(convolutions_are_exact),
-        cmocka_unit_test(slopes_of_the_lstm),
-        cmocka_unit_test(the_lstm_is_exact),
-        cmocka_unit_test(seeds_decide),
-        cmocka_unit_test(shares_are_dealt),
-        cmocka_unit_test(samples_have_numbers),
-    };
-
     openblas_set_num_threads(1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tribtest_run();
 }

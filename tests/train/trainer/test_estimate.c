@@ -33,7 +33,7 @@ static void near(double a, double b)
 }
 
 /* 4 MB at 100 MB/s are 40 ms, and a message takes 0.1 ms. */
-static void test_formulas(void **state)
+TEST(test_formulas)
 {
     static const struct {
         const char *algorithm;
@@ -52,7 +52,6 @@ static void test_formulas(void **state)
         {"server", 1, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
         trib_estimate_t e = given(sums[i].algorithm, sums[i].ranks);
 
@@ -68,11 +67,10 @@ static void test_formulas(void **state)
 
 /* A codec divides the bytes alone; agreements are messages more; processors that are
  * shared lengthen a sum by at most a fifth where they take as long as its link. */
-static void test_codec_terms(void **state)
+TEST(test_codec_terms)
 {
     trib_estimate_t e = given("direct", 4);
 
-    (void)state;
     e.ratio = 4;
     e.agreements = 1;
     assert_int_equal(trib_estimate_step(&e), TRIB_OK);
@@ -116,11 +114,10 @@ static double gain_at(const char *algorithm, double ratio, double t_sum_to_compu
 /* The figure of the paper's abstract: 4 bits over a ring reach it where communication
  * takes 4.4 to 9.7 times as long as computing, 8 bits nowhere; a pipeline beside a
  * synchronous server reaches it without a codec, over the ring. */
-static void test_where_5_4(void **state)
+TEST(test_where_5_4)
 {
     trib_estimate_t server = given("server", 4), ring = given("ring", 4);
 
-    (void)state;
     assert_true(gain_at("ring", 7.9, 4.39) < 5.4);
     for (double r = 4.41; r <= 9.7; r += 0.1)
         assert_true(gain_at("ring", 7.9, r) > 5.4);
@@ -143,11 +140,10 @@ static void refused(trib_estimate_t e, const char *word)
         fail_msg("\"%s\" does not say \"%s\"", trib_trainer_error(NULL), word);
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
     trib_estimate_t e = given("star", 4);
 
-    (void)state;
     refused(e, "halving-doubling");
     e = given("ring", 0);
     refused(e, "ranks");
@@ -168,13 +164,12 @@ static void test_refuses(void **state)
 }
 
 /* A curve of sums gives the latency and rate that it was made of, piece by piece. */
-static void test_link(void **state)
+TEST(test_link)
 {
     const struct trib_train_link bucket = {{1e3, 1e5, 1e6}, {2e-4, 2e-4, 92e-4}};
     struct trib_train_link plain = {{1e3, 1e5, 1e6}, {0}};
     double latency, rate;
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         plain.seconds[i] = 2 * 1e-4 + plain.bytes[i] / 5e7;
     for (double bytes = 10; bytes < 1e7; bytes *= 3) {
@@ -189,12 +184,11 @@ static void test_link(void **state)
     near(2 * latency + 5e5 / rate, 42e-4);
 }
 
-static void test_best(void **state)
+TEST(test_best)
 {
     trib_estimate_t rows[3] = {{.step = 1}, {.step = 0.995}, {.step = 0.98}};
     bool may[3] = {true, true, false};
 
-    (void)state;
     assert_int_equal(trib_train_estimate_best(rows, may, 3), 0);
     may[2] = true;
     assert_int_equal(trib_train_estimate_best(rows, may, 3), 2);
@@ -343,23 +337,10 @@ static int refuses_codecs(struct ranks_self *self)
     return 0;
 }
 
-static void test_chooses(void **state)
+TEST(test_chooses)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = chooses, .config = "transport=shm");
     ranks_pass(.size = 2, .fn = chooses, .config = "transport=tcp");
     ranks_pass(.size = 3, .fn = keeps_choice, .config = "transport=shm");
     ranks_pass(.size = 2, .fn = refuses_codecs, .config = "transport=shm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formulas),  cmocka_unit_test(test_codec_terms),
-        cmocka_unit_test(test_where_5_4), cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_link),      cmocka_unit_test(test_best),
-        cmocka_unit_test(test_chooses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,21 +49,19 @@ static void check_end(const char *text)
     trib_train_optimizer_destroy(&o);
 }
 
-static void momentum_ends(void **state)
+TEST(momentum_ends)
 {
-    (void)state;
     check_end("sgd:momentum=0.9");
     check_end("sgd:momentum=0.9,nesterov=1");
     check_end("adam");
 }
 
 /* With a gradient nothing ends, and what is no number is not hidden. */
-static void numbers_stay(void **state)
+TEST(numbers_stay)
 {
     static const char *const texts[] = {"sgd:momentum=0.9",
                                         "sgd:momentum=0.9,nesterov=1", "adam"};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++) {
         struct trib_train_optimizer o;
         float x[COUNT] = {0}, gradient[COUNT];
@@ -79,15 +77,4 @@ static void numbers_stay(void **state)
             assert_true(i % 3 ? o.vector[0][i] > 1e-21f : isnan(o.vector[0][i]));
         trib_train_optimizer_destroy(&o);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(momentum_ends),
-        cmocka_unit_test(numbers_stay),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
 }

@@ -54,9 +54,8 @@ static int finds_minimum(struct ranks_self *self)
     return 0;
 }
 
-static void test_finds_minimum(void **state)
+TEST(test_finds_minimum)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = finds_minimum, .config = "transport=shm");
     ranks_pass(.size = 2, .fn = finds_minimum, .config = "transport=tcp");
     ranks_pass(.size = 3, .fn = finds_minimum, .config = "transport=shm");
@@ -90,9 +89,8 @@ static int feeds(struct ranks_self *self)
     return 0;
 }
 
-static void test_feeds(void **state)
+TEST(test_feeds)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = feeds, .config = "transport=shm");
 }
 
@@ -128,9 +126,8 @@ static int is_plain_sgd(struct ranks_self *self)
     return 0;
 }
 
-static void test_is_plain_sgd(void **state)
+TEST(test_is_plain_sgd)
 {
-    (void)state;
     ranks_pass(.size = 1, .fn = is_plain_sgd, .config = "transport=shm");
 }
 
@@ -189,9 +186,8 @@ static int goes_on(struct ranks_self *self)
     return 0;
 }
 
-static void test_goes_on(void **state)
+TEST(test_goes_on)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = goes_on, .config = "transport=shm");
 }
 
@@ -239,9 +235,8 @@ static int leaves_the_middle(struct ranks_self *self)
     return 0;
 }
 
-static void test_leaves_the_middle(void **state)
+TEST(test_leaves_the_middle)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = leaves_the_middle, .config = "transport=shm");
 }
 
@@ -277,9 +272,8 @@ static int takes_shares(struct ranks_self *self)
     return 0;
 }
 
-static void test_takes_shares(void **state)
+TEST(test_takes_shares)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = takes_shares, .config = "transport=shm");
 }
 
@@ -458,9 +452,8 @@ static int takes_configured(struct ranks_self *self)
     return 0;
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = takes_configured,
                .config = "transport=shm;feedback=ef14:momentum=0.9");
     ranks_pass(.size = 2, .fn = refuses, .config = "transport=shm");
@@ -483,20 +476,7 @@ static int refuses_on_all(struct ranks_self *self)
     return 0;
 }
 
-static void test_refuses_on_all(void **state)
+TEST(test_refuses_on_all)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = refuses_on_all, .config = "transport=shm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds_minimum),     cmocka_unit_test(test_feeds),
-        cmocka_unit_test(test_is_plain_sgd),      cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_leaves_the_middle), cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_refuses_on_all),    cmocka_unit_test(test_takes_shares),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

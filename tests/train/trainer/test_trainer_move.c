@@ -112,9 +112,8 @@ static int grows(struct ranks_self *self)
     return trib_free_comm(fewer) != TRIB_OK;
 }
 
-static void test_grows(void **state)
+TEST(test_grows)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = grows, .config = "transport=shm", .threads = true);
     ranks_pass(.size = 3, .fn = grows, .config = "transport=tcp");
 }
@@ -162,9 +161,8 @@ static int furthest_gives(struct ranks_self *self)
     return trib_free_comm(alone) != TRIB_OK;
 }
 
-static void test_furthest_gives(void **state)
+TEST(test_furthest_gives)
 {
-    (void)state;
     ranks_pass(.size = 2, .fn = furthest_gives, .config = "transport=shm");
 }
 
@@ -213,12 +211,11 @@ static int lets_in(struct ranks_self *self)
     return trib_free_comm(bigger) != TRIB_OK;
 }
 
-static void test_lets_in(void **state)
+TEST(test_lets_in)
 {
     struct door d = {.board = growing_board()};
     trib_local_t *local;
 
-    (void)state;
     assert_non_null(d.board);
     assert_status(trib_local_create(1, &local), TRIB_OK);
     snprintf(d.root, sizeof(d.root), "%s", trib_local_root(local));
@@ -256,9 +253,8 @@ static int differs(struct ranks_self *self)
     return trib_free_comm(fewer) != TRIB_OK;
 }
 
-static void test_differs(void **state)
+TEST(test_differs)
 {
-    (void)state;
     ranks_pass(.size = 3, .fn = differs, .config = "transport=shm");
 }
 
@@ -534,12 +530,11 @@ static unsigned patience_ms(int signal_number)
 }
 
 /* Each strategy in each phase; signals and transports take turns. */
-static void test_survives(void **state)
+TEST(test_survives)
 {
     static const char *const transports[] = {"shm", "tcp"};
     char config[100];
 
-    (void)state;
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
         for (int phase = 0; phase < PHASES; phase++) {
             const size_t turn = k + (size_t)phase;
@@ -550,12 +545,11 @@ static void test_survives(void **state)
         }
 }
 
-static void test_survives_served(void **state)
+TEST(test_survives_served)
 {
     struct daemon_process d = {.threads = 2};
     char config[100];
 
-    (void)state;
     assert_true(daemon_folder(d.folder));
     if (!daemon_run(&d)) {
         daemon_end(&d);
@@ -570,16 +564,4 @@ static void test_survives_served(void **state)
             shoot(served[k], (enum phase)phase, signal_number, config);
         }
     daemon_end(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grows),    cmocka_unit_test(test_furthest_gives),
-        cmocka_unit_test(test_lets_in),  cmocka_unit_test(test_differs),
-        cmocka_unit_test(test_survives), cmocka_unit_test(test_survives_served),
-    };
-
-    tribtest_deadline(150);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void assert_works(struct pair *pair)
     assert_int_equal(pair->mem[1][7], 42);
 }
 
-static void test_near_and_far(void **state)
+TEST(test_near_and_far)
 {
     static const struct {
         const char *text, *name, *why;
@@ -52,7 +52,6 @@ static void test_near_and_far(void **state)
         {"auto:near=shm,far=tcp,ranks_per_host=1", "tcp", "another host"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct pair pair;
         pair_open(&pair, cases[i].text, cases[i].text);
@@ -62,9 +61,8 @@ static void test_near_and_far(void **state)
     }
 }
 
-static void test_wrong_names(void **state)
+TEST(test_wrong_names)
 {
-    (void)state;
     pair_refuses("auto:far=shm", TRIB_ERR_CONFIG, "reaches ranks of one host only");
     pair_refuses("auto:near=loop", TRIB_ERR_CONFIG,
                  "auto cannot choose this transport");
@@ -95,9 +93,8 @@ static void refuses_to_connect(const char *text0, const char *text1,
     pair_close(&pair);
 }
 
-static void test_sides_that_differ(void **state)
+TEST(test_sides_that_differ)
 {
-    (void)state;
     refuses_to_connect("auto", "tcp", "set the same TRIB_TRANSPORT on all ranks");
     refuses_to_connect("auto", "shm", "set the same TRIB_TRANSPORT on all ranks");
     refuses_to_connect("auto:ranks_per_host=1", "auto:ranks_per_host=2",
@@ -107,7 +104,7 @@ static void test_sides_that_differ(void **state)
 
 /* An aggregator reaches a peer that says that it is this very process as if it
  * were of another host: by numbers of its table. */
-static void test_guard(void **state)
+TEST(test_guard)
 {
     struct pair pair = {0};
     struct trib_address address[2];
@@ -115,7 +112,6 @@ static void test_guard(void **state)
     struct trib_guard guard = {.serves = true, .ranks = 2, .user = TRIB_GUARD_ANYBODY};
     uint32_t caps;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         opts.guard = &guard;
@@ -183,12 +179,11 @@ static void open_agreed(struct pair *pair, const char *text, uint32_t without)
 }
 
 /* One side cannot open the other's memory: both go another way. */
-static void test_both_ends_choose_alike(void **state)
+TEST(test_both_ends_choose_alike)
 {
     enum { SHM = 1u << (TRIB_CAP_BACKEND + 1) };
     struct pair pair;
 
-    (void)state;
     open_agreed(&pair, "auto", 0);
     assert_route(&pair, "shm", "same host");
     assert_non_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
@@ -201,7 +196,7 @@ static void test_both_ends_choose_alike(void **state)
     pair_close(&pair);
 }
 
-static void test_facts(void **state)
+TEST(test_facts)
 {
     static const struct {
         const char *text;
@@ -212,7 +207,6 @@ static void test_facts(void **state)
                  {"shm", true},
                  {"tcp", false}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct pair pair = {0};
         struct trib_address address[2];
@@ -230,12 +224,11 @@ static void test_facts(void **state)
 }
 
 /* On one host alone nothing listens and no heart beats. */
-static void test_what_nobody_needs_is_closed(void **state)
+TEST(test_what_nobody_needs_is_closed)
 {
     struct pair near, far;
     int before = open_files();
 
-    (void)state;
     open_agreed(&near, "auto", 0);
     int files_near = open_files() - before;
     pair_close(&near);
@@ -254,14 +247,13 @@ static void test_what_nobody_needs_is_closed(void **state)
 }
 
 /* Without a port there is no network, but one host does without. */
-static void test_no_port(void **state)
+TEST(test_no_port)
 {
     struct trib_net_port tcp, udp;
     struct pair pair = {0};
     struct trib_address address;
     char text[64];
 
-    (void)state;
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &tcp, NULL), TRIB_OK);
     assert_status(trib_net_bind("test", SOCK_DGRAM, tcp.port, 1, &udp, NULL), TRIB_OK);
     snprintf(text, sizeof(text), "auto:port=%d,ports=1", tcp.port);
@@ -287,11 +279,10 @@ static void test_no_port(void **state)
 }
 
 /* The first error of a failed communicator stays, whatever goes wrong later. */
-static void test_errors_are_kept(void **state)
+TEST(test_errors_are_kept)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, "auto", "auto");
     assert_status(pair_write(&pair, PAIR_LEN + 1, 1), TRIB_ERR_RANGE);
     assert_non_null(strstr(pair.err.text, "a write of 4097 bytes"));
@@ -306,13 +297,12 @@ static void test_errors_are_kept(void **state)
 }
 
 /* Addresses that others made up give a status. */
-static void test_bad_addresses(void **state)
+TEST(test_bad_addresses)
 {
     struct pair pair = {0};
     struct trib_address good, bad;
     uint32_t random = 1;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         assert_status(trib_transport_open("auto:ranks_per_host=1", &opts, &pair.t[i]),
@@ -399,12 +389,11 @@ static void open_with(struct pair *pair, const struct trib_transport_ops *first,
     }
 }
 
-static void test_next_on_failure(void **state)
+TEST(test_next_on_failure)
 {
     struct trib_transport_ops absent = trib_tcp_ops;
     struct pair pair;
 
-    (void)state;
     flaky_ops = absent = trib_tcp_ops;
     flaky_ops.name = absent.name = "dark";
     flaky_ops.open = flaky_open;
@@ -421,24 +410,4 @@ static void test_next_on_failure(void **state)
     open_with(&pair, &flaky_ops, false);
     assert_non_null(strstr(pair.err.text, "the switch is dark"));
     pair_close(&pair);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_near_and_far),
-        cmocka_unit_test(test_wrong_names),
-        cmocka_unit_test(test_sides_that_differ),
-        cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_both_ends_choose_alike),
-        cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_what_nobody_needs_is_closed),
-        cmocka_unit_test(test_no_port),
-        cmocka_unit_test(test_errors_are_kept),
-        cmocka_unit_test(test_bad_addresses),
-        cmocka_unit_test(test_next_on_failure),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

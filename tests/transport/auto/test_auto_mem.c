@@ -8,13 +8,12 @@
 #include <errno.h>
 
 /* None can be registered: both use tcp, and each logs the cure once. */
-static void test_no_memory_at_all(void **state)
+TEST(test_no_memory_at_all, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_region *more;
     struct pair pair;
 
-    (void)state;
     opts->reg_errno = ENOMEM;
     pair_open(&pair, FAR, FAR);
     contains(pair.logged, "ulimit -l unlimited");
@@ -28,14 +27,13 @@ static void test_no_memory_at_all(void **state)
 }
 
 /* Side 1's cannot: it is written to by tcp, and writes by tcp. */
-static void test_no_memory_at_one_end(void **state)
+TEST(test_no_memory_at_one_end, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address[2];
     struct trib_blob region[2];
     struct pair pair = {0};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts o = pair_opts(&pair, i);
         assert_status(trib_transport_open(FAR, &o, &pair.t[i]), TRIB_OK);
@@ -68,9 +66,8 @@ static struct trib_blob by_tcp(const struct trib_blob *blob, uint64_t len, bool 
 }
 
 /* A region that was taken by the first way is no shorter by the next. */
-static void test_shorter_by_another_way(void **state)
+TEST(test_shorter_by_another_way, clean, nothing_left)
 {
-    (void)state;
     for (int shorter = 0; shorter < 2; shorter++) {
         struct pair pair;
         struct trib_address address[2];
@@ -96,7 +93,7 @@ static void test_shorter_by_another_way(void **state)
 
 /* No memory for the source of the first write: the peer moves, unless the source is the
  * caller's, who can copy. For a later one: an error. */
-static void test_no_memory_for_a_source(void **state)
+TEST(test_no_memory_for_a_source, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_region *source;
@@ -105,7 +102,6 @@ static void test_no_memory_for_a_source(void **state)
     static uint8_t bytes[4096];
     void *mem;
 
-    (void)state;
     pair_open(&pair, FAR, FAR);
     assert_route(&pair, 0, "verbs", "another host");
     for (int turn = 0; turn < 3; turn++) {
@@ -143,7 +139,7 @@ static void test_no_memory_for_a_source(void **state)
 
 /* Memory of the user can be copied: a peer that cannot reach it stays where it is, and
  * so does a later one. */
-static void test_no_memory_for_users(void **state)
+TEST(test_no_memory_for_users, clean, nothing_left)
 {
     static uint8_t bytes[4096];
     struct trib_address address[2];
@@ -154,7 +150,6 @@ static void test_no_memory_for_users(void **state)
     struct trib_remote *remote;
     void *mem;
 
-    (void)state;
     open_apart(&pair, FAR, address, region);
     const struct trib_transport_ops *ops = pair.t[1]->ops;
     opts->reg_errno = ENOMEM;
@@ -180,7 +175,7 @@ static void test_no_memory_for_users(void **state)
 }
 
 /* Without another path it is an error, with the cure. */
-static void test_no_memory_and_no_choice(void **state)
+TEST(test_no_memory_and_no_choice, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct pair pair = {0};
@@ -188,7 +183,6 @@ static void test_no_memory_and_no_choice(void **state)
     struct trib_region *region;
     void *mem;
 
-    (void)state;
     opts->reg_errno = ENOMEM;
     assert_status(trib_transport_open("auto:near=verbs,far=verbs", &o, &pair.t[0]),
                   TRIB_OK);
@@ -200,20 +194,4 @@ static void test_no_memory_and_no_choice(void **state)
                   TRIB_ERR_NO_MEMORY);
     contains(pair.err.text, "ulimit -l unlimited");
     pair.t[0]->ops->close(pair.t[0]);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
-    const struct CMUnitTest tests[] = {
-        CASE(test_no_memory_at_all),
-        CASE(test_no_memory_at_one_end),
-        CASE(test_shorter_by_another_way),
-        CASE(test_no_memory_for_a_source),
-        CASE(test_no_memory_for_users),
-        CASE(test_no_memory_and_no_choice),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

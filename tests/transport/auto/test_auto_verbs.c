@@ -9,7 +9,7 @@
 
 #include "transport/tcp/tcp.h"
 
-static void test_chosen(void **state)
+TEST(test_chosen, clean, nothing_left)
 {
     static const struct {
         const char *text, *name, *why;
@@ -21,7 +21,6 @@ static void test_chosen(void **state)
         {"auto:far=tcp,ranks_per_host=1", "tcp", "verbs: not selected"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct pair pair;
         pair_open(&pair, cases[i].text, cases[i].text);
@@ -34,11 +33,10 @@ static void test_chosen(void **state)
 }
 
 /* A host without a device, or without the libraries, is no news. */
-static void test_no_device(void **state)
+TEST(test_no_device, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     fake_verbs_reset()->devices = 0;
     pair_open(&pair, FAR, FAR);
     assert_route(&pair, 0, "tcp", "another host; verbs: this host has no RDMA device");
@@ -53,11 +51,10 @@ static void test_no_device(void **state)
 
 /* A device that cannot do what verbs needs: the job goes by tcp, and the first rank
  * of the host warns, by name and cause, if ranks of other hosts are reached. */
-static void test_unfit(void **state)
+TEST(test_unfit, clean, nothing_left)
 {
     static const char *const texts[] = {FAR, "auto", "auto:far=tcp,ranks_per_host=1"};
 
-    (void)state;
     for (int lack = 0; lack < 2; lack++) {
         for (int i = 0; i < 3; i++) {
             struct fake_verbs_opts *opts = fake_verbs_reset();
@@ -101,7 +98,7 @@ static void set_trouble(struct fake_verbs_opts *opts, int which)
 }
 
 /* Whatever ends the handshake, the pair goes by tcp, and the reason is kept. */
-static void test_handshake_fails(void **state)
+TEST(test_handshake_fails, clean, nothing_left)
 {
     static const char *const reasons[] = {
         NULL,
@@ -113,7 +110,6 @@ static void test_handshake_fails(void **state)
         " s; with RoCE, UDP port 4791 must be",
     };
 
-    (void)state;
     for (int which = 1; which <= 6; which++) {
         struct fake_verbs_opts *opts = fake_verbs_reset();
         struct trib_address address[2];
@@ -139,13 +135,12 @@ static void test_handshake_fails(void **state)
 }
 
 /* One end goes by tcp, the other by verbs: all arrives, and before the loss. */
-static void test_ways_that_differ(void **state)
+TEST(test_ways_that_differ, clean, nothing_left)
 {
     struct trib_address address[2];
     struct trib_blob region[2];
     struct pair pair;
 
-    (void)state;
     for (int by_tcp = 0; by_tcp < 2; by_tcp++) {
         struct fake_verbs_opts *opts = fake_verbs_reset();
         opts->no_gid_query = true;
@@ -241,7 +236,7 @@ static void open_noted(struct pair *pair, struct trib_address address[2],
 
 /* Side 0 writes by tcp and is heard of by verbs: what tcp has under way comes before
  * the end that verbs tells, and side 0 ends tcp first. */
-static void test_end_by_another_way(void **state)
+TEST(test_end_by_another_way, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address[2];
@@ -249,7 +244,6 @@ static void test_end_by_another_way(void **state)
     struct trib_event e, several[8];
     struct pair pair;
 
-    (void)state;
     opts->no_gid_query = true;
     open_noted(&pair, address, region);
     join(&pair, 1, address, region);
@@ -278,12 +272,11 @@ static void test_end_by_another_way(void **state)
 }
 
 /* The death of a peer is reported once, by the inner of this side's writes. */
-static void test_cut(void **state)
+TEST(test_cut, clean, nothing_left)
 {
     struct trib_event e;
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, FAR, FAR);
     assert_works(&pair);
     assert_status(write_from(&pair, 0, 64, 9), TRIB_OK);
@@ -297,12 +290,11 @@ static void test_cut(void **state)
 }
 
 /* One sleep for all: what comes by verbs ends it. */
-static void test_sleep(void **state)
+TEST(test_sleep, clean, nothing_left)
 {
     struct trib_event e;
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, FAR, FAR);
     assert_works(&pair);
     pair.t[1]->ops->arm(pair.t[1]);
@@ -331,7 +323,7 @@ static struct trib_address of_host(const struct trib_address *address, uint64_t 
 }
 
 /* Peers that do not answer cost a bounded time, however many there are. */
-static void test_many_silent_peers(void **state)
+TEST(test_many_silent_peers, clean, nothing_left)
 {
     enum { PEERS = 12 };
     static const char *const whys[] = {"no answer for ",
@@ -346,7 +338,6 @@ static void test_many_silent_peers(void **state)
     struct pair pair = {0};
     struct trib_address address;
 
-    (void)state;
     fake->deaf = true;
     fake->no_gid_query = true;
     for (int i = 0; i < 2; i++) {
@@ -382,7 +373,7 @@ static void end_heartbeats(struct auto_transport *c)
 }
 
 /* The other host's process is stopped: the one heartbeat of all inners tells. */
-static void test_silence(void **state)
+TEST(test_silence, clean, nothing_left)
 {
     struct trib_address address, far;
     struct verbs_address a;
@@ -390,7 +381,6 @@ static void test_silence(void **state)
     struct pair pair = {0};
     size_t len;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         pair.cfg.stop_timeout_ms = 2000;
@@ -417,24 +407,4 @@ static void test_silence(void **state)
     assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
     close(port);
     pair_close(&pair);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
-    const struct CMUnitTest tests[] = {
-        CASE(test_chosen),
-        CASE(test_no_device),
-        CASE(test_unfit),
-        CASE(test_handshake_fails),
-        CASE(test_ways_that_differ),
-        CASE(test_end_by_another_way),
-        CASE(test_cut),
-        CASE(test_sleep),
-        CASE(test_many_silent_peers),
-        CASE(test_silence),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,11 +26,10 @@ static uint64_t doubtful(struct trib_absence *a)
     return trib_absence_recent(a, TRIB_ABSENCE_DOUBTFUL);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
     struct trib_absence a;
 
-    (void)state;
     trib_absence_begin(&a, 4000);
     assert_int_equal(a.gaps[TRIB_ABSENCE_CERTAIN].least_ns, 3500 * MS);
     assert_int_equal(a.gaps[TRIB_ABSENCE_DOUBTFUL].least_ns, 3500 * MS);
@@ -46,11 +45,10 @@ static void test_limits(void **state)
     assert_int_equal(recent(&a), 0);
 }
 
-static void test_busy(void **state)
+TEST(test_busy)
 {
     struct trib_absence a;
 
-    (void)state;
     trib_absence_begin(&a, 4000);
     assert_int_equal(recent(&a), 0);
     for (int i = 0; i < 5; i++) {
@@ -61,9 +59,8 @@ static void test_busy(void **state)
     }
 }
 
-static void test_absence(void **state)
+TEST(test_absence)
 {
-    (void)state;
     for (int ticks_first = 0; ticks_first < 2; ticks_first++) {
         struct trib_absence a;
         trib_absence_begin(&a, 1000);
@@ -81,11 +78,10 @@ static void test_absence(void **state)
 }
 
 /* A short absence may be that of a thread; it does not hide a longer one. */
-static void test_doubtful(void **state)
+TEST(test_doubtful)
 {
     struct trib_absence a;
 
-    (void)state;
     trib_absence_begin(&a, 300);
     stand_still(&a, 200 * MS);
     assert_int_equal(doubtful(&a), 0);
@@ -101,26 +97,13 @@ static void test_doubtful(void **state)
 }
 
 /* An owner that computes for long after its return checks as late. */
-static void test_late_check(void **state)
+TEST(test_late_check)
 {
     struct trib_absence a;
 
-    (void)state;
     trib_absence_begin(&a, 1000);
     stand_still(&a, 1500 * MS);
     trib_absence_tick(&a);
     atomic_store(&a.gaps[TRIB_ABSENCE_CERTAIN].returned, trib_boot_ns() - 3600000 * MS);
     assert_in_range(recent(&a), 1500 * MS, 60000 * MS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits),     cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_absence),    cmocka_unit_test(test_doubtful),
-        cmocka_unit_test(test_late_check),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,10 @@
 
 #include "transport/common/guard.h"
 
-static void test_bars(void **state)
+TEST(test_bars)
 {
     const struct trib_guard ranks = {.ranks = 4}, serves = {.serves = true, .ranks = 4};
 
-    (void)state;
     for (int peer = 0; peer < 8; peer++) {
         assert_false(trib_guard_bars(NULL, peer));
         assert_true(trib_guard_bars(&serves, peer));
@@ -18,11 +17,10 @@ static void test_bars(void **state)
     }
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     const struct trib_guard all = {.ranks = 1}, two = {.transports = "shm, tcp"};
 
-    (void)state;
     assert_true(trib_guard_takes(NULL, "ucx") && trib_guard_takes(&all, "ucx"));
     assert_true(trib_guard_takes(&two, "shm") && trib_guard_takes(&two, "tcp"));
     assert_false(trib_guard_takes(&two, "ucx"));
@@ -34,24 +32,12 @@ static void test_names(void **state)
 }
 
 /* The first user that is asked for is the job's, for ever. */
-static void test_user(void **state)
+TEST(test_user)
 {
     struct trib_guard guard = {.serves = true, .user = TRIB_GUARD_ANYBODY};
 
-    (void)state;
     assert_true(trib_guard_is_user(&guard, 1000));
     assert_false(trib_guard_is_user(&guard, 0));
     assert_false(trib_guard_is_user(&guard, 1001));
     assert_true(trib_guard_is_user(&guard, 1000));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bars),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_user),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,14 +46,13 @@ static struct trib_handout *open_with(int *fd_out)
     return h;
 }
 
-static void test_hands_out(void **state)
+TEST(test_hands_out)
 {
     struct trib_error err = {0};
     char text[8] = "";
     int fd, got = -1;
     struct trib_handout *h = open_with(&fd);
 
-    (void)state;
     assert_false(trib_handout_asked(h));
     assert_status(probe(trib_handout_name(h), 4711, &err), TRIB_OK);
     assert_true(trib_handout_asked(h));
@@ -80,14 +79,13 @@ static void test_hands_out(void **state)
 }
 
 /* Its process has ended: an error at once. Many can be added and removed. */
-static void test_gone(void **state)
+TEST(test_gone)
 {
     struct trib_error err = {0};
     int fd, got = -1;
     struct trib_handout *h = open_with(&fd);
     uint32_t name = trib_handout_name(h);
 
-    (void)state;
     for (uint64_t key = 1; key <= 100; key++)
         assert_status(trib_handout_add(h, key, (struct trib_handout_fds){fd, -1}),
                       TRIB_OK);
@@ -123,7 +121,7 @@ static int connect_raw(uint32_t name)
 }
 
 /* A peer that says nothing or nonsense gets nothing, and keeps nobody for long. */
-static void test_nonsense(void **state)
+TEST(test_nonsense)
 {
     static const struct {
         const char *bytes;
@@ -134,7 +132,6 @@ static void test_nonsense(void **state)
     int fd, got = -1;
     struct trib_handout *h = open_with(&fd);
 
-    (void)state;
     assert_status(trib_handout_serve(h, &err), TRIB_OK);
     int silent = connect_raw(trib_handout_name(h));
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
@@ -152,13 +149,12 @@ static void test_nonsense(void **state)
 }
 
 /* Another user, who knows name and key. */
-static void test_another_user(void **state)
+TEST(test_another_user)
 {
     struct trib_error err = {0};
     int fd, got = -1, status;
     struct trib_handout *h = open_with(&fd);
 
-    (void)state;
     if (geteuid() != 0) {
         trib_handout_close(h);
         close(fd);
@@ -188,13 +184,12 @@ static void test_another_user(void **state)
 }
 
 /* A child's copy is closed without a word, and the parent's goes on. */
-static void test_child(void **state)
+TEST(test_child)
 {
     struct trib_error err = {0};
     int fd, got = -1, status;
     struct trib_handout *h = open_with(&fd);
 
-    (void)state;
     assert_status(trib_handout_serve(h, &err), TRIB_OK);
     fflush(NULL);
     pid_t pid = fork();
@@ -208,15 +203,4 @@ static void test_child(void **state)
     close(got);
     trib_handout_close(h);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hands_out),    cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_nonsense),     cmocka_unit_test(test_another_user),
-        cmocka_unit_test(test_child),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

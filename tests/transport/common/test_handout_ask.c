@@ -25,13 +25,12 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
     return sendto(fd, bytes, len, flags, NULL, 0);
 }
 
-static void test_no_socket(void **state)
+TEST(test_no_socket)
 {
     const struct trib_handout_owner owner = {.name = 0, .pid = getpid()};
     struct trib_handout_call call = {.until = 0};
     struct trib_handout_fds fds;
 
-    (void)state;
     assert_status(trib_handout_probe(&owner, &err), TRIB_ERR_UNSUPPORTED);
     assert_true(trib_handout_step(&owner, 1, &call, &fds, &err) < 0);
     assert_int_equal(call.until, 0);
@@ -50,14 +49,13 @@ static struct trib_handout *open_here(struct trib_handout_owner *owner_out)
     return handout;
 }
 
-static void test_one_question(void **state)
+TEST(test_one_question)
 {
     struct trib_handout_owner owner;
     struct trib_handout *handout = open_here(&owner);
     struct trib_handout_call call = {.until = 0};
     struct trib_handout_fds fds;
 
-    (void)state;
     assert_false(trib_handout_asked(handout));
     assert_status(trib_handout_step(&owner, 4711, &call, &fds, &err), TRIB_INPROGRESS);
     assert_true(trib_handout_asked(handout));
@@ -69,13 +67,12 @@ static void test_one_question(void **state)
     trib_handout_close(handout);
 }
 
-static void test_unknown_key(void **state)
+TEST(test_unknown_key)
 {
     struct trib_handout_owner owner;
     struct trib_handout *handout = open_here(&owner);
     struct trib_handout_fds fds;
 
-    (void)state;
     assert_status(trib_handout_serve(handout, &err), TRIB_OK);
     trib_error_clear(&err);
     assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_ERR_INVALID);
@@ -90,13 +87,12 @@ static void test_unknown_key(void **state)
 
 /* A process that stood still between its connection and its question, while the owner
  * closed, asks again and does not call the owner dead. */
-static void test_stalled(void **state)
+TEST(test_stalled)
 {
     struct trib_handout_owner owner;
     struct trib_handout *handout = open_here(&owner);
     struct trib_handout_fds fds;
 
-    (void)state;
     assert_status(trib_handout_serve(handout, &err), TRIB_OK);
     assert_status(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}),
                   TRIB_OK);
@@ -105,16 +101,4 @@ static void test_stalled(void **state)
     assert_int_equal(stalls, 0);
     close(fds.memory);
     trib_handout_close(handout);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_socket),
-        cmocka_unit_test(test_one_question),
-        cmocka_unit_test(test_unknown_key),
-        cmocka_unit_test(test_stalled),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,12 +101,11 @@ static bool lost_within(struct heart *h, int peer, int ms, char *why)
     return false;
 }
 
-static void test_who_answers_lives(void **state)
+TEST(test_who_answers_lives)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
 
-    (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
     watch(&a, 1, &b); /* b does not watch: it only answers */
@@ -121,12 +120,11 @@ static void test_who_answers_lives(void **state)
     assert_int_equal(a.warnings, 0);
 }
 
-static void test_forgotten(void **state)
+TEST(test_forgotten)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
 
-    (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
     watch(&a, 1, &b);
@@ -140,13 +138,12 @@ static void test_forgotten(void **state)
 
 /* If no UDP gets through, the job goes on, and says once that heartbeats are
  * missing. */
-static void test_never_heard(void **state)
+TEST(test_never_heard)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
     uint64_t until = trib_deadline_ms(PATIENCE_MS);
 
-    (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
     watch_at(&a, 1, trib_net_loopback, trib_heartbeat_port(b.heartbeat),
@@ -163,14 +160,13 @@ static void test_never_heard(void **state)
 }
 
 /* Whatever comes to the port: no answer, no life for the silent. */
-static void test_unauthenticated(void **state)
+TEST(test_unauthenticated)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
     uint8_t bytes[64];
     struct sockaddr_storage to;
 
-    (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
     watch(&a, 1, &b);
@@ -212,12 +208,11 @@ static void sealed_open(struct heart *h, int self, uint8_t number)
 }
 
 /* The same secret: all is as without. Another one, or none: nothing is heard. */
-static void test_secrets(void **state)
+TEST(test_secrets)
 {
     static const uint8_t numbers[][2] = {{1, 1}, {1, 2}, {0, 1}, {1, 0}};
     char why[TRIB_WHY_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
         sealed_open(&a, 0, numbers[i][0]);
@@ -232,7 +227,7 @@ static void test_secrets(void **state)
 
 /* Everything that b has sent is recorded by who stands between, and sent once more when
  * b is silent: b is lost all the same. */
-static void test_recorded(void **state)
+TEST(test_recorded)
 {
     enum { MOST = 512, BYTES = 40 };
     static uint8_t recorded[MOST][BYTES];
@@ -242,7 +237,6 @@ static void test_recorded(void **state)
     char why[TRIB_WHY_MAX];
     int n = 0, fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 
-    (void)state;
     sealed_open(&a, 0, 5);
     sealed_open(&b, 1, 5);
     len = trib_net_sockaddr(trib_net_loopback, 0, AF_INET, &between);
@@ -302,14 +296,13 @@ static pid_t start_child(struct trib_heartbeat_peer *who)
     return pid;
 }
 
-static void test_stopped_process(void **state)
+TEST(test_stopped_process)
 {
     struct heart a;
     struct trib_heartbeat_peer who = {0};
     char why[TRIB_WHY_MAX];
     pid_t pid = start_child(&who);
 
-    (void)state;
     heart_open(&a, 0);
     watch_at(&a, 1, trib_net_loopback, who.port, who.key);
     assert_false(lost_within(&a, 1, TIMEOUT_MS / 2, why));
@@ -328,13 +321,12 @@ static void test_stopped_process(void **state)
 }
 
 /* A forked child that closes its copy does not stop its parent's. */
-static void test_fork(void **state)
+TEST(test_fork)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
     int status = -1;
 
-    (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
     watch(&a, 1, &b);
@@ -408,21 +400,19 @@ static void closes(const uint8_t ip[16])
     trib_heartbeat_close(a.heartbeat);
 }
 
-static void test_closed(void **state)
+TEST(test_closed)
 {
-    (void)state;
     closes(trib_net_loopback);
     if (has_ipv6())
         closes(loopback6);
 }
 
 /* A peer that answers a question lived at the moment of that question. */
-static void test_ask(void **state)
+TEST(test_ask)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     uint64_t until = trib_deadline_ms(PATIENCE_MS), number;
 
-    (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
     assert_int_equal(trib_heartbeat_ask(a.heartbeat, 1), 0);
@@ -442,12 +432,11 @@ static void test_ask(void **state)
 }
 
 /* It reaches a rank that does not watch the sender, and the sender closes at once. */
-static void test_continues(void **state)
+TEST(test_continues)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     const uint64_t until = trib_deadline_ms(PATIENCE_MS);
 
-    (void)state;
     heart_open(&a, 0);
     heart_open(&b, 1);
     struct trib_heartbeat_peer who = {.port = trib_heartbeat_port(a.heartbeat),
@@ -462,12 +451,11 @@ static void test_continues(void **state)
     trib_heartbeat_close(a.heartbeat);
 }
 
-static void test_ipv6(void **state)
+TEST(test_ipv6)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
     char why[TRIB_WHY_MAX];
 
-    (void)state;
     if (!has_ipv6())
         tribtest_skip("no IPv6 here");
     heart_open(&a, 0);
@@ -481,12 +469,11 @@ static void test_ipv6(void **state)
     trib_heartbeat_close(a.heartbeat);
 }
 
-static void test_port_range(void **state)
+TEST(test_port_range)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL},
                  c = {.heartbeat = NULL};
 
-    (void)state;
     heart_open(&a, 0);
     int port = trib_heartbeat_port(a.heartbeat);
     trib_status_t st = try_open(&b, 1, port, 20);
@@ -523,14 +510,13 @@ static bool has_run(const struct helped *h, int times)
 
 /* A helper runs when it is asked for, for as long as it asks itself, and when its
  * descriptor is readable; then no more. */
-static void test_helper(void **state)
+TEST(test_helper)
 {
     struct heart a = {.heartbeat = NULL};
     struct helped h = {.again = 3};
     const uint64_t one = 1;
     int fd = eventfd(0, EFD_NONBLOCK);
 
-    (void)state;
     heart_open(&a, 0);
     trib_heartbeat_soon(a.heartbeat); /* nobody is there to help */
     trib_heartbeat_help(a.heartbeat, fd, run_again, &h);
@@ -550,27 +536,4 @@ static void test_helper(void **state)
     assert_true(has_run(&h, runs));
     trib_heartbeat_close(a.heartbeat);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_answers_lives),
-        cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_never_heard),
-        cmocka_unit_test(test_unauthenticated),
-        cmocka_unit_test(test_secrets),
-        cmocka_unit_test(test_recorded),
-        cmocka_unit_test(test_stopped_process),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_ask),
-        cmocka_unit_test(test_continues),
-        cmocka_unit_test(test_ipv6),
-        cmocka_unit_test(test_port_range),
-        cmocka_unit_test(test_helper),
-    };
-
-    tribtest_deadline(150);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void open_endpoint(struct trib_ip_endpoint *e, int self)
     assert_true(e->own_heartbeat);
 }
 
-static void test_address(void **state)
+TEST(test_address)
 {
     enum trib_peer_state states[2] = {TRIB_PEER_UNKNOWN, TRIB_PEER_UNKNOWN};
     const struct trib_peers peers = {states, sizeof(states[0]), 0, 2, &err};
@@ -41,7 +41,6 @@ static void test_address(void **state)
     struct trib_address address;
     struct trib_ip_address a;
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         open_endpoint(&e[i], i);
     assert_int_not_equal(e[0].key, e[1].key);
@@ -69,7 +68,7 @@ static void test_address(void **state)
     }
 }
 
-static void test_connect(void **state)
+TEST(test_connect)
 {
     struct trib_net_port listener;
     struct trib_ip_endpoint e;
@@ -79,7 +78,6 @@ static void test_connect(void **state)
     uint8_t from[16];
     int fd;
 
-    (void)state;
     open_endpoint(&e, 0);
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &listener, &err), TRIB_OK);
     trib_ip_endpoint_address(&e, listener.port, &quiet, &address);
@@ -99,27 +97,15 @@ static void test_connect(void **state)
 }
 
 /* A rank in this very process is not watched. */
-static void test_watch(void **state)
+TEST(test_watch)
 {
     struct trib_peer_base p = {.state = TRIB_PEER_UNKNOWN};
     struct trib_ip_endpoint e;
 
-    (void)state;
     open_endpoint(&e, 0);
     const struct trib_ip_identity who = {.who = e.me, .heartbeat_port = 1};
     trib_ip_endpoint_watch(&e, 1, &who, trib_net_loopback, &p);
     assert_int_equal(p.liveness.by, TRIB_LIVENESS_BY_NOBODY);
     assert_true(trib_process_same(&p.who, &e.me));
     trib_ip_endpoint_close(&e);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_address),
-        cmocka_unit_test(test_connect),
-        cmocka_unit_test(test_watch),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

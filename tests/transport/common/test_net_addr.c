@@ -14,12 +14,11 @@
 #include "tests/transport/connect_to.h"
 #include "transport/common/net_addr.h"
 
-static void test_range(void **state)
+TEST(test_range)
 {
     struct trib_net_port first, second, third;
     struct trib_error err = {0};
 
-    (void)state;
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &first, &err), TRIB_OK);
     assert_true(first.port > 0 && !first.fenced);
     assert_true(fcntl(first.fd, F_GETFL) & O_NONBLOCK);
@@ -33,12 +32,11 @@ static void test_range(void **state)
     close(second.fd);
 }
 
-static void test_accept(void **state)
+TEST(test_accept)
 {
     struct trib_net_port port;
     uint8_t from[16];
 
-    (void)state;
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL), TRIB_OK);
     assert_int_equal(trib_net_accept(&port, from), -1);
     assert_int_equal(errno, EAGAIN);
@@ -55,19 +53,7 @@ static void test_accept(void **state)
     assert_int_equal(errno, ECONNREFUSED);
 }
 
-static void test_space(void **state)
+TEST(test_space)
 {
-    (void)state;
     assert_true(trib_net_space() == trib_net_space());
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_accept),
-        cmocka_unit_test(test_space),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

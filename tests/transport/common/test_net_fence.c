@@ -37,9 +37,8 @@ static void fence(const char *text)
     trib_net_fence(&choice, "test", &log, &port);
 }
 
-static void test_all_networks(void **state)
+TEST(test_all_networks)
 {
-    (void)state;
     fence("");
     assert_false(port.fenced);
     assert_int_equal(lines, 0);
@@ -48,12 +47,11 @@ static void test_all_networks(void **state)
     close(port.fd);
 }
 
-static void test_loopback_stays_open(void **state)
+TEST(test_loopback_stays_open)
 {
     char byte = 0;
     uint8_t from[16];
 
-    (void)state;
     fence("lo");
     assert_int_equal(lines, port.fenced ? 0 : 1); /* a kernel without filters says so */
     int out = connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000));
@@ -69,11 +67,10 @@ static void test_loopback_stays_open(void **state)
 }
 
 /* An address of this host beside the chosen network gets no answer. */
-static void test_other_network(void **state)
+TEST(test_other_network)
 {
     uint8_t own[8][16];
 
-    (void)state;
     int n = trib_net_own(own, 8);
     if (n == 0 || !trib_net_is_v4(own[0]))
         tribtest_skip("this host has no IPv4 address but loopback");
@@ -84,15 +81,4 @@ static void test_other_network(void **state)
     }
     assert_int_equal(connect_to(own[0], port.port, trib_deadline_ms(300)), -1);
     close(port.fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_networks),
-        cmocka_unit_test(test_loopback_stays_open),
-        cmocka_unit_test(test_other_network),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

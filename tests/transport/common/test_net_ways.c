@@ -19,13 +19,12 @@ static void address(uint8_t ip[16], bool four, uint8_t number)
     ip[15] = number;
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
     uint8_t ip[16], out[TRIB_NET_OFFERED + 1][16];
     struct trib_net_list list = {0};
     int n = 0;
 
-    (void)state;
     for (;; n++) {
         address(ip, n % 2 == 0, (uint8_t)n);
         if (!trib_net_list_put(&list, ip))
@@ -40,12 +39,11 @@ static void test_list(void **state)
     assert_int_equal(trib_net_list_get(&list, out, 3), 3);
 }
 
-static void test_nonsense(void **state)
+TEST(test_nonsense)
 {
     uint8_t out[TRIB_NET_OFFERED][16];
     struct trib_net_list list;
 
-    (void)state;
     for (int fill = 0; fill < 256; fill++) {
         memset(&list, fill, sizeof(list));
         list.n = 255;
@@ -55,14 +53,13 @@ static void test_nonsense(void **state)
     }
 }
 
-static void test_choice(void **state)
+TEST(test_choice)
 {
     struct trib_error err = {0};
     struct trib_net_ways ways;
     struct trib_net_list list;
     uint8_t out[TRIB_NET_OFFERED][16];
 
-    (void)state;
     assert_status(trib_net_ways_init(&ways, "test", "lo", NULL, &err), TRIB_OK);
     trib_net_offer(&ways, "test", NULL, &list);
     int n = trib_net_list_get(&list, out, TRIB_NET_OFFERED);
@@ -74,28 +71,15 @@ static void test_choice(void **state)
 }
 
 /* A peer with no address that answers is not reached, and the words say where. */
-static void test_reach(void **state)
+TEST(test_reach)
 {
     struct trib_net_list none = {0};
     const struct trib_net_place place = {.list = &none, .port = 1, .near = true};
     struct trib_net_ways ways;
     struct trib_net_found found;
 
-    (void)state;
     assert_status(trib_net_ways_init(&ways, "test", "", NULL, NULL), TRIB_OK);
     assert_int_equal(trib_net_reach(&ways, &place, &found), -1);
     assert_non_null(strstr(found.at, "127.0.0.1"));
     assert_non_null(found.cure);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_reach),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

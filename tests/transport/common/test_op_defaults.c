@@ -9,14 +9,13 @@
 #include "transport/op_defaults.h"
 #include "transport/open.h"
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
     struct trib_pinned_limit limit = {.bytes = 1};
     uint32_t caps = 7;
     size_t len = 7;
     char text[8] = "x";
 
-    (void)state;
     trib_no_devices(text, sizeof(text));
     assert_string_equal(text, "");
     trib_no_pinned_limit(NULL, true, &limit);
@@ -65,7 +64,7 @@ static trib_status_t reg(struct trib_transport *t, void *ptr, size_t len,
     return TRIB_OK;
 }
 
-static void test_import(void **state)
+TEST(test_import)
 {
     static const struct trib_transport_ops ops = {.name = "test",
                                                   .import_region = import,
@@ -77,7 +76,6 @@ static void test_import(void **state)
     struct trib_blob blob = {.len = 8};
     struct trib_remote *remote = NULL;
 
-    (void)state;
     assert_status(trib_transport_import(&t, 1, &blob, 100, &remote), TRIB_OK);
     assert_non_null(remote);
     remote = NULL;
@@ -98,14 +96,4 @@ static void test_import(void **state)
     struct trib_region *region = NULL;
     assert_status(trib_mapped_reg_dmabuf(&t, &d, &region), TRIB_OK);
     assert_ptr_equal((void *)region, (void *)memory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_import),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,12 +12,11 @@
 #include "base/error.h"
 #include "transport/common/own_memory.h"
 
-static void test_found_by_key_and_length(void **state)
+TEST(test_found_by_key_and_length)
 {
     uint8_t memory[2][64];
     uint64_t key[2];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_status(trib_own_memory_key(&key[i], NULL), TRIB_OK);
         assert_null(trib_own_memory_find(key[i], sizeof(memory[i])));
@@ -39,12 +38,11 @@ static void test_found_by_key_and_length(void **state)
 }
 
 /* The last user of all frees it, in whatever order they go. */
-static void test_users_are_counted(void **state)
+TEST(test_users_are_counted)
 {
     uint8_t memory[8];
     uint64_t key;
 
-    (void)state;
     assert_status(trib_own_memory_key(&key, NULL), TRIB_OK);
     assert_status(trib_own_memory_add(key, memory, sizeof(memory), NULL), TRIB_OK);
     for (int i = 0; i < 3; i++)
@@ -75,13 +73,12 @@ static void *add_and_leave(void *arg)
 
 /* A child that is forked while another thread is in the table can use it all the
  * same. */
-static void test_forked_children(void **state)
+TEST(test_forked_children)
 {
     pthread_t thread;
     uint64_t key;
     uint8_t memory[8];
 
-    (void)state;
     assert_status(trib_own_memory_key(&key, NULL), TRIB_OK);
     assert_status(trib_own_memory_add(key, memory, sizeof(memory), NULL), TRIB_OK);
     assert_int_equal(pthread_create(&thread, NULL, add_and_leave, NULL), 0);
@@ -100,16 +97,4 @@ static void test_forked_children(void **state)
     atomic_store(&stop, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(trib_own_memory_leave(key));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_by_key_and_length),
-        cmocka_unit_test(test_users_are_counted),
-        cmocka_unit_test(test_forked_children),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,12 +21,11 @@ static struct trib_error err;
 static struct backend_peer all[SIZE];
 static const struct trib_peers peers = {all, sizeof(all[0]), SELF, SIZE, &err};
 
-static void test_connect(void **state)
+TEST(test_connect)
 {
     static const trib_status_t wanted[] = {TRIB_OK, TRIB_OK, TRIB_ERR_PEER_LOST,
                                            TRIB_ERR_PEER_LOST, TRIB_ERR_PEER_LOST};
 
-    (void)state;
     for (int s = TRIB_PEER_UNKNOWN; s <= TRIB_PEER_LEFT; s++) {
         all[2].base.state = (enum trib_peer_state)s;
         assert_status(trib_peer_check_connect(&peers, 2), wanted[s]);
@@ -39,13 +38,12 @@ static void test_connect(void **state)
     assert_string_equal(err.text, "peer 3 of 3 cannot be connected");
 }
 
-static void test_import_and_write(void **state)
+TEST(test_import_and_write)
 {
     static const trib_status_t wanted[] = {TRIB_ERR_INVALID, TRIB_OK,
                                            TRIB_ERR_PEER_LOST, TRIB_ERR_PEER_LOST,
                                            TRIB_ERR_PEER_LOST};
 
-    (void)state;
     for (int s = TRIB_PEER_UNKNOWN; s <= TRIB_PEER_LEFT; s++) {
         all[0].base.state = (enum trib_peer_state)s;
         assert_status(trib_peer_check_import(&peers, 0), wanted[s]);
@@ -57,7 +55,7 @@ static void test_import_and_write(void **state)
 }
 
 /* Sums of offset and length that wrap around are outside, too. */
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     const struct trib_write_bounds bounds = {.owner = 0, .local = 64, .remote = 32};
     static const struct {
@@ -75,7 +73,6 @@ static void test_bounds(void **state)
         {1, 1, SIZE_MAX, TRIB_ERR_RANGE},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct trib_write w = {.local_off = cases[i].local,
                                      .remote_off = cases[i].remote,
@@ -87,7 +84,7 @@ static void test_bounds(void **state)
     assert_status(trib_peer_check_bounds(&w, 0, NULL, &err), TRIB_ERR_INVALID);
 }
 
-static void test_address(void **state)
+TEST(test_address)
 {
     struct {
         uint32_t magic;
@@ -95,7 +92,6 @@ static void test_address(void **state)
     } sent = {.magic = 0x54726231, .rest = {7, 8, 9}}, received;
     struct trib_address address;
 
-    (void)state;
     trib_peer_address(&sent, sizeof(sent), &address);
     assert_status(trib_peer_read_address(&address, 0, "test", sent.magic, &received,
                                          sizeof(received), &err),
@@ -116,14 +112,13 @@ static void test_address(void **state)
     }
 }
 
-static void test_loss(void **state)
+TEST(test_loss)
 {
     struct trib_peer_base p = {.state = TRIB_PEER_CONNECTED};
     struct trib_event e = {.kind = TRIB_EVENT_ARRIVED};
     const uint64_t before = trib_now_ns();
     int n_going = 4;
 
-    (void)state;
     assert_true(trib_peer_is_there(&p));
     trib_peer_going(&p, &n_going);
     assert_int_equal(n_going, 5);
@@ -137,15 +132,4 @@ static void test_loss(void **state)
     assert_int_equal(e.peer, 2);
     assert_true(e.left);
     assert_string_equal(e.why, p.why);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_connect), cmocka_unit_test(test_import_and_write),
-        cmocka_unit_test(test_bounds),  cmocka_unit_test(test_address),
-        cmocka_unit_test(test_loss),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,12 +82,11 @@ static bool lost_within(struct watched *w, int ms, char why[160])
     return lost;
 }
 
-static void test_death(void **state)
+TEST(test_death)
 {
     char why[160] = "";
     struct watched w;
 
-    (void)state;
     begin(&w);
     assert_false(lost_within(&w, 100, why));
     assert_false(trib_peer_liveness_dead(&w.liveness));
@@ -99,12 +98,11 @@ static void test_death(void **state)
     end(&w);
 }
 
-static void test_stop(void **state)
+TEST(test_stop)
 {
     char why[160] = "";
     struct watched w;
 
-    (void)state;
     begin(&w);
     assert_int_equal(kill(w.pid, SIGSTOP), 0);
     assert_true(lost_within(&w, tribtest_patience_ms(), why));
@@ -114,12 +112,11 @@ static void test_stop(void **state)
 }
 
 /* One late check does not count for all of the time before it. */
-static void test_late_check(void **state)
+TEST(test_late_check)
 {
     char why[160] = "";
     struct watched w;
 
-    (void)state;
     begin(&w);
     assert_int_equal(kill(w.pid, SIGSTOP), 0);
     assert_int_equal(waitpid(w.pid, NULL, WUNTRACED), w.pid);
@@ -130,11 +127,10 @@ static void test_late_check(void **state)
     end(&w);
 }
 
-static void test_due(void **state)
+TEST(test_due)
 {
     uint64_t last = trib_now_ns();
 
-    (void)state;
     assert_int_equal(trib_peer_liveness_due(&last), 0);
     last -= UINT64_C(1000000000);
     assert_true(trib_peer_liveness_due(&last) >= UINT64_C(1000000000));
@@ -142,13 +138,12 @@ static void test_due(void **state)
 }
 
 /* Nobody watches a rank of this process, nor one for which there is no means. */
-static void test_nobody(void **state)
+TEST(test_nobody)
 {
     struct trib_peer_liveness none;
     struct trib_process me, far;
     char why[160];
 
-    (void)state;
     trib_process_self(&me);
     far = me;
     far.boot++;
@@ -196,7 +191,7 @@ static void answer(int fd)
 }
 
 /* A firewall may refuse beats for a while: a peer that answers later has not ended. */
-static void test_refused_for_a_while(void **state)
+TEST(test_refused_for_a_while)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     struct trib_config cfg = {.stop_timeout_ms = 5000};
@@ -208,7 +203,6 @@ static void test_refused_for_a_while(void **state)
     struct trib_heartbeat *a;
     int fd = peer_open(&who.port);
 
-    (void)state;
     trib_log_init(&log, TRIB_LOG_ERROR, NULL, NULL);
     assert_status(trib_heartbeat_open(&opts, "test", 0, 1, &a), TRIB_OK);
     memcpy(who.ip, trib_net_loopback, sizeof(who.ip));
@@ -225,15 +219,4 @@ static void test_refused_for_a_while(void **state)
     assert_false(trib_heartbeat_closed(a, 1));
     close(fd);
     trib_heartbeat_close(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_death),      cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_late_check), cmocka_unit_test(test_due),
-        cmocka_unit_test(test_nobody),     cmocka_unit_test(test_refused_for_a_while),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,13 +19,12 @@ static struct trib_table_region *add(struct trib_region_table *table, void *ptr,
 }
 
 /* One too many is an error that says what to do, and no back-pressure. */
-static void test_full(void **state)
+TEST(test_full)
 {
     struct trib_region_table table = {.owner = "test"};
     struct trib_table_region *some = NULL, *none = NULL;
     char bytes[8];
 
-    (void)state;
     for (uint32_t i = 0; i < TRIB_TABLE_ROWS_MAX; i++) {
         struct trib_table_region *region = add(&table, bytes, sizeof(bytes));
         if (i == 4711)
@@ -46,12 +45,11 @@ static void test_full(void **state)
     trib_table_free(&table);
 }
 
-static void test_place(void **state)
+TEST(test_place)
 {
     struct trib_region_table table = {.owner = "test"};
     uint8_t bytes[64];
 
-    (void)state;
     assert_null(trib_table_place(&table, 1, 0, 0));
     uint32_t id = add(&table, bytes, sizeof(bytes))->id;
     assert_ptr_equal(trib_table_place(&table, id, 10, 54), bytes + 10);
@@ -64,7 +62,7 @@ static void test_place(void **state)
 }
 
 /* An arena is large, and most of it is never touched. */
-static void test_untouched(void **state)
+TEST(test_untouched)
 {
     enum { LEN = 64 << 20 };
     struct trib_region_table table = {.owner = "test"};
@@ -72,7 +70,6 @@ static void test_untouched(void **state)
     static unsigned char there[LEN / 4096];
     size_t n = 0;
 
-    (void)state;
     assert_status(trib_table_alloc(&table, LEN, &err, &region), TRIB_OK);
     assert_int_equal((uintptr_t)region->ptr % 4096, 0);
     assert_int_equal(mincore(region->ptr, LEN, there), 0);
@@ -83,7 +80,7 @@ static void test_untouched(void **state)
     trib_table_free(&table);
 }
 
-static void test_imports(void **state)
+TEST(test_imports)
 {
     struct trib_region_table table = {.owner = "test"};
     struct trib_table_stamp stamp = {.magic = 7, .key = 9}, other = {.magic = 7};
@@ -91,7 +88,6 @@ static void test_imports(void **state)
     struct trib_blob blob;
     char bytes[8];
 
-    (void)state;
     trib_error_clear(&err);
     trib_table_export(add(&table, bytes, sizeof(bytes)), &stamp, &blob);
     assert_status(trib_table_import(&table, 3, &other, &blob, &err, &remote[0]),
@@ -109,17 +105,4 @@ static void test_imports(void **state)
     assert_status(trib_table_import(&table, 3, &stamp, &blob, &err, &remote[1]),
                   TRIB_ERR_INVALID);
     trib_table_free(&table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_place),
-        cmocka_unit_test(test_untouched),
-        cmocka_unit_test(test_imports),
-    };
-
-    tribtest_deadline(280);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,13 +55,12 @@ static void need_sodium(void)
         tribtest_skip("no libsodium");
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
     static const size_t sizes[] = {1, 15, 16, 17, 32, 40, 4096, 65535, BYTES};
     struct trib_records ends[2];
     bool aes;
 
-    (void)state;
     need_sodium();
     for (int c = 0; next_cipher(&aes, c); c++) {
         begin(ends, 1, TRIB_PROOF_CALLER, aes);
@@ -76,13 +75,12 @@ static void test_round_trip(void **state)
 
 /* Two records of the same bytes have nothing in common: their nonces are not the
  * same. */
-static void test_all_differ(void **state)
+TEST(test_all_differ)
 {
     static uint8_t seen[6][64 + TRIB_RECORD_MORE];
     struct trib_records ends[2];
     bool aes;
 
-    (void)state;
     need_sodium();
     for (int c = 0; next_cipher(&aes, c); c++) {
         for (int i = 0; i < 6; i++) { /* three of one key, then other keys */
@@ -98,12 +96,11 @@ static void test_all_differ(void **state)
 }
 
 /* Each bit of a record, but for its length, which the reader of the stream goes by. */
-static void test_each_bit(void **state)
+TEST(test_each_bit)
 {
     struct trib_records ends[2], reader;
     bool aes;
 
-    (void)state;
     need_sodium();
     for (int c = 0; next_cipher(&aes, c); c++) {
         begin(ends, 1, TRIB_PROOF_CALLER, aes);
@@ -126,13 +123,12 @@ static void test_each_bit(void **state)
 }
 
 /* A shorter length than was written has another tag. */
-static void test_length(void **state)
+TEST(test_length)
 {
     struct trib_record_head head;
     struct trib_records ends[2];
     bool aes;
 
-    (void)state;
     need_sodium();
     for (int c = 0; next_cipher(&aes, c); c++) {
         begin(ends, 1, TRIB_PROOF_CALLER, aes);
@@ -145,13 +141,12 @@ static void test_length(void **state)
 }
 
 /* Both ends take the next key at the same record, and numbers begin anew. */
-static void test_next_key(void **state)
+TEST(test_next_key)
 {
     struct trib_records ends[2];
     uint8_t key[TRIB_PROOF_BYTES];
     bool aes;
 
-    (void)state;
     need_sodium();
     for (int c = 0; next_cipher(&aes, c); c++) {
         begin(ends, 1, TRIB_PROOF_CALLER, aes);
@@ -171,14 +166,4 @@ static void test_next_key(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_all_differ),
-        cmocka_unit_test(test_each_bit),   cmocka_unit_test(test_length),
-        cmocka_unit_test(test_next_key),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, prepare, NULL);
-}
+TEST_GROUP(prepare, NULL)

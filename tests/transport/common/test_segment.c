@@ -35,9 +35,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void test_create(void **state)
+TEST(test_create, setup, teardown)
 {
-    (void)state;
     assert_true(seg.len >= 5000 && seg.len % 4096 == 0 && seg.map_len > seg.len);
     assert_int_equal((uintptr_t)seg.base % 4096, 0);
     for (size_t i = 0; i < seg.len; i++)
@@ -49,11 +48,10 @@ static void test_create(void **state)
 }
 
 /* Threads of the owner's process share the owner's own mapping. */
-static void test_same_process(void **state)
+TEST(test_same_process, setup, teardown)
 {
     struct trib_segment other;
 
-    (void)state;
     assert_status(trib_segment_attach(&id, &me, &me, &other, &err), TRIB_OK);
     assert_ptr_equal(other.base, seg.base);
     assert_int_equal(other.fd, -1);
@@ -61,11 +59,10 @@ static void test_same_process(void **state)
     trib_segment_release(&other, false);
 }
 
-static void test_other_process(void **state)
+TEST(test_other_process, setup, teardown)
 {
     int status;
 
-    (void)state;
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -83,12 +80,11 @@ static void test_other_process(void **state)
     assert_int_equal(seg.base[4711], 42);
 }
 
-static void test_wrong_segment(void **state)
+TEST(test_wrong_segment, setup, teardown)
 {
     struct trib_segment_id wrong[3] = {id, id, id};
     struct trib_segment none;
 
-    (void)state;
     wrong[0].key++;
     wrong[1].map_len += 4096;
     wrong[2].fd = 0;
@@ -102,11 +98,10 @@ static void test_wrong_segment(void **state)
 }
 
 /* A memfd that its maker could still shorten is not adopted. */
-static void test_adopt(void **state)
+TEST(test_adopt, setup, teardown)
 {
     struct trib_segment given;
 
-    (void)state;
     assert_status(trib_segment_adopt(&id, seg.fd, me.pid, &given, &err), TRIB_OK);
     assert_ptr_not_equal(given.base, seg.base);
     seg.base[1] = 7;
@@ -118,17 +113,4 @@ static void test_adopt(void **state)
     assert_status(trib_segment_adopt(&id, loose, me.pid, &given, &err),
                   TRIB_ERR_INVALID);
     close(loose);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_create, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_same_process, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_other_process, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wrong_segment, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_adopt, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,11 +26,10 @@ static void expect(struct pair *pair, int side, enum trib_event_kind kind,
     assert_int_equal(kind == TRIB_EVENT_ARRIVED ? e.imm : e.token, number);
 }
 
-static void test_drop(void **state)
+TEST(test_drop)
 {
     struct pair pair;
 
-    (void)state;
     for (int b = 0; b < 2; b++) {
         open_with(&pair, b, "drop:nth=2");
         for (uint32_t i = 1; i <= 3; i++) {
@@ -48,12 +47,11 @@ static void test_drop(void **state)
     }
 }
 
-static void test_repeat(void **state)
+TEST(test_repeat)
 {
     static const uint32_t arrive[] = {1, 2, 2, 3};
     struct pair pair;
 
-    (void)state;
     for (int b = 0; b < 2; b++) {
         open_with(&pair, b, "repeat:nth=2");
         for (uint32_t i = 1; i <= 3; i++)
@@ -66,11 +64,10 @@ static void test_repeat(void **state)
     }
 }
 
-static void test_corrupt(void **state)
+TEST(test_corrupt)
 {
     struct pair pair;
 
-    (void)state;
     for (int b = 0; b < 2; b++) {
         open_with(&pair, b, "corrupt:nth=2");
         for (uint32_t i = 1; i <= 3; i++) {
@@ -86,23 +83,21 @@ static void test_corrupt(void **state)
     }
 }
 
-static void test_corrupt_note(void **state)
+TEST(test_corrupt_note)
 {
     struct pair pair;
 
-    (void)state;
     open_with(&pair, 0, "corrupt:nth=1");
     assert_status(pair_write(&pair, 0, 8), TRIB_OK);
     expect(&pair, 1, TRIB_EVENT_ARRIVED, 9);
     pair_close(&pair);
 }
 
-static void test_delay(void **state)
+TEST(test_delay)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     for (int b = 0; b < 2; b++) {
         pair_open(&pair, backends[b], b ? "loop+delay:us=20000" : "shm+delay:us=20000");
         uint64_t start = trib_now_ns();
@@ -120,11 +115,10 @@ static void test_delay(void **state)
     }
 }
 
-static void test_nomap(void **state)
+TEST(test_nomap)
 {
     struct pair pair;
 
-    (void)state;
     open_with(&pair, 0, "nomap");
     assert_null(pair.t[0]->ops->map(pair.t[0], pair.remote[0], NULL));
     memset(pair.mem[0], 3, 8);
@@ -158,9 +152,8 @@ static int end_of_child(const char *decorator)
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void test_kill(void **state)
+TEST(test_kill)
 {
-    (void)state;
     assert_int_equal(end_of_child("kill:after=2,signal=9"), -SIGKILL);
     assert_int_equal(end_of_child("kill:after=1,signal=10"), -SIGUSR1);
     assert_int_equal(end_of_child("kill:after=3"), 42);
@@ -168,11 +161,10 @@ static void test_kill(void **state)
     assert_int_equal(end_of_child("kill:after=1,rank=0"), -SIGKILL);
 }
 
-static void test_trace(void **state)
+TEST(test_trace)
 {
     struct pair pair;
 
-    (void)state;
     open_with(&pair, 0, "trace");
     assert_status(pair_write(&pair, 100, 1), TRIB_OK);
     assert_status(pair_write(&pair, 28, 2), TRIB_OK);
@@ -181,18 +173,4 @@ static void test_trace(void **state)
     pair.t[1]->ops->close(pair.t[1]);
     assert_int_equal(pair.lines, 1);
     assert_non_null(strstr(pair.logged, "shm: 2 writes posted with 128 bytes, 1 done"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drop),         cmocka_unit_test(test_repeat),
-        cmocka_unit_test(test_corrupt),
-        cmocka_unit_test(test_corrupt_note), cmocka_unit_test(test_delay),
-        cmocka_unit_test(test_nomap),        cmocka_unit_test(test_kill),
-        cmocka_unit_test(test_trace),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

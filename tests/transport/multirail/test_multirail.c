@@ -9,9 +9,8 @@
 #include "tests/transport/multirail/multirail_rig.h"
 
 /* Messages in order and once, however the rails delay them. */
-static void test_order(void **state)
+TEST(test_order)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 60; seed++) {
         struct side s[2];
         int n = 2 + (int)seed % 3;
@@ -39,9 +38,8 @@ static void cut(int rail, uint32_t at, uint32_t how)
 }
 
 /* A rail ends at its k-th write: at each k, with each way to notice. */
-static void test_each_position(void **state)
+TEST(test_each_position)
 {
-    (void)state;
     for (uint32_t at = 1; at < 2 * MESSAGES; at++) {
         for (uint32_t how = 0; how < 16; how++) {
             struct side s[2];
@@ -60,9 +58,8 @@ static void test_each_position(void **state)
 }
 
 /* One rail after the other, also while the first loss is being dealt with. */
-static void test_two_of_three(void **state)
+TEST(test_two_of_three)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 400; seed++) {
         struct side s[2];
         rig_reset(3, 3);
@@ -79,9 +76,8 @@ static void test_two_of_three(void **state)
 }
 
 /* No rail remains: one loss for each side, and no rank left of its own accord. */
-static void test_none_remains(void **state)
+TEST(test_none_remains)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 60; seed++) {
         struct side s[2];
         struct trib_event e;
@@ -105,12 +101,11 @@ static void test_none_remains(void **state)
 }
 
 /* A loss is told once at each end, with the device; and shown by the route. */
-static void test_said(void **state)
+TEST(test_said)
 {
     struct side s[2];
     struct trib_route route;
 
-    (void)state;
     rig_reset(2, 2);
     rig_open();
     cut(1, 9, 12);
@@ -128,11 +123,10 @@ static void test_said(void **state)
 }
 
 /* A peer that leaves has lost no rail. */
-static void test_leave(void **state)
+TEST(test_leave)
 {
     struct side s[2];
 
-    (void)state;
     rig_reset(3, 3);
     rig_open();
     run(s);
@@ -147,11 +141,10 @@ static void test_leave(void **state)
 }
 
 /* A rail that cannot be connected is as one that was lost at once. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
     struct side s[2];
 
-    (void)state;
     rig_reset(2, 2);
     rig.refuses[0] = true;
     rig_open();
@@ -162,11 +155,10 @@ static void test_refused(void **state)
 }
 
 /* Those that do not answer take their time at once, not one after the other. */
-static void test_refused_at_once(void **state)
+TEST(test_refused_at_once)
 {
     struct side s[2];
 
-    (void)state;
     rig_reset(4, 4);
     rig.together = 3;
     for (int k = 0; k < 3; k++)
@@ -180,9 +172,8 @@ static void test_refused_at_once(void **state)
 
 /* A rail that brings nothing while another one does is given up, though no device says
  * so. */
-static void test_one_silent(void **state)
+TEST(test_one_silent)
 {
-    (void)state;
     for (int line = 0; line < 2; line++) {
         struct side s[2];
         rig_reset(2, 2);
@@ -203,9 +194,8 @@ static void test_one_silent(void **state)
 }
 
 /* All rails are silent, as behind one switch that restarts: none is left. */
-static void test_all_silent(void **state)
+TEST(test_all_silent)
 {
-    (void)state;
     for (int seed = 0; seed < 3; seed++) {
         struct side s[2];
         rig_reset(3, 3);
@@ -223,12 +213,11 @@ static void test_all_silent(void **state)
 }
 
 /* After disconnect there is no word of the peer, whatever was under way. */
-static void test_nothing_after(void **state)
+TEST(test_nothing_after)
 {
     struct pair *pair = &rig.pair;
     struct trib_event e;
 
-    (void)state;
     rig_reset(2, 2);
     rig_open();
     for (uint32_t i = 0; i < 4; i++)
@@ -255,9 +244,8 @@ static void write_on(void)
 
 /* One end may write over a rail by which the other does not reach it, also while that
  * rail is given up. Writes that were acknowledged have arrived. */
-static void test_one_way(void **state)
+TEST(test_one_way)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 60; seed++) {
         int n = 2 + (int)seed % 3;
         rig_reset(n, n);
@@ -275,12 +263,11 @@ static void test_one_way(void **state)
 }
 
 /* The end with fewer rails decides how many there are. */
-static void test_fewer(void **state)
+TEST(test_fewer)
 {
     struct side s[2];
     struct trib_route route;
 
-    (void)state;
     rig_reset(4, 2);
     rig_open();
     run(s);
@@ -291,12 +278,11 @@ static void test_fewer(void **state)
 }
 
 /* Devices of one network go together, whatever their order. */
-static void test_networks(void **state)
+TEST(test_networks)
 {
     struct side s[2];
     struct trib_route route;
 
-    (void)state;
     rig_reset(3, 2);
     rig.net[0][0] = 5;
     rig.net[0][1] = 8;
@@ -317,14 +303,13 @@ static void test_networks(void **state)
 
 /* Memory that is gone cannot be written from again: the peer is lost, nothing is wrong.
  */
-static void test_spoilt(void **state)
+TEST(test_spoilt)
 {
     struct pair *pair = &rig.pair;
     struct trib_region *region;
     struct trib_event e;
     uint8_t bytes[64] = {1};
 
-    (void)state;
     rig_reset(2, 2);
     rig_open();
     assert_status(pair->t[0]->ops->reg(pair->t[0], bytes, sizeof(bytes), &region),
@@ -354,9 +339,8 @@ static void test_spoilt(void **state)
 
 /* A peer gives this rank up by its word over each rail that it still has, and not by
  * one over a rail that alone is lost. */
-static void test_given_up(void **state)
+TEST(test_given_up)
 {
-    (void)state;
     for (int first = 0; first < 2; first++) {
         struct side s[2];
         struct trib_event e;
@@ -380,14 +364,13 @@ static void test_given_up(void **state)
 
 /* A peer that writes over one rail alone leaves gaps that nothing fills: what waits for
  * them does not grow without end. */
-static void test_leaves_out_a_rail(void **state)
+TEST(test_leaves_out_a_rail)
 {
     enum { FAR_TOO_MANY = 100000 };
     const struct trib_write w = {.imm = 7};
     struct trib_event e = {.kind = TRIB_EVENT_ARRIVED};
     int n = 0;
 
-    (void)state;
     rig_reset(2, 2);
     rig_open();
     struct trib_transport *line = inner_of(&rig.wrap[0][1]->base), *t = rig.pair.t[1];
@@ -406,11 +389,10 @@ static void test_leaves_out_a_rail(void **state)
     pair_close(&rig.pair);
 }
 
-static void test_wrong_text(void **state)
+TEST(test_wrong_text)
 {
     struct pair pair;
 
-    (void)state;
     pair_refuses("rails:n=1", TRIB_ERR_CONFIG, "n=1 is not a whole number from 2 to 4");
     pair_refuses("rails:n=5", TRIB_ERR_CONFIG, "n=5 is not a whole number from 2 to 4");
     pair_refuses("rails:over=shm", TRIB_ERR_CONFIG, "must be tcp or loop");
@@ -420,23 +402,4 @@ static void test_wrong_text(void **state)
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_ERR_INVALID);
     assert_non_null(strstr(pair.err.text, "reserved for the transport"));
     pair_close(&pair);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),        cmocka_unit_test(test_each_position),
-        cmocka_unit_test(test_two_of_three), cmocka_unit_test(test_none_remains),
-        cmocka_unit_test(test_said),         cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_refused_at_once),
-        cmocka_unit_test(test_one_silent),   cmocka_unit_test(test_all_silent),
-        cmocka_unit_test(test_nothing_after), cmocka_unit_test(test_one_way),
-        cmocka_unit_test(test_fewer),
-        cmocka_unit_test(test_networks),     cmocka_unit_test(test_spoilt),
-        cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_leaves_out_a_rail), cmocka_unit_test(test_wrong_text),
-    };
-
-    tribtest_deadline(280);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,9 +89,8 @@ static void absurd_len(struct trib_shm_address *a)
     a->map_len = UINT64_MAX - 4095;
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
-    (void)state;
     refuses(other_host, TRIB_ERR_UNSUPPORTED,
             "runs on another host: shm reaches one host");
     refuses(other_space, TRIB_ERR_UNSUPPORTED, "is in another pid namespace");
@@ -106,13 +105,12 @@ static void test_refuses(void **state)
     refuses(absurd_len, TRIB_ERR_INVALID, "invalid segment of");
 }
 
-static void test_other_size(void **state)
+TEST(test_other_size)
 {
     struct pair pair;
     struct trib_address address;
     struct trib_transport *t;
 
-    (void)state;
     pair_open(&pair, "shm", "shm");
     assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
     struct trib_transport_opts opts = pair_opts(&pair, 0);
@@ -184,27 +182,25 @@ static void no_cma_rank(struct spawn *s)
     t->ops->close(t);
 }
 
-static void test_no_cma(void **state)
+TEST(test_no_cma)
 {
     struct no_cma off = {"shm:cma=0", false, 0}, forbidden = {"shm", true, 1};
     struct spawn_opts opts = {
         .size = 2, .timeout_ms = 20000, .fn = no_cma_rank, .arg = &off};
 
-    (void)state;
     assert_int_equal(spawn_run(&opts, NULL), 0);
     opts.arg = &forbidden;
     assert_int_equal(spawn_run(&opts, NULL), 0);
 }
 
 /* Small regions share a segment and do not overlap; large ones begin at 2 MiB. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
     struct pair pair;
     struct trib_region *region[100];
     uint8_t *mem[100];
     void *p;
 
-    (void)state;
     pair_open(&pair, "shm", "shm");
     struct trib_transport *t = pair.t[0];
     for (int i = 0; i < 100; i++) {
@@ -253,9 +249,8 @@ static bool tells(const uint8_t *bytes, size_t n, const void *ptr)
 
 /* Addresses of memory are in no blob, but for memory in no segment of ranks that trust
  * each other. */
-static void test_no_addresses(void **state)
+TEST(test_no_addresses)
 {
-    (void)state;
     for (int guarded = 0; guarded < 2; guarded++) {
         struct trib_guard guard = {.ranks = 1};
         struct pair pair = {0};
@@ -289,7 +284,7 @@ static void test_no_addresses(void **state)
 
 /* A thread of this process that names its memory: by what the process knows, never by
  * an address. */
-static void test_own_memory(void **state)
+TEST(test_own_memory)
 {
     struct pair pair;
     struct trib_region *region;
@@ -299,7 +294,6 @@ static void test_own_memory(void **state)
     uint8_t mine[300] = {0};
     size_t len;
 
-    (void)state;
     pair_open(&pair, "shm", "shm");
     struct trib_transport *t = pair.t[0], *o = pair.t[1];
     assert_status(o->ops->reg(o, mine, sizeof(mine), &region), TRIB_OK);
@@ -332,13 +326,12 @@ static void test_own_memory(void **state)
 
 /* Whatever a peer writes into a segment, where its owner has it mapped is not read
  * there, nor how many use it. */
-static void test_forged_trailer(void **state)
+TEST(test_forged_trailer)
 {
     struct pair pair;
     struct trib_address address;
     struct trib_transport *t;
 
-    (void)state;
     pair_open(&pair, "shm", "shm");
     struct trib_segment *seg = &shm_of(pair.t[1])->control;
     memset(seg->base + seg->len + 16, 0x41, 4096 - 16);
@@ -370,14 +363,13 @@ static void *flip(void *arg)
 }
 
 /* A header that changes while it is checked: what was checked is what is used. */
-static void test_header_that_changes(void **state)
+TEST(test_header_that_changes)
 {
     struct pair pair;
     struct trib_address address;
     pthread_t thread;
     int connected = 0;
 
-    (void)state;
     pair_open(&pair, "shm", "shm");
     struct flipper f = {.header = shm_of(pair.t[1])->header};
     assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
@@ -401,14 +393,13 @@ static void test_header_that_changes(void **state)
 }
 
 /* An aggregator takes no peer that says that it is this very process … */
-static void test_guard_against_itself(void **state)
+TEST(test_guard_against_itself)
 {
     struct pair pair;
     struct trib_address address;
     struct trib_guard guard = {.serves = true, .ranks = 2, .user = TRIB_GUARD_ANYBODY};
     struct trib_transport *t;
 
-    (void)state;
     pair_open(&pair, "shm", "shm");
     assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
     struct trib_transport_opts opts = pair_opts(&pair, 0);
@@ -423,22 +414,4 @@ static void test_guard_against_itself(void **state)
     assert_status(trib_transport_open("loop", &opts, &t), TRIB_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "unsafe for untrusted peers"));
     pair_close(&pair);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_other_size),
-        cmocka_unit_test(test_no_cma),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_no_addresses),
-        cmocka_unit_test(test_own_memory),
-        cmocka_unit_test(test_forged_trailer),
-        cmocka_unit_test(test_header_that_changes),
-        cmocka_unit_test(test_guard_against_itself),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "tests/transport/shm/shm_guard_rig.h"
 
 /* An honest rank of another user: its memory comes, and the node's is given to it. */
-static void test_takes_an_honest_rank(void **state)
+TEST(test_takes_an_honest_rank)
 {
     struct pair pair = {.lines = 0};
     struct trib_remote *small, *large;
@@ -15,7 +15,6 @@ static void test_takes_an_honest_rank(void **state)
     struct rank r;
     size_t len;
 
-    (void)state;
     struct trib_transport *t = open_node(&pair, &guard);
     start(HONEST, OTHER, &r);
     assert_status(survey(t, &r), TRIB_OK);
@@ -35,14 +34,13 @@ static void test_takes_an_honest_rank(void **state)
 }
 
 /* Two regions of the node, one after the other: a rank waits for each, as it may. */
-static void test_a_rank_waits(void **state)
+TEST(test_a_rank_waits)
 {
     struct pair pair = {.lines = 0};
     struct trib_guard guard;
     struct trib_event e;
     struct rank r;
 
-    (void)state;
     struct trib_transport *t = open_connected(&pair, &guard, &r);
     for (size_t i = 0; i < 2; i++) {
         const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
@@ -98,11 +96,10 @@ static void assert_open_files(int expected)
 }
 
 /* The descriptor that wakes a rank is a socket of datagrams of this host or none. */
-static void test_takes_bells_alone(void **state)
+TEST(test_takes_bells_alone)
 {
     static const enum act acts[] = {BELL, BELL_PIPE, BELL_STREAM, BELL_INET};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
         struct pair pair = {.lines = 0};
         struct trib_remote *small;
@@ -128,12 +125,11 @@ static void test_takes_bells_alone(void **state)
 }
 
 /* Ringing neither waits nor dies, whatever its owner has done to the bell. */
-static void test_rings(void **state)
+TEST(test_rings)
 {
     char byte;
     int ends[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
     trib_shm_guard_ring(ends[1]);
     assert_int_equal(recv(ends[0], &byte, 1, MSG_DONTWAIT), 1);
@@ -149,7 +145,7 @@ static void test_rings(void **state)
 
 /* A job takes no more of an aggregator's address space than it may, and gives it
  * back. */
-static void test_counts_what_is_given(void **state)
+TEST(test_counts_what_is_given)
 {
     const uint64_t most = UINT64_C(256) << 30;
     struct pair pair = {.lines = 0};
@@ -157,7 +153,6 @@ static void test_counts_what_is_given(void **state)
     struct trib_guard guard;
     struct rank r;
 
-    (void)state;
     struct trib_transport *t = open_connected(&pair, &guard, &r);
     uint64_t *given = &shm_of(t)->given;
     const uint64_t control = *given;
@@ -176,7 +171,7 @@ static void test_counts_what_is_given(void **state)
 }
 
 /* A rank admits few aggregators of its host, and says so of one more. */
-static void test_admits_few(void **state)
+TEST(test_admits_few)
 {
     struct pair pair = {.lines = 0};
     struct trib_guard guard = {.ranks = 1};
@@ -185,7 +180,6 @@ static void test_admits_few(void **state)
     struct rank r;
     int pid = 1;
 
-    (void)state;
     opts.guard = &guard;
     start(HONEST, geteuid(), &r); /* in the place of an aggregator */
     assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
@@ -203,12 +197,11 @@ static void test_admits_few(void **state)
 }
 
 /* The owner of memory, in words of the kernel and of the guard. */
-static void test_owners(void **state)
+TEST(test_owners)
 {
     struct trib_guard guard = {.serves = true, .ranks = 2};
     struct shm shm = {.guard = &guard};
 
-    (void)state;
     struct trib_handout_owner rank = trib_shm_owner(&shm, 1, 4711, 7);
     assert_false(rank.aggregator);
     assert_int_equal(rank.pid, 4711);
@@ -220,14 +213,13 @@ static void test_owners(void **state)
 }
 
 /* Memory at an address: neither by process_vm_writev nor at all. */
-static void test_refuses_addresses(void **state)
+TEST(test_refuses_addresses)
 {
     struct pair pair = {.lines = 0};
     struct trib_guard guard;
     struct trib_remote *remote;
     struct rank r;
 
-    (void)state;
     struct trib_transport *t = open_connected(&pair, &guard, &r);
     assert_status(t->ops->import_region(t, RANK, &r.told.own, &remote),
                   TRIB_ERR_UNSUPPORTED);
@@ -254,9 +246,8 @@ static void refuses(enum act act, trib_status_t expected, const char *sentence)
     t->ops->close(t);
 }
 
-static void test_refuses_descriptors(void **state)
+TEST(test_refuses_descriptors)
 {
-    (void)state;
     refuses(UNSEALED, TRIB_ERR_INVALID, "its size is not sealed");
     refuses(FILE_OF_A_FOLDER, TRIB_ERR_INVALID, "a descriptor that is rejected");
     refuses(SHORT, TRIB_ERR_INVALID, "its size differs from");
@@ -265,17 +256,16 @@ static void test_refuses_descriptors(void **state)
 }
 
 /* It waits while the ranks meet, but not for ever. */
-static void test_leaves_a_silent_rank(void **state)
+TEST(test_leaves_a_silent_rank)
 {
     const uint64_t begin = trib_now_ns();
 
-    (void)state;
     refuses(SILENT, TRIB_ERR_PEER_LOST, "has not handed out its memory within 5000 ms");
     assert_true(trib_now_ns() - begin < UINT64_C(30000000000));
 }
 
 /* Then not at all: a lane goes on, and the rank is lost. */
-static void test_waits_for_nobody(void **state)
+TEST(test_waits_for_nobody)
 {
     struct pair pair = {.lines = 0};
     struct trib_guard guard;
@@ -284,7 +274,6 @@ static void test_waits_for_nobody(void **state)
     struct rank r;
     trib_status_t st;
 
-    (void)state;
     struct trib_transport *t = open_connected(&pair, &guard, &r);
     assert_status(t->ops->import_region(t, RANK, &r.told.small, &small), TRIB_OK);
     assert_int_equal(kill(r.pid, SIGSTOP), 0);
@@ -309,14 +298,13 @@ static void test_waits_for_nobody(void **state)
 }
 
 /* One says that another's socket is its own, or that its process is another. */
-static void test_refuses_another_process(void **state)
+TEST(test_refuses_another_process)
 {
     struct pair pair = {.lines = 0};
     struct trib_shm_address a;
     struct trib_guard guard;
     struct rank r, other;
 
-    (void)state;
     struct trib_transport *t = open_node(&pair, &guard);
     start(HONEST, OTHER, &r);
     start(HONEST, OTHER, &other);
@@ -337,13 +325,12 @@ static void test_refuses_another_process(void **state)
 }
 
 /* The first socket's owner is the job's user, and all others must be. */
-static void test_refuses_another_user(void **state)
+TEST(test_refuses_another_user)
 {
     struct pair pair = {.lines = 0};
     struct trib_guard guard;
     struct rank r, other;
 
-    (void)state;
     if (geteuid() != 0)
         tribtest_skip("becoming another user needs root");
     struct trib_transport *t = open_node(&pair, &guard);
@@ -384,14 +371,13 @@ static bool is_given(const struct trib_address *address, uid_t uid)
     return WEXITSTATUS(status);
 }
 
-static void test_gives_to_the_job_alone(void **state)
+TEST(test_gives_to_the_job_alone)
 {
     struct pair pair = {.lines = 0};
     struct trib_address address;
     struct trib_guard guard;
     struct rank r;
 
-    (void)state;
     if (geteuid() != 0)
         tribtest_skip("becoming another user needs root");
     struct trib_transport *t = open_node(&pair, &guard);
@@ -406,11 +392,10 @@ static void test_gives_to_the_job_alone(void **state)
 }
 
 /* The first who comes is the user of the job, and nobody else from then on. */
-static void test_one_user(void **state)
+TEST(test_one_user)
 {
     struct trib_guard guard = {.serves = true, .user = TRIB_GUARD_ANYBODY};
 
-    (void)state;
     assert_true(trib_guard_is_user(&guard, 0)); /* root's number is one as any other */
     assert_int_equal(guard.user, 0);
     assert_true(trib_guard_is_user(&guard, 0));
@@ -419,11 +404,10 @@ static void test_one_user(void **state)
     assert_int_equal(guard.user, 0);
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
     const struct trib_guard all = {.serves = true}, some = {.transports = "auto, tcp"};
 
-    (void)state;
     assert_true(trib_guard_takes(NULL, "loop"));
     assert_true(trib_guard_takes(&all, "shm"));
     assert_true(trib_guard_takes(&some, "auto"));
@@ -440,28 +424,4 @@ static void test_lists(void **state)
     assert_true(trib_guard_bars(&rank, 2));
     assert_true(trib_guard_bars(&node, 1));
     assert_true(trib_guard_bars(&node, 2));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takes_an_honest_rank),
-        cmocka_unit_test(test_a_rank_waits),
-        cmocka_unit_test(test_takes_bells_alone),
-        cmocka_unit_test(test_rings),
-        cmocka_unit_test(test_counts_what_is_given),
-        cmocka_unit_test(test_admits_few),
-        cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_refuses_addresses),
-        cmocka_unit_test(test_refuses_descriptors),
-        cmocka_unit_test(test_leaves_a_silent_rank),
-        cmocka_unit_test(test_waits_for_nobody),
-        cmocka_unit_test(test_refuses_another_process),
-        cmocka_unit_test(test_refuses_another_user),
-        cmocka_unit_test(test_gives_to_the_job_alone),
-        cmocka_unit_test(test_one_user),
-        cmocka_unit_test(test_lists),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,9 +70,8 @@ static bool is_all(const uint8_t *memory, uint8_t value)
     return true;
 }
 
-static void test_writes_into_it_go_nowhere(void **state)
+TEST(test_writes_into_it_go_nowhere)
 {
-    (void)state;
     uint8_t *from = malloc(LEN), *to = malloc(LEN);
     struct pair pair;
     struct trib_event event;
@@ -99,9 +98,8 @@ static void test_writes_into_it_go_nowhere(void **state)
     free(to);
 }
 
-static void test_writes_out_of_it_are_as_they_were(void **state)
+TEST(test_writes_out_of_it_are_as_they_were)
 {
-    (void)state;
     uint8_t *from = malloc(LEN);
     struct pair pair;
     struct trib_region *target;
@@ -121,9 +119,8 @@ static void test_writes_out_of_it_are_as_they_were(void **state)
     free(from);
 }
 
-static void test_nobody_writes_into_an_input(void **state)
+TEST(test_nobody_writes_into_an_input)
 {
-    (void)state;
     uint8_t *from = calloc(1, LEN), *input = calloc(1, LEN);
     struct pair pair;
     struct trib_event event;
@@ -142,16 +139,4 @@ static void test_nobody_writes_into_an_input(void **state)
     pair_close(&pair);
     free(from);
     free(input);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_writes_into_it_go_nowhere),
-        cmocka_unit_test(test_writes_out_of_it_are_as_they_were),
-        cmocka_unit_test(test_nobody_writes_into_an_input),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

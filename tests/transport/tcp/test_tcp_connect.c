@@ -84,7 +84,7 @@ static void nuisance_end(const struct nuisance *n)
 }
 
 /* Signals neither end an attempt early nor make it last for ever. */
-static void test_signals_while_connecting(void **state)
+TEST(test_signals_while_connecting)
 {
     struct pair pair = {0};
     struct trib_transport_opts opts = pair_opts(&pair, 0);
@@ -93,7 +93,6 @@ static void test_signals_while_connecting(void **state)
     struct trib_address address;
     struct trib_ip_address a;
 
-    (void)state;
     assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
     assert_status(pair.t[0]->ops->address(pair.t[0], &address), TRIB_OK);
     deaf_open(&deaf, 1);
@@ -143,13 +142,12 @@ static uint64_t reach(struct trib_net_ways *ways, const struct trib_net_place *p
 }
 
 /* One that answers nobody costs a step, and once for all peers. */
-static void test_several_addresses(void **state)
+TEST(test_several_addresses)
 {
     const struct trib_net_list list = offered((unsigned[]){2, 3}, 2);
     struct trib_net_ways ways = {0};
     struct deaf deaf;
 
-    (void)state;
     deaf_open(&deaf, 2);
     int listener = listen_at(3, deaf.port, 4);
     struct trib_net_place place = {.list = &list, .port = deaf.port};
@@ -160,13 +158,12 @@ static void test_several_addresses(void **state)
 }
 
 /* The address by which the ranks met comes before all that are in front of it. */
-static void test_the_meeting_first(void **state)
+TEST(test_the_meeting_first)
 {
     const struct trib_net_list list = offered((unsigned[]){2, 3, 4}, 3);
     struct trib_net_ways ways = {0};
     struct deaf deaf;
 
-    (void)state;
     deaf_open(&deaf, 2);
     int three = listen_at(3, deaf.port, 4), four = listen_at(4, deaf.port, 4);
     struct trib_net_place place = {.list = &list, .port = deaf.port};
@@ -179,7 +176,7 @@ static void test_the_meeting_first(void **state)
 }
 
 /* Two processes of one host that do not know it; hosts that know that they are two. */
-static void test_own_addresses_last(void **state)
+TEST(test_own_addresses_last)
 {
     struct trib_net_list list = {0};
     struct trib_net_ways ways = {0};
@@ -187,7 +184,6 @@ static void test_own_addresses_last(void **state)
     struct trib_net_port port;
     uint8_t own[1][16];
 
-    (void)state;
     if (trib_net_own(own, 1) == 1)
         assert_true(trib_net_list_put(&list, own[0]));
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL), TRIB_OK);
@@ -204,13 +200,12 @@ static void test_own_addresses_last(void **state)
 }
 
 /* Lists pass all addresses on, and what makes no sense ends them. */
-static void test_lists(void **state)
+TEST(test_lists)
 {
     struct trib_net_list list = {0};
     uint8_t ip[TRIB_NET_OFFERED][16], six[16] = {0xfd, 0x77, [15] = 1};
     int n = 0;
 
-    (void)state;
     memcpy(ip[0], trib_net_loopback, 16);
     while (trib_net_list_put(&list, n == 1 ? six : ip[0]))
         n++;
@@ -235,13 +230,12 @@ static void refused(const char *net, const char *words)
         fail_msg("\"%s\" says \"%s\", not \"%s\"", net, err.text, words);
 }
 
-static void test_choice_of_networks(void **state)
+TEST(test_choice_of_networks)
 {
     struct trib_net_ways ways;
     struct trib_net_list list;
     uint8_t ip[TRIB_NET_OFFERED][16];
 
-    (void)state;
     refused("10.0.0.0/33", "neither a network");
     refused("10.0.0", "neither a network");
     refused("fd77::/129", "neither a network");
@@ -272,13 +266,12 @@ int epoll_pwait2(int fd, struct epoll_event *events, int max,
 }
 
 /* An idle rank sleeps on every kernel, and wakes by wake() rather than by the clock. */
-static void test_sleeps_without_pwait2(void **state)
+TEST(test_sleeps_without_pwait2)
 {
     static const int refusals[] = {0, ENOSYS, EPERM};
     struct pair pair = {0};
     struct trib_transport_opts opts = pair_opts(&pair, 0);
 
-    (void)state;
     assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
     const struct trib_transport_ops *ops = pair.t[0]->ops;
     for (int i = 0; i < 3; i++) {
@@ -300,7 +293,7 @@ static void test_sleeps_without_pwait2(void **state)
 
 /* Hosts that took the connections and then fell silent cost one deadline together: one
  * after the other they would take 8 s. */
-static void test_leaving_silent_peers(void **state)
+TEST(test_leaving_silent_peers)
 {
     enum { SILENT = 80, LEAST = 100, MOST = 2000 };
     struct pair pair = {0};
@@ -312,7 +305,6 @@ static void test_leaving_silent_peers(void **state)
     socklen_t len = sizeof(at);
     bool some[1 + SILENT] = {false};
 
-    (void)state;
     opts.size = 1 + SILENT;
     assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
     assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
@@ -341,12 +333,11 @@ static void test_leaving_silent_peers(void **state)
 
 /* A peer that is given up is notified, in whatever state its connections are, and also
  * where writes wait for room. */
-static void test_given_up(void **state)
+TEST(test_given_up)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     for (int writes = 0; writes < 2; writes++) {
         pair_open(&pair, "tcp", "tcp");
         if (writes)
@@ -384,14 +375,13 @@ static void stand_still(unsigned ms)
 
 /* The peer's sockets close without a word, as where a frame is half sent. What that
  * means depends on whether its process lives, and on whether this one was away. */
-static void test_silently_given_up(void **state)
+TEST(test_silently_given_up)
 {
     enum { AWAY = 1, LIVES = 2 };
     struct pair pair;
     struct trib_event e;
     struct trib_process me, who;
 
-    (void)state;
     trib_process_self(&me);
     for (int what = 0; what < 4; what++) {
         pair_open(&pair, "tcp", "tcp"); /* its limit is 300 ms */
@@ -425,12 +415,11 @@ static void test_silently_given_up(void **state)
 }
 
 /* A rank waits for no acknowledgement by a peer that has closed the connection. */
-static void test_leaving_after_the_peer(void **state)
+TEST(test_leaving_after_the_peer)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     for (int last = 0; last < 2; last++) {
         pair_open(&pair, "tcp", "tcp");
         assert_status(pair_write(&pair, 8, 1), TRIB_OK);
@@ -442,24 +431,4 @@ static void test_leaving_after_the_peer(void **state)
         assert_in_range((trib_now_ns() - began) / 1000000, 0, 1000);
         pair_close(&pair);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_signals_while_connecting),
-        cmocka_unit_test(test_several_addresses),
-        cmocka_unit_test(test_the_meeting_first),
-        cmocka_unit_test(test_own_addresses_last),
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_choice_of_networks),
-        cmocka_unit_test(test_sleeps_without_pwait2),
-        cmocka_unit_test(test_leaving_silent_peers),
-        cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_silently_given_up),
-        cmocka_unit_test(test_leaving_after_the_peer),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

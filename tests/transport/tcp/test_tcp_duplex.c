@@ -162,11 +162,10 @@ static void poll_until_moved(struct bed *b)
     assert_true(one_connection(b));
 }
 
-static void test_one_after_the_other(void **state)
+TEST(test_one_after_the_other)
 {
     struct bed b;
 
-    (void)state;
     for (int first = 0; first < 2; first++) {
         bed_open(&b, first, false);
         exchange(&b);
@@ -177,11 +176,10 @@ static void test_one_after_the_other(void **state)
 
 /* Neither has seen the other's connection. What was written before comes first, also if
  * more is waiting than sockets take. */
-static void test_both_at_once(void **state)
+TEST(test_both_at_once)
 {
     struct bed b;
 
-    (void)state;
     for (int round = 0; round < 4; round++) {
         bed_open(&b, round % 2, true);
         for (int n = 0; n < (round < 2 ? 3 : WRITES); n++) {
@@ -213,11 +211,10 @@ static void bed_open_moved(struct bed *b)
 
 /* The lower rank sees that the higher one has moved before it sees what that wrote
  * first. */
-static void test_moved_too_early(void **state)
+TEST(test_moved_too_early)
 {
     struct bed b;
 
-    (void)state;
     bed_open_moved(&b);
     const struct tcp_peer *lower = &tcp_of(b.pair.t[0])->peers[1];
     uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
@@ -236,12 +233,11 @@ static void test_moved_too_early(void **state)
 }
 
 /* The connection that a rank has moved away from ends before all of it was read. */
-static void test_end_of_what_was_left(void **state)
+TEST(test_end_of_what_was_left)
 {
     struct bed b;
     uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
 
-    (void)state;
     bed_open_moved(&b);
     rude = true;
     while (!b.sides[1].lost && !trib_deadline_passed(deadline)) {
@@ -256,11 +252,10 @@ static void test_end_of_what_was_left(void **state)
 
 /* Whoever leaves after both have moved to one connection: what it wrote comes first,
  * and it has not died. */
-static void test_leaves(void **state)
+TEST(test_leaves)
 {
     struct bed b;
 
-    (void)state;
     for (int round = 0; round < 6; round++) {
         int leaver = round % 2, stays = !leaver;
         uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
@@ -283,14 +278,13 @@ static void test_leaves(void **state)
 }
 
 /* A rank that knows the key and sends words where they have no meaning. */
-static void test_words_out_of_place(void **state)
+TEST(test_words_out_of_place)
 {
     static const struct {
         int self;
         enum tcp_kind kind;
     } cases[] = {{1, TCP_LAST}, {0, TCP_LAST}, {1, TCP_BOTH_WAYS}, {0, TCP_ACCEPT}};
 
-    (void)state;
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         struct pair pair = {0};
         struct trib_transport_opts opts = pair_opts(&pair, cases[c].self);
@@ -328,19 +322,4 @@ static void test_words_out_of_place(void **state)
         close(end.fd);
         t->ops->close(t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_after_the_other),
-        cmocka_unit_test(test_both_at_once),
-        cmocka_unit_test(test_moved_too_early),
-        cmocka_unit_test(test_end_of_what_was_left),
-        cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_words_out_of_place),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,11 +10,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, "tcp", "tcp");
     struct trib_ip_address a = pair_ip_address(&pair, 1);
     const struct tcp_hello good = {
@@ -51,12 +50,11 @@ static void test_refusals(void **state)
     pair_close(&pair);
 }
 
-static void test_unauthenticated(void **state)
+TEST(test_unauthenticated)
 {
     struct pair pair;
     struct tcp_head head;
 
-    (void)state;
     pair_open(&pair, "tcp", "tcp");
     struct trib_ip_address a = pair_ip_address(&pair, 1);
     int fd = dial(a.port);
@@ -67,7 +65,7 @@ static void test_unauthenticated(void **state)
 }
 
 /* Silent connections fill the table and stay: a rank is accepted all the same. */
-static void test_silent_unauthenticated(void **state)
+TEST(test_silent_unauthenticated)
 {
     enum { CROWD = 2 + TRIB_NET_UNAUTHENTICATED };
     struct trib_address address;
@@ -76,7 +74,6 @@ static void test_silent_unauthenticated(void **state)
     int fd[CROWD];
     char byte;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         assert_status(trib_transport_open("tcp", &opts, &pair.t[i]), TRIB_OK);
@@ -144,9 +141,8 @@ static void other_key(struct trib_ip_address *a)
     a->key++;
 }
 
-static void test_refusal_reason(void **state)
+TEST(test_refusal_reason)
 {
-    (void)state;
     is_lost(other_key, 2, "refused rank 0: this rank's key belongs to another job");
     is_lost(NULL, 3, "refused rank 0: it knows no such rank");
 }
@@ -181,7 +177,7 @@ static void poll_side_1(struct pair *pair, const uint8_t *until)
 
 /* A listener without a descriptor says so once, and takes the peers that wait when it
  * has one. */
-static void test_no_descriptor(void **state)
+TEST(test_no_descriptor)
 {
     struct pair pair = {0};
     struct trib_transport_opts opts = pair_opts(&pair, 1);
@@ -189,7 +185,6 @@ static void test_no_descriptor(void **state)
     struct trib_event e;
     struct tcp_head word;
 
-    (void)state;
     assert_status(trib_transport_open("tcp", &opts, &pair.t[1]), TRIB_OK);
     struct trib_ip_address a = pair_ip_address(&pair, 1);
     const struct tcp_hello hello = {
@@ -216,13 +211,12 @@ static void test_no_descriptor(void **state)
 }
 
 /* Half of a payload is here when its target is taken away: the rest goes nowhere. */
-static void test_memory_taken_back(void **state)
+TEST(test_memory_taken_back)
 {
     struct pair pair = {0};
     uint8_t mem[512] = {0}, half[256];
     struct trib_event e;
 
-    (void)state;
     struct tcp_head head = open_target(&pair, mem, sizeof(mem));
     memset(half, 7, sizeof(half));
     int fd = begin_write(&pair, &head, half, sizeof(half));
@@ -238,14 +232,13 @@ static void test_memory_taken_back(void **state)
 }
 
 /* Two writes, byte by byte: each has arrived when its last byte has, and not before. */
-static void test_split_at_every_byte(void **state)
+TEST(test_split_at_every_byte)
 {
     struct pair pair = {0};
     uint8_t mem[40] = {0}, stream[2 * (sizeof(struct tcp_head) + sizeof(mem))];
     const size_t frame = sizeof(stream) / 2;
     struct trib_event e;
 
-    (void)state;
     struct tcp_head head = open_target(&pair, mem, sizeof(mem));
     for (int i = 0; i < 2; i++) {
         head.imm = 5 + (uint32_t)i;
@@ -271,14 +264,13 @@ static void test_split_at_every_byte(void **state)
 }
 
 /* The range of a frame must lie in its region, whatever its numbers add up to. */
-static void test_frames_outside(void **state)
+TEST(test_frames_outside)
 {
     static const struct {
         uint64_t off, len;
     } claims[] = {{0, 65}, {64, 1}, {1, 64}, {UINT64_MAX, 2}, {8, UINT64_MAX - 4}};
     uint8_t mem[80], bytes[80];
 
-    (void)state;
     memset(bytes, 1, sizeof(bytes));
     for (size_t c = 0; c < sizeof(claims) / sizeof(claims[0]); c++) {
         struct pair pair = {0};
@@ -300,14 +292,13 @@ static void test_frames_outside(void **state)
  * Does side 0 sleep once it has left its peer, though a forked child, as a loader of
  * data is, still holds its sockets?
  */
-static void test_child_holds_sockets(void **state)
+TEST(test_child_holds_sockets)
 {
     struct pair pair;
     struct trib_event e;
     uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
     int quiet = 0;
 
-    (void)state;
     pair_open(&pair, "tcp", "tcp");
     const struct trib_transport_ops *ops = pair.t[0]->ops;
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
@@ -332,12 +323,11 @@ static void test_child_holds_sockets(void **state)
 
 /* Ports of jobs that have just ended are free at once: a range of ten lasts for a
  * hundred. */
-static void test_ports_again(void **state)
+TEST(test_ports_again)
 {
     char text[64];
     uint16_t first = 0;
 
-    (void)state;
     for (int job = 0; job < 100; job++) {
         struct pair pair;
         struct trib_event e;
@@ -366,12 +356,11 @@ static bool comes_in(const uint8_t ip[16], uint16_t port)
 }
 
 /* A network that net= does not name does not reach the port; loopback does. */
-static void test_other_networks(void **state)
+TEST(test_other_networks)
 {
     static const char *const texts[] = {"tcp", "tcp:net=127.0.0.0/8"};
     uint8_t ip[1][16];
 
-    (void)state;
     if (trib_net_own(ip, 1) == 0)
         tribtest_skip("this host has no address but loopback");
     for (int fenced = 0; fenced < 2; fenced++) {
@@ -383,24 +372,4 @@ static void test_other_networks(void **state)
         assert_int_equal(comes_in(ip[0], port), !fenced);
         pair.t[1]->ops->close(pair.t[1]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_unauthenticated),
-        cmocka_unit_test(test_silent_unauthenticated),
-        cmocka_unit_test(test_refusal_reason),
-        cmocka_unit_test(test_no_descriptor),
-        cmocka_unit_test(test_memory_taken_back),
-        cmocka_unit_test(test_child_holds_sockets),
-        cmocka_unit_test(test_split_at_every_byte),
-        cmocka_unit_test(test_frames_outside),
-        cmocka_unit_test(test_ports_again),
-        cmocka_unit_test(test_other_networks),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

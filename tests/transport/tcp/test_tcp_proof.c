@@ -70,14 +70,13 @@ static void fails(struct pair *pair, int fd, const uint8_t *proof,
 
 /* Zeros, the listener's own proof, one of another connection, one under another
  * secret. */
-static void test_wrong_proofs(void **state)
+TEST(test_wrong_proofs)
 {
     struct pair pair = {0};
     struct tcp_challenge c, again;
     uint8_t mem[64] = {0}, proof[TRIB_PROOF_BYTES] = {0}, right[TRIB_PROOF_BYTES];
     struct tcp_head word;
 
-    (void)state;
     struct tcp_head head = open_proving(&pair, mem, sizeof(mem));
     struct tcp_hello hello = hello_to(&pair, 3);
     fails(&pair, begin(&pair, &hello, &c), proof, &head);
@@ -109,14 +108,13 @@ static void test_wrong_proofs(void **state)
 }
 
 /* Each side says what is wrong, and nobody waits. */
-static void test_other_secrets(void **state)
+TEST(test_other_secrets)
 {
     static const uint8_t numbers[][2] = {{1, 2}, {0, 2}, {1, 0}};
     static const char *const lost[] = {"does not have this job's secret",
                                        "only one of the two has a secret",
                                        "only one of the two has a secret"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
         struct pair pair = {0};
         struct trib_address address;
@@ -144,13 +142,12 @@ static void test_other_secrets(void **state)
 }
 
 /* Two sides with one secret: all is as without. */
-static void test_same_secret(void **state)
+TEST(test_same_secret)
 {
     struct pair pair = {0};
     struct trib_address address[2];
     struct trib_event e;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         pair_secret(&pair, i, 9);
         struct trib_transport_opts opts = pair_opts(&pair, i);
@@ -165,16 +162,4 @@ static void test_same_secret(void **state)
         assert_int_equal(e.imm, 5);
     }
     pair_close(&pair);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong_proofs),
-        cmocka_unit_test(test_other_secrets),
-        cmocka_unit_test(test_same_secret),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,12 +100,11 @@ static int receives_of_arrival(struct pair *pair, struct trib_event *event)
     return 0;
 }
 
-static void test_small_write_is_one_call_each(void **state)
+TEST(test_small_write_is_one_call_each)
 {
     struct pair pair;
     struct trib_event event;
 
-    (void)state;
     pair_open(&pair, "tcp", "tcp");
     for (uint32_t i = 0; i < 20; i++) {
         seen.lists = 0;
@@ -141,13 +140,12 @@ static struct trib_write big_write(struct pair *pair, void *mem[2])
 }
 
 /* Between two large payloads in a row only heads go through the buffer. */
-static void test_large_payloads_go_to_their_place(void **state)
+TEST(test_large_payloads_go_to_their_place)
 {
     struct pair pair;
     struct trib_event event;
     void *mem[2];
 
-    (void)state;
     pair_open(&pair, "tcp", "tcp");
     struct trib_write w = big_write(&pair, mem);
     uint64_t deadline = trib_deadline_ms(20000 * tribtest_slowness());
@@ -169,12 +167,11 @@ static void test_large_payloads_go_to_their_place(void **state)
 }
 
 /* A write without an event goes with one that has an event, or with the next poll. */
-static void test_quiet_writes_wait_for_company(void **state)
+TEST(test_quiet_writes_wait_for_company)
 {
     struct pair pair;
     struct trib_event event;
 
-    (void)state;
     pair_open(&pair, "tcp", "tcp");
     struct trib_write w = {.local = pair.region[0],
                            .remote = pair.remote[0],
@@ -218,7 +215,7 @@ static void crowd_open(struct pair *common, struct trib_transport *t[CROWD])
 
 /* Only those of many peers are read that have data; data that came with the event asked
  * for is not forgotten. */
-static void test_many_peers(void **state)
+TEST(test_many_peers)
 {
     const uint32_t each = 10;
     uint64_t deadline = trib_deadline_ms(20000 * tribtest_slowness());
@@ -227,7 +224,6 @@ static void test_many_peers(void **state)
     struct trib_event event;
     uint32_t arrived[CROWD] = {0}, n = 0;
 
-    (void)state;
     crowd_open(&common, t);
     for (uint32_t k = 0; k < each; k++) {
         for (int i = 1; i < CROWD; i++) {
@@ -291,9 +287,8 @@ static void some_move(int busy, int second)
         t[i]->ops->close(t[i]);
 }
 
-static void test_some_move_while_one_is_read(void **state)
+TEST(test_some_move_while_one_is_read)
 {
-    (void)state;
     for (int busy = 1; busy < CROWD; busy++)
         for (int second = 1; second < CROWD; second++)
             if (second != busy)
@@ -316,11 +311,10 @@ static void let_it_tick(struct pair *pair)
 }
 
 /* Acknowledgements come where traffic begins, not for each write. */
-static void test_fewer_acknowledgements(void **state)
+TEST(test_fewer_acknowledgements)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, "tcp", "tcp");
     seen.fewer_acks = 0;
     for (int i = 1; i <= 3; i++) {
@@ -333,19 +327,4 @@ static void test_fewer_acknowledgements(void **state)
         assert_int_equal(seen.fewer_acks, i);
     }
     pair_close(&pair);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_write_is_one_call_each),
-        cmocka_unit_test(test_large_payloads_go_to_their_place),
-        cmocka_unit_test(test_quiet_writes_wait_for_company),
-        cmocka_unit_test(test_many_peers),
-        cmocka_unit_test(test_some_move_while_one_is_read),
-        cmocka_unit_test(test_fewer_acknowledgements),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

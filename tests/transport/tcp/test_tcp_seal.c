@@ -176,53 +176,47 @@ static const char *const ciphers[] = {"tcp", "tcp:aes=0"};
 
 /* Bits of the head, of its length, of the frame's head, of the payload and of the
  * tag. */
-static void test_flipped_bits(void **state)
+TEST(test_flipped_bits)
 {
     static const size_t places[] = {0,  3,  4,  5,   6,    7,    8,   12,
                                     24, 39, 40, 100, 4135, 4136, 4151};
 
-    (void)state;
     for (size_t c = 0; c < 2; c++)
         for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
             spoil(ciphers[c], TAP_FLIP, places[i], changed);
 }
 
-static void test_left_out(void **state)
+TEST(test_left_out)
 {
-    (void)state;
     for (size_t c = 0; c < 2; c++)
         spoil(ciphers[c], TAP_DROP, 0, changed);
 }
 
-static void test_swapped(void **state)
+TEST(test_swapped)
 {
-    (void)state;
     for (size_t c = 0; c < 2; c++)
         spoil(ciphers[c], TAP_HOLD, 0, changed);
 }
 
 /* The writer gets its own record back: it is none of the other side's. */
-static void test_sent_back(void **state)
+TEST(test_sent_back)
 {
-    (void)state;
     for (size_t c = 0; c < 2; c++)
         spoil(ciphers[c], TAP_REFLECT, 0, "");
 }
 
 /* A stream that ends between two records, or within one, is no disconnect. */
-static void test_cut(void **state)
+TEST(test_cut)
 {
     static const size_t places[] = {0, 1, 8, 40, 4151};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         spoil("tcp", TAP_CUT, places[i], "or it was cut");
 }
 
 /* The first time it is right; the memory is then what the test makes it. */
-static void test_repeated(void **state)
+TEST(test_repeated)
 {
-    (void)state;
     for (size_t c = 0; c < 2; c++) {
         struct bed b;
         open_moved(&b, true, ciphers[c]);
@@ -242,12 +236,11 @@ static void test_repeated(void **state)
 
 /* A record of a connection before, of the same ranks with the same secret, at its
  * place. */
-static void test_of_another_connection(void **state)
+TEST(test_of_another_connection)
 {
     static struct tap before;
     struct bed b;
 
-    (void)state;
     open_moved(&b, true, "tcp");
     b.tap.deed = TAP_KEEP;
     assert_status(pair_write(&b.pair, PAIR_LEN, 1), TRIB_OK);
@@ -267,12 +260,11 @@ static void test_of_another_connection(void **state)
 }
 
 /* A frame as it is without seals, in the stream of one that seals. */
-static void test_not_sealed(void **state)
+TEST(test_not_sealed)
 {
     struct tcp_head head = {.magic = TCP_MAGIC, .kind = TCP_WRITE, .len = 32};
     struct bed b;
 
-    (void)state;
     open_moved(&b, true, "tcp");
     memset(b.tap.copy, 1, 64);
     memcpy(b.tap.copy, &head, sizeof(head));
@@ -290,11 +282,10 @@ static bool on_the_wire(const struct tap *tap)
 }
 
 /* With seals no byte of a gradient is legible, without all of them are. */
-static void test_legible(void **state)
+TEST(test_legible)
 {
     static const char *const texts[] = {"tcp", "tcp", "tcp:aes=0"};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct bed b;
         open_moved(&b, i > 0, texts[i]);
@@ -309,12 +300,11 @@ static void test_legible(void **state)
 }
 
 /* One side has no instructions for AES: both take the other cipher. */
-static void test_ciphers(void **state)
+TEST(test_ciphers)
 {
     static const char *const texts[][2] = {
         {"tcp", "tcp"}, {"tcp:aes=0", "tcp"}, {"tcp", "tcp:aes=0"}};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct bed b;
         open_sides(&b, true, texts[i]);
@@ -328,7 +318,7 @@ static void test_ciphers(void **state)
 }
 
 /* Removing a flag from a hello on its way leads to no connection. */
-static void test_downgrades(void **state)
+TEST(test_downgrades)
 {
     static const struct {
         uint32_t hello, challenge;
@@ -341,7 +331,6 @@ static void test_downgrades(void **state)
         {0, TCP_HAS_AES, "does not have this job's secret"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
         struct bed b;
@@ -362,11 +351,10 @@ static void test_downgrades(void **state)
 }
 
 /* Each side says that the other one does not do as it does. */
-static void test_one_side_alone(void **state)
+TEST(test_one_side_alone)
 {
     struct trib_config other = {.stop_timeout_ms = 300};
 
-    (void)state;
     for (int sealing = 0; sealing < 2; sealing++) {
         struct pair pair = {0};
         struct trib_address address;
@@ -392,7 +380,7 @@ static void test_one_side_alone(void **state)
 }
 
 /* A transport that cannot seal says so, with the cure; auto leaves it out. */
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     static const struct {
         const char *text;
@@ -427,7 +415,6 @@ static void test_refusals(void **state)
 #endif
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct pair pair = {0};
         if (cases[i].secret)
@@ -445,11 +432,10 @@ static void test_refusals(void **state)
 
 /* Memory of one host needs no secret: auto and shm are not refused for what tcp would
  * need. */
-static void test_not_refused(void **state)
+TEST(test_not_refused)
 {
     static const char *const texts[] = {"shm", "auto", "auto:near=shm"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct pair pair = {0};
         struct trib_transport_opts opts = pair_opts(&pair, 0);
@@ -457,27 +443,4 @@ static void test_not_refused(void **state)
         assert_status(trib_transport_open(texts[i], &opts, &pair.t[0]), TRIB_OK);
         pair.t[0]->ops->close(pair.t[0]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flipped_bits),
-        cmocka_unit_test(test_left_out),
-        cmocka_unit_test(test_swapped),
-        cmocka_unit_test(test_sent_back),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_repeated),
-        cmocka_unit_test(test_of_another_connection),
-        cmocka_unit_test(test_not_sealed),
-        cmocka_unit_test(test_legible),
-        cmocka_unit_test(test_ciphers),
-        cmocka_unit_test(test_downgrades),
-        cmocka_unit_test(test_one_side_alone),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_not_refused),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,12 +35,11 @@ struct greeting {
     uint8_t name[64];
 };
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
     const struct ucx *u = ucx_of(pair.t[1]);
     struct trib_ip_address a = pair_ip_address(&pair, 1);
@@ -104,12 +103,11 @@ static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *para
 
 /* UCX reads an address as far as lengths in it say, and not as far as it was sent:
  * behind one that ends too early there are zeros, with which it is refused. */
-static void test_short_names(void **state)
+TEST(test_short_names)
 {
     struct pair pair = {.lines = 0};
     struct ucx_control word;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
@@ -140,12 +138,11 @@ static void test_short_names(void **state)
     pair_close(&pair);
 }
 
-static void test_strangers(void **state)
+TEST(test_strangers)
 {
     struct pair pair;
     struct ucx_control word;
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
     struct trib_ip_address a = pair_ip_address(&pair, 1);
     assert_int_equal(answer(a.port, "GET / HTTP/1.1\r\n\r\n", 18, &word), 0);
@@ -155,7 +152,7 @@ static void test_strangers(void **state)
 
 /* One that has said its hello, and behind it more silent ones than there are places
  * for, all at once: it gets its answer. */
-static void test_burst(void **state)
+TEST(test_burst)
 {
     enum { CROWD = 2 + TRIB_NET_UNAUTHENTICATED + 8 };
     struct sockaddr_storage to;
@@ -163,7 +160,6 @@ static void test_burst(void **state)
     struct pair pair;
     int fd[CROWD];
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
     struct ucx *u = ucx_of(pair.t[1]);
     struct trib_ip_address a = pair_ip_address(&pair, 1);
@@ -200,7 +196,7 @@ static double cpu_seconds(void)
 
 /* A connection that cannot be taken waits, and the manager sleeps; later it is
  * taken. */
-static void test_no_descriptor(void **state)
+TEST(test_no_descriptor)
 {
     const struct ucx_hello hello = {.magic = UCX_MAGIC, .version = UCX_VERSION + 1};
     struct sockaddr_storage to;
@@ -208,7 +204,6 @@ static void test_no_descriptor(void **state)
     struct ucx_control word;
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     socklen_t len = trib_net_sockaddr(trib_net_loopback, pair_ip_address(&pair, 1).port,
@@ -267,9 +262,8 @@ static void other_key(struct trib_ip_address *a)
     a->key++;
 }
 
-static void test_told_why(void **state)
+TEST(test_told_why)
 {
-    (void)state;
     is_refused(other_key, 2, 0, "refused rank 0: it belongs to another job");
     is_refused(NULL, 3, 0, "refused rank 0: it knows no such rank");
     is_refused(NULL, 2, 4096, "refused rank 0: it has different settings");
@@ -335,13 +329,12 @@ static bool is_helped(struct ucx *u, int peer)
 }
 
 /* A rank makes UCX's progress for who connects to it, until that one is through. */
-static void test_helped(void **state)
+TEST(test_helped)
 {
     enum { MS = 8000 }; /* it gives up after 10 s */
     uint64_t until = trib_deadline_ms(MS);
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
     for (int i = 0; i < 2; i++) {
         while (is_helped(ucx_of(pair.t[i]), !i) && !trib_deadline_passed(until))
@@ -375,20 +368,18 @@ static void outside(size_t len)
     free(mem[1]);
 }
 
-static void test_outside(void **state)
+TEST(test_outside)
 {
-    (void)state;
     outside(8);
     outside(LARGE);
 }
 
-static void test_large(void **state)
+TEST(test_large)
 {
     struct pair pair;
     struct trib_event e;
     uint8_t *mem[2];
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
     struct trib_write w = large_write(&pair, mem);
     w.imm = 11;
@@ -435,11 +426,10 @@ static bool take_memory_back(void)
     return taken;
 }
 
-static void test_memory_taken_back(void **state)
+TEST(test_memory_taken_back)
 {
     int tries = 0;
 
-    (void)state;
     while (!take_memory_back())
         assert_true(++tries < 10); /* on a busy machine */
 }
@@ -452,12 +442,11 @@ static ucs_status_ptr_t flush_fails(ucp_ep_h ep, const ucp_request_param_t *para
 }
 
 /* An endpoint that UCX cannot bring up is no connection. */
-static void test_endpoint_fails(void **state)
+TEST(test_endpoint_fails)
 {
     struct pair pair = {0};
     struct trib_address address;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
@@ -489,11 +478,10 @@ static bool leaves(struct pair *pair, uint8_t *mem[2])
 
 /* All that a peer sent before it left comes, the large message too, though this rank
  * did not look meanwhile. */
-static void test_leaves(void **state)
+TEST(test_leaves)
 {
     bool heard = false;
 
-    (void)state;
     for (int tries = 0; !heard && tries < 10; tries++) {
         struct pair pair;
         struct trib_event e;
@@ -516,12 +504,11 @@ static void test_leaves(void **state)
 
 /* A process whose sockets have ended may have written more, until UCX, too, has read
  * to the end: then the loss is reported at once. */
-static void test_end_of_both(void **state)
+TEST(test_end_of_both)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     pair_open(&pair, "ucx", "ucx");
     struct ucx *u = ucx_of(pair.t[0]);
     pthread_mutex_lock(&u->links); /* as the manager does */
@@ -539,31 +526,14 @@ static void test_end_of_both(void **state)
 }
 
 /* UCX catches signals and prints where a program crashed; ours does not become so. */
-static void test_signals(void **state)
+TEST(test_signals)
 {
     struct trib_ucx_api api;
     struct sigaction before, after;
     char why[200];
 
-    (void)state;
     assert_int_equal(sigaction(SIGBUS, NULL, &before), 0);
     assert_true(trib_ucx_load(&api, why, sizeof(why)));
     assert_int_equal(sigaction(SIGBUS, NULL, &after), 0);
     assert_ptr_equal(before.sa_sigaction, after.sa_sigaction);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_signals),        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_short_names),    cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_told_why),       cmocka_unit_test(test_burst),
-        cmocka_unit_test(test_no_descriptor),  cmocka_unit_test(test_outside),
-        cmocka_unit_test(test_large),          cmocka_unit_test(test_memory_taken_back),
-        cmocka_unit_test(test_endpoint_fails), cmocka_unit_test(test_helped),
-        cmocka_unit_test(test_leaves),         cmocka_unit_test(test_end_of_both),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

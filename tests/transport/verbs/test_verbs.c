@@ -13,18 +13,16 @@
 #include "base/time.h"
 #include "transport/verbs/verbs.h"
 
-static void test_no_library(void **state)
+TEST(test_no_library, clean, nothing_left)
 {
-    (void)state;
     fake_verbs_reset()->no_library = true;
     pair_refuses("verbs", TRIB_ERR_UNSUPPORTED,
             "libibverbs.so.1: cannot open shared object");
     pair_refuses("verbs", TRIB_ERR_UNSUPPORTED, "Debian: libibverbs1, librdmacm1");
 }
 
-static void test_no_device(void **state)
+TEST(test_no_device, clean, nothing_left)
 {
-    (void)state;
     fake_verbs_reset()->devices = 0;
     pair_refuses("verbs", TRIB_ERR_UNSUPPORTED, "this host has no RDMA device");
     fake_verbs_reset()->no_connection_manager = true;
@@ -44,14 +42,13 @@ static void test_no_device(void **state)
                  "depth=8 is not a whole number from 16");
 }
 
-static void test_no_room(void **state)
+TEST(test_no_room, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct pair pair = {0};
     struct trib_transport_opts many = pair_opts(&pair, 0);
     struct trib_transport *t = NULL;
 
-    (void)state;
     opts->cq_errno = ENOMEM;
     pair_refuses("verbs", TRIB_ERR_NO_MEMORY, "cannot create a completion queue of");
     pair_refuses("verbs", TRIB_ERR_NO_MEMORY, "ulimit -l unlimited");
@@ -82,14 +79,13 @@ static int free_ports(void)
     return 0;
 }
 
-static void test_ports(void **state)
+TEST(test_ports, clean, nothing_left)
 {
     struct trib_net_port udp;
     struct pair pair;
     char text[64], words[96];
     int first = free_ports();
 
-    (void)state;
     snprintf(text, sizeof(text), "verbs:port=%d,ports=2,connect=rdmacm", first);
     pair_open(&pair, text, text);
     snprintf(words, sizeof(words), "none of the ports %d to %d can be bound", first,
@@ -105,11 +101,10 @@ static void test_ports(void **state)
 }
 
 /* The second device is used where it is asked for. */
-static void test_device(void **state)
+TEST(test_device, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     fake_verbs_reset()->devices = 2;
     pair_open(&pair, "verbs:device=fake1", "verbs:device=fake1");
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
@@ -117,13 +112,12 @@ static void test_device(void **state)
     pair_close(&pair);
 }
 
-static void test_memory(void **state)
+TEST(test_memory, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_region *region;
     struct pair pair;
 
-    (void)state;
     open_pair(&pair);
     opts->reg_errno = ENOMEM;
     assert_status(pair.t[0]->ops->reg(pair.t[0], pair.mem[0], 8, &region),
@@ -160,18 +154,17 @@ static int register_much(int rank, int size, void *arg)
     return !told;
 }
 
-static void test_memlock(void **state)
+TEST(test_memlock, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     fake_verbs_reset()->memlock = true;
     assert_int_equal(tribtest_forks(1, 30, register_much, &pair), 0);
 }
 
 /* If the kernel copies pinned pages at fork, the library need not mark them: that would
  * cost a system call for each region. */
-static void test_fork_init(void **state)
+TEST(test_fork_init, clean, nothing_left)
 {
     static const struct {
         bool unneeded, no_query;
@@ -182,7 +175,6 @@ static void test_fork_init(void **state)
                  {.error = EINVAL, .calls = 1}};
     struct pair pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct fake_verbs_opts *opts = fake_verbs_reset();
         opts->fork_unneeded = cases[i].unneeded;
@@ -203,11 +195,10 @@ static void test_fork_init(void **state)
 /* Small writes are inline, as far as the device can; few of them report. */
 /* Blobs of memory hold no address, and all the same peers reach it: by requests that
  * the library copies, and by those that the device reads. */
-static void test_no_addresses(void **state)
+TEST(test_no_addresses, clean, nothing_left)
 {
     static const size_t off[] = {0, 1, 4000, 4096, 5000, ((size_t)2 << 20) + 12345};
 
-    (void)state;
     for (int old = 0; old < 2; old++) {
         fake_verbs_reset()->no_iova = old;
         struct pair pair;
@@ -250,12 +241,11 @@ static void test_no_addresses(void **state)
     }
 }
 
-static void test_posting(void **state)
+TEST(test_posting, clean, nothing_left)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     fake_verbs_reset()->inline_max = 100;
     open_pair(&pair);
     for (uint32_t i = 0; i < 64; i++) {
@@ -275,12 +265,11 @@ static void test_posting(void **state)
 }
 
 /* A write longer than a message of the device: pieces, and one event. */
-static void test_pieces(void **state)
+TEST(test_pieces, clean, nothing_left)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     fake_verbs_reset()->message_max = 1000;
     open_pair(&pair);
     memset(pair.mem[0], 7, PAIR_LEN);
@@ -302,12 +291,11 @@ static void test_pieces(void **state)
     pair_close(&pair);
 }
 
-static void test_full(void **state)
+TEST(test_full, clean, nothing_left)
 {
     struct pair pair;
     uint32_t sent = 0;
 
-    (void)state;
     open_pair(&pair);
     fake_verbs_hold(true);
     while (pair_write(&pair, 8, sent) == TRIB_OK)
@@ -320,12 +308,11 @@ static void test_full(void **state)
 }
 
 /* A peer that takes nothing cannot hold up who leaves. */
-static void test_leave_stuck(void **state)
+TEST(test_leave_stuck, clean, nothing_left)
 {
     struct pair pair;
     uint64_t start = trib_now_ns();
 
-    (void)state;
     open_pair(&pair);
     fake_verbs_hold(true);
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
@@ -336,11 +323,10 @@ static void test_leave_stuck(void **state)
 }
 
 /* Writes of others during a farewell are not lost. */
-static void test_deferred_cqes(void **state)
+TEST(test_deferred_cqes, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     open_pair(&pair);
     struct trib_write w = {.imm = 5};
     assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_OK);
@@ -374,7 +360,7 @@ static void try_status(enum ibv_wc_status status, const char *why, const char *l
 
 /* Each status of a completion has its words, and only the first of a connection
  * counts. */
-static void test_statuses(void **state)
+TEST(test_statuses, clean, nothing_left)
 {
     static const struct {
         enum ibv_wc_status status;
@@ -388,7 +374,6 @@ static void test_statuses(void **state)
         {(enum ibv_wc_status)99, "an unknown error", "status 99"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         try_status(cases[i].status, cases[i].why, cases[i].logged);
     for (int s = IBV_WC_SUCCESS + 1; s <= IBV_WC_TM_RNDV_INCOMPLETE; s++) {
@@ -399,7 +384,7 @@ static void test_statuses(void **state)
     }
 }
 
-static void test_async(void **state)
+TEST(test_async, clean, nothing_left)
 {
     static const struct {
         enum ibv_event_type type;
@@ -414,7 +399,6 @@ static void test_async(void **state)
     };
     struct pair pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         (void)fake_verbs_reset();
         open_pair(&pair);
@@ -426,12 +410,11 @@ static void test_async(void **state)
 }
 
 /* The device stops a queue pair and flushes; what it says about it comes later. */
-static void test_flush(void **state)
+TEST(test_flush, clean, nothing_left)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     open_pair(&pair);
     struct verbs *v = (struct verbs *)pair.t[0];
     fake_verbs_fail(IBV_WC_WR_FLUSH_ERR);
@@ -445,7 +428,7 @@ static void test_flush(void **state)
 }
 
 /* Events of a port are logged; connections may outlive it. */
-static void test_port(void **state)
+TEST(test_port, clean, nothing_left)
 {
     static const struct {
         enum ibv_event_type type;
@@ -464,7 +447,6 @@ static void test_port(void **state)
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         (void)fake_verbs_reset();
         open_pair(&pair);
@@ -482,12 +464,11 @@ static void test_port(void **state)
 }
 
 /* A cable that is pulled and plugged in again ends no connection. */
-static void test_unplug(void **state)
+TEST(test_unplug, clean, nothing_left)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     open_pair(&pair);
     fake_verbs_unplug();
     assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
@@ -498,11 +479,10 @@ static void test_unplug(void **state)
 }
 
 /* The writes of a dead peer come first; both directions end. */
-static void test_cut(void **state)
+TEST(test_cut, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     open_pair(&pair);
     struct trib_write w = {.imm = 3};
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
@@ -513,11 +493,10 @@ static void test_cut(void **state)
     pair_close(&pair);
 }
 
-static void test_removal(void **state)
+TEST(test_removal, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     open_pair(&pair);
     fake_verbs_remove();
     expect_loss(&pair, 0, "this host's RDMA device was removed");
@@ -525,12 +504,11 @@ static void test_removal(void **state)
 }
 
 /* A loss ends a sleep. */
-static void test_sleep(void **state)
+TEST(test_sleep, clean, nothing_left)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     open_pair(&pair);
     pair.t[0]->ops->arm(pair.t[0]);
     assert_int_equal(pair_poll(&pair, 0, 0, &e), 0);
@@ -540,22 +518,4 @@ static void test_sleep(void **state)
     assert_true(trib_now_ns() - start < UINT64_C(15000000000));
     expect_loss(&pair, 0, "closed its connection");
     pair_close(&pair);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
-    const struct CMUnitTest tests[] = {
-        CASE(test_no_library),   CASE(test_no_device), CASE(test_no_room),
-        CASE(test_ports),        CASE(test_device),    CASE(test_memory),
-        CASE(test_memlock),      CASE(test_fork_init), CASE(test_posting),
-        CASE(test_no_addresses), CASE(test_pieces),    CASE(test_full),
-        CASE(test_leave_stuck),  CASE(test_deferred_cqes),     CASE(test_statuses),
-        CASE(test_async),        CASE(test_port),      CASE(test_flush),
-        CASE(test_cut),          CASE(test_removal),   CASE(test_sleep),
-CASE(test_unplug),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

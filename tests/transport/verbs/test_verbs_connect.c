@@ -12,13 +12,12 @@
 
 /* Connecting -------------------------------------------------------------------- */
 
-static void test_refusals(void **state)
+TEST(test_refusals, clean, nothing_left)
 {
     struct trib_address address, other;
     struct verbs_address a;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
     memcpy(&a, address.bytes, sizeof(a));
     other = address;
@@ -40,13 +39,12 @@ static void test_refusals(void **state)
     pair_close(&pair);
 }
 
-static void test_reject(void **state)
+TEST(test_reject, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->reject = 24;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "reason 24");
@@ -60,13 +58,12 @@ static void test_reject(void **state)
     pair_close(&pair);
 }
 
-static void test_other_device(void **state)
+TEST(test_other_device, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->devices = 2;
     opts->other_device = true;
@@ -75,13 +72,12 @@ static void test_other_device(void **state)
     pair_close(&pair);
 }
 
-static void test_silent_peer(void **state)
+TEST(test_silent_peer, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->deaf = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no answer for 8.0 s");
@@ -91,12 +87,11 @@ static void test_silent_peer(void **state)
 }
 
 /* A peer that was left is told so, also when it comes later. */
-static void test_left(void **state)
+TEST(test_left, clean, nothing_left)
 {
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
     pair.t[1]->ops->disconnect(pair.t[1], 0);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has disconnected");
@@ -104,13 +99,12 @@ static void test_left(void **state)
 }
 
 /* One side alone connects: it hears of the other's end by its own connection. */
-static void test_one_way(void **state)
+TEST(test_one_way, clean, nothing_left)
 {
     struct trib_address address;
     struct trib_write w = {.imm = 6};
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
     assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
@@ -155,12 +149,11 @@ static void exchange_over_mtus(int wide, const char *text)
     pair_close(&pair);
 }
 
-static void test_mtu(void **state)
+TEST(test_mtu, clean, nothing_left)
 {
     static const char *const texts[] = {"verbs:connect=rdmacm", "verbs:connect=gid",
                                         "verbs"};
 
-    (void)state;
     for (int wide = 0; wide < 2; wide++)
         for (int i = 0; i < 3; i++)
             exchange_over_mtus(wide, texts[i]);
@@ -168,12 +161,11 @@ static void test_mtu(void **state)
 
 /* A device that lacks something is refused when it is opened, with its name and what it
  * lacks, and nothing is left of it. */
-static void test_lacks(void **state)
+TEST(test_lacks, clean, nothing_left)
 {
     static const char *const texts[] = {"verbs", "verbs:device=fake0",
                                         "verbs:connect=gid", "verbs:connect=rdmacm"};
 
-    (void)state;
     for (int lack = 0; lack < 5; lack++) {
         static const char *const words[] = {
             "fake0 is an iWARP device, which cannot write with an immediate",
@@ -195,14 +187,13 @@ static void test_lacks(void **state)
 }
 
 /* A request that the asking side has given up is no loss; it may ask again. */
-static void test_ask_again(void **state)
+TEST(test_ask_again, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address;
     struct trib_write w = {.imm = 8};
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, "verbs:connect=rdmacm", &address);
     opts->half_way = true;
     connect_fails(&pair, &address, TRIB_ERR_SYSTEM, "rdma_establish");
@@ -212,23 +203,4 @@ static void test_ask_again(void **state)
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
     expect_arrival(&pair, 1, 8, 0);
     pair_close(&pair);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
-    const struct CMUnitTest tests[] = {
-        CASE(test_refusals),
-        CASE(test_reject),
-        CASE(test_other_device),
-        CASE(test_silent_peer),
-        CASE(test_left),
-        CASE(test_one_way),
-        CASE(test_ask_again),
-        CASE(test_mtu),
-        CASE(test_lacks),
-    };
-
-    tribtest_deadline(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,9 +142,8 @@ static void expect(const struct line *a, const struct line *b, enum verbs_way wa
     assert_int_equal(here.gid[pair.own].type, there.gid[pair.peer].type);
 }
 
-static void test_subnet(void **state)
+TEST(test_subnet)
 {
-    (void)state;
     expect(mlx5_a, mlx5_b, VERBS_WAY_V2_SUBNET, 3, 3);
     expect(mlx5_b, mlx5_a, VERBS_WAY_V2_SUBNET, 3, 3);
     expect(mlx5_a, vlan_only, VERBS_WAY_V2_SUBNET, 7, 5);
@@ -154,18 +153,16 @@ static void test_subnet(void **state)
     expect(mlx5_a, v1_a, VERBS_WAY_V1_SUBNET, 2, 1);
 }
 
-static void test_route(void **state)
+TEST(test_route)
 {
-    (void)state;
     expect(mlx5_b, far_subnet, VERBS_WAY_V2_ROUTED, 3, 3);
     expect(mlx5_a, far_subnet, VERBS_WAY_V2_ROUTED, 3, 3);
     expect(mlx5_b, vlan_only, VERBS_WAY_V2_ROUTED, 3, 5);
 }
 
 /* The last resort: both may be on one cable, or not. */
-static void test_link_local(void **state)
+TEST(test_link_local)
 {
-    (void)state;
     expect(bare, mlx5_b, VERBS_WAY_V2_LINK, 1, 1);
     expect(bare, bare, VERBS_NO_COMMON_SUBNET, -1, -1); /* a clone of the MAC */
     expect(mlx5_b, six_only, VERBS_WAY_V2_LINK, 1, 1);
@@ -174,9 +171,8 @@ static void test_link_local(void **state)
 }
 
 /* An address that both ends have leads back to each of them. */
-static void test_same_address(void **state)
+TEST(test_same_address)
 {
-    (void)state;
     expect(bridge_a, bridge_b, VERBS_WAY_V2_ROUTED, 0, 1);
     struct verbs_gid_table here = table(1, bridge_a), there = table(2, bridge_b);
     for (int i = 0; i < 2; i++) {
@@ -193,16 +189,14 @@ static void test_same_address(void **state)
 }
 
 /* Addresses of this name space before those of the host, whose subnet looks nearer. */
-static void test_container(void **state)
+TEST(test_container)
 {
-    (void)state;
     expect(pod_a, pod_b, VERBS_WAY_V2_ROUTED, 39, 53);
     expect(pod_a, mlx5_b, VERBS_WAY_V2_ROUTED, 39, 3);
 }
 
-static void test_infiniband(void **state)
+TEST(test_infiniband)
 {
-    (void)state;
     expect(ib_a, ib_b, VERBS_WAY_IB, 0, 0);
     expect(ib_two, ib_other, VERBS_WAY_IB, 1, 0);
     expect(ib_a, ib_other, VERBS_NO_COMMON_SUBNET, -1, -1);
@@ -223,30 +217,28 @@ static void test_infiniband(void **state)
     assert_false(pair.found);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
     static const struct line only_v2[] = {{1, V2, "10.1.0.1", 24}, {0}};
     static const struct line only_six[] = {{1, V2, "2001:db8::1", 64}, {0}};
 
-    (void)state;
     expect(none, mlx5_a, VERBS_NO_GID_HERE, -1, -1);
     expect(mlx5_a, none, VERBS_NO_GID_THERE, -1, -1);
     expect(v1_a, rxe_a, VERBS_NO_COMMON_TYPE, -1, -1);
     expect(only_v2, only_six, VERBS_NO_COMMON_SCOPE, -1, -1);
 }
 
-static void test_mtu(void **state)
+TEST(test_mtu)
 {
     struct verbs_gid_table a = table(1, mlx5_a), b = table(2, mlx5_b);
 
-    (void)state;
     b.mtu = 3;
     assert_int_equal(trib_verbs_pair(&a, &b).mtu, 3);
     assert_int_equal(trib_verbs_pair(&b, &a).mtu, 3);
     assert_true(trib_verbs_pair(&a, &b).global);
 }
 
-static void test_usable(void **state)
+TEST(test_usable)
 {
     static const struct {
         const char *address;
@@ -261,7 +253,6 @@ static void test_usable(void **state)
         {"10.0.0.1", true, true},       {"fd00::1", true, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct line line = {.type = V2, .address = cases[i].address};
         struct verbs_gid gid = gid_of(&line);
@@ -275,7 +266,7 @@ static void test_usable(void **state)
 
 /* Whatever the tables, each pair that is found is one that can work; the order of a
  * table's lines does not change how good it is. */
-static void test_all_pairs(void **state)
+TEST(test_all_pairs)
 {
     static const struct line *const all[] = {
         mlx5_a, mlx5_b, vlan_only, far_subnet, six_only, bare,  v1_a,   v1_b,
@@ -283,7 +274,6 @@ static void test_all_pairs(void **state)
     };
     const size_t n = sizeof(all) / sizeof(all[0]);
 
-    (void)state;
     for (size_t i = 0; i < n * n; i++) {
         struct verbs_gid_table a = table(1, all[i / n]), b = table(2, all[i % n]),
                            turned = a;
@@ -301,18 +291,4 @@ static void test_all_pairs(void **state)
             assert_memory_not_equal(a.gid[pair.own].bytes, b.gid[pair.peer].bytes, 16);
     }
     assert_non_null(strstr(trib_verbs_way_text(VERBS_WAYS), "unknown to this version"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_subnet),       cmocka_unit_test(test_route),
-        cmocka_unit_test(test_link_local),   cmocka_unit_test(test_same_address),
-        cmocka_unit_test(test_container),    cmocka_unit_test(test_infiniband),
-        cmocka_unit_test(test_nothing),      cmocka_unit_test(test_mtu),
-        cmocka_unit_test(test_usable),       cmocka_unit_test(test_all_pairs),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,12 +48,11 @@ static int silence(struct pair *pair, int side)
 }
 
 /* The adapter of a process that is stopped goes on; what answers the heart does not. */
-static void test_silence(void **state)
+TEST(test_silence, clean, nothing_left)
 {
     struct trib_event e;
     struct pair pair;
 
-    (void)state;
     open_far(&pair, 2000);
     assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
     int port = silence(&pair, 1);
@@ -68,11 +67,10 @@ static void test_silence(void **state)
 }
 
 /* Nothing but its host's word for it that its process is gone. */
-static void test_closed_port(void **state)
+TEST(test_closed_port, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     open_far(&pair, 60000);
     close(silence(&pair, 1));
     expect_loss(&pair, 0, "closed its connection");
@@ -90,12 +88,11 @@ static int counting_destroy(struct ibv_qp *qp)
 }
 
 /* On a dead port that takes seconds, so the loss is told before. */
-static void test_told_before_destroyed(void **state)
+TEST(test_told_before_destroyed, clean, nothing_left)
 {
     struct trib_event e;
     struct pair pair;
 
-    (void)state;
     open_far(&pair, 60000);
     struct verbs *v = (struct verbs *)pair.t[0];
     destroy = v->api.ibv_destroy_qp;
@@ -111,12 +108,11 @@ static void test_told_before_destroyed(void **state)
 }
 
 /* A peer that leaves closes its port, too; but says so first. */
-static void test_left_port(void **state)
+TEST(test_left_port, clean, nothing_left)
 {
     struct trib_event e;
     struct pair pair;
 
-    (void)state;
     open_far(&pair, 60000);
     struct verbs *v = (struct verbs *)pair.t[0];
     trib_verbs_send_last((struct verbs *)pair.t[1], 0, VERBS_BYE);
@@ -143,14 +139,13 @@ static void refuse_far(struct pair *pair, enum ibv_wc_status status)
 }
 
 /* The memory of a process that dies goes before its connection does. */
-static void test_refused_by_dying(void **state)
+TEST(test_refused_by_dying, clean, nothing_left)
 {
     static const enum ibv_wc_status statuses[] = {
         IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR};
     struct trib_event e;
     struct pair pair;
 
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof(statuses) / sizeof(statuses[0]); i++) {
         bool says_closed = i % 2;
         (void)fake_verbs_reset();
@@ -172,12 +167,11 @@ static void test_refused_by_dying(void **state)
 
 /* A peer that answers is at fault; so is one of which nothing more is heard, in the
  * end. */
-static void test_refused_by_living(void **state)
+TEST(test_refused_by_living, clean, nothing_left)
 {
     struct trib_event e;
     struct pair pair;
 
-    (void)state;
     for (int mute = 0; mute < 2; mute++) {
         (void)fake_verbs_reset();
         open_far(&pair, 60000);
@@ -193,20 +187,4 @@ static void test_refused_by_living(void **state)
             close(port);
         pair_close(&pair);
     }
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
-    const struct CMUnitTest tests[] = {
-        CASE(test_silence),
-        CASE(test_closed_port),
-        CASE(test_told_before_destroyed),
-        CASE(test_left_port),
-        CASE(test_refused_by_dying),
-        CASE(test_refused_by_living),
-    };
-
-    tribtest_deadline(150);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

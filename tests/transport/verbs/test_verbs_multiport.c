@@ -67,7 +67,7 @@ static void exchange(struct pair *pair)
     }
 }
 
-static void test_all_devices(void **state)
+TEST(test_all_devices, setup, teardown)
 {
     static const struct {
         int devices, ports;
@@ -92,7 +92,6 @@ static void test_all_devices(void **state)
         {1, 2, "verbs:rails=1", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
         struct pair pair;
@@ -108,9 +107,8 @@ static void test_all_devices(void **state)
 }
 
 /* One device here, several there: the first of them. */
-static void test_fewer(void **state)
+TEST(test_fewer, setup, teardown)
 {
-    (void)state;
     for (int several = 0; several < 2; several++) {
         struct pair pair;
         pair_open(&pair, several ? "verbs" : "verbs:rails=1",
@@ -123,12 +121,11 @@ static void test_fewer(void **state)
 
 /* One device here, several there, not the first of which leads here: the connection
  * manager says so. */
-static void test_another(void **state)
+TEST(test_another, setup, teardown)
 {
     static const char one[] = "verbs:device=fake1,connect=rdmacm";
     static const char all[] = "verbs:device=fake0,fake2,fake1,connect=rdmacm";
 
-    (void)state;
     for (int several = 0; several < 2; several++) {
         struct pair pair;
         fake_verbs_reset()->devices = 3;
@@ -140,9 +137,8 @@ static void test_another(void **state)
     }
 }
 
-static void test_wrong_lists(void **state)
+TEST(test_wrong_lists, setup, teardown)
 {
-    (void)state;
     pair_refuses("verbs:device=fake0,fake0", TRIB_ERR_CONFIG, "lists fake0 twice");
     pair_refuses("verbs:device=fake0,fake7", TRIB_ERR_CONFIG,
                  "there is no RDMA device \"fake7\"");
@@ -180,12 +176,11 @@ static void assert_spread(int before[2])
     }
 }
 
-static void test_ports(void **state)
+TEST(test_ports, setup, teardown)
 {
     static const char *const texts[] = {"verbs", "verbs:device=fake0:1,fake0:2",
                                         "verbs:connect=gid", "verbs:connect=rdmacm"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
         struct pair pair;
@@ -201,12 +196,11 @@ static void test_ports(void **state)
 }
 
 /* One port here, both there: the peer's writes come by whichever leads here. */
-static void test_fewer_ports(void **state)
+TEST(test_fewer_ports, setup, teardown)
 {
     static const char *const one[] = {"verbs:device=fake0:2", "verbs:rails=1",
                                       "verbs:device=fake0:2,connect=rdmacm"};
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
         bool several = i % 2;
@@ -221,11 +215,10 @@ static void test_fewer_ports(void **state)
 
 /* A port that is down from the start: without a name it is left out, with one it is an
  * error. So is one that peers are not reached over. */
-static void test_idle_port(void **state)
+TEST(test_idle_port, setup, teardown)
 {
     struct pair pair;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const char *all = i ? "verbs:connect=gid" : "verbs";
         struct fake_verbs_opts *fake = fake_verbs_reset();
@@ -253,7 +246,7 @@ static void test_idle_port(void **state)
 
 /* The network leads to a peer's port 1 over port 2: this rank uses that one or not, and
  * the peer refuses it. Calls by GIDs keep to the port. */
-static void test_other_port(void **state)
+TEST(test_other_port, setup, teardown)
 {
     static const struct {
         const char *text, *why;
@@ -265,7 +258,6 @@ static void test_other_port(void **state)
         {"verbs:device=fake0:1", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
         struct trib_address address;
@@ -289,9 +281,8 @@ static void test_other_port(void **state)
 
 /* A port goes down while writes are under way: they go over the other, and a line says
  * of each side's which. */
-static void test_lost_port(void **state)
+TEST(test_lost_port, setup, teardown)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         const char *text = i / 2 ? "verbs:connect=gid" : "verbs:device=fake0:1,fake0:2";
         struct fake_verbs_opts *fake = fake_verbs_reset();
@@ -314,11 +305,10 @@ static void test_lost_port(void **state)
 }
 
 /* Events of a device's other port are not for this one. */
-static void test_port_events(void **state)
+TEST(test_port_events, setup, teardown)
 {
     const struct timespec pause = {0, 1000000};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
         struct pair pair;
@@ -334,7 +324,7 @@ static void test_port_events(void **state)
     }
 }
 
-static void test_devices_text(void **state)
+TEST(test_devices_text, setup, teardown)
 {
     static const struct {
         int devices, ports;
@@ -346,7 +336,6 @@ static void test_devices_text(void **state)
     };
     char text[200];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
         fake->devices = cases[i].devices;
@@ -371,9 +360,8 @@ static void assert_arrive(struct pair *pair, uint32_t n)
 }
 
 /* A device that fails: with what is under way, and with nothing. */
-static void test_lost_device(void **state)
+TEST(test_lost_device, setup, teardown)
 {
-    (void)state;
     /* Contexts in the order of their opening: both of side 0, both of side 1. */
     for (int context = 0; context < 4; context++) {
         struct pair pair;
@@ -393,9 +381,8 @@ static void test_lost_device(void **state)
 }
 
 /* A write that the device gives up, at each of the first ones. */
-static void test_failed_write(void **state)
+TEST(test_failed_write, setup, teardown)
 {
-    (void)state;
     for (uint32_t at = 0; at < 20; at++) {
         struct pair pair;
         fake_verbs_reset()->devices = 2;
@@ -416,12 +403,11 @@ static void test_failed_write(void **state)
 }
 
 /* All connections end: that is the peer's death, told once. */
-static void test_death(void **state)
+TEST(test_death, setup, teardown)
 {
     struct pair pair;
     struct trib_event e;
 
-    (void)state;
     pair_open(&pair, "verbs", "verbs");
     fake_verbs_cut();
     assert_int_equal(pair_await(&pair, 0, &e), 1);
@@ -431,27 +417,4 @@ static void test_death(void **state)
     assert_int_equal(pair_poll(&pair, 0, 50, &e), 0);
     assert_int_equal(pair.lines, 0);
     pair_close(&pair);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_all_devices, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_fewer, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_another, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wrong_lists, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ports, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_fewer_ports, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_idle_port, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_other_port, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost_port, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_port_events, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_devices_text, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost_device, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_failed_write, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_death, setup, teardown),
-    };
-
-    tribtest_deadline(280);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,11 +29,10 @@ static void works(struct pair *pair)
     expect_arrival(pair, 1, 7, 8);
 }
 
-static void test_connect(void **state)
+TEST(test_connect, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, BY_GID, BY_GID);
     works(&pair);
     for (int i = 0; i < 2; i++)
@@ -45,11 +44,10 @@ static void test_connect(void **state)
 }
 
 /* If both have a connection manager that works, it is asked. */
-static void test_choice(void **state)
+TEST(test_choice, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, "verbs", "verbs:connect=auto");
     expect_route(&pair, 0, "librdmacm, 127.9.0.1");
     pair_close(&pair);
@@ -69,13 +67,12 @@ static void test_choice(void **state)
 }
 
 /* One rank has a connection manager, the other has none. */
-static void test_one_manager(void **state)
+TEST(test_one_manager, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address[2];
     struct pair pair = {0};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts o = pair_opts(&pair, i);
         opts->no_connection_manager = i == 1;
@@ -90,14 +87,13 @@ static void test_one_manager(void **state)
 }
 
 /* The connection manager does not find the way, or nobody answers it. */
-static void test_manager_fails(void **state)
+TEST(test_manager_fails, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address, shut;
     struct verbs_address a;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, "verbs", &address);
     opts->address_errors = true;
     shut = address;
@@ -112,7 +108,7 @@ static void test_manager_fails(void **state)
     pair_close(&pair);
 }
 
-static void test_unusable(void **state)
+TEST(test_unusable, clean, nothing_left)
 {
     struct pair pair = {0};
     struct trib_transport_opts opts = pair_opts(&pair, 0);
@@ -128,7 +124,6 @@ static void test_unusable(void **state)
          "interface (rdma link shows which one); by GIDs: port 1 of fake0 has no GID"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
         fake->port_down = i == 1;
@@ -143,13 +138,12 @@ static void test_unusable(void **state)
     }
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals, clean, nothing_left)
 {
     struct trib_address address, other;
     struct verbs_address a;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, BY_GID, &address);
     other = address;
     memcpy(&a, address.bytes, sizeof(a));
@@ -193,14 +187,13 @@ static uint16_t silent_port(int fds[4])
 }
 
 /* reach_ms is for all addresses of a peer, not for each. */
-static void test_silent_addresses(void **state)
+TEST(test_silent_addresses, clean, nothing_left)
 {
     struct trib_address address;
     struct verbs_address a;
     struct pair pair;
     int fds[4];
 
-    (void)state;
     open_apart(&pair, BY_GID ",reach_ms=100", &address);
     memcpy(&a, address.bytes, sizeof(a));
     a.boot++; /* of another host */
@@ -218,12 +211,11 @@ static void test_silent_addresses(void **state)
     pair_close(&pair);
 }
 
-static void test_left(void **state)
+TEST(test_left, clean, nothing_left)
 {
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, BY_GID, &address);
     pair.t[1]->ops->disconnect(pair.t[1], 0);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has disconnected");
@@ -244,12 +236,11 @@ static void open_two(struct pair *pair, struct trib_address *address)
     assert_status(pair->t[1]->ops->address(pair->t[1], address), TRIB_OK);
 }
 
-static void test_no_pair(void **state)
+TEST(test_no_pair, clean, nothing_left)
 {
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     fake_verbs_reset()->devices = 2;
     open_two(&pair, &address);
     for (int i = 0; i < 4; i++)
@@ -264,12 +255,11 @@ static void test_no_pair(void **state)
 }
 
 /* Each side's table is as it is when a connection is made. */
-static void test_gid_change(void **state)
+TEST(test_gid_change, clean, nothing_left)
 {
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     fake_verbs_reset()->devices = 2;
     open_two(&pair, &address);
     fake_verbs_gid(0, 2, NULL, IBV_GID_TYPE_IB);
@@ -282,13 +272,12 @@ static void test_gid_change(void **state)
     pair_close(&pair);
 }
 
-static void test_infiniband(void **state)
+TEST(test_infiniband, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     opts->devices = 2;
     opts->infiniband = true;
     opts->lid = 40;
@@ -306,12 +295,11 @@ static void test_infiniband(void **state)
 }
 
 /* TCP gets through, RDMA does not: that is no connection. */
-static void test_proof(void **state)
+TEST(test_proof, clean, nothing_left)
 {
     struct trib_address address;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, BY_GID, &address);
     fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
@@ -326,14 +314,13 @@ static void test_proof(void **state)
 }
 
 /* An acknowledgement that comes when its connection was given up is of no write. */
-static void test_late_proof(void **state)
+TEST(test_late_proof, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address;
     struct trib_event e;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, BY_GID ",reach_ms=100", &address);
     opts->late_ends = true;
     fake_verbs_hold(true);
@@ -348,12 +335,11 @@ static void test_late_proof(void **state)
 }
 
 /* The kernel of a process that dies closes its sockets. */
-static void test_death(void **state)
+TEST(test_death, clean, nothing_left)
 {
     struct trib_write w = {.imm = 3};
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, BY_GID, BY_GID);
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
     assert_int_equal(shutdown(inside(&pair, 0)->peers[1].out.oob_fd, SHUT_RDWR), 0);
@@ -363,11 +349,10 @@ static void test_death(void **state)
     pair_close(&pair);
 }
 
-static void test_words_on_wire(void **state)
+TEST(test_words_on_wire, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, BY_GID, BY_GID);
     assert_int_equal(
         send(inside(&pair, 0)->peers[1].out.oob_fd, "8 bytes.", 8, MSG_NOSIGNAL), 8);
@@ -375,11 +360,10 @@ static void test_words_on_wire(void **state)
     pair_close(&pair);
 }
 
-static void test_sentence(void **state)
+TEST(test_sentence, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, BY_GID, BY_GID);
     fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
@@ -411,11 +395,10 @@ static int close_in_child(int rank, int size, void *arg)
     return fake_verbs_live() != live ? 2 : 0;
 }
 
-static void test_fork(void **state)
+TEST(test_fork, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, BY_GID, BY_GID);
     assert_int_equal(tribtest_forks(1, 30, close_in_child, &pair), 0);
     works(&pair);
@@ -439,11 +422,10 @@ static int waited_for(struct pair *pair, int side)
 }
 
 /* A wire that a child holds open would be ready for ever. */
-static void test_child_keeps_wires(void **state)
+TEST(test_child_keeps_wires, clean, nothing_left)
 {
     struct pair pair;
 
-    (void)state;
     pair_open(&pair, BY_GID, BY_GID);
     pid_t child = fork();
     if (child == 0) {
@@ -495,7 +477,7 @@ static void expect_impostor(struct pair *pair, struct trib_address *address,
     pthread_join(thread, NULL);
 }
 
-static void test_impostors(void **state)
+TEST(test_impostors, clean, nothing_left)
 {
     struct verbs_oob_reply reply = {
         .answer = {.magic = VERBS_MAGIC, .version = VERBS_VERSION}, .mtu = 6};
@@ -505,7 +487,6 @@ static void test_impostors(void **state)
     struct pair pair;
     char text[100] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
 
-    (void)state;
     open_apart(&pair, BY_GID, &address);
     memcpy(&a, address.bytes, sizeof(a));
     assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &impostor.at, &pair.err),
@@ -539,12 +520,11 @@ static void test_impostors(void **state)
 
 /* By calls and by the connection manager: one secret, another one, one on one side
  * alone. */
-static void test_secrets(void **state)
+TEST(test_secrets, clean, nothing_left)
 {
     static const char *const texts[] = {BY_GID, "verbs:connect=rdmacm"};
     static const uint8_t numbers[][2] = {{4, 4}, {4, 5}, {0, 5}, {4, 0}};
 
-    (void)state;
     for (size_t i = 0; i < 8; i++) {
         const uint8_t *n = numbers[i / 2];
         struct pair pair;
@@ -558,34 +538,4 @@ static void test_secrets(void **state)
                                        : "only one of the two has a secret");
         pair_close(&pair);
     }
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
-    const struct CMUnitTest tests[] = {
-        CASE(test_connect),
-        CASE(test_choice),
-        CASE(test_one_manager),
-        CASE(test_manager_fails),
-        CASE(test_unusable),
-        CASE(test_refusals),
-        CASE(test_silent_addresses),
-        CASE(test_left),
-        CASE(test_no_pair),
-        CASE(test_gid_change),
-        CASE(test_infiniband),
-        CASE(test_proof),
-        CASE(test_late_proof),
-        CASE(test_death),
-        CASE(test_words_on_wire),
-        CASE(test_sentence),
-        CASE(test_fork),
-        CASE(test_child_keeps_wires),
-        CASE(test_secrets),
-        CASE(test_impostors),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static ssize_t listen_to(int fd, void *bytes, size_t n)
     return (ssize_t)have;
 }
 
-static void test_strangers(void **state)
+TEST(test_strangers, clean, nothing_left)
 {
     struct verbs_oob_request call = {
         .hello = {.magic = VERBS_MAGIC, .version = VERBS_VERSION}, .qp_num = 1u << 24};
@@ -46,7 +46,6 @@ static void test_strangers(void **state)
     struct verbs_oob_reply reply;
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, BY_GID, &address);
     assert_int_equal(listen_to(knock(&pair, "GET / HTTP", 10), &reply, sizeof(reply)),
                      0);
@@ -69,14 +68,13 @@ static void test_strangers(void **state)
 }
 
 /* More than there are places, and then they go. */
-static void test_crowd(void **state)
+TEST(test_crowd, clean, nothing_left)
 {
     enum { CROWD = 2 + TRIB_NET_UNAUTHENTICATED + 20 };
     struct trib_address address;
     int fds[CROWD];
     struct pair pair;
 
-    (void)state;
     open_apart(&pair, BY_GID, &address);
     for (int i = 0; i < CROWD; i++)
         fds[i] = knock(&pair, "V", 1);
@@ -88,7 +86,7 @@ static void test_crowd(void **state)
 
 /* More than there are places, who begin a call and stay: whoever calls need not wait
  * for their time to be up. A busy machine is slow now and then, not three times. */
-static void test_silent_crowd(void **state)
+TEST(test_silent_crowd, clean, nothing_left)
 {
     enum { CROWD = 2 + TRIB_NET_UNAUTHENTICATED + 20, MANY_MS = 3000, TRIES = 3 };
     const uint32_t magic = VERBS_MAGIC;
@@ -97,7 +95,6 @@ static void test_silent_crowd(void **state)
     struct pair pair;
     bool quick = false;
 
-    (void)state;
     for (int n = 0; n < TRIES && !quick; n++) {
         open_apart(&pair, BY_GID, &address);
         for (int i = 0; i < CROWD; i++)
@@ -110,17 +107,4 @@ static void test_silent_crowd(void **state)
         pair_close(&pair);
     }
     assert_true(quick);
-}
-
-int main(void)
-{
-#define CASE(test) cmocka_unit_test_setup_teardown(test, clean, nothing_left)
-    const struct CMUnitTest tests[] = {
-        CASE(test_strangers),
-        CASE(test_crowd),
-        CASE(test_silent_crowd),
-    };
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
