@@ -2,11 +2,8 @@
 #include "base/config_report.h"
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/config.h"
 #include "base/error.h"

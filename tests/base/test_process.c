@@ -3,10 +3,7 @@
 #include "tests/harness/tribtest.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/freezer.h"

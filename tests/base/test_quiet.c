@@ -2,8 +2,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/quiet.h"

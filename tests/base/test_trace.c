@@ -2,7 +2,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <jansson.h>
-#include <string.h>
 
 #include "base/trace.h"
 

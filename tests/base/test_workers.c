@@ -2,7 +2,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <dirent.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 #include "base/time.h"

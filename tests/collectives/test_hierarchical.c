@@ -3,8 +3,6 @@
  * four leaders. */
 #include "tests/harness/tribtest.h"
 
-#include <string.h>
-
 #include "tests/collectives/sweep.h"
 #include "tests/harness/simvalues.h"
 

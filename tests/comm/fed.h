@@ -69,8 +69,7 @@ static inline void fed_close(struct fed *f)
 
 static inline void fed_run(struct fed *f)
 {
-    ranks_ok(f->self, trib_plan_start(f->plan));
-    ranks_ok(f->self, trib_plan_wait(f->plan));
+    ranks_step(f->self, f->plan);
 }
 
 /* The vector of this name that a plan's rule keeps, or NULL. */
@@ -104,18 +103,12 @@ static inline double fed_result(const struct fed *f, size_t i)
 /* A vector of the plan's state, summed over the ranks as it is. */
 static inline void fed_summed(struct fed *f, const float *x, double *sum_out)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
     for (size_t i = 0; i < f->count; i++)
         sum_out[i] = x ? (double)x[i] : 0;
-    d.recv = sum_out;
-    d.count = f->count;
-    d.dtype = TRIB_F64;
-    d.codec = "none";
-    ranks_ok(f->self, trib_plan_allreduce(f->self->comm, &d, &plan));
-    ranks_ok(f->self, trib_plan_start(plan));
-    ranks_ok(f->self, trib_plan_wait(plan));
+    trib_plan_t *plan = ranks_plan(f->self, TRIB_ALLREDUCE, .recv = sum_out,
+                                   .count = f->count, .dtype = TRIB_F64,
+                                   .codec = "none");
+    ranks_step(f->self, plan);
     ranks_ok(f->self, trib_plan_free(plan));
 }
 

@@ -50,22 +50,17 @@ static uint64_t copied(struct ranks_self *self)
 int placed_run(struct ranks_self *self)
 {
     const struct placed *p = self->arg;
-    trib_desc_t desc = TRIB_DESC_INIT;
-    trib_plan_t *plan;
     float *recv = take(self, p, p->plain);
     float *send = p->in_place ? recv : take(self, p, p->plain || p->unregistered);
 
-    desc.count = p->count;
-    desc.send = send;
-    desc.recv = recv;
-    desc.algorithm = p->algorithm;
-    ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &desc, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .count = p->count,
+                                   .send = send, .recv = recv,
+                                   .algorithm = p->algorithm);
     uint64_t before = copied(self);
     for (int round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < p->count; i++)
             send[i] = element(self->rank, round, i);
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         /* Whatever is still read from here arrives wrong. */
         if (!p->in_place)
             memset(send, 0xff, p->count * sizeof(float));

@@ -7,7 +7,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "build-config.h"
 #include "tests/harness/ranks.h"

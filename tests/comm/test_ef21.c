@@ -230,8 +230,7 @@ static void step_down(struct ranks_self *self, struct descent *d, double step)
         along += (i == self->rank ? -3 : 2) * d->x[i];
     for (int i = 0; i < 3; i++)
         d->g[i] = (float)(2 * along * (i == self->rank ? -3 : 2) + d->x[i] / 2);
-    ranks_ok(self, trib_plan_start(d->plan));
-    ranks_ok(self, trib_plan_wait(d->plan));
+    ranks_step(self, d->plan);
     for (int i = 0; i < 3; i++)
         d->x[i] -= step * (double)d->mean[i];
 }

@@ -105,19 +105,6 @@ TEST(test_unknown_variable_warns_once)
 
 /* Calls on a good communicator ----------------------------------------------------- */
 
-static void refused(const struct ranks_self *self, trib_status_t got,
-                    trib_status_t expected, const char *const *words)
-{
-    const char *text = trib_last_error(self->comm);
-
-    if (got != expected)
-        ranks_die(self, "%s, not %s (%s ...): %s", trib_status_name(got),
-                  trib_status_name(expected), words[0], text);
-    for (; *words; words++)
-        if (!strstr(text, *words))
-            ranks_die(self, "\"%s\" is not in: %s", *words, text);
-}
-
 static trib_desc_t good_desc(void *recv)
 {
     trib_desc_t d = TRIB_DESC_INIT;
@@ -135,7 +122,7 @@ static void refuse_plan(const struct ranks_self *self, trib_coll_t coll,
     trib_status_t got = trib_plan_create(self->comm, coll, d, &plan);
 
     ranks_assert(self, plan == NULL || got == TRIB_OK);
-    refused(self, got, expected, words);
+    ranks_refused(self, got, expected, words);
 }
 
 static void refuse_descs(struct ranks_self *self, float *x)
@@ -143,10 +130,10 @@ static void refuse_descs(struct ranks_self *self, float *x)
     trib_desc_t d = good_desc(x);
     trib_plan_t *plan;
 
-    refused(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, NULL, &plan),
-            TRIB_ERR_INVALID, WORDS("desc", "NULL"));
-    refused(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, NULL),
-            TRIB_ERR_INVALID, WORDS("plan_out", "NULL"));
+    ranks_refused(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, NULL, &plan),
+                  TRIB_ERR_INVALID, WORDS("desc", "NULL"));
+    ranks_refused(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, NULL),
+                  TRIB_ERR_INVALID, WORDS("plan_out", "NULL"));
     ranks_assert(self,
                  trib_plan_create(NULL, TRIB_ALLREDUCE, &d, &plan) == TRIB_ERR_INVALID);
     refuse_plan(self, (trib_coll_t)99, &d, TRIB_ERR_INVALID,
@@ -212,11 +199,10 @@ static void refuse_chunks(struct ranks_self *self, float *x)
             d.codec = codecs[i];
             trib_status_t st = trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan);
             if (st == TRIB_OK) {
-                ranks_ok(self, trib_plan_start(plan));
-                ranks_ok(self, trib_plan_wait(plan));
+                ranks_step(self, plan);
                 ranks_ok(self, trib_plan_free(plan));
             } else {
-                refused(self, st, TRIB_ERR_INVALID, WORDS("chunk"));
+                ranks_refused(self, st, TRIB_ERR_INVALID, WORDS("chunk"));
             }
         }
     }
@@ -261,24 +247,24 @@ static void refuse_buffers(struct ranks_self *self, float *x)
 {
     trib_comm_t *c = self->comm;
 
-    refused(self, trib_allreduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM),
-            TRIB_ERR_INVALID, WORDS("allreduce", "recv", "NULL"));
-    refused(self, trib_allreduce(c, x, x + 1, 4, TRIB_F32, TRIB_SUM), TRIB_ERR_OVERLAP,
-            WORDS("allreduce", "overlap", "same pointer"));
-    refused(self, trib_allreduce(c, x + 3, x, 4, TRIB_F32, TRIB_SUM), TRIB_ERR_OVERLAP,
-            WORDS("overlap"));
-    refused(self, trib_allgather(c, x + 5, x, 4, TRIB_F32), TRIB_ERR_OVERLAP,
-            WORDS("allgather", "overlap"));
-    refused(self, trib_reduce_scatter(c, x, x + 7, 4, TRIB_F32, TRIB_SUM),
-            TRIB_ERR_OVERLAP, WORDS("reduce-scatter", "overlap"));
-    refused(self, trib_broadcast(c, NULL, 4, TRIB_F32, 0), TRIB_ERR_INVALID,
-            WORDS("broadcast", "NULL"));
-    refused(self, trib_reduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM, 0),
-            TRIB_ERR_INVALID, WORDS("reduce", "NULL"));
-    refused(self, trib_reduce(c, NULL, x, 4, TRIB_F32, TRIB_SUM, 7), TRIB_ERR_INVALID,
-            WORDS("root is 7"));
-    refused(self, trib_allreduce(c, NULL, x, SIZE_MAX, TRIB_F32, TRIB_SUM),
-            TRIB_ERR_OVERFLOW, WORDS("elements"));
+    ranks_refused(self, trib_allreduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM),
+                  TRIB_ERR_INVALID, WORDS("allreduce", "recv", "NULL"));
+    ranks_refused(self, trib_allreduce(c, x, x + 1, 4, TRIB_F32, TRIB_SUM),
+                  TRIB_ERR_OVERLAP, WORDS("allreduce", "overlap", "same pointer"));
+    ranks_refused(self, trib_allreduce(c, x + 3, x, 4, TRIB_F32, TRIB_SUM),
+                  TRIB_ERR_OVERLAP, WORDS("overlap"));
+    ranks_refused(self, trib_allgather(c, x + 5, x, 4, TRIB_F32), TRIB_ERR_OVERLAP,
+                  WORDS("allgather", "overlap"));
+    ranks_refused(self, trib_reduce_scatter(c, x, x + 7, 4, TRIB_F32, TRIB_SUM),
+                  TRIB_ERR_OVERLAP, WORDS("reduce-scatter", "overlap"));
+    ranks_refused(self, trib_broadcast(c, NULL, 4, TRIB_F32, 0), TRIB_ERR_INVALID,
+                  WORDS("broadcast", "NULL"));
+    ranks_refused(self, trib_reduce(c, NULL, NULL, 4, TRIB_F32, TRIB_SUM, 0),
+                  TRIB_ERR_INVALID, WORDS("reduce", "NULL"));
+    ranks_refused(self, trib_reduce(c, NULL, x, 4, TRIB_F32, TRIB_SUM, 7),
+                  TRIB_ERR_INVALID, WORDS("root is 7"));
+    ranks_refused(self, trib_allreduce(c, NULL, x, SIZE_MAX, TRIB_F32, TRIB_SUM),
+                  TRIB_ERR_OVERFLOW, WORDS("elements"));
     ranks_assert(self,
                  trib_allreduce(NULL, x, x, 1, TRIB_F32, TRIB_SUM) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_barrier(NULL) == TRIB_ERR_INVALID);
@@ -291,19 +277,22 @@ static void refuse_memory(struct ranks_self *self, float *x)
     void *p;
     trib_stats_t stats = {.size = 3};
 
-    refused(self, trib_alloc(c, 0, &p), TRIB_ERR_INVALID,
-            WORDS("trib_alloc", "0 bytes"));
-    refused(self, trib_alloc(c, 4, NULL), TRIB_ERR_INVALID, WORDS("ptr_out"));
+    ranks_refused(self, trib_alloc(c, 0, &p), TRIB_ERR_INVALID,
+                  WORDS("trib_alloc", "0 bytes"));
+    ranks_refused(self, trib_alloc(c, 4, NULL), TRIB_ERR_INVALID, WORDS("ptr_out"));
     trib_status_t st = trib_alloc(c, SIZE_MAX / 2, &p);
     ranks_assert(self, st == TRIB_ERR_NO_MEMORY || st == TRIB_ERR_OVERFLOW);
-    refused(self, st, st, WORDS("trib_alloc", "9223372036854775807"));
-    refused(self, trib_free(c, x), TRIB_ERR_INVALID, WORDS("trib_free", "trib_alloc"));
-    refused(self, trib_register(c, NULL, 4), TRIB_ERR_INVALID, WORDS("ptr is NULL"));
-    refused(self, trib_register(c, x, 0), TRIB_ERR_INVALID, WORDS("0 bytes"));
-    refused(self, trib_deregister(c, x), TRIB_ERR_INVALID, WORDS("trib_register"));
+    ranks_refused(self, st, st, WORDS("trib_alloc", "9223372036854775807"));
+    ranks_refused(self, trib_free(c, x), TRIB_ERR_INVALID,
+                  WORDS("trib_free", "trib_alloc"));
+    ranks_refused(self, trib_register(c, NULL, 4), TRIB_ERR_INVALID,
+                  WORDS("ptr is NULL"));
+    ranks_refused(self, trib_register(c, x, 0), TRIB_ERR_INVALID, WORDS("0 bytes"));
+    ranks_refused(self, trib_deregister(c, x), TRIB_ERR_INVALID,
+                  WORDS("trib_register"));
     ranks_assert(self, trib_stats(c, &stats) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_stats(c, NULL) == TRIB_ERR_INVALID);
-    refused(self, trib_split(c, 0, 0, NULL), TRIB_ERR_INVALID, WORDS("comm_out"));
+    ranks_refused(self, trib_split(c, 0, 0, NULL), TRIB_ERR_INVALID, WORDS("comm_out"));
     ranks_assert(self, trib_free(c, NULL) == TRIB_OK);
     ranks_assert(self,
                  trib_free_comm(NULL) == TRIB_OK && trib_plan_free(NULL) == TRIB_OK);
@@ -317,9 +306,9 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     char text[300];
 
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    refused(self, trib_plan_ready(plan, 0, 1), TRIB_ERR_INVALID, WORDS("feed"));
-    refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
-            WORDS("1 plan", "trib_plan_free"));
+    ranks_refused(self, trib_plan_ready(plan, 0, 1), TRIB_ERR_INVALID, WORDS("feed"));
+    ranks_refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
+                  WORDS("1 plan", "trib_plan_free"));
     ranks_assert(self, strstr(trib_last_error(NULL), "1 plan is not freed"));
     ranks_assert(self, trib_plan_explain(plan, NULL, 10) == TRIB_ERR_INVALID);
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
@@ -328,25 +317,27 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     ranks_ok(self, trib_plan_free(plan));
     d.feed = TRIB_FEED_FORWARD;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    refused(self, trib_plan_ready(plan, 0, 4), TRIB_ERR_INVALID,
-            WORDS("0 to 4", "trib_plan_start"));
+    ranks_refused(self, trib_plan_ready(plan, 0, 4), TRIB_ERR_INVALID,
+                  WORDS("0 to 4", "trib_plan_start"));
     ranks_ok(self, trib_plan_start(plan));
-    refused(self, trib_plan_start(plan), TRIB_ERR_BUSY, WORDS("wait"));
-    refused(self, trib_plan_free(plan), TRIB_ERR_BUSY, WORDS("wait"));
-    refused(self, trib_plan_ready(plan, 10, 7), TRIB_ERR_INVALID,
-            WORDS("10", "17", "16"));
-    refused(self, trib_plan_ready(plan, 17, 0), TRIB_ERR_INVALID, WORDS("17"));
-    refused(self, trib_plan_ready(plan, 1, SIZE_MAX), TRIB_ERR_INVALID, WORDS("16"));
+    ranks_refused(self, trib_plan_start(plan), TRIB_ERR_BUSY, WORDS("wait"));
+    ranks_refused(self, trib_plan_free(plan), TRIB_ERR_BUSY, WORDS("wait"));
+    ranks_refused(self, trib_plan_ready(plan, 10, 7), TRIB_ERR_INVALID,
+                  WORDS("10", "17", "16"));
+    ranks_refused(self, trib_plan_ready(plan, 17, 0), TRIB_ERR_INVALID, WORDS("17"));
+    ranks_refused(self, trib_plan_ready(plan, 1, SIZE_MAX), TRIB_ERR_INVALID,
+                  WORDS("16"));
     void *p;
     ranks_ok(self, trib_alloc(self->comm, 64, &p));
-    refused(self, trib_free(self->comm, p), TRIB_ERR_BUSY, WORDS("trib_free", "wait"));
+    ranks_refused(self, trib_free(self->comm, p), TRIB_ERR_BUSY,
+                  WORDS("trib_free", "wait"));
     ranks_ok(self, trib_plan_ready(plan, 8, 8));
-    refused(self, trib_plan_ready(plan, 0, 9), TRIB_ERR_INVALID,
-            WORDS("0 to 9", "once"));
+    ranks_refused(self, trib_plan_ready(plan, 0, 9), TRIB_ERR_INVALID,
+                  WORDS("0 to 9", "once"));
     ranks_ok(self, trib_plan_ready(plan, 0, 8));
     ranks_ok(self, trib_plan_wait(plan));
-    refused(self, trib_plan_ready(plan, 0, 16), TRIB_ERR_INVALID,
-            WORDS("trib_plan_start"));
+    ranks_refused(self, trib_plan_ready(plan, 0, 16), TRIB_ERR_INVALID,
+                  WORDS("trib_plan_start"));
     ranks_ok(self, trib_free(self->comm, p));
     ranks_ok(self, trib_plan_free(plan));
     ranks_assert(self, trib_plan_start(NULL) == TRIB_ERR_INVALID);
@@ -355,7 +346,7 @@ static void refuse_plan_calls(struct ranks_self *self, float *x)
     ranks_assert(self, trib_plan_ready(NULL, 0, 0) == TRIB_ERR_INVALID);
 }
 
-static int refuse_all(struct ranks_self *self)
+RANKS_TEST(test_calls_refuse, .size = 2)
 {
     float x[64] = {1, 2, 3};
 
@@ -372,22 +363,12 @@ static int refuse_all(struct ranks_self *self)
     return 0;
 }
 
-TEST(test_calls_refuse)
-{
-    ranks_pass(.size = 2, .fn = refuse_all);
-}
-
-static int refuse_small_chunks(struct ranks_self *self)
+RANKS_TEST(test_small_chunks, .size = 2)
 {
     float x[64] = {1, 2, 3};
 
     refuse_chunks(self, x);
     return 0;
-}
-
-TEST(test_small_chunks)
-{
-    ranks_pass(.size = 2, .fn = refuse_small_chunks);
 }
 
 /* The other end of a failed communicator. */
@@ -402,14 +383,15 @@ static int use_after_failure(struct ranks_self *self)
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     size_t count = self->rank == 0 ? 3 : 4;
     trib_status_t st = trib_allreduce(self->comm, NULL, x, count, TRIB_F32, TRIB_SUM);
-    refused(self, st, TRIB_ERR_MISMATCH, WORDS("count"));
+    ranks_refused(self, st, TRIB_ERR_MISMATCH, WORDS("count"));
     for (int i = 0; i < 3; i++) {
-        refused(self, trib_barrier(self->comm), TRIB_ERR_MISMATCH, WORDS("count"));
-        refused(self, trib_plan_start(plan), TRIB_ERR_MISMATCH, WORDS("count"));
+        ranks_refused(self, trib_barrier(self->comm), TRIB_ERR_MISMATCH,
+                      WORDS("count"));
+        ranks_refused(self, trib_plan_start(plan), TRIB_ERR_MISMATCH, WORDS("count"));
         ranks_assert(self, trib_progress(self->comm) == TRIB_ERR_MISMATCH);
     }
-    refused(self, trib_split(self->comm, 0, 0, (trib_comm_t **)&p), TRIB_ERR_MISMATCH,
-            WORDS("count"));
+    ranks_refused(self, trib_split(self->comm, 0, 0, (trib_comm_t **)&p),
+                  TRIB_ERR_MISMATCH, WORDS("count"));
     d.algorithm = "rinq";
     refuse_plan(self, TRIB_ALLREDUCE, &d, TRIB_ERR_MISMATCH, WORDS("count"));
     d.algorithm = "dissemination";
@@ -419,15 +401,10 @@ static int use_after_failure(struct ranks_self *self)
     return 0;
 }
 
-static int init_and_fail(struct ranks_self *self)
+RANKS_TEST(test_use_after_failure, .size = 2, .bare = true)
 {
     ranks_ok(self, trib_init(&self->opts, &self->comm));
     return use_after_failure(self);
-}
-
-TEST(test_use_after_failure)
-{
-    ranks_pass(.size = 2, .fn = init_and_fail, .bare = true);
 }
 
 /*
@@ -457,18 +434,15 @@ static void slow_line(void *arg, trib_log_level_t level, const char *line)
 static int free_at_once(struct ranks_self *self)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
-    trib_desc_t d = TRIB_DESC_INIT;
     static float x[5000];
-    trib_plan_t *plan;
     trib_status_t st;
 
     pass.caller = pthread_self();
     self->opts.log = slow_line;
     ranks_ok(self, trib_init(&self->opts, &self->comm));
-    d.recv = x;
-    d.count = self->rank ? 5000 : 4999;
-    d.algorithm = "ring";
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x,
+                                   .count = self->rank ? 5000 : 4999,
+                                   .algorithm = "ring");
     pass.started = 1;
     /* The one that differs comes late, so that the threads of the others find it. */
     for (int i = 0; i < 100 && self->rank == 0; i++)
@@ -478,7 +452,7 @@ static int free_at_once(struct ranks_self *self)
         nanosleep(&moment, NULL);
     while ((st = trib_plan_test(plan)) == TRIB_INPROGRESS)
         nanosleep(&moment, NULL);
-    refused(self, st, TRIB_ERR_MISMATCH, WORDS("count"));
+    ranks_refused(self, st, TRIB_ERR_MISMATCH, WORDS("count"));
     ranks_ok(self, trib_plan_free(plan));
     pass.freed = 1;
     ranks_ok(self, trib_free_comm(self->comm));
@@ -501,19 +475,15 @@ TEST(test_free_while_failing)
 static int starve(struct ranks_self *self)
 {
     enum { COUNT = 1000 };
-    trib_desc_t d = TRIB_DESC_INIT;
     float x[COUNT] = {0};
-    trib_plan_t *plan;
 
     ranks_ok(self, trib_init(&self->opts, &self->comm));
-    d.recv = x;
-    d.count = COUNT;
-    d.feed = TRIB_FEED_FORWARD;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = COUNT,
+                                   .feed = TRIB_FEED_FORWARD);
     ranks_ok(self, trib_plan_start(plan));
     ranks_ok(self, trib_plan_ready(plan, 0, self->rank ? COUNT : COUNT / 2));
-    refused(self, trib_plan_wait(plan), TRIB_ERR_TIMEOUT,
-            WORDS("rank 0", "no progress for 3000 ms"));
+    ranks_refused(self, trib_plan_wait(plan), TRIB_ERR_TIMEOUT,
+                  WORDS("rank 0", "no progress for 3000 ms"));
     ranks_ok(self, trib_plan_free(plan));
     ranks_ok(self, trib_free_comm(self->comm));
     return 0;

@@ -104,8 +104,7 @@ static int sums(struct ranks_self *self)
     ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
     for (uint32_t step = 1; step <= STEPS; step++) {
         fill(self, s, self->rank, step, x);
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         expect(self, s, step, expected);
         for (size_t i = 0; (s->coll != TRIB_REDUCE || self->rank == 0) && i < COUNT;
              i++)

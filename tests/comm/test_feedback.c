@@ -427,21 +427,11 @@ struct way {
 static trib_plan_t *plan_of(struct ranks_self *self, const struct fed_scene *s,
                             const struct way *w, float *send, float *recv)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.send = w->in_place ? NULL : send;
-    d.recv = w->in_place ? send : recv;
-    d.count = COUNT;
-    d.root = self->size - 1;
-    d.codec = s->codec;
-    d.feedback = s->feedback;
-    d.algorithm = s->algorithm;
-    d.feed = w->feed;
-    d.chunk = 4096;
-    d.name = "any way";
-    ranks_ok(self, trib_plan_create(self->comm, w->coll, &d, &plan));
-    return plan;
+    return ranks_plan(self, w->coll, .send = w->in_place ? NULL : send,
+                      .recv = w->in_place ? send : recv, .count = COUNT,
+                      .root = self->size - 1, .codec = s->codec,
+                      .feedback = s->feedback, .algorithm = s->algorithm,
+                      .feed = w->feed, .chunk = 4096, .name = "any way");
 }
 
 static void run_fed(struct ranks_self *self, trib_plan_t *plan, trib_feed_t feed)

@@ -53,8 +53,7 @@ static void pair_step(struct pair *p, struct ranks_self *self, uint64_t step,
     fed_fill(&p->by_plan, step);
     for (size_t i = 0; i < COUNT; i++)
         sum[i] += ((const float *)(void *)p->by_plan.send)[i];
-    ranks_ok(self, trib_plan_start(p->by_plan.plan));
-    ranks_ok(self, trib_plan_wait(p->by_plan.plan));
+    ranks_step(self, p->by_plan.plan);
     ranks_ok(self, trib_plan_start_with(p->by_caller.plan, sum, recv));
     ranks_ok(self, trib_plan_wait(p->by_caller.plan));
 }
@@ -165,8 +164,6 @@ static trib_status_t make(struct ranks_self *self, trib_dtype_t dtype,
 static int refuses(struct ranks_self *self)
 {
     static float x[COUNT + 1];
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
     refused(self, TRIB_ERR_UNSUPPORTED, "all-reduces of float32",
             make(self, TRIB_F16, "topk", "ef14:caller=1"));
@@ -178,11 +175,9 @@ static int refuses(struct ranks_self *self)
             make(self, TRIB_F32, "topk", "ef14:caller=1,momentum=0.9"));
     refused(self, TRIB_ERR_UNSUPPORTED, "omit them",
             make(self, TRIB_F32, "topk", "ef14:caller=1,clip=2"));
-    d.count = COUNT;
-    d.codec = "topk";
-    d.feedback = "ef14:caller=1";
-    d.recv = x;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .count = COUNT,
+                                   .codec = "topk", .feedback = "ef14:caller=1",
+                                   .recv = x);
     refused(self, TRIB_ERR_INVALID, "a vector of floats, separate",
             trib_plan_start(plan));
     refused(self, TRIB_ERR_UNSUPPORTED, "keeps no residual",

@@ -185,5 +185,3 @@ TEST_WITH(test_made_so, "transport=shm", "transport=tcp")
 {
     ranks_pass(.size = 3, .fn = made_so, .config = *state);
 }
-
-TEST_DEADLINE(500)

@@ -6,8 +6,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <time.h>
-
 #include "build-config.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
@@ -207,12 +205,8 @@ static trib_status_t collective(trib_comm_t *comm, int kind, float *x)
 
 static trib_status_t planned(struct ranks_self *self, trib_comm_t *comm, float *x)
 {
-    trib_desc_t desc = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    desc.recv = x;
-    desc.count = COUNT;
-    ranks_ok(self, trib_plan_allreduce(comm, &desc, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, comm, TRIB_ALLREDUCE, .recv = x,
+                                      .count = COUNT);
     trib_status_t st = trib_plan_start(plan);
     if (st == TRIB_OK)
         st = trib_plan_wait(plan);
@@ -396,5 +390,3 @@ TEST_ON(test_never, "auto")
         }
     }
 }
-
-TEST_DEADLINE(600)

@@ -247,7 +247,7 @@ TEST(test_state)
     }
 }
 
-static int refused(struct ranks_self *self)
+RANKS_TEST(test_refused, .size = 2, .config = "transport=shm")
 {
     float x[COUNT] = {0};
     trib_desc_t d = TRIB_DESC_INIT;
@@ -264,9 +264,4 @@ static int refused(struct ranks_self *self)
     ranks_assert(self, trib_plan_create(self->comm, TRIB_REDUCE, &d, &plan) ==
                            TRIB_ERR_UNSUPPORTED);
     return 0;
-}
-
-TEST(test_refused)
-{
-    ranks_pass(.size = 2, .fn = refused, .config = "transport=shm");
 }

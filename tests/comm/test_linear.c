@@ -156,19 +156,12 @@ static int sums(struct ranks_self *self)
     float *x = calloc(n + 1, sizeof(*x)), *y = calloc(n + 1, sizeof(*y));
     float *expected = calloc(n + 1, sizeof(*expected));
     struct offline f;
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
     offline_open(self, &f, s->codec, s->op == TRIB_MEAN, n);
-    d.send = x;
-    d.recv = y;
-    d.count = s->count;
-    d.op = s->op;
-    d.codec = s->codec;
-    d.algorithm = s->algorithm;
-    d.chunk = s->chunk;
-    d.feed = s->feed;
-    ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, s->coll, .send = x, .recv = y,
+                                   .count = s->count, .op = s->op, .codec = s->codec,
+                                   .algorithm = s->algorithm, .chunk = s->chunk,
+                                   .feed = s->feed);
     for (uint32_t step = 1; step <= STEPS; step++) {
         gradient(self->rank, s->feed ? STEPS + 1 : step, n, x);
         ranks_ok(self, trib_plan_start(plan));
@@ -329,8 +322,7 @@ static int counts_frames(struct ranks_self *self)
     d.chunk = PIECE * sizeof(*x);
     ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan));
     ranks_ok(self, trib_stats(self->comm, &before));
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
     ranks_ok(self, trib_stats(self->comm, &after));
     ranks_ok(self, trib_plan_free(plan));
     uint64_t frames = after.messages - before.messages;

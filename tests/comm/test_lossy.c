@@ -26,24 +26,9 @@ struct scene {
 static trib_plan_t *make_plan(struct ranks_self *self, const struct scene *s, float *x,
                               size_t count)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.send = x;
-    d.recv = x + count;
-    d.count = count;
-    d.op = s->op;
-    d.codec = s->codec;
-    d.algorithm = s->algorithm;
-    d.chunk = 4096;
-    ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
-    return plan;
-}
-
-static void step(struct ranks_self *self, trib_plan_t *plan)
-{
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    return ranks_plan(self, s->coll, .send = x, .recv = x + count, .count = count,
+                      .op = s->op, .codec = s->codec, .algorithm = s->algorithm,
+                      .chunk = 4096);
 }
 
 static void same_bits(struct ranks_self *self, const float *x, size_t n)
@@ -83,7 +68,7 @@ static void run_steps(struct ranks_self *self, const struct scene *s, double err
     for (size_t i = 0; i < COUNT; i++)
         expected[i] = oracle_reduced(&o, i).value.f;
     for (int k = 1; k <= 128; k++) {
-        step(self, plan);
+        ranks_step(self, plan);
         for (size_t i = 0; i < COUNT; i++)
             sum[i] += (double)x[COUNT + i];
         if (k % 32 == 0)
@@ -199,7 +184,7 @@ static int specials(struct ranks_self *self)
     if (self->rank == 0)
         x[9] = INFINITY;
     plan = make_plan(self, s, x, 64);
-    step(self, plan);
+    ranks_step(self, plan);
     const float *y = x + 64;
     ranks_assert(self, isnan(y[3]) && y[5] == INFINITY && y[7] == -INFINITY);
     ranks_assert(self, y[9] == INFINITY && y[0] == (float)self->size && y[63] == y[0]);
@@ -279,7 +264,7 @@ static int roots(struct ranks_self *self)
             o.seed = (uint64_t)root * 100 + chunk;
             oracle_fill(&o, self->rank, 0, COUNT, x);
             ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
-            step(self, plan);
+            ranks_step(self, plan);
             ranks_ok(self, trib_plan_free(plan));
             for (size_t i = 0; i < COUNT; i++) {
                 double e = s->coll == TRIB_REDUCE ? oracle_reduced(&o, i).value.f
@@ -323,7 +308,7 @@ static int alone(struct ranks_self *self)
     trib_plan_t *plan = make_plan(self, s, x, COUNT);
     adds = s->coll == TRIB_ALLREDUCE &&
            trib_codec_info(plan->codec)->flags & TRIB_CODEC_LINEAR;
-    step(self, plan);
+    ranks_step(self, plan);
     for (size_t i = 0; i < COUNT; i++)
         same += x[COUNT + i] == x[i];
     if (adds ? same > COUNT / 2 : same < COUNT)

@@ -18,7 +18,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include "build-config.h"

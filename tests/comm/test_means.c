@@ -100,8 +100,7 @@ static void equal_once(struct ranks_self *self, const struct mean *m,
         for (size_t i = 0; i < count; i++)
             store(m, i, x + i * size);
         memcpy(was, x, count * size);
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         for (size_t i = 0; i < count && (coll == TRIB_ALLREDUCE || self->rank == 0);
              i++)
             if (!near(m, self->size, x + i * size, was + i * size))
@@ -173,8 +172,7 @@ static int unequal_numbers(struct ranks_self *self)
             if (!plan)
                 continue;
             oracle_fill(&o, self->rank, 0, COUNT, x);
-            ranks_ok(self, trib_plan_start(plan));
-            ranks_ok(self, trib_plan_wait(plan));
+            ranks_step(self, plan);
             for (size_t i = 0; i < COUNT; i++) {
                 const struct oracle_answer right = oracle_reduced(&o, i);
                 const double got = oracle_load(m.dtype, x + i * size).f;

@@ -283,7 +283,8 @@ TEST(test_settings)
                    .bare = true);
 }
 
-static int same_rank(struct ranks_self *self)
+RANKS_TEST(test_same_rank_twice, .size = 2, .bare = true,
+           .config = "boot_timeout_ms=3000")
 {
     self->opts.rank_plus_1 = 1;
     trib_status_t st = trib_init(&self->opts, &self->comm);
@@ -291,10 +292,4 @@ static int same_rank(struct ranks_self *self)
         ranks_die(self, "two processes are rank 0");
     ranks_say(self, "%s", trib_last_error(NULL));
     return 0;
-}
-
-TEST(test_same_rank_twice)
-{
-    ranks_pass(.size = 2, .fn = same_rank, .bare = true,
-               .config = "boot_timeout_ms=3000");
 }

@@ -154,8 +154,7 @@ static void run_plan(struct ranks_self *self, trib_comm_t *comm)
     for (int i = 0; i < 100; i++)
         x[i] = 1;
     ranks_ok(self, trib_plan_allreduce(comm, (const trib_desc_t *)&of.desc, &plan));
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
     ranks_ok(self, trib_plan_free(plan));
     ranks_assert(self, x[0] == (float)self->size && x[99] == (float)self->size);
 }
@@ -214,7 +213,7 @@ static void run_group(struct ranks_self *self, trib_comm_t *comm)
     ranks_ok(self, trib_group_free(group));
 }
 
-static int old_program(struct ranks_self *self)
+RANKS_TEST(test_communicators_and_plans, .size = 2, .bare = true)
 {
     struct opts_1 opts = {.size = sizeof(opts),
                           .rank_plus_1 = self->opts.rank_plus_1,
@@ -229,11 +228,6 @@ static int old_program(struct ranks_self *self)
     ask(self, comm);
     ranks_ok(self, trib_free_comm(comm));
     return 0;
-}
-
-TEST(test_communicators_and_plans)
-{
-    ranks_pass(.size = 2, .fn = old_program, .bare = true);
 }
 
 static void count_line(void *arg, const char *line)

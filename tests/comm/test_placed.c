@@ -115,5 +115,3 @@ TEST(test_parts_of_memory)
         ranks_pass(.size = 3, .fn = sum_parts, .config = configs[i]);
     }
 }
-
-TEST_DEADLINE(400)

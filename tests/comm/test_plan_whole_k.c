@@ -5,9 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"
 

@@ -168,24 +168,17 @@ static void use(struct ranks_self *self, trib_comm_t *comm, const struct scene *
 {
     const size_t size = trib_dtype_size(s->dtype);
     uint8_t *in = malloc((s->count + 1) * size), *out = malloc((s->count + 1) * size);
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
-    d.send = s->in_place ? out : in;
-    d.recv = out;
-    d.count = s->count;
-    d.dtype = s->dtype;
-    d.op = s->op;
-    d.parameter = s->parameter;
-    d.algorithm = algorithm;
-    d.chunk = s->chunk;
-    ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, comm, TRIB_ALLREDUCE,
+                                      .send = s->in_place ? out : in, .recv = out,
+                                      .count = s->count, .dtype = s->dtype,
+                                      .op = s->op, .parameter = s->parameter,
+                                      .algorithm = algorithm, .chunk = s->chunk);
     for (uint32_t step = 0; step < STEPS; step++) {
         for (size_t i = 0; i < s->count; i++)
             put(s->dtype, (s->in_place ? out : in) + i * size,
                 given(trib_rank(comm), step, i));
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         check(self, s, comm, step, out);
     }
     ranks_ok(self, trib_plan_free(plan));

@@ -16,7 +16,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include "collectives/builder.h"

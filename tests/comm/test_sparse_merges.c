@@ -6,7 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "tests/comm/sparse_scene.h"
 

@@ -6,8 +6,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-
 #include "build-config.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
@@ -112,16 +110,11 @@ static void one_start(struct ranks_self *self, const struct scene *s, trib_plan_
 static int start_with(struct ranks_self *self)
 {
     const struct scene *s = self->arg;
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
     struct places p;
 
     open_places(self, &p, COUNT * sizeof(float) * (size_t)self->size);
-    d.count = COUNT;
-    d.codec = s->codec;
-    d.algorithm = s->algorithm;
-    d.feed = s->feed;
-    ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, s->coll, .count = COUNT, .codec = s->codec,
+                                   .algorithm = s->algorithm, .feed = s->feed);
     for (int k = 0; k < STARTS; k++)
         one_start(self, s, plan, &p, k);
     ranks_ok(self, trib_plan_free(plan));
@@ -174,29 +167,19 @@ TEST(test_codecs_and_feeds)
     run_all(scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
-static void refused(struct ranks_self *self, trib_status_t st, trib_status_t expected,
-                    const char *const *words)
-{
-    if (st != expected || !ranks_has(trib_last_error(self->comm), words))
-        ranks_die(self, "%s: %s", trib_status_name(st), trib_last_error(self->comm));
-}
-
 static int refusals(struct ranks_self *self)
 {
     float x[100], y[100];
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
     for (int i = 0; i < 100; i++)
         x[i] = 1;
-    d.count = 80;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    refused(self, trib_plan_start(plan), TRIB_ERR_INVALID,
-            WORDS("trib_plan_start_with"));
-    refused(self, trib_plan_start_with(plan, x, NULL), TRIB_ERR_INVALID,
-            WORDS("recv is NULL"));
-    refused(self, trib_plan_start_with(plan, x, x + 10), TRIB_ERR_OVERLAP,
-            WORDS("overlap"));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .count = 80);
+    ranks_refused(self, trib_plan_start(plan), TRIB_ERR_INVALID,
+                  WORDS("trib_plan_start_with"));
+    ranks_refused(self, trib_plan_start_with(plan, x, NULL), TRIB_ERR_INVALID,
+                  WORDS("recv is NULL"));
+    ranks_refused(self, trib_plan_start_with(plan, x, x + 10), TRIB_ERR_OVERLAP,
+                  WORDS("overlap"));
     ranks_assert(self, trib_plan_start_with(NULL, x, y) == TRIB_ERR_INVALID);
     ranks_ok(self, trib_plan_start_with(plan, x, y));
     ranks_ok(self, trib_plan_wait(plan));
@@ -216,20 +199,15 @@ TEST(test_refusals)
 static int back(struct ranks_self *self)
 {
     float own[64], other[64];
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
-    d.recv = own;
-    d.count = 64;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = own, .count = 64);
     for (int k = 0; k < 3; k++) {
         for (int i = 0; i < 64; i++)
             own[i] = 1, other[i] = 2;
         ranks_ok(self, trib_plan_start_with(plan, NULL, other));
         ranks_ok(self, trib_plan_wait(plan));
         ranks_assert(self, own[63] == 1 && other[63] == 2 * (float)self->size);
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         ranks_assert(self, own[63] == (float)self->size);
     }
     ranks_ok(self, trib_plan_free(plan));

@@ -6,7 +6,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #include "base/workers.h"
@@ -220,7 +219,6 @@ static uint64_t compare(const struct scene *s)
     munmap(job.outcomes, bytes);
     return ahead;
 }
-
 
 static bool agrees_first(const char *codec)
 {
@@ -504,19 +502,15 @@ static int stays_here(struct ranks_self *self)
     char text[2000];
 
     for (size_t i = 0; i < 4; i++) {
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
         float *x = calloc(plans[i].count, sizeof(*x));
-        d.recv = x;
-        d.count = plans[i].count;
-        d.codec = plans[i].codec;
-        ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+        plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = plans[i].count,
+                          .codec = plans[i].codec);
         ranks_assert(self, !trib_encode_ahead_is_used(run_of(plan)) &&
                                !self->comm->engine.workers);
         ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
         ranks_assert(self, strstr(text, "threads    0 "));
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         ranks_ok(self, trib_plan_free(plan));
         free(x);
     }

@@ -7,7 +7,6 @@
 #include "tests/compress/guarded.h"
 #include "tests/compress/vectors.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { N = 1500, CHANGES = 100000 /* of each word */, RANKS = 9 };

@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "compress/codec_info.h"
 #include "compress/stages.h"

@@ -5,9 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "compress/stages.h"
 #include "tests/harness/corpus_tar.h"
 

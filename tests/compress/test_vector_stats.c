@@ -7,8 +7,6 @@
  */
 #include "tests/compress/kernels/isas.h"
 
-#include <time.h>
-
 #include "compress/vector_stats.h"
 
 enum { MOST = 5000 };

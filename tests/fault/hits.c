@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-
 #include "tests/fault/hits.h"
 #include "tests/harness/daemon.h"
 

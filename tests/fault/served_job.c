@@ -2,9 +2,6 @@
 #include "tests/fault/served_job.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "tests/comm/oracle.h"
 #include "tests/harness/tribtest.h"

@@ -15,7 +15,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <time.h>
 
 #include "build-config.h"
 #include "tests/harness/ranks.h"

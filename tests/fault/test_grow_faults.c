@@ -12,8 +12,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-
 #include "build-config.h"
 #include "tests/comm/growing.h"
 #include "tests/fault/hits.h"

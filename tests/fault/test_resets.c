@@ -5,10 +5,8 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/process.h"
 #include "tests/harness/ranks.h"

@@ -12,9 +12,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
 #include "build-config.h"
 #include "tests/fault/hits.h"
 #include "tests/fault/planned.h"

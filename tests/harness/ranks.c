@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/ranks.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "tests/harness/tribtest.h"
 
@@ -61,6 +52,24 @@ void ranks_refused(const struct ranks_self *self, trib_status_t status,
     ranks_expect(self, status, expected, words[0]);
     if (!ranks_has(text, words))
         ranks_die(self, "\"%s\" does not have \"%s\"", text, words[0]);
+}
+
+trib_plan_t *ranks_make_plan(const struct ranks_self *self, trib_comm_t *comm,
+                             trib_coll_t coll, const trib_desc_t *desc)
+{
+    trib_plan_t *plan;
+
+    if (coll == TRIB_ALLREDUCE)
+        ranks_ok(self, trib_plan_allreduce(comm, desc, &plan));
+    else
+        ranks_ok(self, trib_plan_create(comm, coll, desc, &plan));
+    return plan;
+}
+
+void ranks_step(const struct ranks_self *self, trib_plan_t *plan)
+{
+    ranks_ok(self, trib_plan_start(plan));
+    ranks_ok(self, trib_plan_wait(plan));
 }
 
 bool ranks_has(const char *text, const char *const *words)

@@ -116,6 +116,20 @@ void ranks_expect(const struct ranks_self *self, trib_status_t status,
 void ranks_refused(const struct ranks_self *self, trib_status_t status,
                    trib_status_t expected, const char *const *words);
 
+/** ranks_make_plan - create a plan; dies unless that succeeds. */
+trib_plan_t *ranks_make_plan(const struct ranks_self *self, trib_comm_t *comm,
+                             trib_coll_t coll, const trib_desc_t *desc);
+
+/** ranks_step - start a plan and wait for it; dies unless both succeed. */
+void ranks_step(const struct ranks_self *self, trib_plan_t *plan);
+
+/* ranks_make_plan with the fields of the description: ranks_plan(self, TRIB_ALLREDUCE,
+ * .recv = x, .count = 8). */
+#define ranks_plan_on(self, comm, coll, ...) \
+    ranks_make_plan(self, comm, coll, \
+                    &(trib_desc_t){.size = sizeof(trib_desc_t), __VA_ARGS__})
+#define ranks_plan(self, ...) ranks_plan_on(self, (self)->comm, __VA_ARGS__)
+
 #define ranks_ok(self, call) ranks_expect(self, call, TRIB_OK, #call)
 
 #define ranks_assert(self, cond) \
@@ -127,8 +141,25 @@ void ranks_refused(const struct ranks_self *self, trib_status_t status,
 /** ranks_has - return whether a text contains all these words; NULL ends the list. */
 bool ranks_has(const char *text, const char *const *words);
 
-/* A test on a transport; its state is the configuration of its jobs. */
-#define RANKS_ON(test, config) \
-    {#test " [" config "]", test, NULL, NULL, (char *)(uintptr_t)"transport=" config}
+/* Define a case by what each rank does, `self`; the fields of its job follow the name:
+ * RANKS_TEST(test_sum, .size = 2) { ... return 0; } */
+#define RANKS_TEST(id, ...) \
+    static int id##_rank(struct ranks_self *self); \
+    TEST(id) \
+    { \
+        ranks_pass(.fn = id##_rank, __VA_ARGS__); \
+    } \
+    static int id##_rank(struct ranks_self *self)
+
+/* The same on each of these transports:
+ * RANKS_TEST_ON(test_sum, ("shm", "tcp"), .size = 2) { ... return 0; } */
+#define RANKS_TEST_ON(id, transports, ...) \
+    static int id##_rank(struct ranks_self *self); \
+    TEST_ON(id, RANKS_LIST transports) \
+    { \
+        ranks_pass(.fn = id##_rank, .config = *state, __VA_ARGS__); \
+    } \
+    static int id##_rank(struct ranks_self *self)
+#define RANKS_LIST(...) __VA_ARGS__
 
 #endif

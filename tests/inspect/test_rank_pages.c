@@ -5,9 +5,7 @@
 #include "tests/harness/tribtest.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/memfd.h"
 #include "base/process.h"

@@ -5,8 +5,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 
 TEST(jain)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
-#include <sched.h>
 #include <sys/stat.h>
 
 #include "topo/machine.h"

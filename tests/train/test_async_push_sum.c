@@ -141,7 +141,7 @@ TEST_ON(test_waits_for_nobody, "shm", "tcp")
 
 /* Rank 1 takes one step where the others take SLOWER; all finish, then continue.
  * Then they agree, and freeing brings in what is under way. */
-static int beside_a_slow_rank(struct ranks_self *self)
+RANKS_TEST_ON(test_beside_a_slow_rank, ("shm", "tcp"), .size = 4)
 {
     const bool is_slow = self->rank == 1;
     struct free_run *f = open_run(self, "1");
@@ -164,14 +164,9 @@ static int beside_a_slow_rank(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(test_beside_a_slow_rank, "shm", "tcp")
-{
-    ranks_pass(.size = 4, .fn = beside_a_slow_rank, .config = *state);
-}
-
 /* Rank 0 comes to the end of its run, where the rate is 0. Its shares say so to rank 1,
  * which has taken few steps, and whose next one then changes nothing. */
-static int rate_is_that_of_the_run(struct ranks_self *self)
+RANKS_TEST_ON(test_rate_is_that_of_the_run, ("shm"), .size = 2)
 {
     struct free_run *f = open_run(self, "linear:rate=1,warmup=0,steps=50");
     trib_step_t one = TRIB_STEP_INIT;
@@ -195,12 +190,7 @@ static int rate_is_that_of_the_run(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(test_rate_is_that_of_the_run, "shm")
-{
-    ranks_pass(.size = 2, .fn = rate_is_that_of_the_run, .config = *state);
-}
-
-static int refuses_codecs(struct ranks_self *self)
+RANKS_TEST_ON(test_refuses_codecs, ("shm"), .size = 2)
 {
     trib_trainer_desc_t desc = TRIB_TRAINER_DESC_INIT;
     trib_trainer_t *trainer = NULL;
@@ -214,9 +204,4 @@ static int refuses_codecs(struct ranks_self *self)
     ranks_assert(self, ranks_has(trib_trainer_error(NULL),
                                  (const char *const[]){"agp", "int8", NULL}));
     return 0;
-}
-
-TEST_ON(test_refuses_codecs, "shm")
-{
-    ranks_pass(.size = 2, .fn = refuses_codecs, .config = *state);
 }

@@ -208,7 +208,7 @@ static const struct flow served_flows[] = {
     {"hybrid:groups=1+topk:ratio=0.3", 0},
 };
 
-static int nothing_is_lost(struct ranks_self *self)
+RANKS_TEST(test_nothing_is_lost, .size = 3, .config = "transport=shm", .threads = true)
 {
     for (size_t f = 0; f < sizeof(all_flows) / sizeof(all_flows[0]); f++)
         for (int how = 0; how < 4; how++)
@@ -222,12 +222,6 @@ static int nothing_is_lost_served(struct ranks_self *self)
         for (int moves = 0; moves < 2; moves++)
             flows(self, &served_flows[f], false, moves);
     return 0;
-}
-
-TEST(test_nothing_is_lost)
-{
-    ranks_pass(.size = 3, .fn = nothing_is_lost, .config = "transport=shm",
-               .threads = true);
 }
 
 /* Equal strategies ------------------------------------------------------------ */
@@ -253,7 +247,7 @@ static void train(struct ranks_self *self, const char *strategy, const char *opt
     train_at(self, strategy, "0.1", optimizer, steps, x);
 }
 
-static int are_equal(struct ranks_self *self)
+RANKS_TEST(test_are_equal, .size = 3, .config = "transport=shm")
 {
     static const struct {
         const char *a, *b, *optimizer;
@@ -281,12 +275,7 @@ static int are_equal(struct ranks_self *self)
     return 0;
 }
 
-TEST(test_are_equal)
-{
-    ranks_pass(.size = 3, .fn = are_equal, .config = "transport=shm");
-}
-
-static int repeats(struct ranks_self *self)
+RANKS_TEST(test_repeats, .size = 3, .config = "transport=tcp")
 {
     static const char *const strategies[] = {"sync+qsgd:bits=4",
                                              "pipe+natural",
@@ -307,17 +296,12 @@ static int repeats(struct ranks_self *self)
     return 0;
 }
 
-TEST(test_repeats)
-{
-    ranks_pass(.size = 3, .fn = repeats, .config = "transport=tcp");
-}
-
 /* Oracles -------------------------------------------------------------------- */
 
 enum { ORACLE_STEPS = 24 };
 
 /* All ranks and the centre, in float64. */
-static int centre_is_right(struct ranks_self *self)
+RANKS_TEST(test_centre_is_right, .size = 3, .config = "transport=shm")
 {
     const double rate = 0.1, beta = 0.6;
     struct quadratic q;
@@ -351,14 +335,9 @@ static int centre_is_right(struct ranks_self *self)
     return 0;
 }
 
-TEST(test_centre_is_right)
-{
-    ranks_pass(.size = 3, .fn = centre_is_right, .config = "transport=shm");
-}
-
 /* At pull 1 all ranks have the leader's parameters behind an election. Losses that are
  * no numbers lose, and of equal ones the lowest rank leads. */
-static int best_leads(struct ranks_self *self)
+RANKS_TEST(test_best_leads, .size = 3, .config = "transport=shm")
 {
     static const struct {
         double losses[3];
@@ -387,11 +366,6 @@ static int best_leads(struct ranks_self *self)
         quadratic_close(&q);
     }
     return 0;
-}
-
-TEST(test_best_leads)
-{
-    ranks_pass(.size = 3, .fn = best_leads, .config = "transport=shm");
 }
 
 /* Beside a tribd -------------------------------------------------------------- */

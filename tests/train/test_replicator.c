@@ -283,7 +283,7 @@ TEST(test_refused)
     assert_non_null(strstr(trib_replicator_error(), "input and step"));
 }
 
-static int do_not_fit(struct ranks_self *self)
+RANKS_TEST(test_do_not_fit, .size = 2, .config = "transport=shm")
 {
     static const struct {
         const char *kinds[2], *words;
@@ -307,9 +307,4 @@ static int do_not_fit(struct ranks_self *self)
                       trib_replicator_error());
     }
     return 0;
-}
-
-TEST(test_do_not_fit)
-{
-    ranks_pass(.size = 2, .fn = do_not_fit, .config = "transport=shm");
 }

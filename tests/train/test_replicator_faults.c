@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-
 #include <tributary.h>
 
 #include "tests/harness/daemon.h"

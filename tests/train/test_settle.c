@@ -59,7 +59,7 @@ static const struct {
     {"agp", MOST},
 };
 
-static int is_sgd(struct ranks_self *self)
+RANKS_TEST(test_is_sgd, .size = 1, .config = "transport=shm")
 {
     float a[QUADRATIC_COUNT], b[QUADRATIC_COUNT];
 
@@ -70,11 +70,6 @@ static int is_sgd(struct ranks_self *self)
             near(self, alone[s].strategy, steps, a, b, 1e-5);
         }
     return 0;
-}
-
-TEST(test_is_sgd)
-{
-    ranks_pass(.size = 1, .fn = is_sgd, .config = "transport=shm");
 }
 
 /* A run that stops within its first period has the model of one whose period ends

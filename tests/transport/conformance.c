@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/transport/conformance.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/harness/tribtest.h"
 
 bool rig_swap(struct rig *rig, const struct trib_region *region,

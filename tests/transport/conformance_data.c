@@ -2,9 +2,6 @@
 /*
  * Conformance: bytes, order, bounds, memory.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/harness/rng_draw.h"
 #include "tests/harness/tribtest.h"

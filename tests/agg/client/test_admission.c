@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-
 #include "agg/client/fallback.h"
 #include "comm/core/communicator.h"
 #include "tests/agg/client/fake_tribd.h"

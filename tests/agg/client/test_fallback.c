@@ -12,10 +12,7 @@
 
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "agg/client/fallback.h"
 #include "agg/client/offload_plan.h"

@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-
 #include "agg/client/agg_provider.h"
 #include "comm/core/communicator.h"
 #include "tests/agg/client/fake_tribd.h"

@@ -34,11 +34,10 @@ static void check_takes(struct ranks_self *self, struct trib_comm *parent)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
-        d.count = rows[i].coll == TRIB_BARRIER ? 0 : 8;
-        d.algorithm = rows[i].algorithm;
-        ranks_ok(self, trib_plan_create(parent, rows[i].coll, &d, &plan));
+        plan = ranks_plan_on(self, parent, rows[i].coll,
+                             .count = rows[i].coll == TRIB_BARRIER ? 0 : 8,
+                             .algorithm = rows[i].algorithm);
         if ((plan->offload != NULL) != rows[i].offloaded)
             ranks_die(self, "row %zu", i);
         ranks_ok(self, trib_plan_free(plan));
@@ -88,19 +87,15 @@ static int calls(struct ranks_self *self)
 {
     struct aggregators *s = self->arg;
     struct trib_comm *parent = aggregators_attach(self, s);
-    trib_desc_t d = TRIB_DESC_INIT;
     size_t absent[RANKS_MAX];
-    trib_plan_t *plan;
     float x[COUNT];
 
     if (!parent)
         return 0;
     check_takes(self, parent);
     check_refused(self, parent);
-    d.recv = x;
-    d.count = COUNT;
-    d.feed = TRIB_FEED_FORWARD;
-    ranks_ok(self, trib_plan_allreduce(parent, &d, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, parent, TRIB_ALLREDUCE, .recv = x,
+                                      .count = COUNT, .feed = TRIB_FEED_FORWARD);
     const uint64_t before = parent->starts;
     for (int round = 0; round < 3; round++) {
         ranks_assert(self, !plan->ops->busy(plan) && !plan->ops->input(plan));
@@ -147,14 +142,11 @@ static int fails(struct ranks_self *self)
     struct aggregators *s = self->arg;
     struct trib_comm *parent = aggregators_attach(self, s);
     float x = self->rank == 1 ? NAN : 1;
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
     if (!parent)
         return 0;
-    d.recv = &x;
-    d.count = 1;
-    ranks_ok(self, trib_plan_allreduce(parent, &d, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, parent, TRIB_ALLREDUCE, .recv = &x,
+                                      .count = 1);
     trib_status_t st = trib_plan_start(plan);
     st = st == TRIB_OK ? trib_plan_wait(plan) : st;
     ranks_assert(self, st != TRIB_OK);

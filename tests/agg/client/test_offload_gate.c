@@ -64,12 +64,9 @@ static void one_within(struct ranks_self *self, struct trib_offload *o)
 static void drives_parent(struct ranks_self *self, struct trib_comm *parent)
 {
     struct visitor v = {.o = parent->offload};
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
     pthread_t thread;
 
-    d.dtype = TRIB_I8;
-    ranks_ok(self, trib_plan_create(parent, TRIB_BARRIER, &d, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, parent, TRIB_BARRIER, .dtype = TRIB_I8);
     ranks_ok(self, trib_barrier(parent));
     usleep(self->rank ? 50000 : 0);
     ranks_ok(self, trib_plan_start(plan));

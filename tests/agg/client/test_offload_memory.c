@@ -32,8 +32,6 @@ static int memory(struct ranks_self *self)
     struct aggregators *s = self->arg;
     struct trib_comm *parent = aggregators_attach(self, s);
     static float x[COUNT];
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
     void *y;
 
     if (!parent)
@@ -41,11 +39,9 @@ static int memory(struct ranks_self *self)
     ranks_ok(self, trib_register(parent, x, sizeof(x)));
     ranks_ok(self, trib_alloc(parent, sizeof(x), &y));
     ranks_assert(self, have(parent, 2));
-    d.send = x;
-    d.recv = y;
-    d.count = COUNT;
-    d.feed = TRIB_FEED_FORWARD;
-    ranks_ok(self, trib_plan_allreduce(parent, &d, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, parent, TRIB_ALLREDUCE, .send = x,
+                                      .recv = y, .count = COUNT,
+                                      .feed = TRIB_FEED_FORWARD);
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)(i % 100 * (self->rank + 1));
     for (int i = 0; i < STARTS; i++) {

@@ -10,8 +10,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "agg/client/offload_plan.h"
@@ -578,5 +576,3 @@ TEST_WITH(test_stopped, "shm", "tcp")
 {
     sweep(*state, SIGSTOP, 2);
 }
-
-TEST_DEADLINE(400)

@@ -65,8 +65,7 @@ static void start(struct ranks_self *self, trib_plan_t *plan, float *x, int step
 {
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)((i * 7 + step * 3 + self->rank) % 101) / 8;
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
 }
 
 /* A plan that moves has the results of one that stays, to the bit. */
@@ -118,16 +117,13 @@ static int refused(struct ranks_self *self)
 {
     struct aggregators *s = self->arg;
     struct trib_comm *parent = aggregators_attach(self, s);
-    trib_desc_t d = TRIB_DESC_INIT;
     static float x[COUNT];
-    trib_plan_t *plan;
 
     if (!parent)
         return 0;
     struct trib_offload *o = parent->offload;
-    d.recv = x;
-    d.count = COUNT;
-    ranks_ok(self, trib_plan_allreduce(parent, &d, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, parent, TRIB_ALLREDUCE, .recv = x,
+                                      .count = COUNT);
     struct trib_offload_plan *p = plan->offload;
     p->desc.chunk = o->fallback_comm->cfg.chunk + 1;
     ranks_assert(self, trib_offload_plan_move(p, o->fallback_comm) == TRIB_ERR_INVALID);

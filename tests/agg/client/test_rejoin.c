@@ -71,14 +71,8 @@ static void attach(struct provider *w)
 
 static trib_plan_t *make(struct provider *w, float *x, trib_feed_t feed)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.recv = x;
-    d.count = COUNT;
-    d.feed = feed;
-    ranks_ok(w->self, trib_plan_allreduce(w->parent, &d, &plan));
-    return plan;
+    return ranks_plan_on(w->self, w->parent, TRIB_ALLREDUCE, .recv = x, .count = COUNT,
+                         .feed = feed);
 }
 
 static void start(struct provider *w, trib_plan_t *plan, float *x)

@@ -5,9 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <sched.h>
-#include <stdio.h>
-#include <time.h>
 #include <sys/eventfd.h>
 
 #include "agg/daemon/aggregator_metrics.h"

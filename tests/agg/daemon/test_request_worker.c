@@ -2,11 +2,9 @@
 #include "tests/harness/tribtest.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "agg/daemon/request_worker.h"
 #include "base/error.h"

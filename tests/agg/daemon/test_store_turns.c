@@ -3,9 +3,7 @@
  * Stores share processor time by their weights, and a long turn is interrupted, also
  * where several threads of a store walk over one vector.
  */
-#include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "agg/daemon/store_turns.h"
 #include "agg/jobs/drr.h"

@@ -7,8 +7,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <sched.h>
-
 #include "agg/daemon/worker.h"
 #include "base/time.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/harness/tribtest.h"
 
-#include <time.h>
-
 #include "tests/agg/metrics/sample.h"
 
 #define WRITERS 4

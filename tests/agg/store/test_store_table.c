@@ -7,8 +7,6 @@
 #include "agg/store/store_table.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include "base/dtype.h"
 #include "base/error.h"

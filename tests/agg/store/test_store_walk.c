@@ -5,9 +5,7 @@
  */
 #include "agg/store/store_walk.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "agg/store/store_snapshot.h"
 #include "base/error.h"

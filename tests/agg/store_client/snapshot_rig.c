@@ -3,10 +3,6 @@
 
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 void snapshot_rig_need(const struct ranks_self *self, const trib_store_t *store,
                        trib_status_t st, const char *what)
 {

@@ -6,9 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "build-config.h"
 #include "tests/agg/store_client/store_rig.h"
@@ -378,5 +375,3 @@ TEST(test_cut)
 {
     ranks_cut(pushes_through);
 }
-
-TEST_DEADLINE(400)

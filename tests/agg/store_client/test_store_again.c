@@ -6,7 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "agg/store_client/rank_store.h"
 

@@ -4,8 +4,6 @@
  * plain C; what is refused; connections that are cut anywhere.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/digest.h"
 #include "build-config.h"
@@ -481,5 +479,3 @@ TEST(test_cut)
 {
     ranks_cut(pushes_through);
 }
-
-TEST_DEADLINE(400)

@@ -5,11 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "build-config.h"
 #include "tests/agg/store_client/snapshot_rig.h"
 
@@ -388,5 +383,3 @@ TEST(test_one_of_two)
                .seconds = 100, .noisy = true);
     snapshot_rig_close(&rig);
 }
-
-TEST_DEADLINE(400)

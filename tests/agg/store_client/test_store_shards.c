@@ -3,8 +3,6 @@
  * Vectors that are cut over several tribds, bit for bit against the same ones in one
  * tribd: all forms of pushes and pulls, with rules that keep a state.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "agg/store_client/rank_store.h"
 #include "build-config.h"

@@ -7,12 +7,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/agg/store_client/snapshot_rig.h"
 
@@ -357,5 +354,3 @@ TEST(test_drained)
     unsetenv("TRIBD_DRAIN_MS");
     snapshot_rig_close(&rig);
 }
-
-TEST_DEADLINE(400)

@@ -5,9 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/dtype.h"
 #include "comm/auto/auto_carry.h"
 #include "comm/core/communicator.h"
@@ -19,14 +16,8 @@ enum { COUNT = 5003 };
 
 static trib_plan_t *make(struct ranks_self *self, trib_dtype_t dtype, const char *codec)
 {
-    trib_desc_t desc = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    desc.count = COUNT;
-    desc.dtype = dtype;
-    desc.codec = codec;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &desc, &plan));
-    return plan;
+    return ranks_plan(self, TRIB_ALLREDUCE, .count = COUNT, .dtype = dtype,
+                      .codec = codec);
 }
 
 static void store(trib_dtype_t dtype, void *at, size_t i, double value)
@@ -101,7 +92,7 @@ static void to_dense(struct ranks_self *self, trib_dtype_t dtype, void *x, bool 
     ranks_ok(self, trib_plan_free(to));
 }
 
-static int carry_all(struct ranks_self *self)
+RANKS_TEST(test_carried, .size = 2)
 {
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_BF16};
     static float x[COUNT];
@@ -112,9 +103,4 @@ static int carry_all(struct ranks_self *self)
         to_dense(self, dtypes[i], x, false);
     }
     return 0;
-}
-
-TEST(test_carried)
-{
-    ranks_pass(.size = 2, .fn = carry_all);
 }

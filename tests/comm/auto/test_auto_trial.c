@@ -6,8 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "comm/auto/auto_trial.h"

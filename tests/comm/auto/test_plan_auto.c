@@ -6,8 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/digest.h"
 #include "comm/auto/plan_auto.h"
@@ -98,18 +96,11 @@ static void close_scene(struct scene *s)
 
 static trib_plan_t *plan_of(const struct scene *s, const char *codec, enum way way)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.send = way == IN_PLACE ? s->recv : s->send;
-    d.recv = s->recv;
-    d.count = s->count;
-    d.dtype = s->dtype;
-    d.codec = codec;
-    d.feed = way == FED ? TRIB_FEED_BACKWARD : TRIB_FEED_WHOLE;
-    d.name = way == STARTED ? "gradient" : NULL;
-    ranks_ok(s->self, trib_plan_allreduce(s->self->comm, &d, &plan));
-    return plan;
+    return ranks_plan(s->self, TRIB_ALLREDUCE,
+                      .send = way == IN_PLACE ? s->recv : s->send, .recv = s->recv,
+                      .count = s->count, .dtype = s->dtype, .codec = codec,
+                      .feed = way == FED ? TRIB_FEED_BACKWARD : TRIB_FEED_WHOLE,
+                      .name = way == STARTED ? "gradient" : NULL);
 }
 
 static void sum_once(const struct scene *s, trib_plan_t *plan, enum way way)
@@ -147,7 +138,7 @@ static bool sum_many(const struct scene *s, const char *codec, double most,
 }
 
 /* Over a delayed network a codec is tried for sure: its bytes promise more. */
-static int by_every_way(struct ranks_self *self)
+RANKS_TEST(test_every_way, .size = 3, .config = "transport=tcp+delay:us=2000")
 {
     bool coded = false;
     struct scene s;
@@ -162,11 +153,6 @@ static int by_every_way(struct ranks_self *self)
     ranks_assert(self, sum_many(&s, "auto:of=int4", 0.2, STARTED));
     close_scene(&s);
     return 0;
-}
-
-TEST(test_every_way)
-{
-    ranks_pass(.size = 3, .fn = by_every_way, .config = "transport=tcp+delay:us=2000");
 }
 
 /* A vector of two layers: the numbers of one, a fifth of it, are rounded badly. */
@@ -276,7 +262,7 @@ static void sum_kind(struct scene *s, float special, float other)
     ranks_ok(s->self, trib_plan_free(plan));
 }
 
-static int odd_inputs(struct ranks_self *self)
+RANKS_TEST(test_odd_inputs, .size = 2, .config = "transport=tcp+delay:us=500")
 {
     struct scene s;
 
@@ -286,11 +272,6 @@ static int odd_inputs(struct ranks_self *self)
     sum_kind(&s, 1e30f, 1);
     close_scene(&s);
     return 0;
-}
-
-TEST(test_odd_inputs)
-{
-    ranks_pass(.size = 2, .fn = odd_inputs, .config = "transport=tcp+delay:us=500");
 }
 
 /* The sum of this rank's residual; 0 where dense sums run. */
@@ -438,7 +419,7 @@ TEST(test_few_elements)
 }
 
 /* A plan goes on in a communicator of the same ranks, and measures anew there. */
-static int moves(struct ranks_self *self)
+RANKS_TEST(test_moves, .size = 2, .config = "transport=tcp+delay:us=2000")
 {
     struct scene s;
     trib_comm_t *other;
@@ -467,9 +448,4 @@ static int moves(struct ranks_self *self)
     ranks_ok(self, trib_free_comm(other));
     close_scene(&s);
     return 0;
-}
-
-TEST(test_moves)
-{
-    ranks_pass(.size = 2, .fn = moves, .config = "transport=tcp+delay:us=2000");
 }

@@ -31,7 +31,7 @@ static int equal_calls(struct ranks_self *self)
     return 0;
 }
 
-static int evictions(struct ranks_self *self)
+RANKS_TEST(test_evictions, .size = 3)
 {
     static float x[3 * TRIB_PLAN_CACHE];
 
@@ -54,9 +54,4 @@ TEST(test_equal_calls)
 {
     assert_status(trib_barrier(NULL), TRIB_ERR_INVALID);
     ranks_pass(.size = 2, .fn = equal_calls);
-}
-
-TEST(test_evictions)
-{
-    ranks_pass(.size = 3, .fn = evictions);
 }

@@ -5,23 +5,13 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "build-config.h"
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void refused(struct ranks_self *self, trib_status_t st, trib_status_t expected,
-                    const char *const *words)
-{
-    if (st != expected || !ranks_has(trib_last_error(self->comm), words))
-        ranks_die(self, "%s: %s", trib_status_name(st), trib_last_error(self->comm));
-}
-
 /* Other arrays in each call, of the same sum: a plan of one must not serve another. */
-static int takes_turns(struct ranks_self *self)
+RANKS_TEST_ON(test_turns, ("shm", "tcp"), .size = 3)
 {
     const size_t me = (size_t)self->rank;
     int32_t mine[8], all[32];
@@ -46,52 +36,43 @@ static int takes_turns(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(test_turns, "shm", "tcp")
-{
-    ranks_pass(.size = 3, .fn = takes_turns, .config = *state);
-}
-
-static int refusals(struct ranks_self *self)
+RANKS_TEST(test_refusals, .size = 2)
 {
     const size_t two[2] = {2, 3}, other[2] = {3, 2}, huge[2] = {SIZE_MAX, 1};
     float x[10] = {0}, y[10];
     trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
 
-    refused(self, trib_allgatherv(self->comm, x, y, NULL, NULL, TRIB_F32),
-            TRIB_ERR_INVALID, WORDS("allgather", "counts"));
-    refused(self, trib_alltoallv(self->comm, x, two, NULL, y, NULL, NULL, TRIB_F32),
-            TRIB_ERR_INVALID, WORDS("alltoall", "counts"));
-    refused(self, trib_allgatherv(self->comm, x, y, huge, NULL, TRIB_F32),
-            TRIB_ERR_OVERFLOW, WORDS("recv"));
-    refused(self, trib_allgatherv(self->comm, x + 1, x, two, NULL, TRIB_F32),
-            TRIB_ERR_OVERLAP, WORDS("overlap"));
+    ranks_refused(self, trib_allgatherv(self->comm, x, y, NULL, NULL, TRIB_F32),
+                  TRIB_ERR_INVALID, WORDS("allgather", "counts"));
+    ranks_refused(self,
+                  trib_alltoallv(self->comm, x, two, NULL, y, NULL, NULL, TRIB_F32),
+                  TRIB_ERR_INVALID, WORDS("alltoall", "counts"));
+    ranks_refused(self, trib_allgatherv(self->comm, x, y, huge, NULL, TRIB_F32),
+                  TRIB_ERR_OVERFLOW, WORDS("recv"));
+    ranks_refused(self, trib_allgatherv(self->comm, x + 1, x, two, NULL, TRIB_F32),
+                  TRIB_ERR_OVERLAP, WORDS("overlap"));
     if (self->rank == 0) /* its block for itself has two lengths */
-        refused(self,
-                trib_alltoallv(self->comm, x, two, NULL, y, other, NULL, TRIB_F32),
-                TRIB_ERR_INVALID, WORDS("itself", "2", "3"));
-    refused(self, trib_scan(self->comm, x, y, 4, TRIB_F32, TRIB_MEAN),
-            TRIB_ERR_UNSUPPORTED, WORDS("mean", "scan"));
+        ranks_refused(
+            self, trib_alltoallv(self->comm, x, two, NULL, y, other, NULL, TRIB_F32),
+            TRIB_ERR_INVALID, WORDS("itself", "2", "3"));
+    ranks_refused(self, trib_scan(self->comm, x, y, 4, TRIB_F32, TRIB_MEAN),
+                  TRIB_ERR_UNSUPPORTED, WORDS("mean", "scan"));
     ranks_assert(self, trib_gatherv(NULL, x, 1, y, two, NULL, TRIB_F32, 0) ==
                            TRIB_ERR_INVALID);
     d.send_counts = two;
-    refused(self, trib_plan_create(self->comm, TRIB_ALLGATHER, &d, &plan),
-            TRIB_ERR_INVALID, WORDS("allgather", "send_counts"));
+    ranks_refused(self, trib_plan_create(self->comm, TRIB_ALLGATHER, &d, &plan),
+                  TRIB_ERR_INVALID, WORDS("allgather", "send_counts"));
     d.send_counts = NULL;
     d.recv_counts = two;
     d.codec = "bf16";
-    refused(self, trib_plan_create(self->comm, TRIB_ALLGATHER, &d, &plan),
-            TRIB_ERR_UNSUPPORTED, WORDS("bf16", "counts"));
+    ranks_refused(self, trib_plan_create(self->comm, TRIB_ALLGATHER, &d, &plan),
+                  TRIB_ERR_UNSUPPORTED, WORDS("bf16", "counts"));
     d.codec = NULL;
     d.algorithm = "tree";
-    refused(self, trib_plan_create(self->comm, TRIB_GATHER, &d, &plan),
-            TRIB_ERR_UNSUPPORTED, WORDS("tree", "gather"));
+    ranks_refused(self, trib_plan_create(self->comm, TRIB_GATHER, &d, &plan),
+                  TRIB_ERR_UNSUPPORTED, WORDS("tree", "gather"));
     return 0;
-}
-
-TEST(test_refusals)
-{
-    ranks_pass(.size = 2, .fn = refusals);
 }
 
 struct differing {
@@ -116,8 +97,8 @@ static int differ(struct ranks_self *self)
         trib_alltoallv(self->comm, x, send, NULL, y, recv, NULL, TRIB_F32);
     if (st == TRIB_OK) /* this rank had all it needed: it hears of it next */
         st = trib_barrier(self->comm);
-    refused(self, st, TRIB_ERR_MISMATCH,
-            WORDS("alltoall", "rank 1", "rank 0", sent, awaited));
+    ranks_refused(self, st, TRIB_ERR_MISMATCH,
+                  WORDS("alltoall", "rank 1", "rank 0", sent, awaited));
     free(x);
     free(y);
     return 0;

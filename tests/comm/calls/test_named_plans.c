@@ -11,13 +11,6 @@
 
 enum { COUNT = 2048 };
 
-static void refused(struct ranks_self *self, trib_status_t st, trib_status_t expected,
-                    const char *const *words)
-{
-    if (st != expected || !ranks_has(trib_last_error(self->comm), words))
-        ranks_die(self, "%s: %s", trib_status_name(st), trib_last_error(self->comm));
-}
-
 static trib_status_t named(struct ranks_self *self, const char *name, size_t count,
                            trib_dtype_t dtype, trib_op_t op)
 {
@@ -34,16 +27,16 @@ static int names(struct ranks_self *self)
 
     memset(longest, 'n', sizeof(longest));
     longest[65] = '\0';
-    refused(self, named(self, longest, COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
-            WORDS("1 to 63"));
+    ranks_refused(self, named(self, longest, COUNT, TRIB_F32, TRIB_SUM),
+                  TRIB_ERR_INVALID, WORDS("1 to 63"));
     longest[63] = '\0';
     ranks_ok(self, named(self, longest, COUNT, TRIB_F32, TRIB_SUM));
-    refused(self, named(self, NULL, COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
-            WORDS("NULL"));
-    refused(self, named(self, "", COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
-            WORDS("none"));
-    refused(self, named(self, "a\nb", COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
-            WORDS("printable", "0x0a"));
+    ranks_refused(self, named(self, NULL, COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
+                  WORDS("NULL"));
+    ranks_refused(self, named(self, "", COUNT, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
+                  WORDS("none"));
+    ranks_refused(self, named(self, "a\nb", COUNT, TRIB_F32, TRIB_SUM),
+                  TRIB_ERR_INVALID, WORDS("printable", "0x0a"));
     ranks_assert(self, trib_allreduce_named(NULL, "a", NULL, NULL, 0, TRIB_F32,
                                             TRIB_SUM) == TRIB_ERR_INVALID);
     for (int i = 0; i < 300; i++) { /* so many that the table grows */
@@ -53,13 +46,13 @@ static int names(struct ranks_self *self)
     for (int i = 0; i < 300; i++) {
         snprintf(name, sizeof(name), "layer%d.weight", i);
         ranks_ok(self, named(self, name, 1 + (size_t)i, TRIB_F32, TRIB_SUM));
-        refused(self, named(self, name, 500, TRIB_F32, TRIB_SUM), TRIB_ERR_INVALID,
-                WORDS(name, "500", "another name"));
+        ranks_refused(self, named(self, name, 500, TRIB_F32, TRIB_SUM),
+                      TRIB_ERR_INVALID, WORDS(name, "500", "another name"));
     }
-    refused(self, named(self, "layer1.weight", 2, TRIB_F64, TRIB_SUM), TRIB_ERR_INVALID,
-            WORDS("f64"));
-    refused(self, named(self, "layer1.weight", 2, TRIB_F32, TRIB_MEAN),
-            TRIB_ERR_INVALID, WORDS("mean"));
+    ranks_refused(self, named(self, "layer1.weight", 2, TRIB_F64, TRIB_SUM),
+                  TRIB_ERR_INVALID, WORDS("f64"));
+    ranks_refused(self, named(self, "layer1.weight", 2, TRIB_F32, TRIB_MEAN),
+                  TRIB_ERR_INVALID, WORDS("mean"));
     d.count = COUNT;
     d.name = "shown";
     d.seed = 12;
@@ -78,14 +71,8 @@ TEST(test_names)
 
 static trib_plan_t *make(struct ranks_self *self, const char *name)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.count = COUNT;
-    d.codec = "topk";
-    d.name = name;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    return plan;
+    return ranks_plan(self, TRIB_ALLREDUCE, .count = COUNT, .codec = "topk",
+                      .name = name);
 }
 
 static int states_of_names(struct ranks_self *self)
@@ -100,8 +87,8 @@ static int states_of_names(struct ranks_self *self)
     ranks_ok(self, trib_plan_start_with(one, NULL, x));
     ranks_ok(self, trib_plan_wait(one));
     ranks_ok(self, trib_plan_state_save(one, state, sizeof(state), &bytes));
-    refused(self, trib_plan_state_load(two, state, bytes), TRIB_ERR_INVALID,
-            WORDS("name one", "two"));
+    ranks_refused(self, trib_plan_state_load(two, state, bytes), TRIB_ERR_INVALID,
+                  WORDS("name one", "two"));
     ranks_ok(self, trib_plan_state_load(one, state, bytes));
     ranks_ok(self, trib_plan_state_load(none, state, bytes));
     ranks_ok(self, trib_plan_free(one));

@@ -5,9 +5,7 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "build-config.h"
@@ -195,16 +193,6 @@ TEST(test_many)
     }
 }
 
-static void refused(const struct ranks_self *self, trib_status_t got,
-                    trib_status_t expected, const char *const *words)
-{
-    const char *text = trib_last_error(self->comm);
-
-    if (got != expected || !ranks_has(text, words))
-        ranks_die(self, "%s, not %s: %s", trib_status_name(got),
-                  trib_status_name(expected), text);
-}
-
 static int refuses(struct ranks_self *self)
 {
     _Atomic int *begun = self->arg; /* shared: rank 0 has begun */
@@ -215,24 +203,25 @@ static int refuses(struct ranks_self *self)
     ranks_assert(self, trib_request_test(NULL) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_request_wait(NULL) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_ibarrier(NULL, &request) == TRIB_ERR_INVALID && !request);
-    refused(self, trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_SUM, NULL),
-            TRIB_ERR_INVALID, WORDS("allreduce", "request_out", "NULL"));
-    refused(self,
-            trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_BAND, &request),
-            TRIB_ERR_INVALID, WORDS("op band"));
+    ranks_refused(self,
+                  trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_SUM, NULL),
+                  TRIB_ERR_INVALID, WORDS("allreduce", "request_out", "NULL"));
+    ranks_refused(
+        self, trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_BAND, &request),
+        TRIB_ERR_INVALID, WORDS("op band"));
     ranks_assert(self, !request);
-    refused(self,
-            trib_iallreduce(self->comm, NULL, NULL, 8, TRIB_F32, TRIB_SUM, &request),
-            TRIB_ERR_INVALID, WORDS("recv is NULL"));
+    ranks_refused(
+        self, trib_iallreduce(self->comm, NULL, NULL, 8, TRIB_F32, TRIB_SUM, &request),
+        TRIB_ERR_INVALID, WORDS("recv is NULL"));
     ranks_assert(self, !request);
     /* Rank 1 comes later, so that the request of rank 0 is not done. */
     if (self->rank == 0) {
         ranks_ok(self,
                  trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_SUM, &request));
-        refused(self, trib_request_free(request), TRIB_ERR_BUSY,
-                WORDS("the request is still running", "trib_request_free"));
-        refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
-                WORDS("1 request is not freed", "trib_request_free"));
+        ranks_refused(self, trib_request_free(request), TRIB_ERR_BUSY,
+                      WORDS("the request is still running", "trib_request_free"));
+        ranks_refused(self, trib_free_comm(self->comm), TRIB_ERR_BUSY,
+                      WORDS("1 request is not freed", "trib_request_free"));
         atomic_store(begun, 1);
     } else {
         while (!atomic_load(begun))
@@ -296,7 +285,7 @@ TEST(test_kept)
 }
 
 /* A rank that calls with another count is named to all, by the request. */
-static int mismatch(struct ranks_self *self)
+RANKS_TEST(test_mismatch, .size = 2, .seconds = 60, .bare = true, .noisy = true)
 {
     trib_request_t *request;
     float x[8] = {0};
@@ -309,9 +298,4 @@ static int mismatch(struct ranks_self *self)
     ranks_ok(self, trib_request_free(request));
     (void)trib_free_comm(self->comm);
     return 0;
-}
-
-TEST(test_mismatch)
-{
-    ranks_pass(.size = 2, .fn = mismatch, .seconds = 60, .bare = true, .noisy = true);
 }

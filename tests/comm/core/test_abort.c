@@ -6,9 +6,7 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include <tributary/elastic.h>
 #include <tributary/request.h>
@@ -26,15 +24,8 @@ static const char *service = "";
 static trib_plan_t *make(struct ranks_self *self, trib_comm_t *comm, float *x,
                          int timeout_ms)
 {
-    trib_desc_t desc = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    desc.count = N;
-    desc.recv = x;
-    desc.name = "ended";
-    desc.timeout_ms = timeout_ms;
-    ranks_ok(self, trib_plan_allreduce(comm, &desc, &plan));
-    return plan;
+    return ranks_plan_on(self, comm, TRIB_ALLREDUCE, .count = N, .recv = x,
+                         .name = "ended", .timeout_ms = timeout_ms);
 }
 
 /* The operation is over, and all ranks go on in a communicator of all of them. */
@@ -71,8 +62,7 @@ static int by_itself(struct ranks_self *self)
     ranks_ok(self, trib_init(&self->opts, &comm));
     trib_plan_t *plan = make(self, comm, x, 0);
     for (int i = 0; i < 3; i++) {
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
     }
     if (self->rank == LATE) {
         ranks_ok(self, trib_comm_abort(comm, "the loss is NaN"));
@@ -174,8 +164,7 @@ static int by_limit(struct ranks_self *self)
     ranks_ok(self, trib_plan_free(free_of_limits));
     trib_plan_t *plan = make(self, comm, x, self->rank == LATE ? 0 : limit);
     for (int i = 0; i < 2; i++) {
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         usleep((useconds_t)limit * 600); /* a limit is of one start */
     }
     if (self->rank == LATE) {
@@ -215,8 +204,7 @@ static int longer(struct ranks_self *self)
     ranks_ok(self, trib_barrier(comm));
     if (self->rank == LATE)
         usleep(400000 * (useconds_t)tribtest_slowness());
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
     desc.timeout_ms = -1;
     ranks_assert(self, trib_plan_allreduce(comm, &desc, &odd) == TRIB_ERR_INVALID);
     has(self, comm, WORDS("timeout_ms is -1"));

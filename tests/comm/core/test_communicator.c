@@ -120,8 +120,7 @@ static int fork_between(struct ranks_self *self)
         desc.feed = i ? TRIB_FEED_FORWARD : TRIB_FEED_WHOLE;
         ranks_ok(self, trib_plan_allreduce(self->comm, &desc, &copy.plan[i]));
     }
-    ranks_ok(self, trib_plan_start(copy.plan[0]));
-    ranks_ok(self, trib_plan_wait(copy.plan[0]));
+    ranks_step(self, copy.plan[0]);
     ranks_ok(self, trib_plan_start(copy.plan[1]));
     if (self->rank == 0) {
         pid_t pid = fork();

@@ -68,13 +68,8 @@ static void check(struct member *m, int round)
 
 static trib_plan_t *make(struct member *m)
 {
-    trib_desc_t desc = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    desc.recv = m->x;
-    desc.count = length(m);
-    ranks_ok(m->team->self, trib_plan_allreduce(m->team->comm, &desc, &plan));
-    return plan;
+    return ranks_plan_on(m->team->self, m->team->comm, TRIB_ALLREDUCE, .recv = m->x,
+                         .count = length(m));
 }
 
 /* Make the plan, at first and then now and then. */
@@ -412,5 +407,3 @@ TEST_ON(test_with_tribd, "shm", "tcp")
                .noisy = true);
     daemon_end(&d);
 }
-
-TEST_DEADLINE(600)

@@ -7,7 +7,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "comm/core/plan_struct.h"
@@ -35,13 +34,6 @@ static void run_both(ranks_fn fn, const char *settings)
         snprintf(config, sizeof(config), "transport=tcp;%s", settings);
         run(fn, NULL, size, config);
     }
-}
-
-static void refused(struct ranks_self *self, trib_status_t st, trib_status_t expected,
-                    const char *const *words)
-{
-    if (st != expected || !ranks_has(trib_last_error(self->comm), words))
-        ranks_die(self, "%s: %s", trib_status_name(st), trib_last_error(self->comm));
 }
 
 /* Do all ranks have these bytes? */
@@ -83,16 +75,8 @@ static size_t count_nonzero(const float *x)
 static trib_plan_t *make(struct ranks_self *self, const char *codec, const char *name,
                          uint64_t seed)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.count = COUNT;
-    d.op = TRIB_MEAN;
-    d.codec = codec;
-    d.name = name;
-    d.seed = seed;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    return plan;
+    return ranks_plan(self, TRIB_ALLREDUCE, .count = COUNT, .op = TRIB_MEAN,
+                      .codec = codec, .name = name, .seed = seed);
 }
 
 static void run_plan(struct ranks_self *self, trib_plan_t *plan, const void *send,
@@ -125,10 +109,11 @@ static int two_layers(struct ranks_self *self)
 
     for (int step = 0; step < 3; step++) {
         fill_with(x, 1);
-        refused(self, trib_allreduce(self->comm, NULL, x, COUNT, TRIB_F32, TRIB_MEAN),
-                TRIB_ERR_UNSUPPORTED,
-                WORDS("TRIB_CODEC=topk:ratio=0.1", "trib_allreduce_named",
-                      "trib_plan_start_with", "ef=0"));
+        ranks_refused(self,
+                      trib_allreduce(self->comm, NULL, x, COUNT, TRIB_F32, TRIB_MEAN),
+                      TRIB_ERR_UNSUPPORTED,
+                      WORDS("TRIB_CODEC=topk:ratio=0.1", "trib_allreduce_named",
+                            "trib_plan_start_with", "ef=0"));
         ranks_ok(self, trib_allreduce_named(self->comm, "layer 1", NULL, x, COUNT,
                                             TRIB_F32, TRIB_MEAN));
         ranks_assert(self, count_nonzero(x) >= COUNT / 10);
@@ -161,8 +146,8 @@ static int refuses(struct ranks_self *self)
     float x[COUNT];
 
     fill(x, self->rank, 0);
-    refused(self, trib_allreduce(self->comm, NULL, x, COUNT, TRIB_F32, TRIB_SUM),
-            TRIB_ERR_UNSUPPORTED, words);
+    ranks_refused(self, trib_allreduce(self->comm, NULL, x, COUNT, TRIB_F32, TRIB_SUM),
+                  TRIB_ERR_UNSUPPORTED, words);
     ranks_ok(self,
              trib_allreduce_named(self->comm, "x", NULL, x, COUNT, TRIB_F32, TRIB_SUM));
     same_everywhere(self, x, sizeof(x), "a named call");
@@ -380,7 +365,7 @@ static void expect_mismatch(struct ranks_self *self, trib_plan_t *plan,
 
     if (st == TRIB_OK)
         st = trib_plan_wait(plan);
-    refused(self, st, TRIB_ERR_MISMATCH, words);
+    ranks_refused(self, st, TRIB_ERR_MISMATCH, words);
 }
 
 /* Rank 1 has loaded a state that is two steps behind. */

@@ -2,10 +2,6 @@
 /* Ranks know who is of their host, and sum by it. */
 #include "tests/harness/tribtest.h"
 
-#include <sched.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "comm/core/communicator.h"
 #include "comm/core/locality.h"
 #include "comm/core/plan_struct.h"

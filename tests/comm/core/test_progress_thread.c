@@ -15,12 +15,8 @@ static int runs(struct ranks_self *self)
     struct trib_progress_thread *t = &self->comm->progress_thread;
     const bool has_thread = self->comm->cfg.progress != TRIB_PROGRESS_CALLER;
     float x[3000] = {0};
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
-    d.recv = x;
-    d.count = 3000;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 3000);
     ranks_assert(self, !t->running);
     for (int i = 0; i < 20; i++) {
         ranks_ok(self, trib_plan_start(plan));

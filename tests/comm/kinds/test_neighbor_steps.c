@@ -7,7 +7,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <signal.h>
 
 #include "build-config.h"
 #include "tests/comm/neighbor_graphs.h"
@@ -258,7 +257,7 @@ static void count_call(void *arg, trib_status_t status)
 }
 
 /* A function is told of the end of steps and of drains. */
-static int tells(struct ranks_self *self)
+RANKS_TEST_ON(test_tells, ("shm"), .size = 2)
 {
     const int to = (self->rank + 1) % self->size;
     const int from = (self->rank + self->size - 1) % self->size;
@@ -280,11 +279,6 @@ static int tells(struct ranks_self *self)
     ranks_ok(self, trib_plan_free(plan));
     free(x);
     return 0;
-}
-
-TEST_ON(test_tells, "shm")
-{
-    ranks_pass(.size = 2, .fn = tells, .config = *state);
 }
 
 /* From step 7 on, rank 0 does not say the same as rank 1 of one of their edges. */
@@ -327,7 +321,7 @@ TEST_ON(test_misfit, "shm", "tcp")
 }
 
 /* One rank drains while the other one gives it a part. */
-static int drains_alone(struct ranks_self *self)
+RANKS_TEST_ON(test_drains_alone, ("shm"), .size = 2, .noisy = true)
 {
     const int other = 1 - self->rank;
     const double half = 0.5;
@@ -344,11 +338,6 @@ static int drains_alone(struct ranks_self *self)
     ranks_expect(self, st, TRIB_ERR_MISMATCH, "a drain of one rank");
     ranks_ok(self, trib_plan_free(plan));
     return 0;
-}
-
-TEST_ON(test_drains_alone, "shm")
-{
-    ranks_pass(.size = 2, .fn = drains_alone, .config = *state, .noisy = true);
 }
 
 struct loss {
@@ -409,11 +398,10 @@ TEST_ON(test_stopped, "shm")
     lose(*state, (struct loss){SIGSTOP, 2});
 }
 
-static int refusals(struct ranks_self *self)
+RANKS_TEST(test_refusals, .size = 2)
 {
     trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     trib_in_flight_t counts = TRIB_IN_FLIGHT_INIT;
-    trib_desc_t sum = TRIB_DESC_INIT;
     trib_plan_t *plan, *dense;
     float x[3] = {0};
 
@@ -425,9 +413,7 @@ static int refusals(struct ranks_self *self)
     ranks_refused(self, trib_plan_neighbors(self->comm, &d, &plan), TRIB_ERR_INVALID,
                   WORDS("late is 1001"));
     plan = make(self, 3, TRIB_F32, 1);
-    sum.recv = x;
-    sum.count = 3;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &sum, &dense));
+    dense = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 3);
     ranks_refused(self, trib_plan_start_drain(dense, x, NULL), TRIB_ERR_INVALID,
                   WORDS("trib_plan_start_drain is for plans created by"));
     ranks_refused(self, trib_plan_in_flight(dense, &counts), TRIB_ERR_INVALID,
@@ -445,10 +431,3 @@ static int refusals(struct ranks_self *self)
     ranks_ok(self, trib_plan_free(plan));
     return 0;
 }
-
-TEST(test_refusals)
-{
-    ranks_pass(.size = 2, .fn = refusals);
-}
-
-TEST_DEADLINE(600)

@@ -95,7 +95,8 @@ TEST_ON(test_keeps_sums, "shm", "tcp")
 }
 
 /* The last rank has another codec, or none. */
-static int disagrees(struct ranks_self *self)
+RANKS_TEST_ON(test_disagrees, ("tcp"), .size = 2,
+              .arg = (void *)(uintptr_t) "qsgd:bits=8")
 {
     const bool last = self->rank == self->size - 1;
     const struct row row = {last ? self->arg : (void *)(uintptr_t) "int8", 64, 0, 0};
@@ -116,13 +117,7 @@ static int disagrees(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(test_disagrees, "tcp")
-{
-    ranks_pass(.size = 2, .fn = disagrees, .arg = (void *)(uintptr_t) "qsgd:bits=8",
-               .config = *state);
-}
-
-static int refuses(struct ranks_self *self)
+RANKS_TEST_ON(test_refuses, ("shm"), .size = 1)
 {
     static const char *const codecs[] = {"topk:ratio=0.1", "randomk", "onebit",
                                          "powersgd", "int8x"};
@@ -140,9 +135,4 @@ static int refuses(struct ranks_self *self)
     ranks_refused(self, trib_plan_neighbors(self->comm, &d, &plan),
                   TRIB_ERR_UNSUPPORTED, WORDS("int8", "f32"));
     return 0;
-}
-
-TEST_ON(test_refuses, "shm")
-{
-    ranks_pass(.size = 1, .fn = refuses, .config = *state);
 }

@@ -7,11 +7,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "build-config.h"
 #include "collectives/schedule/coll_traits.h"
 #include "tests/comm/oracle.h"
@@ -457,5 +452,3 @@ TEST_ON(test_long, "shm", "tcp")
 
     ranks_pass(.size = 3, .fn = walk, .arg = &draws, .config = *state, .seconds = 200);
 }
-
-TEST_DEADLINE(600)

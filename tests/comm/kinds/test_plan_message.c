@@ -6,8 +6,6 @@
  */
 #include "tests/comm/messages.h"
 
-#include <signal.h>
-
 #include "build-config.h"
 #include "tests/harness/daemon.h"
 
@@ -42,7 +40,7 @@ TEST(test_settings)
 }
 
 /* Many short messages that wait for receives in the opposite order of tags. */
-static int crossing(struct ranks_self *self)
+RANKS_TEST_ON(test_crossing, ("shm", "tcp", IF_UCX("ucx")), .size = 2)
 {
     enum { N = 700 };
     const int other = 1 - self->rank;
@@ -64,11 +62,6 @@ static int crossing(struct ranks_self *self)
         ranks_ok(self, trib_request_free(sends[k]));
     }
     return 0;
-}
-
-TEST_ON(test_crossing, "shm", "tcp", IF_UCX("ucx"))
-{
-    ranks_pass(.size = 2, .fn = crossing, .config = *state);
 }
 
 /* A ring of plans: each passes on what it had from the left, from other memory each
@@ -150,7 +143,7 @@ TEST_ON(test_ahead, "shm", "tcp")
 }
 
 /* Both send a short message before they receive. */
-static int head_on(struct ranks_self *self)
+RANKS_TEST_ON(test_head_on, ("shm", "tcp"), .size = 2)
 {
     float x[1024] = {0}, y[1024];
 
@@ -163,11 +156,6 @@ static int head_on(struct ranks_self *self)
         ranks_assert(self, y[1023] == (float)((1 - self->rank) * 100 + round));
     }
     return 0;
-}
-
-TEST_ON(test_head_on, "shm", "tcp")
-{
-    ranks_pass(.size = 2, .fn = head_on, .config = *state);
 }
 
 static void refused_arguments(struct ranks_self *self)
@@ -304,7 +292,7 @@ TEST_ON(test_misfit, "shm", "tcp")
 
 /* A long message is one entry of its sender and one of its receiver: the elements cross
  * in one copy, out of memory of malloc and of trib_alloc. */
-static int one_copy(struct ranks_self *self)
+RANKS_TEST_ON(test_one_copy, ("shm"), .size = 2)
 {
     enum { N = 300000 };
     float *plain = calloc(N, sizeof(*plain));
@@ -328,15 +316,11 @@ static int one_copy(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(test_one_copy, "shm")
-{
-    ranks_pass(.size = 2, .fn = one_copy, .config = *state);
-}
-
 /* Rank 1 dies while others wait for its messages, or send to it. */
 /* A receive that is started leaves a long message where it is: the caller may be about
  * to send what its own peer waits for. */
-static int start_reads_nothing(struct ranks_self *self)
+RANKS_TEST(test_start_reads_nothing, .size = 2,
+           .config = "transport=shm,progress=caller")
 {
     enum { N = 300000 };
     float *x = calloc(N, sizeof(*x));
@@ -361,12 +345,6 @@ static int start_reads_nothing(struct ranks_self *self)
     ranks_assert(self, x[N - 1] == 5);
     free(x);
     return 0;
-}
-
-TEST(test_start_reads_nothing)
-{
-    ranks_pass(.size = 2, .fn = start_reads_nothing,
-               .config = "transport=shm,progress=caller");
 }
 
 static int dies(struct ranks_self *self)
@@ -459,5 +437,3 @@ TEST(test_beside_tribd)
                .config = config);
     daemon_end(&d);
 }
-
-TEST_DEADLINE(600)

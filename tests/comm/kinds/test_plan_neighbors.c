@@ -276,5 +276,3 @@ TEST(test_refusals)
 {
     ranks_pass(.size = 4, .fn = refusals);
 }
-
-TEST_DEADLINE(600)

@@ -7,10 +7,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "build-config.h"
 #include "tests/comm/sparse_scene.h"
@@ -43,7 +39,7 @@ TEST_ON(test_sums, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
 }
 
 /* Vectors that no rank could hold: few pairs take few messages. */
-static int long_vector(struct ranks_self *self)
+RANKS_TEST_ON(test_long_vector, ("shm", "tcp"), .size = 3)
 {
     trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
     uint64_t indices[3] = {0, 0, (uint64_t)1 << 36}, got[20];
@@ -66,11 +62,6 @@ static int long_vector(struct ranks_self *self)
     ranks_assert(self, got[1] == 1000 && sums_of[1] == 2);
     ranks_ok(self, trib_plan_free(plan));
     return 0;
-}
-
-TEST_ON(test_long_vector, "shm", "tcp")
-{
-    ranks_pass(.size = 3, .fn = long_vector, .config = *state);
 }
 
 static void refused_plans(struct ranks_self *self)
@@ -146,7 +137,6 @@ static void refused_starts(struct ranks_self *self, trib_plan_t *plan)
 static int refusals(struct ranks_self *self)
 {
     trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
-    trib_desc_t dense = TRIB_DESC_INIT;
     trib_plan_t *plan;
     float x[4] = {0};
 
@@ -156,9 +146,7 @@ static int refusals(struct ranks_self *self)
     ranks_ok(self, trib_plan_sparse(self->comm, &d, &plan));
     refused_starts(self, plan);
     ranks_ok(self, trib_plan_free(plan));
-    dense.recv = x;
-    dense.count = 4;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &dense, &plan));
+    plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 4);
     ranks_refused(self, trib_plan_start_sparse(plan, NULL, NULL, 0), TRIB_ERR_INVALID,
                   WORDS("trib_plan_sparse"));
     ranks_ok(self, trib_plan_free(plan));
@@ -244,7 +232,7 @@ TEST_ON(test_mismatch, "shm", "tcp")
 }
 
 /* TRIB_CHECK=finite names the rank and the element. */
-static int poison(struct ranks_self *self)
+RANKS_TEST(test_poison, .size = 3, .config = "check=finite", .noisy = true)
 {
     const uint64_t indices[2] = {70, 20};
     const float values[2] = {self->rank == 1 ? (float)NAN : 1, 1};
@@ -265,11 +253,6 @@ static int poison(struct ranks_self *self)
         ranks_die(self, "%s", trib_last_error(self->comm));
     ranks_ok(self, trib_plan_free(plan));
     return 0;
-}
-
-TEST(test_poison)
-{
-    ranks_pass(.size = 3, .fn = poison, .config = "check=finite", .noisy = true);
 }
 
 /* Rank 1 dies in the middle of many starts; the others name it, in time. */
@@ -461,5 +444,3 @@ TEST(test_tribd_is_killed)
     ranks_close(&r);
     daemon_end(&d);
 }
-
-TEST_DEADLINE(600)

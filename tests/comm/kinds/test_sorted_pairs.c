@@ -4,9 +4,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "comm/kinds/sorted_pairs.h"
 #include "compress/kernels/kernels.h"
 #include "tests/comm/oracle.h"

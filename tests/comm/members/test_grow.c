@@ -8,8 +8,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-
 #include "build-config.h"
 #include "tests/comm/growing.h"
 #include "tests/comm/right_sums.h"
@@ -67,11 +65,7 @@ static void move_plan(struct ranks_self *self, trib_comm_t *comm)
 
 static void make_plan(struct ranks_self *self)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-
-    d.count = N;
-    d.codec = "topk:ratio=0.1";
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    plan = ranks_plan(self, TRIB_ALLREDUCE, .count = N, .codec = "topk:ratio=0.1");
 }
 
 static void shrink(struct ranks_self *self)

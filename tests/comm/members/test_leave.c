@@ -92,13 +92,10 @@ static int tries_with_requests(struct ranks_self *self)
     int64_t x = 1, y = 0;
     trib_comm_t *comm;
     trib_request_t *request;
-    trib_plan_t *plan;
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_status_t st = TRIB_INPROGRESS;
 
     ranks_ok(self, trib_init(&self->opts, &comm));
-    d.count = 10;
-    ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, comm, TRIB_ALLREDUCE, .count = 10);
     ranks_assert(self, trib_try_free_comm(comm) == TRIB_ERR_BUSY);
     ranks_ok(self, trib_plan_free(plan));
     ranks_ok(self, trib_iallreduce(comm, &x, &y, 1, TRIB_I64, TRIB_SUM, &request));

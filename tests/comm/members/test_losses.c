@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-
 #include "build-config.h"
 #include "tests/harness/ranks.h"
 

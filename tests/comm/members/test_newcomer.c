@@ -6,7 +6,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
 #include <sys/socket.h>
 
 #include "base/error.h"

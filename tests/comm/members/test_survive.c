@@ -6,8 +6,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-
 #include "build-config.h"
 #include "tests/comm/right_sums.h"
 #include "tests/harness/ranks.h"

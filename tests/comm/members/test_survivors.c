@@ -77,13 +77,13 @@ static int streams(struct ranks_self *self)
     return 0;
 }
 
-static void test_streams(void **state)
+TEST_ON(test_streams, "shm", "tcp", IF_UCX("ucx"))
 {
     ranks_pass(.size = SIZE, .fn = streams, .config = *state, .noisy = true);
 }
 
 /* Rank 0 counts rank 3 as lost: the others take that over, and rank 3 stops. */
-static int evicts(struct ranks_self *self)
+RANKS_TEST_ON(test_evicts, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE, .noisy = true)
 {
     struct trib_error err = {0};
     struct trib_survivors s;
@@ -113,13 +113,8 @@ static int evicts(struct ranks_self *self)
     return 0;
 }
 
-static void test_evicts(void **state)
-{
-    ranks_pass(.size = SIZE, .fn = evicts, .config = *state, .noisy = true);
-}
-
 /* Some may hear of it before they have agreed. */
-static int gives_up(struct ranks_self *self)
+RANKS_TEST_ON(test_gives_up, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE, .noisy = true)
 {
     struct trib_error err = {0};
     struct trib_survivors s;
@@ -140,11 +135,6 @@ static int gives_up(struct ranks_self *self)
     trib_survivors_flush(&s, 1000);
     trib_survivors_close(&s);
     return 0;
-}
-
-static void test_gives_up(void **state)
-{
-    ranks_pass(.size = SIZE, .fn = gives_up, .config = *state, .noisy = true);
 }
 
 /* Rank 3 counts as lost. If all others may have been away, they continue only if one of
@@ -187,7 +177,7 @@ static int make_sure(struct ranks_self *self)
     return 0;
 }
 
-static void test_sure(void **state)
+TEST_ON(test_sure, "shm", "tcp", IF_UCX("ucx"))
 {
     static const struct sureness rows[] = {
         {0, 0, 0, TRIB_SURVIVORS_DONE},    {5, 0, 0, TRIB_SURVIVORS_DONE},
@@ -244,7 +234,7 @@ static int comes_late(struct ranks_self *self)
     return 0;
 }
 
-static void test_comes_late(void **state)
+TEST_ON(test_comes_late, "shm", "tcp", IF_UCX("ucx"))
 {
     char config[120];
 
@@ -253,18 +243,3 @@ static void test_comes_late(void **state)
     ranks_pass(.size = SIZE, .fn = comes_late, .config = config, .bare = true,
                .noisy = true);
 }
-
-#define ON_ALL(transport) \
-    RANKS_ON(test_streams, transport), RANKS_ON(test_evicts, transport), \
-        RANKS_ON(test_gives_up, transport), RANKS_ON(test_comes_late, transport), \
-        RANKS_ON(test_sure, transport)
-
-static const struct CMUnitTest rows[] = {
-    ON_ALL("shm"),
-    ON_ALL("tcp"),
-#if HAVE_UCX
-    ON_ALL("ucx"),
-#endif
-};
-
-TEST_ROWS(rows)

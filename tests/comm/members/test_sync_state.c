@@ -31,7 +31,7 @@ static void differ(struct ranks_self *self, unsigned others, size_t n, unsigned 
     free(right);
 }
 
-static int syncs(struct ranks_self *self)
+RANKS_TEST_ON(test_syncs, ("shm", "tcp"), .size = SIZE)
 {
     static const size_t sizes[] = {1, 7, 1023, 300001};
     char byte = 0;
@@ -49,11 +49,6 @@ static int syncs(struct ranks_self *self)
     ranks_assert(self, trib_comm_sync(self->comm, few, self->rank == 3 ? 2 : 1, NULL) ==
                            TRIB_ERR_PROTOCOL);
     return 0;
-}
-
-TEST_ON(test_syncs, "shm", "tcp")
-{
-    ranks_pass(.size = SIZE, .fn = syncs, .config = *state);
 }
 
 struct trial {

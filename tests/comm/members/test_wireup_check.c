@@ -4,9 +4,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "comm/members/wireup_check.h"
 
 TEST(test_difference)

@@ -8,7 +8,6 @@
 #include <locale.h>
 
 #include <math.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "comm/plan/auto_choice.h"

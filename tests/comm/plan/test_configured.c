@@ -7,8 +7,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"

@@ -52,18 +52,11 @@ static void use(struct ranks_self *self, trib_comm_t *comm, const struct scene *
 {
     const bool bad = self->rank == BAD_RANK;
     uint8_t *x = calloc(COUNT + 1, 8);
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
-    d.recv = x;
-    d.count = COUNT;
-    d.dtype = s->dtype;
-    d.algorithm = s->algorithm;
-    d.codec = s->codec;
-    d.feed = s->feed;
-    d.chunk = 4096;
-    d.name = "layer";
-    ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan_on(self, comm, TRIB_ALLREDUCE, .recv = x,
+                                      .count = COUNT, .dtype = s->dtype,
+                                      .algorithm = s->algorithm, .codec = s->codec,
+                                      .feed = s->feed, .chunk = 4096, .name = "layer");
     if (bad && s->lies)
         plan->run.desc.check.finite = false;
     for (size_t i = 0; i < COUNT; i++)

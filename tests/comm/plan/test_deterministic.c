@@ -14,7 +14,6 @@
 
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <tributary/neighbors.h>
 #include <tributary/sparse.h>

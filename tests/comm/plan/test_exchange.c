@@ -29,22 +29,11 @@ static int exchanges(struct ranks_self *self)
     return 0;
 }
 
-static void test_exchanges(void **state)
+TEST(test_exchanges)
 {
     static const char *const configs[] = {"algorithm=ring", "codec=f16"};
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         for (int size = 1; size <= 3; size++)
             ranks_pass(.size = size, .fn = exchanges, .config = configs[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchanges),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <sched.h>
-#include <time.h>
-
 #include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
@@ -19,14 +16,7 @@
 static trib_plan_t *allreduce_plan(struct ranks_self *self, float *x, size_t count,
                                    trib_feed_t feed)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.recv = x;
-    d.count = count;
-    d.feed = feed;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    return plan;
+    return ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = count, .feed = feed);
 }
 
 static struct oracle oracle_of(const struct ranks_self *self, uint64_t seed)
@@ -264,14 +254,10 @@ static int fed(struct ranks_self *self)
     for (size_t a = 0; a <= algorithms_count(false); a++) {
         for (int feed = TRIB_FEED_FORWARD; feed <= TRIB_FEED_BACKWARD; feed++) {
             float *x = vector(self, COUNT, feed == TRIB_FEED_FORWARD);
-            trib_desc_t d = TRIB_DESC_INIT;
             trib_plan_t *plan;
-            d.recv = x;
-            d.count = COUNT;
-            d.algorithm = a ? algorithm_at(a - 1) : "auto";
-            d.feed = (trib_feed_t)feed;
-            d.chunk = a % 2 ? 4096 : 0;
-            ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+            plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = COUNT,
+                              .algorithm = a ? algorithm_at(a - 1) : "auto",
+                              .feed = (trib_feed_t)feed, .chunk = a % 2 ? 4096 : 0);
             for (int order = 0; order < ORDER_ONE_BY_ONE; order++)
                 feed_once(self, plan, x, COUNT, (enum order)order,
                           a * 100 + (uint64_t)(feed * 10 + order));
@@ -377,18 +363,13 @@ static int evicts(struct ranks_self *self)
     return 0;
 }
 
-static int explained(struct ranks_self *self)
+RANKS_TEST(test_explains, .size = 2)
 {
     float *x = vector(self, COUNT, false);
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
     char text[600], tiny[8];
 
-    d.recv = x;
-    d.count = COUNT;
-    d.codec = "bf16";
-    d.algorithm = "ring";
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = COUNT,
+                                   .codec = "bf16", .algorithm = "ring");
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     static const char *const words[] = {
         "allreduce of 40000 f32", "ring", "bf16", "chunks", "bytes", NULL};
@@ -405,16 +386,11 @@ static void expect_choice(struct ranks_self *self, const char *codec,
                           const char *algorithm)
 {
     float *x = vector(self, 16, false);
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
     char text[600];
     const char *const words[] = {algorithm, NULL};
 
-    d.recv = x;
-    d.count = 16;
-    d.codec = codec;
-    d.algorithm = "auto";
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 16,
+                                   .codec = codec, .algorithm = "auto");
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     if (!ranks_has(text, words))
         ranks_die(self, "%s: not %s: %s", codec, algorithm, text);
@@ -424,7 +400,7 @@ static void expect_choice(struct ranks_self *self, const char *codec,
 
 /* One hop is best for few elements, save for code words that every merge would encode
  * anew. */
-static int chosen(struct ranks_self *self)
+RANKS_TEST(test_chooses, .size = 2)
 {
     expect_choice(self, "none", "algorithm  flat, ");
     expect_choice(self, "int8", "algorithm  flat, ");
@@ -442,8 +418,7 @@ static int reused(struct ranks_self *self)
 
     for (uint64_t round = 0; round < 100; round++) {
         fill(self, round, x, 20000);
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         check(self, round, x, 20000, "reused");
     }
     ranks_ok(self, trib_plan_free(plan));
@@ -514,16 +489,6 @@ TEST(test_overlaps_feeding)
 TEST(test_cache_evicts)
 {
     run_everywhere(evicts, false);
-}
-
-TEST(test_chooses)
-{
-    ranks_pass(.size = 2, .fn = chosen);
-}
-
-TEST(test_explains)
-{
-    ranks_pass(.size = 2, .fn = explained);
 }
 
 TEST(test_reused)

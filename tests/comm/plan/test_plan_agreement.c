@@ -18,23 +18,18 @@ static int agrees(struct ranks_self *self)
     for (int turn = 0; turn < 6; turn++) {
         const int c = turn % 3;
         self->comm->round_trip_us = turn < 3 ? 0 : 40000;
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
         for (size_t i = 0; i < 100000; i++)
             x[i] = (float)(self->rank + 1);
-        d.recv = x;
-        d.count = 100000;
-        d.codec = codecs[c];
-        d.feedback = "none";
-        ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+        plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 100000,
+                          .codec = codecs[c], .feedback = "none");
         const size_t piece = plan->run.desc.share_piece;
         ranks_assert(self, (piece > 0) == (c == 0 && self->size > 1));
         ranks_assert(self, piece * sizeof(float) <= self->comm->cfg.chunk);
         const struct trib_run_desc *r = &plan->run.desc;
         const uint32_t all = r->rounds - r->share_lead;
         ranks_assert(self, r->share_lead == (piece == 0 ? 0 : turn < 3 ? 1 : all));
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         const float sum = (float)(self->size * (self->size + 1) / 2);
         for (size_t i = 0; i < 100000 && c < 2; i++)
             ranks_assert(self, x[i] > 0.98f * sum && x[i] < 1.02f * sum);

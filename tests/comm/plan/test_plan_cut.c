@@ -30,12 +30,9 @@ static int cuts(struct ranks_self *self)
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         for (size_t c = 0; c < sizeof(codecs) / sizeof(codecs[0]); c++) {
             for (size_t chunk = 0; chunk <= 8192; chunk += 4096) {
-                trib_desc_t d = TRIB_DESC_INIT;
                 trib_plan_t *plan;
-                d.count = counts[i];
-                d.codec = codecs[c];
-                d.chunk = chunk;
-                ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+                plan = ranks_plan(self, TRIB_ALLREDUCE, .count = counts[i],
+                                  .codec = codecs[c], .chunk = chunk);
                 check(self, plan, chunk ? chunk : self->comm->cfg.chunk);
                 size_t piece = plan->run.desc.piece, all[RANKS_MAX];
                 ranks_ok(self, trib_plan_free(plan));
@@ -57,7 +54,7 @@ TEST(test_cuts)
 
 /* Chunks of a codec that selects are longer, as far as words surely fit into a slot,
  * and unless somebody has said how long. */
-static int selections(struct ranks_self *self)
+RANKS_TEST(test_selections, .size = 3, .config = "transport=shm")
 {
     static const struct {
         const char *codec, *feedback;
@@ -86,16 +83,10 @@ static int selections(struct ranks_self *self)
         for (size_t k = 0; k < n; k++)
             x[k] = (float)(k % 97) - 48;
         for (int start = 0; start < 3; start++) {
-            ranks_ok(self, trib_plan_start(plan));
-            ranks_ok(self, trib_plan_wait(plan));
+            ranks_step(self, plan);
         }
         ranks_ok(self, trib_plan_free(plan));
     }
     free(x);
     return 0;
-}
-
-TEST(test_selections)
-{
-    ranks_pass(.size = 3, .fn = selections, .config = "transport=shm");
 }

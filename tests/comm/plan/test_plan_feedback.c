@@ -57,7 +57,7 @@ static const struct refusal refusals[] = {
     {.codec = "topk", .feedback = "ef41", .words = {"ef41", "did you mean"}},
 };
 
-static int refused(struct ranks_self *self)
+RANKS_TEST(test_refusals, .size = 2)
 {
     float x[10] = {0};
 
@@ -80,11 +80,6 @@ static int refused(struct ranks_self *self)
         ranks_say(self, "%s", text);
     }
     return 0;
-}
-
-TEST(test_refusals)
-{
-    ranks_pass(.size = 2, .fn = refused);
 }
 
 /* The configured feedback is for sums that have a codec. */

@@ -73,18 +73,15 @@ static int dropped(struct ranks_self *self)
     static float x[COUNT];
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
-        d.recv = x;
-        d.count = rows[i].coll == TRIB_BARRIER ? 0 : COUNT;
-        d.codec = rows[i].codec;
-        ranks_ok(self, trib_plan_create(self->comm, rows[i].coll, &d, &plan));
+        plan = ranks_plan(self, rows[i].coll, .recv = x,
+                          .count = rows[i].coll == TRIB_BARRIER ? 0 : COUNT,
+                          .codec = rows[i].codec);
         if (!plan->codec == rows[i].kept)
             ranks_die(self, "row %zu: %s", i, plan->codec ? "has a codec" : "has none");
         for (int k = 0; k < COUNT; k++)
             x[k] = 2;
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         const float is = rows[i].coll == TRIB_ALLREDUCE ? 2 * (float)self->size : 2;
         for (int k = 0; k < COUNT; k++)
             ranks_assert(self, x[k] > is * 0.999f && x[k] < is * 1.001f);
@@ -113,16 +110,12 @@ static int digests(struct ranks_self *self)
     uint32_t digest[2 * ROWS];
 
     for (size_t i = 0; i < 2 * ROWS; i++) {
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
-        d.count = COUNT;
-        d.algorithm = rows[i / 2].algorithm;
-        d.chunk = rows[i / 2].chunk;
-        d.codec = rows[i / 2].codec;
-        d.feedback = rows[i / 2].feedback;
-        d.op = rows[i / 2].op;
-        d.parameter = rows[i / 2].parameter;
-        ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+        plan = ranks_plan(self, TRIB_ALLREDUCE, .count = COUNT,
+                          .algorithm = rows[i / 2].algorithm,
+                          .chunk = rows[i / 2].chunk, .codec = rows[i / 2].codec,
+                          .feedback = rows[i / 2].feedback, .op = rows[i / 2].op,
+                          .parameter = rows[i / 2].parameter);
         digest[i] = plan->run.desc.digest;
         ranks_ok(self, trib_plan_free(plan));
         for (size_t k = 0; k < i; k++)

@@ -291,29 +291,19 @@ static int sends_factors(struct ranks_self *self)
     const size_t n = l->rows * l->columns;
     float *x = calloc(n, sizeof(*x));
     trib_stats_t before = {.size = sizeof(before)}, after = before;
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
     for (size_t i = 0; i < n; i++)
         x[i] = number((uint32_t)self->rank, (uint32_t)i);
-    d.recv = x;
-    d.count = n;
-    d.codec = l->codec;
-    d.algorithm = l->algorithm;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = n,
+                                   .codec = l->codec, .algorithm = l->algorithm);
     ranks_ok(self, trib_stats(self->comm, &before));
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
     ranks_ok(self, trib_stats(self->comm, &after));
     ranks_ok(self, trib_plan_free(plan));
     double sent = (double)(after.wire_bytes - before.wire_bytes);
-    trib_desc_t sum = TRIB_DESC_INIT;
-    sum.recv = &sent;
-    sum.count = 1;
-    sum.dtype = TRIB_F64;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &sum, &plan));
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = &sent, .count = 1,
+                      .dtype = TRIB_F64);
+    ranks_step(self, plan);
     ranks_ok(self, trib_plan_free(plan));
     const double factors = l->rank * (l->rows + l->matrices * l->columns) * sizeof(*x);
     const double least = 2.0 * (self->size - 1) * (l->rank ? factors : n * sizeof(*x));
@@ -537,8 +527,7 @@ static int refused(struct ranks_self *self)
     for (int i = 0; i < 32; i++)
         x[i] = self->rank == 0 ? (float)i : -1.0f;
     ranks_ok(self, trib_plan_create(self->comm, TRIB_BROADCAST, &d, &plan));
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
     ranks_ok(self, trib_plan_free(plan));
     for (int i = 0; i < 32; i++)
         ranks_assert(self, x[i] == (float)i);

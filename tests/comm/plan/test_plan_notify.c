@@ -339,7 +339,7 @@ TEST_ON(test_lets_in, "shm", "tcp")
 }
 
 /* A plan of pairs tells, too. */
-static int tells_of_pairs(struct ranks_self *self)
+RANKS_TEST_ON(test_tells_of_pairs, ("shm"), .size = 2)
 {
     static struct told t;
     trib_sparse_desc_t desc = TRIB_SPARSE_DESC_INIT;
@@ -360,11 +360,6 @@ static int tells_of_pairs(struct ranks_self *self)
     }
     ranks_ok(self, trib_plan_free(t.plan));
     return 0;
-}
-
-TEST_ON(test_tells_of_pairs, "shm")
-{
-    ranks_pass(.size = 2, .fn = tells_of_pairs, .config = *state);
 }
 
 /* The function finds the result of a scaled plan scaled. */
@@ -407,7 +402,7 @@ TEST_ON(test_tells_of_scaled, "shm")
 }
 
 /* A failure is told, too; and a plan that ran for nobody can be freed. */
-static int told_of_failure(struct ranks_self *self)
+RANKS_TEST_ON(test_told_of_failure, ("shm", "tcp"), .size = 2, .noisy = true)
 {
     static struct told t, never;
 
@@ -430,11 +425,6 @@ static int told_of_failure(struct ranks_self *self)
     ranks_ok(self, trib_plan_free(never.plan));
     ranks_assert(self, never.calls == 0);
     return 0;
-}
-
-TEST_ON(test_told_of_failure, "shm", "tcp")
-{
-    ranks_pass(.size = 2, .fn = told_of_failure, .config = *state, .noisy = true);
 }
 
 /* All of it for plans that tribd sums, and while tribd is killed. */

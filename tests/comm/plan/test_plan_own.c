@@ -4,8 +4,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <unistd.h>
-
 #include <tributary/send.h>
 
 #include "comm/core/communicator.h"
@@ -16,15 +14,11 @@ static int states(struct ranks_self *self)
 {
     float x[1000];
     size_t absent[RANKS_MAX];
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
     for (int i = 0; i < 1000; i++)
         x[i] = 1;
-    d.recv = x;
-    d.count = 1000;
-    d.feed = TRIB_FEED_FORWARD;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 1000,
+                                   .feed = TRIB_FEED_FORWARD);
     ranks_assert(self,
                  plan->ops == &trib_plan_own_ops && plan->ops->computing(plan) == plan);
     ranks_ok(self, trib_plan_test(plan)); /* not started */
@@ -69,13 +63,10 @@ static void expect_awaited(struct ranks_self *self, trib_plan_t *plan, const cha
 static int awaited(struct ranks_self *self)
 {
     float x[1000] = {0}, y = 0;
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan, *message;
     char text[200] = "before";
 
-    d.recv = x;
-    d.count = 1000;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 1000);
     ranks_ok(self, trib_barrier(self->comm));
     ranks_ok(self, trib_plan_awaits(plan, text, sizeof(text)));
     ranks_assert(self, !text[0]);

@@ -7,8 +7,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <sched.h>
-#include <stdlib.h>
 
 #include "compress/kernels/kernels.h"
 #include "tests/harness/ranks.h"
@@ -226,17 +224,11 @@ static void hear(void *arg, trib_status_t status)
 
 static int notified(struct ranks_self *self)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     float x[100];
     struct heard h = {.x = x};
-    trib_plan_t *plan;
 
-    d.recv = x;
-    d.count = 100;
-    d.op = TRIB_MEAN;
-    d.weighted = 1;
-    d.postscale = 3;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 100,
+                                   .op = TRIB_MEAN, .weighted = 1, .postscale = 3);
     ranks_ok(self, trib_plan_notify(plan, hear, &h));
     for (int k = 1; k <= 20; k++) {
         for (int i = 0; i < 100; i++)
@@ -265,8 +257,6 @@ static int use(struct ranks_self *self)
     const size_t bytes =
         ((s->count + 4) * (size_t)self->size + 1) * trib_dtype_size(s->dtype);
     char *const buffer[2] = {malloc(bytes), malloc(bytes)};
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
     size_t counts[4], offsets[4];
 
     ranks_assert(self, buffer[0] && buffer[1] && self->size <= 4);
@@ -274,17 +264,14 @@ static int use(struct ranks_self *self)
         counts[r] = block_length(s, r);
         offsets[r] = block_place(s, r);
     }
-    d.send_counts = s->counted ? counts : NULL;
-    d.send_offsets = s->counted ? offsets : NULL;
-    d.count = s->count;
-    d.dtype = s->dtype;
-    d.op = s->weighted || s->mean ? TRIB_MEAN : TRIB_SUM;
-    d.root = s->coll == TRIB_REDUCE ? self->size - 1 : 0;
-    d.codec = s->codec;
-    d.feed = s->feed;
-    d.prescale = 1;
-    d.weighted = s->weighted;
-    ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, s->coll,
+                                   .send_counts = s->counted ? counts : NULL,
+                                   .send_offsets = s->counted ? offsets : NULL,
+                                   .count = s->count, .dtype = s->dtype,
+                                   .op = s->weighted || s->mean ? TRIB_MEAN : TRIB_SUM,
+                                   .root = s->coll == TRIB_REDUCE ? self->size - 1 : 0,
+                                   .codec = s->codec, .feed = s->feed, .prescale = 1,
+                                   .weighted = s->weighted);
     for (int k = 0; k < STARTS; k++)
         one_start(self, s, plan, buffer, k);
     ranks_ok(self, trib_plan_free(plan));
@@ -360,8 +347,7 @@ static int described(struct ranks_self *self)
     d.prescale = self->rank + 1;
     d.postscale = 10;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
     ranks_assert(self, x[0] == 30 && x[1] == 60 && x[2] == 90);
     ranks_ok(self, trib_plan_free(plan));
     d.op = TRIB_MEAN;
@@ -369,8 +355,7 @@ static int described(struct ranks_self *self)
     d.weighted = 1;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     ranks_ok(self, trib_plan_set_scale(plan, 0, 1));
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
     ranks_assert(self, x[0] == 0 && x[1] == 0 && x[2] == 0);
     ranks_ok(self, trib_plan_free(plan));
     return 0;
@@ -386,7 +371,7 @@ static void refused(struct ranks_self *self, trib_coll_t coll, const trib_desc_t
         ranks_die(self, "%s: %s", trib_status_name(st), trib_last_error(self->comm));
 }
 
-static int refusals(struct ranks_self *self)
+RANKS_TEST(test_refusals, .size = 1)
 {
     trib_desc_t d = TRIB_DESC_INIT;
     float x[3] = {1, 2, 3};
@@ -428,15 +413,10 @@ static int refusals(struct ranks_self *self)
 /* Scales stay as they are while the plan runs. */
 static int busy(struct ranks_self *self)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     float x[10] = {1};
-    trib_plan_t *plan;
 
-    d.recv = x;
-    d.count = 10;
-    d.prescale = 2;
-    d.feed = TRIB_FEED_FORWARD;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 10,
+                                   .prescale = 2, .feed = TRIB_FEED_FORWARD);
     ranks_ok(self, trib_plan_start(plan));
     ranks_expect(self, trib_plan_set_scale(plan, 3, 1), TRIB_ERR_BUSY, "it runs");
     ranks_ok(self, trib_plan_ready(plan, 0, 10));
@@ -450,11 +430,6 @@ TEST(test_described)
 {
     ranks_pass(.size = 2, .fn = described);
     ranks_pass(.size = 2, .fn = busy);
-}
-
-TEST(test_refusals)
-{
-    ranks_pass(.size = 1, .fn = refusals);
 }
 
 int main(void)

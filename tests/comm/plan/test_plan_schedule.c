@@ -20,7 +20,7 @@ static trib_status_t make(struct ranks_self *self, const char *algorithm, trib_o
     return trib_plan_allreduce(self->comm, &d, plan);
 }
 
-static int named(struct ranks_self *self)
+RANKS_TEST(test_named, .size = 3)
 {
     static const char *const names[] = {"direct", "ring", "flat", "tree"};
     trib_plan_t *plan;
@@ -37,7 +37,7 @@ static int named(struct ranks_self *self)
     return 0;
 }
 
-static int refused(struct ranks_self *self)
+RANKS_TEST(test_refused, .size = 3)
 {
     trib_plan_t *plan;
 
@@ -70,14 +70,13 @@ static double sent_by(struct ranks_self *self, const char *codec, const char *al
     d.algorithm = algorithm;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, plan));
     ranks_ok(self, trib_stats(self->comm, &a));
-    ranks_ok(self, trib_plan_start(*plan));
-    ranks_ok(self, trib_plan_wait(*plan));
+    ranks_step(self, *plan);
     ranks_ok(self, trib_stats(self->comm, &b));
     return (double)(b.wire_bytes - a.wire_bytes);
 }
 
 /* By the code words of contributions and results, not by the elements. */
-static int chosen_by_words(struct ranks_self *self)
+RANKS_TEST(test_chosen_by_words, .size = 4)
 {
     static const struct {
         const char *codec, *name; /* for four ranks */
@@ -109,19 +108,4 @@ static int chosen_by_words(struct ranks_self *self)
     ranks_assert(self, !strstr(plan->why, "encoded"));
     ranks_ok(self, trib_plan_free(plan));
     return 0;
-}
-
-TEST(test_chosen_by_words)
-{
-    ranks_pass(.size = 4, .fn = chosen_by_words);
-}
-
-TEST(test_named)
-{
-    ranks_pass(.size = 3, .fn = named);
-}
-
-TEST(test_refused)
-{
-    ranks_pass(.size = 3, .fn = refused);
 }

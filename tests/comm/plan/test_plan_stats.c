@@ -53,15 +53,10 @@ static void use(struct ranks_self *self, trib_coll_t coll, bool in_place, bool t
 {
     const size_t n = COUNT * (size_t)self->size;
     double *x = calloc(n, sizeof(*x)), *y = calloc(n, sizeof(*y));
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
-    d.send = in_place ? NULL : x;
-    d.recv = in_place ? x : y;
-    d.count = COUNT;
-    d.dtype = TRIB_F64;
-    d.name = "layer";
-    ranks_ok(self, trib_plan_create(self->comm, coll, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, coll, .send = in_place ? NULL : x,
+                                   .recv = in_place ? x : y, .count = COUNT,
+                                   .dtype = TRIB_F64, .name = "layer");
     for (int step = 1; step <= 2; step++) {
         fill(x, n, step, self->size);
         ranks_ok(self, trib_plan_start(plan));
@@ -81,15 +76,10 @@ static void use(struct ranks_self *self, trib_coll_t coll, bool in_place, bool t
 static void refused(struct ranks_self *self, const char *name, trib_coll_t coll)
 {
     trib_plan_stats_t s = {.size = sizeof(s)};
-    trib_desc_t d = TRIB_DESC_INIT;
     double x[8] = {0};
-    trib_plan_t *plan;
 
-    d.recv = x;
-    d.count = 1;
-    d.dtype = TRIB_F64;
-    d.name = name;
-    ranks_ok(self, trib_plan_create(self->comm, coll, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, coll, .recv = x, .count = 1,
+                                   .dtype = TRIB_F64, .name = name);
     ranks_expect(self, trib_plan_stats(plan, &s), TRIB_ERR_UNSUPPORTED,
                  "statistics of no plan");
     ranks_assert(self, strstr(trib_last_error(self->comm), "TRIB_STATS=1"));
@@ -102,17 +92,13 @@ static int with(struct ranks_self *self)
                                         TRIB_REDUCE_SCATTER};
     trib_plan_stats_t small = {.size = 8};
     float x[100] = {0};
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
     for (int i = 0; i < 12; i++)
         use(self, colls[i % 3], i / 3 % 2, i / 6);
     refused(self, NULL, TRIB_ALLREDUCE);
     refused(self, "layer", TRIB_BROADCAST);
-    d.recv = x;
-    d.count = 100;
-    d.name = "other";
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 100,
+                                   .name = "other");
     ranks_expect(self, trib_plan_stats(plan, NULL), TRIB_ERR_INVALID, "NULL");
     ranks_expect(self, trib_plan_stats(plan, &small), TRIB_ERR_INVALID,
                  "a small struct");
@@ -123,7 +109,7 @@ static int with(struct ranks_self *self)
     return 0;
 }
 
-static int without(struct ranks_self *self)
+RANKS_TEST(test_without, .size = 2, .config = "transport=shm")
 {
     refused(self, "layer", TRIB_ALLREDUCE);
     return 0;
@@ -137,9 +123,4 @@ TEST(test_with)
     ranks_pass(.size = 2, .fn = with, .config = "transport=ucx;stats=1");
 #endif
     ranks_pass(.size = 1, .fn = with, .config = "stats=1");
-}
-
-TEST(test_without)
-{
-    ranks_pass(.size = 2, .fn = without, .config = "transport=shm");
 }

@@ -53,28 +53,18 @@ TEST(test_refused)
 }
 
 /* Without aggregators all ranks are in each sum, whatever the quorum. */
-static int alone(struct ranks_self *self)
+RANKS_TEST(test_alone, .size = 3)
 {
     float x[1500];
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
 
     for (int i = 0; i < 1500; i++)
         x[i] = 1;
-    d.recv = x;
-    d.count = 1500;
-    d.quorum = QUORUM;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
+    trib_plan_t *plan = ranks_plan(self, TRIB_ALLREDUCE, .recv = x, .count = 1500,
+                                   .quorum = QUORUM);
     ranks_assert(self, plan->has_quorum && !plan->run.desc.quorum.need && !plan->codec);
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    ranks_step(self, plan);
     for (int i = 0; i < 1500; i++)
         ranks_assert(self, x[i] >= (float)self->size && x[i] <= (float)self->size);
     ranks_ok(self, trib_plan_free(plan));
     return 0;
-}
-
-TEST(test_alone)
-{
-    ranks_pass(.size = 3, .fn = alone);
 }

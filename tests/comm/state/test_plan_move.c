@@ -73,7 +73,7 @@ static void same_plan(struct ranks_self *self, trib_comm_t *comm, trib_plan_t *p
 }
 
 /* Down to fewer ranks and up to all again, by a rank that knows nothing of it. */
-static int described(struct ranks_self *self)
+RANKS_TEST_ON(test_described, ("shm"), .size = WORLD)
 {
     trib_desc_t descs[4] = {TRIB_DESC_INIT, TRIB_DESC_INIT, TRIB_DESC_INIT,
                             TRIB_DESC_INIT};
@@ -114,11 +114,6 @@ static int described(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(test_described, "shm")
-{
-    ranks_pass(.size = WORLD, .fn = described, .config = *state);
-}
-
 /* ---- roots, factors, buffers ----------------------------------------------------- */
 
 /* The root of all is rank 2, which is rank 1 of fewer, and stays the same process. */
@@ -140,8 +135,7 @@ static void keeps_root(struct ranks_self *self, const struct comms *c)
     /* With buffers the plan is started as it is. */
     if (trib_plan_move(c->all, fewer, &send, &recv, 1, &again) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(c->all));
-    ranks_ok(self, trib_plan_start(again));
-    ranks_ok(self, trib_plan_wait(again));
+    ranks_step(self, again);
     ranks_assert(self, self->rank != 2 || recv == 15);
     ranks_ok(self, trib_plan_free(all));
     ranks_ok(self, trib_plan_free(fewer));
@@ -180,7 +174,7 @@ static void keeps_factors(struct ranks_self *self, const struct comms *c)
     ranks_ok(self, trib_plan_free(all));
 }
 
-static int kept(struct ranks_self *self)
+RANKS_TEST_ON(test_kept, ("shm", "tcp", IF_UCX("ucx")), .size = WORLD)
 {
     struct comms c;
 
@@ -189,11 +183,6 @@ static int kept(struct ranks_self *self)
     keeps_factors(self, &c);
     ranks_ok(self, trib_free_comm(c.fewer));
     return 0;
-}
-
-TEST_ON(test_kept, "shm", "tcp", IF_UCX("ucx"))
-{
-    ranks_pass(.size = WORLD, .fn = kept, .config = *state);
 }
 
 /* ---- vectors with a name --------------------------------------------------------- */

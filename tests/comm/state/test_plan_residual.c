@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-
 #include "build-config.h"
 #include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
@@ -17,14 +15,8 @@
 static trib_plan_t *make(struct ranks_self *self, size_t count, const char *codec,
                          const char *feedback)
 {
-    trib_desc_t desc = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    desc.count = count;
-    desc.codec = codec;
-    desc.feedback = feedback;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &desc, &plan));
-    return plan;
+    return ranks_plan(self, TRIB_ALLREDUCE, .count = count, .codec = codec,
+                      .feedback = feedback);
 }
 
 static void start(struct ranks_self *self, trib_plan_t *plan, float *x)
@@ -102,7 +94,7 @@ static void move(struct ranks_self *self, size_t n, size_t cut, const char *code
     free(r);
 }
 
-static int moves(struct ranks_self *self)
+RANKS_TEST_ON(test_moves, ("shm", "tcp", IF_UCX("ucx")), .size = 3)
 {
     static const size_t sizes[] = {1023, 4097, 100003};
 
@@ -113,13 +105,8 @@ static int moves(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(test_moves, "shm", "tcp", IF_UCX("ucx"))
-{
-    ranks_pass(.size = 3, .fn = moves, .config = *state);
-}
-
 /* A plan with the residual of another one goes on with the same bits. */
-static int same_bits(struct ranks_self *self)
+RANKS_TEST_ON(test_same_bits, ("shm"), .size = 2)
 {
     enum { N = 5000 };
     static float x[N], y[N], r[N];
@@ -209,11 +196,6 @@ TEST_ON(test_with_aggregators, "shm")
         &s, (struct ranks_job){.fn = with_aggregators, .config = *state, .arg = &s});
 }
 
-TEST_ON(test_same_bits, "shm")
-{
-    ranks_pass(.size = 2, .fn = same_bits, .config = *state);
-}
-
 static void refuses(struct ranks_self *self, trib_status_t status, trib_status_t wanted,
                     const char *const *words)
 {
@@ -222,7 +204,7 @@ static void refuses(struct ranks_self *self, trib_status_t status, trib_status_t
         ranks_die(self, "%s", trib_last_error(self->comm));
 }
 
-static int refused(struct ranks_self *self)
+RANKS_TEST_ON(test_refused, ("shm"), .size = 2)
 {
     float r[10] = {0}, x[2000] = {0};
     trib_plan_t *dense = make(self, 2000, "none", NULL);
@@ -255,9 +237,4 @@ static int refused(struct ranks_self *self)
     ranks_ok(self, trib_plan_free(kept));
     ranks_ok(self, trib_plan_free(without));
     return 0;
-}
-
-TEST_ON(test_refused, "shm")
-{
-    ranks_pass(.size = 2, .fn = refused, .config = *state);
 }

@@ -228,7 +228,8 @@ static void goes_on(struct ranks_self *self, const struct comms *c,
     close_run(self, &moved);
 }
 
-static int same_ranks(struct ranks_self *self)
+RANKS_TEST_ON(test_same_ranks, ("shm"), .size = WORLD, .bare = true, .seconds = 100,
+              .noisy = true)
 {
     struct comms c;
 
@@ -238,12 +239,6 @@ static int same_ranks(struct ranks_self *self)
             goes_on(self, &c, &scenes[k], back);
     close_comms(self, &c);
     return 0;
-}
-
-TEST_ON(test_same_ranks, "shm")
-{
-    ranks_pass(.size = WORLD, .fn = same_ranks, .config = *state, .bare = true,
-               .seconds = 100, .noisy = true);
 }
 
 /* ---- other ranks ----------------------------------------------------------------- */
@@ -363,7 +358,8 @@ static void grows(struct ranks_self *self, const struct comms *c, const struct s
     free(held);
 }
 
-static int other_ranks(struct ranks_self *self)
+RANKS_TEST_ON(test_other_ranks, ("shm", "tcp", IF_UCX("ucx")), .size = WORLD,
+              .bare = true, .seconds = 100, .noisy = true)
 {
     struct comms c;
 
@@ -376,12 +372,6 @@ static int other_ranks(struct ranks_self *self)
     }
     close_comms(self, &c);
     return 0;
-}
-
-TEST_ON(test_other_ranks, "shm", "tcp", IF_UCX("ucx"))
-{
-    ranks_pass(.size = WORLD, .fn = other_ranks, .config = *state, .bare = true,
-               .seconds = 100, .noisy = true);
 }
 
 /* ---- refusals -------------------------------------------------------------------- */

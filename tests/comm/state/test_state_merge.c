@@ -473,5 +473,3 @@ TEST_ON(test_refusals, "shm")
         &(struct scene){"topk:ratio=0.1", NULL, TRIB_F32, TRIB_SUM, TRIB_ALLREDUCE, 0,
                         false, false});
 }
-
-TEST_DEADLINE(500)

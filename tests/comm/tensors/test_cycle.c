@@ -8,7 +8,7 @@
 #include "tests/comm/tensors/net.h"
 
 /* Tensors that become ready 60 ms apart are not fused after the first step. */
-static int by_time(struct ranks_self *self)
+RANKS_TEST_ON(test_by_time, ("shm", "tcp"), .size = 2)
 {
     trib_group_stats_t stats = {.size = sizeof(stats)};
     static struct net net;
@@ -32,9 +32,4 @@ static int by_time(struct ranks_self *self)
                                (float)(i * self->size * self->size * self->size));
     ranks_ok(self, trib_group_free(net.group));
     return 0;
-}
-
-TEST_ON(test_by_time, "shm", "tcp")
-{
-    ranks_pass(.size = 2, .fn = by_time, .config = *state);
 }

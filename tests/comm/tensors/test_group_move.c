@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-
 #include <tributary/elastic.h>
 
 #include "build-config.h"
@@ -191,7 +189,7 @@ TEST_ON(test_goes_on, "shm", "tcp", IF_UCX("ucx"))
 }
 
 /* A newcomer gets the group that the others have had without it. */
-static int comes(struct ranks_self *self)
+RANKS_TEST_ON(test_comes, ("shm", "tcp"), .size = RANKS, .noisy = true)
 {
     struct net n = {.self = self, .comm = self->comm};
     const bool is_new = self->rank == 1;
@@ -223,12 +221,7 @@ static int comes(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(test_comes, "shm", "tcp")
-{
-    ranks_pass(.size = RANKS, .fn = comes, .config = *state, .noisy = true);
-}
-
-static int refusals(struct ranks_self *self)
+RANKS_TEST_ON(test_refusals, ("shm"), .size = RANKS, .noisy = true)
 {
     struct net n = {.self = self, .comm = self->comm};
 
@@ -273,9 +266,4 @@ static int refusals(struct ranks_self *self)
     ranks_ok(self, trib_group_free(fewer));
     ranks_ok(self, trib_group_free(other));
     return 0;
-}
-
-TEST_ON(test_refusals, "shm")
-{
-    ranks_pass(.size = RANKS, .fn = refusals, .config = *state, .noisy = true);
 }

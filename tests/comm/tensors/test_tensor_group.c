@@ -8,7 +8,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include "build-config.h"
 #include "tests/comm/tensors/tensors.h"
@@ -46,16 +45,9 @@ static void tell(void *arg, size_t tensor, trib_status_t status)
 /* A plan of its own for a coded tensor, with the name that the group gives it. */
 static trib_plan_t *plan_of(struct ranks_self *self, const struct tensors *t, size_t i)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.name = t->of[i].name;
-    d.count = t->of[i].count;
-    d.dtype = t->of[i].dtype;
-    d.op = t->op;
-    d.codec = t->of[i].codec;
-    ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
-    return plan;
+    return ranks_plan(self, TRIB_ALLREDUCE, .name = t->of[i].name,
+                      .count = t->of[i].count, .dtype = t->of[i].dtype, .op = t->op,
+                      .codec = t->of[i].codec);
 }
 
 /* A tribd draws by the number of a plan there, when it encodes sums anew. */
@@ -385,5 +377,3 @@ TEST(test_tribd)
                .config = config);
     daemon_end(&d);
 }
-
-TEST_DEADLINE(500)

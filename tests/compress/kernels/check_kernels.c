@@ -14,9 +14,6 @@
 #include "tests/compress/kernels/bench_reduce.h"
 #include "tests/compress/kernels/check_bounded.h"
 
-#include <time.h>
-
-
 struct reduce_case {
     trib_dtype_t dtype;
     trib_op_t op;

@@ -6,8 +6,6 @@
  */
 #include "tests/compress/guarded.h"
 
-#include <stdbool.h>
-
 struct model {
     int mantissa, bias, codes; /* codes: finite ones without sign */
 };

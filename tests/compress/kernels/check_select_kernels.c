@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "compress/kernels/kernels.h"
 #include "compress/sparsify/stratified.h"

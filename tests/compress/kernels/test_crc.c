@@ -8,8 +8,6 @@
  */
 #include "tests/compress/kernels/isas.h"
 
-#include <time.h>
-
 #define POLYNOMIAL 0x82f63b78u /* of Castagnoli, reflected */
 
 enum { LONGEST = 20000 };

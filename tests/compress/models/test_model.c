@@ -6,7 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "base/rng.h"

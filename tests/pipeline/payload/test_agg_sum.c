@@ -62,16 +62,10 @@ static void serve(struct ranks_self *self, struct trib_comm *agg_comm)
 
 static void sum_up(struct ranks_self *self, trib_comm_t *comm, double *x, size_t count)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
-    trib_plan_t *plan;
-
-    d.recv = x;
-    d.count = count;
-    d.dtype = TRIB_F64;
-    d.codec = "none";
-    ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));
-    ranks_ok(self, trib_plan_start(plan));
-    ranks_ok(self, trib_plan_wait(plan));
+    trib_plan_t *plan = ranks_plan_on(self, comm, TRIB_ALLREDUCE, .recv = x,
+                                      .count = count, .dtype = TRIB_F64,
+                                      .codec = "none");
+    ranks_step(self, plan);
     ranks_ok(self, trib_plan_free(plan));
 }
 
@@ -118,8 +112,7 @@ static void use(struct ranks_self *self, trib_comm_t *agg_comm, const struct sce
             momentum[i] = beta * momentum[i] + oracle_load(s->dtype, x + i * size).f;
             came[i] += momentum[i];
         }
-        ranks_ok(self, trib_plan_start(plan));
-        ranks_ok(self, trib_plan_wait(plan));
+        ranks_step(self, plan);
         same_bits(self, agg_comm, x, s->count * size);
         for (size_t i = 0; i < s->count; i++) {
             const double got = oracle_load(s->dtype, x + i * size).f;

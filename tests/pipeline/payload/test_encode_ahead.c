@@ -5,8 +5,6 @@
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
-#include <sched.h>
-
 #include "base/time.h"
 #include "base/workers.h"
 #include "pipeline/payload/encode_ahead.h"

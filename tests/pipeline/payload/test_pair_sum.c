@@ -4,9 +4,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "compress/kernels/kernels.h"
 #include "pipeline/payload/pair_sum.h"
 #include "tests/comm/oracle.h"

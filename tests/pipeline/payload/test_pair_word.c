@@ -5,9 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "pipeline/payload/pair_word.h"
 
 enum { MOST = 70000, ELEMENT_MOST = 8 };

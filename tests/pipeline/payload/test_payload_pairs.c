@@ -5,8 +5,6 @@
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
-#include <stdlib.h>
-
 #include "pipeline/payload/payload_pairs.h"
 
 enum { RANKS = 3, MOST = 6000 };

@@ -7,9 +7,7 @@
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
-#include <signal.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "pipeline/link/advert.h"
 #include "pipeline/payload/peer_reads.h"

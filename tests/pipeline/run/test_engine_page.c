@@ -4,11 +4,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <signal.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "tests/harness/ranks.h"
 
 enum { SUMS = 2000, SHORT = 5 };
@@ -152,7 +147,8 @@ TEST(test_moving)
     ranks_close(&r);
 }
 
-static int lose_descriptors(struct ranks_self *self)
+/* A program that closes all descriptors has no page, and keeps its own. */
+RANKS_TEST(test_closed, .size = 1, .bare = true)
 {
     trib_comm_t *comm;
     int pipe_ends[2];
@@ -165,10 +161,4 @@ static int lose_descriptors(struct ranks_self *self)
     ranks_ok(self, trib_free_comm(comm));
     ranks_assert(self, write(pipe_ends[1], "x", 1) == 1); /* still ours */
     return 0;
-}
-
-/* A program that closes all descriptors has no page, and keeps its own. */
-TEST(test_closed)
-{
-    ranks_pass(.size = 1, .fn = lose_descriptors, .bare = true);
 }

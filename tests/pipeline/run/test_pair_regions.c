@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <stdlib.h>
-
 #include "pipeline/run/pair_regions.h"
 #include "tests/comm/oracle.h"
 

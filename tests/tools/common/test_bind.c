@@ -2,10 +2,7 @@
 /* Which cores the ranks of a host get, seen from processes that are bound. */
 #include "tests/harness/tribtest.h"
 
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tools/common/bind.h"
 

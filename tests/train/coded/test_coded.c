@@ -151,7 +151,7 @@ static uint64_t try_code(struct ranks_self *self, const char *code)
     return stats.fetched_bytes;
 }
 
-static int all_codes(struct ranks_self *self)
+RANKS_TEST_ON(every_code_multiplies, ("shm", "tcp"), .size = RANKS)
 {
     uint64_t fetched[CODES];
 
@@ -163,13 +163,8 @@ static int all_codes(struct ranks_self *self)
     return 0;
 }
 
-TEST_ON(every_code_multiplies, "shm", "tcp")
-{
-    ranks_pass(.size = RANKS, .fn = all_codes, .config = *state);
-}
-
 /* A rank that is late in each call costs nothing, and passes over calls. */
-static int with_a_late_rank(struct ranks_self *self)
+RANKS_TEST_ON(late_ranks_are_not_waited_for, ("shm"), .size = RANKS)
 {
     float partition[ROWS * COLUMNS];
     trib_coded_stats_t stats = TRIB_CODED_STATS_INIT;
@@ -192,11 +187,6 @@ static int with_a_late_rank(struct ranks_self *self)
         ranks_assert(self, stats.late > 0 && stats.answered + stats.late == 40);
     ranks_ok(self, trib_coded_free(coded));
     return 0;
-}
-
-TEST_ON(late_ranks_are_not_waited_for, "shm")
-{
-    ranks_pass(.size = RANKS, .fn = with_a_late_rank, .config = *state);
 }
 
 /* Losses --------------------------------------------------------------------------- */
@@ -439,7 +429,7 @@ TEST_ON(newcomers_encode_for_themselves, "shm")
 
 /* Errors --------------------------------------------------------------------------- */
 
-static int wrong(struct ranks_self *self)
+RANKS_TEST_ON(errors_are_clear, ("shm"), .size = PARTS)
 {
     float partition[ROWS * COLUMNS], x[COLUMNS] = {0};
     trib_coded_desc_t desc = TRIB_CODED_DESC_INIT;
@@ -470,9 +460,4 @@ static int wrong(struct ranks_self *self)
     ranks_ok(self, trib_barrier(self->comm)); /* nobody waits for an order */
     ranks_ok(self, trib_coded_free(coded));
     return 0;
-}
-
-TEST_ON(errors_are_clear, "shm")
-{
-    ranks_pass(.size = PARTS, .fn = wrong, .config = *state);
 }

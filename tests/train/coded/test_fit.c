@@ -199,7 +199,7 @@ static void fit(struct ranks_self *self, trib_coded_fit_desc_t *d, bool hinge)
                                    (d->code[0] == 'g' ? 1 : PARTS) * stats.products);
 }
 
-static int every_code(struct ranks_self *self)
+RANKS_TEST_ON(weights_equal_plain_descent, ("shm"), .size = RANKS)
 {
     static const char *const codes[] = {"none", "rlnc", "mds", "gradient:spare=1"};
     struct samples s;
@@ -214,11 +214,6 @@ static int every_code(struct ranks_self *self)
         fit(self, &d, i % 2 == 0);
     }
     return 0;
-}
-
-TEST_ON(weights_equal_plain_descent, "shm")
-{
-    ranks_pass(.size = RANKS, .fn = every_code, .config = *state);
 }
 
 static int lose(struct ranks_self *self)
@@ -323,7 +318,7 @@ TEST_ON(newcomers_take_part, "shm")
     }
 }
 
-static int refused(struct ranks_self *self)
+RANKS_TEST_ON(wrong_fits_are_refused, ("shm"), .size = 2)
 {
     trib_coded_fit_desc_t d = TRIB_CODED_FIT_DESC_INIT;
     float weights[COLUMNS + 1] = {0};
@@ -355,9 +350,4 @@ static int refused(struct ranks_self *self)
     ranks_expect(self, trib_coded_fit(&self->comm, &d, weights, NULL), TRIB_ERR_INVALID,
                  "partitions");
     return 0;
-}
-
-TEST_ON(wrong_fits_are_refused, "shm")
-{
-    ranks_pass(.size = 2, .fn = refused, .config = *state);
 }

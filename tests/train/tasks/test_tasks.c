@@ -5,7 +5,6 @@
  */
 #include <cblas.h>
 #include <math.h>
-#include <unistd.h>
 
 #include "tests/harness/tribtest.h"
 #include "train/tasks/lstm.h"

@@ -6,7 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <time.h>
 #include <tributary/train.h>
 
 #include "tests/train/quadratic.h"

@@ -63,7 +63,7 @@ TEST(test_finds_minimum)
 
 /* With a feed parts are summed as they come, each with its codec: the same bits as of
  * the whole gradient. */
-static int feeds(struct ranks_self *self)
+RANKS_TEST(test_feeds, .size = 2, .config = "transport=shm")
 {
     static const char *const strategies[] = {"sync", "pipe:width=1", "sync+int8",
                                              "sync+topk:ratio=0.25"};
@@ -89,13 +89,8 @@ static int feeds(struct ranks_self *self)
     return 0;
 }
 
-TEST(test_feeds)
-{
-    ranks_pass(.size = 2, .fn = feeds, .config = "transport=shm");
-}
-
 /* One rank is the optimiser alone. */
-static int is_plain_sgd(struct ranks_self *self)
+RANKS_TEST(test_is_plain_sgd, .size = 1, .config = "transport=shm")
 {
     static const char *const strategies[] = {"sync", "pipe:width=1", "local:period=1",
                                              "sgp",  "osgp:tau=2",   "lsgd:period=3",
@@ -126,11 +121,6 @@ static int is_plain_sgd(struct ranks_self *self)
     return 0;
 }
 
-TEST(test_is_plain_sgd)
-{
-    ranks_pass(.size = 1, .fn = is_plain_sgd, .config = "transport=shm");
-}
-
 static void save(struct quadratic *q, unsigned char **bytes_out, size_t *n_out)
 {
     size_t again;
@@ -142,7 +132,7 @@ static void save(struct quadratic *q, unsigned char **bytes_out, size_t *n_out)
     ranks_assert(q->self, again == *n_out);
 }
 
-static int goes_on(struct ranks_self *self)
+RANKS_TEST(test_goes_on, .size = 3, .config = "transport=shm")
 {
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
         struct quadratic a, b;
@@ -186,11 +176,6 @@ static int goes_on(struct ranks_self *self)
     return 0;
 }
 
-TEST(test_goes_on)
-{
-    ranks_pass(.size = 3, .fn = goes_on, .config = "transport=shm");
-}
-
 /* The loss (x^2 - 1)^2 has two wells. Two ranks, which their first steps bring to -0.6
  * and 0.6, hold each other in the middle by elastic averaging; a leader draws both into
  * its own well. */
@@ -218,7 +203,7 @@ static double well(struct ranks_self *self, const char *strategy)
     return (double)((x * x - 1) * (x * x - 1));
 }
 
-static int leaves_the_middle(struct ranks_self *self)
+RANKS_TEST(test_leaves_the_middle, .size = 2, .config = "transport=shm")
 {
     static const char *const leaders[] = {"lsgd:period=4,pull=0.1",
                                           "lsgd:period=4,pull=0.1,late=3"};
@@ -235,14 +220,9 @@ static int leaves_the_middle(struct ranks_self *self)
     return 0;
 }
 
-TEST(test_leaves_the_middle)
-{
-    ranks_pass(.size = 2, .fn = leaves_the_middle, .config = "transport=shm");
-}
-
 /* A percentage in a text of a codec or feedback is of the sums of the run. As it
  * stands, neither would be taken. */
-static int takes_shares(struct ranks_self *self)
+RANKS_TEST(test_takes_shares, .size = 2, .config = "transport=shm")
 {
     static const struct {
         const char *strategy, *feedback, *says;
@@ -270,11 +250,6 @@ static int takes_shares(struct ranks_self *self)
         quadratic_close(&q);
     }
     return 0;
-}
-
-TEST(test_takes_shares)
-{
-    ranks_pass(.size = 2, .fn = takes_shares, .config = "transport=shm");
 }
 
 static void no_update(void *arg, float *params, const float *gradient, size_t first,
@@ -463,7 +438,7 @@ TEST(test_refuses)
 }
 
 /* An error on one rank is an error on all, which say whose it is. */
-static int refuses_on_all(struct ranks_self *self)
+RANKS_TEST(test_refuses_on_all, .size = 3, .config = "transport=shm")
 {
     struct quadratic q;
     trib_trainer_t *none;
@@ -474,9 +449,4 @@ static int refuses_on_all(struct ranks_self *self)
     ranks_assert(self, strstr(trib_trainer_error(NULL),
                               self->rank == 1 ? "width is \"9\"" : "rank 1"));
     return 0;
-}
-
-TEST(test_refuses_on_all)
-{
-    ranks_pass(.size = 3, .fn = refuses_on_all, .config = "transport=shm");
 }

@@ -8,7 +8,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <signal.h>
 
 #include <tributary/elastic.h>
 #include <tributary/train.h>
@@ -149,7 +148,7 @@ static void joins(struct ranks_self *self, trib_comm_t *alone, const char *strat
     quadratic_close(&q);
 }
 
-static int furthest_gives(struct ranks_self *self)
+RANKS_TEST(test_furthest_gives, .size = 2, .config = "transport=shm")
 {
     static const char *const strategies[] = {"sync", "pipe:width=2", "local:period=1",
                                              "easgd:period=1"};
@@ -159,11 +158,6 @@ static int furthest_gives(struct ranks_self *self)
     for (int s = 0; s < 4; s++)
         joins(self, alone, strategies[s]);
     return trib_free_comm(alone) != TRIB_OK;
-}
-
-TEST(test_furthest_gives)
-{
-    ranks_pass(.size = 2, .fn = furthest_gives, .config = "transport=shm");
 }
 
 /* A job of one rank takes in another process, which makes its trainer as if the run
@@ -226,7 +220,7 @@ TEST(test_lets_in)
 }
 
 /* Old and new trainers that differ are refused, and the old one stays as it was. */
-static int differs(struct ranks_self *self)
+RANKS_TEST(test_differs, .size = 3, .config = "transport=shm")
 {
     const bool is_new = self->rank == 2;
     struct quadratic q;
@@ -251,11 +245,6 @@ static int differs(struct ranks_self *self)
     must_be_near(&q, 1e-4);
     quadratic_close(&q);
     return trib_free_comm(fewer) != TRIB_OK;
-}
-
-TEST(test_differs)
-{
-    ranks_pass(.size = 3, .fn = differs, .config = "transport=shm");
 }
 
 /* Losses --------------------------------------------------------------------- */

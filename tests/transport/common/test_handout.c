@@ -3,7 +3,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <fcntl.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -6,7 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "transport/common/handout.h"

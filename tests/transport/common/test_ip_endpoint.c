@@ -6,7 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include "base/config.h"
 #include "base/error.h"

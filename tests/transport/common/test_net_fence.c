@@ -5,8 +5,6 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <unistd.h>
-
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"

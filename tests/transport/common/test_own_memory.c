@@ -5,9 +5,7 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 #include "base/error.h"
 #include "transport/common/own_memory.h"

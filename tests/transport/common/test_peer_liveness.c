@@ -6,10 +6,7 @@
 #include "tests/harness/tribtest.h"
 
 #include <netinet/in.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/config.h"
 #include "base/error.h"

@@ -6,8 +6,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/process.h"

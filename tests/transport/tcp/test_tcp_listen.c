@@ -5,10 +5,8 @@
 #include "tests/transport/tcp/tcp_by_hand.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 TEST(test_refusals)
 {

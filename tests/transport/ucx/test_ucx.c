@@ -5,10 +5,8 @@
 #include "tests/transport/pair.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "transport/ucx/ucx.h"
 

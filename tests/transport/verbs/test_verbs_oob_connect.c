@@ -9,10 +9,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 static void expect_route(struct pair *pair, int side, const char *words)
 {
