@@ -22,13 +22,9 @@ dist_check_SCRIPTS += tests/agg/metrics/test_http.sh
 TESTS += tests/agg/metrics/test_http.sh
 
 SERVICE_TEST_LIBS = $(SERVICE_LIBS) $(TEST_LIBS)
-tests_agg_jobs_test_jobs_SOURCES = tests/agg/jobs/test_jobs.c tests/agg/jobs/jobs_rig.h
 tests_agg_jobs_test_jobs_LDADD = $(SERVICE_TEST_LIBS)
-tests_agg_jobs_test_jobs_fair_SOURCES = tests/agg/jobs/test_jobs_fair.c
 tests_agg_jobs_test_jobs_fair_LDADD = $(SERVICE_TEST_LIBS) -lm
-tests_agg_jobs_test_jobs_queue_SOURCES = tests/agg/jobs/test_jobs_queue.c tests/agg/jobs/jobs_rig.h
 tests_agg_jobs_test_jobs_queue_LDADD = $(SERVICE_TEST_LIBS)
-tests_agg_jobs_test_drr_SOURCES = tests/agg/jobs/test_drr.c
 tests_agg_jobs_test_drr_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_metrics_test_metrics_SOURCES = tests/agg/metrics/test_metrics.c tests/agg/metrics/sample.c tests/agg/metrics/sample.h
 tests_agg_metrics_test_metrics_LDADD = $(SERVICE_TEST_LIBS)
@@ -39,11 +35,9 @@ tests_agg_metrics_test_http_SOURCES = tests/agg/metrics/test_http.c tests/agg/me
 tests_agg_metrics_test_http_LDADD = $(SERVICE_TEST_LIBS)
 tests_agg_metrics_serve_SOURCES = tests/agg/metrics/serve.c tests/agg/metrics/sample.c tests/agg/metrics/sample.h
 tests_agg_metrics_serve_LDADD = $(SERVICE_TEST_LIBS)
-tests_agg_store_test_store_form_SOURCES = tests/agg/store/test_store_form.c tests/agg/store/peer_rig.h
 tests_agg_store_test_store_form_LDADD = $(SERVICE_TEST_LIBS)
-tests_agg_store_test_store_peer_SOURCES = tests/agg/store/test_store_peer.c tests/agg/store/peer_rig.h
 tests_agg_store_test_store_peer_LDADD = $(SERVICE_TEST_LIBS)
-tests_agg_store_test_store_table_SOURCES = tests/agg/store/test_store_table.c
 tests_agg_store_test_store_table_LDADD = $(SERVICE_TEST_LIBS) -lm
-tests_agg_store_test_store_walk_SOURCES = tests/agg/store/test_store_walk.c
 tests_agg_store_test_store_walk_LDADD = $(SERVICE_TEST_LIBS) -lm
+
+EXTRA_DIST += tests/agg/jobs/jobs_rig.h tests/agg/store/peer_rig.h

@@ -15,21 +15,9 @@ check_PROGRAMS += $(collectives_tests)
 TESTS += $(collectives_tests)
 
 # The simulator and the sweep over all shapes.
-check_LTLIBRARIES += libsimschedule.la
-libsimschedule_la_SOURCES = \
+libtribtest_la_SOURCES += \
 	tests/collectives/sweep.c tests/collectives/sweep.h \
 	tests/harness/simgraph.c tests/harness/simgraph.h \
 	tests/harness/simprove.c \
 	tests/harness/simschedule.c tests/harness/simschedule.h \
 	tests/harness/simvalues.c tests/harness/simvalues.h
-sim_ldadd = libsimschedule.la $(LDADD)
-tests_collectives_test_barrier_LDADD = $(sim_ldadd)
-tests_collectives_test_direct_LDADD = $(sim_ldadd)
-tests_collectives_test_doubling_LDADD = $(sim_ldadd)
-tests_collectives_test_flat_LDADD = $(sim_ldadd)
-tests_collectives_test_halving_doubling_LDADD = $(sim_ldadd)
-tests_collectives_test_hierarchical_LDADD = $(sim_ldadd)
-tests_collectives_test_pairwise_LDADD = $(sim_ldadd)
-tests_collectives_test_ring_LDADD = $(sim_ldadd)
-tests_collectives_test_offload_schedule_LDADD = $(sim_ldadd)
-tests_collectives_test_tree_LDADD = $(sim_ldadd)

@@ -21,16 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Aborts if an input breaks the condition; a fuzzer takes the abort for its find. */
-#define need(condition) need_at((condition), #condition, __LINE__)
-
-static inline void need_at(bool holds, const char *condition, int line)
-{
-    if (holds)
-        return;
-    fprintf(stderr, "line %d: this does not hold: %s\n", line, condition);
-    abort();
-}
+#include "tests/fuzz/reach.h"
 
 enum edit_kind {
     EDIT_BIT,     /* flips a bit: the value's byte says which */

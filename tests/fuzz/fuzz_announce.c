@@ -22,17 +22,6 @@ enum { RANKS = 2, MEMORY = 8 << 20 };
 
 unsigned fuzz_reached; /* inputs of which every line was an announcement */
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
-static void quiet(void *arg, trib_log_level_t level, const char *line)
-{
-    (void)arg, (void)level, (void)line;
-}
-
 /* The words of all three at one exchange. */
 static struct {
     pthread_barrier_t all;
@@ -62,7 +51,7 @@ static struct trib_comm *join(int rank)
     struct trib_comm *comm;
     struct trib_log log;
 
-    trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
+    trib_log_init(&log, TRIB_LOG_ERROR, fuzz_drop_line, NULL);
     need(trib_config_load(&cfg, "transport=shm", &log, &err) == TRIB_OK);
     need(trib_agg_comm_open(&cfg, &log, &opts, &x, &err, &comm) == TRIB_OK);
     return comm;

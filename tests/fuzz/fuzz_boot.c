@@ -16,12 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* frames that are whole and valid */
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
 static void check_hello(const struct trib_tcp_frame *frame)
 {
     uint8_t bytes[TRIB_TCP_SMALL_BYTES];

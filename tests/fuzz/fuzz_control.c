@@ -16,12 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* inputs that are valid messages up to their end */
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
 static void check_message(const struct trib_control *m)
 {
     if (m->kind == TRIB_CONTROL_JOIN)

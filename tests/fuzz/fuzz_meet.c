@@ -62,11 +62,6 @@ static pid_t pids[WAYS];
 /* The node's: nobody exports it. */
 static _Alignas(PAGE) uint8_t untouched[PAGE];
 
-static void quiet(void *arg, trib_log_level_t level, const char *line)
-{
-    (void)arg, (void)level, (void)line;
-}
-
 /* The meeting that is recorded ----------------------------------------------------- */
 
 struct member {
@@ -107,7 +102,7 @@ static trib_status_t join(int rank, const char *config, const struct trib_exchan
     struct trib_config cfg;
     struct trib_log log;
 
-    trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
+    trib_log_init(&log, TRIB_LOG_ERROR, fuzz_drop_line, NULL);
     need(trib_config_load(&cfg, config, &log, err) == TRIB_OK);
     return trib_agg_comm_open(&cfg, &log, &opts, x, err, out);
 }
@@ -264,7 +259,7 @@ static void run_near(const char *by, struct edits *all)
 
     memset(&comm, 0, sizeof(comm));
     trib_comm_claim(&comm);
-    trib_log_init(&comm.log, TRIB_LOG_ERROR, quiet, NULL);
+    trib_log_init(&comm.log, TRIB_LOG_ERROR, fuzz_drop_line, NULL);
     need(trib_config_load(&comm.cfg, by, &comm.log, &comm.err) == TRIB_OK);
     comm.engine.ranks = comm.engine.size = NEAR;
     comm.engine.peers = peers;

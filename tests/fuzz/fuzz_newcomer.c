@@ -15,12 +15,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* knocks that fit, and gifts to an exchange */
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
 static void fill_rules(struct trib_newcomer_rules *rules)
 {
     struct trib_config cfg = {.chunk = 65536, .window = 8};

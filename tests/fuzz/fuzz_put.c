@@ -21,12 +21,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* phases that have begun */
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
 static trib_status_t hear_phase(struct put_endpoint *endpoint, uint64_t deadline)
 {
     struct put_phase phase;

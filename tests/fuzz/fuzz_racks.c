@@ -16,12 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* files of racks */
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
 static void check_switches(const struct trib_racks *r)
 {
     for (int i = 0; i < r->n_switches; i++) {

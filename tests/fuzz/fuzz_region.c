@@ -72,11 +72,6 @@ struct pair {
                       * alone */
 };
 
-static void say_nothing(void *arg, trib_log_level_t level, const char *line)
-{
-    (void)arg, (void)level, (void)line;
-}
-
 static void open_end(struct end *e, const char *name, int self)
 {
     const struct trib_transport_opts opts = {.self = self,
@@ -419,7 +414,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 2)
         return 0;
-    trib_log_init(&quiet, TRIB_LOG_ERROR, say_nothing, NULL);
+    trib_log_init(&quiet, TRIB_LOG_ERROR, fuzz_drop_line, NULL);
     if (!cfg.stop_timeout_ms)
         need(trib_config_load(&cfg, NULL, NULL, NULL) == TRIB_OK);
     name = names[data[0] % NAMES];

@@ -36,11 +36,6 @@ static struct worker *worker;
 static struct trib_log quiet;
 static int wake_fd;
 
-static void hear_nothing(void *arg, trib_log_level_t level, const char *line)
-{
-    (void)arg, (void)level, (void)line;
-}
-
 static void close_all(void)
 {
     worker_stop(worker);
@@ -52,7 +47,7 @@ static void open_all(void)
 {
     const struct trib_auth_opts opts = {.method = "none"};
 
-    trib_log_init(&quiet, TRIB_LOG_ERROR, hear_nothing, NULL);
+    trib_log_init(&quiet, TRIB_LOG_ERROR, fuzz_drop_line, NULL);
     wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     need(wake_fd >= 0 && trib_auth_open(&opts, NULL, &auth) == TRIB_OK);
     need(worker_start(NULL, &worker) == TRIB_OK);

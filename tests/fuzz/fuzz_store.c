@@ -19,12 +19,6 @@ unsigned fuzz_reached; /* inputs all of whose messages were due */
 
 enum { RANKS = 2, MEMORY = 1 << 20 };
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
 static void hear_all(struct trib_store_peer *peer)
 {
     static uint8_t out[TRIB_CONTROL_FRAME_BYTES];

@@ -19,12 +19,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* inputs that are a tree, or aggregators */
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
 static void check_tree(const struct trib_agg_tree *tree, int ranks, int aggregators)
 {
     static uint8_t bytes[16384];
@@ -49,11 +43,6 @@ static void check_tree(const struct trib_agg_tree *tree, int ranks, int aggregat
     free(again);
 }
 
-static void quiet(void *arg, trib_log_level_t level, const char *line)
-{
-    (void)arg, (void)level, (void)line;
-}
-
 static void run_text(const uint8_t *data, size_t size)
 {
     static const char *const hosts[] = {"x", "y", "n1", "n2.cluster", "n3"};
@@ -63,7 +52,7 @@ static void run_text(const uint8_t *data, size_t size)
     struct trib_log log;
 
     snprintf(cfg.service, sizeof(cfg.service), "%.*s", (int)size, (const char *)data);
-    trib_log_init(&log, TRIB_LOG_ERROR, quiet, NULL);
+    trib_log_init(&log, TRIB_LOG_ERROR, fuzz_drop_line, NULL);
     if (trib_tree_layout_make(&cfg, hosts, 5, &log, &err, &layout) != TRIB_OK)
         need(err.text[0] != '\0');
     else if (layout.tree)

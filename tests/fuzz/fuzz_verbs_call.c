@@ -15,12 +15,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* whole calls */
 
-static void need(int condition)
-{
-    if (!condition)
-        abort();
-}
-
 static void check_pair(const struct verbs_gid_table *own,
                        const struct verbs_gid_table *peer)
 {

@@ -18,83 +18,63 @@ fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_cod
 	tests/fuzz/fuzz_store tests/fuzz/fuzz_store_talk \
 	tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
 
-tests_fuzz_fuzz_announce_SOURCES = tests/fuzz/fuzz_announce.c
 tests_fuzz_fuzz_announce_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_announce_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_boot_SOURCES = tests/fuzz/fuzz_boot.c
 tests_fuzz_fuzz_boot_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_boot_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_codec_SOURCES = tests/fuzz/fuzz_codec.c
 tests_fuzz_fuzz_codec_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_codec_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_codec_text_SOURCES = tests/fuzz/fuzz_codec_text.c
 tests_fuzz_fuzz_codec_text_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_codec_text_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c
 tests_fuzz_fuzz_config_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_config_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_control_SOURCES = tests/fuzz/fuzz_control.c
 tests_fuzz_fuzz_control_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_control_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_feedback_SOURCES = tests/fuzz/fuzz_feedback.c
 tests_fuzz_fuzz_feedback_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_feedback_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 tests_fuzz_fuzz_frame_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_launch_SOURCES = tests/fuzz/fuzz_launch.c tests/fuzz/edits.h
 tests_fuzz_fuzz_launch_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_launch_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_live_SOURCES = tests/fuzz/fuzz_live.c tests/fuzz/edits.h
 tests_fuzz_fuzz_live_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_live_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_message_SOURCES = tests/fuzz/fuzz_message.c tests/fuzz/edits.h
 tests_fuzz_fuzz_message_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_message_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_newcomer_SOURCES = tests/fuzz/fuzz_newcomer.c
 tests_fuzz_fuzz_newcomer_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_newcomer_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_meet_SOURCES = tests/fuzz/fuzz_meet.c tests/fuzz/edits.h tests/fuzz/nowhere.h
 tests_fuzz_fuzz_meet_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_meet_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_model_SOURCES = tests/fuzz/fuzz_model.c
 tests_fuzz_fuzz_model_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_model_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_page_SOURCES = tests/fuzz/fuzz_page.c tests/fuzz/edits.h
 tests_fuzz_fuzz_page_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_page_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_pair_word_SOURCES = tests/fuzz/fuzz_pair_word.c
 tests_fuzz_fuzz_pair_word_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_pair_word_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_plan_state_SOURCES = tests/fuzz/fuzz_plan_state.c tests/fuzz/edits.h
 tests_fuzz_fuzz_plan_state_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_plan_state_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_put_SOURCES = tests/fuzz/fuzz_put.c
 tests_fuzz_fuzz_put_LDADD = libput.la libtools.la libperf.la $(fuzz_link)
 tests_fuzz_fuzz_put_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_racks_SOURCES = tests/fuzz/fuzz_racks.c
 tests_fuzz_fuzz_racks_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_racks_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_region_SOURCES = tests/fuzz/fuzz_region.c tests/fuzz/edits.h
 tests_fuzz_fuzz_region_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_region_LDFLAGS = $(fuzz_link_flags)
 
@@ -108,27 +88,21 @@ tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c tests/fuzz/edits.h \
 tests_fuzz_fuzz_session_LDADD = libservice.la $(fuzz_link) $(MICROHTTPD_LIBS)
 tests_fuzz_fuzz_session_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_snapshot_SOURCES = tests/fuzz/fuzz_snapshot.c tests/fuzz/edits.h
 tests_fuzz_fuzz_snapshot_LDADD = libservice.la $(fuzz_link)
 tests_fuzz_fuzz_snapshot_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_start_SOURCES = tests/fuzz/fuzz_start.c tests/fuzz/edits.h
 tests_fuzz_fuzz_start_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_start_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_store_SOURCES = tests/fuzz/fuzz_store.c
 tests_fuzz_fuzz_store_LDADD = libservice.la $(fuzz_link)
 tests_fuzz_fuzz_store_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_store_talk_SOURCES = tests/fuzz/fuzz_store_talk.c tests/fuzz/edits.h
 tests_fuzz_fuzz_store_talk_LDADD = libservice.la $(fuzz_link)
 tests_fuzz_fuzz_store_talk_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_tree_SOURCES = tests/fuzz/fuzz_tree.c
 tests_fuzz_fuzz_tree_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_tree_LDFLAGS = $(fuzz_link_flags)
 
-tests_fuzz_fuzz_verbs_call_SOURCES = tests/fuzz/fuzz_verbs_call.c
 tests_fuzz_fuzz_verbs_call_LDADD = $(fuzz_link)
 tests_fuzz_fuzz_verbs_call_LDFLAGS = $(fuzz_link_flags)
 

@@ -8,7 +8,30 @@
 #ifndef TESTS_FUZZ_REACH_H
 #define TESTS_FUZZ_REACH_H
 
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <tributary/comm.h>
+
 extern unsigned fuzz_reached __attribute__((weak)); /* of targets without one: not
                                                      * there */
+
+/* Abort if an input breaks the condition; a fuzzer takes the abort for its find. */
+#define need(condition) need_at((condition), #condition, __LINE__)
+
+static inline void need_at(bool holds, const char *condition, int line)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "line %d: this does not hold: %s\n", line, condition);
+    abort();
+}
+
+/* A log callback. */
+static inline void fuzz_drop_line(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg, (void)level, (void)line;
+}
 
 #endif

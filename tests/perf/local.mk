@@ -37,33 +37,20 @@ dist_check_SCRIPTS += $(perf_test_scripts)
 TESTS += $(perf_test_scripts)
 
 PERF_TEST_LIBS = $(PERF_LIBS) $(TEST_LIBS)
-tests_perf_test_classes_SOURCES = tests/perf/test_classes.c
 tests_perf_test_classes_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS) \
 	$(TEST_LIBS)
-tests_perf_coll_test_loss_SOURCES = tests/perf/coll/test_loss.c
 tests_perf_coll_test_loss_LDADD = $(PERF_TEST_LIBS)
-tests_perf_coll_test_overlap_bounds_SOURCES = tests/perf/coll/test_overlap_bounds.c
 tests_perf_coll_test_overlap_bounds_LDADD = $(PERF_TEST_LIBS)
-tests_perf_coll_test_perf_oracle_SOURCES = tests/perf/coll/test_perf_oracle.c
 tests_perf_coll_test_perf_oracle_LDADD = $(PERF_TEST_LIBS)
-tests_perf_test_putargs_SOURCES = tests/perf/test_putargs.c tests/tools/parse.h
 tests_perf_test_putargs_LDADD = $(PUT_LIBS) $(TEST_LIBS)
-tests_perf_test_putendpoints_SOURCES = tests/perf/test_putendpoints.c
 tests_perf_test_putendpoints_LDADD = $(PUT_LIBS) $(TEST_LIBS)
-tests_perf_test_putwire_SOURCES = tests/perf/test_putwire.c
 tests_perf_test_putwire_LDADD = $(PUT_LIBS) $(TEST_LIBS)
-tests_perf_common_test_columns_SOURCES = tests/perf/common/test_columns.c
 tests_perf_common_test_columns_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_perf_common_test_columns_LDADD = $(PERF_TEST_LIBS)
-tests_perf_common_test_samples_SOURCES = tests/perf/common/test_samples.c
 tests_perf_common_test_samples_LDADD = $(PERF_TEST_LIBS)
-tests_perf_common_test_sizes_SOURCES = tests/perf/common/test_sizes.c
 tests_perf_common_test_sizes_LDADD = $(PERF_TEST_LIBS)
-tests_perf_test_report_SOURCES = tests/perf/test_report.c
 tests_perf_test_report_LDADD = libperfreport.la $(PERF_TEST_LIBS)
-tests_perf_test_results_SOURCES = tests/perf/test_results.c
 tests_perf_test_results_LDADD = libaggperf.la $(PERF_TEST_LIBS)
-tests_perf_coll_test_writer_SOURCES = tests/perf/coll/test_writer.c
 tests_perf_coll_test_writer_LDADD = $(PERF_TEST_LIBS)
 
 dist_check_SCRIPTS += tests/perf/test_store_pushes.sh
@@ -73,3 +60,5 @@ if TRIB_SIMGRID
 TESTS += tests/perf/test_sim.sh
 endif
 dist_check_SCRIPTS += tests/perf/test_sim.sh
+
+EXTRA_DIST += tests/tools/parse.h

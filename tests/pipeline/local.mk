@@ -55,35 +55,6 @@ pipeline_tests = \
 	tests/pipeline/payload/test_peer_reads
 check_PROGRAMS += $(pipeline_tests)
 TESTS += $(pipeline_tests)
-tests_pipeline_p2p_test_mailbox_SOURCES = \
-	tests/pipeline/p2p/test_mailbox.c tests/pipeline/link/link_pair.h
-tests_pipeline_p2p_test_p2p_SOURCES = \
-	tests/pipeline/p2p/test_p2p.c tests/pipeline/p2p/talk.h \
-	tests/pipeline/engine/engines.h
-tests_pipeline_link_test_link_SOURCES = tests/pipeline/link/test_link.c tests/pipeline/link/link_pair.h
-tests_pipeline_link_test_link_import_SOURCES = \
-	tests/pipeline/link/test_link_import.c tests/pipeline/link/link_pair.h
-tests_pipeline_engine_test_short_billboard_SOURCES = \
-	tests/pipeline/engine/test_short_billboard.c tests/pipeline/engine/engines.h
-tests_pipeline_engine_test_short_path_SOURCES = \
-	tests/pipeline/engine/test_short_path.c tests/pipeline/engine/engines.h
-tests_pipeline_link_test_billboard_SOURCES = tests/pipeline/link/test_billboard.c tests/pipeline/link/link_pair.h
-tests_pipeline_link_test_arena_SOURCES = \
-	tests/pipeline/link/test_arena.c tests/pipeline/link/link_pair.h
-tests_pipeline_payload_test_agg_sum_SOURCES = tests/agg/client/aggregators.h \
-	tests/pipeline/payload/test_agg_sum.c
-tests_pipeline_payload_test_agg_sum_LDADD = $(comm_tests_link)
-tests_pipeline_payload_test_payload_prepare_SOURCES = \
-	tests/pipeline/payload/test_payload_prepare.c tests/pipeline/engine/engines.h
-tests_pipeline_run_test_pair_regions_LDADD = $(comm_tests_link)
-tests_pipeline_payload_test_pair_sum_LDADD = $(comm_tests_link)
-tests_pipeline_run_test_result_store_SOURCES = \
-	tests/pipeline/run/test_result_store.c tests/pipeline/payload/payload_rig.h
-tests_pipeline_payload_test_payload_pairs_SOURCES = \
-	tests/pipeline/payload/test_payload_pairs.c tests/pipeline/payload/payload_rig.h
-tests_pipeline_payload_test_payload_raw_SOURCES = \
-	tests/pipeline/payload/test_payload_raw.c tests/pipeline/payload/payload_rig.h
-tests_pipeline_payload_test_peer_reads_SOURCES = \
-	tests/pipeline/payload/test_peer_reads.c tests/pipeline/payload/payload_rig.h
-tests_pipeline_payload_test_peer_reads_LDADD = $(comm_tests_link)
-tests_pipeline_run_test_engine_page_LDADD = $(comm_tests_link)
+
+EXTRA_DIST += tests/pipeline/engine/engines.h tests/pipeline/link/link_pair.h tests/pipeline/p2p/talk.h \
+	tests/pipeline/payload/payload_rig.h

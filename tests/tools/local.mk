@@ -2,17 +2,14 @@
 check_PROGRAMS += tests/tools/test_arguments
 TESTS += tests/tools/test_arguments
 
-tests_tools_test_arguments_SOURCES = tests/tools/test_arguments.c tests/tools/parse.h
 tests_tools_test_arguments_LDADD = $(PERF_TEST_LIBS)
 
 check_PROGRAMS += tests/tools/common/test_bind
 TESTS += tests/tools/common/test_bind
-tests_tools_common_test_bind_SOURCES = tests/tools/common/test_bind.c
 tests_tools_common_test_bind_LDADD = libtools.la $(LDADD)
 
 check_PROGRAMS += tests/tools/common/test_options
 TESTS += tests/tools/common/test_options
-tests_tools_common_test_options_SOURCES = tests/tools/common/test_options.c tests/tools/parse.h
 tests_tools_common_test_options_LDADD = libtools.la $(LDADD)
 
 dist_check_SCRIPTS += \

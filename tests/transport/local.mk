@@ -33,61 +33,16 @@ transport_tests = \
 	tests/transport/decorators/test_decorators
 check_PROGRAMS += $(transport_tests)
 TESTS += $(transport_tests)
-tests_transport_auto_test_auto_SOURCES = tests/transport/auto/test_auto.c tests/transport/pair.h
 conformance_sources = \
 	tests/transport/conformance.c tests/transport/conformance.h \
 	tests/transport/conformance_data.c \
 	tests/transport/conformance_life.c \
-	tests/transport/conformance_main.c \
-	tests/harness/spawn.c tests/harness/spawn.h
+	tests/transport/conformance_main.c
 tests_transport_test_conformance_SOURCES = \
 	tests/transport/test_conformance.c $(conformance_sources)
-tests_transport_common_test_handout_SOURCES = tests/transport/common/test_handout.c
-tests_transport_common_test_guard_SOURCES = tests/transport/common/test_guard.c
-tests_transport_common_test_handout_ask_SOURCES = tests/transport/common/test_handout_ask.c
-tests_transport_common_test_ip_endpoint_SOURCES = tests/transport/common/test_ip_endpoint.c
-tests_transport_common_test_net_addr_SOURCES = tests/transport/common/test_net_addr.c tests/transport/connect_to.h
-tests_transport_common_test_net_fence_SOURCES = tests/transport/common/test_net_fence.c
-tests_transport_common_test_net_ways_SOURCES = tests/transport/common/test_net_ways.c
-tests_transport_common_test_op_defaults_SOURCES = tests/transport/common/test_op_defaults.c
-tests_transport_common_test_peer_SOURCES = tests/transport/common/test_peer.c
-tests_transport_common_test_peer_liveness_SOURCES = tests/transport/common/test_peer_liveness.c
-tests_transport_common_test_segment_SOURCES = tests/transport/common/test_segment.c
-tests_transport_common_test_own_memory_SOURCES = tests/transport/common/test_own_memory.c
-tests_transport_common_test_absence_SOURCES = tests/transport/common/test_absence.c
-tests_transport_common_test_heartbeat_SOURCES = tests/transport/common/test_heartbeat.c
-tests_transport_multirail_test_multirail_SOURCES = \
-	tests/transport/multirail/test_multirail.c tests/transport/multirail/multirail_rig.h tests/transport/pair.h \
-	tests/harness/rng_draw.h
-tests_transport_common_test_sealed_record_SOURCES = tests/transport/common/test_sealed_record.c
-tests_transport_common_test_region_table_SOURCES = tests/transport/common/test_region_table.c
-tests_transport_shm_test_shm_SOURCES = \
-	tests/transport/shm/test_shm.c tests/transport/pair.h \
-	tests/harness/spawn.c tests/harness/spawn.h
-tests_transport_shm_test_shm_guard_SOURCES = \
-	tests/transport/shm/test_shm_guard.c tests/transport/shm/shm_guard_rig.h tests/transport/pair.h
-tests_transport_tcp_test_tcp_borrow_SOURCES = \
-	tests/transport/tcp/test_tcp_borrow.c tests/transport/pair.h
-tests_transport_tcp_test_tcp_duplex_SOURCES = \
-	tests/transport/tcp/test_tcp_duplex.c tests/transport/pair.h
-tests_transport_tcp_test_tcp_connect_SOURCES = \
-	tests/transport/tcp/test_tcp_connect.c tests/transport/pair.h
-tests_transport_tcp_test_tcp_listen_SOURCES = \
-	tests/transport/tcp/test_tcp_listen.c tests/transport/tcp/tcp_by_hand.h tests/transport/pair.h
-tests_transport_tcp_test_tcp_proof_SOURCES = \
-	tests/transport/tcp/test_tcp_proof.c tests/transport/tcp/tcp_by_hand.h tests/transport/pair.h
-tests_transport_tcp_test_tcp_receive_SOURCES = \
-	tests/transport/tcp/test_tcp_receive.c tests/transport/pair.h
-tests_transport_tcp_test_tcp_seal_SOURCES = \
-	tests/transport/tcp/test_tcp_seal.c tests/transport/tcp/wiretap.h tests/transport/pair.h
-tests_transport_test_transport_SOURCES = \
-	tests/transport/test_transport.c tests/transport/pair.h
-tests_transport_verbs_test_verbs_gid_select_SOURCES = tests/transport/verbs/test_verbs_gid_select.c
-tests_transport_decorators_test_decorators_SOURCES = tests/transport/decorators/test_decorators.c tests/transport/pair.h
 if TRIB_UCX
 check_PROGRAMS += tests/transport/ucx/test_ucx
 TESTS += tests/transport/ucx/test_ucx
-tests_transport_ucx_test_ucx_SOURCES = tests/transport/ucx/test_ucx.c tests/transport/pair.h
 endif
 if TRIB_VERBS
 verbs_tests = \
@@ -136,3 +91,6 @@ tests_transport_verbs_test_verbs_conformance_SOURCES = \
 	tests/transport/verbs/test_verbs_conformance.c $(conformance_sources) \
 	$(fake_verbs_sources)
 endif
+
+EXTRA_DIST += tests/transport/connect_to.h tests/transport/multirail/multirail_rig.h \
+	tests/transport/shm/shm_guard_rig.h tests/transport/tcp/tcp_by_hand.h tests/transport/tcp/wiretap.h

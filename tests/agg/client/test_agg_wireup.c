@@ -75,11 +75,11 @@ static void test_fails(void **state)
             0);
 }
 
-static const struct CMUnitTest rows[] = {
+static const struct CMUnitTest cases[] = {
     cmocka_unit_test_prestate(
         test_fails, (char *)(uintptr_t) "transport=shm;service_auth=none"),
     cmocka_unit_test_prestate(
         test_fails, (char *)(uintptr_t) "transport=tcp;service_auth=none"),
 };
 
-TEST_ROWS(rows)
+TEST_ROWS(cases)

@@ -20,17 +20,11 @@ TESTS += tests/agg/daemon/test_tribd.sh tests/agg/daemon/test_tribd_hostile.sh \
 	tests/agg/daemon/test_tribd_munge.sh tests/agg/daemon/test_tribd_tree.sh \
 	tests/agg/daemon/test_tribd_users.sh tests/agg/daemon/test_tribd_systemd.sh
 check_PROGRAMS += tests/agg/daemon/steps
-tests_agg_daemon_steps_SOURCES = tests/agg/daemon/exact_jobs.h tests/agg/daemon/steps.c
 check_PROGRAMS += tests/agg/daemon/fake_systemd
-tests_agg_daemon_fake_systemd_SOURCES = tests/agg/daemon/fake_systemd.c
 check_PROGRAMS += tests/agg/daemon/plans
-tests_agg_daemon_plans_SOURCES = tests/agg/daemon/exact_jobs.h tests/agg/daemon/plans.c
 check_PROGRAMS += tests/agg/daemon/pushes
-tests_agg_daemon_pushes_SOURCES = tests/agg/daemon/pushes.c
 check_PROGRAMS += tests/agg/daemon/late
-tests_agg_daemon_late_SOURCES = tests/agg/daemon/exact_jobs.h tests/agg/daemon/late.c
 check_PROGRAMS += tests/agg/daemon/idle
-tests_agg_daemon_idle_SOURCES = tests/agg/daemon/idle.c
 check_PROGRAMS += tests/agg/daemon/hostile
 tests_agg_daemon_hostile_SOURCES = tests/agg/client/rewriter.h tests/agg/daemon/caller.c tests/agg/daemon/caller.h \
 	tests/agg/daemon/exact_jobs.h tests/agg/daemon/hostile.c tests/agg/daemon/hostile.h \

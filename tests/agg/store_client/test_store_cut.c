@@ -203,30 +203,17 @@ static void on_daemon(int (*fn)(struct ranks_self *self), int size, bool bare)
     daemon_end(&d);
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-    (void)state;
     on_daemon(walk, 2, false);
 }
 
-static void test_repeats(void **state)
+TEST(test_repeats)
 {
-    (void)state;
     on_daemon(repeats, 1, true);
 }
 
-static void test_gives_up(void **state)
+TEST(test_gives_up)
 {
-    (void)state;
     on_daemon(gives_up, 1, true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cut),
-                                       cmocka_unit_test(test_repeats),
-                                       cmocka_unit_test(test_gives_up)};
-
-    tribtest_deadline(200);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

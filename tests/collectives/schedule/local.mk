@@ -5,4 +5,3 @@ schedule_tests = \
 	tests/collectives/schedule/test_simschedule
 check_PROGRAMS += $(schedule_tests)
 TESTS += $(schedule_tests)
-tests_collectives_schedule_test_simschedule_LDADD = $(sim_ldadd)

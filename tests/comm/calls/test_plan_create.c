@@ -65,30 +65,17 @@ static int keeps(struct ranks_self *self)
     return 0;
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
     trib_plan_t *plan;
 
-    (void)state;
     assert_status(trib_plan_create(NULL, TRIB_ALLREDUCE, NULL, &plan),
                   TRIB_ERR_INVALID);
     ranks_pass(.size = 1, .fn = refuses);
 }
 
-static void test_keeps(void **state)
+TEST(test_keeps)
 {
-    (void)state;
     for (int size = 1; size <= 3; size++)
         ranks_pass(.size = size, .fn = keeps);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_keeps),
-    };
-
-    tribtest_deadline(60);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

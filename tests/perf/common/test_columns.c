@@ -40,12 +40,11 @@ static const char *written(unsigned conditions, struct perf_output *o, char *csv
     return csv;
 }
 
-static void test_csv(void **state)
+TEST(test_csv)
 {
     struct perf_output o;
     char csv[400];
 
-    (void)state;
     assert_string_equal(written(PERF_IF_A, &o, csv, sizeof(csv)),
                         "name,bytes,us,GBps,wrong\n"
                         "\"a,b\",65536,1.23,2.500,3\n"
@@ -58,12 +57,11 @@ static void test_csv(void **state)
     perf_output_free(&o);
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
     struct perf_output o;
     char csv[400];
 
-    (void)state;
     written(PERF_IF_A, &o, csv, sizeof(csv));
     char *text = json_dumps(o.results, JSON_COMPACT | JSON_REAL_PRECISION(3));
     assert_string_equal(text,
@@ -75,15 +73,4 @@ static void test_json(void **state)
     written(0, &o, csv, sizeof(csv));
     assert_null(json_object_get(json_array_get(o.results, 0), "wrong"));
     perf_output_free(&o);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_json),
-    };
-
-    tribtest_deadline(180);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

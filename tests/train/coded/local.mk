@@ -2,14 +2,11 @@
 if TRIB_ISAL
 check_PROGRAMS += tests/train/coded/test_codes
 TESTS += tests/train/coded/test_codes
-tests_train_coded_test_codes_SOURCES = tests/train/coded/test_codes.c
 tests_train_coded_test_codes_LDADD = libcoded.la $(LDADD)
 check_PROGRAMS += tests/train/coded/test_coded
 TESTS += tests/train/coded/test_coded
-tests_train_coded_test_coded_SOURCES = tests/train/coded/test_coded.c
-tests_train_coded_test_coded_LDADD = libcoded.la $(comm_tests_link)
+tests_train_coded_test_coded_LDADD = libcoded.la $(LDADD)
 check_PROGRAMS += tests/train/coded/test_fit
 TESTS += tests/train/coded/test_fit
-tests_train_coded_test_fit_SOURCES = tests/train/coded/test_fit.c
-tests_train_coded_test_fit_LDADD = libcoded.la $(comm_tests_link)
+tests_train_coded_test_fit_LDADD = libcoded.la $(LDADD)
 endif
