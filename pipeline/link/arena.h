@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include <tributary/types.h>
+
 #include "transport/transport.h"
 
 /* The description of an arena that is sent to the peers. */

@@ -228,10 +228,11 @@ TEST(test_algorithms)
 /* One rank is an operation behind: it missed a barrier that the others had. */
 static int other_order(struct ranks_self *self)
 {
-    trib_comm_t *c = self->comm;
-    trib_status_t st = TRIB_OK;
+    trib_comm_t *c = NULL;
+    /* A slow rank may be told of the others' mismatch before it leaves trib_init. */
+    trib_status_t st = trib_init(&self->opts, &c);
 
-    if (self->rank != 1)
+    if (st == TRIB_OK && self->rank != 1)
         st = trib_allreduce(c, send, recv, 10, TRIB_F32, TRIB_SUM);
     if (st == TRIB_OK)
         st = trib_broadcast(c, recv, 10, TRIB_F32, 0);
@@ -241,13 +242,14 @@ static int other_order(struct ranks_self *self)
         !ranks_has(trib_last_error(c), (const char *const[]){"rank 1", "allreduce",
                                                              "broadcast", NULL}))
         ranks_die(self, "%s: %s", trib_status_name(st), trib_last_error(c));
+    (void)trib_free_comm(c);
     return 0;
 }
 
 TEST(test_order_of_calls)
 {
     for (int size = 2; size <= 4; size++)
-        ranks_pass(.size = size, .fn = other_order);
+        ranks_pass(.size = size, .fn = other_order, .bare = true);
 }
 
 /* Settings that must agree are compared at the start. */

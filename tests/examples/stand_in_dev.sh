@@ -52,7 +52,7 @@ check() { # room of tests: those that the page adds, and one of all texts of all
     libraries+=(-lhtscodecs -lm -lpthread)
     for test in "tests/$1"/*/test_*.c "$SOURCE/tests/$1/test_fuzzed.c"; do
         grep -q "${test#"$SOURCE/"}" <(sed 's/ \\$/.c/' tests/"$1"/local.mk)
-        link build/tried "$test" "$(archives corpus)"
+        link build/tried "$test" "$(archives corpus)" "$(archives tribtest)"
         test=${test#"$SOURCE/"}
         if abs_top_srcdir=$SOURCE build/tried >said 2>&1; then
             echo "PASS: ${test%.c}"

@@ -31,6 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 unsigned fuzz_reached; /* results that rank 0 has got */
 
 enum { RANKS = 3, CONNECTIONS = 6, MESSAGES_MOST = 24, BLOB = 100, HEARD = 1 << 16 };
+enum { READ_MS = 50 }; /* a busy server reads late */
 enum message { HELLO, GATHER, TICK, FAIL, WELCOME, HANG_UP, MESSAGES };
 
 struct start {
@@ -98,7 +99,7 @@ static void hang_up(struct start *s, int c)
     s->fd[c] = -1;
 }
 
-/* Until it was read, or the server does not want it. */
+/* Send bytes and wait until the server has read them, or has closed the connection. */
 static void say(struct start *s, int c, const uint8_t *bytes, size_t n)
 {
     if (send(s->fd[c], bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n) {
@@ -106,9 +107,10 @@ static void say(struct start *s, int c, const uint8_t *bytes, size_t n)
         hang_up(s, c);
         return;
     }
-    for (int i = 0; i < 2000 && !trib_sockets_sent(s->fd[c]); i++)
+    const uint64_t until = trib_deadline_ms(READ_MS);
+
+    while (hear(s, c) && !trib_sockets_sent(s->fd[c]) && !trib_deadline_passed(until))
         sched_yield();
-    (void)hear(s, c);
 }
 
 static bool come(struct start *s, int c)

@@ -13,7 +13,7 @@ here=$(dirname "$0")
 long=
 [ "${1-}" != --long ] || { long=yes && shift; }
 built=$1 data=$2 port=18514
-direct "$built" "$(mktemp -d)" examples/sum perf/trib-perf tests/comm/test_{deterministic,matrix} \
+direct "$built" "$(mktemp -d)" examples/sum perf/trib-perf tests/comm/plan/test_deterministic tests/comm/test_matrix \
     tests/transport/test_conformance tests/agg/daemon/late tests/agg/daemon/steps tools/trib-info \
     tools/trib-run train/program/trib-train agg/daemon/tribd
 transport=verbs
