@@ -33,7 +33,10 @@ life() {
         env TRIB_BOOT_TIMEOUT_MS=$((500 * slow)) "${run[@]}" -n 1 "$start" "$dir/life_cycle.$mpi" : -n 1 "$dir/life_cycle.$mpi"
     [ "$mpi" = openmpi ] || return 0 # Debian's MPICH spawns no processes
     quiet "processes of another MPI_COMM_WORLD" 2 spawned
-    wait "$stopped" && cp "$dir/stopped" "$said" && [ "$(cat "$said")" = "wrong 0" ]
+    wait "$stopped"
+    local status=$?
+    printf '%s, exit code %d\n' "$(cat "$dir/stopped")" "$status" >"$said"
+    [ "$(cat "$said")" = "wrong 0, exit code 0" ]
     result $? "$mpi: a rank is stopped for 5 s: the program is right, and nothing is said"
 }
 
