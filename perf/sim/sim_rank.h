@@ -110,9 +110,6 @@ void sim_rank_join(struct sim_replay *replay);
 void sim_cursor_next(const struct sim_replay *replay, struct sim_cursor *c,
                      uint32_t all, uint32_t share);
 
-/** sim_rank_start - check all tasks for the first time. */
-void sim_rank_start(struct sim_rank *r);
-
 /** sim_cost_reduce - return the processor seconds of a REDUCE that has just consumed
  * its frames. */
 double sim_cost_reduce(struct sim_rank *r, const struct trib_task *t);
