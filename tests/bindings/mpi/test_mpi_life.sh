@@ -23,7 +23,9 @@ life() {
     local stopped=
     compiled life_cycle || return
     if [ "$mpi" = openmpi ]; then # one MPI is enough for a wait of 5 s
-        timeout $((60 * slow)) "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/life_cycle.$mpi" stopped >"$dir/stopped" 2>&1 &
+        # An mpirun that ends removes the folder in which one that starts makes its own.
+        mkdir "$dir/of_stopped"
+        TMPDIR=$dir/of_stopped timeout $((60 * slow)) "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/life_cycle.$mpi" stopped >"$dir/stopped" 2>&1 &
         stopped=$!
     fi
     quiet "communicators freed in any order and during calls, requests of all kinds, ranks that come late" 3 \
