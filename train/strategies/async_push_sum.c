@@ -10,7 +10,6 @@
  * Assran and Rabbat, Asynchronous Gradient-Push, IEEE Trans. Automatic Control, 2021.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -53,6 +52,12 @@ struct async_push_sum {
     bool open; /* receives are posted */
 };
 
+static const struct trib_train_vector vectors[] = {
+    {.at = offsetof(struct async_push_sum, z)},
+    {.at = offsetof(struct async_push_sum, gradient)},
+    {.at = offsetof(struct async_push_sum, push.x), .params = true},
+};
+
 static trib_status_t make_edge(struct trib_trainer *t, struct edge *e, int peer,
                                bool gives)
 {
@@ -82,37 +87,13 @@ static trib_status_t make_edges(struct trib_trainer *t, struct async_push_sum *p
     return st;
 }
 
-static trib_status_t refuse_codecs(struct trib_trainer *t)
-{
-    const char *codec = t->parts.codec;
-
-    if (!codec)
-        return trib_train_refuse_parts(t);
-    return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                     "strategy agp sends shares of parameters uncompressed, not by "
-                     "codec \"%s\"",
-                     codec);
-}
-
 static trib_status_t async_push_sum_create(struct trib_trainer *t)
 {
-    struct async_push_sum *p = t->strategy = calloc(1, sizeof(*p));
+    struct async_push_sum *p = t->strategy;
+    const trib_status_t st = trib_train_refuse_codecs(t, "sends shares of parameters");
 
-    if (!p)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
     p->push.weight = 1;
-
-    trib_status_t st = refuse_codecs(t);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &p->push.x);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &p->z);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &p->gradient);
-    if (st != TRIB_OK)
-        return st;
-    memcpy(p->push.x, t->params, t->count * sizeof(float));
-    return make_edges(t, p);
+    return st == TRIB_OK ? make_edges(t, p) : st;
 }
 
 /* --- messages --- */
@@ -228,9 +209,8 @@ static trib_status_t async_push_sum_begin(struct trib_trainer *t, trib_step_t *s
 {
     struct async_push_sum *p = t->strategy;
 
+    (void)step;
     trib_push_unbias(t, &p->push, p->z);
-    step->params = p->z;
-    step->gradient = p->gradient;
     return open_edges(t, p);
 }
 
@@ -330,10 +310,6 @@ static void async_push_sum_destroy(struct trib_trainer *t)
         free_edge(t, &p->to[i]);
         free_edge(t, &p->from[i]);
     }
-    free(p->push.x);
-    free(p->z);
-    free(p->gradient);
-    free(p);
 }
 
 /* --- operations of the trainer --- */
@@ -362,15 +338,20 @@ static void async_push_sum_explain(const struct trib_trainer *t, char *text,
              "turn, added on arrival; no step waits for a rank");
 }
 
-const struct trib_strategy_ops trib_strategy_agp = {.apart = true,
-                                                    .create = async_push_sum_create,
-                                                    .destroy = async_push_sum_destroy,
-                                                    .begin = async_push_sum_begin,
-                                                    .end = async_push_sum_end,
-                                                    .finish = async_push_sum_finish,
-                                                    .busy = async_push_sum_busy,
-                                                    .fields = trib_push_fields,
-                                                    .model = trib_push_model,
-                                                    .moved = trib_push_moved,
-                                                    .stats = async_push_sum_stats,
-                                                    .explain = async_push_sum_explain};
+const struct trib_strategy_ops trib_strategy_agp = {
+    .apart = true,
+    .state_bytes = sizeof(struct async_push_sum),
+    .vectors = vectors,
+    .n_vectors = sizeof(vectors) / sizeof(*vectors),
+    .create = async_push_sum_create,
+    .destroy = async_push_sum_destroy,
+    .begin = async_push_sum_begin,
+    .end = async_push_sum_end,
+    .finish = async_push_sum_finish,
+    .busy = async_push_sum_busy,
+    .fields = trib_push_fields,
+    .model = trib_push_model,
+    .moved = trib_push_moved,
+    .stats = async_push_sum_stats,
+    .explain = async_push_sum_explain,
+};

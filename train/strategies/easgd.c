@@ -7,7 +7,6 @@
  * Zhang, Choromanska & LeCun, EASGD, NeurIPS 2015 (the synchronous form).
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "train/trainer/trainer.h"
@@ -28,45 +27,18 @@ struct elastic {
     struct trib_train_sum *sum;
 };
 
+static const struct trib_train_vector vectors[] = {
+    {.at = offsetof(struct elastic, x), .params = true},
+    {.at = offsetof(struct elastic, gradient)},
+    {.at = offsetof(struct elastic, centre), .params = true, .model = true},
+    {.at = offsetof(struct elastic, distance), .peers = true},
+};
+
 static trib_status_t elastic_create(struct trib_trainer *t)
-{
-    struct elastic *e = t->strategy = calloc(1, sizeof(*e));
-
-    if (!e)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
-    trib_status_t st = trib_train_alloc(t, t->count, &e->distance);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &e->x);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &e->gradient);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &e->centre);
-    if (st != TRIB_OK)
-        return st;
-    memcpy(e->x, t->params, t->count * sizeof(float));
-    memcpy(e->centre, t->params, t->count * sizeof(float));
-    return trib_train_make_sum(t, "distance", 0, t->count, TRIB_FEED_WHOLE, &e->sum);
-}
-
-static void elastic_destroy(struct trib_trainer *t)
 {
     struct elastic *e = t->strategy;
 
-    trib_train_sum_free(e->sum);
-    trib_free(t->comm, e->distance);
-    free(e->x);
-    free(e->gradient);
-    free(e->centre);
-    free(e);
-}
-
-static trib_status_t elastic_begin(struct trib_trainer *t, trib_step_t *step)
-{
-    const struct elastic *e = t->strategy;
-
-    step->params = e->x;
-    step->gradient = e->gradient;
-    return TRIB_OK;
+    return trib_train_make_sum(t, "distance", 0, t->count, TRIB_FEED_WHOLE, &e->sum);
 }
 
 static trib_status_t draw_together(struct trib_trainer *t, struct elastic *e)
@@ -120,12 +92,6 @@ static trib_status_t elastic_finish(struct trib_trainer *t, float *model_out)
     return st;
 }
 
-static bool elastic_busy(const struct trib_trainer *t)
-{
-    (void)t;
-    return false;
-}
-
 static int elastic_fields(struct trib_trainer *t,
                           struct trib_train_field out[TRIB_TRAIN_FIELDS])
 {
@@ -135,22 +101,6 @@ static int elastic_fields(struct trib_trainer *t,
     out[0] = (struct trib_train_field){e->x, bytes, false};
     out[1] = (struct trib_train_field){e->centre, bytes, true};
     return 2;
-}
-
-static int elastic_sums(struct trib_trainer *t,
-                        struct trib_train_sum **out[TRIB_TRAIN_SUMS])
-{
-    struct elastic *e = t->strategy;
-
-    out[0] = &e->sum;
-    return 1;
-}
-
-static void elastic_model(struct trib_trainer *t, float *out)
-{
-    const struct elastic *e = t->strategy;
-
-    memcpy(out, e->centre, t->count * sizeof(float));
 }
 
 /* A rank that missed a move of the centre continues from the centre. */
@@ -178,15 +128,13 @@ const struct trib_strategy_ops trib_strategy_easgd = {
     .keys = keys,
     .defaults = defaults,
     .n_keys = KEYS,
+    .state_bytes = sizeof(struct elastic),
+    .vectors = vectors,
+    .n_vectors = sizeof(vectors) / sizeof(*vectors),
     .create = elastic_create,
-    .destroy = elastic_destroy,
-    .begin = elastic_begin,
     .end = elastic_end,
     .finish = elastic_finish,
-    .busy = elastic_busy,
     .fields = elastic_fields,
-    .sums = elastic_sums,
-    .model = elastic_model,
     .moved = elastic_moved,
     .explain = elastic_explain,
 };

@@ -11,9 +11,7 @@
  * Stich, Local SGD, ICLR 2019; Douillard et al., DiLoCo, 2023, and Streaming DiLoCo,
  * 2025; SparseLoCo, 2025.
  */
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "train/trainer/trainer.h"
@@ -49,6 +47,25 @@ struct local {
     struct fragment fragments[TRIB_TRAIN_SUMS];
 };
 
+static bool has_momentum(const struct trib_trainer *t)
+{
+    return trib_train_number(t, MOMENTUM) > 0;
+}
+
+static bool is_late(const struct trib_trainer *t)
+{
+    return trib_train_number(t, LATE) > 0;
+}
+
+static const struct trib_train_vector vectors[] = {
+    {.at = offsetof(struct local, x), .params = true},
+    {.at = offsetof(struct local, gradient)},
+    {.at = offsetof(struct local, centre), .params = true, .model = true},
+    {.at = offsetof(struct local, velocity), .when = has_momentum},
+    {.at = offsetof(struct local, change), .peers = true},
+    {.at = offsetof(struct local, own), .when = is_late},
+};
+
 static trib_status_t make_fragments(struct trib_trainer *t, struct local *l)
 {
     const size_t n = (size_t)trib_train_number(t, FRAGMENTS);
@@ -69,62 +86,17 @@ static trib_status_t make_fragments(struct trib_trainer *t, struct local *l)
 
 static trib_status_t local_create(struct trib_trainer *t)
 {
-    struct local *l = t->strategy = calloc(1, sizeof(*l));
-
-    if (!l)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
     if (trib_train_number(t, LATE) >= trib_train_number(t, PERIOD))
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "strategy %s: late=%g must be below period=%g",
                          t->choice.row->name, trib_train_number(t, LATE),
                          trib_train_number(t, PERIOD));
-
     if (t->choice.given & 1u << NESTEROV && trib_train_number(t, NESTEROV) != 0 &&
-        trib_train_number(t, MOMENTUM) == 0)
+        !has_momentum(t))
         return trib_fail(
             &t->err, TRIB_ERR_INVALID,
             "strategy %s: nesterov=1 needs momentum=", t->choice.row->name);
-
-    trib_status_t st = trib_train_alloc(t, t->count, &l->change);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &l->x);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &l->gradient);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &l->centre);
-    if (st == TRIB_OK && trib_train_number(t, MOMENTUM) > 0)
-        st = trib_train_calloc(t, t->count, &l->velocity);
-    if (st == TRIB_OK && trib_train_number(t, LATE) > 0)
-        st = trib_train_calloc(t, t->count, &l->own);
-    if (st != TRIB_OK)
-        return st;
-    memcpy(l->x, t->params, t->count * sizeof(float));
-    memcpy(l->centre, t->params, t->count * sizeof(float));
-    return make_fragments(t, l);
-}
-
-static void local_destroy(struct trib_trainer *t)
-{
-    struct local *l = t->strategy;
-
-    for (size_t i = 0; i < l->n_fragments; i++)
-        trib_train_sum_free(l->fragments[i].sum);
-    trib_free(t->comm, l->change);
-    free(l->x);
-    free(l->gradient);
-    free(l->centre);
-    free(l->velocity);
-    free(l->own);
-    free(l);
-}
-
-static trib_status_t local_begin(struct trib_trainer *t, trib_step_t *step)
-{
-    const struct local *l = t->strategy;
-
-    step->params = l->x;
-    step->gradient = l->gradient;
-    return TRIB_OK;
+    return make_fragments(t, t->strategy);
 }
 
 static trib_status_t start(struct trib_trainer *t, struct local *l, struct fragment *f)
@@ -297,23 +269,6 @@ static int local_fields(struct trib_trainer *t,
     return n;
 }
 
-static int local_sums(struct trib_trainer *t,
-                      struct trib_train_sum **out[TRIB_TRAIN_SUMS])
-{
-    struct local *l = t->strategy;
-
-    for (size_t i = 0; i < l->n_fragments; i++)
-        out[i] = &l->fragments[i].sum;
-    return (int)l->n_fragments;
-}
-
-static void local_model(struct trib_trainer *t, float *out)
-{
-    const struct local *l = t->strategy;
-
-    memcpy(out, l->centre, t->count * sizeof(float));
-}
-
 /* A rank that sent its change but did not receive the mean continues from the centre.
  * Otherwise its change would be sent twice. */
 static trib_status_t local_moved(struct trib_trainer *t,
@@ -337,7 +292,7 @@ static void local_explain(const struct trib_trainer *t, char *text, size_t bytes
     snprintf(
         text, bytes,
         "%g local steps, then the mean of the changes%s; outer rate %g, momentum %g%s",
-        trib_train_number(t, PERIOD), trib_train_number(t, LATE) > 0 ? ", late" : "",
+        trib_train_number(t, PERIOD), is_late(t) ? ", late" : "",
         trib_train_number(t, RATE), trib_train_number(t, MOMENTUM),
         trib_train_number(t, NESTEROV) != 0 ? " (Nesterov)" : "");
 }
@@ -345,10 +300,10 @@ static void local_explain(const struct trib_trainer *t, char *text, size_t bytes
 #define LOCAL(starts) \
     { \
         .apart = true, .sums_changes = true, .keys = keys, .defaults = starts, \
-        .n_keys = KEYS, .create = local_create, .destroy = local_destroy, \
-        .begin = local_begin, .end = local_end, .finish = local_finish, \
-        .busy = local_busy, .fields = local_fields, .sums = local_sums, \
-        .model = local_model, .moved = local_moved, .explain = local_explain \
+        .n_keys = KEYS, .state_bytes = sizeof(struct local), .vectors = vectors, \
+        .n_vectors = sizeof(vectors) / sizeof(*vectors), .create = local_create, \
+        .end = local_end, .finish = local_finish, .busy = local_busy, \
+        .fields = local_fields, .moved = local_moved, .explain = local_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_local = LOCAL(local_defaults);

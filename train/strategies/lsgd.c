@@ -10,8 +10,6 @@
  * Teng et al., Leader Stochastic Gradient Descent, NeurIPS 2019.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <tributary/topology.h>
 
@@ -38,6 +36,11 @@ struct leader {
     double loss; /* sum since the group's last election */
     uint64_t losses;
     double newest; /* mean loss at the last election */
+};
+
+static const struct trib_train_vector vectors[] = {
+    {.at = offsetof(struct leader, x), .params = true, .model = true},
+    {.at = offsetof(struct leader, gradient)},
 };
 
 static trib_status_t check_numbers(struct trib_trainer *t)
@@ -105,24 +108,9 @@ static trib_status_t make_groups(struct trib_trainer *t, struct leader *l)
 
 static trib_status_t leader_create(struct trib_trainer *t)
 {
-    struct leader *l = t->strategy = calloc(1, sizeof(*l));
+    const trib_status_t st = trib_train_refuse_codecs(t, "broadcasts parameters");
 
-    if (!l)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
-    if (t->parts.codec)
-        return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
-                         "strategy lsgd broadcasts parameters uncompressed, not by "
-                         "codec \"%s\"",
-                         t->parts.codec);
-    trib_status_t st = trib_train_refuse_parts(t);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &l->x);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &l->gradient);
-    if (st != TRIB_OK)
-        return st;
-    memcpy(l->x, t->params, t->count * sizeof(float));
-    return make_groups(t, l);
+    return st == TRIB_OK ? make_groups(t, t->strategy) : st;
 }
 
 static void leader_destroy(struct trib_trainer *t)
@@ -131,18 +119,6 @@ static void leader_destroy(struct trib_trainer *t)
 
     trib_train_election_close(t, &l->group);
     trib_train_election_close(t, &l->all);
-    free(l->x);
-    free(l->gradient);
-    free(l);
-}
-
-static trib_status_t leader_begin(struct trib_trainer *t, trib_step_t *step)
-{
-    const struct leader *l = t->strategy;
-
-    step->params = l->x;
-    step->gradient = l->gradient;
-    return TRIB_OK;
 }
 
 static void pull(const struct trib_trainer *t, float *restrict x,
@@ -246,13 +222,6 @@ static int leader_fields(struct trib_trainer *t,
     return n;
 }
 
-static void leader_model(struct trib_trainer *t, float *out)
-{
-    const struct leader *l = t->strategy;
-
-    memcpy(out, l->x, t->count * sizeof(float));
-}
-
 /* The groups have changed, so each must elect before it pulls. */
 static trib_status_t leader_moved(struct trib_trainer *t,
                                   const struct trib_train_move *m)
@@ -287,14 +256,15 @@ const struct trib_strategy_ops trib_strategy_lsgd = {
     .keys = keys,
     .defaults = defaults,
     .n_keys = KEYS,
+    .state_bytes = sizeof(struct leader),
+    .vectors = vectors,
+    .n_vectors = sizeof(vectors) / sizeof(*vectors),
     .create = leader_create,
     .destroy = leader_destroy,
-    .begin = leader_begin,
     .end = leader_end,
     .finish = leader_finish,
     .busy = leader_busy,
     .fields = leader_fields,
-    .model = leader_model,
     .moved = leader_moved,
     .explain = leader_explain,
 };

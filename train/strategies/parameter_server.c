@@ -56,6 +56,24 @@ struct server {
     uint64_t version; /* version of the last pull */
 };
 
+static bool has_period(const struct trib_trainer *t)
+{
+    return trib_train_number(t, PERIOD) > 1;
+}
+
+static bool pushes_codec(const struct trib_trainer *t)
+{
+    return t->parts.codec && trib_train_number(t, GROUPS) < 1;
+}
+
+static const struct trib_train_vector vectors[] = {
+    {.at = offsetof(struct server, x), .params = true},
+    {.at = offsetof(struct server, gradient), .peers = true},
+    {.at = offsetof(struct server, pulled), .params = true, .when = has_period},
+    {.at = offsetof(struct server, model)},
+    {.at = offsetof(struct server, residual), .when = pushes_codec},
+};
+
 static trib_status_t store_taken(struct trib_trainer *t, const struct server *s,
                                  trib_status_t status)
 {
@@ -68,7 +86,7 @@ static trib_status_t rule_of(struct trib_trainer *t, char *text, size_t bytes)
 {
     const struct trib_train_optimizer *o = &t->optimizer;
 
-    if (trib_train_number(t, PERIOD) > 1)
+    if (has_period(t))
         snprintf(text, bytes, "sum");
     else if (o->update)
         return trib_fail(
@@ -124,7 +142,7 @@ static trib_status_t make_groups(struct trib_trainer *t, struct server *s)
     s->pushes = true;
     if (groups == 0)
         return trib_train_refuse_parts(t);
-    if (trib_train_number(t, PERIOD) > 1)
+    if (has_period(t))
         return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
                          "strategy %s: with groups=%d, period must be 1",
                          t->choice.row->name, groups);
@@ -144,53 +162,20 @@ static trib_status_t make_groups(struct trib_trainer *t, struct server *s)
 
 static trib_status_t server_create(struct trib_trainer *t)
 {
-    struct server *s = t->strategy = calloc(1, sizeof(*s));
-
-    if (!s)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    struct server *s = t->strategy;
     trib_status_t st = trib_train_split(t, 0, &s->meet);
+
     if (st == TRIB_OK)
         st = make_groups(t, s);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &s->x);
-    if (st == TRIB_OK && trib_train_number(t, PERIOD) > 1)
-        st = trib_train_calloc(t, t->count, &s->pulled);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &s->model);
-    if (st == TRIB_OK && t->parts.codec && !s->group)
-        st = trib_train_calloc(t, t->count, &s->residual);
-    if (st == TRIB_OK)
-        st = trib_train_alloc(t, t->count, &s->gradient);
-    if (st != TRIB_OK)
-        return st;
-    memcpy(s->x, t->params, t->count * sizeof(float));
-    if (s->pulled)
-        memcpy(s->pulled, t->params, t->count * sizeof(float));
-    return s->pushes ? make_vector(t, s) : TRIB_OK;
+    return st == TRIB_OK && s->pushes ? make_vector(t, s) : st;
 }
 
 static void server_destroy(struct trib_trainer *t)
 {
-    struct server *s = t->strategy;
-
-    trib_train_sum_free(s->sum);
-    trib_store_free(s->store);
-    trib_free_comm(s->left);
-    trib_free(t->comm, s->gradient);
-    free(s->x);
-    free(s->pulled);
-    free(s->model);
-    free(s->residual);
-    free(s);
-}
-
-static trib_status_t server_begin(struct trib_trainer *t, trib_step_t *step)
-{
     const struct server *s = t->strategy;
 
-    step->params = s->x;
-    step->gradient = s->gradient;
-    return TRIB_OK;
+    trib_store_free(s->store);
+    trib_free_comm(s->left);
 }
 
 static trib_status_t push_and_pull(struct trib_trainer *t, struct server *s,
@@ -201,7 +186,7 @@ static trib_status_t push_and_pull(struct trib_trainer *t, struct server *s,
     const uint64_t began = trib_train_now();
     uint64_t version = 0;
 
-    if (trib_train_number(t, PERIOD) < 2) /* 0 would select the rule's rate */
+    if (!has_period(t)) /* 0 would select the rule's rate */
         opts.rate = fmax(trib_train_rate_at(&t->rate, t->number), DBL_MIN);
     opts.result = bounded ? NULL : s->x;
     trib_status_t st = trib_store_push(s->vector, data, &opts, &version);
@@ -483,15 +468,6 @@ static int server_fields(struct trib_trainer *t,
     return n;
 }
 
-static int server_sums(struct trib_trainer *t,
-                       struct trib_train_sum **out[TRIB_TRAIN_SUMS])
-{
-    struct server *s = t->strategy;
-
-    out[0] = &s->sum;
-    return s->sum != NULL;
-}
-
 static uint64_t server_store_bytes(const struct trib_trainer *t)
 {
     const struct server *s = t->strategy;
@@ -509,18 +485,19 @@ static void server_explain(const struct trib_trainer *t, char *text, size_t byte
         snprintf(late, sizeof(late), "ranks at most %g pushes apart",
                  trib_train_number(t, STALENESS));
     snprintf(text, bytes, "pushes to a store in tribd every %g step%s, %s",
-             trib_train_number(t, PERIOD), trib_train_number(t, PERIOD) > 1 ? "s" : "",
-             late);
+             trib_train_number(t, PERIOD), has_period(t) ? "s" : "", late);
 }
 
 #define SERVER(starts) \
     { \
         .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
-        .create = server_create, .destroy = server_destroy, .begin = server_begin, \
-        .end = server_end, .finish = server_finish, .busy = server_busy, \
-        .fields = server_fields, .collect = server_collect, .loaded = server_loaded, \
-        .sums = server_sums, .store_bytes = server_store_bytes, .model = server_model, \
-        .ahead = server_ahead, .moved = server_moved, .explain = server_explain \
+        .state_bytes = sizeof(struct server), .vectors = vectors, \
+        .n_vectors = sizeof(vectors) / sizeof(*vectors), .create = server_create, \
+        .destroy = server_destroy, .end = server_end, .finish = server_finish, \
+        .busy = server_busy, .fields = server_fields, .collect = server_collect, \
+        .loaded = server_loaded, .store_bytes = server_store_bytes, \
+        .model = server_model, .ahead = server_ahead, .moved = server_moved, \
+        .explain = server_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_ps = SERVER(server_defaults);

@@ -40,39 +40,37 @@ struct pipe {
     double rate[2]; /* learning rate of each */
 };
 
+static bool predicts(const struct trib_trainer *t)
+{
+    return trib_train_number(t, PREDICT) != 0 &&
+           trib_train_optimizer_momentum(&t->optimizer) > 0;
+}
+
+static const struct trib_train_vector vectors[] = {
+    {.at = offsetof(struct pipe, gradient[0]), .peers = true},
+    {.at = offsetof(struct pipe, gradient[1]), .peers = true},
+    {.at = offsetof(struct pipe, predicted), .when = predicts},
+};
+
 static trib_status_t pipe_create(struct trib_trainer *t)
 {
-    struct pipe *p = t->strategy = calloc(1, sizeof(*p));
-    trib_status_t st = TRIB_OK;
+    struct pipe *p = t->strategy;
 
-    if (!p)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
     p->width = (int)trib_train_number(t, WIDTH);
-    for (int i = 0; i < 2 && st == TRIB_OK; i++)
-        st = trib_train_alloc(t, t->count, &p->gradient[i]);
-    if (st == TRIB_OK && trib_train_number(t, PREDICT) != 0 &&
-        trib_train_optimizer_momentum(&t->optimizer) > 0)
-        st = trib_train_calloc(t, t->count, &p->predicted);
-    if (st == TRIB_OK && (p->width == 0 || t->codecs))
-        st = trib_train_tuning_create(t, t->codecs ? t->codecs : t->parts.codec,
-                                      p->width, &p->tuning);
-    if (st != TRIB_OK)
-        return st;
-    return p->tuning ? trib_train_tuning_sum(t, p->tuning, -1, &p->sum)
-                     : trib_train_make_sum(t, "gradient", 0, t->count, TRIB_FEED_WHOLE,
-                                           &p->sum);
+    if (p->width != 0 && !t->codecs)
+        return trib_train_make_sum(t, "gradient", 0, t->count, TRIB_FEED_WHOLE,
+                                   &p->sum);
+    trib_train_own_sum(t, &p->sum);
+    const trib_status_t st = trib_train_tuning_create(
+        t, t->codecs ? t->codecs : t->parts.codec, p->width, &p->tuning);
+    return st == TRIB_OK ? trib_train_tuning_sum(t, p->tuning, -1, &p->sum) : st;
 }
 
 static void pipe_destroy(struct trib_trainer *t)
 {
-    struct pipe *p = t->strategy;
+    const struct pipe *p = t->strategy;
 
-    trib_train_sum_free(p->sum);
     trib_train_tuning_free(p->tuning);
-    for (int i = 0; i < 2; i++)
-        trib_free(t->comm, p->gradient[i]);
-    free(p->predicted);
-    free(p);
 }
 
 /* Predict elements [first, first + count): where momentum alone moves them, at the rate
@@ -223,15 +221,6 @@ static bool pipe_busy(const struct trib_trainer *t)
     return trib_train_sum_runs(p->sum);
 }
 
-static int pipe_sums(struct trib_trainer *t,
-                     struct trib_train_sum **out[TRIB_TRAIN_SUMS])
-{
-    struct pipe *p = t->strategy;
-
-    out[0] = &p->sum;
-    return 1;
-}
-
 /* Only the choice is kept in addition to the parameters. */
 static int pipe_fields(struct trib_trainer *t,
                        struct trib_train_field out[TRIB_TRAIN_FIELDS])
@@ -347,13 +336,15 @@ const struct trib_strategy_ops trib_strategy_pipe = {
     .keys = keys,
     .defaults = defaults,
     .n_keys = KEYS,
+    .state_bytes = sizeof(struct pipe),
+    .vectors = vectors,
+    .n_vectors = sizeof(vectors) / sizeof(*vectors),
     .create = pipe_create,
     .destroy = pipe_destroy,
     .begin = pipe_begin,
     .end = pipe_end,
     .finish = pipe_finish,
     .busy = pipe_busy,
-    .sums = pipe_sums,
     .moved = pipe_moved,
     .fields = pipe_fields,
     .adopt = pipe_adopt,

@@ -8,7 +8,6 @@
  * Assran et al., Stochastic Gradient Push, ICML 2019 (SGP and overlapped SGP).
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <tributary/neighbors.h>
@@ -35,6 +34,12 @@ struct push_sum {
     trib_plan_t *plan;
 };
 
+static const struct trib_train_vector vectors[] = {
+    {.at = offsetof(struct push_sum, z)},
+    {.at = offsetof(struct push_sum, gradient)},
+    {.at = offsetof(struct push_sum, push.x), .peers = true, .params = true},
+};
+
 static trib_status_t make_plan(struct trib_trainer *t, struct push_sum *p)
 {
     trib_neighbors_desc_t desc = TRIB_NEIGHBORS_DESC_INIT;
@@ -47,23 +52,11 @@ static trib_status_t make_plan(struct trib_trainer *t, struct push_sum *p)
 
 static trib_status_t push_sum_create(struct trib_trainer *t)
 {
-    struct push_sum *p = t->strategy = calloc(1, sizeof(*p));
+    struct push_sum *p = t->strategy;
+    const trib_status_t st = trib_train_refuse_parts(t);
 
-    if (!p)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
     p->push.weight = 1;
-
-    trib_status_t st = trib_train_refuse_parts(t);
-    if (st == TRIB_OK)
-        st = trib_train_alloc(t, t->count, &p->push.x);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &p->z);
-    if (st == TRIB_OK)
-        st = trib_train_calloc(t, t->count, &p->gradient);
-    if (st != TRIB_OK)
-        return st;
-    memcpy(p->push.x, t->params, t->count * sizeof(float));
-    return make_plan(t, p);
+    return st == TRIB_OK ? make_plan(t, p) : st;
 }
 
 static void push_sum_destroy(struct trib_trainer *t)
@@ -75,19 +68,14 @@ static void push_sum_destroy(struct trib_trainer *t)
             trib_plan_wait(p->plan);
         trib_plan_free(p->plan);
     }
-    trib_free(t->comm, p->push.x);
-    free(p->z);
-    free(p->gradient);
-    free(p);
 }
 
 static trib_status_t push_sum_begin(struct trib_trainer *t, trib_step_t *step)
 {
     struct push_sum *p = t->strategy;
 
+    (void)step;
     trib_push_unbias(t, &p->push, p->z);
-    step->params = p->z;
-    step->gradient = p->gradient;
     return TRIB_OK;
 }
 
@@ -188,10 +176,12 @@ static void push_sum_explain(const struct trib_trainer *t, char *text, size_t by
 #define PUSH_SUM(starts) \
     { \
         .apart = true, .keys = keys, .defaults = starts, .n_keys = KEYS, \
-        .create = push_sum_create, .destroy = push_sum_destroy, \
-        .begin = push_sum_begin, .end = push_sum_end, .finish = push_sum_finish, \
-        .busy = push_sum_busy, .fields = trib_push_fields, .model = trib_push_model, \
-        .moved = trib_push_moved, .stats = push_sum_stats, .explain = push_sum_explain \
+        .state_bytes = sizeof(struct push_sum), .vectors = vectors, \
+        .n_vectors = sizeof(vectors) / sizeof(*vectors), .create = push_sum_create, \
+        .destroy = push_sum_destroy, .begin = push_sum_begin, .end = push_sum_end, \
+        .finish = push_sum_finish, .busy = push_sum_busy, .fields = trib_push_fields, \
+        .model = trib_push_model, .moved = trib_push_moved, .stats = push_sum_stats, \
+        .explain = push_sum_explain \
     }
 
 const struct trib_strategy_ops trib_strategy_sgp = PUSH_SUM(sgp_defaults);

@@ -17,25 +17,15 @@ struct sync {
     double rate; /* of the current step */
 };
 
+static const struct trib_train_vector vectors[] = {
+    {.at = offsetof(struct sync, gradient), .peers = true},
+};
+
 static trib_status_t sync_create(struct trib_trainer *t)
-{
-    struct sync *s = t->strategy = calloc(1, sizeof(*s));
-
-    if (!s)
-        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
-    const trib_status_t st = trib_train_alloc(t, t->count, &s->gradient);
-    return st != TRIB_OK
-               ? st
-               : trib_train_make_sum(t, "gradient", 0, t->count, t->feed, &s->sum);
-}
-
-static void sync_destroy(struct trib_trainer *t)
 {
     struct sync *s = t->strategy;
 
-    trib_train_sum_free(s->sum);
-    trib_free(t->comm, s->gradient);
-    free(s);
+    return trib_train_make_sum(t, "gradient", 0, t->count, t->feed, &s->sum);
 }
 
 static trib_status_t sync_begin(struct trib_trainer *t, trib_step_t *step)
@@ -85,21 +75,6 @@ static trib_status_t sync_finish(struct trib_trainer *t, float *model_out)
     return TRIB_OK;
 }
 
-static bool sync_busy(const struct trib_trainer *t)
-{
-    (void)t;
-    return false;
-}
-
-static int sync_sums(struct trib_trainer *t,
-                     struct trib_train_sum **out[TRIB_TRAIN_SUMS])
-{
-    struct sync *s = t->strategy;
-
-    out[0] = &s->sum;
-    return 1;
-}
-
 static void sync_explain(const struct trib_trainer *t, char *text, size_t bytes)
 {
     (void)t;
@@ -107,13 +82,13 @@ static void sync_explain(const struct trib_trainer *t, char *text, size_t bytes)
 }
 
 const struct trib_strategy_ops trib_strategy_sync = {
+    .state_bytes = sizeof(struct sync),
+    .vectors = vectors,
+    .n_vectors = 1,
     .create = sync_create,
-    .destroy = sync_destroy,
     .begin = sync_begin,
     .ready = sync_ready,
     .end = sync_end,
     .finish = sync_finish,
-    .busy = sync_busy,
-    .sums = sync_sums,
     .explain = sync_explain,
 };

@@ -33,7 +33,7 @@ struct head {
 static trib_status_t check_rest(struct trib_trainer *t)
 {
     trib_error_clear(&t->err);
-    if (t->begun || t->choice.row->ops->busy(t))
+    if (t->begun || (t->choice.row->ops->busy && t->choice.row->ops->busy(t)))
         return trib_fail(&t->err, TRIB_ERR_BUSY,
                          t->begun ? "step %" PRIu64 " has begun: end it first"
                                   : "the sum of step %" PRIu64
@@ -45,18 +45,17 @@ static trib_status_t check_rest(struct trib_trainer *t)
 static trib_status_t measure(struct trib_trainer *t, size_t *bytes_out)
 {
     struct trib_train_field sections[TRIB_TRAIN_SECTIONS];
-    struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
-    const int n = trib_train_sections(t, sections), n_sums = trib_train_sums(t, sums);
+    const int n = trib_train_sections(t, sections);
     trib_status_t st = TRIB_OK;
     size_t bytes = sizeof(struct head);
 
     for (int i = 0; i < n; i++)
         bytes += sections[i].bytes;
-    for (int i = 0; i < n_sums && st == TRIB_OK; i++) {
+    for (int i = 0; i < t->n_sums && st == TRIB_OK; i++) {
         size_t state = 0;
 
-        st = trib_train_set_sum_error(t, *sums[i],
-                                      trib_train_sum_save(*sums[i], NULL, 0, &state));
+        st = trib_train_set_sum_error(
+            t, *t->sums[i], trib_train_sum_save(*t->sums[i], NULL, 0, &state));
         bytes += sizeof(struct sum_head) + state;
     }
     *bytes_out = bytes;
@@ -81,12 +80,11 @@ static trib_status_t write_sum(struct trib_trainer *t, struct trib_train_sum *su
 static trib_status_t write_all(struct trib_trainer *t, char *to, size_t bytes)
 {
     struct trib_train_field sections[TRIB_TRAIN_SECTIONS];
-    struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
-    const int n = trib_train_sections(t, sections), n_sums = trib_train_sums(t, sums);
+    const int n = trib_train_sections(t, sections);
     struct head head = {.version = VERSION,
                         .rank = (uint32_t)t->rank,
                         .ranks = (uint32_t)t->ranks,
-                        .n_sums = (uint32_t)n_sums,
+                        .n_sums = (uint32_t)t->n_sums,
                         .kind = trib_train_kind(t),
                         .number = t->number,
                         .updates = t->optimizer.steps,
@@ -98,10 +96,10 @@ static trib_status_t write_all(struct trib_trainer *t, char *to, size_t bytes)
         memcpy(to + at, sections[i].data, sections[i].bytes);
         at += sections[i].bytes;
     }
-    for (int i = 0; i < n_sums && st == TRIB_OK; i++) {
+    for (int i = 0; i < t->n_sums && st == TRIB_OK; i++) {
         size_t written = 0;
 
-        st = write_sum(t, *sums[i], to + at, bytes - at, &written);
+        st = write_sum(t, *t->sums[i], to + at, bytes - at, &written);
         at += written;
     }
     memcpy(head.magic, magic, sizeof(magic));
@@ -185,9 +183,7 @@ static trib_status_t read_all(struct trib_trainer *t, const struct head *head,
                               const char *from, size_t bytes)
 {
     struct trib_train_field sections[TRIB_TRAIN_SECTIONS];
-    struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
     const int n = trib_train_sections(t, sections);
-    int n_sums;
     size_t sum_at = sizeof(*head), at = sizeof(*head);
     trib_status_t st = TRIB_OK;
 
@@ -200,14 +196,13 @@ static trib_status_t read_all(struct trib_trainer *t, const struct head *head,
         st = t->choice.row->ops->adopt(t, from + sum_at - fields_bytes(t));
     if (st != TRIB_OK)
         return st;
-    n_sums = trib_train_sums(t, sums);
-    if (head->n_sums != (uint32_t)n_sums)
+    if (head->n_sums != (uint32_t)t->n_sums)
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "the state belongs to other vectors");
-    for (int i = 0; i < n_sums && st == TRIB_OK; i++) {
+    for (int i = 0; i < t->n_sums && st == TRIB_OK; i++) {
         size_t taken = 0;
 
-        st = read_sum(t, *sums[i], from + sum_at, bytes - sum_at, &taken);
+        st = read_sum(t, *t->sums[i], from + sum_at, bytes - sum_at, &taken);
         sum_at += taken;
     }
     for (int i = 0; i < n && st == TRIB_OK; i++) {

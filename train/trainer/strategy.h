@@ -29,6 +29,15 @@ struct trib_train_field {
     bool shared;
 };
 
+/* A vector [count] in a strategy's state. */
+struct trib_train_vector {
+    size_t at; /* offset of its float * in the state */
+    bool peers; /* in memory that peers can access */
+    bool params; /* starts as a copy of the parameters; otherwise as 0 */
+    bool model; /* this rank's view of the model */
+    bool (*when)(const struct trib_trainer *t); /* NULL: always allocated */
+};
+
 /* A move to another communicator (trainer_move.c). */
 struct trib_train_move {
     int ranks_before; /* size of the old communicator */
@@ -50,13 +59,20 @@ struct trib_strategy_ops {
     const double *defaults; /* [n_keys] */
     int n_keys;
 
-    /** create - collective: create t->strategy, its sums and vectors. destroy frees
-     * them, also after an error. */
+    /* t->strategy, allocated with these vectors before create. If the ranks are apart,
+     * each step differentiates at vectors[0] and writes the gradient to vectors[1]. */
+    size_t state_bytes;
+    const struct trib_train_vector *vectors;
+    int n_vectors;
+
+    /** create - collective: create the sums and complete t->strategy. The trainer frees
+     * sums, vectors and t->strategy, also after an error. destroy frees everything else
+     * before; NULL: there is nothing else. */
     trib_status_t (*create)(struct trib_trainer *t);
     void (*destroy)(struct trib_trainer *t);
 
     /** begin - set step->params, the point at which to differentiate, and
-     * step->gradient. */
+     * step->gradient, if they differ from the vectors above. NULL: nothing to do. */
     trib_status_t (*begin)(struct trib_trainer *t, struct trib_step *step);
 
     /** ready - accept a range of the gradient. NULL: the strategy ignores ranges. */
@@ -66,7 +82,8 @@ struct trib_strategy_ops {
     /** finish - collective: finish all pending communication and return the model. */
     trib_status_t (*finish)(struct trib_trainer *t, float *model_out);
 
-    /** busy - return true while communication is pending, which prevents saving. */
+    /** busy - return true while communication is pending, which prevents saving. NULL:
+     * none is pending between steps. */
     bool (*busy)(const struct trib_trainer *t);
 
     /** fields - list the state kept in addition to parameters and optimiser; return the
@@ -85,14 +102,11 @@ struct trib_strategy_ops {
      * are loaded. NULL: the set of sums does not depend on the fields. */
     trib_status_t (*adopt)(struct trib_trainer *t, const void *fields);
 
-    /** sums - list the sums; return their number. */
-    int (*sums)(struct trib_trainer *t, struct trib_train_sum **out[TRIB_TRAIN_SUMS]);
-
     /** store_bytes - return the bytes sent to a store. NULL: no store. */
     uint64_t (*store_bytes)(const struct trib_trainer *t);
 
     /** model - write this rank's view of the model to out [count], without
-     * communication. NULL: t->params. */
+     * communication. NULL: the vector that is the model, or t->params. */
     void (*model)(struct trib_trainer *t, float *out);
 
     /** ahead - return this rank's progress: the rank with the highest value gives its

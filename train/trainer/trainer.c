@@ -50,6 +50,12 @@ trib_status_t trib_train_calloc(struct trib_trainer *t, size_t count, float **ou
                             count);
 }
 
+void trib_train_own_sum(struct trib_trainer *t, struct trib_train_sum **sum)
+{
+    assert(t->n_sums < TRIB_TRAIN_SUMS);
+    t->sums[t->n_sums++] = sum;
+}
+
 trib_status_t trib_train_make_sum(struct trib_trainer *t, const char *name,
                                   size_t first, size_t count, trib_feed_t feed,
                                   struct trib_train_sum **out)
@@ -61,6 +67,7 @@ trib_status_t trib_train_make_sum(struct trib_trainer *t, const char *name,
                                              .feed = feed,
                                              .seed = t->seed};
 
+    trib_train_own_sum(t, out);
     return trib_train_sum_create(t->comm, &desc, &t->err, out);
 }
 
@@ -74,7 +81,83 @@ trib_status_t trib_train_make_sum_of(struct trib_trainer *t, trib_comm_t *comm,
                                              .feed = feed,
                                              .seed = t->seed};
 
+    trib_train_own_sum(t, out);
     return trib_train_sum_create(comm, &desc, &t->err, out);
+}
+
+static float **vector_at(const struct trib_trainer *t,
+                         const struct trib_train_vector *v)
+{
+    return (float **)((char *)t->strategy + v->at);
+}
+
+static trib_status_t make_vector(struct trib_trainer *t,
+                                 const struct trib_train_vector *v)
+{
+    float **out = vector_at(t, v);
+    const trib_status_t st = v->peers ? trib_train_alloc(t, t->count, out)
+                                      : trib_train_calloc(t, t->count, out);
+
+    if (st == TRIB_OK && v->params)
+        memcpy(*out, t->params, t->count * sizeof(float));
+    return st;
+}
+
+trib_status_t trib_train_open_strategy(struct trib_trainer *t)
+{
+    const struct trib_strategy_ops *ops = t->choice.row->ops;
+    trib_status_t st = TRIB_OK;
+
+    t->strategy = calloc(1, ops->state_bytes);
+    if (!t->strategy)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY, "no memory for a strategy");
+    for (int i = 0; i < ops->n_vectors && st == TRIB_OK; i++)
+        if (!ops->vectors[i].when || ops->vectors[i].when(t))
+            st = make_vector(t, &ops->vectors[i]);
+    return st == TRIB_OK ? ops->create(t) : st;
+}
+
+static void free_strategy(struct trib_trainer *t)
+{
+    const struct trib_strategy_ops *ops = t->choice.row->ops;
+
+    if (ops->destroy)
+        ops->destroy(t);
+    for (int i = 0; i < t->n_sums; i++)
+        trib_train_sum_free(*t->sums[i]);
+    for (int i = 0; i < ops->n_vectors; i++) {
+        float *vector = *vector_at(t, &ops->vectors[i]);
+
+        if (ops->vectors[i].peers)
+            trib_free(t->comm, vector);
+        else
+            free(vector);
+    }
+    free(t->strategy);
+}
+
+void trib_train_release(struct trib_trainer *t)
+{
+    if (t->strategy)
+        free_strategy(t);
+    for (int i = 0; i < t->n_split; i++)
+        trib_free_comm(t->split[i]);
+    trib_train_optimizer_destroy(&t->optimizer);
+}
+
+void trib_train_copy_model(struct trib_trainer *t, float *out)
+{
+    const struct trib_strategy_ops *ops = t->choice.row->ops;
+    const float *model = t->params;
+
+    if (ops->model) {
+        ops->model(t, out);
+        return;
+    }
+    for (int i = 0; i < ops->n_vectors; i++)
+        if (ops->vectors[i].model)
+            model = *vector_at(t, &ops->vectors[i]);
+    memcpy(out, model, t->count * sizeof(float));
 }
 
 trib_status_t trib_train_start(struct trib_trainer *t, struct trib_train_sum *sum,
@@ -158,6 +241,7 @@ void trib_train_unsplit(struct trib_trainer *t, trib_comm_t *comm)
 
 trib_status_t trib_trainer_begin(trib_trainer_t *trainer, trib_step_t *step)
 {
+    const struct trib_strategy_ops *ops = trainer->choice.row->ops;
     trib_step_t ours = TRIB_STEP_INIT;
 
     trib_error_clear(&trainer->err);
@@ -170,7 +254,12 @@ trib_status_t trib_trainer_begin(trib_trainer_t *trainer, trib_step_t *step)
                          (unsigned long long)trainer->number);
     ours.number = trainer->number;
     ours.rate = trib_train_rate_at(&trainer->rate, trainer->number);
-    st = trainer->choice.row->ops->begin(trainer, &ours);
+    if (ops->apart) {
+        ours.params = *vector_at(trainer, &ops->vectors[0]);
+        ours.gradient = *vector_at(trainer, &ops->vectors[1]);
+    }
+    if (ops->begin)
+        st = ops->begin(trainer, &ours);
     if (st != TRIB_OK)
         return st;
     trainer->begun = true;

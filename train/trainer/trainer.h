@@ -30,6 +30,8 @@ struct trib_trainer {
     struct trib_strategy_choice choice;
     char *codecs; /* choices of the strategy, such as "int8|qsgd:bits=4"; or NULL */
     void *strategy; /* private state of the strategy */
+    struct trib_train_sum **sums[TRIB_TRAIN_SUMS]; /* in that state; owned */
+    int n_sums;
     /* Continues from another communicator. Groups that do not fit are then reduced in
      * number instead of refused. */
     bool moves;
@@ -61,16 +63,25 @@ trib_status_t trib_train_set_sum_error(struct trib_trainer *t,
  * that exchange state. */
 uint64_t trib_train_kind(const struct trib_trainer *t);
 
-/** trib_train_sections, trib_train_sums - list all state (the parameters, the
- * optimiser's vectors, the strategy's fields), and all sums. Return the number. */
+/** trib_train_sections - list all state except sums: the parameters, the optimiser's
+ * vectors, the strategy's fields. Return the number. */
 int trib_train_sections(struct trib_trainer *t,
                         struct trib_train_field out[TRIB_TRAIN_SECTIONS]);
-int trib_train_sums(struct trib_trainer *t,
-                    struct trib_train_sum **out[TRIB_TRAIN_SUMS]);
 
 /** trib_train_wire_bytes - return the bytes sent by this rank, over all communicators
  * and to the store. */
 uint64_t trib_train_wire_bytes(const struct trib_trainer *t);
+
+/** trib_train_open_strategy - collective: allocate the strategy's state and vectors,
+ * and create it. */
+trib_status_t trib_train_open_strategy(struct trib_trainer *t);
+
+/** trib_train_release - free the strategy, the split communicators and the
+ * optimiser. */
+void trib_train_release(struct trib_trainer *t);
+
+/** trib_train_copy_model - write this rank's view of the model to out [count]. */
+void trib_train_copy_model(struct trib_trainer *t, float *out);
 
 /**
  * trib_train_create_strategy - collective: create the strategy in t->comm, with common
@@ -91,8 +102,11 @@ trib_status_t trib_train_take_desc(struct trib_trainer *t,
 trib_status_t trib_train_check_configured(struct trib_trainer *t);
 
 /** trib_train_refuse_parts - return TRIB_ERR_UNSUPPORTED if the description has
- * feedback or parts with codecs. For strategies that send the vector as a whole. */
+ * feedback or parts with codecs. For strategies that send the vector as a whole.
+ * trib_train_refuse_codecs: also if it has any codec; `sends` completes the error
+ * message "strategy X sends … uncompressed". */
 trib_status_t trib_train_refuse_parts(struct trib_trainer *t);
+trib_status_t trib_train_refuse_codecs(struct trib_trainer *t, const char *sends);
 
 /** trib_train_alloc, trib_train_calloc - allocate zeroed floats, in memory that peers
  * can access or in private memory. */
@@ -101,13 +115,16 @@ trib_status_t trib_train_calloc(struct trib_trainer *t, size_t count, float **ou
 
 /** trib_train_make_sum - create a sum of elements [first, first + count) over all
  * ranks, with the trainer's codecs. trib_train_make_sum_of: of all elements, over
- * another communicator. */
+ * another communicator. `out` is in t->strategy; the trainer owns the sum. */
 trib_status_t trib_train_make_sum(struct trib_trainer *t, const char *name,
                                   size_t first, size_t count, trib_feed_t feed,
                                   struct trib_train_sum **out);
 trib_status_t trib_train_make_sum_of(struct trib_trainer *t, trib_comm_t *comm,
                                      const char *name, trib_feed_t feed,
                                      struct trib_train_sum **out);
+
+/** trib_train_own_sum - let the trainer own, save and move a sum in t->strategy. */
+void trib_train_own_sum(struct trib_trainer *t, struct trib_train_sum **sum);
 
 /** trib_train_start, trib_train_wait - start a sum and wait for it; count rounds and
  * time. */

@@ -53,11 +53,7 @@ trib_status_t trib_trainer_free(trib_trainer_t *trainer)
 {
     if (!trainer)
         return TRIB_OK;
-    if (trainer->strategy)
-        trainer->choice.row->ops->destroy(trainer);
-    for (int i = 0; i < trainer->n_split; i++)
-        trib_free_comm(trainer->split[i]);
-    trib_train_optimizer_destroy(&trainer->optimizer);
+    trib_train_release(trainer);
     trib_train_parts_destroy(&trainer->parts);
     free(trainer->codecs);
     free(trainer);

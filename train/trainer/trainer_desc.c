@@ -70,6 +70,15 @@ trib_status_t trib_train_refuse_parts(struct trib_trainer *t)
     return TRIB_OK;
 }
 
+trib_status_t trib_train_refuse_codecs(struct trib_trainer *t, const char *sends)
+{
+    if (!t->parts.codec)
+        return trib_train_refuse_parts(t);
+    return trib_fail(&t->err, TRIB_ERR_UNSUPPORTED,
+                     "strategy %s %s uncompressed, not by codec \"%s\"",
+                     t->choice.row->name, sends, t->parts.codec);
+}
+
 static bool has_momentum(const char *feedback)
 {
     const char *key = feedback ? strstr(feedback, "momentum=") : NULL;
@@ -119,13 +128,11 @@ static trib_status_t check_momenta(struct trib_trainer *t)
 
 trib_status_t trib_train_check_configured(struct trib_trainer *t)
 {
-    struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
     char text[4096];
-    const int n = trib_train_sums(t, sums);
-    char *feedback =
-        n > 0 && trib_train_sum_explain(*sums[0], text, sizeof(text)) == TRIB_OK
-            ? strstr(text, "\nfeedback ")
-            : NULL;
+    char *feedback = t->n_sums > 0 && trib_train_sum_explain(*t->sums[0], text,
+                                                             sizeof(text)) == TRIB_OK
+                         ? strstr(text, "\nfeedback ")
+                         : NULL;
 
     if (!feedback)
         return TRIB_OK;

@@ -36,14 +36,12 @@ struct move_agreement {
 
 static int64_t how_far(struct trib_trainer *t)
 {
-    struct trib_train_sum **sums[TRIB_TRAIN_SUMS];
-    const int n = trib_train_sums(t, sums);
     uint64_t ended = 0;
 
     if (t->choice.row->ops->ahead)
         return (int64_t)t->choice.row->ops->ahead(t);
-    for (int i = 0; i < n; i++)
-        ended += trib_train_sum_ended(*sums[i]);
+    for (int i = 0; i < t->n_sums; i++)
+        ended += trib_train_sum_ended(*t->sums[i]);
     return (int64_t)ended;
 }
 
@@ -107,12 +105,10 @@ static trib_status_t exchange_offers(struct move_agreement *m, trib_status_t min
 /* Broadcast the source rank's model, or rank 0's parameters if all ranks are new. */
 static trib_status_t take_params(struct move_agreement *m)
 {
-    struct trib_trainer *t = m->t, *from = m->from;
+    struct trib_trainer *t = m->t;
 
-    if (m->source_rank == t->rank && from->choice.row->ops->model)
-        from->choice.row->ops->model(from, t->params);
-    else if (m->source_rank == t->rank)
-        memcpy(t->params, from->params, t->count * sizeof(float));
+    if (m->source_rank == t->rank)
+        trib_train_copy_model(m->from, t->params);
     return trib_train_set_comm_error(
         t, trib_broadcast(t->comm, t->params, t->count, TRIB_F32,
                           m->source_rank < 0 ? 0 : m->source_rank));
@@ -121,7 +117,7 @@ static trib_status_t take_params(struct move_agreement *m)
 /* An error on one rank fails all; the others name that rank. */
 static trib_status_t make_strategy(struct trib_trainer *t)
 {
-    const trib_status_t made = t->choice.row->ops->create(t);
+    const trib_status_t made = trib_train_open_strategy(t);
     const trib_status_t mine = made == TRIB_OK ? trib_train_check_configured(t) : made;
     int32_t lowest = mine == TRIB_OK ? t->ranks : t->rank;
     const trib_status_t st =
@@ -161,16 +157,16 @@ static trib_status_t take_sums(struct move_agreement *m, char *note, size_t byte
     static const char *const lost[] = {
         [TRIB_TRAIN_DROPPED] = "this rank's contribution to the newest sum is lost",
         [TRIB_TRAIN_ANEW] = "the residuals of this rank's codecs are lost"};
-    struct trib_train_sum **to[TRIB_TRAIN_SUMS], **from[TRIB_TRAIN_SUMS];
-    const int n = trib_train_sums(m->t, to),
-              n_from = m->from ? trib_train_sums(m->from, from) : 0;
     trib_status_t st = TRIB_OK;
 
-    for (int i = 0; i < n && st == TRIB_OK; i++) {
+    for (int i = 0; i < m->t->n_sums && st == TRIB_OK; i++) {
+        struct trib_train_sum *to = *m->t->sums[i];
+        const bool moves = m->from && i < m->from->n_sums;
+
         st = trib_train_set_sum_error(
-            m->t, *to[i], trib_train_sum_move(*to[i], i < n_from ? *from[i] : NULL));
-        if (m->t->parts.codec && trib_train_sum_fate(*to[i]) >= TRIB_TRAIN_DROPPED)
-            snprintf(note, bytes, "%s", lost[trib_train_sum_fate(*to[i])]);
+            m->t, to, trib_train_sum_move(to, moves ? *m->from->sums[i] : NULL));
+        if (m->t->parts.codec && trib_train_sum_fate(to) >= TRIB_TRAIN_DROPPED)
+            snprintf(note, bytes, "%s", lost[trib_train_sum_fate(to)]);
     }
     return st;
 }
@@ -237,7 +233,7 @@ static trib_status_t copy(const struct trib_trainer *t, trib_comm_t *comm,
     out->rank = trib_rank(comm);
     out->ranks = trib_size(comm);
     out->strategy = NULL;
-    out->n_split = 0;
+    out->n_split = out->n_sums = 0;
     out->begun = false;
     out->params = calloc(t->count, sizeof(float));
     trib_error_clear(&out->err);
@@ -247,15 +243,6 @@ static trib_status_t copy(const struct trib_trainer *t, trib_comm_t *comm,
     return out->params ? st
                        : trib_fail(&out->err, TRIB_ERR_NO_MEMORY,
                                    "no memory for %zu parameters", t->count);
-}
-
-static void drop(struct trib_trainer *t)
-{
-    if (t->strategy)
-        t->choice.row->ops->destroy(t);
-    for (int i = 0; i < t->n_split; i++)
-        trib_free_comm(t->split[i]);
-    trib_train_optimizer_destroy(&t->optimizer);
 }
 
 trib_status_t trib_trainer_move(trib_trainer_t *trainer, trib_comm_t *comm)
@@ -268,7 +255,7 @@ trib_status_t trib_trainer_move(trib_trainer_t *trainer, trib_comm_t *comm)
         ops->collect(trainer);
     st = trib_train_create_strategy(&next, st, trainer);
     if (st != TRIB_OK) {
-        drop(&next);
+        trib_train_release(&next);
         free(next.params);
         trainer->err = next.err;
         return st;
@@ -280,6 +267,6 @@ trib_status_t trib_trainer_move(trib_trainer_t *trainer, trib_comm_t *comm)
                           (trib_train_wire_bytes(trainer) - trainer->wire_at_create);
     was = *trainer;
     *trainer = next;
-    drop(&was);
+    trib_train_release(&was);
     return TRIB_OK;
 }

@@ -35,12 +35,6 @@ int trib_train_sections(struct trib_trainer *t,
     return n;
 }
 
-int trib_train_sums(struct trib_trainer *t,
-                    struct trib_train_sum **out[TRIB_TRAIN_SUMS])
-{
-    return t->choice.row->ops->sums ? t->choice.row->ops->sums(t, out) : 0;
-}
-
 trib_status_t trib_train_set_comm_error(struct trib_trainer *t, trib_status_t status)
 {
     return status < 0 ? trib_fail(&t->err, status, "%s", trib_last_error(t->comm))
