@@ -31,9 +31,9 @@ static void put_off(const struct trib_store_request *r, struct trib_part_request
 
     q->until = q->stage < TRIB_PART_ANSWER
                    ? trib_limit_deadline(trib_control_link_silent_ms(store->link))
-                   : trib_deadline_later(
-                         trib_limit_deadline(store->job.cfg.timeout_ms),
-                         r->wait_ms * UINT64_C(1000000));
+                   : trib_deadline_later(trib_limit_deadline(store->job.cfg.timeout_ms),
+                                         trib_deadline_left_ms(r->wait_until) *
+                                             UINT64_C(1000000));
 }
 
 static void begin(const struct trib_store_request *r, struct trib_vector_part *p)
@@ -104,8 +104,7 @@ static struct trib_control compose_body(const struct trib_store_request *r,
     if (!r->purpose)
         return (struct trib_control){.kind = TRIB_CONTROL_STORE_PULL,
                                      .store_pull = {p->number, q->first, q->count,
-                                                    r->at_least, r->bound,
-                                                    r->wait_ms}};
+                                                    r->at_least, r->bound, r->wait_ms}};
     return (struct trib_control){.kind = TRIB_CONTROL_STORE_PUSH,
                                  .store_push = {.vector = p->number,
                                                 .purpose = r->purpose,
@@ -244,14 +243,15 @@ static void fail(struct trib_store_request *r, struct trib_vector_part *p,
     r->err = r->vector->store->err;
 }
 
-/* Reopen a session and restart the part's request. This may take seconds, so restart
- * the timeouts of all parts. */
+/* Reopen a session and restart the part's request with what is left of its wait. This
+ * may take seconds, so restart the timeouts of all parts. */
 static void ask_again(struct trib_store_request *r, struct trib_vector_part *p)
 {
     struct trib_vector *v = r->vector;
 
     trib_error_clear(&v->store->err);
     const trib_status_t st = trib_store_shard_again(v->store, p->shard);
+    r->wait_ms = (uint32_t)trib_deadline_left_ms(r->wait_until);
     if (st == TRIB_OK)
         begin(r, p);
     else
@@ -357,6 +357,7 @@ trib_status_t trib_store_exchange(struct trib_store_request *r)
     const uint64_t began = trib_now_ns();
 
     r->status = TRIB_OK;
+    r->wait_until = trib_deadline_later(began, r->wait_ms * UINT64_C(1000000));
     trib_store_lock(v->store);
     begin_all(r);
     do {

@@ -2,9 +2,11 @@
 /*
  * A rank whose connection to tribd was cut: others that wait for it name it, a restore
  * in which it cannot connect leaves the store as it is, and when it frees the store the
- * others no longer wait for it. A push whose answer was lost is not applied twice.
+ * others no longer wait for it. A push whose answer was lost is not applied twice. A
+ * wait ends at its timeout although the connection is cut again and again.
  */
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,19 +16,17 @@
 
 enum { FDS_MAX = 200, SOON_MS = 400 };
 
-/* Shut down this process's connections to a port of 127.0.0.1; return their number. */
-static int cut(int port)
+/* Shut down this process's connection to a port of 127.0.0.1; false: there is none. */
+static bool cut(int port)
 {
-    int n = 0;
-
     for (int fd = 0; fd < FDS_MAX; fd++) {
         struct sockaddr_in at;
         socklen_t bytes = sizeof(at);
         if (getpeername(fd, (struct sockaddr *)&at, &bytes) == 0 &&
             at.sin_family == AF_INET && ntohs(at.sin_port) == port)
-            n += shutdown(fd, SHUT_RDWR) == 0;
+            return shutdown(fd, SHUT_RDWR) == 0;
     }
-    return n;
+    return false;
 }
 
 /* Use all file descriptors, so that no connection can be opened. */
@@ -93,7 +93,7 @@ static int walk(struct ranks_self *self)
     d.dtype = TRIB_I32;
     trib_vector_t *v = make(self, store, &d);
     need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
-    ranks_assert(self, self->rank == 0 || cut(port) == 1);
+    ranks_assert(self, self->rank == 0 || cut(port));
     ranks_ok(self, trib_barrier(self->comm));
     if (self->rank == 0) {
         need(self, store, trib_store_set_staleness(store, 0), "a bound");
@@ -103,7 +103,7 @@ static int walk(struct ranks_self *self)
     ranks_ok(self, trib_barrier(self->comm));
     unreached(self, store, v);
     if (self->rank == 1) {
-        ranks_assert(self, cut(port) == 1);
+        ranks_assert(self, cut(port));
         ranks_ok(self, trib_store_free(store));
     }
     ranks_ok(self, trib_barrier(self->comm));
@@ -189,6 +189,35 @@ static int gives_up(struct ranks_self *self)
     return 0;
 }
 
+/* Cut the connection at intervals shorter than the wait below. */
+static void *cut_again(void *arg)
+{
+    const struct daemon_process *daemon = arg;
+
+    for (;;) {
+        usleep(2 * SOON_MS * 1000);
+        (void)cut(daemon->port);
+    }
+    return NULL;
+}
+
+/* The wait does not restart with each session. */
+static int waits(struct ranks_self *self)
+{
+    pthread_t cutter;
+    trib_vector_t *v;
+    trib_store_t *store = begin_alone(self, &v);
+
+    ranks_assert(self, pthread_create(&cutter, NULL, cut_again, self->arg) == 0);
+    refused(self, store, trib_store_wait(v, 9, 3 * SOON_MS, NULL), TRIB_ERR_TIMEOUT,
+            "version 9 was not reached");
+    pthread_cancel(cutter);
+    pthread_join(cutter, NULL);
+    ranks_ok(self, trib_store_free(store));
+    ranks_ok(self, trib_free_comm(self->comm));
+    return 0;
+}
+
 static void on_daemon(int (*fn)(struct ranks_self *self), int size, bool bare)
 {
     struct daemon_process d;
@@ -216,4 +245,9 @@ TEST(test_repeats)
 TEST(test_gives_up)
 {
     on_daemon(gives_up, 1, true);
+}
+
+TEST(test_waits_once)
+{
+    on_daemon(waits, 1, true);
 }
