@@ -101,12 +101,7 @@ static void add_member(struct store_thread *t, struct store_member *m)
     assert(m->rank < job->ranks && m->rank % job->n_threads == t->index);
     if (job->members[m->rank])
         remove_member(t, m->rank, STORE_RANK_LOST);
-    if (trib_store_peer_create(&opts, &m->peer) != TRIB_OK) {
-        (void)trib_session_end(m->session, TRIB_ERR_NO_MEMORY,
-                               "out of memory for another rank of the store");
-        retire(job, m);
-        return;
-    }
+    const bool fits = trib_store_peer_create(&opts, &m->peer) == TRIB_OK;
     pthread_mutex_lock(&job->mutex);
     job->n_lost -= job->presence[m->rank] == STORE_RANK_LOST;
     job->n_here++;
@@ -117,7 +112,13 @@ static void add_member(struct store_thread *t, struct store_member *m)
     job->members[m->rank] = m;
     t->n_here++;
     m->more = true; /* input after STORE_JOIN is buffered: poll would miss it */
-    (void)trib_session_send(m->session, &joined);
+    if (fits) {
+        (void)trib_session_send(m->session, &joined);
+        return;
+    }
+    (void)trib_session_end(m->session, TRIB_ERR_NO_MEMORY,
+                           "out of memory for another rank of the store");
+    remove_member(t, m->rank, STORE_RANK_LOST); /* it may join again */
 }
 
 void store_thread_take_joiners(struct store_thread *t)
@@ -210,7 +211,7 @@ static void step_member(struct store_thread *t, uint32_t rank)
     const struct trib_store_counts now = trib_store_peer_counts(m->peer);
     count(t->writer, &before, &now);
     struct trib_control_store_snapshot what;
-    if (now.pushes != before.pushes)
+    if (now.changes != before.changes)
         move_all(t);
     t->ordered |= trib_store_peer_wants(m->peer, &what);
     if (left || st < TRIB_OK)
@@ -368,7 +369,7 @@ static bool has_waiting(const struct store_thread *t)
     return false;
 }
 
-/* Complete pulls that waited for a push, or refuse those that timed out. */
+/* Complete pulls that waited for a change, or refuse those that timed out. */
 static void wake_pulls(struct store_thread *t)
 {
     const struct store_job *job = t->job;

@@ -163,6 +163,7 @@ static void end_push(struct trib_store_peer *peer)
         answer_refusal(peer);
         return;
     }
+    peer->counts.changes++;
     peer->counts.pushes += p->purpose < TRIB_CONTROL_PUSH_SET;
     answer_state(peer, p->vector, push.version, gives ? given : 0);
 }

@@ -27,9 +27,10 @@
 
 struct trib_store_peer;
 
-/* Counts of one peer, for metrics. */
+/* Counts of one peer. */
 struct trib_store_counts {
     uint64_t vectors; /* vectors created for it */
+    uint64_t changes; /* pushes, and copies that set or replaced a vector */
     uint64_t pushes;
     uint64_t pulls;
     uint64_t received; /* bytes of elements */
@@ -65,7 +66,7 @@ trib_status_t trib_store_peer_take(struct trib_store_peer *peer,
                                    struct trib_error *err);
 
 /** trib_store_peer_wake - check whether a waiting pull can proceed: call it after a
- * push of any rank, after a rank has left, and when due. */
+ * vector has changed, after a rank has left, and when due. */
 void trib_store_peer_wake(struct trib_store_peer *peer, uint64_t now_ns);
 
 /** trib_store_peer_due - return the latest time for trib_store_peer_wake; 0: now;

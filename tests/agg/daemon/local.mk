@@ -69,3 +69,13 @@ TESTS += tests/agg/daemon/test_store_turns
 tests_agg_daemon_test_store_turns_SOURCES = tests/agg/daemon/test_store_turns.c \
 	agg/daemon/store_turns.c agg/daemon/store_turns.h
 tests_agg_daemon_test_store_turns_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
+
+check_PROGRAMS += tests/agg/daemon/test_store_job
+TESTS += tests/agg/daemon/test_store_job
+tests_agg_daemon_test_store_job_SOURCES = tests/agg/daemon/test_store_job.c \
+	agg/daemon/store_job.h agg/daemon/store_job_parts.h \
+	agg/daemon/archive.c agg/daemon/archive_file.c agg/daemon/archive_list.c \
+	agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_parts.h \
+	agg/daemon/credentials.c agg/daemon/quotas.c \
+	agg/daemon/store_keeper.c agg/daemon/store_turns.c
+tests_agg_daemon_test_store_job_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A store in tribd: one whose first rank joins without memory ends, unless the rank
+ * comes back; a rank's copy that replaces a vector ends the pulls that wait for its
+ * version.
+ */
+#include "tests/harness/tribtest.h"
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "agg/daemon/store_job.h"
+#include "agg/store/store_peer.h"
+#include "base/fd.h"
+#include "base/time.h"
+
+enum { SOON_MS = 300, LONG_MS = 60000 };
+
+static _Atomic bool short_of_memory;
+static _Atomic int keep_ms; /* as STORE_JOB_KEEP_MS */
+
+static trib_status_t create_peer(const struct trib_store_peer_opts *opts,
+                                 struct trib_store_peer **out)
+{
+    *out = NULL;
+    return atomic_load(&short_of_memory) ? TRIB_ERR_NO_MEMORY
+                                         : trib_store_peer_create(opts, out);
+}
+
+#define trib_store_peer_create(opts, out) create_peer(opts, out)
+#define STORE_JOB_KEEP_MS (uint64_t) keep_ms
+#include "agg/daemon/store_job.c"
+#include "agg/daemon/store_thread.c"
+
+/* A store, and what of tribd it needs. */
+struct rig {
+    struct trib_auth *auth;
+    struct trib_log log;
+    struct trib_metrics *metrics;
+    struct store_turns *turns;
+    struct store_job *job;
+    int wake_fd;
+};
+
+struct rank {
+    struct trib_session *session;
+    struct trib_error err;
+    struct trib_control m; /* heard last */
+};
+
+static void rig_open(struct rig *rig, uint32_t ranks)
+{
+    const struct trib_auth_opts none = {.method = "none"};
+    const struct trib_metrics_opts metrics = {.start_ns = 1};
+    struct trib_error err = {0};
+
+    *rig = (struct rig){.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    trib_log_init(&rig->log, TRIB_LOG_ERROR, NULL, NULL);
+    assert_status(trib_auth_open(&none, &err, &rig->auth), TRIB_OK);
+    assert_status(trib_metrics_create(&metrics, &rig->metrics), TRIB_OK);
+    assert_status(store_turns_create(1, &rig->turns), TRIB_OK);
+    const struct store_job_opts opts = {.ranks = ranks,
+                                        .threads = 1,
+                                        .metrics = rig->metrics,
+                                        .id = 1,
+                                        .wake_fd = rig->wake_fd,
+                                        .log = &rig->log,
+                                        .turns = rig->turns};
+    assert_status(store_job_open(&opts, &err, &rig->job), TRIB_OK);
+}
+
+static void rig_close(struct rig *rig)
+{
+    store_job_free(rig->job);
+    store_turns_free(rig->turns);
+    trib_metrics_destroy(rig->metrics);
+    trib_auth_free(rig->auth);
+    close(rig->wake_fd);
+}
+
+/* Connect a rank and hand its session to the store. */
+static void join(const struct rig *rig, uint32_t rank, struct rank *r)
+{
+    struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
+                                     .auth = rig->auth,
+                                     .job = "job",
+                                     .peer = "tribd",
+                                     .handshake_ms = LONG_MS,
+                                     .err = &r->err};
+    struct trib_error err = {0};
+    struct trib_session *there;
+    int fds[2];
+
+    assert_int_equal(trib_fd_pair(fds, SOCK_STREAM | SOCK_CLOEXEC), 0);
+    *r = (struct rank){0};
+    opts.fd = fds[0];
+    assert_status(trib_session_open(&opts, &r->session), TRIB_OK);
+    opts.fd = fds[1];
+    opts.role = TRIB_CONTROL_AGGREGATOR;
+    opts.err = &err;
+    assert_status(trib_session_open(&opts, &there), TRIB_OK);
+    while (!trib_session_ready(there) || !trib_session_ready(r->session)) {
+        assert_status(trib_session_step(there, &r->m), TRIB_INPROGRESS);
+        assert_status(trib_session_step(r->session, &r->m), TRIB_INPROGRESS);
+    }
+    assert_true(store_job_add(rig->job, there, rank, NULL));
+}
+
+static void say(struct rank *r, struct trib_control m)
+{
+    assert_status(trib_session_send_wait(r->session, trib_deadline_ms(LONG_MS), &m),
+                  TRIB_OK);
+}
+
+static void hear(struct rank *r, enum trib_control_kind kind)
+{
+    assert_status(trib_session_take_wait(r->session, trib_deadline_ms(LONG_MS), &r->m),
+                  TRIB_OK);
+    assert_string_equal(trib_control_name(r->m.kind), trib_control_name(kind));
+}
+
+static void leave(struct rank *r)
+{
+    say(r, (struct trib_control){.kind = TRIB_CONTROL_GOODBYE});
+    trib_session_free(r->session);
+}
+
+/* Wait until the store has ended by itself. */
+static void ends(const struct rig *rig, const char *why)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (!store_job_reap(rig->job)) {
+        assert_false(trib_deadline_passed(until));
+        usleep(1000);
+    }
+    assert_string_equal(store_job_why(rig->job), why);
+}
+
+static void join_without_memory(const struct rig *rig)
+{
+    struct rank r;
+
+    atomic_store(&short_of_memory, true);
+    join(rig, 0, &r);
+    assert_status(trib_session_take_wait(r.session, trib_deadline_ms(LONG_MS), &r.m),
+                  TRIB_ERR_ABORTED);
+    assert_non_null(strstr(trib_error_text(&r.err), "out of memory"));
+    trib_session_free(r.session);
+    atomic_store(&short_of_memory, false);
+}
+
+TEST(test_first_rank_without_memory)
+{
+    struct rig rig;
+
+    atomic_store(&keep_ms, SOON_MS);
+    rig_open(&rig, 2);
+    join_without_memory(&rig);
+    ends(&rig, "its ranks are lost");
+    rig_close(&rig);
+}
+
+TEST(test_it_comes_back)
+{
+    struct rank r;
+    struct rig rig;
+
+    atomic_store(&keep_ms, LONG_MS);
+    rig_open(&rig, 2);
+    join_without_memory(&rig);
+    join(&rig, 0, &r);
+    hear(&r, TRIB_CONTROL_STORE_JOINED);
+    leave(&r);
+    ends(&rig, "its ranks have left");
+    rig_close(&rig);
+}
+
+TEST(test_a_copy_ends_pulls)
+{
+    static const int32_t copy = 7;
+    struct rank waits, restores;
+    struct trib_control m = {.kind = TRIB_CONTROL_STORE_OPEN,
+                             .store_open = {"x", TRIB_I32, 1, "sum"}};
+    struct rig rig;
+
+    rig_open(&rig, 2);
+    join(&rig, 0, &restores);
+    join(&rig, 1, &waits);
+    hear(&restores, TRIB_CONTROL_STORE_JOINED);
+    hear(&waits, TRIB_CONTROL_STORE_JOINED);
+    say(&restores, m);
+    hear(&restores, TRIB_CONTROL_STORE_VECTOR);
+    say(&waits,
+        (struct trib_control){.kind = TRIB_CONTROL_STORE_PULL,
+                              .store_pull = {.at_least = 5,
+                                             .bound = TRIB_CONTROL_UNBOUNDED,
+                                             .wait_ms = TRIB_CONTROL_WAIT_MAX}});
+    while (!atomic_load(&rig.job->threads[0].waits))
+        usleep(1000);
+    say(&restores,
+        (struct trib_control){.kind = TRIB_CONTROL_STORE_PUSH,
+                              .store_push = {.purpose = TRIB_CONTROL_PUSH_RESTORE,
+                                             .number = 6,
+                                             .data = {(const uint8_t *)&copy, 4}}});
+    hear(&restores, TRIB_CONTROL_STORE_DONE);
+    hear(&waits, TRIB_CONTROL_STORE_DONE);
+    assert_int_equal(waits.m.store_state.version, 5);
+    leave(&restores);
+    leave(&waits);
+    ends(&rig, "its ranks have left");
+    rig_close(&rig);
+}
