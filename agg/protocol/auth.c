@@ -33,35 +33,9 @@ const char *trib_auth_offered(unsigned offer, char *text, size_t bytes)
     return text[0] ? text : "methods newer than this version";
 }
 
-/* "none" --------------------------------------------------------------------------- */
-
-static trib_status_t none_open(struct trib_auth *auth,
-                               const struct trib_auth_opts *opts,
-                               struct trib_error *err)
-{
-    (void)auth;
-    (void)opts;
-    (void)err;
-    return TRIB_OK;
-}
-
-static void none_close(struct trib_auth *auth)
-{
-    (void)auth;
-}
-
-static bool none_secret(struct trib_handshake *hs)
-{
-    hs->secret_n = 0;
-    return true;
-}
-
 const struct trib_auth_method_ops trib_auth_none = {
     .name = "none",
     .number = TRIB_AUTH_NONE,
-    .open = none_open,
-    .close = none_close,
-    .secret = none_secret,
 };
 
 /* Choice of methods ---------------------------------------------------------------- */
@@ -75,7 +49,7 @@ static trib_status_t open_one(struct trib_auth *auth,
     assert(!(auth->offer & 1u << method->number)); /* opened once */
     if (method->proves && !auth->crypt)
         status = trib_crypt_open(err, &auth->crypt);
-    if (status == TRIB_OK)
+    if (status == TRIB_OK && method->open)
         status = method->open(auth, opts, err);
     if (status == TRIB_OK)
         auth->offer |= 1u << method->number;
@@ -171,7 +145,8 @@ void trib_auth_free(struct trib_auth *auth)
     if (!auth)
         return;
     for (size_t i = 0; i < TRIB_AUTH_METHODS; i++)
-        trib_auth_methods[i]->close(auth);
+        if (trib_auth_methods[i]->close)
+            trib_auth_methods[i]->close(auth);
     trib_crypt_free(auth->crypt);
     free(auth->users);
     free(auth);

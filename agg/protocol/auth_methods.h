@@ -62,18 +62,19 @@ struct trib_auth_method_ops {
     enum trib_auth_method number;
     bool proves; /* yields a secret; otherwise there is nothing to prove */
     /*
-     * Set up the method from opts. TRIB_ERR_UNSUPPORTED: not available, skipped by
-     * "auto"; other errors are configuration errors.
+     * Set up the method from opts; NULL: nothing to set up. TRIB_ERR_UNSUPPORTED: not
+     * available, skipped by "auto"; other errors are configuration errors.
      */
     trib_status_t (*open)(struct trib_auth *auth, const struct trib_auth_opts *opts,
                           struct trib_error *err);
-    void (*close)(struct trib_auth *auth);
+    void (*close)(struct trib_auth *auth); /* or NULL */
     /* Produce the local credential and judge the peer's; NULL: the method has none. */
     trib_status_t (*give)(struct trib_handshake *hs, struct trib_error *err,
                           struct trib_auth_credential *out);
     trib_status_t (*take)(struct trib_handshake *hs, struct trib_error *err,
                           const struct trib_control_bytes *data);
-    /* Set the shared secret after the credentials are exchanged; false: failed. */
+    /* Set the shared secret after the credentials are exchanged; false: failed. NULL:
+     * the method proves nothing, or is not available. */
     bool (*secret)(struct trib_handshake *hs);
 };
 

@@ -385,33 +385,6 @@ static trib_status_t munge_open(struct trib_auth *auth,
         "this build has no MUNGE support: install libmunge-dev and rebuild");
 }
 
-static void munge_close(struct trib_auth *auth)
-{
-    (void)auth;
-}
-
-static trib_status_t munge_give(struct trib_handshake *hs, struct trib_error *err,
-                                struct trib_auth_credential *out)
-{
-    (void)hs;
-    (void)out;
-    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "this build has no MUNGE support");
-}
-
-static trib_status_t munge_take(struct trib_handshake *hs, struct trib_error *err,
-                                const struct trib_control_bytes *data)
-{
-    (void)hs;
-    (void)data;
-    return trib_fail(err, TRIB_ERR_UNSUPPORTED, "this build has no MUNGE support");
-}
-
-static bool munge_secret(struct trib_handshake *hs)
-{
-    (void)hs;
-    return false;
-}
-
 #endif
 
 const struct trib_auth_method_ops trib_auth_munge = {
@@ -419,8 +392,10 @@ const struct trib_auth_method_ops trib_auth_munge = {
     .number = TRIB_AUTH_MUNGE,
     .proves = true,
     .open = munge_open,
+#if HAVE_MUNGE
     .close = munge_close,
     .give = munge_give,
     .take = munge_take,
     .secret = munge_secret,
+#endif
 };

@@ -14,23 +14,17 @@
 #define STREAM(name) crypto_secretstream_xchacha20poly1305_##name
 #define STREAM_STATE crypto_secretstream_xchacha20poly1305_state
 
-_Static_assert(TRIB_SEAL_BYTES == STREAM(ABYTES), "must match agg/protocol/crypt.h");
-_Static_assert(TRIB_SEAL_HEADER_BYTES == STREAM(HEADERBYTES),
-               "must match agg/protocol/crypt.h");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == STREAM(KEYBYTES),
-               "must match agg/protocol/crypt.h");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kdf_KEYBYTES,
-               "must match agg/protocol/crypt.h");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_auth_KEYBYTES,
-               "must match agg/protocol/crypt.h");
-_Static_assert(TRIB_CRYPT_PROOF_BYTES == crypto_auth_BYTES,
-               "must match agg/protocol/crypt.h");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kx_PUBLICKEYBYTES,
-               "must match agg/protocol/crypt.h");
-_Static_assert(TRIB_CRYPT_KEY_BYTES == crypto_kx_SECRETKEYBYTES,
-               "must match agg/protocol/crypt.h");
-_Static_assert(TRIB_CRYPT_SHARED_BYTES == 2 * crypto_kx_SESSIONKEYBYTES,
-               "must match agg/protocol/crypt.h");
+#define MUST_EQUAL(a, b) _Static_assert((a) == (b), "must match agg/protocol/crypt.h")
+
+MUST_EQUAL(TRIB_SEAL_BYTES, STREAM(ABYTES));
+MUST_EQUAL(TRIB_SEAL_HEADER_BYTES, STREAM(HEADERBYTES));
+MUST_EQUAL(TRIB_CRYPT_KEY_BYTES, STREAM(KEYBYTES));
+MUST_EQUAL(TRIB_CRYPT_KEY_BYTES, crypto_kdf_KEYBYTES);
+MUST_EQUAL(TRIB_CRYPT_KEY_BYTES, crypto_auth_KEYBYTES);
+MUST_EQUAL(TRIB_CRYPT_PROOF_BYTES, crypto_auth_BYTES);
+MUST_EQUAL(TRIB_CRYPT_KEY_BYTES, crypto_kx_PUBLICKEYBYTES);
+MUST_EQUAL(TRIB_CRYPT_KEY_BYTES, crypto_kx_SECRETKEYBYTES);
+MUST_EQUAL(TRIB_CRYPT_SHARED_BYTES, 2 * crypto_kx_SESSIONKEYBYTES);
 _Static_assert(TRIB_CRYPT_SHARED_BYTES <= crypto_generichash_KEYBYTES_MAX,
                "a shared secret must fit a hash key");
 
