@@ -26,10 +26,8 @@
 
 #define TRIB_CONTROL_FRAMING 1
 /* Versions of the messages; HELLO and WELCOME negotiate one. */
-#define TRIB_CONTROL_VERSION_MIN 2
+#define TRIB_CONTROL_VERSION_MIN 4
 #define TRIB_CONTROL_VERSION_MAX 4
-#define TRIB_CONTROL_VERSION_STORE 3 /* first version with stores */
-#define TRIB_CONTROL_VERSION_ALIVE 4 /* first with ALIVE to stores between calls */
 #define TRIB_CONTROL_HEAD_BYTES 12
 #define TRIB_CONTROL_SEAL_BYTES 17
 #define TRIB_CONTROL_NONCE_BYTES 32

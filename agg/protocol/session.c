@@ -552,11 +552,6 @@ void trib_session_set_error(struct trib_session *session, struct trib_error *err
     session->opts.err = err;
 }
 
-uint32_t trib_session_version(const struct trib_session *session)
-{
-    return session->handshake ? trib_handshake_version(session->handshake) : 0;
-}
-
 bool trib_session_is_sealed(const struct trib_session *session)
 {
     return session->seal != NULL;

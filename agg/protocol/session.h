@@ -125,10 +125,6 @@ bool trib_session_ready(const struct trib_session *session);
 struct trib_auth_peer trib_session_peer(const struct trib_session *session);
 const char *trib_session_job(const struct trib_session *session);
 
-/** trib_session_version - return the negotiated message version; valid once the session
- * is ready. */
-uint32_t trib_session_version(const struct trib_session *session);
-
 /** trib_session_keep_alive - send ALIVE if due, from a thread that receives no messages
  * for a while. The session must be ready. */
 void trib_session_keep_alive(struct trib_session *session);

@@ -110,11 +110,6 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
                                             .every_pushes = store->every_pushes,
                                             .every_ms = store->every_ms}};
 
-    if (trib_session_version(session) < TRIB_CONTROL_VERSION_STORE)
-        return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
-                               "tribd at %s is an older release without stores: "
-                               "install the release of the ranks there",
-                               store->job.addresses[shard]);
     if (store->job.cfg.seal && !trib_session_is_sealed(session))
         return trib_store_fail(store, TRIB_ERR_UNSUPPORTED,
                                "%s: auth none would send the vectors of a store to "
